@@ -115,8 +115,8 @@ class CorrelatedGaussianDpEvent(DpEvent):  # type: ignore[misc]
     """A whole run of a matrix mechanism on random batches.
 
     The steps of such a run are not independent, so that no step has a price of its own. The run is
-    priced by :mod:`dpcal.accountants.correlated`. Accountants of independent mechanisms refuse it,
-    alone or in a composition.
+    priced by :mod:`dpcal.accountants.correlated`. Where it is a composition of independent steps it
+    counts as that composition for every accountant; otherwise its Renyi divergences are bounded.
 
     Parameters
     ----------

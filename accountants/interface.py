@@ -287,9 +287,13 @@ def _is_gaussian(part: DpEvent) -> bool:
 def _whole_run(event: DpEvent, relation: str) -> tuple[Any, DpEvent, dict[str, Any]] | None:
     """Return the module that prices a single whole run, the run, and keywords, with events beside.
 
-    It is None for other events. Only shuffled epochs have a price beside others.
+    It is None for other events.
     """
     how: dict[str, Any] = {"neighboring_relation": relation}
+    row = row_of(event)
+    if row is not None and row.equivalent is not None:
+        # A run alone has its own answer, whichever composition it is.
+        return getattr(_annexes, row.whole_run[0]), event, how
     if has_bracket(event, relation):
         return _annexes.replacing, event, how
     found = leaves(event)
@@ -297,13 +301,12 @@ def _whole_run(event: DpEvent, relation: str) -> tuple[Any, DpEvent, dict[str, A
     if len(runs) != 1 or found[runs[0][0]] != 1:
         return None
     # Such an annex imports this module, so it is loaded at the first call.
-    run, pricing = runs[0][0], getattr(_annexes, runs[0][1])
+    run, (alone, beside) = runs[0]
     nothing = (run, events.NoOpDpEvent())
     others = [events.SelfComposedDpEvent(*item) for item in found.items() if item[0] not in nothing]
     if not others:
-        return pricing, run, how
-    is_shuffle = isinstance(run, events.ShuffledEpochsDpEvent)
-    return (pricing, run, {**how, "beside": events.ComposedDpEvent(others)}) if is_shuffle else None
+        return getattr(_annexes, alone), run, how
+    return getattr(_annexes, beside), run, {**how, "beside": events.ComposedDpEvent(others)}
 
 
 def check_priced(event: DpEvent, relation: str) -> None:

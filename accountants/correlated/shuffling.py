@@ -36,6 +36,7 @@ from dpcal._lazy import Module
 from dpcal._roots import NoBracket, Sides, Stop, bisect, bracket, brent, newton, secant
 from dpcal.accountants import events
 from dpcal.accountants.answers import Bounds, Delta, Epsilon
+from dpcal.accountants.correlated.beside import delta_beside, epsilon_beside
 from dpcal.accountants.correlated.shuffling_below import Attack, attacks, log_score
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.interface import delta as event_delta, epsilon as event_epsilon
@@ -84,11 +85,9 @@ _REACH = 12.0
 _LEAST_DELTA = 1e-280
 # Guesses of a delta by its limit, and by the theorem.
 _GUESSES, _REFINEMENTS = 8, 2
-# Share of delta that a run takes beside other mechanisms, and shares of epsilon that are tried.
-_OF_DELTA, _OF_EPSILON = 0.5, (0.5, 0.8)
 # Most batches and epochs, up to which neighboring whole numbers are doubles.
 _MOST = 2.0**53
-_METHODS_BESIDE = ("bracket: a shuffle as a claim", "bracket: batches known")
+_CLAIMED, _BATCHES_KNOWN = "bracket: a shuffle as a claim", "bracket: batches known"
 
 
 def _checked(run: events.ShuffledEpochsDpEvent, relation: str) -> tuple[float, int, int]:
@@ -283,13 +282,18 @@ def epsilon(
     target = _validate.probability(delta=delta)
     sigma, T, E = _checked(run, neighboring_relation)
     if beside is not None:
-        alone, part = (
-            epsilon(run, delta=each, neighboring_relation=neighboring_relation)
-            for each in (target, _OF_DELTA * target)
+        known = event_epsilon(
+            _known(run, beside), delta=target, neighboring_relation=neighboring_relation
         )
-        claim = events.EpsilonDeltaDpEvent(part.upper, _OF_DELTA * target)
-        price = partial(event_epsilon, delta=target)
-        return _beside(run, beside, neighboring_relation, price, alone, [claim])
+        ends = epsilon_beside(
+            lambda at: epsilon(run, delta=at, neighboring_relation=neighboring_relation),
+            beside,
+            {_BATCHES_KNOWN: known},
+            neighboring_relation,
+            delta=target,
+            claimed=_CLAIMED,
+        )
+        return Epsilon.of(ends, accountant="shuffling", neighboring_relation=neighboring_relation)
     return _bracketed(
         (sigma, T + run.remainder, E),
         neighboring_relation,
@@ -310,16 +314,18 @@ def delta(
     at = _validate.non_negative(epsilon=epsilon)
     sigma, T, E = _checked(run, neighboring_relation)
     if beside is not None:
-        alone, *parts = (
-            delta(run, epsilon=share * at, neighboring_relation=neighboring_relation)
-            for share in (1.0, *_OF_EPSILON)
+        known = event_delta(
+            _known(run, beside), epsilon=at, neighboring_relation=neighboring_relation
         )
-        claims = [
-            events.EpsilonDeltaDpEvent(share * at, part.upper)
-            for share, part in zip(_OF_EPSILON, parts, strict=True)
-        ]
-        price = partial(event_delta, epsilon=at)
-        return _beside(run, beside, neighboring_relation, price, alone, claims)
+        ends = delta_beside(
+            lambda at: delta(run, epsilon=at, neighboring_relation=neighboring_relation),
+            beside,
+            {_BATCHES_KNOWN: known},
+            neighboring_relation,
+            epsilon=at,
+            claimed=_CLAIMED,
+        )
+        return Delta.of(ends, accountant="shuffling", neighboring_relation=neighboring_relation)
     return _bracketed(
         (sigma, T + run.remainder, E),
         neighboring_relation,
@@ -342,7 +348,7 @@ def _bracketed(
     """
     sigma, most, E = run
     known = price(_no_gain(sigma, E, relation))
-    upper, method = known.upper, "bracket: batches known"
+    upper, method = known.upper, _BATCHES_KNOWN
     if most == 1:
         lower = known.lower
     elif relation == "replace-one":
@@ -358,28 +364,10 @@ def _bracketed(
     return type(known).of(ends, accountant="shuffling", neighboring_relation=relation)
 
 
-def _beside(
-    run: events.ShuffledEpochsDpEvent,
-    beside: events.DpEvent,
-    relation: str,
-    price: Callable[..., _Answer],
-    alone: _Answer,
-    claims: list[events.DpEvent],
-) -> _Answer:
-    """Return a bracket of a run, from its own price and claims, and of what is beside it."""
-    known = events.SelfComposedDpEvent(events.GaussianDpEvent(run.noise_multiplier), run.epochs)
-    wholes: list[events.DpEvent] = [
-        events.ComposedDpEvent([each, beside]) for each in (*claims, known)
-    ]
-    prices: list[_Answer] = [
-        price(event, neighboring_relation=relation) for event in (*wholes, beside)
-    ]
-    *found, by_known, other = prices
-    best = min(each.upper for each in found)
-    upper = min(best, by_known.upper)
-    method = _METHODS_BESIDE[by_known.upper <= best]
-    ends = Bounds(min(max(alone.lower, other.lower), upper), upper, method)
-    return type(alone).of(ends, accountant="shuffling", neighboring_relation=relation)
+def _known(run: events.ShuffledEpochsDpEvent, beside: events.DpEvent) -> events.DpEvent:
+    """Return the event of known batches with others beside."""
+    one = events.GaussianDpEvent(run.noise_multiplier)
+    return events.ComposedDpEvent([events.SelfComposedDpEvent(one, run.epochs), beside])
 
 
 def meets(

@@ -39,7 +39,8 @@ from dpcal.accountants.answers import Bounds
 from dpcal.accountants.inversion.amplification import fixed_batch, loss_of, revealed, sampled
 from dpcal.accountants.inversion.finite_laws import FiniteLaw, law_of, summed
 from dpcal.accountants.losses.base import NO_LOSS, Pairs, PrivacyLoss
-from dpcal.accountants.losses.discrete import DiscreteLoss
+from dpcal.accountants.losses.discrete import DiscreteLoss, LatticeLoss
+from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
 from dpcal.accountants.mechanisms import pure, sampling as samplers
 from dpcal.accountants.mechanisms.allocation import count_of_batches
 from dpcal.accountants.mechanisms.decompose import decompose, leaves
@@ -320,7 +321,8 @@ def _costly_sums(loss: PrivacyLoss, times: int) -> int:
     given = loss.when_finite
     size = len(given.values) if isinstance(given, DiscreteLoss) else _FEW
     # On a lattice, values of a sum are as many as those of both together.
-    cheap = _FEW // size if given.lattice else int(math.log(_FEW, max(size, 2)))
+    on_lattice = isinstance(given, LatticeLoss | DiscreteGaussian)
+    cheap = _FEW // size if on_lattice else int(math.log(_FEW, max(size, 2)))
     costly = times // max(cheap, 1)
     return costly.bit_length() + costly.bit_count() - 1 if costly else 0
 

@@ -34,7 +34,7 @@ from dpcal.accountants.limits import (
     MOST_SELECTIONS,
 )
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
-from dpcal.accountants.mechanisms.row import dominating_pairs, priced_as
+from dpcal.accountants.mechanisms.row import dominating_pairs, priced_as, row_of
 from dpcal.errors import TooLarge
 
 __all__ = ["decompose", "leaves"]
@@ -70,6 +70,8 @@ def leaves(event: events.DpEvent, relation: str | None = None) -> dict[events.Dp
             stack.extend((part, times) for part in reversed(_parts(item)))
         elif _runs_once(item):
             stack.append((item.event, times))
+        elif (run := _composition_of(item)) is not None:
+            stack.append((run, times))
         elif isinstance(item, events.DpEvent):
             _check_levels(item)
             priced = item if relation is None else priced_as(item, relation)
@@ -133,6 +135,12 @@ def _runs_once(item: Any) -> bool:
         return False
     known = all(isinstance(each, numbers.Real) for each in (item.mean, item.shape))
     return bool(known and item.mean == 1 and -1 < item.shape < math.inf)
+
+
+def _composition_of(item: Any) -> Any:
+    """Return the composition that a whole run is, or None."""
+    row = row_of(item) if isinstance(item, events.DpEvent) else None
+    return None if row is None or row.equivalent is None else row.equivalent(item)
 
 
 def _hashable(value: Any) -> Any:

@@ -92,7 +92,10 @@ class Row:
     largest
         Bounds on the largest losses, from an event and a relation, where the losses do not tell.
     whole_run
-        Annex that prices a run as a whole, with no price for a step; empty for others.
+        Annexes that price a run as a whole, alone and beside other events, where its steps have no
+        price; empty for others.
+    equivalent
+        The composition that a run is in the place of, or None; None for other events.
     """
 
     example: DpEvent
@@ -102,7 +105,8 @@ class Row:
     replaced: Callable[[Any, float], FiniteLaw | None] | None = None
     same: Callable[[Any, str], DpEvent | None] | None = None
     largest: Callable[[Any, str], tuple[Bounds, Bounds]] | None = None
-    whole_run: str = ""
+    whole_run: tuple[str, ...] = ()
+    equivalent: Callable[[Any], DpEvent | None] | None = None
     losses: Rule | None = field(default=None, repr=False)
 
     def __call__(self, losses: _Rule) -> _Rule:

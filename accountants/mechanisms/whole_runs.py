@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from dpcal import _annexes
 from dpcal.accountants import events
 from dpcal.accountants.mechanisms.pure import without_bound
 from dpcal.accountants.mechanisms.row import Pairs, Row, only_auto, refuse
@@ -17,19 +18,21 @@ __all__: list[str] = []
 
 @Row(
     events.CorrelatedGaussianDpEvent(None, None, 3.0),
-    "[correlated noise](correlated.md), alone",
+    "[correlated noise](correlated.md#which-accountant-answers)",
     largest=without_bound,
-    whole_run="pricing",
+    whole_run=("pricing", "composing"),
+    equivalent=lambda event: _annexes.composing.equivalent(event),
 )
 def _correlated(event: events.CorrelatedGaussianDpEvent, relation: str) -> Pairs:
-    raise only_auto(event, relation, "as a whole run, alone and not in a composition")
+    pairs: Pairs = _annexes.composing.losses(event, relation)
+    return pairs
 
 
 @Row(
     events.ShuffledEpochsDpEvent(3.0, 2, 1),
     "[shuffled epochs](#shuffled-epochs), once in a composition",
     largest=without_bound,
-    whole_run="shuffling",
+    whole_run=("shuffling", "shuffling"),
 )
 def _shuffled(event: events.ShuffledEpochsDpEvent, relation: str) -> Pairs:
     if relation == "add-or-remove-one":

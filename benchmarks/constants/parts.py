@@ -22,7 +22,6 @@ from dpcal.accountants.certificates.search.moments import (
     choose_cut_chernoff,
 )
 from dpcal.accountants.certificates.search.threshold import choose_threshold
-from dpcal.accountants.correlated.bounds.allocation import Allocated
 from dpcal.accountants.correlated.bounds.allocation_sums import SubsetBelow
 from dpcal.accountants.correlated.bounds.conditional import Conditional
 from dpcal.accountants.correlated.bounds.joining import Joining
@@ -111,7 +110,7 @@ def bound_questions():
     """Return questions for single bounds of runs with correlated noise or random allocation."""
 
     def allocated(rounds, epochs):
-        bound = Allocated(norm=1.0, rounds=rounds, epochs=epochs)
+        bound = allocated(norm=1.0, rounds=rounds, epochs=epochs)
         return [
             *between(bound.lower_delta(0.5), bound.delta(0.5)),
             *between(bound.lower_epsilon(1e-4), bound.epsilon(1e-4).value),
@@ -120,7 +119,7 @@ def bound_questions():
     def of_subsets(rounds, taken):
         low = SubsetBelow(norm=1.0, rounds=rounds, taken=taken, epochs=1).directions(0.5)
         # Whoever knows the blocks that the rounds are drawn from sees one round of each.
-        high = Allocated(norm=1.0, rounds=rounds // taken, epochs=taken).delta(0.5)
+        high = allocated(norm=1.0, rounds=rounds // taken, epochs=taken).delta(0.5)
         return between(max(low), high)
 
     def capped():

@@ -28,10 +28,12 @@ from typing import Any
 import numpy as np
 
 from dpcal import _validate
+from dpcal._roots import NoBracket, Stop, newton, secant
 from dpcal.accountants import events
 from dpcal.accountants.correlated import CorrelatedDelta, Mechanism, Sampler
+from dpcal.accountants.correlated.bounds.base import Proof
 from dpcal.accountants.correlated.bounds.proved import compositions
-from dpcal.accountants.correlated.draws.confidence import draws_needed, largest_range
+from dpcal.accountants.correlated.draws.confidence import draws_needed
 from dpcal.accountants.correlated.mechanism import Shape
 from dpcal.accountants.correlated.price import (
     Goal,
@@ -40,9 +42,7 @@ from dpcal.accountants.correlated.price import (
     answer,
     collected,
     expected_epsilon,
-    least_reach,
     provenance,
-    removing,
 )
 from dpcal.accountants.correlated.table import CERTIFIED, EXACT, chosen
 from dpcal.calibrate.noise import noise_multiplier as independent_noise
@@ -65,38 +65,19 @@ _MORE = 3
 _ENOUGH = 1.25
 # The search wants digits, not proofs: this part of the draws.
 _SEARCH = 8
-# Draws of lambda-CGD and of few bands need about this much of the noise at which their range alone
-# would do, and proofs need no more. It is where searches begin; a wrong one costs a few steps more.
-_GAIN = 0.88
-# Draws that cannot save this part of the noise that is proved are not made.
-_WORTH = 0.97
-
-
-@dataclass(frozen=True)
-class _Limits:
-    """Where searches for a multiplier end.
-
-    Attributes
-    ----------
-    drawn, proved, rough
-        Relative width of a search by draws, by proofs, and for a first guess.
-    steps
-        Steps at most.
-    largest
-        A multiplier this many times the first guess is not worth having.
-    raised
-        How often a proved multiplier is raised at most until its price meets the target.
-    """
-
-    drawn: float = 3e-3
-    proved: float = 1e-4
-    rough: float = 1e-2
-    steps: int = 40
-    largest: float = 1e6
-    raised: int = 60
-
-
-_LIMITS = _Limits()
+# Draws that cannot save this part of the noise that is proved are not made, and about this part is
+# where their search begins: a wrong one costs a few steps more.
+_WORTH, _GAIN = 0.97, 0.85
+# Power by which epsilon falls with noise where it is not measured.
+_FALL = 1.3
+# Relative width of a search by proofs, and by draws.
+_PROVED, _DRAWN = 5e-4, 3e-3
+# A multiplier this many times the first guess is not worth having.
+_FARTHEST = 1e6
+# Evaluations of a search at most.
+_STEPS = 60
+# An epsilon below which prices are not told apart.
+_TINY = 1e-12
 
 
 @dataclass(frozen=True)
@@ -183,8 +164,6 @@ class Calibration:
         How to draw. The failure probability is that of all confirmations together; the seed fixes
         the search and every confirmation. Where at most three times as many draws suffice for plain
         ones, so many are made.
-    watch
-        Called with a line about each question, and while draws are made.
     """
 
     shape: Shape
@@ -192,7 +171,6 @@ class Calibration:
     epsilon: float
     delta: float
     options: Options
-    watch: Callable[[str], None] | None = None
 
     def __post_init__(self) -> None:
         if self.options.statistics != "certified" or self.exact:
@@ -206,16 +184,7 @@ class Calibration:
 
     def question(self, sigma: float, **changes: Any) -> Question:
         """Return the run with a noise multiplier, and with other draws."""
-        options, watch = replace(self.options, **changes), self.watch
-        if watch is not None:
-            asked = f"noise multiplier {sigma:.5g}"
-            watch(asked)
-            if not options.progress:
-                options = replace(
-                    options,
-                    progress=lambda done, count: watch(f"{asked}, draws {done} of {count} parts"),
-                )
-        return Question.of(self.shape, self.sampler, sigma, options)
+        return Question.of(self.shape, self.sampler, sigma, replace(self.options, **changes))
 
     @property
     def exact(self) -> bool:
@@ -244,25 +213,21 @@ class Calibration:
 
         return max(least(group) for group in range(len(unit)))
 
-    @property
-    def _limit(self) -> float:
-        """The proved multiplier, or infinity: draws that need more noise gain nothing."""
-        try:
-            return self.proved
-        except TargetUnreachable:
-            return math.inf
-
     @cached_property
     def proved(self) -> float:
-        """The least multiplier that a deterministic bound proves, to a relative 1e-4."""
+        """The least multiplier that a deterministic bound proves, to a relative 5e-4.
+
+        Raises
+        ------
+        TargetUnreachable
+            If none does.
+        """
         if self.exact:
             return self.composed()
+        return _least(lambda sigma: self._bound(sigma).value, self.epsilon, self.start, _PROVED)
 
-        def price(sigma: float) -> float:
-            return self.question(sigma, statistics="none").proved.epsilon(self.delta).value
-
-        # Proofs and ranges of draws are both Renyi bounds, so that they need about the same noise.
-        return _least(price, self.epsilon, self._promising or self.start)
+    def _bound(self, sigma: float) -> Proof:
+        return self.question(sigma, statistics="none", seed=0).proved.epsilon(self.delta)
 
     @cached_property
     def start(self) -> float:
@@ -284,38 +249,36 @@ class Calibration:
         TargetUnreachable
             If no multiplier meets the target.
         """
-        found, reason = None, ""
-        if self.options.statistics != "none" and not self.exact:
-            found, reason = self.drawn()
-        if found and found.confirmation and found.confirmation.certified > self.delta:
-            return found
-        # A proof needs no more noise than the draws, or the draws do not suffice.
+        if self.exact:
+            return Found(self.proved, EXACT, "composition of sampled Gaussians")
+        draws = self.options.statistics != "none"
         try:
             sigma = self.proved
         except TargetUnreachable as error:
-            raise TargetUnreachable(reason or str(error)) from error
-        if self.exact:
-            return Found(sigma, EXACT, "composition of sampled Gaussians")
-        method = self.question(sigma, statistics="none").proved.epsilon(self.delta).method
-        return Found(sigma, CERTIFIED, method, reason=reason)
+            found, reason = self.drawn(math.inf) if draws else (None, "")
+            if found is None:
+                raise TargetUnreachable(reason or str(error)) from error
+            return found
+        found, reason = self.drawn(sigma) if draws else (None, "")
+        return found or Found(sigma, CERTIFIED, self._bound(sigma).method, reason=reason)
 
     # --- with draws ------------------------------------------------------------------------------
 
-    def drawn(self) -> tuple[Found | None, str]:
-        """Return a multiplier that independent draws confirm, or why they confirm none."""
+    def drawn(self, top: float) -> tuple[Found | None, str]:
+        """Return a multiplier below ``top`` that independent draws confirm, or why there is none.
+
+        The reason is empty where draws confirm no multiplier that is as small.
+        """
         seeds = self.seeds()
-        found, reason = self._searched(seeds[0])
-        if found is None:
-            return None, reason
-        sigma, slope = found
+        sigma, reason = self._searched(seeds[0], top)
         asked: list[float] = []
         for attempt, seed in enumerate(seeds[1:], 1):
+            if sigma >= top:
+                return None, reason
             try:
                 needed, confirmation = self._tested(sigma, seed, attempt)
             except DrawsCannotTell as error:
                 sigma, reason = sigma * _RAISED, str(error)
-                if sigma >= self._limit:
-                    return None, reason
                 continue
             if confirmation is not None:
                 known = confirmation.label, confirmation.method, confirmation
@@ -323,10 +286,8 @@ class Calibration:
             asked.append(needed)
             if len(asked) > 2 and asked[-1] > 0.97 * asked[-2] > 1.05 * self.epsilon:
                 break  # More noise does not help: what is left is the error of the draws.
-            ratio = needed / max(self.epsilon, 1e-9)
-            sigma *= _MARGIN * min(ratio, 4.0) ** (1 / slope)
-            if sigma >= self._limit:
-                return None, ""  # A proof needs no more noise than these draws.
+            ratio, reason = needed / max(self.epsilon, 1e-9), ""
+            sigma *= _MARGIN * min(ratio, 4.0) ** (1 / _FALL)
         return None, (
             f"No noise multiplier near {sigma:.4g} was confirmed for epsilon={self.epsilon!r} at "
             f"delta={self.delta!r}: the draws are too few to tell. Choose more draws."
@@ -366,137 +327,69 @@ class Calibration:
         known = provenance(question, evidence, made, question.proved.delta(self.epsilon))
         return needed, CorrelatedDelta(made.upper, **known)
 
-    def _searched(self, seed: int) -> tuple[tuple[float, float] | None, str]:
-        """The multiplier that will probably be confirmed, and the power by which epsilon falls."""
-        reason = ""
-        draws = max(1, self.options.draws // _SEARCH)
+    def _searched(self, seed: int, top: float) -> tuple[float, str]:
+        """Return the multiplier that will probably be confirmed; infinite, with a reason, if none.
 
-        def estimate(sigma: float) -> float | None:
-            nonlocal reason, draws
-            for count in (draws, self.options.draws):
-                draws = count
+        The same draws at every multiplier make the estimate a smooth function of it.
+        """
+        counts = [max(1, self.options.draws // _SEARCH), self.options.draws]
+        reason = ""
+
+        def estimate(sigma: float) -> float:
+            nonlocal reason
+            while True:
                 question = self.question(
                     sigma,
                     seed=seed,
-                    draws=count,
+                    draws=counts[0],
                     failure_probability=self.failure,
                     checkpoint=None,
                 )
+                left = self.delta - self.reserved
                 try:
-                    return expected_epsilon(
-                        question, self.delta - self.reserved, self.options.draws
-                    )
+                    return expected_epsilon(question, left, self.options.draws)
                 except DrawsCannotTell as error:
                     reason = str(error)
-            return None
+                    if len(counts) == 1:
+                        return math.inf
+                    del counts[0]
 
-        start, top = self._promising, self._limit
-        if start is None:
-            start = min(self.start, _WORTH * top)
-        elif start >= _WORTH * top:
-            # The range alone would not do, but many draws leave only a small part of it.
-            if not self._may_do(_WORTH * top):
-                return None, (
-                    f"draws={self.options.draws} need more than a noise multiplier of "
-                    f"{_WORTH * top:.4g}, were none of them to exceed epsilon."
-                )
-            start = _GAIN * top
-        found = _crossing(estimate, self.epsilon, start, _LIMITS.drawn, top)
-        return found, reason or "No noise multiplier meets the target."
-
-    @cached_property
-    def _promising(self) -> float | None:
-        """A multiplier near that of draws: a little below where their range alone would do.
-
-        None where no range is known without draws.
-        """
-        if self.options.statistics != "certified":
-            return self.start
-        if self.question(self.start, seed=0).route == "bins":
-            return self.start
-        delta = self.delta - self.reserved
-
-        def reach(sigma: float) -> float | None:
-            found = least_reach(self.question(sigma, seed=0), delta)
-            return None if math.isinf(found) else found
-
-        found = _crossing(reach, self.epsilon, self.start, _LIMITS.rough)
-        return None if found is None else _GAIN * found[0]
-
-    def _may_do(self, sigma: float) -> bool:
-        """Whether the draws would confirm a multiplier if none of them exceeded epsilon."""
-        failure = self.failure or 0.0
-        allowed = largest_range(
-            self.delta - self.reserved - failure,
-            failure_probability=0.5 * failure,
-            draws=self.options.draws,
-        )
-        estimator = removing(self.question(sigma, seed=0), Goal(epsilon=self.epsilon))
-        return (estimator.largest(self.epsilon) or math.inf) <= allowed
+        start = self.start if math.isinf(top) else _GAIN * top
+        try:
+            return _least(estimate, self.epsilon, start, _DRAWN, _WORTH * top), ""
+        except TargetUnreachable as error:
+            return math.inf, reason or str(error)
 
 
-def _crossing(
-    price: Callable[[float], float | None],
-    goal: float,
-    start: float,
-    width: float,
-    top: float = math.inf,
-) -> tuple[float, float] | None:
-    """Return where a falling price is the goal, and the power by which it falls; None if nowhere.
+def _least(
+    price: Callable[[float], float], goal: float, start: float, width: float, most: float = math.inf
+) -> float:
+    """Return about the least multiplier, at most ``most``, whose price meets the goal.
 
-    A price of None is not known, because there is too little noise. No multiplier at or above
-    ``top`` is tried.
-    """
-    low, high, slope = 0.0, math.inf, 1.3
-    sigma, last = start, None
-    goal = max(goal, 1e-9)
-    for _ in range(_LIMITS.steps):
-        at = price(sigma)
-        if at is not None and not math.isfinite(at):
-            at = None
-        if at is not None and abs(at / goal - 1) <= width:
-            return sigma, slope
-        if at is not None and at <= goal:
-            high = sigma
-        else:
-            low = sigma
-        if high < math.inf and high <= low * (1 + width):
-            return high, slope
-        step = 2.0
-        if at is not None:
-            value = max(at, 1e-9)
-            if last is not None and last[0] != sigma:
-                measured = math.log(last[1] / value) / math.log(sigma / last[0])
-                slope = min(max(measured, 0.5), 8.0) if math.isfinite(measured) else slope
-            step = min(max((value / goal) ** (1 / slope), 0.25), 4.0)
-            last = sigma, value
-        sigma *= step
-        if not low < sigma < high:
-            sigma = math.sqrt(low * high) if low > 0 and high < math.inf else sigma
-        if sigma >= top:
-            sigma = math.sqrt(max(low, top * _WORTH) * top)
-        if not start / _LIMITS.largest <= sigma <= start * _LIMITS.largest:
-            break
-        if low > top * (1 - width):
-            break
-    return (high, slope) if high < math.inf else None
-
-
-def _least(price: Callable[[float], float], goal: float, start: float) -> float:
-    """Return the least multiplier whose proved price meets the goal, to a relative 1e-4.
+    It is one at which the price was found to meet it, and within a relative ``width`` of one at
+    which it does not.
 
     Raises
     ------
     TargetUnreachable
         If none does.
     """
-    found = _crossing(price, goal, start, 0.1 * _LIMITS.proved)
-    sigma = math.nan if found is None else found[0]
-    for _ in range(0 if found is None else _LIMITS.raised):
-        if price(sigma) <= goal:
-            return sigma
-        sigma *= 1 + 0.2 * _LIMITS.proved
-    raise TargetUnreachable("No noise multiplier meets the target by a deterministic bound.")
+
+    def excess(x: float) -> float:
+        at = price(math.exp(x))
+        value = math.log(max(at, _TINY) / max(goal, _TINY))
+        return min(value, 0.0) if at <= goal else max(value, _TINY)
+
+    near, reach = math.log(start), math.log(_FARTHEST)
+    last = min(near + reach, math.log(most))
+    stop = Stop(absolute=width, evaluations=_STEPS)
+    try:
+        sides = newton(secant(excess, -_FALL), min(near, last), near - reach, last, stop)
+    except NoBracket as search:
+        if search.meets:
+            return math.exp(search.at)
+        raise TargetUnreachable("No noise multiplier meets the target by these bounds.") from search
+    return math.exp(sides.meet)
 
 
 def noise_multiplier(

@@ -19,7 +19,7 @@ delta is at most the mean over their number (joint convexity).
 
 Where each epoch uses the first one's round, patterns are few, and their products are computed.
 
->>> bound = Allocated(norm=1.0, rounds=100, epochs=1)
+>>> bound = allocated(norm=1.0, rounds=100, epochs=1)
 >>> 2.1544e-3 < bound.lower_delta(0.25) < bound.delta(0.25) < 2.1635e-3
 True
 >>> from dpcal.accountants.matrix import LambdaCGD
@@ -34,21 +34,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from dpcal.accountants import events
-from dpcal.accountants.correlated.bounds.base import Bound, Proof
+from dpcal.accountants.correlated.bounds.reductions import Reduction, composed
 from dpcal.accountants.correlated.mechanism import Mechanism
-from dpcal.accountants.interface import epsilon as event_epsilon, log_delta as event_log_delta
 from dpcal.accountants.participations import Epochs
 from dpcal.accountants.samplers import Sampler
 
-__all__ = ["LARGEST_NORM", "Allocated", "Spaced", "overlaps", "spaced"]
+__all__ = ["LARGEST_NORM", "allocated", "overlaps", "spaced"]
 
 Floats = NDArray[np.float64]
 
@@ -59,57 +55,28 @@ _MOST_PATTERNS = 2000
 # Norm from which noise reveals participations: the bound for known participations is as good.
 LARGEST_NORM = 20.0
 
-# An answer asks for the upper end of a price, and then for its lower end.
-_epsilon, _log_delta = lru_cache(maxsize=8)(event_epsilon), lru_cache(maxsize=8)(event_log_delta)
 
-
-@dataclass(frozen=True, eq=False)
-class Allocated(Bound):
-    """Bounds on both directions for one uniformly random round an epoch.
+def allocated(norm: float, rounds: int, epochs: int, *, exact: bool = True) -> Reduction:
+    """Return the price of one uniformly random round an epoch, in both directions.
 
     Parameters
     ----------
     norm
         Norm > 0 of a record's contribution to a round, over sigma.
     rounds
-        Number t >= 1 of rounds of an epoch.
+        Number >= 1 of rounds of an epoch.
     epochs
         Number >= 1 of epochs, whose rounds are drawn independently.
+    exact
+        Whether the run is this allocation, and does not only cost no more.
     """
-
-    norm: float
-    rounds: int
-    epochs: int
-
-    method: ClassVar[str] = "contour"
-
-    @cached_property
-    def _event(self) -> events.DpEvent:
-        epoch = events.RandomAllocationDpEvent(1 / self.norm, self.rounds)
-        return events.SelfComposedDpEvent(epoch, self.epochs)
-
-    def log_delta(self, epsilon: float) -> Proof:
-        """Return a bound on the logarithm of delta at an epsilon >= 0."""
-        found = _log_delta(self._event, epsilon=epsilon)
-        return Proof(found.upper, found.method)
-
-    def epsilon(self, delta: float) -> Proof:
-        """Return a bound on epsilon at a delta in (0, 1)."""
-        found = _epsilon(self._event, delta=delta)
-        return Proof(found.upper, found.method)
-
-    def lower_delta(self, epsilon: float) -> float:
-        """Return a number below delta at an epsilon >= 0."""
-        return math.exp(_log_delta(self._event, epsilon=epsilon).lower) * (1 - 1e-15)
-
-    def lower_epsilon(self, delta: float) -> float:
-        """Return a number below epsilon at a delta in (0, 1)."""
-        return _epsilon(self._event, delta=delta).lower
+    epoch = events.RandomAllocationDpEvent(1 / norm, rounds)
+    return Reduction(((1.0, composed([(epoch, epochs)])),), "{}", exact=exact)
 
 
 @dataclass(frozen=True, eq=False)
-class Spaced(Bound):
-    """Bounds on both directions by known residues of the rounds, a Gaussian and an allocation.
+class Spaced:
+    """Known residues of the rounds: a Gaussian and an allocation.
 
     Parameters
     ----------
@@ -132,8 +99,6 @@ class Spaced(Bound):
     known: float = 0.0
     known_cost: float = 0.0
 
-    method: ClassVar[str] = "residues of rounds revealed, contour"
-
     @property
     def worth(self) -> float:
         """Squared mean of about the Gaussian mechanism that the bound is, for many epochs."""
@@ -141,49 +106,31 @@ class Spaced(Bound):
         revealed = self.known * self.epochs * self.known_cost
         return self.shared + min(gained, self.epochs * self.own) + revealed
 
-    def _event(self, known: int) -> events.DpEvent:
-        allocation = events.RandomAllocationDpEvent(1 / math.sqrt(self.own), self.rounds)
-        parts: list[events.DpEvent] = []
-        if self.epochs > known:
-            parts.append(events.SelfComposedDpEvent(allocation, self.epochs - known))
-        mean = self.shared + known * self.known_cost
-        if mean > 0:
-            parts.append(events.GaussianDpEvent(1 / math.sqrt(mean * (1 + _ROUNDING))))
-        return events.ComposedDpEvent(parts)
-
-    def _chances(self) -> list[tuple[int, float]]:
-        """Return numbers of rounds that are made known, each rounded up, and their chances."""
+    @property
+    def bound(self) -> Reduction:
+        """The mean over the number of epochs whose rounds are made known, each rounded up."""
         from scipy.stats import binom
 
-        if not self.known:
-            return [(0, 1.0)]
         counts = [0, *(2**k for k in range(self.epochs.bit_length())), self.epochs]
         counts = sorted({count for count in counts if count <= self.epochs})
-        reached = binom.sf(np.array([-1, *counts]), self.epochs, self.known)
-        chances = -np.diff(reached) * (1 + _ROUNDING) + 1e-300
-        return list(zip(counts, chances.tolist(), strict=True))
+        if not self.known:
+            counts, chances = [0], [1.0]
+        else:
+            reached = binom.sf(np.array([-1, *counts]), self.epochs, self.known)
+            chances = (-np.diff(reached) * (1 + _ROUNDING) + 1e-300).tolist()
+        parts = zip(chances, map(self._event, counts), strict=True)
+        return Reduction(tuple(parts), "residues of rounds revealed, contour")
 
-    def log_delta(self, epsilon: float) -> Proof:
-        """Return a bound on the logarithm of delta at an epsilon >= 0."""
-        terms = []
-        for known, chance in self._chances():
-            found = event_log_delta(self._event(known), epsilon=epsilon).upper
-            terms.append(math.log(chance) + found)
-        return Proof(min(0.0, float(logsumexp(terms)) + 1e-15), self.method)
-
-    def epsilon(self, delta: float) -> Proof:
-        """Return a bound on epsilon at a delta in (0, 1), with equal parts of delta."""
-        chances = self._chances()
-        part = delta * (1 - 1e-15) / len(chances)
-        found = [
-            event_epsilon(self._event(known), delta=part / chance).upper
-            for known, chance in chances
-            if chance > part
-        ]
-        return Proof(max(found, default=0.0), self.method)
+    def _event(self, known: int) -> events.DpEvent:
+        allocation = events.RandomAllocationDpEvent(1 / math.sqrt(self.own), self.rounds)
+        parts: list[tuple[events.DpEvent, int]] = [(allocation, self.epochs - known)]
+        mean = self.shared + known * self.known_cost
+        if mean > 0:
+            parts.append((events.GaussianDpEvent(1 / math.sqrt(mean * (1 + _ROUNDING))), 1))
+        return composed(parts)
 
 
-def spaced(mechanism: Mechanism, sampler: Sampler) -> Bound | None:
+def spaced(mechanism: Mechanism, sampler: Sampler) -> Reduction | None:
     """Return the least of the bounds, by their sizes, or None if none gains anything.
 
     Parameters
@@ -205,7 +152,8 @@ def spaced(mechanism: Mechanism, sampler: Sampler) -> Bound | None:
     else:
         gram = mechanism.products(patterns)
         made = (_of_bins(gram, width) for width in _widths(mechanism, epochs.rounds))
-    return min((each for each in made if each.own > 0), key=lambda each: each.worth, default=None)
+    least = min((each for each in made if each.own > 0), key=lambda at: at.worth, default=None)
+    return None if least is None else least.bound
 
 
 def _widths(mechanism: Mechanism, rounds: int) -> list[int]:

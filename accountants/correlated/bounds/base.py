@@ -26,18 +26,32 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
 from dpcal._roots import NoBracket, Stop, bisect, bracket
 
-__all__ = ["Bound", "Curve", "Least", "Proof", "Worst", "largest_exponent", "least_epsilon"]
-__all__ += ["least_until_rising"]
+__all__ = ["Bound", "Curve", "Directions", "Least", "Moments", "Proof", "Worst"]
+__all__ += [
+    "largest_exponent",
+    "least_epsilon",
+    "least_until_rising",
+    "mixed_moments",
+    "normal_moments",
+]
 
 Tried = TypeVar("Tried")
 
+# Rounding of a mean of moments, outward: chances have nine digits.
+_MARGIN = 1e-9
 # Relative width at which the search for epsilon ends; the upper end of the interval is returned.
 _WIDTH = 1e-9
 # Largest epsilon that is searched for. A larger value is not useful, and makes unsuccessful
 # searches longer.
 _LARGEST_EPSILON = 1e7
+# Relative change of a value >= 0 below which a search makes no progress.
+_PROGRESS = 1e-3
 # Most halvings of an interval, far above the number that the width takes.
 _HALVINGS = 10**4
 
@@ -55,6 +69,51 @@ class Proof(NamedTuple):
 
     value: float
     method: str
+
+
+class Moments(NamedTuple):
+    """A bound on log M(c) at one c > 0, and its first two derivatives; infinite if unknown."""
+
+    log_mgf: float
+    slope: float
+    curvature: float
+
+
+_UNKNOWN = Moments(math.inf, math.inf, 0.0)
+
+
+def normal_moments(pairs: Iterable[tuple[float, float]], c: float) -> Moments:
+    """Return the least bound on log M(c) by losses that are at most normal, of mean and deviation.
+
+    Whoever has a loss that never exceeds another one has at most its moments.
+    """
+    found = [
+        Moments(c * mean + 0.5 * (c * deviation) ** 2, mean + c * deviation**2, deviation**2)
+        for mean, deviation in pairs
+    ]
+    return min(found, default=_UNKNOWN)
+
+
+def mixed_moments(chances: NDArray[np.float64], rows: NDArray[np.float64]) -> Moments:
+    """Return log M(c) of losses of which one is chosen at random.
+
+    Parameters
+    ----------
+    chances
+        Their probabilities, of shape (losses,).
+    rows
+        log M(c) of each and two derivatives, of shape (losses, 3).
+    """
+    with np.errstate(divide="ignore"):
+        logs = np.log(chances) + rows[:, 0]
+    total = float(logsumexp(logs))
+    if math.isinf(total):
+        return _UNKNOWN
+    tilted = np.exp(logs - total)
+    slope = float(tilted @ rows[:, 1])
+    curvature = float(tilted @ (rows[:, 2] + (rows[:, 1] - slope) ** 2))
+    # A loss has M(c) >= 1.
+    return Moments(max(total, 0.0) * (1 + _MARGIN) + _MARGIN, slope, curvature)
 
 
 class Bound(ABC):
@@ -79,6 +138,18 @@ class Bound(ABC):
     def epsilon(self, delta: float) -> Proof:
         """Return a bound on epsilon at a delta in (0, 1)."""
         return Proof(least_epsilon(self.delta, delta), self.method)
+
+    def moments(self, c: float, direction: str) -> Moments:
+        """Return a bound on log M(c) of the privacy loss, by which it composes with other losses.
+
+        Parameters
+        ----------
+        c
+            A number > 0: the Renyi order less one.
+        direction
+            ``"remove"`` or ``"add"``.
+        """
+        return _UNKNOWN
 
     def lower_delta(self, epsilon: float) -> float:
         """Return a lower bound on delta at an epsilon >= 0; 0 if none is known."""
@@ -129,10 +200,14 @@ class Least(Bound):
         """Return the least bound on epsilon."""
         return min(part.epsilon(delta) for part in self.parts)
 
+    def moments(self, c: float, direction: str) -> Moments:
+        """Return the least bound on log M(c)."""
+        return min(part.moments(c, direction) for part in self.parts)
+
 
 @dataclass(frozen=True, eq=False)
 class Worst(Bound):
-    """The largest of bounds on several cases that must all hold: both directions, or all groups.
+    """The largest of bounds on several cases that must all hold, such as all groups of records.
 
     Parameters
     ----------
@@ -150,8 +225,20 @@ class Worst(Bound):
         """Return the largest bound on epsilon."""
         return self._largest([part.epsilon(delta) for part in self.parts])
 
+    def moments(self, c: float, direction: str) -> Moments:
+        """Return the largest bound on log M(c)."""
+        return max(part.moments(c, direction) for part in self.parts)
+
     def _largest(self, found: list[Proof]) -> Proof:
         return Proof(max(each.value for each in found), found[0].method)
+
+
+class Directions(Worst):
+    """A bound on removing a record and another one on adding it, of which the larger one counts."""
+
+    def moments(self, c: float, direction: str) -> Moments:
+        """Return the bound on log M(c) of the direction."""
+        return self.parts[direction == "add"].moments(c, direction)
 
 
 def least_epsilon(bound: Callable[[float], float], delta: float) -> float:
@@ -175,14 +262,14 @@ def least_epsilon(bound: Callable[[float], float], delta: float) -> float:
 def least_until_rising(tried: Iterable[tuple[float, Tried]]) -> tuple[float, Tried] | None:
     """Return the pair of least value, up to two pairs in a row without progress; None of none.
 
-    Values fall and then rise.
+    Values fall and then rise, or fall by less than a thousandth.
     """
     best, worse = None, 0
     for value, each in tried:
+        gains = best is None or value < best[0] * (1 - _PROGRESS)
         if best is None or value < best[0]:
-            best, worse = (value, each), 0
-            continue
-        worse += 1
+            best = value, each
+        worse = 0 if gains else worse + 1
         if worse == 2:
             break
     return best

@@ -26,7 +26,8 @@ from __future__ import annotations
 import itertools
 import math
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -35,8 +36,8 @@ from scipy.special import expit, logit
 
 from dpcal.accountants import events
 from dpcal.accountants.correlated.bounds.base import Bound, Proof, largest_exponent
+from dpcal.accountants.correlated.bounds.reductions import Reduction, composed
 from dpcal.accountants.correlated.mechanism import Mechanism
-from dpcal.accountants.interface import delta as event_delta, epsilon as event_epsilon
 from dpcal.errors import TargetUnreachable, UnsupportedEvent
 
 __all__ = ["Conditional", "covers", "posterior_chances"]
@@ -74,40 +75,43 @@ class Conditional(Bound):
 
     mechanism: Mechanism
     rate: float
-    _events: dict[int, events.DpEvent] = field(default_factory=dict, repr=False)
-
     method: ClassVar[str] = "conditional composition"
 
-    def _composed(self, k: int) -> events.DpEvent:
+    @cached_property
+    def _reductions(self) -> dict[int, Reduction]:
+        return {}
+
+    def _reduction(self, k: int) -> Reduction:
         """Return the composition that dominates except with probability 10^(-k / 2)."""
-        if k not in self._events:
+        if k not in self._reductions:
             tail, T, column = _tail(k), self.mechanism.steps, self.mechanism.column
             if column is None:
                 raise ValueError("mechanism must have a Toeplitz matrix.")
             chances = posterior_chances(self.mechanism, self.rate, 0.9 * tail)
             ends = np.unique(np.ceil(np.linspace(0, T, min(_BLOCKS, T) + 1)).astype(int))
-            parts: list[events.DpEvent] = []
+            parts: list[tuple[events.DpEvent, int]] = []
             for first, last in itertools.pairwise(ends):
                 means, weights = _mixture(column[:last], chances[:last], 0.1 * tail / T)
                 mixture = events.MixtureOfGaussiansDpEvent(self.mechanism.sigma, means, weights)
-                parts.append(events.SelfComposedDpEvent(mixture, int(last - first)))
-            self._events[k] = events.ComposedDpEvent(parts)
-        return self._events[k]
+                parts.append((mixture, int(last - first)))
+            self._reductions[k] = Reduction(((1.0, composed(parts)),), self.method, tail=tail)
+        return self._reductions[k]
 
-    def _delta(self, k: int, epsilon: float) -> float:
-        """Return the delta of the composition for one tail, 1 if none is proved."""
+    def _log_delta(self, k: int, epsilon: float) -> float:
+        """Return the bound for one tail, 0 if none is proved."""
         try:
-            return float(event_delta(self._composed(k), epsilon=epsilon))
+            return self._reduction(k).log_delta(epsilon).value
         except (TargetUnreachable, UnsupportedEvent):
-            return 1.0
+            return 0.0
 
     def log_delta(self, epsilon: float) -> Proof:
         """Return a bound on the logarithm of delta at an epsilon >= 0."""
         # A smaller tail gives a composition with a larger delta: where both are about equal, their
         # sum is within a factor of two of the least.
-        low = largest_exponent(lambda k: self._delta(k, epsilon) <= _tail(k), _SMALLEST)
-        least = min(self._delta(k, epsilon) + _tail(k) for k in range(low, low + 3))
-        return Proof(math.log(min(1.0, least * (1 + 1e-12))), self.method)
+        low = largest_exponent(
+            lambda k: self._log_delta(k, epsilon) <= math.log(2 * _tail(k)), _SMALLEST
+        )
+        return Proof(min(self._log_delta(k, epsilon) for k in range(low, low + 3)), self.method)
 
     def epsilon(self, delta: float) -> Proof:
         """Return a bound on epsilon at a delta in (0, 1); infinite if none is proved."""
@@ -117,8 +121,7 @@ class Conditional(Bound):
             if _tail(k) >= 0.95 * delta:
                 continue
             with suppress(TargetUnreachable, UnsupportedEvent):
-                answer = event_epsilon(self._composed(k), delta=delta - _tail(k))
-                best = min(best, float(answer))
+                best = min(best, self._reduction(k).epsilon(delta).value)
         return Proof(best, self.method)
 
 

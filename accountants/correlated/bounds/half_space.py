@@ -14,6 +14,7 @@ True
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 
 from dpcal.accountants.correlated.bounds.allocation import overlaps
-from dpcal.accountants.correlated.bounds.base import Curve
+from dpcal.accountants.correlated.bounds.base import Curve, Moments, normal_moments
 from dpcal.accountants.correlated.bounds.joining import Joining
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.participations import Automaton
@@ -63,8 +64,27 @@ _AT_ONCE = 2**22
 _SHARES = np.geomspace(1e-3, 3.0, 60)
 
 
+class _HalfSpace(Curve):
+    """Bounds on adding a record by pairs kappa and mu, with log L at least normal: mu N - kappa."""
+
+    method: ClassVar[str] = "half-space bound for adding a record"
+
+    @property
+    @abstractmethod
+    def pairs(self) -> list[tuple[float, float]]:
+        """Values of kappa and mu, each of which proves a bound."""
+
+    def delta(self, epsilon: float) -> float:
+        """Return a bound on delta of adding a record at an epsilon >= 0."""
+        return min(1.0, *(half_space_delta(kappa, mu, epsilon) for kappa, mu in self.pairs))
+
+    def moments(self, c: float, direction: str) -> Moments:
+        """Return a bound on log M(c) of adding a record."""
+        return normal_moments(self.pairs if direction == "add" else (), c)
+
+
 @dataclass(frozen=True, eq=False)
-class HalfSpaces(Curve):
+class HalfSpaces(_HalfSpace):
     """Bounds on delta of adding a record, by the best of several shares of the rates.
 
     Parameters
@@ -78,10 +98,8 @@ class HalfSpaces(Curve):
     mechanism: Mechanism
     law: Automaton
 
-    method: ClassVar[str] = "half-space bound for adding a record"
-
     @cached_property
-    def _pairs(self) -> list[tuple[float, float]]:
+    def pairs(self) -> list[tuple[float, float]]:
         """Values of kappa and mu for every share."""
         return [half_space(self.mechanism, self.law, float(share))[1:] for share in _SHARES]
 
@@ -89,7 +107,7 @@ class HalfSpaces(Curve):
         """Return a bound on delta at an epsilon >= 0, and the share that proves it."""
         if epsilon >= -self.law.never:
             return 0.0, 1.0
-        found = [half_space_delta(kappa, mu, epsilon) for kappa, mu in self._pairs]
+        found = [half_space_delta(kappa, mu, epsilon) for kappa, mu in self.pairs]
         return min((1.0, 1.0), *zip(found, map(float, _SHARES), strict=True))
 
     def delta(self, epsilon: float) -> float:
@@ -98,7 +116,7 @@ class HalfSpaces(Curve):
 
 
 @dataclass(frozen=True, eq=False)
-class BinsHalfSpace(Curve):
+class BinsHalfSpace(_HalfSpace):
     """A bound on delta of adding a record to a uniform one of several bins.
 
     Parameters
@@ -113,16 +131,15 @@ class BinsHalfSpace(Curve):
 
     gram: Floats
 
-    method: ClassVar[str] = "half-space bound for adding a record"
-
-    def delta(self, epsilon: float) -> float:
-        """Return a bound on delta of adding a record at an epsilon >= 0."""
+    @cached_property
+    def pairs(self) -> list[tuple[float, float]]:
+        """The values of kappa and mu of the mean."""
         kappa = 0.5 * float(np.diagonal(self.gram).mean())
-        return min(1.0, half_space_delta(kappa, math.sqrt(float(self.gram.mean())), epsilon))
+        return [(kappa, math.sqrt(float(self.gram.mean())))]
 
 
 @dataclass(frozen=True, eq=False)
-class JoiningHalfSpaces(Curve):
+class JoiningHalfSpaces(_HalfSpace):
     """Bounds on delta of adding a record that sits out after each participation, or joins epochs.
 
     Parameters
@@ -144,10 +161,8 @@ class JoiningHalfSpaces(Curve):
     mechanism: Mechanism
     joining: Joining
 
-    method: ClassVar[str] = "half-space bound for adding a record"
-
     @cached_property
-    def _pairs(self) -> list[tuple[float, float]]:
+    def pairs(self) -> list[tuple[float, float]]:
         """Values of kappa and mu of each law rho."""
         found = self._of_epochs() if self.joining.epoch else self._of_shares()
         means, energies, divergences = found
@@ -184,10 +199,6 @@ class JoiningHalfSpaces(Curve):
         free = (rates / q).sum(axis=0)
         divergence = q * np.log(q / p) + (1 - q) * (np.log1p(-q) - math.log1p(-p))
         return mechanism.means(rates), energies, free * divergence
-
-    def delta(self, epsilon: float) -> float:
-        """Return a bound on delta of adding a record at an epsilon >= 0."""
-        return min(1.0, *(half_space_delta(kappa, mu, epsilon) for kappa, mu in self._pairs))
 
 
 def _rates(chances: Floats, separation: int, rounds: int, waiting: tuple[float, ...]) -> Floats:

@@ -43,9 +43,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal.accountants.correlated.bounds.base import Bound, Proof
+from dpcal.accountants.correlated.bounds.base import Bound, Moments, Proof, normal_moments
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.participations import Automaton
+from dpcal.accountants.rounding import UNIT
 
 __all__ = ["LowerTail"]
 
@@ -120,3 +121,9 @@ class LowerTail(Bound):
         exponents = p * (mean - epsilon) + 0.5 * p * p * variance
         exponents += p * np.log(p) - (p + 1) * np.log1p(p)
         return Proof(min(0.0, float(exponents.min()) * (1 - 1e-12) + 1e-12), self.method)
+
+    def moments(self, c: float, direction: str) -> Moments:
+        """Return a bound on log M(c) of adding a record: on E_Q L^(-c)."""
+        mean, variance = self._moments
+        known = direction == "add" and math.isfinite(mean)
+        return normal_moments([(mean, math.sqrt(variance) * (1 + UNIT))] if known else (), c)

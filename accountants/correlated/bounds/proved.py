@@ -24,12 +24,19 @@ from dpcal.accountants import events
 from dpcal.accountants.answers import Delta, Epsilon, LogDelta
 from dpcal.accountants.correlated.bounds.allocation import (
     LARGEST_NORM,
-    Allocated,
+    allocated,
     overlaps,
     spaced,
 )
 from dpcal.accountants.correlated.bounds.allocation_sums import SubsetBelow
-from dpcal.accountants.correlated.bounds.base import Bound, Least, Proof, Worst
+from dpcal.accountants.correlated.bounds.base import (
+    Bound,
+    Directions,
+    Least,
+    Moments,
+    Proof,
+    Worst,
+)
 from dpcal.accountants.correlated.bounds.conditional import Conditional, covers
 from dpcal.accountants.correlated.bounds.half_space import (
     BinsHalfSpace,
@@ -38,6 +45,7 @@ from dpcal.accountants.correlated.bounds.half_space import (
 )
 from dpcal.accountants.correlated.bounds.joining import Joining
 from dpcal.accountants.correlated.bounds.lower_tail import LowerTail
+from dpcal.accountants.correlated.bounds.reductions import composed, moments_of
 from dpcal.accountants.correlated.bounds.replicas import ReplicaMoments
 from dpcal.accountants.correlated.bounds.revealed import Revealed, RevealedGroup
 from dpcal.accountants.correlated.mechanism import Mechanism, Shape
@@ -58,7 +66,8 @@ from dpcal.accountants.samplers import (
 )
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["Compositions", "Nothing", "compositions", "proved", "proved_adding", "proved_replaced"]
+__all__ = ["Compositions", "Nothing", "compositions", "largest_norm", "proved", "proved_adding"]
+__all__ += ["proved_replaced"]
 
 _Answer = Epsilon | Delta | LogDelta
 
@@ -94,12 +103,12 @@ def compositions(mechanism: Mechanism, sampler: Sampler) -> list[events.DpEvent]
 
 
 def _composed(norms: NDArray[np.float64], rate: float) -> events.DpEvent:
-    parts = []
+    parts: list[tuple[events.DpEvent, int]] = []
     for norm, count in zip(*np.unique(norms, return_counts=True), strict=True):
         gaussian = events.GaussianDpEvent(float(1 / norm))
         step = gaussian if rate == 1 else events.PoissonSampledDpEvent(rate, gaussian)
-        parts.append(events.SelfComposedDpEvent(step, int(count)))
-    return parts[0] if len(parts) == 1 else events.ComposedDpEvent(parts)
+        parts.append((step, int(count)))
+    return composed(parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,6 +140,10 @@ class Compositions(Bound):
     def epsilon(self, delta: float) -> Proof:
         """Return a bound on epsilon at a delta in (0, 1)."""
         return self.worst(event_epsilon, delta=delta)[0]
+
+    def moments(self, c: float, direction: str) -> Moments:
+        """Return the largest bound on log M(c)."""
+        return max(moments_of(each, self.relation, c, direction) for each in self.parts)
 
 
 def proved(mechanism: Mechanism, sampler: Sampler) -> Bound:
@@ -184,7 +197,7 @@ def _revealed(mechanism: Mechanism, sampler: Sampler) -> Bound:
     """Return the bound with participations known, no worse than with the worst of all patterns."""
     groups, law = sampler.groups(mechanism.steps), sampler.automaton(mechanism.steps)
     separation = _worst_case(sampler, mechanism.steps)[1]
-    most = _largest_norm(mechanism.shape, sampler)
+    most = largest_norm(mechanism.shape, sampler)
     fixed = isinstance(sampler, CyclicPoisson) and not sampler.random_shift
     if groups is not None and fixed and mechanism.column is None:
         rate, gram, most = float(groups.rate), mechanism.gram, most / mechanism.sigma
@@ -216,7 +229,7 @@ def _worst_case(sampler: Sampler, steps: int) -> tuple[Participation, int]:
 
 
 @lru_cache(maxsize=8)
-def _largest_norm(shape: Shape, sampler: Sampler) -> float:
+def largest_norm(shape: Shape, sampler: Sampler) -> float:
     """Return a bound on ||C y|| over all patterns that a sampler may draw."""
     found = shape.strategy.sensitivity(_worst_case(sampler, shape.steps)[0]).value
     epochs = sampler.epochs(shape.steps)
@@ -253,7 +266,8 @@ def _of_epochs(mechanism: Mechanism, sampler: Sampler) -> Bound:
     norm = float(mechanism.column[0]) / mechanism.sigma * math.sqrt(epochs.repeated)
     if norm > LARGEST_NORM:
         return _of_participations(mechanism, sampler)
-    blocks = Allocated(norm, epochs.rounds // epochs.times, epochs.times * epochs.drawn)
+    rounds, count = epochs.rounds // epochs.times, epochs.times * epochs.drawn
+    blocks = allocated(norm, rounds, count, exact=epochs.times == 1)
     if epochs.times == 1:
         return blocks
     below = SubsetBelow(norm, epochs.rounds, epochs.times, epochs.drawn)
@@ -281,7 +295,7 @@ def _of_secret_rounds(mechanism: Mechanism, sampler: Sampler, law: Automaton) ->
     assert joining is not None  # The sampler has groups.
     moments = ReplicaMoments(mechanism, joining)
     if moments.possible:
-        return Least((revealed, Worst((moments, adding))))
+        return Least((revealed, Directions((moments, adding))))
     enough = mechanism.sigma >= _LEAST_NOISE_TO_CONDITION * mechanism.largest_column
     if enough and covers(mechanism, rate):
         return Least((revealed, Conditional(mechanism, rate)))
@@ -303,7 +317,7 @@ def _of_replicas(mechanism: Mechanism, sampler: Sampler, revealed: Bound) -> lis
         return []
     moments = ReplicaMoments(mechanism, joining)
     adding = Least((JoiningHalfSpaces(mechanism, joining), revealed))
-    return [Worst((moments, adding))] if moments.possible else []
+    return [Directions((moments, adding))] if moments.possible else []
 
 
 def _of_groups(mechanism: Mechanism, sampler: Sampler) -> Bound:

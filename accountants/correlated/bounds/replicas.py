@@ -49,7 +49,7 @@ sigma^2) the likelihood ratio, and G = C^T C / sigma^2 >= 0:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar
@@ -58,7 +58,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal._ext import tilted as kernels
-from dpcal.accountants.correlated.bounds.base import Bound, Proof, least_until_rising
+from dpcal.accountants.correlated.bounds.base import (
+    Bound,
+    Moments,
+    Proof,
+    least_until_rising,
+)
 from dpcal.accountants.correlated.bounds.joining import Joining, state_cap
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.rounding import UNIT
@@ -68,13 +73,12 @@ __all__ = ["ReplicaMoments", "ReplicaSum"]
 Floats = NDArray[np.float64]
 Places = NDArray[np.intc]
 
-# Orders of the moments that are tried. Each of them is a proof. With a cap it is chosen with the
-# order, so that others gain less than a percent of epsilon.
-_ORDERS, _FEW_ORDERS = range(2, 25), (2, 3, 4, 6, 8, 11, 16, 24)
+# Orders of the moments that are tried, and the first one. Each of them is a proof.
+_ORDERS, _FIRST_ORDER = range(2, 25), 4
 # Entries of a table of states and counts, 12 bytes each: more bands leave fewer orders.
 _LARGEST_TABLE = 2**23
-# Terms of the sum over all rounds: some seconds.
-_MOST_TERMS = 2e9
+# Terms of the sum over all rounds: some seconds, and a fraction of one.
+_MOST_TERMS, _QUICK_TERMS = 2e9, 1e8
 # Cells of a grid of sums on which an order is chosen, and of the one that proves its moment: with
 # chords, whose error is quadratic in them, and with sums that are rounded up.
 _CELLS, _CAPPED = (100, 500), (1500, 8000)
@@ -88,8 +92,10 @@ _SHARED = (0.0, 0.3, 1.0)
 _MARGIN = 1e-9
 # Least probability of a count, so that none that is possible is rounded to zero.
 _TINY = 1e-300
-# Relative change, over a period, of what later rounds weigh below which all earlier periods are
-# bounded by the largest factor of this one.
+# Least rounds between two looks whether sums have settled, which take as long as a round.
+_SPAN = 16
+# Relative change, over a span of whole periods, of what later rounds weigh: below it the factor of
+# one span bounds those of all earlier ones.
 _SETTLED = 1e-13
 # Tails that are tried, of which a tenth of delta is about best.
 _TAILS = 12
@@ -234,14 +240,19 @@ class ReplicaSum:
     even: bool = False
 
     @property
-    def affordable(self) -> bool:
-        """Whether there are not too many states, nor terms of all rounds."""
+    def terms(self) -> float:
+        """Terms of all rounds; infinite if there are too many states."""
         if self.tables is None:
-            return False
+            return math.inf
         rounds = self.mechanism.steps
         if self.mechanism.column is not None:
             rounds = min(rounds, _OWN_ROUNDS * (self.mechanism.bands + self.joining.period))
-        return self.tables.to.size * len(self.tables.free) * rounds <= _MOST_TERMS
+        return self.tables.to.size * len(self.tables.free) * rounds
+
+    @property
+    def affordable(self) -> bool:
+        """Whether there are not too many states, nor terms of all rounds."""
+        return self.terms <= _MOST_TERMS
 
     @cached_property
     def _lags(self) -> int:
@@ -265,6 +276,11 @@ class ReplicaSum:
         return {rate: binomials(self.order, rate) for rate in set(self.joining.chances.tolist())}
 
     @cached_property
+    def _lowered(self) -> dict[tuple[float, float], Floats]:
+        """Chances of counts that were computed, by the chance and the energy of their round."""
+        return {}
+
+    @cached_property
     def _energies(self) -> Floats:
         """What a participation takes off the squared mean, rounded down; of a grid of sums only."""
         low = self.mechanism.energies * (1 - (self.mechanism.steps + 8) * UNIT)
@@ -272,11 +288,15 @@ class ReplicaSum:
 
     def chances(self, t: int) -> Floats:
         """Return the chances of counts by the number of free replicas, of shape (q + 1, q + 1)."""
-        chances = self._binomials[float(self.joining.chances[t])]
+        chance = float(self.joining.chances[t])
+        chances = self._binomials[chance]
         if not self.cells:
             return chances
-        lowered = chances * np.exp(-0.5 * np.arange(self.order + 1) * self._energies[t])
-        return np.where(chances > 0, np.maximum(lowered, _TINY), 0.0)
+        key = chance, float(self._energies[t])
+        if key not in self._lowered:
+            lowered = chances * np.exp(-0.5 * np.arange(self.order + 1) * key[1])
+            self._lowered[key] = np.where(chances > 0, np.maximum(lowered, _TINY), 0.0)
+        return self._lowered[key]
 
     def products(self, t: int) -> Floats:
         """Return e_t, and G between round t and those that are 1, 2, ... rounds before."""
@@ -305,7 +325,8 @@ class ReplicaSum:
             sums = np.minimum(sums, np.maximum(self.order * self.cap - n, 0.0) / decay)
         curvature = (0.5 - 0.5 * self.shared / self.order) / self.mechanism.variance
         mean = scale * sums + n
-        return np.asarray(np.exp(curvature * mean * mean * (1 + 8 * UNIT)))
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(curvature * mean * mean * (1 + 8 * UNIT)))
 
     def log(self, keep: Callable[[int, float, Floats], None] = lambda *_: None) -> float:
         """Return a bound on the logarithm of E_Q L_A^q; infinite if none is computed.
@@ -321,6 +342,7 @@ class ReplicaSum:
         if tables is None or not self.affordable:
             return math.inf
         T, steps = self.mechanism.steps, self._lags
+        span = joining.period * math.ceil(_SPAN / joining.period)
         now = np.ones((len(tables.free), len(tables.sums)))
         then, settled = np.empty_like(now), now.copy()
         gains, used, largest, total, since, t = np.empty(0), np.empty(0), 0.0, 0.0, 0.0, T
@@ -339,17 +361,17 @@ class ReplicaSum:
             now, then = then / scale, now
             keep(t, scale, now)
             total, since = total + math.log(scale), since + math.log(scale)
-            if (T - t) % joining.period == 0:
+            if (T - t) % span == 0:
                 least, most = _ratios(now, settled)
                 if not most < math.inf:
                     return math.inf
                 repeats = self.cells > 0 or (self.mechanism.column is not None and t + steps < T)
-                if repeats and most <= least * (1 + _SETTLED) and t >= joining.period + steps:
-                    # The sum is linear and monotone, and earlier rounds weigh no more: no period
-                    # before multiplies it by more.
-                    skipped = (t - steps) // joining.period
+                if repeats and most <= least * (1 + _SETTLED) and t >= span + steps:
+                    # The sum is linear and monotone, and earlier rounds weigh no more: no span of
+                    # whole periods before multiplies it by more.
+                    skipped = (t - steps) // span
                     total += skipped * (since + math.log(most) + 4 * UNIT)
-                    t -= skipped * joining.period
+                    t -= skipped * span
                 settled, since = now.copy(), 0.0
         found = total + math.log(float(self.starts(now).sum()))
         # Each round adds and multiplies numbers >= 0, and rounds the exponents of gains.
@@ -434,6 +456,22 @@ class ReplicaMoments(Bound):
             return self._sum(_Key(0, order), 0)
         return replace(self._sum(_Key(0, order), cells), even=True)
 
+    def moments(self, c: float, direction: str) -> Moments:
+        """Return a chord of the bound on log M(c) of removing a record, from whole orders."""
+        low = math.floor(c)
+        if direction == "add" or low + 2 > _ORDERS[-1] or not self._is_quick(low + 2):
+            return super().moments(c, direction)
+        ends = [self.log_moment(k + 1) if k else 0.0 for k in (low, low + 1)]
+        if math.isinf(ends[1]):
+            return super().moments(c, direction)
+        slope = ends[1] - ends[0]
+        return Moments((ends[0] + (c - low) * slope) * (1 + _MARGIN), slope, 0.0)
+
+    def _is_quick(self, order: int) -> bool:
+        """Return whether one moment of an order takes little time, as a search asks for many."""
+        cells = _CELLS[True] if self._walks else 0
+        return self._sum(_Key(0, order), cells).terms <= _QUICK_TERMS
+
     @property
     def _walks(self) -> bool:
         return self.mechanism.walk is not None
@@ -477,34 +515,32 @@ class ReplicaMoments(Bound):
 
     def _for_delta(self, delta: float) -> list[_Key]:
         """Return the moments with the least epsilons at a delta, without a cap and with one."""
-        found = self._descent(_Key(0, _FEW_ORDERS[2]), delta, _ORDERS)
+        found = self._descent(_Key(0, _FIRST_ORDER), delta)
         if not (self._walks and self.joining.independent):
             return [found[1]]
 
         def capped(first: int) -> Iterator[tuple[float, _Key]]:
-            near = _Key(first, _FEW_ORDERS[len(_FEW_ORDERS) // 2])
+            near = found[1]
             for tail in range(first, first + _TAILS):
-                value, near = self._descent(replace(near, tail=tail), delta, _FEW_ORDERS)
+                value, near = self._descent(replace(near, tail=tail), delta)
                 yield value, near
 
         best = least_until_rising(capped(max(1, math.floor(-2 * math.log10(delta)) + 1)))
         assert best is not None
         return [found[1], best[1]]
 
-    def _descent(self, key: _Key, delta: float, orders: Sequence[int]) -> tuple[float, _Key]:
+    def _descent(self, key: _Key, delta: float) -> tuple[float, _Key]:
         """Return the least epsilon of moments of one tail, from one to its neighbors."""
         shares = _SHARED if self._walks else _SHARED[:1]
-        i = orders.index(key.order)
-        while i > 0 and math.isinf(self._epsilon(key, delta)):
-            i -= 1
-            key = replace(key, order=orders[i])
+        while key.order > _ORDERS[0] and math.isinf(self._epsilon(key, delta)):
+            key = replace(key, order=key.order - 1)
         while True:
-            near = [replace(key, shared=shared) for shared in shares]
-            near += [replace(key, order=orders[n]) for n in (i - 1, i + 1) if 0 <= n < len(orders)]
+            orders = [order for order in range(key.order - 1, key.order + 2) if order in _ORDERS]
+            near = [replace(key, order=order, shared=each) for order in orders for each in shares]
             found = min([key, *near], key=lambda each: self._epsilon(each, delta))
             if found == key:
                 return self._epsilon(key, delta), key
-            key, i = found, orders.index(found.order)
+            key = found
 
     def epsilon(self, delta: float) -> Proof:
         """Return a bound on epsilon at a delta in (0, 1)."""

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 
 from dpcal._ext import tilted as kernels
-from dpcal.accountants.correlated.bounds.base import Curve
+from dpcal.accountants.correlated.bounds.base import Curve, Moments, mixed_moments
 from dpcal.accountants.correlated.mechanism import Mechanism, Shape
 from dpcal.accountants.participations import Automaton
 from dpcal.errors import UnsupportedEvent
@@ -114,6 +114,15 @@ class _Known(Curve):
             min(1.0, float(weights @ gaussian_delta(epsilon, norms)) * (1 + _MARGIN))
             for weights, norms in self._laws
         )
+
+    def moments(self, c: float, direction: str) -> Moments:
+        """Return the log of the mean of Gaussian moments, the same in both directions."""
+        found = []
+        for weights, norms in self._laws:
+            v = norms * norms
+            rows = np.stack([0.5 * v * (c * c + c), v * (c + 0.5), v], axis=1)
+            found.append(mixed_moments(weights, rows))
+        return min(found)
 
 
 @dataclass(frozen=True, eq=False)

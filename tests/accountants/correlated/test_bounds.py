@@ -14,10 +14,11 @@ from scipy.special import logsumexp
 from dpcal import accountants
 from dpcal.accountants import correlated, events
 from dpcal.accountants.correlated import bounds
-from dpcal.accountants.correlated.bounds.allocation import Allocated, spaced
+from dpcal.accountants.correlated.bounds.allocation import allocated, spaced
 from dpcal.accountants.correlated.bounds.allocation_sums import SubsetBelow
 from dpcal.accountants.correlated.bounds.conditional import Conditional, covers, posterior_chances
 from dpcal.accountants.correlated.bounds.lower_tail import LowerTail
+from dpcal.accountants.correlated.composing import losses
 from dpcal.accountants.correlated.draws.estimators import Direct, Without
 from dpcal.accountants.correlated.draws.montecarlo import simulate
 from dpcal.accountants.correlated.likelihood import Likelihood
@@ -248,7 +249,7 @@ def test_all_rounds_of_an_epoch_are_the_gaussian_mechanism(mu, epsilon):
         return float(accountants.delta(event, epsilon=epsilon))
 
     for epochs in (1, 4):
-        bound = Allocated(mu, 1, epochs)
+        bound = allocated(mu, 1, epochs)
         for found in (bound.delta(epsilon), bound.lower_delta(epsilon)):
             assert found == pytest.approx(exact(epochs), rel=1e-9)
     for taken, epochs in ((1, 4), (4, 1), (4, 3)):
@@ -366,9 +367,10 @@ STRATEGIES = [
 def test_no_price_is_above_that_of_public_participations(strategy, sampler, worst, relation):
     public, sigma = events.GaussianDpEvent(1.5), 1.5 * strategy.sensitivity(worst).value
     run = events.CorrelatedGaussianDpEvent(strategy, sampler, sigma, statistics="none", seed=0)
-    asked = {"epsilon": 2.0, "neighboring_relation": relation}
-    found, most = (float(accountants.delta(event, **asked)) for event in (run, public))
-    assert 0 < found <= most * (1 + 1e-6)
+    asked, beside = {"epsilon": 2.0, "neighboring_relation": relation}, events.GaussianDpEvent(3.0)
+    for pair in ((run, public), [events.ComposedDpEvent([each, beside]) for each in (run, public)]):
+        found, most = (float(accountants.delta(event, **asked)) for event in pair)
+        assert 0 < found <= most * (1 + 1e-6)
 
 
 # -- moments of replicas
@@ -387,6 +389,44 @@ def of_patterns(sampler, rounds):
             states = moved
         found.append((y, states.sum()))
     return np.array([y for y, chance in found if chance]), [chance for _, chance in found if chance]
+
+
+@pytest.mark.parametrize("strategy", [DENSE, Banded(2, 2, (1, 0.6)), LambdaCGD(2, 0.9)], ids=str)
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        Poisson(0.3),
+        CyclicPoisson(2, 0.3),
+        CyclicPoisson(2, 0.3, random_shift=True),
+        MinSeparation(2, 0.3, warm_start=True),
+        BallsInBins(1),
+        RandomAllocation(1),
+        RandomAllocation(2),
+    ],
+    ids=repr,
+)
+def test_a_run_composes_by_moments_above_the_integrals_of_two_rounds(strategy, sampler):
+    y, chances = of_patterns(sampler, 2)
+    groups = sampler.groups(2)
+    if groups is not None and not groups.secret:
+        # The worst group counts.
+        y, chances = patterns(2), np.exp(independent([0.3, 0.3 * (sampler.least_separation == 1)]))
+    sigma, axis = 1.3, np.linspace(-16.0, 16.0, 601)
+    x = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
+
+    def log_law(sign):
+        means = sign * y @ np.abs(strategy.matrix()).T
+        square = ((x[:, None] - means) ** 2).sum(axis=2) / (2 * sigma**2)
+        return logsumexp(-square, b=chances, axis=1)
+
+    run = events.CorrelatedGaussianDpEvent(strategy, sampler, sigma)
+    nothing = -(x**2).sum(axis=1) / (2 * sigma**2)
+    for relation, other in (("replace-special", nothing), ("replace-one", log_law(-1))):
+        laws = log_law(1), other
+        for loss, p, q in zip(losses(run, relation), laws, laws[::-1], strict=True):
+            for c in (0.3, 1.0, 2.5, 6.0):
+                truth = logsumexp(p + c * (p - q)) - logsumexp(p)
+                assert truth <= loss.log_mgf_bound(c) * (1 + 1e-7)
 
 
 @pytest.mark.parametrize(

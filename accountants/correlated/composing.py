@@ -1,0 +1,196 @@
+"""How does a run of correlated noise compose with other events, and with what accountant?
+
+A run that is a composition, of independent rounds, of groups that are apart, or of one random round
+an epoch, is the composition for every accountant, alone and beside other events:
+
+>>> from dpcal.accountants import epsilon
+>>> from dpcal.accountants.matrix import Banded
+>>> from dpcal.accountants.samplers import CyclicPoisson, MinSeparation
+>>> run = events.CorrelatedGaussianDpEvent(Banded(200, 4), CyclicPoisson(4, 0.04), 2.0)
+>>> equivalent(run).count                                # rounds of one group
+50
+>>> histogram = events.GaussianDpEvent(5.0)
+>>> answer = epsilon(events.ComposedDpEvent([run, histogram]), delta=1e-6)
+>>> print(f"{answer:.4f} {answer.accountant}")
+1.7025 characteristic
+
+Of other runs Renyi divergences are bounded, by the proofs of :mod:`bounds
+<dpcal.accountants.correlated.bounds>`; and every run costs at most the Gaussian mechanism that it
+is if all participations are public.
+
+>>> run = events.CorrelatedGaussianDpEvent(Banded(200, 4), MinSeparation(4, 0.01), 2.0)
+>>> equivalent(run) is None
+True
+>>> answer = epsilon(events.ComposedDpEvent([run, histogram]), delta=1e-6)
+>>> print(f"{answer:.4f} {answer.method}")
+1.6706 run composed by accountant 'renyi', Renyi order 12
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpcal import _validate
+from dpcal.accountants import events
+from dpcal.accountants.answers import Delta, Epsilon
+from dpcal.accountants.correlated.beside import delta_beside, epsilon_beside
+from dpcal.accountants.correlated.bounds.base import Bound
+from dpcal.accountants.correlated.bounds.proved import (
+    Compositions,
+    largest_norm,
+    proved,
+    proved_replaced,
+)
+from dpcal.accountants.correlated.bounds.reductions import Reduction
+from dpcal.accountants.correlated.mechanism import Mechanism
+from dpcal.accountants.correlated.table import chosen
+from dpcal.accountants.interface import delta as event_delta, epsilon as event_epsilon
+from dpcal.accountants.losses.base import Pairs, PrivacyLoss, Reals
+from dpcal.accountants.losses.failure import MomentBound
+from dpcal.accountants.losses.gaussian import Gaussian
+from dpcal.errors import UnsupportedEvent
+
+__all__ = ["RunLoss", "delta", "epsilon", "equivalent", "losses"]
+
+Answer = TypeVar("Answer", Epsilon, Delta)
+
+_CLAIMED = "run as a claim"
+
+# Smallest tilt at which moments are bounded: those at smaller ones are smaller.
+_LEAST_TILT = 1e-6
+# Relative margin of a noise multiplier, outward: sensitivities are sums over the rounds.
+_MARGIN = 1 - 1e-9
+
+
+def equivalent(run: events.CorrelatedGaussianDpEvent) -> events.DpEvent | None:
+    """Return the composition that a run is, or None if it is none, or the worst of several."""
+    mechanism = _mechanism(run)
+    if chosen(mechanism, run.sampler).route not in ("product", "convolved"):
+        return None
+    bound = proved(mechanism, run.sampler)
+    if isinstance(bound, Compositions):
+        return bound.parts[0] if len(bound.parts) == 1 else None
+    return bound.parts[0][1] if isinstance(bound, Reduction) and bound.exact else None
+
+
+@dataclass(frozen=True, eq=False)
+class RunLoss(MomentBound):
+    """Bounds on the Renyi divergences of one direction of a run.
+
+    Parameters
+    ----------
+    kind
+        The run, in words.
+    direction
+        ``"remove"`` or ``"add"``.
+    public
+        The loss of the run with all participations public, at their worst: a law above it.
+    bound
+        What is proved of the run.
+    """
+
+    kind: str
+    direction: str
+    public: PrivacyLoss = field(repr=False)
+    bound: Bound = field(repr=False)
+
+    @property
+    def law(self) -> PrivacyLoss:
+        """The loss with all participations public."""
+        return self.public
+
+    def moments(self, c: ArrayLike) -> Reals:
+        """Return the least bound on log M at each c, with the derivatives of its formula."""
+        tilts = np.maximum(np.atleast_1d(np.asarray(c, dtype=float)), _LEAST_TILT)
+        return np.array([self.bound.moments(float(at), self.direction) for at in tilts])
+
+    def log_mgf_bound(self, c: float) -> float:
+        """Return the least bound on log M(c)."""
+        return self.bound.moments(c, self.direction).log_mgf
+
+
+def losses(run: events.CorrelatedGaussianDpEvent, relation: str) -> Pairs:
+    """Return the losses of a run that is no composition, when a record is removed and added."""
+    mechanism, replaced = _mechanism(run), relation == "replace-one"
+    chosen(mechanism, run.sampler)
+    bound = (proved_replaced if replaced else proved)(mechanism, run.sampler)
+    distance = (2 if replaced else 1) * largest_norm(mechanism.shape, run.sampler)
+    public = Gaussian(mechanism.sigma / distance * _MARGIN)
+    kind = f"{mechanism.kind} noise on {run.sampler.title} batches"
+    if replaced:
+        # The directions are mirror images.
+        loss = RunLoss(kind, "remove", public, bound)
+        return loss, loss
+    return RunLoss(kind, "remove", public, bound), RunLoss(kind, "add", public, bound)
+
+
+def _mechanism(run: events.CorrelatedGaussianDpEvent) -> Mechanism:
+    sigma = _validate.noise(noise_multiplier=run.noise_multiplier)
+    return Mechanism.of(run.strategy, noise_multiplier=sigma)
+
+
+def epsilon(
+    run: events.CorrelatedGaussianDpEvent,
+    *,
+    delta: float,
+    neighboring_relation: str,
+    beside: events.DpEvent,
+) -> Epsilon:
+    """Return the epsilon of a run that is no composition, with other events beside.
+
+    It is the least by Renyi divergences, by public participations, and by the run's own answer,
+    which may be drawn, as a claim.
+    """
+    relation = neighboring_relation
+    ends = epsilon_beside(
+        lambda at: event_epsilon(run, delta=at, neighboring_relation=relation),
+        beside,
+        _by_losses(run, beside, partial(event_epsilon, delta=delta), relation),
+        relation,
+        delta=delta,
+        claimed=_CLAIMED,
+    )
+    return Epsilon.of(ends, accountant="correlated", neighboring_relation=relation)
+
+
+def delta(
+    run: events.CorrelatedGaussianDpEvent,
+    *,
+    epsilon: float,
+    neighboring_relation: str,
+    beside: events.DpEvent,
+) -> Delta:
+    """Return the delta of a run that is no composition, with other events beside, at an epsilon.
+
+    The parameters are those of :func:`epsilon`.
+    """
+    relation = neighboring_relation
+    ends = delta_beside(
+        lambda at: event_delta(run, epsilon=at, neighboring_relation=relation),
+        beside,
+        _by_losses(run, beside, partial(event_delta, epsilon=epsilon), relation),
+        relation,
+        epsilon=epsilon,
+        claimed=_CLAIMED,
+    )
+    return Delta.of(ends, accountant="correlated", neighboring_relation=relation)
+
+
+def _by_losses(
+    run: events.DpEvent, beside: events.DpEvent, price: Callable[..., Answer], relation: str
+) -> dict[str, Answer]:
+    """Return prices by the losses of a run, by the name of their method."""
+    both = events.ComposedDpEvent([run, beside])
+    found = {}
+    for name in ("renyi", "characteristic"):
+        with suppress(UnsupportedEvent):
+            answer = price(both, neighboring_relation=relation, accountant=name)
+            found[f"run composed by accountant {name!r}, {answer.method}"] = answer
+    return found
