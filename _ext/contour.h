@@ -727,7 +727,9 @@ static int dpcal_search_epsilon(dpcal_question *ask, double log_delta, dpcal_ans
     if (!(at > 0) && !ask->patient)
         return DPCAL_SEARCH;
     at = fmax(at, 0.0);
-    for (int tries = 0; tries < 3; tries++) {
+    /* The estimate of a bulk with rare large losses is up to a thousand times too large. */
+    const int most_tries = ask->patient ? 9 : 3;
+    for (int tries = 0; tries < most_tries; tries++) {
         ask->epsilon = at;
         if (tries > 0 && (status = dpcal_tilt_of(ask, 0.0)))
             return status;
@@ -735,12 +737,12 @@ static int dpcal_search_epsilon(dpcal_question *ask, double log_delta, dpcal_ans
             return status;
         if ((status = dpcal_root(ask, log_delta, &at))) {
             /* Where losses are rare and large, the saddle-point estimate may be far above the root. */
-            at = 0.5 * ask->epsilon;
+            at = (ask->patient ? 0.25 : 0.5) * ask->epsilon;
             continue;
         }
         dpcal_interval(ask, at, &lower, &upper, &value, &slope);
         /* Another contour would be the same, or hardly closer. */
-        const int last = fabs(at - ask->epsilon) < 1e-3 * at || at == ask->epsilon || (ask->patient && tries == 2);
+        const int last = fabs(at - ask->epsilon) < 1e-3 * at || at == ask->epsilon || (ask->patient && tries == most_tries - 1);
         const double accepted = ask->smoothing > 0 ? DPCAL_TIGHT : last ? DPCAL_LAST : DPCAL_ACCEPTED;
         out->smoothed = ask->smoothing > 0;
         if (upper - lower < fmax(0.5, -slope * at) * accepted || (last && ask->patient))

@@ -32,7 +32,7 @@ from dpcal.accountants.inversion.layers.layered import (
     invert_layered,
     single_step_log_delta,
 )
-from dpcal.accountants.inversion.layers.rare_losses import Layers
+from dpcal.accountants.inversion.layers.rare_losses import Layers, has_rare_losses
 from dpcal.accountants.inversion.layers.tilts import epsilon_estimate
 from dpcal.accountants.inversion.limits import EPSILON
 from dpcal.accountants.inversion.transform import Total
@@ -43,8 +43,6 @@ __all__ = ["epsilon_of", "epsilon_on_contours", "log_delta_on_contours"]
 
 Invert = Callable[[float], Inversion]
 
-# Width of bounds on log delta at the root from which no nearer contour is tried: nine digits.
-_ACCEPTED_WIDTH = 5e-10
 # Correction of log delta at which Newton's method ends: the next is of the order of its square.
 _CONVERGED = 1e-7
 # Distance from the target, in log delta, that is close enough for Newton's method on one inversion.
@@ -68,7 +66,8 @@ def log_delta_on_contours(total: Total, epsilon: float) -> Bounds | None:
     It is None if there is no contour of affordable size.
     """
     found: list[Bounds] = []
-    for way in (_at_one_contour, _at_layers):
+    long = partial(_at_one_contour, patient=True)
+    for way in (_at_one_contour, _at_layers, long) if _are_rare(total) else (long,):
         with contextlib.suppress(OutOfReach):
             bounds = way(total, epsilon)
             if bounds is not None:
@@ -82,8 +81,13 @@ def _width(bounds: Bounds) -> float:
     return 0.0 if bounds.upper == bounds.lower else bounds.upper - bounds.lower
 
 
-def _at_one_contour(total: Total, epsilon: float) -> Bounds | None:
-    return _first_found(total, partial(question.log_delta, epsilon=epsilon, patient=True))
+def _are_rare(total: Total) -> bool:
+    """Return whether large losses may be rare: layers are then quicker than a long contour."""
+    return any(has_rare_losses(loss) for loss, _ in total.parts)
+
+
+def _at_one_contour(total: Total, epsilon: float, *, patient: bool = False) -> Bounds | None:
+    return _first_found(total, partial(question.log_delta, epsilon=epsilon, patient=patient))
 
 
 def _first_found(
@@ -108,7 +112,9 @@ def epsilon_on_contours(total: Total, log_delta: float) -> Bounds | None:
     It is None if no contour has a root.
     """
     found: list[Bounds] = []
-    for way in (_on_one_contour, _on_layers, _by_halving):
+    long = partial(_on_one_contour, patient=True)
+    ways = (_on_one_contour, _on_layers, long) if _are_rare(total) else (long,)
+    for way in (*ways, _by_halving):
         if way is _by_halving and any(bounds.lower > 0 for bounds in found):
             break
         with contextlib.suppress(OutOfReach):
@@ -120,8 +126,8 @@ def epsilon_on_contours(total: Total, log_delta: float) -> Bounds | None:
     return min(found, key=lambda bounds: bounds.upper - bounds.lower, default=None)
 
 
-def _on_one_contour(total: Total, log_delta: float) -> Bounds | None:
-    return _first_found(total, partial(question.epsilon, log_delta=log_delta, patient=True))
+def _on_one_contour(total: Total, log_delta: float, *, patient: bool = False) -> Bounds | None:
+    return _first_found(total, partial(question.epsilon, log_delta=log_delta, patient=patient))
 
 
 def _by_halving(total: Total, log_delta: float) -> Bounds | None:
@@ -183,7 +189,7 @@ def _on_layers(total: Total, log_delta: float) -> Bounds | None:
                 value, slope = -math.inf, -1.0
             change = min(max((log_delta - value) / (slope * epsilon), -_FARTHEST), _FARTHEST)
         if abs(value - log_delta) < _NEAR:
-            found = _solved(inversion, at, epsilon, log_delta, TIGHT)
+            found = _solved(inversion, at, epsilon, log_delta)
             # Near its own rounding, delta has bounds although no root is found.
             return found or _outward(inversion, epsilon, log_delta)
         low, high = (epsilon, high) if value > log_delta else (low, epsilon)
@@ -207,11 +213,7 @@ def _epsilon_of_single_steps(total: Total, log_delta: float) -> float:
 
 
 def _solved(
-    inversion: Inversion | None,
-    at: Invert,
-    epsilon: float,
-    log_delta: float,
-    accepted: float = _ACCEPTED_WIDTH,
+    inversion: Inversion | None, at: Invert, epsilon: float, log_delta: float
 ) -> Bounds | None:
     """Return bounds by Newton's method on nodes near epsilon; None if it fails."""
     for _ in range(EPSILON.inversions):
@@ -220,7 +222,7 @@ def _solved(
         if found is None:
             return None
         bounds = inversion.log_bounds(found)
-        tight = bounds.upper - bounds.lower < accepted
+        tight = bounds.upper - bounds.lower < TIGHT
         if tight or abs(found - epsilon) * inversion.reach <= 1.0:
             return _outward(inversion, found, log_delta)
         epsilon, inversion = found, None

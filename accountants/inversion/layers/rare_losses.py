@@ -28,7 +28,7 @@ from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.accountants.rounding import UNIT
 
-__all__ = ["Layers"]
+__all__ = ["Layers", "has_rare_losses"]
 
 # Ratio of the losses at neighboring cuts: wider layers do not fit one contour each.
 _RATIO = 4.0
@@ -39,7 +39,7 @@ _CLOSEST = 7.0
 _KEPT = 8
 
 
-def _has_rare_losses(loss: PrivacyLoss) -> bool:
+def has_rare_losses(loss: PrivacyLoss) -> bool:
     """Return whether a loss has rare large values that can be cut off."""
     return isinstance(loss, SampledGaussian) and loss.direction == "remove"
 
@@ -85,7 +85,7 @@ class Layers:
         rests, levels = [-math.inf], [0.0]
         for loss, times in parts:
             self._below.append([])
-            if _has_rare_losses(loss):
+            if has_rare_losses(loss):
                 first = cut_off(loss, share)  # type: ignore[arg-type]
                 top = below(loss, first)  # type: ignore[arg-type]
                 self._below[-1].append(top)
