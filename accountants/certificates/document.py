@@ -2,8 +2,8 @@
 
 >>> from decimal import Decimal
 >>> from dpcal.accountants import events
->>> from dpcal.accountants.certificates.proofs import SamplingProof
->>> argument = Argument("upper", 128, SamplingProof())
+>>> from dpcal.accountants.certificates.proofs import ContourProof
+>>> argument = Argument("upper", 128, ContourProof(1.0, 0.5, 9, 0.5, 2.0, (None,), (None,)))
 >>> one_direction = DirectionBounds("both", Decimal(0), Decimal("0.39"), (argument,))
 >>> bounds = DeltaBounds(1.0, (one_direction,))
 >>> item = Mechanism(events.GaussianDpEvent(1.0), 1)
@@ -70,7 +70,7 @@ __all__ = [
 ]
 
 # Name and version of the document's form.
-_FORMAT = "dpcal-certificate-2"
+_FORMAT = "dpcal-certificate-3"
 
 
 def relative_width(lower: Decimal, upper: Decimal) -> float:
@@ -108,10 +108,7 @@ class Argument:
 
 
 def _argument(proves: str, method: str, bits: int, proof: Any) -> Argument:
-    argument = Argument(proves, bits, PROOFS[method](proof, "proof"))
-    if argument.method != method:
-        reject("method", repr(argument.method), method)
-    return argument
+    return Argument(proves, bits, PROOFS[method](proof, "proof"))
 
 
 def _anything(value: Any, name: str) -> Any:
