@@ -35,8 +35,6 @@ _TIGHTER, _FINER = (1.0, 1e-2, 1e-4), (1.0, 1 / 8, 1 / 64)
 # Widths of the attempts at laws where the wanted one takes too many nodes: the first is taken.
 _WIDER = tuple(4.0**k for k in range(1, 8))
 _WIDEST = 0.5
-# Logarithm of a delta that is small, where the accountant knows of none.
-_SMALL = -50.0
 
 Candidates = Iterator[tuple[int, Proof]]
 
@@ -80,10 +78,9 @@ def _contours(parts: Parts, epsilon: float, width: float, negligible: bool) -> C
 
 
 def _laws(parts: Parts, epsilon: float, width: float) -> Candidates:
-    try:
-        log_delta = about_log_delta(parts, epsilon) if parts else _SMALL
-    except OutOfReach:
-        log_delta = _SMALL
+    log_delta = None
+    with contextlib.suppress(OutOfReach):
+        log_delta = about_log_delta(parts, epsilon) if parts else None
     found = False
     for share in (*_FINER, *_WIDER):
         if found and share > 1:

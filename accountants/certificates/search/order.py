@@ -9,13 +9,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import singledispatch
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcal.accountants import interface
 from dpcal.accountants.certificates import balls
 from dpcal.accountants.certificates.cost import BITS
 from dpcal.accountants.certificates.pairs import Line, Pair, oriented, pair_of
@@ -28,8 +30,10 @@ from dpcal.accountants.certificates.proofs import (
     Parts,
     Use,
 )
-from dpcal.accountants.losses.allocation import Allocation
+from dpcal.accountants.events import RandomAllocationDpEvent
+from dpcal.accountants.losses.allocation import Allocation, UnequalAllocation
 from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
+from dpcal.accountants.losses.discrete import LatticeLoss
 from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
 from dpcal.accountants.losses.laplace import Laplace
 
@@ -43,26 +47,44 @@ _CUT, _SHARE = 1 / 32, 1 / 4
 _BITS, _BITS_OF_LOOK = 112, 96
 # Cells of a first look in a standard deviation of the noise.
 _CELLS_OF_LOOK = 8
-# Nodes of a law in a standard deviation of the loss, times this, are the most that a law has.
-_REACH = 64
+# Nodes of a law in a standard deviation of the loss, times this, are the most that a law has, or
+# a number that takes no time.
+_REACH, _LEAST_NODES = 64, 1 << 13
 # Nats beyond which tails are not followed.
 _MOST_NATS = 3000.0
+# Logarithms of a delta that stands for 0 where cells are chosen, and where bits are.
+_SMALL, _LEAST_DELTA = -50.0, -1000.0
+# Largest tilt that is tried, and halvings of its range.
+_MOST_TILT, _HALVINGS = 1e4, 50
+# Width of the intervals of a ratio of random allocation, over its deviation and the share of nodes,
+# and the widest; and the share of delta that is beyond them.
+_INTERVAL, _WIDEST, _BEYOND = 2.5, 2.0, 0.1
 
 
 @dataclass(frozen=True)
 class _Aim:
-    """The logarithm of the mass that a use may leave out, and that times exp(-epsilon)."""
+    """The logarithm of the mass that a use may leave out, that times exp(-epsilon), and the step.
+
+    It is relative to the deviation of the loss.
+    """
 
     log_rest: float
     log_rest_of_q: float
+    finest: float
 
 
 def choose_order(
-    parts: Parts, epsilon: float, *, log_delta: float, width: float, cells: Cells | None = None
+    parts: Parts,
+    epsilon: float,
+    *,
+    log_delta: float | None,
+    width: float,
+    cells: Cells | None = None,
 ) -> tuple[int, OrderProof]:
     """Return a precision, and a proof whose bounds are about ``width`` apart, relative to delta.
 
-    Of a shuffle, ``cells`` are those of its statistic.
+    ``log_delta`` is the logarithm of delta, roughly; None if it is 0. Of a shuffle, ``cells`` are
+    those of its statistic.
 
     Raises
     ------
@@ -72,17 +94,25 @@ def choose_order(
         If no grid of affordable size is as fine.
     """
     count = sum(times for _, times in parts)
+    nothing, log_delta = log_delta is None, _SMALL if log_delta is None else log_delta
     log_tail = max(log_delta + math.log(_CUT * width), -_MOST_NATS)
     log_rest = log_tail - math.log(max(count, 1)) - 1
-    aim = _Aim(log_rest, log_rest - min(epsilon, _MOST_NATS))
-    bits = _BITS + math.ceil((math.log(max(count, 1) / width) - log_delta) / math.log(2))
-    # Relative variances that grids may add: a tail of z deviations grows by z^2 / 2 of it.
+    nats = math.log(max(count, 1) / width) - (_LEAST_DELTA if nothing else log_delta)
+    bits = _BITS + math.ceil(nats / math.log(2))
     finest = math.sqrt(_SHARE * width / max(1.0, -log_delta))
+    aim = _Aim(log_rest, log_rest - min(epsilon, _MOST_NATS), finest)
     with balls.workprec(_BITS_OF_LOOK):
         looks = [_look(oriented(loss)[0], times, aim, cells) for loss, times in parts]
-    spread = math.sqrt(math.fsum(look.variance * look.times for look in looks))
-    allowed = (finest * spread) ** 2 / max(len(looks), 1)
-    tail = math.exp(log_tail) if log_tail > -700 else 0.0
+    ways = [oriented(loss)[1] for loss, _ in parts]
+    looks, tilt = _tilted(looks, epsilon if all(way is not False for way in ways) else -epsilon)
+    variance = math.fsum(look.variance * look.times for look in looks)
+    spread = math.sqrt(variance)
+    # A moment of a ratio grows by tilt (tilt - 1) / 2 of what the variance of its logarithm does.
+    grows = max(abs(tilt * (tilt - 1)) / 2, 1 / (4 * variance) if variance > 0 else 1.0)
+    allowed = _SHARE * width / grows
+    finest = math.sqrt(allowed / variance) if variance > 0 else 1.0
+    allowed /= max(len(looks), 1)
+    tail = 0.0 if nothing or log_tail < -700 else math.exp(log_tail)
     chosen = [look.finer(allowed) if cells is None else cells for look in looks]
     own = [_step_of(look.pair, each) for look, each in zip(looks, chosen, strict=True)]
     base = next((index for index, step in enumerate(own) if step is not None), None)
@@ -97,13 +127,43 @@ def choose_order(
     widest = max(
         (np.ptp(look.losses) / step for look, step in zip(looks, steps, strict=True)), default=0.0
     )
-    nodes = min(math.ceil(max(_REACH / finest, 1.05 * widest, 64)), MAX_POINTS)
+    nodes = min(math.ceil(max(_REACH / finest, 1.05 * widest, _LEAST_NODES)), MAX_POINTS)
+    if len(looks) == 1 and isinstance(looks[0].loss, LatticeLoss | DiscreteGaussian):
+        # These laws are exact as long as no mass moves.
+        nodes = MAX_POINTS
     levels = [min(math.floor(math.log2(each / step) + 1e-9), MAX_LEVEL) for each in steps]
     uses = tuple(
         Use(look.offset(step * 2.0**level), level, each)
         for look, level, each in zip(looks, levels, chosen, strict=True)
     )
     return min(bits, BITS[1]), OrderProof(step if base is None else 0.0, nodes, tail, uses)
+
+
+def _tilted(looks: list[_Look], epsilon: float) -> tuple[list[_Look], float]:
+    """Return the looks by the law under which the sum of losses is about epsilon, and its tilt.
+
+    Masses under Q are times the tilt-th power of ratios. A tilt of 1 is P; of the other direction
+    it is at most 0.
+    """
+    ends = (1.0, _MOST_TILT) if epsilon >= 0 else (-_MOST_TILT, 0.0)
+
+    def weights(look: _Look, tilt: float) -> Reals:
+        with np.errstate(divide="ignore"):
+            logs = np.log(look.of_q) + tilt * look.losses
+        found = np.exp(logs - logs.max(initial=-math.inf))
+        return np.asarray(found / found.sum())
+
+    def mean(tilt: float) -> float:
+        return sum(x.times * float(np.dot(weights(x, tilt), x.losses)) for x in looks)
+
+    tilt = ends[0] if epsilon >= 0 else ends[1]
+    if looks and (mean(tilt) < epsilon) == (epsilon >= 0):
+        low, high = ends
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            low, high = (middle, high) if mean(middle) < epsilon else (low, middle)
+        tilt = low
+    return [replace(look, masses=weights(look, tilt)) for look in looks], tilt
 
 
 def _step_of(pair: Pair, cells: Cells) -> float | None:
@@ -115,21 +175,20 @@ def _step_of(pair: Pair, cells: Cells) -> float | None:
 
 @dataclass(frozen=True)
 class _Look:
-    """What a first look at one part shows: losses, and their masses under Q and P."""
+    """What a first look at one part shows: masses under Q and P in balls, by ascending losses.
+
+    Other masses are those under Q, and under a tilted law, in floats.
+    """
 
     loss: PrivacyLoss
     times: int
     pair: Pair
     cells: Cells
+    rows: Sequence[tuple[Any, Any]]
     losses: Reals
     of_q: Reals
-    of_p: Reals
+    masses: Reals
     least: float
-
-    @property
-    def masses(self) -> Reals:
-        """Half the masses of P and Q together."""
-        return (self.of_q + self.of_p) / 2
 
     @property
     def variance(self) -> float:
@@ -138,15 +197,23 @@ class _Look:
         return float(np.average((self.losses - mean) ** 2, weights=self.masses))
 
     def offset(self, step: float) -> float:
-        """Return the mean logarithm of all ratios that are within half a step of the least one.
+        """Return the logarithm of the mean of all ratios that are nearly the least one.
 
-        Rare samples tell nearly always as little.
+        Rare samples tell nearly always as little. What is left of such a group, up to the next node
+        above it, must have as much beyond that node to be gathered with.
         """
-        small = np.abs(self.losses - self.least) <= step / 2
-        if not small[:1].any():
+        beyond = self.losses - self.least - step
+        if not len(beyond) or beyond[0] < -1.5 * step:
             return 0.0
-        weights = self.of_q[small]
-        return float(np.average(self.losses[small], weights=weights)) if weights.any() else 0.0
+        over = self.of_q * np.expm1(np.minimum(beyond, 700.0))
+        lacking = -np.cumsum(np.where(beyond < 0, over, 0.0)[::-1])[::-1]
+        small = np.flatnonzero((beyond < -step / 2) | (lacking > over[beyond > 0].sum() / 2))
+        small = small[beyond[small] < 0]
+        if not len(small):
+            return 0.0
+        with balls.workprec(_BITS_OF_LOOK):
+            q, p = (sum((self.rows[k][i] for k in small), balls.arb(0)) for i in (0, 1))
+            return float((p / q).log().mid())
 
     def step(self, spread: float, allowed: float) -> float:
         """Return the widest step whose nodes add no more variance than is allowed."""
@@ -176,10 +243,12 @@ def _look(loss: PrivacyLoss, times: int, aim: _Aim, given: Cells | None) -> _Loo
     rows = [(q, p, None) for q, p in outcomes.cells if q > 0 and p > 0]
     rows += [(q, q * at.exp(), at) for at, q, _ in outcomes.points]
     ells = [float(((p / q).log() if at is None else at).mid()) for q, p, at in rows]
-    masses = [[float(row[side].mid()) for row in rows] for side in (0, 1)]
     order = np.argsort(ells)
-    losses, of_q, of_p = (np.array(each)[order] for each in (ells, *masses))
-    return _Look(loss, times, pair, cells, losses, of_q, of_p, float(pair.least.mid()))
+    losses = np.array(ells)[order]
+    of_q = np.array([float(q.mid()) for q, _, _ in rows])[order]
+    sorted_rows = [rows[k][:2] for k in order]
+    least = float(pair.least.mid())
+    return _Look(loss, times, pair, cells, sorted_rows, losses, of_q, of_q, least)
 
 
 @singledispatch
@@ -219,7 +288,16 @@ def _(loss: DiscreteGaussian, pair: Pair, aim: _Aim) -> Cells:
 
 @_cells.register
 def _(loss: Allocation, pair: Pair, aim: _Aim) -> Cells:
-    raise OutOfReach
+    if isinstance(loss, UnequalAllocation):
+        raise OutOfReach
+    deviation = math.sqrt(math.expm1(loss.noise_multiplier**-2))
+    epoch = RandomAllocationDpEvent(loss.noise_multiplier, loss.batches)
+    beyond = _BEYOND * math.exp(max(aim.log_rest, -600.0)) / deviation
+    largest = math.exp(interface.epsilon(epoch, delta=min(beyond, 0.1)).upper) * loss.batches
+    interval = max(_INTERVAL * aim.finest * deviation, largest / (MAX_POINTS - 1))
+    if interval > _WIDEST * deviation:
+        raise OutOfReach
+    return Grid(interval / loss.batches, 0, math.ceil(largest / interval))
 
 
 @singledispatch
@@ -240,6 +318,7 @@ def _(loss: Laplace, cells: Grid, factor: float) -> Cells:
     return Grid(1.0, 0, count)
 
 
-@_finer.register
-def _(loss: DiscreteGaussian, cells: Grid, factor: float) -> Cells:
+@_finer.register(DiscreteGaussian)
+@_finer.register(Allocation)
+def _(loss: Any, cells: Grid, factor: float) -> Cells:
     return cells
