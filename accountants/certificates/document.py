@@ -2,8 +2,8 @@
 
 >>> from decimal import Decimal
 >>> from dpcal.accountants import events
->>> from dpcal.accountants.certificates.proofs import SamplingProof
->>> argument = Argument("upper", 128, SamplingProof())
+>>> from dpcal.accountants.certificates.proofs import ContourProof
+>>> argument = Argument("upper", 128, ContourProof(1.0, 0.5, 9, 0.5, 2.0, (None,), (None,)))
 >>> one_direction = DirectionBounds("both", Decimal(0), Decimal("0.39"), (argument,))
 >>> bounds = DeltaBounds(1.0, (one_direction,))
 >>> item = Mechanism(events.GaussianDpEvent(1.0), 1)
@@ -59,6 +59,7 @@ from dpcal.accountants.events import (
     ShuffledEpochsDpEvent,
 )
 from dpcal.accountants.mechanisms.decompose import decompose
+from dpcal.errors import CertificateRejected
 
 __all__ = [
     "Argument",
@@ -70,7 +71,14 @@ __all__ = [
 ]
 
 # Name and version of the document's form.
-_FORMAT = "dpcal-certificate-2"
+_FORMAT, _FORMER = "dpcal-certificate-3", "dpcal-certificate-2"
+
+# A contour of which only the bound by one moment counts.
+_MOMENT = {"step": 1.0, "nodes": 1, "below": 0.0}
+_NO_MORE = (
+    f"The certificate has the form {_FORMER}, of which only contours without smoothing are read: "
+    "prove the claim again with dpcal certify."
+)
 
 
 def relative_width(lower: Decimal, upper: Decimal) -> float:
@@ -108,10 +116,7 @@ class Argument:
 
 
 def _argument(proves: str, method: str, bits: int, proof: Any) -> Argument:
-    argument = Argument(proves, bits, PROOFS[method](proof, "proof"))
-    if argument.method != method:
-        reject("method", repr(argument.method), method)
-    return argument
+    return Argument(proves, bits, PROOFS[method](proof, "proof"))
 
 
 def _anything(value: Any, name: str) -> Any:
@@ -247,8 +252,7 @@ class Certificate:
     @property
     def digest(self) -> str:
         """SHA-256 of the document without its digest, in canonical form."""
-        canonical = json.dumps(self._document(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(canonical.encode()).hexdigest()
+        return _digest_of(self._document())
 
     def _document(self) -> dict[str, Any]:
         return {
@@ -288,6 +292,8 @@ class Certificate:
         values = parse(document) if isinstance(document, str) else document
         if isinstance(values, Mapping):
             values = {name: value for name, value in values.items() if name != "about"}
+            if values.get("format") == _FORMER:
+                values = _of_version_2(values)
         certificate: Certificate = _CERTIFICATE(values, "certificate")
         for name, value in certificate.to_dict().items():
             if values[name] != value:
@@ -296,6 +302,44 @@ class Certificate:
 
 
 # -- how a certificate is read from a document
+
+
+def _digest_of(values: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of a document without its digest, in canonical form."""
+    body = {name: value for name, value in values.items() if name != "digest"}
+    canonical = json.dumps(body, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def _of_version_2(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a document of version 2 as one of version 3, if all of its proofs are contours.
+
+    Moments are the Chernoff bound of a contour of one node.
+    """
+    try:
+        if values["digest"] != _digest_of(values):
+            reject("digest", "that of its other entries", values["digest"])
+        found: dict[str, Any] = json.loads(json.dumps({**values, "format": _FORMAT}))
+        for bounds in found["proofs"]:
+            for direction in bounds["directions"]:
+                for item in direction["arguments"]:
+                    proof = item["proof"]
+                    if item["method"] == "Renyi moment":
+                        tilt, sums = proof["tilt"], proof["sums"]
+                        item["method"] = "contour"
+                        item["proof"] = _MOMENT | {
+                            "tilt": tilt / 2,
+                            "above": tilt,
+                            "sums": sums,
+                            "tails": sums,
+                        }
+                    elif item["method"] not in ("contour", "parity") or proof.pop(
+                        "smoothing"
+                    ) + proof.pop("shift"):
+                        raise CertificateRejected(_NO_MORE)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise CertificateRejected(_NO_MORE) from error
+    return {**found, "digest": _digest_of(found)}
 
 
 def _certificate(

@@ -5,11 +5,9 @@ each. Its numbers are hints: :mod:`~dpcal.accountants.certificates.enclosure` de
 interval from them alone. Bad numbers make the interval wide, never wrong. The fields of a record
 are the entries of the JSON document.
 
->>> proof = PROOFS["Renyi moment"]({"tilt": 2.5, "sums": [None]}, "proof")
->>> proof
-ChernoffProof(tilt=2.5, sums=(None,))
->>> proof.method
-'Renyi moment'
+>>> entries = {"step": 0.5, "nodes": 100, "tail": 1e-9, "uses": []}
+>>> PROOFS["convex order"](entries, "proof")
+OrderProof(step=0.5, nodes=100, tail=1e-09, uses=())
 """
 
 from __future__ import annotations
@@ -32,32 +30,25 @@ from dpcal.accountants.certificates.schema import (
 from dpcal.accountants.losses.base import PrivacyLoss
 
 __all__ = [
-    "MAX_COUNTED",
-    "MAX_COUNTED_OF_MANY",
     "MAX_NODES",
     "MAX_NUMBERS",
     "MAX_ORDER",
     "MAX_PARTS",
     "MAX_POINTS",
-    "MAX_TERMS",
     "PROOFS",
-    "ChernoffProof",
+    "Cells",
     "Clones",
     "ContourProof",
-    "ConvexityProof",
     "Grid",
     "OrderProof",
     "ParityProof",
     "Parts",
     "Proof",
     "Rays",
-    "SamplingProof",
     "Scores",
     "ShiftedLattice",
     "Substitute",
-    "SumProof",
-    "SupportProof",
-    "ThresholdProof",
+    "Use",
 ]
 
 Parts = tuple[tuple[PrivacyLoss, int], ...]
@@ -66,18 +57,12 @@ Parts = tuple[tuple[PrivacyLoss, int], ...]
 MAX_NODES = 1 << 17
 # Most points of one lattice or grid. Searches stop at a quarter of it.
 MAX_POINTS = 1 << 16
-# Most terms of the convolution of one loss with itself: the largest sums take about 5 seconds.
-MAX_TERMS = 1 << 17
+# Most doublings of a grid's step.
+MAX_LEVEL = 64
 # Largest order of a power of sums over rays. Searches stay below 100.
 MAX_ORDER = 1 << 8
 # Most numbers of clones that are told apart: twice as many as searches take.
 MAX_NUMBERS = 1 << 6
-# Largest number of large outputs that a test counts, if it counts only one part: enough for sums of
-# tens of thousands of steps, in seconds.
-MAX_COUNTED = 1 << 14
-# Largest number of large outputs that a test counts, if it counts several parts. The time grows as
-# its square.
-MAX_COUNTED_OF_MANY = 1 << 6
 # Most different losses of a composition. Ten thousand different steps still have contours of
 # affordable work.
 MAX_PARTS = 1 << 14
@@ -124,9 +109,10 @@ class ShiftedLattice:
 class Grid:
     """Equal intervals into which outputs are cut, from first step to last step.
 
-    The outputs of Gaussian mechanisms are cut at the multiples of ``step``. The losses of a Laplace
-    mechanism between its extreme values are cut into last - first equal parts. The outputs of
-    discrete noise are the whole numbers from ``first`` to ``last``.
+    The outputs of Gaussian mechanisms, and the likelihood ratios of an epoch of random allocation,
+    are cut at the multiples of ``step``. The losses of a Laplace mechanism between its extreme
+    values are cut into last - first equal parts. The outputs of discrete Gaussian noise are the
+    whole numbers from ``first`` to ``last``. Other discrete noise is not cut.
 
     Attributes
     ----------
@@ -253,25 +239,24 @@ class Scores:
 
 _SCORES = shape_of("scores", Scores)
 
-# A proof replaces the transform of each loss by a lattice on which it is summed, or by a grid of
-# finite laws; None stands for a loss whose transform has a closed form.
-Substitute = ShiftedLattice | Grid | Rays | Clones | Scores | None
+# A contour sums the transform of each loss on a lattice; None stands for a closed form.
+Substitute = ShiftedLattice | Rays | Clones | None
+# A law on a grid is built from cells.
+Cells = Grid | Scores
 
 
 def _shape_of(value: Mapping[str, Any]) -> Shape:
     if "rays" in value:
         return _CLONES
-    if "places" in value:
-        return _SCORES
-    if "reach" in value:
-        return _RAYS
-    return _LATTICE if "angle" in value else _GRID
+    return _RAYS if "reach" in value else _LATTICE
+
+
+def _cells_of(value: Mapping[str, Any]) -> Shape:
+    return _SCORES if "places" in value else _GRID
 
 
 _substitutes = list_of(
-    optional(one_of_shapes(_shape_of, "a lattice, a ray, a ray of clones, scores or a grid")),
-    0,
-    MAX_PARTS,
+    optional(one_of_shapes(_shape_of, "a lattice, a ray or a ray of clones")), 0, MAX_PARTS
 )
 
 
@@ -303,11 +288,6 @@ class ContourProof(Proof):
         For each loss, the substitute for its transform at the nodes.
     tails
         For each loss, the substitute for the bound on its transform beyond the last node.
-    smoothing
-        Standard deviation >= 0 of a Gaussian loss that is added so that every transform decays.
-    shift
-        With smoothing, the lower bound is that at an epsilon larger by ``shift``, less the
-        probability that the added loss exceeds ``shift``.
     """
 
     NAME: ClassVar[str] = "contour"
@@ -319,13 +299,6 @@ class ContourProof(Proof):
     above: Annotated[float, _positive]
     sums: Annotated[tuple[Substitute, ...], _substitutes]
     tails: Annotated[tuple[Substitute, ...], _substitutes]
-    smoothing: Annotated[float, _not_negative] = 0.0
-    shift: Annotated[float, _not_negative] = 0.0
-
-    @property
-    def method(self) -> str:
-        """Whether the contour is smoothed."""
-        return f"smoothed {self.NAME}" if self.smoothing > 0 else self.NAME
 
 
 @dataclass(frozen=True)
@@ -334,111 +307,62 @@ class ParityProof(ContourProof):
 
     NAME: ClassVar[str] = "parity"
 
-    @property
-    def method(self) -> str:
-        """The kind of argument."""
-        return self.NAME
-
 
 @dataclass(frozen=True)
-class ChernoffProof(Proof):
-    """An upper bound on delta from the Renyi divergence of order 1 + tilt.
+class Use:
+    """How one part of a composition is put on a grid.
 
-    ``tilt`` > 0; ``sums`` has for each loss the substitute for its moment.
+    Attributes
+    ----------
+    offset
+        Logarithm of a node of the grid below, for a part without a lattice of its own; the grid
+        above has the least ratio as a node.
+    level
+        How often its grid is twice as coarse as the finest.
+    cells
+        The cells into which its outcomes are cut.
     """
 
-    NAME: ClassVar[str] = "Renyi moment"
-
-    tilt: Annotated[float, _positive]
-    sums: Annotated[tuple[Substitute, ...], _substitutes]
-
-
-@dataclass(frozen=True)
-class ConvexityProof(Proof):
-    """An upper bound on delta from bounds by convexity on the moments of order tilt > 0."""
-
-    NAME: ClassVar[str] = "convexity"
-
-    tilt: Annotated[float, _positive]
+    offset: Annotated[float, number()]
+    level: Annotated[int, whole(0, MAX_LEVEL)]
+    cells: Annotated[Cells, one_of_shapes(_cells_of, "a grid or scores")]
 
 
-@dataclass(frozen=True)
-class SamplingProof(Proof):
-    """An upper bound on delta: the probability that the record changes any output."""
-
-    NAME: ClassVar[str] = "sampling"
-
-
-@dataclass(frozen=True)
-class SumProof(Proof):
-    """Both bounds on delta of one loss, as sums over finite laws that replace it.
-
-    ``sums`` has the grid of these laws. A loss with equally spaced values may be used several
-    times: its law is convolved with itself.
-    """
-
-    NAME: ClassVar[str] = "finite sum"
-
-    sums: Annotated[tuple[Grid], list_of(_GRID, 1, 1)]
-
-
-@dataclass(frozen=True)
-class ThresholdProof(Proof):
-    """A lower bound on delta from one test (Neyman and Pearson).
-
-    The test rejects if at least ``least`` outputs exceed their thresholds. A part whose threshold
-    is None is not counted. An output of a Laplace mechanism counts if its loss is the largest.
-    """
-
-    NAME: ClassVar[str] = "threshold test"
-
-    least: Annotated[int, whole(1, MAX_COUNTED)]
-    thresholds: Annotated[tuple[float | None, ...], list_of(optional(number()), 0, MAX_PARTS)]
+_USE = shape_of("a use", Use)
 
 
 @dataclass(frozen=True)
 class OrderProof(Proof):
-    """Both bounds on delta of random allocation, by laws on grids above and below in convex order.
+    """Both bounds on delta, by laws on grids above and below the likelihood ratio in convex order.
 
     Attributes
     ----------
-    width, cells
-        Width > 0 of intervals of the likelihood ratio of one batch, and of its sums over an epoch,
-        and their number.
-    ratios
-        Grid of the logarithms of the likelihood ratios of epochs and of the run.
+    step
+        Step > 0 of the finest grid of logarithms of ratios; 0 for one of which the lattice of the
+        first part that has one is as much coarser as that part's ``level`` says.
+    nodes
+        Most nodes of a law, which is made coarser until it has no more.
+    tail
+        Mass in [0, 1) that laws may cut off, roughly.
+    uses
+        How each part is put on a grid.
     """
 
     NAME: ClassVar[str] = "convex order"
 
-    width: Annotated[float, _positive]
-    cells: Annotated[int, whole(1, MAX_POINTS)]
-    ratios: Annotated[Grid, _GRID]
-
-
-@dataclass(frozen=True)
-class SupportProof(Proof):
-    """Delta is 0, because the sum of the losses never exceeds epsilon."""
-
-    NAME: ClassVar[str] = "support"
+    step: Annotated[float, _not_negative]
+    nodes: Annotated[int, whole(2, MAX_POINTS)]
+    tail: Annotated[float, number("in [0, 1)", lambda x: 0 <= x < 1)]
+    uses: Annotated[tuple[Use, ...], list_of(_USE, 0, MAX_PARTS)]
 
 
 _TILTS: tuple[Rule, ...] = (
     ("below", "less than tilt", lambda item: item.below < item.tilt),
     ("above", "more than tilt", lambda item: item.above > item.tilt),
 )
-_CONTOUR = shape_of("a contour proof", ContourProof, *_TILTS)
-
 # The reader of each kind of proof, by the method that an argument states.
 PROOFS: dict[str, Shape] = {
-    "contour": _CONTOUR,
-    "smoothed contour": _CONTOUR,
+    ContourProof.NAME: shape_of("a contour proof", ContourProof, *_TILTS),
     ParityProof.NAME: shape_of("a proof by parity", ParityProof, *_TILTS),
-    ChernoffProof.NAME: shape_of("a Chernoff proof", ChernoffProof),
-    ConvexityProof.NAME: shape_of("a proof by convexity", ConvexityProof),
-    SamplingProof.NAME: shape_of("a proof by sampling", SamplingProof),
-    SumProof.NAME: shape_of("a finite sum", SumProof),
-    ThresholdProof.NAME: shape_of("a threshold test", ThresholdProof),
     OrderProof.NAME: shape_of("a proof by convex order", OrderProof),
-    SupportProof.NAME: shape_of("a support proof", SupportProof),
 }

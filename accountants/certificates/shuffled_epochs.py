@@ -28,28 +28,15 @@ from dpcal import _validate
 from dpcal.accountants.certificates import balls
 from dpcal.accountants.certificates.allocation_transform import AllocationTransform
 from dpcal.accountants.certificates.balls import Ball, power
-from dpcal.accountants.certificates.discretization import Law, as_one_value, law_of
-from dpcal.accountants.certificates.enclosed_losses import (
-    EnclosedGaussian,
-    enclosed,
-    other_direction,
-    points_of,
-)
-from dpcal.accountants.certificates.gaussian_pairs import GaussianPair
-from dpcal.accountants.certificates.proofs import Clones, Grid, Rays, Scores, Substitute
-from dpcal.accountants.certificates.transforms import FiniteTransform, Transform
+from dpcal.accountants.certificates.pairs import Line, Outcomes, Pair, ends_of, pair_of
+from dpcal.accountants.certificates.proofs import Cells, Clones, Grid, Scores
 from dpcal.accountants.directions import Composition, Direction
 from dpcal.accountants.events import DpEvent
 from dpcal.accountants.losses.allocation import Allocation
 from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["Shuffled", "directions_of"]
-
-# Probability of an interval, under either law, below which an attack passes it over.
-_LEAST = 1e-30
-# Groups of outcomes in one standard deviation of their loss, of which they hide a ten-thousandth.
-_GROUPS = 32
+__all__ = ["Shuffled", "allocation_of_clones", "directions_of", "slack_of_clones"]
 
 
 @dataclass(frozen=True)
@@ -75,6 +62,11 @@ class Shuffled(Gaussian):
     direction: str
     replacing: bool
 
+    @property
+    def opposite(self) -> Shuffled:
+        """The epoch in the other direction."""
+        return replace(self, direction="add" if self.direction == "remove" else "remove")
+
 
 def directions_of(run: DpEvent, relation: str) -> Composition:
     """Return both directions of a run over shuffled epochs, the losses being those of epochs.
@@ -96,101 +88,39 @@ def directions_of(run: DpEvent, relation: str) -> Composition:
     return Composition(relation, tuple(Direction(x.direction, ((x, E),)) for x in losses))
 
 
-class _Shuffled(EnclosedGaussian):
-    """An epoch of a shuffle: substitutes bound it from one side each."""
+class _Statistics(Pair):
+    """What an epoch tells at least: a statistic of its answers, with the record and with a blank.
+
+    All others contribute -1, and answers count from what they sum to. The statistic is the interval
+    of the largest answer, or the sum of whole scores.
+    """
+
+    has_upper = False
+    kinds = (Grid, Scores)
+    work_of_cell = 200
 
     def __init__(self, loss: Shuffled) -> None:
-        super().__init__(loss)
-        self.loss = loss
-        self.substitutes = (
-            (type(None), Rays) if loss.replacing else (type(None), Grid, Clones, Scores)
+        self.sigma, self.others = balls.arb(loss.noise_multiplier), loss.answers - 1
+
+    def outcomes(self, cells: Cells, *, above: bool) -> Outcomes:
+        rows = self._sums(cells) if isinstance(cells, Scores) else self._intervals(cells)
+        return Outcomes(cells=rows)
+
+    # -- the largest answer
+
+    def _intervals(self, cells: Grid) -> list[tuple[Ball, Ball]]:
+        ends = [None, *ends_of(cells), None]
+        blank, present = (
+            [self._mass_of_largest(shift, x, y) for x, y in pairwise(ends)] for shift in (1, 2)
         )
-
-    def fits(self, item: Substitute) -> bool:
-        """Return whether a substitute is of these kinds, and has at most T batches."""
-        if isinstance(item, Clones) and item.numbers[-1] > self.loss.batches:
-            return False
-        return super().fits(item)
-
-    def one_sided(self, item: Substitute) -> bool:
-        """Return True: no substitute bounds a shuffle from both sides."""
-        return True
-
-    @property
-    def opposite(self) -> EnclosedGaussian:
-        """The epoch in the other direction."""
-        return _Shuffled(replace(self.loss, direction=other_direction(self.loss.direction)))
-
-    def entries(self, rays: Rays) -> float:
-        """Return the number of entries of a table along a ray."""
-        return rays.entries(self.loss.noise_multiplier)
-
-    def transform(self, substitute: Substitute, *, dominating: bool) -> Transform:
-        """Return that of what dominates an epoch, or of what an epoch dominates; or of no loss."""
-        if dominating and isinstance(substitute, Clones):
-            return self._of_clones(substitute)
-        if not dominating and isinstance(substitute, Rays):
-            # Others contribute -1, and so does the substitute.
-            return AllocationTransform(self._allocation(self.loss.answers), substitute)
-        if not dominating and isinstance(substitute, Scores):
-            return FiniteTransform(self._law_of_sum(substitute))
-        if isinstance(substitute, Grid) or (dominating and substitute is None):
-            return super().transform(substitute, dominating=dominating)
-        return FiniteTransform(_no_loss())
-
-    def _law(self, grid: Grid, dominating: bool) -> Law:
-        """Return a law above that of known batches, or that of the largest answer's interval."""
-        if dominating:
-            return super()._law(grid, dominating)
-        if self.loss.replacing:
-            return _no_loss()
-        ends = [None, *points_of(grid), None]
-        cells = (self._masses(x, y) for x, y in pairwise(ends))
-        return law_of(as_one_value(p, q) for p, q in cells if p > _LEAST and q > _LEAST)
-
-    def _law_of_sum(self, item: Scores) -> Law:
-        """Return the law of the sum of an epoch's scores, modulo a number of places."""
-        arb, places = balls.arb, item.places
-        a, one, others = 1 / self.pair.sigma, arb(1), self.loss.answers - 1
-        moved = GaussianPair(((2 * a, one),), ((a, one),), one)
-        alone = GaussianPair(((arb(0), one),), ((arb(0), one),), one)
-        laws = [[arb(0)] * places for _ in range(3)]
-        ends = points_of(item.answers)
-        for low, high in pairwise([None, *ends, None]):
-            place = _score(low, high, a, others, item.unit) % places
-            masses = (alone.masses(low, high)[0], *moved.masses(low, high))
-            for law, mass in zip(laws, masses, strict=True):
-                law[place] += mass
-        none = [arb(1)] + [arb(0)] * (places - 1)
-        rest = power(laws[0], others, _cyclic_product) if others else none
-        present, blank = (_cyclic_product(rest, law) for law in laws[1:])
-        pairs = zip(present, blank, strict=True)
-        if self.loss.direction == "add":
-            pairs = zip(blank, present, strict=True)
-        return _gathered([(p, q) for p, q in pairs if p > _LEAST and q > _LEAST])
-
-    def tails(self, threshold: float) -> tuple[Ball, Ball]:
-        """Enclose the probabilities of a largest answer above a threshold, or below it."""
-        if self.loss.replacing:
-            return balls.arb(0), balls.arb(0)
-        at = balls.arb(threshold)
-        return self._masses(at, None) if self.loss.direction == "remove" else self._masses(None, at)
-
-    def _masses(self, low: Ball | None, high: Ball | None) -> tuple[Ball, Ball]:
-        """Enclose probabilities of an interval of the largest answer, if all others contribute -1.
-
-        Answers count from what an epoch's others sum to: that with the record is higher by 2, or by
-        1 if it is blank.
-        """
-        present, blank = (self._mass_of_largest(shift, low, high) for shift in (2, 1))
-        return (present, blank) if self.loss.direction == "remove" else (blank, present)
+        return list(zip(blank, present, strict=True))
 
     def _mass_of_largest(self, shift: int, low: Ball | None, high: Ball | None) -> Ball:
         """Return the probability of an interval if the record's answer is higher by ``shift``."""
-        scale, others = self.pair.sigma * balls.arb(2).sqrt(), self.loss.answers - 1
+        scale = self.sigma * balls.arb(2).sqrt()
 
         def log_below(x: Ball) -> Ball:
-            return _log_normal((x - shift) / scale) + others * _log_normal(x / scale)
+            return _log_normal((x - shift) / scale) + self.others * _log_normal(x / scale)
 
         left = None if low is None else log_below(low)
         right = balls.arb(0) if high is None else log_below(high)
@@ -199,55 +129,59 @@ class _Shuffled(EnclosedGaussian):
         # The difference of smaller terms loses fewer digits.
         return right.exp() - left.exp() if right < -1 else right.expm1() - left.expm1()
 
-    def _allocation(self, batches: int) -> Allocation:
-        return Allocation(self.loss.noise_multiplier, batches, self.loss.direction)
+    # -- the sum of scores
 
-    def _of_clones(self, item: Clones) -> Transform:
-        """Return the transform of allocation to a random number of batches."""
-        chances, _ = _chances(self.loss.batches - 1, item)
-        return AllocationTransform(
-            self._allocation(item.numbers[0]),
-            item.rays,
-            list(zip(item.numbers, chances, strict=True)),
+    def _sums(self, item: Scores) -> list[tuple[Ball, Ball]]:
+        """Return masses of the sum of an epoch's scores, modulo a number of places, by its size."""
+        places, t = item.places, 1 / self.sigma
+        normal, ends = (
+            Line(((balls.arb(0), balls.arb(1)),), (), balls.arb(1)),
+            ends_of(item.answers),
         )
+        laws = [[balls.arb(0)] * places for _ in range(3)]
+        scores = [
+            _score(low, high, t, self.others, item.unit) % places
+            for low, high in pairwise([None, *ends, None])
+        ]
+        for law, shift in zip(laws, (0, 1, 2), strict=True):
+            masses = normal.masses([x - shift * t for x in ends])
+            for place, (_, mass) in zip(scores, masses, strict=True):
+                law[place] += mass
+        none = [balls.arb(1)] + [balls.arb(0)] * (places - 1)
+        rest = power(laws[0], self.others, _cyclic_product) if self.others else none
+        blank, present = (_cyclic_product(rest, law) for law in laws[1:])
+        pairs = zip(blank, present, strict=True)
+        return sorted(pairs, key=lambda both: float((both[1] / both[0]).mid()))
 
-    def slack(self, item: Substitute, times: int, epsilon: Ball) -> Ball:
-        """Return the terms of the theorem beside delta of an allocation, or what is not bounded."""
-        if isinstance(item, Rays | Scores):
-            return balls.arb(1)
-        if not isinstance(item, Clones):
-            return balls.arb(0)
-        alpha, t = balls.arb(item.probability), 1 / self.pair.sigma
-        x, root = -alpha.log(), balls.arb(2).sqrt()
-        eta = (((x / t - t / 2) / root).erfc() - ((x / t + t / 2) / root).erfc() / alpha) / 2
-        _, few = _chances(self.loss.batches - 1, item)
-        moved = (1 + epsilon.exp()) * (self.loss.batches - 1) * alpha * eta
-        return times * (few + moved)
+
+def _statistics(loss: Shuffled, rounded: bool = False, above: bool = False) -> Pair:
+    if loss.replacing:
+        raise UnsupportedEvent("No statistic of a shuffle with replaced records is known.")
+    return _Statistics(loss)
 
 
-def _no_loss() -> Law:
-    """Return the law of a loss of 0."""
-    return Law([balls.arb(0)], [balls.arb(1)], balls.arb(0))
+pair_of.register(Shuffled, _statistics)
+
+
+def allocation_of_clones(loss: Shuffled, item: Clones) -> AllocationTransform:
+    """Return the transform of allocation to a random number of batches."""
+    chances, _ = _chances(loss.batches - 1, item)
+    epoch = Allocation(loss.noise_multiplier, item.numbers[0], loss.direction)
+    return AllocationTransform(epoch, item.rays, list(zip(item.numbers, chances, strict=True)))
+
+
+def slack_of_clones(loss: Shuffled, item: Clones, times: int, epsilon: Ball) -> Ball:
+    """Return the terms of the theorem beside delta of an allocation."""
+    alpha, t = balls.arb(item.probability), 1 / balls.arb(loss.noise_multiplier)
+    x, root = -alpha.log(), balls.arb(2).sqrt()
+    eta = (((x / t - t / 2) / root).erfc() - ((x / t + t / 2) / root).erfc() / alpha) / 2
+    _, few = _chances(loss.batches - 1, item)
+    return times * (few + (1 + epsilon.exp()) * (loss.batches - 1) * alpha * eta)
 
 
 def _log_normal(x: Ball) -> Ball:
     """Return the log of the standard normal distribution function at sqrt(2) x."""
     return ((-x).erfc() / 2).log() if x < 0 else (-x.erfc() / 2).log1p()
-
-
-def _gathered(outcomes: list[tuple[Ball, Ball]]) -> Law:
-    """Return the law of reporting only in which of equal intervals the loss of an outcome is."""
-    losses = [float((p / q).log().mid()) for p, q in outcomes]
-    weights = [float(p.mid()) for p, _ in outcomes]
-    whole = math.fsum(weights)
-    mean = math.fsum(x * y for x, y in zip(losses, weights, strict=True)) / whole
-    square = math.fsum(y * (x - mean) ** 2 for x, y in zip(losses, weights, strict=True)) / whole
-    groups: dict[int, tuple[Ball, Ball]] = {}
-    for loss, (p, q) in zip(losses, outcomes, strict=True):
-        place = math.floor((loss - mean) * _GROUPS / math.sqrt(square)) if square > 0 else 0
-        known = groups.get(place, (balls.arb(0), balls.arb(0)))
-        groups[place] = known[0] + p, known[1] + q
-    return law_of(as_one_value(p, q) for p, q in groups.values())
 
 
 def _score(low: Ball | None, high: Ball | None, a: Ball, others: int, unit: float) -> int:
@@ -294,6 +228,3 @@ def _chances(others: int, item: Clones) -> tuple[list[Ball], Ball]:
         chances.append(chance)
         rest -= chance
     return [*chances, rest], few
-
-
-enclosed.register(Shuffled, lambda loss, rounded=False: _Shuffled(loss))

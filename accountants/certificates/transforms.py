@@ -26,12 +26,10 @@ from abc import ABC, abstractmethod
 
 from dpcal.accountants.certificates import balls
 from dpcal.accountants.certificates.balls import Ball, probability
-from dpcal.accountants.certificates.discretization import Law
 from dpcal.accountants.certificates.proofs import ShiftedLattice
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
 __all__ = [
-    "FiniteTransform",
     "GaussianTransform",
     "SampledGaussianTransform",
     "Transform",
@@ -72,26 +70,6 @@ class GaussianTransform(Transform):
     def bound_beyond(self, c: Ball, t: Ball) -> Ball:
         """Return the absolute value at t: it falls along the line."""
         return (self.variance * (c * c + c - t * t) / 2).exp()
-
-
-class FiniteTransform(Transform):
-    """M of a loss with finitely many values, on the event that the loss is finite."""
-
-    def __init__(self, law: Law) -> None:
-        self.law = law
-
-    def _terms(self, c: Ball) -> list[Ball]:
-        pairs = zip(self.law.values, self.law.masses, strict=True)
-        return [mass * (c * value).exp() for value, mass in pairs]
-
-    def along_line(self, c: Ball, h: Ball, nodes: int) -> list[Ball]:
-        """Sum the terms of the law."""
-        terms = [balls.acb(term) for term in self._terms(c)]
-        return sums_of_powers(terms, self.law.values, balls.acb(0, h), nodes)
-
-    def bound_beyond(self, c: Ball, t: Ball) -> Ball:
-        """Return M(c): finite laws need not decay."""
-        return sum(self._terms(c), balls.arb(0))
 
 
 class SampledGaussianTransform(Transform):

@@ -20,15 +20,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
-from functools import singledispatch
 from typing import Any
 
 from dpcal.accountants.certificates import proofs
+from dpcal.accountants.certificates.contour import fits
 from dpcal.accountants.certificates.cost import MAX_WORK, work
 from dpcal.accountants.certificates.document import Certificate, DirectionBounds
-from dpcal.accountants.certificates.enclosed_losses import EnclosedLoss, enclosed
 from dpcal.accountants.certificates.enclosure import decimal_bounds, enclose
 from dpcal.accountants.certificates.mechanisms import values_of
+from dpcal.accountants.certificates.pairs import pair_of
 from dpcal.accountants.directions import Composition, Direction
 from dpcal.errors import CertificateRejected, UnsupportedEvent
 
@@ -40,8 +40,6 @@ _MOST_VALUES = 1 << 22
 # Digits to which a bound is computed before it is compared with a claim. Claims have 3 to 40
 # digits.
 _DIGITS = 60
-
-Parts = list[tuple[EnclosedLoss, int]]
 
 
 def verify_certificate(
@@ -112,14 +110,13 @@ def _check_work(certificate: Certificate, composition: Composition, most: float)
     total = 0.0
     for direction in range(len(composition.directions)):
         _, given = composition.directions[direction].finite
-        try:
-            parts: Parts = [(enclosed(loss), times) for loss, times in given.parts]
-        except UnsupportedEvent as error:
-            raise _refused(error) from error
         for bounds in certificate.proofs:
             for item in bounds.directions[direction].arguments:
-                _check_fit(item.proof, parts)
-                total += work(item.proof, parts, item.bits)
+                try:
+                    _check_fit(item.proof, given.parts)
+                    total += work(item.proof, given.parts, item.bits)
+                except UnsupportedEvent as error:
+                    raise _refused(error) from error
     if total > most:
         raise CertificateRejected(
             f"The proofs ask for more work than any proof needs: {total:.3g} units, of which at "
@@ -169,64 +166,19 @@ def _check_epsilon(certificate: Certificate) -> None:
 # -- whether a proof is about the losses of its direction
 
 
-@singledispatch
-def _check_fit(proof: proofs.Proof, parts: Parts) -> None:
-    """Refuse a proof of other losses. Proofs without substitutes fit all losses."""
-
-
-def _check_substitutes(substitutes: tuple[proofs.Substitute, ...], parts: Parts) -> None:
-    fitting = len(substitutes) == len(parts) and all(
-        loss.fits(item) for (loss, _), item in zip(parts, substitutes, strict=True)
-    )
-    if not fitting:
-        raise CertificateRejected("The proof must have the lattices of its parts.")
-
-
-@_check_fit.register
-def _(proof: proofs.ContourProof, parts: Parts) -> None:
-    _check_substitutes(proof.sums, parts)
-    _check_substitutes(proof.tails, parts)
-    for (loss, _), item, tail in zip(parts, proof.sums, proof.tails, strict=True):
-        if (loss.one_sided(item) or loss.one_sided(tail)) and item != tail:
-            raise CertificateRejected("The proof must have the same grids in sums and tails.")
-
-
-@_check_fit.register
-def _(proof: proofs.ChernoffProof, parts: Parts) -> None:
-    _check_substitutes(proof.sums, parts)
-
-
-def _only(parts: Parts) -> tuple[EnclosedLoss, int]:
-    if len(parts) != 1:
-        raise CertificateRejected("The proof must be about a single loss.")
-    return parts[0]
-
-
-@_check_fit.register
-def _(proof: proofs.OrderProof, parts: Parts) -> None:
-    _only(parts)
-
-
-@_check_fit.register
-def _(proof: proofs.SumProof, parts: Parts) -> None:
-    loss, times = _only(parts)
-    # A power of a polynomial has one term more than its degree.
-    terms = max(loss.values(proof.sums[0]) - 1, 1) * times
-    if times > 1 and not (loss.equally_spaced and terms <= proofs.MAX_TERMS):
-        raise CertificateRejected(
-            "The proof asks for more work than any proof needs: a convolution must be of equally "
-            f"spaced values and have at most {proofs.MAX_TERMS} terms, got {terms}."
+def _check_fit(proof: proofs.Proof, losses: proofs.Parts) -> None:
+    """Refuse a proof of other losses."""
+    if isinstance(proof, proofs.OrderProof):
+        if len(proof.uses) != len(losses) or not all(
+            isinstance(item.cells, pair_of(loss).kinds)
+            for (loss, _), item in zip(losses, proof.uses, strict=True)
+        ):
+            raise CertificateRejected("The proof must have the uses of its parts.")
+        return
+    assert isinstance(proof, proofs.ContourProof)
+    for items in (proof.sums, proof.tails):
+        fitting = len(items) == len(losses) and all(
+            fits(loss, item) for (loss, _), item in zip(losses, items, strict=True)
         )
-
-
-@_check_fit.register
-def _(proof: proofs.ThresholdProof, parts: Parts) -> None:
-    if len(proof.thresholds) != len(parts):
-        raise CertificateRejected("The proof must have one threshold for each part.")
-    counted = sum(item is not None for item in proof.thresholds)
-    most = proofs.MAX_COUNTED if counted < 2 else proofs.MAX_COUNTED_OF_MANY
-    if proof.least > most:
-        raise CertificateRejected(
-            "The proof asks for more work than any proof needs: least must be at most "
-            f"{most}, got {proof.least}."
-        )
+        if not fitting:
+            raise CertificateRejected("The proof must have the lattices of its parts.")

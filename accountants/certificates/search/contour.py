@@ -11,8 +11,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -25,21 +26,11 @@ from dpcal.accountants.certificates.proofs import (
     MAX_NODES,
     Clones,
     ContourProof,
-    Grid,
     ParityProof,
     Parts,
     Rays,
     ShiftedLattice,
     Substitute,
-)
-from dpcal.accountants.certificates.search.grids import (
-    SHARE,
-    Accuracy,
-    check_covered,
-    choose_grid,
-    log_rest,
-    on_grid,
-    total_on_grids,
 )
 from dpcal.accountants.certificates.search.lattices import (
     Decay,
@@ -47,12 +38,11 @@ from dpcal.accountants.certificates.search.lattices import (
     choose_rays,
     nats_of,
 )
-from dpcal.accountants.certificates.search.mixtures import CUT_FAMILIES, LINE_FAMILIES
 from dpcal.accountants.characteristic import log_delta_bounds
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.saddle import increasing_root, log_chernoff
 from dpcal.accountants.inversion.transform import Total
-from dpcal.accountants.losses.allocation import Allocation, UnequalAllocation
+from dpcal.accountants.losses.allocation import Allocation
 from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
 from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
@@ -60,9 +50,10 @@ from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 __all__ = [
     "about_log_delta",
     "bits_of_contour",
+    "choose_chernoff",
     "choose_contour",
     "choose_parity",
-    "choose_smoothed",
+    "has_contour",
     "log_moment",
     "pieces_of",
     "saddle",
@@ -70,22 +61,30 @@ __all__ = [
 
 Reals = NDArray[np.float64]
 
+# Share of the width that each of aliasing, truncation and quadrature may take.
+SHARE = 1 / 16
 # Most nodes times points of a contour, all losses together: about 5 seconds at 128 bits.
 _MAX_PRODUCTS = 5e7
-# Most nodes times points of a smoothed contour; its smoothing is raised until they suffice.
-_MAX_SMOOTHED_PRODUCTS = 1.5e7
 # Points whose work equals that of a node, beside the points of the losses.
 _POINTS_OF_NODE = 16
 # Distances of the alias tilts from the contour, in widths of the integrand's peak. Any of them
 # gives a valid proof, the best one the largest step.
 _DISTANCES = np.array([0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 2.5, 3.2, 4.0, 5.0, 6.0, 8.5, 12.0, 20.0])
-# Number of smoothings that are tried, each three times the last, so up to 20,000 times.
-_SMOOTHINGS = 9
-# Bits in addition to those for the width and for the number of uses, and bits that masses of
-# intervals lose as differences of tails.
-_BITS_OF_CONTOURS, _LOST_ON_GRIDS = 96, 64
+# Tilts of Chernoff's bound that are tried first: powers of 2 from 1/16 to 4,096. Outside this
+# range, bounds whose delta is a double are rare; denser tilts follow around the best one.
+_FIRST_TILTS = tuple(2.0**i for i in range(-4, 13))
+# Logarithm of the least delta that a lattice is chosen for: far below the range of a double.
+_LEAST_LOG_DELTA = -1e6
+# Bits in addition to those for the width and for the number of uses.
+_BITS_OF_CONTOURS = 96
 # Log of the factor by which transforms are more accurate than their powers must be.
 _SPARE_DIGITS = 3.0
+
+
+def has_contour(parts: Parts) -> bool:
+    """Return whether every loss has a transform that contours are summed of."""
+    known = SampledGaussian, Allocation
+    return all(type(loss) is Gaussian or isinstance(loss, known) for loss, _ in parts)
 
 
 def saddle(total: Total, epsilon: float) -> tuple[float, float]:
@@ -138,7 +137,7 @@ def about_log_delta(parts: Parts, epsilon: float) -> float:
 
 @dataclass(frozen=True)
 class Piece:
-    """One part of a contour: its integrand if it is summed on a lattice, or its grid.
+    """One part of a contour, with the integrand that is summed on a lattice, or closed.
 
     A random allocation is summed on a ray, to these digits at these tilts.
     """
@@ -146,7 +145,6 @@ class Piece:
     loss: PrivacyLoss
     times: int
     integrand: Integrand | None
-    grid: Grid | None
     tilts: tuple[float, ...]
     digits: float
 
@@ -155,45 +153,33 @@ class Piece:
         if isinstance(self.loss, Allocation):
             far = step * nodes
             return choose_rays(self.loss, self.tilts, digits=self.digits, far=far, nodes=nodes)
-        return self.integrand.coarsest() if self.integrand else self.grid
+        return self.integrand.coarsest() if self.integrand else None
 
     def decay(self, c: float) -> Callable[[float], tuple[float, Substitute]]:
         """Return upper estimates of log abs(M(c + i s)), s >= t, by t, and their substitutes."""
-        loss, grid = self.loss, self.grid
         if self.integrand:
             return Decay(self.integrand, c).best
-        if isinstance(loss, Gaussian) and grid is None:
-            variance = 1 / loss.noise_multiplier**2
+        if isinstance(self.loss, Gaussian):
+            variance = 1 / self.loss.noise_multiplier**2
             return lambda t: (variance * (c * c + c - t * t) / 2, None)
-        source = on_grid(loss, grid) if grid and isinstance(loss, LINE_FAMILIES) else loss
-        size = float(source.cumulants([c])[0, 0])
-        if isinstance(loss, Allocation):
-            return lambda t: (size - loss.rate_of_decay * t * t, None)
-        return lambda t: (size, grid)
+        size, rate = float(self.loss.cumulants([c])[0, 0]), self.loss.rate_of_decay
+        return lambda t: (size - rate * t * t, None)
 
 
 def pieces_of(
-    parts: Parts,
-    tilts: tuple[float, ...],
-    width: float,
-    log_delta: float,
-    grids: Mapping[PrivacyLoss, Grid],
+    parts: Parts, tilts: tuple[float, ...], width: float, log_delta: float
 ) -> list[Piece]:
-    """Return each part with the lattice or the grid that it needs, where no grid is given.
+    """Return each part with the lattice that it needs.
 
     The tilts at which transforms are needed increase.
     """
     uses = sum(times for _, times in parts)
     digits = math.log(uses / (SHARE * width)) + _SPARE_DIGITS
-    aim = Accuracy(tilts[-1], width, log_delta, log_rest(parts, width, log_delta))
     found = []
     for loss, times in parts:
-        grid, integrand = grids.get(loss), None
-        if grid is None and isinstance(loss, SampledGaussian):
-            integrand = Integrand(loss, tilts, digits)
-        elif grid is None and not isinstance(loss, Gaussian | Allocation):
-            grid = choose_grid(loss, aim)
-        found.append(Piece(loss, times, integrand, grid, tilts, digits))
+        sampled = isinstance(loss, SampledGaussian)
+        integrand = Integrand(loss, tilts, digits) if sampled else None
+        found.append(Piece(loss, times, integrand, tilts, digits))
     return found
 
 
@@ -240,53 +226,31 @@ def _products(nodes: int, sums: Sequence[Substitute]) -> float:
 
 
 def choose_contour(
-    parts: Parts,
-    epsilon: float,
-    *,
-    width: float,
-    smoothing: float = 0.0,
-    grids: Mapping[PrivacyLoss, Grid] | None = None,
-    log_delta: float | None = None,
+    parts: Parts, epsilon: float, *, width: float, log_delta: float | None = None
 ) -> ContourProof:
     """Return a contour whose bounds on delta are about ``width`` apart, relative to delta.
 
-    Parameters
-    ----------
-    parts, epsilon, width
-        As of all searches; smoothing adds to the width.
-    smoothing
-        Standard deviation >= 0 of an added Gaussian loss, by which every contour ends.
-    grids
-        Grids for losses that are replaced by finite laws: losses beyond count as infinite.
-    log_delta
-        The approximate logarithm of delta; None where the accountant tells it.
+    ``log_delta`` is its approximate logarithm; None where the accountant tells it.
 
     Raises
     ------
-    UnsupportedEvent
-        If no proof covers a loss.
     OutOfReach
-        If no contour of affordable size exists.
+        If no contour of affordable size exists, or one of the losses has none.
     """
-    check_covered(parts)
-    grids = grids or {}
+    if not has_contour(parts):
+        raise OutOfReach
     log_delta = about_log_delta(parts, epsilon) if log_delta is None else log_delta
-    added: Parts = ((Gaussian(1 / smoothing), 1),) if smoothing else ()
-    total = total_on_grids(parts + added, grids)
+    total = Total(parts)
     c, peak_width = saddle(total, epsilon)
     log_floor = log_delta + math.log(SHARE * width)
     step, below, above = _choose_aliases(total, epsilon, c, peak_width, log_floor)
-    pieces = pieces_of(parts + added, (below, c, above), width, log_delta, grids)
+    pieces = pieces_of(parts, (below, c, above), width, log_delta)
     nodes, tails = _choose_nodes(pieces, c, step, log_floor + c * epsilon)
     sums = [item.substitute(step, nodes) for item in pieces]
     tails = tuple(a if isinstance(a, Rays) else b for a, b in zip(sums, tails, strict=True))
-    if _products(nodes, sums) > (_MAX_SMOOTHED_PRODUCTS if smoothing else _MAX_PRODUCTS):
+    if _products(nodes, sums) > _MAX_PRODUCTS:
         raise OutOfReach
-    count = len(parts)
-    shift = smoothing**2 / 2 + smoothing * math.sqrt(-2 * log_floor) if smoothing else 0.0
-    return ContourProof(
-        c, step, nodes, below, above, tuple(sums[:count]), tails[:count], smoothing, shift
-    )
+    return ContourProof(c, step, nodes, below, above, tuple(sums), tails)
 
 
 def choose_parity(
@@ -305,31 +269,23 @@ def choose_parity(
     return ParityProof(**vars(found))
 
 
-def choose_smoothed(
-    parts: Parts, epsilon: float, *, width: float, cut: bool = False
-) -> ContourProof:
-    """Return a contour with the smallest smoothing that is affordable.
+def choose_chernoff(parts: Parts, epsilon: float, *, width: float) -> ContourProof:
+    """Return a contour of one node: of a direction that does not count, Chernoff's bound is enough.
 
-    With ``cut`` the rarest large losses of sampled mechanisms count as infinite.
+    ``width`` is the accuracy of its moments.
     """
-    if any(isinstance(loss, UnequalAllocation) for loss, _ in parts):
-        # Its transform falls, so that every contour ends without smoothing.
-        raise OutOfReach
-    log_delta = about_log_delta(parts, epsilon)
-    grids: dict[PrivacyLoss, Grid] = {}
-    if cut:
-        aim = Accuracy(1.0, width, log_delta, log_rest(parts, width, log_delta))
-        for loss, _ in parts:
-            if isinstance(loss, CUT_FAMILIES):
-                grids[loss] = choose_grid(loss, aim)
-    c, _ = saddle(total_on_grids(parts, grids), epsilon)
-    reach = math.sqrt(-2 * (log_delta + math.log(SHARE * width)))
-    smoothing = width / (4 * c * reach)
-    for _ in range(_SMOOTHINGS):
-        try:
-            return choose_contour(parts, epsilon, width=width, smoothing=smoothing, grids=grids)
-        except OutOfReach:
-            smoothing *= 3
+    total = Total(parts)
+
+    def log_bound(c: float) -> float:
+        return log_moment(total, c) + float(log_chernoff(c)) - c * epsilon
+
+    best = min(_FIRST_TILTS, key=log_bound)
+    finer = [best * 2.0 ** (k / 8) for k in range(-7, 8)]
+    for c in sorted({*_FIRST_TILTS, *finer}, key=log_bound):
+        with contextlib.suppress(OutOfReach):
+            log_delta = max(min(log_bound(c), -1.0), _LEAST_LOG_DELTA)
+            sums = [item.substitute() for item in pieces_of(parts, (c / 2, c), width, log_delta)]
+            return ContourProof(c / 2, 1.0, 1, 0.0, c, tuple(sums), tuple(sums))
     raise OutOfReach
 
 
@@ -348,7 +304,5 @@ def bits_of_contour(proof: ContourProof, parts: Parts, *, width: float) -> int:
         elif isinstance(loss, Allocation) and isinstance(item, Rays | Clones):
             rays = item.rays if isinstance(item, Clones) else item
             lost = max(lost, nats_of(rays, loss.noise_multiplier) / math.log(2))
-        elif isinstance(item, Grid):
-            lost = max(lost, _LOST_ON_GRIDS)
     bits = _BITS_OF_CONTOURS + 2 * math.ceil(math.log2(uses / width)) + math.ceil(lost)
     return min(bits, BITS[1])

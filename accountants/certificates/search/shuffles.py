@@ -5,7 +5,7 @@
 >>> run = events.ShuffledEpochsDpEvent(noise_multiplier=10.0, batches=100, epochs=2)
 >>> remove, _ = directions_of(run, "replace-special").directions
 >>> [proof.method for _, proof in proofs_of_shuffle(remove, 0.1, "lower", delta=1e-3)]
-['smoothed contour']
+['convex order']
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ import numpy as np
 
 from dpcal import _annexes
 from dpcal.accountants.certificates.cost import work
-from dpcal.accountants.certificates.enclosed_losses import enclosed
 from dpcal.accountants.certificates.proofs import (
     Clones,
     ContourProof,
@@ -29,14 +28,13 @@ from dpcal.accountants.certificates.proofs import (
     Proof,
     Rays,
     Scores,
-    SumProof,
 )
 from dpcal.accountants.certificates.search.contour import (
     bits_of_contour,
     choose_contour,
     choose_parity,
-    choose_smoothed,
 )
+from dpcal.accountants.certificates.search.order import choose_order
 from dpcal.accountants.certificates.shuffled_epochs import Shuffled
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.losses.allocation import Allocation
@@ -54,8 +52,6 @@ _MOST_WORK, _GROUPS = 4e8, (32, 12)
 # Intervals of the largest answer in a standard deviation of the noise, which loses a thousandth of
 # a lower bound, and the standard deviations below 0 and above 2 at which they end.
 _FINE, _BELOW, _ABOVE = 64, 3, 9
-# Bits of a sum over intervals, for deltas down to 1e-30.
-_BITS_OF_SUM = 192
 # Places of the sum of scores, and how many of its standard deviations they are.
 _PLACES, _SPREAD = 1 << 13, 20.0
 
@@ -104,7 +100,7 @@ def _by_clones(loss: Shuffled, epochs: int, epsilon: float, delta: float | None)
                 width = _WIDTH * math.exp(log_delta)
                 bits = bits_of_contour(found, given.parts, width=width)
                 proof = _with_clones(found, reduced.chance, [each for each, _ in reduced.law])
-                if work(proof, [(enclosed(loss), epochs)], bits) < _MOST_WORK:
+                if work(proof, [(loss, epochs)], bits) < _MOST_WORK:
                     yield bits, proof
                     return
 
@@ -132,16 +128,12 @@ def _by_attacks(loss: Shuffled, epochs: int, epsilon: float) -> Candidates:
     attacks = _attacks(loss.noise_multiplier, loss.answers, epochs)
     delta, _, at = max((each.delta(epsilon), -k, k) for k, each in enumerate(attacks))
     name, item = names[at]
-    if name != loss.direction or not delta > 0:
-        return
-    if epochs == 1 and item is not None:
-        yield _BITS_OF_SUM, SumProof((item,))
-        return
-    parts = attacks[at].direction.parts
-    proof = choose_smoothed(parts, epsilon, width=_WIDTH_BELOW)
-    bits = bits_of_contour(proof, parts, width=_WIDTH)
-    given = (item or _scores(loss),)
-    yield bits, replace(proof, sums=given, tails=given)
+    if name == loss.direction and delta > 0:
+        cells = item or _scores(loss)
+        given = ((loss, epochs),)
+        yield choose_order(
+            given, epsilon, log_delta=math.log(delta), width=_WIDTH_BELOW, cells=cells
+        )
 
 
 @lru_cache(maxsize=4)

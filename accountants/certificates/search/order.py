@@ -1,0 +1,324 @@
+"""On which grids are laws compared in convex order, and how finely? Chosen in floats.
+
+>>> from dpcal.accountants.losses.laplace import Laplace
+>>> bits, proof = choose_order(((Laplace(2.0), 3),), 1.0, log_delta=-3.0, width=1e-2)
+>>> proof.step, proof.uses[0].cells.points
+(0.0, 32)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcal.accountants import interface
+from dpcal.accountants.certificates import balls
+from dpcal.accountants.certificates.cost import BITS
+from dpcal.accountants.certificates.pairs import Line, Pair, oriented, pair_of
+from dpcal.accountants.certificates.proofs import (
+    MAX_LEVEL,
+    MAX_POINTS,
+    Cells,
+    Grid,
+    OrderProof,
+    Parts,
+    Use,
+)
+from dpcal.accountants.events import RandomAllocationDpEvent
+from dpcal.accountants.losses.allocation import Allocation, UnequalAllocation
+from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
+from dpcal.accountants.losses.discrete import LatticeLoss
+from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
+from dpcal.accountants.losses.laplace import Laplace
+
+__all__ = ["choose_order"]
+
+Reals = NDArray[np.float64]
+
+# Share of delta, times the width, that laws may cut off, and that nodes and cells may add.
+_CUT, _SHARE = 1 / 32, 1 / 4
+# Bits beside those of delta, of its width and of uses, and those of a first look.
+_BITS, _BITS_OF_LOOK = 112, 96
+# Cells of a first look in a standard deviation of the noise.
+_CELLS_OF_LOOK = 8
+# Nodes of a law in a standard deviation of the loss, times this, are the most that a law has, or
+# a number that takes no time.
+_REACH, _LEAST_NODES = 64, 1 << 13
+# Nats beyond which tails are not followed.
+_MOST_NATS = 3000.0
+# Logarithms of a delta that stands for 0 where cells are chosen, and where bits are.
+_SMALL, _LEAST_DELTA = -50.0, -1000.0
+# Largest tilt that is tried, and halvings of its range.
+_MOST_TILT, _HALVINGS = 1e4, 50
+# Width of the intervals of a ratio of random allocation, over its deviation and the share of nodes,
+# and the widest; and the share of delta that is beyond them.
+_INTERVAL, _WIDEST, _BEYOND = 2.5, 2.0, 0.1
+
+
+@dataclass(frozen=True)
+class _Aim:
+    """The logarithm of the mass that a use may leave out, that times exp(-epsilon), and the step.
+
+    It is relative to the deviation of the loss.
+    """
+
+    log_rest: float
+    log_rest_of_q: float
+    finest: float
+
+
+def choose_order(
+    parts: Parts,
+    epsilon: float,
+    *,
+    log_delta: float | None,
+    width: float,
+    cells: Cells | None = None,
+) -> tuple[int, OrderProof]:
+    """Return a precision, and a proof whose bounds are about ``width`` apart, relative to delta.
+
+    ``log_delta`` is the logarithm of delta, roughly; None if it is 0. Of a shuffle, ``cells`` are
+    those of its statistic.
+
+    Raises
+    ------
+    UnsupportedEvent
+        If no certificate covers a loss.
+    OutOfReach
+        If no grid of affordable size is as fine.
+    """
+    count = sum(times for _, times in parts)
+    nothing, log_delta = log_delta is None, _SMALL if log_delta is None else log_delta
+    log_tail = max(log_delta + math.log(_CUT * width), -_MOST_NATS)
+    log_rest = log_tail - math.log(max(count, 1)) - 1
+    nats = math.log(max(count, 1) / width) - (_LEAST_DELTA if nothing else log_delta)
+    bits = _BITS + math.ceil(nats / math.log(2))
+    finest = math.sqrt(_SHARE * width / max(1.0, -log_delta))
+    aim = _Aim(log_rest, log_rest - min(epsilon, _MOST_NATS), finest)
+    with balls.workprec(_BITS_OF_LOOK):
+        looks = [_look(oriented(loss)[0], times, aim, cells) for loss, times in parts]
+    ways = [oriented(loss)[1] for loss, _ in parts]
+    looks, tilt = _tilted(looks, epsilon if all(way is not False for way in ways) else -epsilon)
+    variance = math.fsum(look.variance * look.times for look in looks)
+    spread = math.sqrt(variance)
+    # A moment of a ratio grows by tilt (tilt - 1) / 2 of what the variance of its logarithm does.
+    grows = max(abs(tilt * (tilt - 1)) / 2, 1 / (4 * variance) if variance > 0 else 1.0)
+    allowed = _SHARE * width / grows
+    finest = math.sqrt(allowed / variance) if variance > 0 else 1.0
+    allowed /= max(len(looks), 1)
+    tail = 0.0 if nothing or log_tail < -700 else math.exp(log_tail)
+    chosen = [look.finer(allowed) if cells is None else cells for look in looks]
+    own = [_step_of(look.pair, each) for look, each in zip(looks, chosen, strict=True)]
+    base = next((index for index, step in enumerate(own) if step is not None), None)
+    steps = [
+        own[base] if index == base else look.step(spread, allowed)
+        for index, look in enumerate(looks)
+    ]
+    step = min(steps, default=1.0)
+    if base is not None:
+        step = own[base] / 2.0 ** math.ceil(math.log2(own[base] / step))
+    # One use has all of its nodes.
+    widest = max(
+        (np.ptp(look.losses) / step for look, step in zip(looks, steps, strict=True)), default=0.0
+    )
+    nodes = min(math.ceil(max(_REACH / finest, 1.05 * widest, _LEAST_NODES)), MAX_POINTS)
+    if len(looks) == 1 and isinstance(looks[0].loss, LatticeLoss | DiscreteGaussian):
+        # These laws are exact as long as no mass moves.
+        nodes = MAX_POINTS
+    levels = [min(math.floor(math.log2(each / step) + 1e-9), MAX_LEVEL) for each in steps]
+    uses = tuple(
+        Use(look.offset(step * 2.0**level), level, each)
+        for look, level, each in zip(looks, levels, chosen, strict=True)
+    )
+    return min(bits, BITS[1]), OrderProof(step if base is None else 0.0, nodes, tail, uses)
+
+
+def _tilted(looks: list[_Look], epsilon: float) -> tuple[list[_Look], float]:
+    """Return the looks by the law under which the sum of losses is about epsilon, and its tilt.
+
+    Masses under Q are times the tilt-th power of ratios. A tilt of 1 is P; of the other direction
+    it is at most 0.
+    """
+    ends = (1.0, _MOST_TILT) if epsilon >= 0 else (-_MOST_TILT, 0.0)
+
+    def weights(look: _Look, tilt: float) -> Reals:
+        with np.errstate(divide="ignore"):
+            logs = np.log(look.of_q) + tilt * look.losses
+        found = np.exp(logs - logs.max(initial=-math.inf))
+        return np.asarray(found / found.sum())
+
+    def mean(tilt: float) -> float:
+        return sum(x.times * float(np.dot(weights(x, tilt), x.losses)) for x in looks)
+
+    tilt = ends[0] if epsilon >= 0 else ends[1]
+    if looks and (mean(tilt) < epsilon) == (epsilon >= 0):
+        low, high = ends
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            low, high = (middle, high) if mean(middle) < epsilon else (low, middle)
+        tilt = low
+    return [replace(look, masses=weights(look, tilt)) for look in looks], tilt
+
+
+def _step_of(pair: Pair, cells: Cells) -> float | None:
+    """Return the step of a pair's own lattice, if it has one."""
+    with balls.workprec(_BITS_OF_LOOK):
+        lattice = pair.lattice(cells)
+        return None if lattice is None else float(lattice[1].mid())
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What a first look at one part shows: masses under Q and P in balls, by ascending losses.
+
+    Other masses are those under Q, and under a tilted law, in floats.
+    """
+
+    loss: PrivacyLoss
+    times: int
+    pair: Pair
+    cells: Cells
+    rows: Sequence[tuple[Any, Any]]
+    losses: Reals
+    of_q: Reals
+    masses: Reals
+    least: float
+
+    @property
+    def variance(self) -> float:
+        """Variance of the loss of one use."""
+        mean = np.average(self.losses, weights=self.masses)
+        return float(np.average((self.losses - mean) ** 2, weights=self.masses))
+
+    def offset(self, step: float) -> float:
+        """Return the logarithm of the mean of all ratios that are nearly the least one.
+
+        Rare samples tell nearly always as little. What is left of such a group, up to the next node
+        above it, must have as much beyond that node to be gathered with.
+        """
+        beyond = self.losses - self.least - step
+        if not len(beyond) or beyond[0] < -1.5 * step:
+            return 0.0
+        over = self.of_q * np.expm1(np.minimum(beyond, 700.0))
+        lacking = -np.cumsum(np.where(beyond < 0, over, 0.0)[::-1])[::-1]
+        small = np.flatnonzero((beyond < -step / 2) | (lacking > over[beyond > 0].sum() / 2))
+        small = small[beyond[small] < 0]
+        if not len(small):
+            return 0.0
+        with balls.workprec(_BITS_OF_LOOK):
+            q, p = (sum((self.rows[k][i] for k in small), balls.arb(0)) for i in (0, 1))
+            return float((p / q).log().mid())
+
+    def step(self, spread: float, allowed: float) -> float:
+        """Return the widest step whose nodes add no more variance than is allowed."""
+        step = 2.0 ** math.floor(math.log2(spread)) if spread > 0 else 1.0
+        for _ in range(MAX_LEVEL):
+            beyond = np.mod(self.losses - self.least, step)
+            if self.times * np.dot(self.masses, beyond * (step - beyond)) <= allowed:
+                break
+            step /= 2
+        if np.ptp(self.losses) / step > MAX_POINTS * 0.9:
+            raise OutOfReach
+        return step
+
+    def finer(self, allowed: float) -> Cells:
+        """Return cells that add no more variance than is allowed."""
+        widths = np.abs(np.gradient(self.losses)) if len(self.losses) > 1 else np.zeros(1)
+        added = self.times * float(np.dot(self.masses, widths**2)) / 6
+        return _finer(
+            self.loss, self.cells, math.sqrt(max(added / allowed, 1e-4)) if allowed else 1.0
+        )
+
+
+def _look(loss: PrivacyLoss, times: int, aim: _Aim, given: Cells | None) -> _Look:
+    pair = pair_of(loss, False, False)
+    cells = _cells(loss, pair, aim) if given is None else given
+    outcomes = pair.outcomes(cells, above=False)
+    rows = [(q, p, None) for q, p in outcomes.cells if q > 0 and p > 0]
+    rows += [(q, q * at.exp(), at) for at, q, _ in outcomes.points]
+    ells = [float(((p / q).log() if at is None else at).mid()) for q, p, at in rows]
+    order = np.argsort(ells)
+    losses = np.array(ells)[order]
+    of_q = np.array([float(q.mid()) for q, _, _ in rows])[order]
+    sorted_rows = [rows[k][:2] for k in order]
+    least = float(pair.least.mid())
+    return _Look(loss, times, pair, cells, sorted_rows, losses, of_q, of_q, least)
+
+
+@singledispatch
+def _cells(loss: Any, pair: Pair, aim: _Aim) -> Cells:
+    """Return coarse cells that leave out no more than they may; of a line of Gaussians."""
+    line = getattr(pair, "line", pair)
+    if not isinstance(line, Line):
+        return Grid(1.0, 0, 1)
+    sigma = float(line.sigma.mid())
+    ends = [
+        (float(mean.mid()), math.sqrt(2 * max(_nats(aim, weight), 4.0)))
+        for side in (line.numerator, line.denominator)
+        for mean, weight in side
+    ]
+    low = min(mean - sigma * reach for mean, reach in ends)
+    high = max(mean + sigma * reach for mean, reach in ends)
+    step = sigma / _CELLS_OF_LOOK
+    return Grid(step, math.floor(low / step), math.ceil(high / step))
+
+
+def _nats(aim: _Aim, weight: Any) -> float:
+    return math.log(max(float(weight.mid()), 1e-300)) - aim.log_rest
+
+
+@_cells.register
+def _(loss: Laplace, pair: Pair, aim: _Aim) -> Cells:
+    return Grid(1.0, 0, 64)
+
+
+@_cells.register
+def _(loss: DiscreteGaussian, pair: Pair, aim: _Aim) -> Cells:
+    far = math.ceil(loss.sigma * math.sqrt(-2 * aim.log_rest_of_q)) + 1
+    if 2 * far + loss.sensitivity > MAX_POINTS:
+        raise OutOfReach
+    return Grid(1.0, -far, loss.sensitivity + far)
+
+
+@_cells.register
+def _(loss: Allocation, pair: Pair, aim: _Aim) -> Cells:
+    if isinstance(loss, UnequalAllocation):
+        raise OutOfReach
+    deviation = math.sqrt(math.expm1(loss.noise_multiplier**-2))
+    epoch = RandomAllocationDpEvent(loss.noise_multiplier, loss.batches)
+    beyond = _BEYOND * math.exp(max(aim.log_rest, -600.0)) / deviation
+    largest = math.exp(interface.epsilon(epoch, delta=min(beyond, 0.1)).upper) * loss.batches
+    interval = max(_INTERVAL * aim.finest * deviation, largest / (MAX_POINTS - 1))
+    if interval > _WIDEST * deviation:
+        raise OutOfReach
+    return Grid(interval / loss.batches, 0, math.ceil(largest / interval))
+
+
+@singledispatch
+def _finer(loss: Any, cells: Grid, factor: float) -> Cells:
+    """Return cells that are finer by a factor; of a line of Gaussians."""
+    step = cells.step / factor
+    low, high = cells.first * cells.step / step, cells.last * cells.step / step
+    if high - low > MAX_POINTS:
+        raise OutOfReach
+    return Grid(step, math.floor(low), math.ceil(high))
+
+
+@_finer.register
+def _(loss: Laplace, cells: Grid, factor: float) -> Cells:
+    count = 1 << max(math.ceil(math.log2(cells.points * factor)), 1)
+    if count > MAX_POINTS:
+        raise OutOfReach
+    return Grid(1.0, 0, count)
+
+
+@_finer.register(DiscreteGaussian)
+@_finer.register(Allocation)
+def _(loss: Any, cells: Grid, factor: float) -> Cells:
+    return cells
