@@ -123,7 +123,7 @@ def losses(run: events.CorrelatedGaussianDpEvent, relation: str) -> Pairs:
     bound = (proved_replaced if replaced else proved)(mechanism, run.sampler)
     distance = (2 if replaced else 1) * largest_norm(mechanism.shape, run.sampler)
     public = Gaussian(mechanism.sigma / distance * _MARGIN)
-    kind = f"{mechanism.kind} noise on {run.sampler.title} batches"
+    kind = f"{mechanism.kind} noise on {run.sampler.name} batches"
     if replaced:
         # The directions are mirror images.
         loss = RunLoss(kind, "remove", public, bound)

@@ -54,22 +54,31 @@ def test_a_refused_event_adds_nothing():
         account.compose(STEPS[0], 0)
 
 
-def test_a_whole_run_has_its_price_and_is_refused_where_others_leave_it_none():
+def test_a_whole_run_has_its_price_alone_and_beside_others():
     run = events.CorrelatedGaussianDpEvent(
         matrix.LambdaCGD(6, 0.5), correlated.Poisson(0.5), 2.0, statistics="none"
     )
-    with pytest.raises(UnsupportedEvent, match="Only accountant 'auto' prices"):
-        Account().compose(run, 2)
     account = Account().compose(run)
-    assert account.epsilon(1e-5) == epsilon(run, delta=1e-5)
+    alone = account.epsilon(1e-5)
+    assert alone == epsilon(run, delta=1e-5)
     for event in (run, STEPS[0]):
-        with pytest.raises(UnsupportedEvent, match="Only accountant 'auto' prices"):
-            account.compose(event)
-        assert not account.supports(event)
-    assert account.event == run
+        assert account.supports(event)
+        account.compose(event)
+    assert account.event == events.ComposedDpEvent([events.SelfComposedDpEvent(run, 2), STEPS[0]])
+    assert account.epsilon(1e-5) > alone
+
+
+def test_a_whole_run_is_refused_where_others_leave_it_no_price():
     shuffles = events.ShuffledEpochsDpEvent(3.0, 2, 1)
     with pytest.raises(UnsupportedEvent, match="moves others to other batches"):
         Account().compose(shuffles)
+    account = Account(neighboring_relation="replace-one").compose(shuffles)
+    assert account.epsilon(1e-5) == epsilon(
+        shuffles, delta=1e-5, neighboring_relation="replace-one"
+    )
+    with pytest.raises(UnsupportedEvent, match="Only accountant 'auto' prices"):
+        account.compose(shuffles)
+    assert account.event == shuffles
     both = events.ComposedDpEvent([shuffles, events.UnsupportedDpEvent()])
     with pytest.raises(UnsupportedEvent, match="No theorem here prices"):
         Account(neighboring_relation="replace-special").compose(both)
