@@ -43,13 +43,7 @@ _MOST_BATCHES = 1 << 27
 def _random_allocation(event: events.RandomAllocationDpEvent, relation: str) -> Pairs:
     """Return the pair of docs/accountants.md, "Random allocation"."""
     sigma = _validate.noise(noise_multiplier=event.noise_multiplier)
-    batches = count_of_batches(event.batches)
-    if relation == "replace-one":
-        raise only_auto(event, relation, _BRACKET)
-    if batches == 1:
-        return Gaussian(sigma), Gaussian(sigma)
-    loss = KnownBatch if sigma < _LEAST_NOISE else Allocation
-    return loss(sigma, batches, "remove"), loss(sigma, batches, "add")
+    return _pairs(event, relation, (Group(sigma, count_of_batches(event.batches), 1.0),))
 
 
 @Row(
@@ -59,20 +53,27 @@ def _random_allocation(event: events.RandomAllocationDpEvent, relation: str) -> 
 )
 def _unequal_allocation(event: events.UnequalAllocationDpEvent, relation: str) -> Pairs:
     """Return the pair of docs/accountants.md, "Random allocation", for batches that differ."""
-    groups = _groups_of(event)
+    return _pairs(event, relation, _groups_of(event))
+
+
+def _pairs(event: events.DpEvent, relation: str, groups: tuple[Group, ...]) -> Pairs:
+    """Return the pairs of an epoch of groups of alike batches."""
     if relation == "replace-one":
         raise only_auto(event, relation, _BRACKET)
-    if len(groups) == 1:
-        (sigma, batches, _), *_ = groups
-        return _random_allocation(events.RandomAllocationDpEvent(sigma, batches), relation)
+    (sigma, batches, _), *others = groups
+    if not others and batches == 1:
+        return Gaussian(sigma), Gaussian(sigma)
     least = min(group.noise_multiplier for group in groups)
-    if least < _LEAST_NOISE:
+    if others and least < _LEAST_NOISE:
         reason = (
             f"Batches that differ are priced with noise of at least {_LEAST_NOISE:g}, "
             f"got {least!r}: with less, one Gaussian answer an epoch costs hardly more."
         )
         raise refuse(event, relation, reason)
-    return UnequalAllocation.of(groups, "remove"), UnequalAllocation.of(groups, "add")
+    if others:
+        return UnequalAllocation.of(groups, "remove"), UnequalAllocation.of(groups, "add")
+    loss = KnownBatch if sigma < _LEAST_NOISE else Allocation
+    return loss(sigma, batches, "remove"), loss(sigma, batches, "add")
 
 
 def _groups_of(event: events.UnequalAllocationDpEvent) -> tuple[Group, ...]:
