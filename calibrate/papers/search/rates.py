@@ -5,7 +5,7 @@
 >>> from dpcal.calibrate.papers.prover import prove
 >>> claim = Rate("c", "3*sqrt(n)*log(n) =O n", growth={"n": 1}, domain={"n": Range(Fraction(2))})
 >>> prove(claim).reason
-'each term on the left is within one on the right: n**(1/2) log(n) within n'
+'with n = t, each term on the left is within one on the right: sqrt(t) log(t) within t'
 """
 
 from __future__ import annotations
@@ -93,7 +93,10 @@ def within(claim: Rate, seconds: float) -> tuple[str, Evidence] | None:
                 for here, row in zip(below, rows, strict=True)
                 if row is not None
             }
-            reason = f"each term on the left is within one on the right: {', '.join(sorted(pairs))}"
+            t = ("sym", "t")
+            sizes = ", ".join(f"{s} = {show(power(t, e))}" for s, e in claim.growth.items())
+            said = f"each term on the left is within one on the right: {', '.join(sorted(pairs))}"
+            reason = f"with {sizes}, {said}"
             return reason, {**_same(claim, context, search, sums), "within": rows}
     return None
 

@@ -144,9 +144,11 @@ def by_squares(
     squares = normal.term(normal.clear(normal.sum(squares)))
     scale = times(factor, power(plus(high, low), number(-1)))
     rows = [
-        (part, search.inequality(context, part, strict, depth + 2)) for part in (squares, scale)
+        (part, proof)
+        for part in (squares, scale)
+        if (proof := search.inequality(context, part, strict, depth + 2)) is not None
     ]
-    return _product(*rows) if all(proof for _, proof in rows) else None
+    return _product(*rows) if len(rows) == 2 else None
 
 
 def _is_root(total: Sum) -> bool:
