@@ -1,8 +1,8 @@
 """Noise correlated across rounds, batches sampled at random: what does a run cost?
 
 :func:`epsilon` and :func:`delta` choose a method from a decision table by the shape of the noise
-and the sampler, and label each answer ``exact``, ``certified``, ``statistical with certified
-confidence`` or ``statistical``.
+and the sampler, and label each answer ``exact``, ``certified`` or ``statistical with certified
+confidence``.
 
 >>> import numpy as np
 >>> from dpcal.accountants import correlated

@@ -1,9 +1,9 @@
 """Answers that state how they are known: exactly, proved, or from draws.
 
 >>> from dpcal.accountants.correlated.answers import CorrelatedEpsilon
->>> answer = CorrelatedEpsilon(1.5, lower=1.2, method="direct", label="statistical", estimate=1.4)
+>>> answer = CorrelatedEpsilon(1.5, lower=1.2, method="a bound", label="certified", estimate=1.5)
 >>> answer + 1.0, answer.label, answer.estimate
-(2.5, 'statistical', 1.4)
+(2.5, 'certified', 1.5)
 """
 
 from __future__ import annotations
@@ -81,8 +81,7 @@ class CorrelatedEpsilon(_Provenance, Epsilon):
     Attributes
     ----------
     label
-        ``"exact"``, ``"certified"``, ``"statistical with certified confidence"`` or
-        ``"statistical"``.
+        ``"exact"``, ``"certified"`` or ``"statistical with certified confidence"``.
     lower, upper
         The interval; the float is its upper end.
     estimate

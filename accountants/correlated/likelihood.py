@@ -37,7 +37,7 @@ Leaving out all overlaps of different rounds (``none``) is a bound above L, too,
 >>> rounded = Likelihood(mechanism, law, "sum")
 >>> low, high = rounded.log_ratio(a, above=False), rounded.log_ratio(a)
 >>> print(f"{low[0]:.5f} {high[0]:.5f}")
-0.01057 0.01330
+0.01185 0.01328
 """
 
 from __future__ import annotations
