@@ -99,8 +99,6 @@ class Normal:
         """Return whether a term is zero wherever it is defined."""
         return not self.clear(self.sum(term))
 
-    # -------------------------------------------------------------------------------- construction
-
     def _sum(self, term: Term) -> Sum:
         head = term[0]
         if head == "num":
@@ -291,8 +289,6 @@ class Normal:
         self._arguments.setdefault(frozenset(reduced), reduced)
         return self._times({shared: size}, _atom((head, frozenset(reduced))))
 
-    # ----------------------------------------------------------------------------------- exponents
-
     def _exponent(self, total: Sum) -> Exponent:
         result: Exponent = Fraction(0)
         for monomial, value in total.items():
@@ -332,8 +328,6 @@ class Normal:
             monomial, coefficient = self._settled(powers, Fraction(int(value.p), int(value.q)))
             rows.append({monomial: coefficient})
         return _collect(rows)
-
-    # ------------------------------------------------------------------------------ zeros and signs
 
     def clear(self, total: Sum) -> Sum:
         """Bring sums over common denominators, and multiply out the remaining whole powers."""
@@ -471,8 +465,6 @@ class Normal:
             return all(self._is_number(*pair) for m, _ in atom[1] for pair in m)
         parts = atom[1] if atom[0] in ("max", "min") else atom[1:]
         return all(self._is_number(*pair) for part in parts for m, _ in part for pair in m)
-
-    # ------------------------------------------------------------------------------- back to terms
 
     def term(self, total: Sum) -> Term:
         """Return a term with this normal form."""
