@@ -52,8 +52,8 @@ static const double DPCAL_NARROW = 1e-3;
 /* Ratio of neighboring times between which the decay is bounded. */
 static const double DPCAL_RATIO = 1.12;
 /* Most products of points and nodes of a first try, for each law: other ways cost less than a longer contour; and of a
-   patient one, which takes about a second. */
-static const double DPCAL_WORK = 1e7, DPCAL_MOST_WORK = 3e9;
+   patient one, which takes about half a second. */
+static const double DPCAL_WORK = 1e7, DPCAL_MOST_WORK = 1.3e9;
 /* Products after which a curve is left to a further call, about a second. */
 static const double DPCAL_CALL = 1e9;
 /* Width of bounds on log delta that a smoothed contour gets as many nodes for as it takes. */
@@ -432,7 +432,7 @@ static int dpcal_end_at(dpcal_question *ask, double nodes) {
     for (ptrdiff_t i = 0; i < ask->k; i++)
         if (t > ask->parts[i].latest)
             return DPCAL_MANY;
-    return ask->remainder < dpcal_target(ask) - ask->log_tolerance + log(0.05 * DPCAL_WANTED) ? DPCAL_DONE : DPCAL_MANY;
+    return ask->remainder < dpcal_target(ask) - ask->log_tolerance + log(0.005 * DPCAL_WANTED) ? DPCAL_DONE : DPCAL_MANY;
 }
 
 /* What the nodes that are left out add to the gain of smoothing, over its scale: up to a time until which the laws have a

@@ -184,9 +184,19 @@ class PrivacyLoss(ABC):
             line = self.line(max(_FIRST, float(at.real)))
             if line is None:
                 raise OutOfReach
-            sizes = line.log_masses + complex(at.real, abs(at.imag)) * line.values
-            most = sizes.real.max()
-            value = most + np.log(np.exp(sizes - most).sum())
+            # M(z) / M(c) - 1 by the mean and terms of second order, which keep its digits.
+            base, mean = (float(value) for value in self.cumulants([at.real])[0, :2])
+            turned = 1j * abs(at.imag) * line.values
+            weights = np.exp(line.log_masses + at.real * line.values - base)
+            series = turned**2 / 2 * (1 + turned / 3 * (1 + turned / 4 * (1 + turned / 5)))
+            second = np.where(np.abs(turned) < 1e-3, series, np.expm1(turned) - turned)
+            change = complex(weights @ second) + 1j * abs(at.imag) * mean
+            a, b = change.real, change.imag
+            if abs(change) < 0.5:
+                ratio = complex(0.5 * math.log1p(a * (2 + a) + b * b), math.atan2(b, 1 + a))
+            else:
+                ratio = complex(np.log(weights @ np.exp(turned)))
+            value = base + ratio
             result[i] = value if at.imag >= 0 else value.conjugate()
         return result.reshape(z.shape)[()]
 

@@ -341,7 +341,7 @@ class SampledGaussian(PrivacyLoss):
             values, logs = -ell.conj(), logs.conj()
         else:
             values, logs = ell, logs + ell
-        u = (rule.x - 0.5) / self.noise_multiplier**2 + 1j * angle
+        u = np.asarray((rule.x - 0.5) / self.noise_multiplier**2 + 1j * angle)
         sizes = np.abs(ell) + argument_sizes(self.sampling_probability, u, ell)
         terms = np.abs(rule.x / self.noise_multiplier) ** 2 + shift**2 + angle * np.abs(rule.x)
         return Points(values, logs, sizes, np.abs(logs) + terms + sizes)
