@@ -94,8 +94,8 @@ _MARGIN = 1e-9
 _TINY = 1e-300
 # Least rounds between two looks whether sums have settled, which take as long as a round.
 _SPAN = 16
-# Relative change, over a span of whole periods, of what later rounds weigh below which all earlier periods are
-# bounded by the largest factor of this one.
+# Relative change, over a span of whole periods, of what later rounds weigh below which all earlier
+# spans are bounded by the largest factor of this one.
 _SETTLED = 1e-13
 # Tails that are tried, of which a tenth of delta is about best.
 _TAILS = 12
