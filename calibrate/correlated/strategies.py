@@ -470,11 +470,12 @@ def compare_strategies(
     priced_by, schema = _priced_by(count, participation, sampler, pricing)
     schema.earliest(count)
     families = for_random_batches if isinstance(priced_by, SampledBatches) else usual
-    if strategies is None:
-        strategies = families(count, schema, workload)
+    candidates: Sequence[Strategy | Best | str] | None = strategies
+    if candidates is None:
+        candidates = families(count, schema, workload)
     works = [
         _Work(each, priced_by, schema, workload, neighboring_relation, **target)
-        for each in chosen(strategies, count, schema, workload)
+        for each in chosen(candidates, count, schema, workload)
     ]
     rows = _rows(works, executor, progress)
     if all(row.noise_multiplier is None for row in rows):
