@@ -3,6 +3,7 @@ from dpcal.calibrate.comparison import Needed as Needed, Needs as Needs, compare
 from dpcal.calibrate.constants import Constants as Constants
 from dpcal.calibrate.correlated.correlation import Correlation as Correlation
 from dpcal.calibrate.correlated.strategies import (
+    Batches as Batches,
     SampledBatches as SampledBatches,
     compare_strategies as compare_strategies,
 )

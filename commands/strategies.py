@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 _BAR = 24
 EXAMPLES = (
     "--steps 1000 --steps-per-epoch 100 --epsilon 2 --delta 1e-6",
-    "--steps 1000 --min-separation 100 --epsilon 2 --delta 1e-6",
+    "--steps 1000 --sampler cyclic-poisson --sampling-probability 0.01 --epsilon 2 --delta 1e-6 "
+    "--strategies identity,banded=4,banded=best",
 )
 
 
@@ -33,35 +34,38 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_options(
         schemas,
         """
---steps-per-epoch B:whole        once an epoch of B steps, at the same place of each
---min-separation B:whole         at steps at least B apart
---sampling-probability Q:number  at each step with probability Q in (0, 1], independently
-    (Poisson)
+--steps-per-epoch B:whole  once an epoch of B steps, at the same place of each; with --sampler
+    balls-in-bins, random-allocation: at a random place
+--min-separation B:whole   at steps at least B apart
+--groups B:whole           with --sampler cyclic-poisson: number of groups
 """,
     )
     add_options(
         group,
         """
---at-most K:whole  with --min-separation: at most K times
---independent      a record's steps do not depend on which others are present
+--sampler NAME                   batches are drawn by poisson (the default with
+    --sampling-probability), cyclic-poisson, min-separation, balls-in-bins or random-allocation
+--sampling-probability Q:number  in (0, 1]: expected batch size over the number of records; groups,
+    separations and epochs that are not given follow from it and from the strategy's bands
+--at-most K:whole                with --min-separation: at most K times
+--independent                    a record's steps do not depend on which others are present
 """,
     )
     add_options(
         parser,
         """
 [strategies and draws]
---draws N:whole                 with --sampling-probability: Monte Carlo draws >= 1 for each
-    question where no exact price is known; 0 (the default) for deterministic bounds
+--draws N:whole                 with a sampler: Monte Carlo draws >= 1 for each question where no
+    exact price is known; 0 (the default) for deterministic bounds
 --seed SEED:whole               with --draws: fixes them (default: fresh from the system)
 --failure-probability P:number  with --draws: that they mislead, a part of delta (default: delta /
     100)
 --strategies NAMES              which ones, separated by commas, such as
-    lambda-cgd=0.5,banded=4,blt=1,bisr=4,tree,square-root,identity (default: one or more of each
-    family)
+    lambda-cgd=0.5,banded=4,banded=best,blt=1,bisr=4,tree,square-root,identity (default: one or
+    more of each family)
 --workers N:whole=1             processes that calibrate strategies side by side, >= 1 (default:
     1)
---progress                      a bar on stderr, longer with each strategy done, and what the
-    others are asked
+--progress                      a bar on stderr, longer with each strategy done
 """,
         TARGET,
         relation(default="replace-special"),
@@ -77,8 +81,8 @@ def run(options: Namespace) -> int:
     """Print one row a strategy: the noise it needs, its errors, its memory."""
     if options.at_most is not None and options.min_separation is None:
         raise ValueError("--at-most goes with --min-separation.")
-    if options.sampling_probability is None and (options.draws or options.seed is not None):
-        raise ValueError("--draws and --seed go with --sampling-probability.")
+    if not _sampled(options) and (options.draws or options.seed is not None):
+        raise ValueError("--draws and --seed go with --sampler.")
     if options.failure_probability is not None and not options.draws:
         raise ValueError("--failure-probability goes with --draws.")
     if options.workers < 1:
@@ -92,7 +96,7 @@ def run(options: Namespace) -> int:
 
 def _compared(options: Namespace, executor: Executor | None) -> StrategyTable:
     """The table, by one process or by several."""
-    sampled = options.sampling_probability is not None
+    sampled = _sampled(options)
     return dpcal.calibrate.compare_strategies(
         **fields_of(options, "steps", "epsilon", "delta", "neighboring_relation"),
         participation=None if sampled else _participation(options),
@@ -101,7 +105,6 @@ def _compared(options: Namespace, executor: Executor | None) -> StrategyTable:
         strategies=None if options.strategies is None else options.strategies.split(","),
         executor=executor,
         progress=_report if options.progress else False,
-        watch=_watch if options.progress else None,
     )
 
 
@@ -111,12 +114,6 @@ def _report(row: StrategyRow, done: int, count: int) -> None:
     bar = "#" * (_BAR * done // count)
     line = f"[{bar:<{_BAR}}] {done}/{count} {row.name}: {found}"
     print(f"{_over()}{line}", file=sys.stderr, flush=True)
-
-
-def _watch(name: str, asked: str) -> None:
-    """Print what is computed of a strategy; on a terminal the next line replaces it."""
-    end = "" if sys.stderr.isatty() else "\n"
-    print(f"{_over()}{' ' * (_BAR + 3)}{name}: {asked}", file=sys.stderr, end=end, flush=True)
 
 
 def _over() -> str:
@@ -135,10 +132,34 @@ def _participation(options: Namespace) -> Participation:
     return matrix.Single(independent=options.independent)
 
 
+def _sampled(options: Namespace) -> bool:
+    """Return whether batches are drawn at random."""
+    return options.sampling_probability is not None or options.sampler is not None
+
+
+# The option that says how far apart the participations of a sampler are.
+_APART = {
+    "cyclic-poisson": "groups",
+    "min-separation": "min_separation",
+    "balls-in-bins": "steps_per_epoch",
+    "random-allocation": "steps_per_epoch",
+}
+
+
 def _pricing(options: Namespace) -> SampledBatches:
-    """Return how prices of Poisson samples are computed."""
+    """Return how prices of random batches are computed."""
+    sampler, given = options.sampler or "poisson", ("groups", "min_separation", "steps_per_epoch")
+    apart = _APART.get(sampler, "")
+    for name in given:
+        if name != apart and getattr(options, name) is not None:
+            raise ValueError(f"--{name.replace('_', '-')} does not go with --sampler {sampler}.")
+    number, rate = getattr(options, apart, None), options.sampling_probability
+    if rate is None and number and apart == "steps_per_epoch":
+        rate = 1 / number
+    if rate is None:
+        raise ValueError(f"--sampling-probability is needed with --sampler {sampler}.")
     return dpcal.calibrate.SampledBatches(
-        dpcal.accountants.correlated.Poisson(options.sampling_probability),
+        dpcal.calibrate.Batches(sampler, rate, number),
         statistics="certified" if options.draws else "none",
         draws=options.draws or 1,
         **fields_of(options, "seed", "failure_probability"),

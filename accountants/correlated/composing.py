@@ -72,7 +72,7 @@ _MARGIN = 1 - 1e-9
 def equivalent(run: events.CorrelatedGaussianDpEvent) -> events.DpEvent | None:
     """Return the composition that a run is, or None if it is none, or the worst of several."""
     mechanism = _mechanism(run)
-    if chosen(mechanism, run.sampler).route not in ("product", "convolved"):
+    if chosen(mechanism, run.sampler).route != "product" and mechanism.bands > 1:
         return None
     bound = proved(mechanism, run.sampler)
     if isinstance(bound, Compositions):

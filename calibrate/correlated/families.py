@@ -7,7 +7,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from dpcal.accountants.matrix import (
@@ -26,7 +27,7 @@ from dpcal.accountants.matrix import (
     Workload,
 )
 
-__all__ = ["FAMILIES", "chosen", "for_random_batches", "usual"]
+__all__ = ["FAMILIES", "Best", "chosen", "for_random_batches", "usual"]
 
 # Sensitivities of trees need their matrix.
 _TREE_STEPS = 4096
@@ -37,8 +38,8 @@ _FEW = 4
 # Decays of lambda-CGD for random batches. They cost little privacy, because little remains of a
 # contribution when the record takes part again.
 _DECAYS = (0.25, 0.5, 0.75, 0.9)
-# Bands of banded strategies for random batches: few, for the same reason.
-_SHORT_BANDS = (2, 4)
+# Bands that are tried for the best number, near which errors change little.
+_DOUBLING = (2, 4, 8, 16, 32, 64, 128)
 
 
 class Family(NamedTuple):
@@ -59,6 +60,31 @@ class Family(NamedTuple):
     optimised: bool = False
 
 
+@dataclass(frozen=True)
+class Best:
+    """Banded strategies of more and more bands, of which the best one is wanted.
+
+    Parameters
+    ----------
+    steps
+        Number of steps.
+    """
+
+    steps: int
+
+    def members(self, participation: Participation, workload: Workload) -> Iterator[Strategy]:
+        """Yield the members in turn, with bands that double."""
+        yield Identity(self.steps)
+        for bands in _DOUBLING:
+            if bands <= self.steps:
+                yield Banded.optimised(
+                    self.steps, bands, participation=participation, workload=workload
+                )
+
+
+# What stands for the best number of bands in the place of a number.
+_BEST = "best"
+
 FAMILIES = {
     "identity": Family("", Identity),
     "tree": Family("", Tree),
@@ -72,18 +98,19 @@ FAMILIES = {
 
 
 def chosen(
-    strategies: Sequence[Strategy | str],
+    strategies: Sequence[Strategy | Best | str],
     steps: int,
     participation: Participation,
     workload: Workload,
-) -> tuple[Strategy, ...]:
+) -> tuple[Strategy | Best, ...]:
     """Return strategies, of which some are given by the name and size of their family.
 
     Parameters
     ----------
     strategies
         Strategies for as many steps, or texts such as ``"lambda-cgd=0.5"``, ``"banded=4"``,
-        ``"blt=1"``, ``"bisr=4"``, ``"bifr=4"``, ``"tree"``, ``"square-root"`` and ``"identity"``.
+        ``"blt=1"``, ``"bisr=4"``, ``"bifr=4"``, ``"tree"``, ``"square-root"``, ``"identity"``, and
+        ``"banded=best"``.
     steps
         Number of steps.
     participation, workload
@@ -105,8 +132,12 @@ def chosen(
     return tuple(found)
 
 
-def _named(text: str, steps: int, participation: Participation, workload: Workload) -> Strategy:
+def _named(
+    text: str, steps: int, participation: Participation, workload: Workload
+) -> Strategy | Best:
     name, _, given = text.partition("=")
+    if (name, given) == ("banded", _BEST):
+        return Best(steps)
     if name not in FAMILIES or bool(given) != bool(FAMILIES[name].size):
         allowed = (f"{key}=<{of.size}>" if of.size else key for key, of in FAMILIES.items())
         raise ValueError(f"strategies must be among {', '.join(allowed)}, got {text!r}.")
@@ -148,18 +179,13 @@ def usual(steps: int, participation: Participation, workload: Workload) -> tuple
 
 def for_random_batches(
     steps: int, participation: Participation, workload: Workload
-) -> tuple[Strategy, ...]:
+) -> tuple[Strategy | Best, ...]:
     """One or more of each family, for batches that are drawn at random."""
     trees = (Tree(steps),) if 1 < steps <= _TREE_STEPS else ()
-    banded = [
-        Banded.optimised(steps, bands, participation=participation, workload=workload)
-        for bands in _SHORT_BANDS
-        if bands <= steps
-    ]
     buffered = [
         BLT.optimised(steps, buffers, participation=participation, workload=workload)
         for buffers in (1, _FEW)
     ]
     cgd = [LambdaCGD(steps, decay) for decay in _DECAYS]
     inverse = BISR(steps, min(_FEW, steps))
-    return (Identity(steps), *trees, *cgd, *banded, inverse, *buffered, SquareRoot(steps))
+    return (Identity(steps), *trees, *cgd, Best(steps), inverse, *buffered, SquareRoot(steps))

@@ -16,13 +16,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import as_completed
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.correlated import Sampler, pricing
+from dpcal.accountants.correlated.bounds.base import least_until_rising
 from dpcal.accountants.correlated.draws.montecarlo import progress_bar
 from dpcal.accountants.correlated.mechanism import Shape
 from dpcal.accountants.correlated.price import STATISTICS, Options
@@ -41,14 +43,22 @@ from dpcal.accountants.matrix import (
     Tree,
     Workload,
 )
+from dpcal.accountants.samplers import (
+    BallsInBins,
+    CyclicPoisson,
+    MinSeparation,
+    Poisson,
+    RandomAllocation,
+)
 from dpcal.calibrate.correlated.calibration import Calibration
-from dpcal.calibrate.correlated.families import chosen, for_random_batches, usual
-from dpcal.calibrate.correlated.watching import Teller, Watch, finished, mailbox
+from dpcal.calibrate.correlated.families import Best, chosen, for_random_batches, usual
 from dpcal.calibrate.noise import noise_multiplier
 from dpcal.errors import TargetUnreachable, UnsupportedEvent
 
-__all__ = ["Calibrated", "KnownSchedule", "Pricing", "SampledBatches", "StrategyRow"]
-__all__ += ["StrategyTable", "compare_strategies"]
+__all__ = ["BATCHES", "Batches", "Calibrated", "KnownSchedule", "Pricing", "SampledBatches"]
+__all__ += ["StrategyRow", "StrategyTable", "compare_strategies"]
+
+BATCHES = ("poisson", "cyclic-poisson", "min-separation", "balls-in-bins", "random-allocation")
 
 # The other workload that every row shows.
 _MOMENTUM = Workload(momentum=0.9)
@@ -131,7 +141,8 @@ class SampledBatches:
     Parameters
     ----------
     sampler
-        One of :mod:`dpcal.accountants.correlated`'s.
+        One of :mod:`dpcal.accountants.correlated`'s, or a function that returns one for a strategy,
+        such as :class:`Batches`.
     statistics
         Where no exact price is known: ``"none"`` (deterministic bounds, the default) or
         ``"certified"`` (draws with a confidence bound), as for
@@ -146,21 +157,18 @@ class SampledBatches:
     executor, progress
         Who draws, and whether progress is shown; as for
         :func:`dpcal.accountants.correlated.simulate`.
-    watch
-        Called with a line of text before each question and while draws are made.
     """
 
-    sampler: Sampler
+    sampler: Sampler | Callable[[Strategy], Sampler]
     statistics: str = "none"
     draws: int = 100_000
     seed: int | None = None
     executor: Any = None
     progress: bool = False
     failure_probability: float | None = None
-    watch: Callable[[str], None] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.sampler, Sampler):
+        if not (isinstance(self.sampler, Sampler) or callable(self.sampler)):
             raise TypeError(
                 "sampler must be one of the samplers of dpcal.accountants.correlated, "
                 f"got {self.sampler!r}."
@@ -175,11 +183,11 @@ class SampledBatches:
         self, strategy: Strategy, *, epsilon: float, delta: float, neighboring_relation: str
     ) -> Calibrated:
         """Return the noise multiplier, with the bound or the draws that confirm it."""
-        relation = neighboring_relation
-        pricing.check_relation(strategy, self.sampler, relation)
+        relation, sampler = neighboring_relation, self.of(strategy)
+        pricing.check_relation(strategy, sampler, relation)
 
         def event(sigma: float) -> events.DpEvent:
-            return pricing.whole_run(strategy, self.sampler, noise_multiplier=sigma)
+            return pricing.whole_run(strategy, sampler, noise_multiplier=sigma)
 
         if not isinstance(event(1.0), events.CorrelatedGaussianDpEvent):
             sigma = noise_multiplier(
@@ -194,14 +202,78 @@ class SampledBatches:
             progress=self.progress,
             failure_probability=self.failure_probability,
         )
-        calibration = Calibration(
-            Shape.of(strategy), self.sampler, epsilon, delta, options, self.watch
-        )
-        found = calibration.least()
+        found = Calibration(Shape.of(strategy), sampler, epsilon, delta, options).least()
         return Calibrated(found.noise_multiplier, found.method, found.label)
+
+    def of(self, strategy: Strategy) -> Sampler:
+        """Return the sampler of a strategy."""
+        return self.sampler if isinstance(self.sampler, Sampler) else self.sampler(strategy)
 
     def __str__(self) -> str:
         return f"batches by {self.sampler!r}"
+
+
+@dataclass(frozen=True)
+class Batches:
+    """Batches of one expected size by a sampler's name, for every strategy.
+
+    Parameters
+    ----------
+    name
+        ``"poisson"``, ``"cyclic-poisson"``, ``"min-separation"``, ``"balls-in-bins"`` or
+        ``"random-allocation"`` (one round an epoch).
+    sampling_probability
+        Expected batch size over the number of records, in (0, 1].
+    apart
+        Groups, least separation, bins or rounds of an epoch. When omitted, as many groups, or as
+        large a separation, as the strategy has bands, one where it has many; and as many bins, or
+        rounds of an epoch, as batches of that size hold each record once.
+
+    >>> from dpcal.accountants.matrix import Banded
+    >>> Batches("cyclic-poisson", 0.01)(Banded(100, 4))
+    CyclicPoisson(bands=4, sampling_probability=0.04, random_shift=False)
+    """
+
+    name: str
+    sampling_probability: float
+    apart: int | None = None
+
+    def __post_init__(self) -> None:
+        _validate.choice(BATCHES, name=self.name)
+        _validate.rate(sampling_probability=self.sampling_probability)
+        if self.apart is not None:
+            _validate.count(apart=self.apart)
+
+    def __call__(self, strategy: Strategy) -> Sampler:
+        """Return the sampler of a strategy.
+
+        Raises
+        ------
+        ValueError
+            If there are too few records in a group for such batches.
+        """
+        q = self.sampling_probability
+        if self.name == "poisson":
+            return Poisson(q)
+        if self.name in ("balls-in-bins", "random-allocation"):
+            rounds = self.apart or round(1 / q)
+            one = self.name == "balls-in-bins"
+            return BallsInBins(rounds) if one else RandomAllocation(1, epoch=rounds)
+        apart = self.apart or self._apart(strategy)
+        cyclic = self.name == "cyclic-poisson"
+        rate = q * apart if cyclic else q / max(1 - (apart - 1) * q, 1e-300)
+        if rate > 1 + 1e-9:
+            raise ValueError(
+                f"sampling_probability must be at most {1 / apart:.6g} for batches of {self.name} "
+                f"that are {apart} apart, got {q!r}."
+            )
+        # A rate of 1 may be off by rounding.
+        return (CyclicPoisson if cyclic else MinSeparation)(apart, min(rate, 1.0))
+
+    def _apart(self, strategy: Strategy) -> int:
+        # With many bands, groups would be worth little, and take the batches of many rounds.
+        few = strategy.bands is not None and strategy.bands < strategy.steps
+        return min(strategy.bands or 1, int(1 / self.sampling_probability)) if few else 1
 
 
 @dataclass(frozen=True)
@@ -325,14 +397,13 @@ def compare_strategies(
     epsilon: float,
     delta: float,
     participation: Participation | None = None,
-    sampler: Sampler | None = None,
+    sampler: Sampler | Callable[[Strategy], Sampler] | None = None,
     workload: Workload = PREFIX_SUMS,
     neighboring_relation: str = "replace-special",
     strategies: Sequence[Strategy | str] | None = None,
     pricing: Pricing | None = None,
     executor: Any = None,
     progress: bool | Progress = False,
-    watch: Watch | None = None,
 ) -> StrategyTable:
     """Calibrate several strategies to one target, and compare their errors.
 
@@ -348,9 +419,10 @@ def compare_strategies(
         The guarantee of the data pipeline; at most once when omitted. Families with parameters are
         optimised for it.
     sampler
-        How random batches are drawn, one of :mod:`dpcal.accountants.correlated`'s, instead of a
-        participation that is known: stands for ``pricing=SampledBatches(sampler)``. Families with
-        parameters are then optimised for participations at the same rate, evenly spaced.
+        How random batches are drawn, one of :mod:`dpcal.accountants.correlated`'s, or a function of
+        the strategy such as :class:`Batches`, instead of a known participation: stands for
+        ``pricing=SampledBatches(sampler)``. Families with parameters are then optimised for
+        participations at the same rate, evenly spaced.
     workload
         The sums whose errors are compared.
     neighboring_relation
@@ -359,7 +431,8 @@ def compare_strategies(
     strategies
         The candidates, as strategies or as texts such as ``"lambda-cgd=0.5"``, ``"banded=4"``,
         ``"blt=1"``, ``"bisr=4"``, ``"tree"``, ``"square-root"`` and ``"identity"``, whose
-        parameters are optimised; one or more of each family when omitted.
+        parameters are optimised; ``"banded=best"`` has the number of bands with the least error
+        under these batches. One or more of each family when omitted.
     pricing
         How a strategy is calibrated; ``KnownSchedule(participation)``, that is without
         amplification by sampling, when omitted; ``SampledBatches(sampler, ...)`` chooses how many
@@ -370,10 +443,6 @@ def compare_strategies(
     progress
         True for a bar (needs tqdm), or a function that is called after each strategy with its row,
         how many are done, and how many there are.
-    watch
-        Called about once a second while a strategy is calibrated for random batches, with its name
-        and a line of text; ``progress=True`` shows that beside the bar. From
-        threads and processes of this machine too, but not from a cluster.
 
     Returns
     -------
@@ -400,13 +469,14 @@ def compare_strategies(
     priced_by, schema = _priced_by(count, participation, sampler, pricing)
     schema.earliest(count)
     families = for_random_batches if isinstance(priced_by, SampledBatches) else usual
-    if strategies is None:
-        strategies = families(count, schema, workload)
+    candidates: Sequence[Strategy | Best | str] | None = strategies
+    if candidates is None:
+        candidates = families(count, schema, workload)
     works = [
-        _Work(strategy, priced_by, workload, neighboring_relation, **target)
-        for strategy in chosen(strategies, count, schema, workload)
+        _Work(each, priced_by, schema, workload, neighboring_relation, **target)
+        for each in chosen(candidates, count, schema, workload)
     ]
-    rows = _rows(works, executor, progress, watch)
+    rows = _rows(works, executor, progress)
     if all(row.noise_multiplier is None for row in rows):
         raise UnsupportedEvent(rows[0].note)
     return StrategyTable(
@@ -422,7 +492,7 @@ def compare_strategies(
 def _priced_by(
     steps: int,
     participation: Participation | None,
-    sampler: Sampler | None,
+    sampler: Sampler | Callable[[Strategy], Sampler] | None,
     pricing: Pricing | None,
 ) -> tuple[Pricing, Participation]:
     """The pricing of strategies, and the schedule that families are optimised for."""
@@ -437,7 +507,7 @@ def _priced_by(
         # Batches of a fixed size are refused later: any schedule will do.
         rate = 1.0
         with suppress(UnsupportedEvent):
-            rate = float(pricing.sampler.automaton(steps).rates.mean())
+            rate = float(pricing.of(Identity(steps)).automaton(steps).rates.mean())
         separation = min(steps, max(1, round(1 / rate)))
         return pricing, FixedEpochs(-(-steps // separation), separation)
     schema = Single() if participation is None else participation
@@ -446,31 +516,32 @@ def _priced_by(
 
 @dataclass(frozen=True)
 class _Work:
-    """One strategy that is to be calibrated, here or by another process."""
+    """One strategy, or the best of a family, that is to be calibrated, here or elsewhere."""
 
-    strategy: Strategy
+    strategy: Strategy | Best
     pricing: Pricing
+    schema: Participation
     workload: Workload
     relation: str
     epsilon: float
     delta: float
-    tell: Any = None
-
-    def told(self, tell: Any) -> _Work:
-        """Return the work with a listener, if its pricing reports what it does."""
-        return replace(self, tell=tell) if isinstance(self.pricing, SampledBatches) else self
-
-    def _priced(self) -> Pricing:
-        if self.tell is None or not isinstance(self.pricing, SampledBatches):
-            return self.pricing
-        return replace(self.pricing, watch=Teller(_name(self.strategy), self.tell))
 
     def row(self) -> StrategyRow:
-        """Return the strategy's row."""
-        strategy, workload = self.strategy, self.workload
+        """Return the strategy's row, or the row of the family's best member."""
+        if isinstance(self.strategy, Strategy):
+            return self._row(self.strategy)
+        members = self.strategy.members(self.schema, self.workload)
+        rows = (self._row(each) for each in members)
+        tried = ((math.inf if row.mean_error is None else row.mean_error, row) for row in rows)
+        best = least_until_rising(tried)
+        assert best is not None  # There is always a single band.
+        return best[1]
+
+    def _row(self, strategy: Strategy) -> StrategyRow:
+        workload = self.workload
         memory = len(strategy.recurrence(1).buffers)
         try:
-            found = self._priced()(
+            found = self.pricing(
                 strategy,
                 epsilon=self.epsilon,
                 delta=self.delta,
@@ -491,49 +562,27 @@ class _Work:
         )
 
 
-def _rows(
-    works: list[_Work], executor: Any, progress: bool | Progress, watch: Watch | None
-) -> list[StrategyRow]:
+def _rows(works: list[_Work], executor: Any, progress: bool | Progress) -> list[StrategyRow]:
     """Rows in the order of the strategies; each is reported as it is done."""
-    report, show, close = _reporter(progress, len(works))
+    bar = progress_bar(total=len(works), unit="strategy") if progress is True else None
+    report = progress if callable(progress) else lambda row, done, count: bar and bar.update()
     rows: dict[int, StrategyRow] = {}
     try:
-        for place, row in _finished(works, executor, watch or show):
+        for place, row in _finished(works, executor):
             rows[place] = row
             report(row, len(rows), len(works))
     finally:
-        close()
+        if bar is not None:
+            bar.close()
     return [rows[place] for place in range(len(works))]
 
 
-def _finished(
-    works: list[_Work], executor: Any, watch: Watch | None
-) -> Iterator[tuple[int, StrategyRow]]:
+def _finished(works: list[_Work], executor: Any) -> Iterator[tuple[int, StrategyRow]]:
     """Places and rows, as they are done."""
     if executor is None:
-        yield from ((place, work.told(watch).row()) for place, work in enumerate(works))
+        yield from ((place, work.row()) for place, work in enumerate(works))
         return
-    # A cluster's workers may be on other machines, which cannot write to the queue.
-    elsewhere = hasattr(executor, "get_executor")
-    pool = executor.get_executor() if elsewhere else executor
-    with mailbox(watch is not None and not elsewhere) as queue:
-        futures = {
-            pool.submit(_Work.row, work.told(queue)): place for place, work in enumerate(works)
-        }
-        yield from finished(futures, queue, watch)
-
-
-def _reporter(
-    progress: bool | Progress, count: int
-) -> tuple[Progress, Watch | None, Callable[[], Any]]:
-    """Functions to call after each strategy, during a calibration, and at the end."""
-    if callable(progress):
-        return progress, None, lambda: None
-    if not progress:
-        return lambda row, done, count: None, None, lambda: None
-    bar = progress_bar(total=count, unit="strategy")
-    return (
-        lambda row, done, count: bar.update(),
-        lambda name, line: bar.set_postfix_str(f"{name}: {line}"),
-        bar.close,
-    )
+    pool = executor.get_executor() if hasattr(executor, "get_executor") else executor
+    futures = {pool.submit(_Work.row, work): place for place, work in enumerate(works)}
+    for future in as_completed(futures):
+        yield futures[future], future.result()

@@ -20,7 +20,7 @@ from dpcal.accountants.matrix import (
     Workload,
 )
 from dpcal.calibrate.correlated import noise_multiplier, proved_noise_multiplier
-from dpcal.calibrate.correlated.strategies import Calibrated, SampledBatches
+from dpcal.calibrate.correlated.strategies import BATCHES, Calibrated, SampledBatches
 from dpcal.errors import UnsupportedEvent
 
 TARGET = {"epsilon": 2.0, "delta": 1e-6}
@@ -148,6 +148,36 @@ def test_random_batches_are_priced_by_the_sampler():
     for sampled, full in zip(table.rows, known.rows, strict=True):
         assert sampled.noise_multiplier < full.noise_multiplier
     assert "sampling_probability=0.1" in str(table).splitlines()[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BATCHES)
+def test_batches_of_one_size_by_every_sampler(name):
+    batches = calibrate.Batches(name, 0.05)
+    table = calibrate.compare_strategies(
+        steps=40,
+        sampler=batches,
+        strategies=("identity", "banded=2", "banded=best"),
+        **TARGET,
+    )
+    *members, best = table.rows
+    # The best number of bands has the least error of all, at the noise of that number.
+    assert best.mean_error <= min(row.mean_error for row in members)
+    for row in table.rows:
+        sampler = batches(row.strategy)
+        assert sampler.expected_batch_size(1000, 40) == pytest.approx(50.0)
+        found = correlated.epsilon(
+            row.strategy,
+            sampler,
+            noise_multiplier=row.noise_multiplier,
+            delta=TARGET["delta"],
+            statistics="none",
+        )
+        assert 0.99 * TARGET["epsilon"] < found <= TARGET["epsilon"] * (1 + 1e-6)
+    assert calibrate.Batches(name, 0.05, 20)(Banded(40, 2)).automaton(40).rounds == 40
+    for wrong in ({"name": "full"}, {"sampling_probability": 0.0}, {"apart": 0}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            calibrate.Batches(**{"name": name, "sampling_probability": 0.05, **wrong})
 
 
 @pytest.mark.slow
