@@ -52,8 +52,8 @@ static const double DPCAL_NARROW = 1e-3;
 /* Ratio of neighboring times between which the decay is bounded. */
 static const double DPCAL_RATIO = 1.12;
 /* Most products of points and nodes of a first try, for each law: other ways cost less than a longer contour; and of a
-   patient one, which takes about half a second. */
-static const double DPCAL_WORK = 1e7, DPCAL_MOST_WORK = 1.3e9;
+   patient one, which takes about half a second, and of one that only shows where a root is. */
+static const double DPCAL_WORK = 1e7, DPCAL_MOST_WORK = 1.3e9, DPCAL_COARSE_WORK = 3e7;
 /* Products after which a curve is left to a further call, about a second. */
 static const double DPCAL_CALL = 1e9;
 /* Width of bounds on log delta that a smoothed contour gets as many nodes for as it takes. */
@@ -69,7 +69,7 @@ typedef struct {
     double sizes, first, rounding; /* sums of abs(v), t abs(v), and errors of v in units */
     double all, all_first, all_rounding; /* the same of what the poles divide, for the gain of smoothing */
     double smoothing, beyond; /* eta, and what the nodes that are left out add to the gain */
-    int patient; /* whether a contour may be long, or smoothed */
+    int patient, coarse; /* whether a contour may be long, or smoothed, and whether it is so only to find a root */
     double spent; /* products of points and nodes */
     double tilts[DPCAL_TRIALS], bounds[DPCAL_TRIALS], gaps[DPCAL_TRIALS]; /* of aliases' logarithms below bounds */
     int trials, nodes;
@@ -469,7 +469,7 @@ static int dpcal_choose_nodes(dpcal_question *ask) {
         return status;
     if (dpcal_end_at(ask, nodes) == DPCAL_DONE)
         return DPCAL_DONE;
-    most = dpcal_larger(DPCAL_WORK * (double)ask->k, DPCAL_MOST_WORK) / points;
+    most = dpcal_larger(DPCAL_WORK * (double)ask->k, ask->coarse ? DPCAL_COARSE_WORK : DPCAL_MOST_WORK) / points;
     nodes = fmin(last / (ask->step * eta), fmin(DPCAL_MOST_SMOOTHED, most));
     nodes = dpcal_larger(nodes, DPCAL_SMOOTHED);
     status = dpcal_cut_off(ask, nodes);
@@ -729,12 +729,17 @@ static int dpcal_search_epsilon(dpcal_question *ask, double log_delta, dpcal_ans
     at = fmax(at, 0.0);
     /* The estimate of a bulk with rare large losses is up to a thousand times too large. */
     const int most_tries = ask->patient ? 9 : 3;
+    ask->coarse = ask->patient;
     for (int tries = 0; tries < most_tries; tries++) {
         ask->epsilon = at;
         if (tries > 0 && (status = dpcal_tilt_of(ask, 0.0)))
             return status;
-        if ((status = dpcal_build(ask, DPCAL_ERROR)))
-            return status;
+        if ((status = dpcal_build(ask, DPCAL_ERROR))) {
+            if (!ask->coarse || status != DPCAL_MANY)
+                return status;
+            ask->coarse = 0;
+            continue;
+        }
         if ((status = dpcal_root(ask, log_delta, &at))) {
             /* Where losses are rare and large, the saddle-point estimate may be far above the root. */
             at = (ask->patient ? 0.25 : 0.5) * ask->epsilon;
@@ -742,13 +747,15 @@ static int dpcal_search_epsilon(dpcal_question *ask, double log_delta, dpcal_ans
         }
         dpcal_interval(ask, at, &lower, &upper, &value, &slope);
         /* Another contour would be the same, or hardly closer. */
-        const int last = fabs(at - ask->epsilon) < 1e-3 * at || at == ask->epsilon || (ask->patient && tries == most_tries - 1);
+        const int last = !ask->coarse
+            && (fabs(at - ask->epsilon) < 1e-3 * at || at == ask->epsilon || (ask->patient && tries == most_tries - 1));
         const double accepted = ask->smoothing > 0 ? DPCAL_TIGHT : last ? DPCAL_LAST : DPCAL_ACCEPTED;
         out->smoothed = ask->smoothing > 0;
         if (upper - lower < fmax(0.5, -slope * at) * accepted || (last && ask->patient))
             return dpcal_outward(ask, at, log_delta, &out->lower, &out->upper);
         if (last)
             break;
+        ask->coarse = 0;
     }
     out->lower = 0.0, out->upper = INFINITY;
     return status ? status : DPCAL_WIDE;
