@@ -125,7 +125,7 @@ def test_small_deltas_of_two_rounds(run, epsilon, least):
 
 
 def test_an_order_without_a_moment_has_no_draws():
-    hopeless = tilted(LambdaCGD(2, 0.9), 1.0, correlated.Poisson(0.3), 3)
+    hopeless = tilted(LambdaCGD(2, 0.9), 0.5, correlated.Poisson(0.3), 3)
     assert hopeless.log_moment == math.inf
     with pytest.raises(UnsupportedEvent, match="no finite range"):
         hopeless.draw(8, np.random.default_rng(0))
