@@ -749,7 +749,8 @@ static int dpcal_search_epsilon(dpcal_question *ask, double log_delta, dpcal_ans
         /* Another contour would be the same, or hardly closer. */
         const int last = !ask->coarse
             && (fabs(at - ask->epsilon) < 1e-3 * at || at == ask->epsilon || (ask->patient && tries == most_tries - 1));
-        const double accepted = ask->smoothing > 0 ? DPCAL_TIGHT : last ? DPCAL_LAST : DPCAL_ACCEPTED;
+        const double close = ask->coarse ? DPCAL_WANTED : DPCAL_TIGHT;
+        const double accepted = ask->smoothing > 0 ? close : last ? DPCAL_LAST : DPCAL_ACCEPTED;
         out->smoothed = ask->smoothing > 0;
         if (upper - lower < fmax(0.5, -slope * at) * accepted || (last && ask->patient))
             return dpcal_outward(ask, at, log_delta, &out->lower, &out->upper);
