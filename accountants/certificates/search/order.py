@@ -53,7 +53,7 @@ _REACH, _LEAST_NODES = 64, 1 << 13
 # Nats beyond which tails are not followed.
 _MOST_NATS = 3000.0
 # Logarithms of a delta that stands for 0 where cells are chosen, and where bits are.
-_SMALL, _LEAST_DELTA = -50.0, -1000.0
+_SMALL, _LEAST_DELTA = -50.0, -700.0
 # Largest tilt that is tried, and halvings of its range.
 _MOST_TILT, _HALVINGS = 1e4, 50
 # Width of the intervals of a ratio of random allocation, over its deviation and the share of nodes,
@@ -130,7 +130,7 @@ def choose_order(
     nodes = min(math.ceil(max(_REACH / finest, 1.05 * widest, _LEAST_NODES)), MAX_POINTS)
     if len(looks) == 1 and isinstance(looks[0].loss, LatticeLoss | DiscreteGaussian):
         # These laws are exact as long as no mass moves.
-        nodes = MAX_POINTS
+        nodes = min(math.ceil(widest + 1) * count + 1, MAX_POINTS)
     levels = [min(math.floor(math.log2(each / step) + 1e-9), MAX_LEVEL) for each in steps]
     uses = tuple(
         Use(look.offset(step * 2.0**level), level, each)
@@ -318,6 +318,7 @@ def _(loss: Laplace, cells: Grid, factor: float) -> Cells:
     return Grid(1.0, 0, count)
 
 
+@_finer.register(LatticeLoss)
 @_finer.register(DiscreteGaussian)
 @_finer.register(Allocation)
 def _(loss: Any, cells: Grid, factor: float) -> Cells:
