@@ -43,6 +43,8 @@ Reals = NDArray[np.float64]
 
 # Share of delta, times the width, that laws may cut off, and that nodes and cells may add.
 _CUT, _SHARE = 1 / 32, 1 / 4
+# Least variance that grids may add, over that of the loss.
+_LEAST_SHARE = 1e-6
 # Bits beside those of delta, of its width and of uses, and those of a first look.
 _BITS, _BITS_OF_LOOK = 112, 96
 # Cells of a first look in a standard deviation of the noise.
@@ -104,12 +106,15 @@ def choose_order(
     with balls.workprec(_BITS_OF_LOOK):
         looks = [_look(oriented(loss)[0], times, aim, cells) for loss, times in parts]
     ways = [oriented(loss)[1] for loss, _ in parts]
-    looks, tilt = _tilted(looks, epsilon if all(way is not False for way in ways) else -epsilon)
+    at = 0.0 if nothing else epsilon
+    widest_variance = math.fsum(look.variance * look.times for look in _tilted(looks, 0.0)[0])
+    looks, tilt = _tilted(looks, at if all(way is not False for way in ways) else -at)
     variance = math.fsum(look.variance * look.times for look in looks)
     spread = math.sqrt(variance)
     # A moment of a ratio grows by tilt (tilt - 1) / 2 of what the variance of its logarithm does.
     grows = max(abs(tilt * (tilt - 1)) / 2, 1 / (4 * variance) if variance > 0 else 1.0)
-    allowed = _SHARE * width / grows
+    # Next to the largest sum the law is narrow, and finer grids would not end.
+    allowed = max(_SHARE * width / grows, _LEAST_SHARE * widest_variance)
     finest = math.sqrt(allowed / variance) if variance > 0 else 1.0
     allowed /= max(len(looks), 1)
     tail = 0.0 if nothing or log_tail < -700 else math.exp(log_tail)

@@ -62,8 +62,8 @@ def truth_of(groups, epsilon):
 @pytest.mark.parametrize("row", TABLES["transforms"][::2], ids=lambda row: str(row["batches"]))
 def test_transforms_hold_the_values_of_fifty_digits(row):
     # M(z) at z = 1/2 + 3i when adding is the conjugate of that mean.
-    for order in (0, 4):
-        rays = Rays(order, angle=1.2, step=0.04, first=-2500, last=250, reach=250)
+    for power in (0, 4):
+        rays = Rays(power, angle=1.2, step=0.04, first=-2500, last=250, reach=250)
         with ctx.workprec(192):
             line = AllocationTransform(Allocation(1.0, row["batches"], "add"), rays)
             value = line.along_line(arb(0.5), arb(3), 2)[1]
