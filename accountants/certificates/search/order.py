@@ -3,7 +3,7 @@
 >>> from dpcal.accountants.losses.laplace import Laplace
 >>> bits, proof = choose_order(((Laplace(2.0), 3),), 1.0, log_delta=-3.0, width=1e-2)
 >>> proof.step, proof.uses[0].cells.points
-(0.0, 32)
+(0.0, 16)
 """
 
 from __future__ import annotations
