@@ -50,7 +50,7 @@ def order_bounds(
     for side, name in enumerate(("lower", "upper")):
         if proves in (name, "both"):
             # Numbers may be so bad that no place on a grid is a number.
-            with contextlib.suppress(ArithmeticError, ValueError):
+            with contextlib.suppress(ArithmeticError, LookupError, ValueError):
                 law = _law_of(parts, proof, rounded, bits, bool(side))
                 if law is not None:
                     bounds[side] = law.delta(epsilon, forward)
