@@ -53,8 +53,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         """
 --width W:number       largest relative width of the bounds (default: as narrow as can be proved,
     to 1e-3)
---method auto|contour|convex-order  which proof: by convex order, of random allocation, shares
-    nothing with a contour but ball arithmetic (default: auto, the narrowest)
+--method auto|contour|convex-order  which proof: laws in convex order share nothing with a contour
+    but ball arithmetic (default: auto, the narrowest)
 -o --output FILE:path  where the certificate is written; of several, FILE-1, FILE-2, ... before
     the suffix
 --check FILE:path      check this certificate instead of making one

@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
@@ -48,9 +49,11 @@ def order_bounds(
     bounds = [balls.arb(0), balls.arb(1)]
     for side, name in enumerate(("lower", "upper")):
         if proves in (name, "both"):
-            law = _law_of(parts, proof, rounded, bits, bool(side))
-            if law is not None:
-                bounds[side] = law.delta(epsilon, forward)
+            # Numbers may be so bad that no place on a grid is a number.
+            with contextlib.suppress(ArithmeticError, LookupError, ValueError):
+                law = _law_of(parts, proof, rounded, bits, bool(side))
+                if law is not None:
+                    bounds[side] = law.delta(epsilon, forward)
     return bounds[0], balls.arb.min(bounds[1], balls.arb(1))
 
 

@@ -10,7 +10,7 @@ two directions, two sides), so that the verifier agrees to check every certifica
 >>> from dpcal.accountants.losses.laplace import Laplace
 >>> proof = proofs.OrderProof(0.0, 1000, 0.0, (Use(0.0, 0, Grid(1.0, 0, 1000)),))
 >>> [round(work(proof, [(Laplace(1.0), 1)], bits)) for bits in (128, 2048)]
-[2351825, 150516800]
+[720825, 46132800]
 """
 
 from __future__ import annotations

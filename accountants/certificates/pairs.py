@@ -139,6 +139,7 @@ class Line(Pair):
 
     @property
     def least(self) -> Ball:
+        """The logarithm of the least ratio, if both mixtures have the same least mean."""
         (a, p), (b, q) = (
             min(side, key=lambda item: float(item[0].mid()))
             for side in (self.numerator, self.denominator)
@@ -175,6 +176,7 @@ class Line(Pair):
         return [*found, tail if right else 1 - tail]
 
     def outcomes(self, cells: Cells, *, above: bool) -> Outcomes:
+        """Return the intervals of the grid, or their ends."""
         ends = ends_of(cells)
         masses = self.masses(ends)
         if not above:

@@ -16,12 +16,7 @@ from dpcal.accountants import correlated, events, matrix
 from dpcal.accountants.adaptive.filters import Odometer
 from dpcal.accountants.certificates.draws import dominating_draws
 from dpcal.accountants.certificates.enclosure import decimal_bounds, enclose
-from dpcal.accountants.certificates.search.moments import (
-    choose_chernoff,
-    choose_convexity,
-    choose_cut_chernoff,
-)
-from dpcal.accountants.certificates.search.threshold import choose_threshold
+from dpcal.accountants.certificates.search.contour import choose_chernoff, choose_contour
 from dpcal.accountants.correlated.bounds.allocation_sums import SubsetBelow
 from dpcal.accountants.correlated.bounds.conditional import Conditional
 from dpcal.accountants.correlated.bounds.joining import Joining
@@ -85,17 +80,19 @@ def small_events():
 def proof_questions():
     """Return questions for each argument by itself."""
     choices = {
-        "threshold": (choose_threshold, {}),
+        "contour": (choose_contour, {"width": 1e-2}),
         "chernoff": (choose_chernoff, {"width": 1e-2}),
-        "cut chernoff": (choose_cut_chernoff, {}),
-        "convexity": (choose_convexity, {}),
     }
     found = {}
     for name, event in small_events().items():
         for argument, (choose, options) in choices.items():
             found[f"proof by {argument}, {name}"] = partial(proved, choose, event, 1.0, **options)
     lattice = events.SelfComposedDpEvent(events.DiscreteGaussianDpEvent(2.0), 5)
-    found["proof by threshold, lattice"] = partial(proved, choose_threshold, lattice, 1.0)
+    found["verified, lattice"] = partial(verified, lattice, epsilon=1.0)
+    for name, event in small_events().items():
+        found[f"verified by order, {name}"] = partial(
+            verified, event, epsilon=1.0, method="convex-order"
+        )
     found["verified, gaussian"] = partial(verified, events.GaussianDpEvent(2.0), delta=1e-5)
     found["verified, sgd"] = partial(
         verified, small_events()["sgd"], epsilon=1.0, sides="upper", width=1e-2

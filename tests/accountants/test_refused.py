@@ -20,7 +20,7 @@ SCOPE = {each: getattr(accountants, each) for each in accountants.__all__} | NAM
 SCOPE |= {
     each: getattr(calibrate, each) for each in ("noise_multiplier", "noise_multiplier_for_risk")
 }
-SCOPE |= vars(proofs) | {"claim": claim, "EMPTY": (proofs.Grid(1.0, 0, 0),)}
+SCOPE |= vars(proofs) | {"claim": claim, "EMPTY": (proofs.Use(0.0, 0, proofs.Grid(1.0, 0, 0)),)}
 SCOPE |= {"calibrate": calibrate, "builders": builders}
 
 

@@ -3,7 +3,7 @@
 >>> from dpcal.accountants.losses.laplace import Laplace
 >>> bits, proof = choose_order(((Laplace(2.0), 3),), 1.0, log_delta=-3.0, width=1e-2)
 >>> proof.step, proof.uses[0].cells.points
-(0.0, 32)
+(0.0, 16)
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ Reals = NDArray[np.float64]
 
 # Share of delta, times the width, that laws may cut off, and that nodes and cells may add.
 _CUT, _SHARE = 1 / 32, 1 / 4
+# Least variance that grids may add, over that of the loss.
+_LEAST_SHARE = 1e-6
 # Bits beside those of delta, of its width and of uses, and those of a first look.
 _BITS, _BITS_OF_LOOK = 112, 96
 # Cells of a first look in a standard deviation of the noise.
@@ -53,7 +55,7 @@ _REACH, _LEAST_NODES = 64, 1 << 13
 # Nats beyond which tails are not followed.
 _MOST_NATS = 3000.0
 # Logarithms of a delta that stands for 0 where cells are chosen, and where bits are.
-_SMALL, _LEAST_DELTA = -50.0, -1000.0
+_SMALL, _LEAST_DELTA = -50.0, -700.0
 # Largest tilt that is tried, and halvings of its range.
 _MOST_TILT, _HALVINGS = 1e4, 50
 # Width of the intervals of a ratio of random allocation, over its deviation and the share of nodes,
@@ -104,12 +106,15 @@ def choose_order(
     with balls.workprec(_BITS_OF_LOOK):
         looks = [_look(oriented(loss)[0], times, aim, cells) for loss, times in parts]
     ways = [oriented(loss)[1] for loss, _ in parts]
-    looks, tilt = _tilted(looks, epsilon if all(way is not False for way in ways) else -epsilon)
+    at = 0.0 if nothing else epsilon
+    widest_variance = math.fsum(look.variance * look.times for look in _tilted(looks, 0.0)[0])
+    looks, tilt = _tilted(looks, at if all(way is not False for way in ways) else -at)
     variance = math.fsum(look.variance * look.times for look in looks)
     spread = math.sqrt(variance)
     # A moment of a ratio grows by tilt (tilt - 1) / 2 of what the variance of its logarithm does.
     grows = max(abs(tilt * (tilt - 1)) / 2, 1 / (4 * variance) if variance > 0 else 1.0)
-    allowed = _SHARE * width / grows
+    # Next to the largest sum the law is narrow, and finer grids would not end.
+    allowed = max(_SHARE * width / grows, _LEAST_SHARE * widest_variance)
     finest = math.sqrt(allowed / variance) if variance > 0 else 1.0
     allowed /= max(len(looks), 1)
     tail = 0.0 if nothing or log_tail < -700 else math.exp(log_tail)
@@ -130,7 +135,7 @@ def choose_order(
     nodes = min(math.ceil(max(_REACH / finest, 1.05 * widest, _LEAST_NODES)), MAX_POINTS)
     if len(looks) == 1 and isinstance(looks[0].loss, LatticeLoss | DiscreteGaussian):
         # These laws are exact as long as no mass moves.
-        nodes = MAX_POINTS
+        nodes = min(math.ceil(widest + 1) * count + 1, MAX_POINTS)
     levels = [min(math.floor(math.log2(each / step) + 1e-9), MAX_LEVEL) for each in steps]
     uses = tuple(
         Use(look.offset(step * 2.0**level), level, each)
@@ -318,6 +323,7 @@ def _(loss: Laplace, cells: Grid, factor: float) -> Cells:
     return Grid(1.0, 0, count)
 
 
+@_finer.register(LatticeLoss)
 @_finer.register(DiscreteGaussian)
 @_finer.register(Allocation)
 def _(loss: Any, cells: Grid, factor: float) -> Cells:

@@ -12,15 +12,14 @@ from flint import arb, ctx
 
 from dpcal import accountants
 from dpcal.accountants import certify, events, verify_certificate
-from dpcal.accountants.certificates import convex_order, enclosure
+from dpcal.accountants.certificates import composed, contour, order
 from dpcal.accountants.certificates.allocation_transform import (
     AllocationTransform,
     UnequalTransform,
 )
 from dpcal.accountants.certificates.enclosure import enclose
-from dpcal.accountants.certificates.proofs import Grid, OrderProof, Rays
+from dpcal.accountants.certificates.proofs import Grid, OrderProof, Rays, Use
 from dpcal.accountants.certificates.search.contour import choose_contour, choose_parity
-from dpcal.accountants.certificates.search.finite_laws import choose_sum
 from dpcal.accountants.losses.allocation import Allocation, Group, UnequalAllocation
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.laplace import Laplace
@@ -63,8 +62,8 @@ def truth_of(groups, epsilon):
 @pytest.mark.parametrize("row", TABLES["transforms"][::2], ids=lambda row: str(row["batches"]))
 def test_transforms_hold_the_values_of_fifty_digits(row):
     # M(z) at z = 1/2 + 3i when adding is the conjugate of that mean.
-    for order in (0, 4):
-        rays = Rays(order, angle=1.2, step=0.04, first=-2500, last=250, reach=250)
+    for power in (0, 4):
+        rays = Rays(power, angle=1.2, step=0.04, first=-2500, last=250, reach=250)
         with ctx.workprec(192):
             line = AllocationTransform(Allocation(1.0, row["batches"], "add"), rays)
             value = line.along_line(arb(0.5), arb(3), 2)[1]
@@ -167,7 +166,7 @@ def test_any_numbers_of_a_ray_give_bounds_around_the_truth(parts, epsilon, truth
             enclose(replace(good, sums=(replace(rays, order=1),)), parts, epsilon, bits=256)
 
 
-ALIASES = ("_chernoff", lambda tilt, transforms, epsilon: arb(0), 2.0, 1.0)
+ALIASES = ("_aliases", lambda proof, bounds: arb(0), 2.0, 1.0)
 REST = ("_beyond", lambda proof, tails, epsilon: arb(0), 1.0, 0.2)
 
 
@@ -184,21 +183,22 @@ def test_each_term_of_a_contour_is_needed(choose, term, left_out, coarser, longe
         lower, upper = enclose(proof, parts, epsilon, bits=256)
         assert lower.lower() < 1e-5 < upper.upper()
         with monkeypatch.context() as patch:
-            patch.setattr(enclosure, term, left_out)
+            patch.setattr(contour, term, left_out)
             lower, upper = enclose(proof, parts, epsilon, bits=256)
         assert lower > 1.0001e-5 or upper < 0.9999e-5
 
 
-def test_parity_proves_nothing_of_losses_whose_other_direction_is_unknown():
+def test_contours_prove_nothing_of_losses_without_a_transform():
     """Were they left out, bounds would be those of the rest, and delta is above them."""
     laplace = ((Laplace(1.0), 1),)
     both = (*parts_of(1, 2, 1, "remove"), *laplace)
     alone = choose_parity(both[:1], 1.0, width=1e-3)
-    item = choose_sum(laplace, 0.5, width=1e-2).sums
-    proof = replace(alone, sums=alone.sums + item, tails=alone.tails + item)
+    proof = replace(alone, sums=(*alone.sums, None), tails=(*alone.tails, None))
     assert enclose(proof, both, 1.0, bits=128) == (0, 1)
     with pytest.raises(OutOfReach):
         choose_parity(both, 1.0, width=1e-3)
+    with pytest.raises(OutOfReach):
+        choose_contour(both, 1.0, width=1e-3)
 
 
 # -- certificates
@@ -252,8 +252,12 @@ def test_forged_groups_claims_and_rays_are_refused():
 # -- a second proof, by convex order
 
 
+def ordered(step, cells, width, nodes=4096, tail=1e-9):
+    return OrderProof(step, nodes, tail, (Use(0.0, 0, Grid(width, 0, cells)),))
+
+
 def test_convex_order_encloses_known_deltas():
-    proof = OrderProof(0.02, 1600, Grid(0.002, -1500, 1500))
+    proof = ordered(0.002, 1600, 0.002)
     for direction, epsilon in (("remove", 2.1420731081), ("add", 2.1042637417)):
         lower, upper = enclose(proof, parts_of(2, 10, 10, direction), epsilon, bits=128)
         assert lower <= 1.0000002e-5
@@ -263,11 +267,15 @@ def test_convex_order_encloses_known_deltas():
 
 @pytest.mark.slow
 def test_any_grids_of_a_convex_order_give_bounds_around_the_truth():
-    good = OrderProof(0.1, 1500, Grid(0.02, -300, 300))
-    others = [replace(good, width=each) for each in (1e-3, 0.03, 0.7, 30.0)]
-    others += [replace(good, cells=each) for each in (1, 2, 30, 400)]
-    windows = ((0.02, -300, 10), (0.02, -10, 300), (0.5, -9, 9), (0.02, 5, 300), (0.02, -9, -2))
-    others += [replace(good, ratios=Grid(*each)) for each in windows]
+    good = ordered(0.02, 1500, 0.05)
+    others = [ordered(0.02, 1500, each) for each in (1e-3, 0.015, 0.35, 15.0)]
+    others += [ordered(0.02, each, 0.05) for each in (1, 2, 30, 400)]
+    others += [ordered(each, 1500, 0.05) for each in (1e-6, 0.5, 3.0)]
+    others += [ordered(0.02, 1500, 0.05, nodes=each) for each in (2, 3, 20, 100)]
+    others += [ordered(0.02, 1500, 0.05, tail=each) for each in (1e-3, 0.3, 0.999)]
+    use = good.uses[0]
+    others += [replace(good, uses=(replace(use, offset=each),)) for each in (0.013, 2.0, -700.0)]
+    others += [replace(good, uses=(replace(use, level=each),)) for each in (1, 4, 64)]
     useless = 0
     for proof in (good, *others):
         for direction, epsilon in KNOWN:
@@ -275,7 +283,7 @@ def test_any_grids_of_a_convex_order_give_bounds_around_the_truth():
             assert not lower > 1.0000002e-5
             assert not upper < 0.9999998e-5
             useless += not upper - lower < 1e-6
-    assert 5 < useless < 27
+    assert 5 < useless < 2 * len(others)
 
 
 @pytest.mark.slow
@@ -292,34 +300,35 @@ def test_a_second_proof_of_an_epsilon_is_verified_and_refused_where_it_claims_mo
         verify_certificate(replace(certificate, proofs=(*before, forged)))
 
 
-COARSE = OrderProof(0.5, 200, Grid(0.2, -40, 60))
-# Likelihood ratios that matter are beyond its last interval.
-SHORT_ORDER = replace(COARSE, cells=8)
-HONEST = convex_order.LawsOfRatio.delta
+COARSE = ordered(0.2, 200, 0.25)
+HONEST_DELTA, HONEST_END = order.Law.delta, order.Law._end
 
 
-def with_mass_at_the_first_node(self, epsilon, direction):
-    """Count mass that a lower law lacks where it is least, in place of infinity."""
-    lower, upper = self.laws
-    whole = [lower[0] + 1 - sum(lower, arb(0)), *lower[1:]]
-    return HONEST(type("", (), {"laws": [whole, upper], "nodes": self.nodes})(), epsilon, direction)
+def without_what_is_lost(self, epsilon, forward):
+    """Count mass at infinity of a law below, and infinite ratios of one above, as none."""
+    return HONEST_DELTA(replace(self, lost=arb(0), infinite=arb(0)), epsilon, forward)
 
 
 @pytest.mark.parametrize(
     ("owner", "name", "changed", "proof", "side"),
     [
-        # Lower laws split mass between nodes; upper laws move mass to its mean; mass that lower
-        # laws lack is at the first node.
-        (convex_order, "_gathered", convex_order._spread, COARSE, 0),
-        (convex_order, "_spread", convex_order._gathered, COARSE, 1),
-        (convex_order.LawsOfRatio, "delta", with_mass_at_the_first_node, SHORT_ORDER, 0),
+        # Groups are moved to nodes above their means; spread mass keeps its mean; and what no node
+        # holds is counted.
+        (
+            order,
+            "gathered",
+            lambda cells, node_of: order.Masses({math.floor(at): mass for at, mass, _ in cells}),
+            COARSE,
+            0,
+        ),
+        (order.Law, "delta", without_what_is_lost, ordered(0.2, 8, 0.25), 1),
     ],
 )
 def test_without_one_step_of_the_argument_grids_prove_falsehoods(
     owner, name, changed, proof, side, monkeypatch
 ):
     def bounds():
-        convex_order.laws_of_ratio.cache_clear()
+        composed._law_of.cache_clear()
         return [
             enclose(proof, parts_of(1, 2, 1, direction), epsilon, bits=128)
             for direction, epsilon in KNOWN
@@ -327,8 +336,10 @@ def test_without_one_step_of_the_argument_grids_prove_falsehoods(
 
     assert all(lower < 1e-5 < upper for lower, upper in bounds())
     monkeypatch.setattr(owner, name, changed)
+    if name == "gathered":
+        monkeypatch.setattr(composed, name, changed)
     mutated = bounds()
-    convex_order.laws_of_ratio.cache_clear()
+    composed._law_of.cache_clear()
     if side == 0:
         assert any(lower > 1.01e-5 for lower, _ in mutated)
     else:

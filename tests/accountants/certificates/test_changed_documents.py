@@ -32,8 +32,8 @@ ANYTHING = [
 NAMES = [
     *("lower", "upper", "both", "remove", "add"),
     *("add-or-remove-one", "replace-one", "replace-special"),
-    *("support", "sampling", "convexity", "finite sum", "threshold test", "Renyi moment"),
-    *("contour", "smoothed contour", "parity", "convex order"),
+    *("contour", "parity", "convex order", "finite sum", "Renyi moment"),
+    *("dpcal-certificate-2", "dpcal-certificate-3"),
     *("GaussianDpEvent", "LaplaceDpEvent", "EpsilonDeltaDpEvent", "MixtureOfGaussiansDpEvent"),
     *("RandomAllocationDpEvent", "ShuffledEpochsDpEvent"),
 ]
