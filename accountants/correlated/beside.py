@@ -94,7 +94,9 @@ def _least(
     claimed: str,
 ) -> Bounds:
     """Return the least upper end with its method, and the larger lower end of both parts."""
-    found = [(price(events.ComposedDpEvent([each, others])).upper, claimed) for each in claims]
+    # Draws say nothing for sure, and neither does what rests on them.
+    named = ", ".join(filter(None, (claimed, alone.label)))
+    found = [(price(events.ComposedDpEvent([each, others])).upper, named) for each in claims]
     found += [(answer.upper, method) for method, answer in known.items()]
     upper, method = min(found)
     return Bounds(min(max(alone.lower, price(others).lower), upper), upper, method)
