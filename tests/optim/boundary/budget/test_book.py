@@ -376,7 +376,7 @@ def test_on_a_full_disk_nothing_is_answered_and_the_book_stays_readable(make):
 def test_correlated_noise_is_added_where_it_does_not_compose(make):
     """A run on random batches has a price of its own, which is added with its delta."""
     plan = calibrate.correlated_dpsgd(
-        matrix.LambdaCGD(10, 0.5), n=N, batch_size=20, statistics="none", epsilon=4.0, delta=1e-6
+        matrix.LambdaCGD(10, 0.5), n=N, batch_size=20, statistics=False, epsilon=4.0, delta=1e-6
     )
     book = make(20.0, 1e-5)
     ask(book, plan)
