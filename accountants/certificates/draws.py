@@ -3,7 +3,7 @@ r"""Which event with certificates dominates draws with replacement? A mixture, w
 A batch of ``batch`` draws from ``size`` records holds the record k times with the probability b_k
 of Bin(batch, 1 / size), each time in place of another record. If the record is removed or added,
 the mixture of N(2 k, sigma^2) with the weights b_k against N(0, sigma^2) dominates
-(:func:`~dpcal.accountants.mechanisms.sampling.with_replacement`), and the loss grows with k. So
+(:mod:`~dpcal.accountants.mechanisms.sampling`), and the loss grows with k. So
 
 * more than ``most`` draws count as a failure, with a probability that is rounded up;
 * given that there is none, the probability of k draws or more is rounded up to a multiple of 2^-53.

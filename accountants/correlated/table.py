@@ -3,7 +3,7 @@
 >>> print(render())  # doctest: +ELLIPSIS
 | matrix | sampler | when | method | label |
 |---|---|---|---|---|
-| diagonal | Poisson | always | composition of sampled Gaussians | exact |
+| diagonal | poisson | always | composition of sampled Gaussians | exact |
 ...
 """
 

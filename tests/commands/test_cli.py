@@ -81,8 +81,8 @@ def test_a_second_accountant_checks_the_first(cli, monkeypatch):
         wrong = Bounds(*bounds, "broken")
         monkeypatch.setattr(characteristic, name, lambda *_, wrong=wrong: wrong)
     sentence = cli.refused(*asked, "--cross-check --pld-interval 2e-4")
-    assert "[3, 3.1]" in sentence
-    assert "do not meet" in sentence
+    assert "characteristic gives at most 3.1 where pld proves at least" in sentence
+    assert "One of them is wrong" in sentence
 
 
 def test_certify_and_check(cli, tmp_path):

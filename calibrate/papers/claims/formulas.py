@@ -280,7 +280,7 @@ def from_sympy(expression: Any) -> Term:
     head = {"Add": "add", "Mul": "mul", **_NAMES}.get(name, name)
     if expression.is_Float:
         raise ValueError(
-            f"number must be exact, as in Rational(1, 10), got the float {expression}."
+            f"number must be exact, as in Rational(1, 10), got the float {float(expression)!r}."
         )
     if head not in ARITY or head == "pi":
         raise ValueError(f"formula must be built from known functions, got {name}.")
