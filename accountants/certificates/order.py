@@ -198,15 +198,15 @@ class Law:
 def power(law: Law, times: int, nodes: int, tail: float) -> Law:
     """Return the law of a product of ``times`` >= 1 ratios, without tails of about this mass."""
     share = tail / (2 * times.bit_length())
-    found, uses = None, 1
-    while True:
+    found: Law | None = None
+    uses = 1
+    while 2 * uses <= times:
         if times & uses:
-            # What is cut off one factor is cut off all of them.
             found = law if found is None else found.times(law, share).at_most(nodes)
-        if 2 * uses > times:
-            return found
         uses *= 2
+        # What is cut off one factor is cut off all of them.
         law = law.times(law, share * min(1.0, uses / times)).at_most(nodes)
+    return law if found is None else found.times(law, share).at_most(nodes)
 
 
 def spread(empty: Law, points: Iterable[Point]) -> Law:
