@@ -134,7 +134,9 @@ def _contour(proof: ContourProof, losses: Losses, epsilon: Ball, rounded: bool) 
     rest = _beyond(proof, transforms(proof.tails), epsilon)
     bounds = [_chernoff(tilt, sums, epsilon) for tilt in (proof.below, proof.above)]
     lower = value - rest - _aliases(proof, bounds)
-    return lower, arb.min(value + rest, arb.min(*bounds))
+    # The least ball of wide ones has a radius of few digits.
+    ends = [arb(end.upper()) for end in (value + rest, *bounds)]
+    return lower, arb.min(ends[0], arb.min(*ends[1:]))
 
 
 def _transform_of(loss: PrivacyLoss, item: Substitute, rounded: bool) -> Transform:
