@@ -101,9 +101,14 @@ class Law:
         ).trimmed(tail)
 
     def at_most(self, nodes: int) -> Law:
-        """Return the law, made coarser until it has at most so many nodes, or 2."""
+        """Return the law, made coarser until it has at most so many nodes, or 3.
+
+        Mass on either side of the node 0 has three nodes on every grid.
+        """
         found = self
-        while len(found.masses) > max(nodes, 2):
+        for _ in range(MAX_NODES_OF_LAW.bit_length()):
+            if len(found.masses) <= max(nodes, 3):
+                break
             found = found.coarser()
         return found
 
