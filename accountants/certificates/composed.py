@@ -117,8 +117,9 @@ def _on_grid(outcomes: Outcomes, empty: Law, own: bool) -> Law:
 
     cells: list[Cell] = [(place_of((p / q).log()), q, p) for q, p in _of_mass(outcomes.cells)]
     for at, mass, k in outcomes.points:
-        if known(k) is not None:
-            cells.append((k, mass, None))
+        place = known(k)
+        if place is not None:
+            cells.append((place, mass, None))
             continue
         near = round(place_of(at))
         is_node = at - empty.offset - near * step == 0

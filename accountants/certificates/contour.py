@@ -73,8 +73,10 @@ def fits(loss: PrivacyLoss, item: Substitute) -> bool:
 
 def entries_of(loss: PrivacyLoss, rays: Rays) -> float:
     """Return the number of entries of a table along a ray."""
-    groups = loss.groups if isinstance(loss, Allocation) else [loss]
-    return sum(rays.entries(group.noise_multiplier) for group in groups)
+    if isinstance(loss, Allocation):
+        return sum(rays.entries(group.noise_multiplier) for group in loss.groups)
+    assert isinstance(loss, Shuffled)
+    return rays.entries(loss.noise_multiplier)
 
 
 def contour_bounds(proof: ContourProof, losses: Losses, epsilon: Ball, rounded: bool) -> Interval:
@@ -83,13 +85,15 @@ def contour_bounds(proof: ContourProof, losses: Losses, epsilon: Ball, rounded: 
     Where substitutes bound losses from one side, the other bound is 0 or 1.
     """
     parity = isinstance(proof, ParityProof)
-    if parity:
-        losses = [(loss.opposite, times) for loss, times in losses]
-    pairs = list(zip(losses, proof.sums, strict=True))
-    if any(loss is None or not fits(loss, item) for (loss, _), item in pairs):
+    turned = [(loss.opposite if parity else loss, times) for loss, times in losses]
+    known = [(loss, times) for loss, times in turned if loss is not None]
+    if len(known) < len(losses):
+        return balls.arb(0), balls.arb(1)
+    pairs = list(zip(known, proof.sums, strict=True))
+    if not all(fits(loss, item) for (loss, _), item in pairs):
         return balls.arb(0), balls.arb(1)
     at = -epsilon if parity else epsilon
-    lower, upper = _contour(proof, losses, at, rounded)
+    lower, upper = _contour(proof, known, at, rounded)
     if parity:
         lower, upper = (epsilon.exp() * bound - epsilon.expm1() for bound in (lower, upper))
     for (loss, times), item in pairs:
@@ -130,7 +134,9 @@ def _contour(proof: ContourProof, losses: Losses, epsilon: Ball, rounded: bool) 
     rest = _beyond(proof, transforms(proof.tails), epsilon)
     bounds = [_chernoff(tilt, sums, epsilon) for tilt in (proof.below, proof.above)]
     lower = value - rest - _aliases(proof, bounds)
-    return lower, arb.min(value + rest, arb.min(*bounds))
+    # The least ball of wide ones has a radius of few digits.
+    ends = [arb(end.upper()) for end in (value + rest, *bounds)]
+    return lower, arb.min(ends[0], arb.min(*ends[1:]))
 
 
 def _transform_of(loss: PrivacyLoss, item: Substitute, rounded: bool) -> Transform:
@@ -143,10 +149,13 @@ def _transform_of(loss: PrivacyLoss, item: Substitute, rounded: bool) -> Transfo
             epoch = Allocation(loss.noise_multiplier, loss.answers, loss.direction)
             return AllocationTransform(epoch, item)
     if isinstance(loss, Allocation):
+        assert isinstance(item, Rays)
         along = UnequalTransform if isinstance(loss, UnequalAllocation) else AllocationTransform
         return along(loss, item)
     if isinstance(loss, SampledGaussian):
+        assert isinstance(item, ShiftedLattice)
         return SampledGaussianTransform(loss, item, rounded)
+    assert isinstance(loss, Gaussian | Shuffled)
     return GaussianTransform(1 / balls.arb(loss.noise_multiplier))
 
 

@@ -58,9 +58,11 @@ _BITS_OF_BATCHES = 62
 
 def work(proof: proofs.Proof, losses: Losses, bits: int) -> float:
     """Return the units of work of checking a proof that fits its losses, at this precision."""
-    found = _of_order if isinstance(proof, proofs.OrderProof) else _of_contour
-    at_128_bits = float(found(proof, losses)) + _FUNCTION * len(losses)
-    return at_128_bits * math.pow(max(1.0, bits / 128), _EXPONENT)
+    if isinstance(proof, proofs.OrderProof):
+        found = _of_order(proof, losses)
+    else:
+        found = _of_contour(proof, losses)
+    return (found + _FUNCTION * len(losses)) * math.pow(max(1.0, bits / 128), _EXPONENT)
 
 
 def _of_order(proof: proofs.OrderProof, losses: Losses) -> float:

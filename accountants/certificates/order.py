@@ -101,9 +101,14 @@ class Law:
         ).trimmed(tail)
 
     def at_most(self, nodes: int) -> Law:
-        """Return the law, made coarser until it has at most so many nodes, or 2."""
+        """Return the law, made coarser until it has at most so many nodes, or 3.
+
+        Mass on either side of the node 0 has three nodes on every grid.
+        """
         found = self
-        while len(found.masses) > max(nodes, 2):
+        for _ in range(MAX_NODES_OF_LAW.bit_length()):
+            if len(found.masses) <= max(nodes, 3):
+                break
             found = found.coarser()
         return found
 
@@ -198,15 +203,15 @@ class Law:
 def power(law: Law, times: int, nodes: int, tail: float) -> Law:
     """Return the law of a product of ``times`` >= 1 ratios, without tails of about this mass."""
     share = tail / (2 * times.bit_length())
-    found, uses = None, 1
-    while True:
+    found: Law | None = None
+    uses = 1
+    while 2 * uses <= times:
         if times & uses:
-            # What is cut off one factor is cut off all of them.
             found = law if found is None else found.times(law, share).at_most(nodes)
-        if 2 * uses > times:
-            return found
         uses *= 2
+        # What is cut off one factor is cut off all of them.
         law = law.times(law, share * min(1.0, uses / times)).at_most(nodes)
+    return law if found is None else found.times(law, share).at_most(nodes)
 
 
 def spread(empty: Law, points: Iterable[Point]) -> Law:

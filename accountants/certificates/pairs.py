@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import singledispatch
 from itertools import pairwise
 from typing import Any
@@ -250,18 +250,20 @@ class _Allocation(Pair):
         self.groups = [(1 / balls.arb(s), m, chance / whole / m) for s, m, chance in groups]
 
     def size(self, cells: Cells) -> int:
+        assert isinstance(cells, Grid)
         return max(cells.last, 1) * len(self.groups)
 
     def terms(self, cells: Cells) -> int:
         return 2 * self.size(cells)
 
     def outcomes(self, cells: Cells, *, above: bool) -> Outcomes:
+        assert isinstance(cells, Grid)
         arb, step, count = balls.arb, balls.arb(cells.step), max(cells.last, 1)
 
         def sum_of(one: list[Ball], other: list[Ball]) -> list[Ball]:
             terms = (balls.arb_poly(one) * balls.arb_poly(other)).coeffs()
             terms += [arb(0)] * (count + 1 - len(terms))
-            law = terms[: count + 1]
+            law: list[Ball] = terms[: count + 1]
             if above:
                 law[-1] += sum(terms[count + 1 :], arb(0))
             return law
@@ -501,9 +503,10 @@ def oriented(loss: PrivacyLoss) -> tuple[PrivacyLoss, bool | None]:
     if isinstance(loss, GaussianMixtures):
         if len(loss.denominator) <= len(loss.numerator):
             return loss, True
-        sides = [tuple((-m, w) for m, w in s) for s in (loss.denominator, loss.numerator)]
-        return GaussianMixtures(*sides, loss.noise_multiplier), False
+        p, q = (tuple((-m, w) for m, w in s) for s in (loss.denominator, loss.numerator))
+        return GaussianMixtures(p, q, loss.noise_multiplier), False
     direction = getattr(loss, "direction", None)
-    if isinstance(direction, str):
-        return replace(loss, direction="remove"), direction == "remove"  # type: ignore[call-arg]
-    return loss, True if isinstance(loss, ResponseLoss) and loss.blank else None
+    if direction == "add" and loss.opposite is not None:
+        return loss.opposite, False
+    told = direction == "remove" or (isinstance(loss, ResponseLoss) and loss.blank)
+    return loss, True if told else None

@@ -162,6 +162,7 @@ class Piece:
         if isinstance(self.loss, Gaussian):
             variance = 1 / self.loss.noise_multiplier**2
             return lambda t: (variance * (c * c + c - t * t) / 2, None)
+        assert isinstance(self.loss, Allocation)
         size, rate = float(self.loss.cumulants([c])[0, 0]), self.loss.rate_of_decay
         return lambda t: (size - rate * t * t, None)
 
@@ -177,8 +178,9 @@ def pieces_of(
     digits = math.log(uses / (SHARE * width)) + _SPARE_DIGITS
     found = []
     for loss, times in parts:
-        sampled = isinstance(loss, SampledGaussian)
-        integrand = Integrand(loss, tilts, digits) if sampled else None
+        integrand = None
+        if isinstance(loss, SampledGaussian):
+            integrand = Integrand(loss, tilts, digits)
         found.append(Piece(loss, times, integrand, tilts, digits))
     return found
 

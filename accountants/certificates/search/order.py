@@ -122,12 +122,12 @@ def choose_order(
     own = [_step_of(look.pair, each) for look, each in zip(looks, chosen, strict=True)]
     base = next((index for index, step in enumerate(own) if step is not None), None)
     steps = [
-        own[base] if index == base else look.step(spread, allowed)
-        for index, look in enumerate(looks)
+        each if index == base and each is not None else look.step(spread, allowed)
+        for index, (look, each) in enumerate(zip(looks, own, strict=True))
     ]
     step = min(steps, default=1.0)
     if base is not None:
-        step = own[base] / 2.0 ** math.ceil(math.log2(own[base] / step))
+        step = steps[base] / 2.0 ** math.ceil(math.log2(steps[base] / step))
     # One use has all of its nodes.
     widest = max(
         (np.ptp(look.losses) / step for look, step in zip(looks, steps, strict=True)), default=0.0
@@ -217,7 +217,7 @@ class _Look:
         if not len(small):
             return 0.0
         with balls.workprec(_BITS_OF_LOOK):
-            q, p = (sum((self.rows[k][i] for k in small), balls.arb(0)) for i in (0, 1))
+            q, p = (sum((self.rows[k][i] for k in small.tolist()), balls.arb(0)) for i in (0, 1))
             return float((p / q).log().mid())
 
     def step(self, spread: float, allowed: float) -> float:
@@ -234,6 +234,7 @@ class _Look:
 
     def finer(self, allowed: float) -> Cells:
         """Return cells that add no more variance than is allowed."""
+        assert isinstance(self.cells, Grid)
         widths = np.abs(np.gradient(self.losses)) if len(self.losses) > 1 else np.zeros(1)
         added = self.times * float(np.dot(self.masses, widths**2)) / 6
         return _finer(
