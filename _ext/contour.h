@@ -27,7 +27,7 @@
 
    aliases of the sum        Chernoff bounds at other tilts, whose own rounding is added (dpcal_trials)
    nodes cut off             bounds on the decay of each characteristic function (dpcal_log_decay), and the poles
-   points left out           below 1e-19 of the largest, also in the variance; later ones are in dpcal_node_errors
+   points left out           at most 1e-18 of the largest at each end, also in the variance: below the rounding of psi
    points merged             refused at times at which they count (dpcal_limits)
    smoothing                 R, with the rounding of its terms (dpcal_interval)
    rounding of psi           dpcal_node_errors, from sums at 12 nodes
@@ -54,8 +54,6 @@ static const double DPCAL_RATIO = 1.12;
 /* Most products of points and nodes of a first try, for each law: other ways cost less than a longer contour; and of a
    patient one, which takes about half a second, and of one that only shows where a root is. */
 static const double DPCAL_WORK = 1e7, DPCAL_MOST_WORK = 1.3e9, DPCAL_COARSE_WORK = 3e7;
-/* Products after which a curve is left to a further call, about a second. */
-static const double DPCAL_CALL = 1e9;
 /* Width of bounds on log delta that a smoothed contour gets as many nodes for as it takes. */
 static const double DPCAL_WANTED = 2e-7;
 
@@ -70,7 +68,6 @@ typedef struct {
     double all, all_first, all_rounding; /* the same of what the poles divide, for the gain of smoothing */
     double smoothing, beyond; /* eta, and what the nodes that are left out add to the gain */
     int patient, coarse; /* whether a contour may be long, or smoothed, and whether it is so only to find a root */
-    double spent; /* products of points and nodes */
     double tilts[DPCAL_TRIALS], bounds[DPCAL_TRIALS], gaps[DPCAL_TRIALS]; /* of aliases' logarithms below bounds */
     int trials, nodes;
     double *vr, *vi; /* nodes of the integrand at `epsilon`, over its value at the real node, which counts half */
@@ -87,6 +84,7 @@ static double dpcal_log_chernoff(double c) {
 
 static int dpcal_sum_at(dpcal_question *ask, double c) {
     ask->c = c;
+    double sizes[2] = {0.0, 0.0};
     ask->log_mgf = ask->mean = ask->variance = ask->error = ask->mean_error = 0.0;
     for (ptrdiff_t i = 0; i < ask->k; i++) {
         dpcal_moments found;
@@ -102,9 +100,11 @@ static int dpcal_sum_at(dpcal_question *ask, double c) {
         ask->variance += ask->counts[i] * found.variance;
         ask->error += ask->counts[i] * found.error;
         ask->mean_error += ask->counts[i] * found.mean_error;
+        sizes[0] += ask->counts[i] * fabs(found.log_mass);
+        sizes[1] += ask->counts[i] * fabs(found.mean);
     }
-    ask->error += 2.0 * (double)ask->k * fabs(ask->log_mgf);
-    ask->mean_error += 2.0 * (double)ask->k * fabs(ask->mean);
+    ask->error += 2.0 * (double)ask->k * sizes[0];
+    ask->mean_error += 2.0 * (double)ask->k * sizes[1];
     return DPCAL_DONE;
 }
 
@@ -436,17 +436,19 @@ static int dpcal_end_at(dpcal_question *ask, double nodes) {
 }
 
 /* What the nodes that are left out add to the gain of smoothing, over its scale: up to a time until which the laws have a
-   bound that ends there, and the integral of exp(-(eta s)^2 / 2) beyond. */
+   bound that ends there, and one node and the integral of exp(-(eta s)^2 / 2) beyond. */
 static void dpcal_set_beyond(dpcal_question *ask, double until) {
     const double eta = ask->smoothing, h = ask->step;
-    double t = h * (double)(ask->nodes - 1), end;
+    double t = h * (double)(ask->nodes - 1), end, last;
     ask->smoothing = ask->beyond = 0.0;
     if (until > t) {
         ask->beyond = exp(dpcal_decay_of_sum(ask, t, until / t)) * ((until - t) / h + 1.0);
         t = until;
     }
     end = eta * t;
-    ask->beyond += exp(dpcal_decay_of_sum(ask, t, INFINITY)) * fmin(exp(-0.5 * end * end) / end, sqrt(0.5 * DPCAL_PI)) / (h * eta);
+    last = exp(-0.5 * end * end);
+    last += fmin(last / end, sqrt(0.5 * DPCAL_PI)) / (h * eta);
+    ask->beyond += exp(dpcal_decay_of_sum(ask, t, INFINITY)) * last;
     ask->smoothing = eta;
 }
 
@@ -514,16 +516,18 @@ static int dpcal_nodes(dpcal_question *ask) {
             for (int k = 1; k < nodes; k++) {
                 const double size = 0.5 * tilt->variance * (k * h) * (k * h);
                 ask->vr[k] -= tilt->times * size;
-                errors[k] += 8.0 * tilt->times * size;
+                errors[k] += 8.0 * tilt->times * size + fabs(ask->vr[k]);
             }
             continue;
         }
-        ask->spent += (double)tilt->n * nodes;
+        if (dpcal_is_stopped(ask->work, (double)tilt->n * nodes))
+            return DPCAL_STOPPED;
         dpcal_log_psi(tilt, h, nodes, table, lr, li, inverse);
         dpcal_add_errors(tilt, h, nodes, lr, li, inverse, errors);
         for (int k = 1; k < nodes; k++) {
             ask->vr[k] += tilt->times * lr[k];
             ask->vi[k] += tilt->times * li[k];
+            errors[k] += fabs(ask->vr[k]) + fabs(ask->vi[k]);
         }
     }
     for (int k = 1; k < nodes && smoothed > 0.0; k++) {
@@ -613,7 +617,8 @@ static void dpcal_interval(
         const double most = fmin(scale + log(total + error + gain), chernoff), complement = dpcal_log_complement(*value);
         *lower = total + error + gain > 0 ? dpcal_log_complement(most) : -INFINITY;
         *upper = total > error ? dpcal_log_complement(scale + log(total - error)) : 0.0;
-        *lower += 4.0 * DPCAL_UNIT * *lower, *upper -= 4.0 * DPCAL_UNIT * *upper;
+        /* Below the normal doubles rounding is absolute. */
+        *lower += 4.0 * DPCAL_UNIT * *lower - 1e-320, *upper = fmin(*upper - 4.0 * DPCAL_UNIT * *upper + 1e-320, 0.0);
         *slope *= -exp(*value - complement);
         *value = complement;
     }
@@ -633,7 +638,6 @@ typedef struct {
     double lower, upper;
     int status, sampling; /* sampling: the chance that a record is seen is all that was needed */
     int smoothed;         /* whether the contour was */
-    ptrdiff_t done;       /* points of a curve that were tried */
 } dpcal_answer;
 
 /* A question about a sum of losses; NULL parts of memory that the caller frees by dpcal_end. */
@@ -895,7 +899,7 @@ static void dpcal_log_deltas(
     out->status = dpcal_begin(&ask, laws, counts, k, patient, work);
     if (!out->status)
         dpcal_closed_bounds(&ask, &log_seen, &most);
-    for (ptrdiff_t i = 0; !out->status && i < n && epsilons[i] < most && ask.spent < DPCAL_CALL; out->done = i) {
+    for (ptrdiff_t i = 0; !out->status && i < n && epsilons[i] < most;) {
         ptrdiff_t j = i;
         int status;
         ask.epsilon = epsilons[i];
@@ -911,14 +915,12 @@ static void dpcal_log_deltas(
         }
         if (j == i) {
             dpcal_answer one = {0};
-            status = status == DPCAL_MEMORY ? status : dpcal_search_log_delta(&ask, epsilons[i], DPCAL_ERROR, 0.0, &one);
+            status = status >= DPCAL_MEMORY ? status : dpcal_search_log_delta(&ask, epsilons[i], DPCAL_ERROR, 0.0, &one);
             j = dpcal_after_one(i, status, &one, lower, upper, &skip, &ahead);
         }
-        out->status = status == DPCAL_MEMORY ? status : DPCAL_DONE;
+        out->status = status >= DPCAL_MEMORY ? status : DPCAL_DONE;
         i = j;
     }
-    if (ask.spent < DPCAL_CALL || out->status)
-        out->done = n;
     dpcal_finish(&ask, out, out->status);
 }
 
@@ -939,7 +941,7 @@ static void dpcal_epsilons(
         if (n > 0 && dpcal_tilt_of(&ask, log_deltas[n - 1]) == DPCAL_DONE)
             last = dpcal_epsilon_of_tilt(&ask);
     }
-    for (ptrdiff_t i = 0; !out->status && i < n && ask.spent < DPCAL_CALL; out->done = i) {
+    for (ptrdiff_t i = 0; !out->status && i < n;) {
         ptrdiff_t j = i;
         double at;
         int status;
@@ -965,14 +967,12 @@ static void dpcal_epsilons(
         }
         if (j == i) {
             dpcal_answer one = {0};
-            status = status == DPCAL_MEMORY ? status : dpcal_search_epsilon(&ask, log_deltas[i], &one);
+            status = status >= DPCAL_MEMORY ? status : dpcal_search_epsilon(&ask, log_deltas[i], &one);
             j = dpcal_after_one(i, status, &one, lower, upper, &skip, &ahead);
         }
-        out->status = status == DPCAL_MEMORY ? status : DPCAL_DONE;
+        out->status = status >= DPCAL_MEMORY ? status : DPCAL_DONE;
         i = j;
     }
-    if (ask.spent < DPCAL_CALL || out->status)
-        out->done = n;
     dpcal_finish(&ask, out, out->status);
 }
 

@@ -22,7 +22,8 @@ enum {
     DPCAL_REACH,  /* the tilt is beyond the points that can be afforded */
     DPCAL_MANY,   /* too many nodes */
     DPCAL_SEARCH, /* no saddle, or no root */
-    DPCAL_MEMORY
+    DPCAL_MEMORY,
+    DPCAL_STOPPED /* by the owner */
 };
 
 static const double DPCAL_UNIT = 2.220446049250313e-16, DPCAL_PI = 3.141592653589793;
@@ -37,11 +38,14 @@ static const double DPCAL_FAR = 600.0, DPCAL_NO_MASS = -700.0;
 /* Least variance: that of a tilted law which is nearly one point may be below the range of a double. */
 static const double DPCAL_LEAST = 1e-300;
 
-/* -- memory that questions share: it grows, and is freed by its owner */
+/* -- memory that questions share: it grows, and is freed by its owner, who is asked now and then whether to stop */
 
 typedef struct {
     ptrdiff_t capacity, node_capacity, line_capacity;
     double *block, *nodes, *lines;
+    int (*stopped)(void *owner);
+    void *owner;
+    double spent; /* products of points and nodes since it was asked */
 } dpcal_work;
 
 static void dpcal_free_work(dpcal_work *work) {
@@ -49,6 +53,18 @@ static void dpcal_free_work(dpcal_work *work) {
     free(work->nodes);
     free(work->lines);
     memset(work, 0, sizeof *work);
+}
+
+/* Products after which the owner is asked: about 0.2 s. */
+static const double DPCAL_PATIENCE = 3e8;
+
+/* Counts work; returns whether to stop. */
+static int dpcal_is_stopped(dpcal_work *work, double products) {
+    work->spent += products;
+    if (work->spent < DPCAL_PATIENCE || !work->stopped)
+        return 0;
+    work->spent = 0.0;
+    return work->stopped(work->owner);
 }
 
 static int dpcal_grow(double **block, ptrdiff_t *capacity, ptrdiff_t size) {
@@ -512,17 +528,18 @@ static void dpcal_window(const dpcal_law *law, const dpcal_moments *at, const do
     ends[1] = dpcal_padded(to);
 }
 
-/* Magnitudes of the weights on a line, and the span of those above 1e-19 of the largest, also in the variance. */
+/* Magnitudes of the weights on a line, and the span that leaves out at most 1e-18 of the largest at each end, also in the
+   variance. */
 static void dpcal_magnitudes(
     const dpcal_line *line, double c, const dpcal_moments *at, double *sizes, double *scaled, ptrdiff_t *ends
 ) {
-    double sums[3], least;
+    double sums[3], least, below = 0.0, above = 0.0;
     ptrdiff_t from = 0, to = line->n;
     DPCAL_WIDEST(dpcal_scaled_sums)(line->re, line->size, line->n, c, at->log_mass, sizes, sums);
-    least = 1e-19 * DPCAL_WIDEST(dpcal_largest)(line, sizes, at->mean, at->variance, scaled);
-    while (from < to && !(scaled[from] > least))
+    least = 1e-18 * DPCAL_WIDEST(dpcal_largest)(line, sizes, at->mean, at->variance, scaled);
+    while (from < to && !((below += scaled[from]) > least))
         from++;
-    while (to > from + 1 && !(scaled[to - 1] > least))
+    while (to > from + 1 && !((above += scaled[to - 1]) > least))
         to--;
     ends[0] = from - from % DPCAL_LANES;
     ends[1] = dpcal_padded(to);

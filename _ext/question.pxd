@@ -18,17 +18,18 @@ cdef extern from "contour.h" nogil:
         dpcal_line line, near
 
     ctypedef struct dpcal_work:
-        pass
+        int (*stopped)(void* owner)
+        void* owner
 
     ctypedef struct dpcal_answer:
         double lower, upper
         int status, sampling, smoothed
-        ptrdiff_t done
 
     enum:
         DPCAL_DONE
         DPCAL_WIDE
         DPCAL_MEMORY
+        DPCAL_STOPPED
 
     void dpcal_sampled_gaussian(dpcal_law* law, double q, double sigma, int add)
     void dpcal_gaussian(dpcal_law* law, double variance)

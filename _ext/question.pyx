@@ -99,6 +99,24 @@ cdef class Law:
         return status == DPCAL_DONE
 
 
+cdef int is_interrupted(void* heard) noexcept with gil:
+    """Keep what a signal's handler raises, such as KeyboardInterrupt; return whether it does."""
+    try:
+        PyErr_CheckSignals()
+    except BaseException as error:
+        (<list>heard).append(error)
+        return 1
+    return 0
+
+
+cdef dpcal_work work_for(list heard):
+    """Return memory for questions, which end where a signal's handler raises."""
+    cdef dpcal_work work
+    memset(&work, 0, sizeof(work))
+    work.stopped, work.owner = is_interrupted, <void*>heard
+    return work
+
+
 cdef void take_line(dpcal_line* line, double[:, ::1] rows):
     line.n = rows.shape[1]
     line.re, line.im, line.size = &rows[0, 0], &rows[1, 0], &rows[2, 0]
@@ -119,12 +137,14 @@ cdef int asked(
 ) except -1:
     """Ask about losses, and again with further points where these were missing."""
     cdef Law law
+    cdef Py_ssize_t i = 0
     for _ in range(EXTENSIONS):
-        wanted = asked_once(kind, parts, at, target, patient, out, points, n, lower, upper)
-        answered = out.status <= DPCAL_WIDE
-        for i in range(out.done):
-            answered &= not isnan(lower[i])
-        if not wanted or answered:
+        wanted = asked_once(
+            kind, parts, at, target, patient, out, points + i, n - i, lower + i, upper + i
+        )
+        while i < n and not isnan(lower[i]):
+            i += 1
+        if not wanted or (i == n if n > 0 else out.status <= DPCAL_WIDE):
             break
         # Twice the tilt serves its neighbors, too.
         for place, tilt in wanted:
@@ -152,7 +172,8 @@ cdef list asked_once(
         raise MemoryError
     pointers = <dpcal_law**>(laws + k)
     counts = <double*>(pointers + k)
-    memset(&work, 0, sizeof(work))
+    heard = []
+    work = work_for(heard)
     kept, wanted = [], []
     try:
         for i in range(k):
@@ -184,6 +205,8 @@ cdef list asked_once(
     free(laws)
     if out.status == DPCAL_MEMORY:
         raise MemoryError
+    if out.status == DPCAL_STOPPED:
+        raise heard[0]
     return wanted
 
 
@@ -304,14 +327,11 @@ def epsilons(list parts not None, const double[::1] log_deltas not None, bint pa
 
 cdef curve(int kind, list parts, const double[::1] points, bint patient):
     cdef dpcal_answer out
-    cdef Py_ssize_t n = points.shape[0], i = 0
+    cdef Py_ssize_t n = points.shape[0]
     found = np.empty((2, n))
     cdef double[:, ::1] ends = found
-    while i < n:
-        # A call ends after about a second, so that signals are heard.
-        PyErr_CheckSignals()
-        asked(kind, parts, 0.0, 0.0, patient, &out, &points[i], n - i, &ends[0, i], &ends[1, i])
-        i += max(out.done, 1)
+    if n > 0:
+        asked(kind, parts, 0.0, 0.0, patient, &out, &points[0], n, &ends[0, 0], &ends[1, 0])
     return found
 
 
@@ -349,7 +369,8 @@ def many(list rows not None, const double[::1] at not None, bint log_deltas):
     cdef dpcal_law* laws = <dpcal_law*>malloc((total + 1) * sizeof(dpcal_law))
     cdef dpcal_law** pointers = <dpcal_law**>malloc((total + 1) * sizeof(dpcal_law*))
     cdef dpcal_direction* asked_of = <dpcal_direction*>malloc((sides + 1) * sizeof(dpcal_direction))
-    memset(&work, 0, sizeof(work))
+    heard = []
+    work = work_for(heard)
     try:
         if laws is NULL or pointers is NULL or asked_of is NULL:
             raise MemoryError
@@ -381,6 +402,10 @@ def many(list rows not None, const double[::1] at not None, bint log_deltas):
                 for side in range(first, ends[row + 1]):
                     for i in range(asked_of[side].k):
                         dpcal_free_law(asked_of[side].laws[i])
+                if out.status == DPCAL_STOPPED:
+                    break
+        if heard:
+            raise heard[0]
     finally:
         dpcal_free_work(&work)
         free(laws)
