@@ -115,49 +115,49 @@ class Law:
     def trimmed(self, tail: float) -> Law:
         """Return the law without nodes at either end that have at most this mass together."""
         masses = list(self.masses)
-        low, (q, p) = self._end(masses, 0, 1, tail)
+        low, (q, p) = self._end(masses, range(len(masses)), tail)
         lost = self.lost
         if self.above:
             moved = p / self.log_node(low).exp()
             masses[low], lost = masses[low] + moved, lost + q - moved
         else:
             masses[low] += q
-        high, (q, p) = self._end(masses, len(masses) - 1, -1, tail)
+        # What was cut off at one end is not cut off again.
+        high, (q, p) = self._end(masses, range(len(masses) - 1, low - 1, -1), tail)
         node, infinite = self.log_node(high).exp(), self.infinite
         if self.above:
             masses[high], infinite = masses[high] + q, infinite + p - q * node
         elif high < len(masses) - 1:
-            lost += self._lowered(masses, high, node, (q, p))
+            lost += self._lowered(masses, range(high - 1, low - 1, -1), node, (q, p))
         kept = masses[low : high + 1]
         found = {"first": self.first + low, "masses": kept, "lost": lost, "infinite": infinite}
         return replace(self, **found)
 
-    def _end(
-        self, masses: list[Ball], start: int, way: int, tail: float
-    ) -> tuple[int, tuple[Ball, Ball]]:
+    def _end(self, masses: list[Ball], places: range, tail: float) -> tuple[int, tuple[Ball, Ball]]:
         """Return the first node to keep at an end, and the masses under Q and P before it."""
         q = p = balls.arb(0)
-        place = start
-        while 0 <= place + way < len(masses):
+        for place in places[:-1]:
             mass = masses[place]
             moment = p + mass * self.log_node(place).exp()
-            if moment > tail or (way == 1 and q + mass > tail):
-                break
-            q, p, place = q + mass, moment, place + way
-        return place, (q, p)
+            if moment > tail or (places.step == 1 and q + mass > tail):
+                return place, (q, p)
+            q, p = q + mass, moment
+        return places[-1], (q, p)
 
-    def _lowered(self, masses: list[Ball], high: int, node: Ball, top: tuple[Ball, Ball]) -> Ball:
-        """Gather in the last node what is above it, with as much from below as keeps the mean.
+    def _lowered(
+        self, masses: list[Ball], places: range, node: Ball, top: tuple[Ball, Ball]
+    ) -> Ball:
+        """Gather in a node what is above it, with as much from the places below as keeps the mean.
 
         Return what is left if there is not as much.
         """
         q, p = top
-        for place in range(high - 1, -1, -1):
+        for place in places:
             below = self.log_node(place).exp()
             needed = balls.arb(((p - q * node) / (node - below)).upper())
             if needed <= masses[place]:
                 masses[place] -= needed
-                masses[high] += q + needed
+                masses[places.start + 1] += q + needed
                 return balls.arb(0)
             q, p = q + masses[place], p + masses[place] * below
             masses[place] = balls.arb(0)

@@ -1,0 +1,100 @@
+"""The one rule of convex order: whatever a proof says, the exact delta is inside."""
+
+import itertools
+import random
+from dataclasses import dataclass
+from fractions import Fraction
+
+import pytest
+from flint import arb, ctx, fmpq
+
+from dpcal.accountants.certificates.enclosure import enclose
+from dpcal.accountants.certificates.pairs import Outcomes, Pair, pair_of
+from dpcal.accountants.certificates.proofs import Grid, OrderProof, Use
+
+
+@dataclass(frozen=True)
+class Finite:
+    """Masses under Q and P of outcomes, which are told as points, or as cells below."""
+
+    masses: tuple[tuple[Fraction, Fraction], ...]
+    direction: str
+    in_cells: bool
+    upper = 1.0
+
+    @property
+    def opposite(self):
+        return Finite(self.masses, "remove", self.in_cells)
+
+
+def ball(value):
+    return arb(fmpq(value.numerator, value.denominator))
+
+
+class PairOfFinite(Pair):
+    def __init__(self, loss):
+        self.loss = loss
+
+    def outcomes(self, cells, *, above):
+        masses = [(ball(q), ball(p)) for q, p in self.loss.masses]
+        if self.loss.in_cells and not above:
+            return Outcomes(cells=masses)
+        found = Outcomes([((p / q).log(), q, None) for q, p in masses if q > 0 and p > 0])
+        if above:
+            found.lost = sum((q for q, p in masses if p == 0), arb(0))
+            found.infinite = sum((p for q, p in masses if q == 0), arb(0))
+        else:
+            found.cells = [(q, p) for q, p in masses if q == 0 or p == 0]
+        return found
+
+
+pair_of.register(Finite, lambda loss, rounded=False, above=True: PairOfFinite(loss))
+
+
+def some_loss(draw):
+    """Return a loss of random masses; some outcomes are possible under one law alone."""
+    sides = [
+        [draw.choice([0, 1, 2, 50, draw.randrange(1, 1000)]) for _ in range(2)]
+        + [draw.randrange(1, 99)]
+        for _ in range(2)
+    ]
+    q, p = ([Fraction(each, sum(side)) for each in side] for side in sides)
+    masses = sorted(
+        (pair for pair in zip(q, p, strict=True) if any(pair)),
+        key=lambda pair: (pair[0] == 0, pair[1] / pair[0] if pair[0] else 0),
+    )
+    return Finite(tuple(masses), draw.choice(["remove", "add"]), draw.random() < 0.5)
+
+
+def exact(parts, epsilon):
+    """Return delta by all outcomes of all uses."""
+    uses = [
+        [pair[::-1] if loss.direction == "add" else pair for pair in loss.masses]
+        for loss, times in parts
+        for _ in range(times)
+    ]
+    total = arb(0)
+    for outcome in itertools.product(*uses):
+        q = p = Fraction(1)
+        for of_q, of_p in outcome:
+            q, p = q * of_q, p * of_p
+        total += arb.max(ball(p) - arb(epsilon).exp() * ball(q), arb(0))
+    return total
+
+
+@pytest.mark.slow
+def test_bounds_of_any_numbers_hold_the_exact_delta_of_finite_pairs():
+    draw, close = random.Random(1), 0
+    for _ in range(400):
+        parts = tuple((some_loss(draw), draw.randint(1, 2)) for _ in range(draw.randint(1, 2)))
+        epsilon = draw.choice([0.0, draw.uniform(0, 1), draw.uniform(0, 6)])
+        uses = (Use(draw.uniform(-2, 2), draw.choice([0, 0, 1, 5]), Grid(1.0, 0, 1)) for _ in parts)
+        step, nodes = 10 ** draw.uniform(-3.5, 0.5), draw.choice([2, 3, 20, 4000, 60000])
+        proof = OrderProof(step, nodes, draw.choice([0.0, 1e-9, 0.3, 0.9]), tuple(uses))
+        lower, upper = enclose(proof, parts, epsilon, bits=128)
+        with ctx.workprec(256):
+            truth = exact(parts, epsilon)
+            assert not lower.lower() > truth
+            assert not upper.upper() < truth
+        close += bool(upper - lower < 0.1 * truth)
+    assert close > 20
