@@ -82,7 +82,7 @@ class DirectionProfile:
         return question.log_deltas(parts, points)
 
     def _on_contours(self, points: Reals) -> tuple[Reals, Reals]:
-        """Return bounds on log delta at sorted epsilons, from contours that are kept."""
+        """Return bounds on log delta at sorted epsilons, whatever may fail or is rounded."""
         lower, upper = combine(self._log_finite, *self._given_finite(points))
         if self._below is not None:
             # Contours bound only the rounded losses.

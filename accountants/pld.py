@@ -70,6 +70,8 @@ def _distribution(loss: PrivacyLoss, points: Points) -> Any:
 
 @_distribution.register
 def _(loss: Gaussian | SampledGaussian, points: Points) -> Any:
+    if loss.below is not None and not points["pessimistic_estimate"]:
+        raise UnsupportedEvent(f"The PLD backend does not price {loss!r} from below.")
     q = loss.sampling_probability if isinstance(loss, SampledGaussian) else 1.0
     return builders.from_gaussian_mechanism(
         loss.noise_multiplier, sampling_prob=q, **_dense(points)

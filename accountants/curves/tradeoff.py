@@ -76,7 +76,7 @@ _NO_LINE = 1e-300
 
 
 class _Test:
-    """The best tests of one null hypothesis: delta at real epsilons, whose contours are kept."""
+    """The best tests of one null hypothesis: delta at real epsilons."""
 
     def __init__(self, forward: Direction, backward: Direction) -> None:
         self._forward = DirectionProfile(forward)
@@ -485,8 +485,10 @@ def gdp_mu(
 def _gdp_mu(direction: Direction, slack: float) -> Bounds:
     squared = squared_gdp_mu(direction)
     if squared is not None:
-        mu = math.sqrt(squared) * (1 + UNIT)
-        return Bounds(mu * (1 - (16 + 2 * len(direction.parts)) * UNIT), mu, "closed form")
+        mu, rounding = math.sqrt(squared) * (1 + UNIT), (16 + 2 * len(direction.parts)) * UNIT
+        # A Gaussian that is rounded up only dominates what it stands for.
+        least = squared_gdp_mu(direction.below or direction) or 0.0
+        return Bounds(math.sqrt(least) * (1 - rounding), mu, "closed form")
     end = characteristic.epsilon_bounds(direction, math.log(slack))
     if end.upper in (0.0, math.inf):
         return Bounds(end.upper if end.lower == end.upper else 0.0, end.upper, "slack")

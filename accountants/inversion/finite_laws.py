@@ -235,7 +235,12 @@ def _(loss: Gaussian) -> FiniteLaw:
     x = _spread(mu / 2, 1.0, -_REACH, _REACH + mu, _MOST // 2)
     law = cut(mu * x - mu * mu / 2, _log_between(x), _log_between(x - mu))
     outside = 2 * math.exp(float(special.log_ndtr(-_REACH))) * (1 + 1e-9)
-    return replace(law, outside=max(outside, _LEAST_OUTSIDE))
+    law = replace(law, outside=max(outside, _LEAST_OUTSIDE))
+    if loss.below is None:
+        return law
+    # Of a sampled one no finite law is known here: then nothing is below it.
+    below = law_of(loss.below).down if isinstance(loss.below, Gaussian) else _nothing(loss)
+    return replace(law, below=below)
 
 
 def _log_between(x: Reals) -> Reals:

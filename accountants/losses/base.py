@@ -5,9 +5,8 @@ For a dominating pair (P, Q) of a mechanism let L = log dP/dQ under P and
     M(z) = E_P[exp(z L)].
 
 A :class:`PrivacyLoss` knows log M on the strip where it converges, the cumulants of the tilted
-laws ``exp(c L) P / M(c)``, and, for a fixed tilt, the characteristic function along a vertical
-line together with a proved bound on its decay (a :class:`Tilt`). Everything an accountant computes
-is read off these.
+laws ``exp(c L) P / M(c)``, and its law as points with masses, on the real line and on a line on
+which each factor exp(i t l) shrinks. Everything an accountant computes is read off these.
 
 >>> from dpcal.accountants.losses.gaussian import Gaussian
 >>> loss = Gaussian(noise_multiplier=2.0)                # L is normal, with variance 1 / sigma^2

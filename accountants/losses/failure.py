@@ -7,8 +7,8 @@ A mechanism fails if its loss is infinite, with some probability:
 >>> print(f"{loss.upper} {math.exp(loss.log_finite):.2f}")
 inf 0.75
 
-Of some mechanisms a theorem bounds only the Renyi divergences. Only the Renyi accountant accepts
-such a loss, and adds it to the exact divergences of the other mechanisms.
+Of some mechanisms a theorem bounds only the Renyi divergences. The Renyi accountant adds them to
+the exact divergences of the other mechanisms; others take a law that dominates, if there is one.
 
 >>> from dpcal.accountants import epsilon, events
 >>> answer = epsilon(events.ZCDpEvent(rho=0.5), delta=1e-5)

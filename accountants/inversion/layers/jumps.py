@@ -1,8 +1,8 @@
-"""The part of a law in which at least one step jumps, and how a law is split into bulk and jumps.
+"""The part of a law in which at least one step jumps.
 
 Where single steps have rare large losses, the law of their sum is a narrow peak beside a broad
-remainder, and no single contour serves both. :func:`split` writes the law as the product of the
-steps' bulks, in which no step jumps, and :class:`Jumps`, the rest. Each has a contour of its own.
+remainder, and no single contour serves both. The law is the product of the steps' bulks, in which
+no step jumps, and :class:`Jumps`, the rest. Each has a contour of its own.
 """
 
 from __future__ import annotations

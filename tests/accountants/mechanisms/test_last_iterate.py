@@ -7,9 +7,10 @@ import pytest
 from _integrals import POINTS
 from scipy.optimize import minimize
 
-from dpcal.accountants import epsilon, events
+from dpcal.accountants import epsilon, events, gdp_mu
 from dpcal.accountants.mechanisms.last_iterate import amplitude
 from dpcal.calibrate.groups import for_group
+from dpcal.errors import UnsupportedEvent
 
 RELATIONS = ["add-or-remove-one", "replace-special", "replace-one"]
 
@@ -101,3 +102,15 @@ def test_two_records_of_a_person_move_a_step_twice_as_far():
     # Exactly what a replaced record costs.
     both = epsilon(event, delta=1e-6, neighboring_relation="replace-one")
     assert epsilon(pair, delta=1e-6) == pytest.approx(both, rel=1e-9)
+
+
+def test_a_gaussian_that_only_dominates_proves_no_lower_end():
+    # One batch of many is told: its price is an upper end, which no part of it may prove attained.
+    epoch = events.RandomAllocationDpEvent(0.049, 100_000)
+    alone = epsilon(epoch, delta=1e-6)
+    sampled = epsilon(events.PoissonSampledDpEvent(0.5, epoch), delta=1e-6)
+    assert sampled.lower <= alone.lower < sampled <= alone
+    risk = gdp_mu(epoch)
+    assert risk.lower == 0.0 < risk == pytest.approx(1 / 0.049)
+    with pytest.raises(UnsupportedEvent, match="from below"):
+        epsilon(epoch, delta=1e-6, accountant="pld", two_sided=True)
