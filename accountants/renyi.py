@@ -97,6 +97,7 @@ def _best_tilt(
 def _closed_form(total: Total, cost: Cost) -> tuple[float, float]:
     """Return the tilt c of least cost by bounds on log M(c), and that bound."""
 
+    @np.errstate(over="ignore")
     def costs(c: Reals) -> Reals:
         log_mgf = total.log_mgf_bounds(c)
         found = cost(c, np.where(np.isfinite(log_mgf), log_mgf, math.inf) + log_chernoff(c))
