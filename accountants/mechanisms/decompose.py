@@ -189,7 +189,9 @@ def decompose(event: events.DpEvent, neighboring_relation: str) -> Composition:
             if remove is not NO_LOSS or add is not NO_LOSS:
                 forward[remove] = forward.get(remove, 0) + times
                 backward[add] = backward.get(add, 0) + times
-    slow = sum(loss.compiled is None and loss.has_law for loss in forward)
+    # Those without a compiled form of their own are sums over points.
+    by_points = PrivacyLoss.compiled
+    slow = sum(type(loss).compiled is by_points and loss.has_law for loss in forward)
     _check_number(slow, MOST_OF_OTHER_NOISE, "distinct mechanisms of other than Gaussian noise")
     named = {"remove": forward, "add": backward} if forward != backward else {"both": forward}
     directions = (Direction(name, tuple(parts.items())) for name, parts in named.items())
