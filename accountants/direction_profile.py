@@ -38,6 +38,8 @@ _allocated = _lazy.Module("dpcal.accountants.inversion.allocated")
 # Tilts of the Chernoff bounds that prove a direction smaller, over the scale of the loss: ten a
 # decade.
 _TILTS = np.geomspace(1e-2, 1e3, 48)
+# Width of bounds on log delta from which a point of a curve is asked by itself.
+_WIDE = 1e-5
 
 
 class DirectionProfile:
@@ -96,9 +98,12 @@ class DirectionProfile:
             lower, upper = np.full((2, len(points)), math.nan)
         else:
             lower, upper = question.log_deltas(laws, points, patient=True)
-        for i in np.flatnonzero(np.isnan(lower)):
+        with np.errstate(invalid="ignore"):
+            wide = np.isnan(lower) | (upper - lower > _WIDE)
+        for i in np.flatnonzero(wide):
             bounds = finite_log_delta(self._direction, float(points[i]))
-            lower[i], upper[i] = bounds.lower, bounds.upper
+            if not bounds.upper - bounds.lower >= upper[i] - lower[i]:
+                lower[i], upper[i] = bounds.lower, bounds.upper
         one_sided = (lower == -math.inf) & (upper > -math.inf)
         if one_sided.any():
             crude = renyi.log_deltas_by_tilts(self._direction, points[one_sided], self._tilts)

@@ -17,13 +17,10 @@ import math
 from collections.abc import Callable
 from functools import cache, partial
 
+from dpcal import _lazy
 from dpcal.accountants import renyi
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import Direction
-from dpcal.accountants.inversion.bounded_range import (
-    epsilon_by_recursion,
-    log_delta_by_recursion,
-)
 from dpcal.accountants.inversion.solve import (
     epsilon_of,
     epsilon_on_contours,
@@ -35,6 +32,9 @@ from dpcal.accountants.losses.discrete import log_delta_of_sum
 from dpcal.accountants.losses.laplace import are_few_uses, log_delta_of_few_uses
 
 __all__ = ["epsilon", "exact_log_delta", "log_delta"]
+
+# The recursion of exponential mechanisms, which few questions need.
+_recursion = _lazy.Module("dpcal.accountants.inversion.bounded_range")
 
 # Width of bounds on log delta, and relative width of bounds on epsilon, at which no further way is
 # tried: six digits.
@@ -75,7 +75,7 @@ def log_delta(direction: Direction, epsilon: float) -> Bounds:
         lambda: Bounds(-math.inf, total.log_delta_bound, "sampling"),
         lambda: Bounds(-math.inf, total.log_support_bound(epsilon), "support"),
         lambda: renyi.log_delta_bounds(direction, epsilon),
-        lambda: log_delta_by_recursion(direction, epsilon),
+        lambda: _recursion.log_delta_by_recursion(direction, epsilon),
         lambda: _of_one(direction, lambda one: log_delta(one, epsilon)),
     ]
     bounds = Bounds(-math.inf, 0.0, "no bound")
@@ -108,7 +108,7 @@ def epsilon(direction: Direction, log_delta: float) -> Bounds:
         exactly,
         inverted,
         by_renyi,
-        lambda: epsilon_by_recursion(direction, log_delta, by_renyi().upper),
+        lambda: _recursion.epsilon_by_recursion(direction, log_delta, by_renyi().upper),
         lambda: _of_one(direction, lambda one: epsilon(one, log_delta)),
         lambda: _next_to_largest(direction, log_delta),
     ]

@@ -11,7 +11,10 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["CONTOUR", "EPSILON", "GUESS", "LAYERS", "SADDLE"]
+__all__ = ["CONTOUR", "EPSILON", "GUESS", "LAYERS", "SADDLE", "TIGHT"]
+
+# Width of bounds on log delta at which an inversion is taken without a further try: six digits.
+TIGHT = 1e-6
 
 
 class ContourLimits:

@@ -19,29 +19,29 @@ import contextlib
 import math
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
+from dpcal import _lazy
 from dpcal._ext import question
 from dpcal._ext.question import Law
 from dpcal._roots import NoBracket, Sides, Stop, bisect, bracket, brent
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import Direction
-from dpcal.accountants.inversion.layers.inversion import TIGHT, Inversion
-from dpcal.accountants.inversion.layers.layered import (
-    NEGLIGIBLE_REST,
-    invert_in_layers,
-    invert_layered,
-    single_step_log_delta,
-)
-from dpcal.accountants.inversion.layers.rare_losses import Layers, has_rare_losses
-from dpcal.accountants.inversion.layers.tilts import epsilon_estimate
-from dpcal.accountants.inversion.limits import EPSILON
-from dpcal.accountants.inversion.transform import Total
+from dpcal.accountants.inversion.limits import EPSILON, TIGHT
+from dpcal.accountants.inversion.transform import Total, has_rare_losses
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.rounding import UNIT
 
 __all__ = ["epsilon_of", "epsilon_on_contours", "log_delta_on_contours"]
 
-Invert = Callable[[float], Inversion]
+if TYPE_CHECKING:
+    from dpcal.accountants.inversion.layers.inversion import Inversion
+
+# Layers, which few questions need.
+_layered = _lazy.Module("dpcal.accountants.inversion.layers.layered")
+_tilts = _lazy.Module("dpcal.accountants.inversion.layers.tilts")
+
+Invert = Callable[[float], "Inversion"]
 
 # Correction of log delta at which Newton's method ends: the next is of the order of its square.
 _CONVERGED = 1e-7
@@ -103,7 +103,8 @@ def _first_found(
 
 
 def _at_layers(total: Total, epsilon: float) -> Bounds | None:
-    return invert_layered(total, epsilon).log_bounds(epsilon)
+    found: Bounds = _layered.invert_layered(total, epsilon).log_bounds(epsilon)
+    return found
 
 
 def epsilon_on_contours(total: Total, log_delta: float) -> Bounds | None:
@@ -132,7 +133,7 @@ def _on_one_contour(total: Total, log_delta: float, *, patient: bool = False) ->
 
 def _by_halving(total: Total, log_delta: float) -> Bounds | None:
     """Return bounds where delta is below its rounding at the estimate, which is far too large."""
-    lower, upper, method, first = 0.0, math.inf, "", epsilon_estimate(total, log_delta)
+    lower, upper, method, first = 0.0, math.inf, "", _tilts.epsilon_estimate(total, log_delta)
 
     def misses(epsilon: float) -> bool:
         nonlocal lower, method
@@ -161,10 +162,10 @@ def _on_layers(total: Total, log_delta: float) -> Bounds | None:
 
     From an epsilon of 0, only whether the target is met there is found.
     """
-    layers = Layers(total.parts, log_delta + NEGLIGIBLE_REST)
+    layers = _layered.Layers(total.parts, log_delta + _layered.NEGLIGIBLE_REST)
 
     def at(epsilon: float) -> Inversion:
-        return invert_in_layers(layers, epsilon, log_delta)
+        return _layered.invert_in_layers(layers, epsilon, log_delta)
 
     epsilon = _epsilon_of_single_steps(total, log_delta)
     low, high = 0.0, math.inf
@@ -206,7 +207,7 @@ def _epsilon_of_single_steps(total: Total, log_delta: float) -> float:
     """Return about the epsilon at which the deltas of single steps add up to the target, or 0."""
 
     def meets(log_epsilon: float) -> bool:
-        return single_step_log_delta(total, math.exp(log_epsilon)) <= log_delta
+        return bool(_layered.single_step_log_delta(total, math.exp(log_epsilon)) <= log_delta)
 
     sides = Sides(meet=math.log(EPSILON.most), miss=math.log(EPSILON.least))
     return math.exp(bisect(meets, sides, Stop(absolute=5e-8)).miss)

@@ -21,7 +21,7 @@ from dpcal.accountants.losses.base import PrivacyLoss
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.accountants.rounding import UNIT, rounded_up
 
-__all__ = ["Parts", "Total", "rows_of"]
+__all__ = ["Parts", "Total", "has_rare_losses", "rows_of"]
 
 Reals = NDArray[np.float64]
 # Losses whose closed bounds are one array: 13 MB at the tilts of a search.
@@ -55,6 +55,11 @@ def rows_of(losses: Sequence[PrivacyLoss], c: Reals | Sequence[float]) -> Reals:
         some = [losses[place] for place in places]
         found[places] = sampled_gaussian.cumulants_of(some, c)  # type: ignore[arg-type]
     return found
+
+
+def has_rare_losses(loss: PrivacyLoss) -> bool:
+    """Return whether a loss has rare large values that can be cut off."""
+    return isinstance(loss, SampledGaussian) and loss.direction == "remove"
 
 
 class Total:

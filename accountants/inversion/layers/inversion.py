@@ -16,10 +16,8 @@ from dpcal.accountants.inversion.layers.contour import FURTHEST, Contour
 from dpcal.accountants.inversion.layers.tilts import ChernoffBounds
 from dpcal.accountants.rounding import UNIT
 
-__all__ = ["NEGLIGIBLE", "TIGHT", "Inversion"]
+__all__ = ["NEGLIGIBLE", "Inversion"]
 
-# Width of bounds on log delta at which an inversion is taken without a further try: six digits.
-TIGHT = 1e-6
 # A part whose logarithm is this far below that of the other is bounded instead of computed:
 # exp(-45) is less than a thousandth of a unit.
 NEGLIGIBLE = 45.0

@@ -14,12 +14,12 @@ import math
 import numpy as np
 
 from dpcal.accountants.inversion.layers.contour import Contour
-from dpcal.accountants.inversion.layers.inversion import NEGLIGIBLE, TIGHT, Inversion
+from dpcal.accountants.inversion.layers.inversion import NEGLIGIBLE, Inversion
 from dpcal.accountants.inversion.layers.measures import Measure, Product
 from dpcal.accountants.inversion.layers.rare_losses import Layers
 from dpcal.accountants.inversion.layers.tilts import ChernoffBounds
 from dpcal.accountants.inversion.layers.truncation import SURPLUS
-from dpcal.accountants.inversion.limits import GUESS, LAYERS
+from dpcal.accountants.inversion.limits import GUESS, LAYERS, TIGHT
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.rounding import UNIT

@@ -23,12 +23,11 @@ from dpcal.accountants.inversion.layers.jumps import Jumps
 from dpcal.accountants.inversion.layers.measures import Piece, Product
 from dpcal.accountants.inversion.layers.quadrature import TwoParts
 from dpcal.accountants.inversion.layers.truncation import Truncation, below, between, cut_off
-from dpcal.accountants.inversion.transform import Parts
-from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
-from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
+from dpcal.accountants.inversion.transform import Parts, has_rare_losses
+from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.rounding import UNIT
 
-__all__ = ["Layers", "has_rare_losses"]
+__all__ = ["Layers"]
 
 # Ratio of the losses at neighboring cuts: wider layers do not fit one contour each.
 _RATIO = 4.0
@@ -37,11 +36,6 @@ _RATIO = 4.0
 _CLOSEST = 7.0
 # Most losses whose points are kept in all layers, for other epsilons: some 60 MB.
 _KEPT = 8
-
-
-def has_rare_losses(loss: PrivacyLoss) -> bool:
-    """Return whether a loss has rare large values that can be cut off."""
-    return isinstance(loss, SampledGaussian) and loss.direction == "remove"
 
 
 def _log_sum(logs: list[float]) -> float:
