@@ -165,7 +165,8 @@ def _on_layers(total: Total, log_delta: float) -> Bounds | None:
     layers = _layered.Layers(total.parts, log_delta + _layered.NEGLIGIBLE_REST)
 
     def at(epsilon: float) -> Inversion:
-        return _layered.invert_in_layers(layers, epsilon, log_delta)
+        found: Inversion = _layered.invert_in_layers(layers, epsilon, log_delta)
+        return found
 
     epsilon = _epsilon_of_single_steps(total, log_delta)
     low, high = 0.0, math.inf
