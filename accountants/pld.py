@@ -50,6 +50,8 @@ def _composed(
     total = builders.identity(**points)
     # dp-accounting keeps both directions inside one distribution.
     for loss, times in composition.directions[0].parts:
+        if loss.below is not None and not pessimistic:
+            raise UnsupportedEvent(f"The PLD backend does not price {loss!r} from below.")
         single = _distribution(loss, points)
         if times > 1:
             single = single.self_compose(times, tail_mass_truncation=tail_mass)
@@ -70,8 +72,6 @@ def _distribution(loss: PrivacyLoss, points: Points) -> Any:
 
 @_distribution.register
 def _(loss: Gaussian | SampledGaussian, points: Points) -> Any:
-    if loss.below is not None and not points["pessimistic_estimate"]:
-        raise UnsupportedEvent(f"The PLD backend does not price {loss!r} from below.")
     q = loss.sampling_probability if isinstance(loss, SampledGaussian) else 1.0
     return builders.from_gaussian_mechanism(
         loss.noise_multiplier, sampling_prob=q, **_dense(points)

@@ -83,6 +83,9 @@ def _prv(
         except (ArithmeticError, MemoryError, RuntimeError, ValueError) as error:
             reason = " ".join(str(error).split()) or type(error).__name__
             raise BackendRefused(f"prv-accountant refused: {reason}") from error
+    if any(loss.below is not None for loss, _ in parts):
+        # A loss that is rounded up proves no lower end.
+        lower = 0.0
     return float(lower), float(upper), f"PRV, eps_error {eps_error:g}"
 
 

@@ -114,3 +114,5 @@ def test_a_gaussian_that_only_dominates_proves_no_lower_end():
     assert risk.lower == 0.0 < risk == pytest.approx(1 / 0.049)
     with pytest.raises(UnsupportedEvent, match="from below"):
         epsilon(epoch, delta=1e-6, accountant="pld", two_sided=True)
+    other = epsilon(events.RandomAllocationDpEvent(0.049, 10), delta=1e-3, accountant="prv")
+    assert other.lower == 0.0 < other
