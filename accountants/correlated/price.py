@@ -70,7 +70,7 @@ from dpcal.accountants.samplers import Sampler
 from dpcal.errors import DrawsCannotTell, TargetUnreachable
 
 __all__ = ["STATISTICS", "Evidence", "Goal", "Options", "Question", "Reading", "answer"]
-__all__ += ["collected", "expected_epsilon", "least_reach", "provenance", "removing"]
+__all__ += ["collected", "expected_epsilon", "provenance", "removing"]
 
 STATISTICS = ("certified", "none")
 
@@ -338,14 +338,6 @@ def _nearest(question: Question, goal: Goal, best: Callable[[Goal], Estimator]) 
     pilot = Sample(found, found.draw(count, question.options.pilot()), 0)
     nearer = replace(goal, near=goal.level_of(pilot))
     return min(best(nearer), found, key=nearer.range_of)
-
-
-def least_reach(question: Question, delta: float) -> float:
-    """Return the least epsilon at which the range of tilted draws is at most ``delta``.
-
-    It needs no likelihood ratio; it is infinite if no order has a finite range.
-    """
-    return tilted.least_reach(question.mechanism, question.joining, delta)
 
 
 class Reading(NamedTuple):

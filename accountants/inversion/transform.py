@@ -89,11 +89,8 @@ class Total:
     @cached_property
     def steep(self) -> float:
         """Tilt, about, up to which rare large losses do not count; 0 where it is not known."""
-        sampled = (isinstance(loss, SampledGaussian) for loss, _ in self.parts)
-        steeps = (
-            loss.steep if found else 0.0
-            for (loss, _), found in zip(self.parts, sampled, strict=True)
-        )
+        parts = self.parts
+        steeps = (loss.steep if isinstance(loss, SampledGaussian) else 0.0 for loss, _ in parts)
         return min(steeps, default=0.0)
 
     def moments(self, c: Reals | Sequence[float]) -> Reals:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from dpcal import _validate
 from dpcal._roots import Sides, Stop, bisect
 
-__all__ = ["Bets", "draws_needed", "largest_range", "lower_mean", "pipeline_delta", "upper_mean"]
+__all__ = ["Bets", "draws_needed", "lower_mean", "pipeline_delta", "upper_mean"]
 
 
 def _divergence(p: float, q: float) -> float:
@@ -228,27 +228,6 @@ def draws_needed(delta: float, *, failure_probability: float, largest: float = 1
     if delta >= largest:
         return 1
     return math.ceil(1.0000001 * -math.log(failure_probability) / -math.log1p(-delta / largest))
-
-
-def largest_range(delta: float, *, failure_probability: float, draws: int) -> float:
-    """Return the largest range for which a number of draws can bound a mean by ``delta``.
-
-    In that case every draw is zero; for a larger range :func:`draws_needed` exceeds ``draws``.
-
-    Parameters
-    ----------
-    delta
-        Upper bound wanted on the mean, positive.
-    failure_probability
-        In (0, 1).
-    draws
-        Number of draws, at least 1.
-
-    >>> found = 0.9999 * largest_range(1e-5, failure_probability=1e-7, draws=2000)
-    >>> print(f"{found:.3g}", draws_needed(1e-5, failure_probability=1e-7, largest=found))
-    0.00125 2000
-    """
-    return delta / -math.expm1(1.0000001 * math.log(failure_probability) / draws)
 
 
 def pipeline_delta(base: float, *, draws: int, largest: float = 1.0) -> float:

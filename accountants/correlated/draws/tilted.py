@@ -47,7 +47,7 @@ from dpcal.accountants.correlated.likelihood import Likelihood
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["Tilted", "best_tilt", "least_reach"]
+__all__ = ["Tilted", "best_tilt"]
 
 # Orders that are tried; the best ones are below 16 at deltas above 1e-12.
 _ORDERS = range(2, 25)
@@ -257,12 +257,3 @@ def best_tilt(
         return None
     tilted = Tilted(engine, joining, found[1])
     return None if math.isinf(tilted.log_moment) else tilted
-
-
-def least_reach(mechanism: Mechanism, joining: Joining | None, delta: float) -> float:
-    """Return the least epsilon at which the range of tilted draws is at most ``delta``.
-
-    It is infinite if no order has a finite range.
-    """
-    found = _best(mechanism, joining, None, delta)
-    return math.inf if found is None else found[0]
