@@ -1,7 +1,7 @@
 """Whole profiles: what one contour says of many epsilons is what each epsilon's own would say."""
 
 import math
-import time
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -9,6 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 from dpcal.accountants import (
     delta,
+    direction_profile,
     epsilon,
     epsilon_profile,
     events,
@@ -46,7 +47,7 @@ def test_profile_meets_the_single_answers(setting, seed):
         assert single.lower <= high
         # As narrow as promised, or as the single answer about is; but only single answers look at
         # rarely sampled laws layer by layer.
-        promised = 1e-4 if single.method.startswith("layers") else 1e-6
+        promised = 1e-5 if single.method.startswith("layers") else 1e-6
         assert high - low <= max(promised, 3 * (single.upper - single.lower))
 
 
@@ -67,14 +68,12 @@ def test_gaussian_profile_is_the_closed_form_far_beyond_doubles(sigma):
 def test_a_thousand_epsilons_take_a_handful_of_contours():
     steps = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=10_000)
     event = events.ComposedDpEvent([steps, events.LaplaceDpEvent(20.0)])
-    times = [time.process_time()]
-    for at in np.linspace(1.0, 19.0, 20):
-        log_delta(event, epsilon=float(at))
-    times.append(time.process_time())
-    profile = privacy_profile(event, np.linspace(0.0, 20.0, 1000))
-    times.append(time.process_time())
-    twenty, thousand = np.diff(times)
-    assert thousand < 10 * twenty
+    single = mock.patch.object(
+        direction_profile, "finite_log_delta", wraps=direction_profile.finite_log_delta
+    )
+    with single as asked:
+        profile = privacy_profile(event, np.linspace(0.0, 20.0, 1000))
+    assert asked.call_count < 20
     assert (profile.log_upper - profile.log_lower).max() < 1e-9
 
 
