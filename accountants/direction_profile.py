@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 
 from dpcal import _lazy
 from dpcal._ext import question
-from dpcal.accountants import renyi, ways
-from dpcal.accountants.characteristic import finite_log_delta
+from dpcal._ext.question import Law
+from dpcal.accountants import renyi
+from dpcal.accountants.characteristic import exact_log_delta, finite_log_delta
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.failure import combine
 from dpcal.accountants.inversion.parity import has_allocation, has_contour
@@ -52,6 +53,7 @@ class DirectionProfile:
         self._log_finite, self._direction = direction.finite
         below = direction.below
         self._below = None if below is None else DirectionProfile(below)
+        self._quick = direction.compiled if self._log_finite == 0 else None
         self._total = Total(self._direction.parts)
 
     def log_bounds(self, epsilons: Reals, above: Reals | None = None) -> tuple[Reals, Reals]:
@@ -60,13 +62,14 @@ class DirectionProfile:
         Bounds need not be close below the log deltas ``above``, shape (n,).
         """
         points, places = np.unique(epsilons, return_inverse=True)
-        lower, upper = self._compiled(points)
+        lower, upper = np.full((2, len(points)), math.nan)
+        if self._quick is not None:
+            lower, upper = question.log_deltas(self._quick, points)
         todo = np.isnan(lower)
         if above is not None and todo.any():
             most = np.empty(len(points))
             most[places] = above
-            low = todo.copy()
-            low[todo] = self.log_chernoff(points[todo]) <= most[todo]
+            low = todo & (self.log_chernoff(points) <= most)
             lower[low], upper[low] = -math.inf, most[low]
             todo &= ~low
         if todo.any():
@@ -76,58 +79,34 @@ class DirectionProfile:
         lower = np.minimum(np.maximum.accumulate(lower[::-1])[::-1], upper)
         return lower[places], upper[places]
 
-    def _compiled(self, points: Reals) -> Reals:
-        """Return both bounds at sorted epsilons, as far as compiled calls give them, or NaN."""
-        parts = self._direction.compiled if self._log_finite == 0 and self._below is None else None
-        if parts is None:
-            return np.full((2, len(points)), math.nan)
-        return question.log_deltas(parts, points)
-
     def _on_contours(self, points: Reals) -> tuple[Reals, Reals]:
         """Return bounds on log delta at sorted epsilons, whatever may fail or is rounded."""
-        lower, upper = combine(self._log_finite, *self._given_finite(points))
-        if self._below is not None:
-            # Contours bound only the rounded losses.
-            lower = np.minimum(self._below.log_bounds(points)[0], upper)
-        return lower, upper
-
-    def _given_finite(self, points: Reals) -> tuple[Reals, Reals]:
-        """Return bounds on log delta at sorted epsilons, given that no loss is infinite."""
-        laws = None if self._is_asked_alone else self._direction.laws
-        if laws is None:
-            lower, upper = np.full((2, len(points)), math.nan)
-        else:
-            lower, upper = question.log_deltas(laws, points, patient=True)
+        lower, upper = np.full((2, len(points)), math.nan)
+        if self._laws is not None:
+            lower, upper = question.log_deltas(self._laws, points, patient=True)
         with np.errstate(invalid="ignore"):
             wide = np.isnan(lower) | (upper - lower > _WIDE)
         for i in np.flatnonzero(wide):
             bounds = finite_log_delta(self._direction, float(points[i]))
             if not bounds.upper - bounds.lower >= upper[i] - lower[i]:
                 lower[i], upper[i] = bounds.lower, bounds.upper
-        one_sided = (lower == -math.inf) & (upper > -math.inf)
-        if one_sided.any():
-            crude = renyi.log_deltas_by_tilts(self._direction, points[one_sided], self._tilts)
-            upper[one_sided] = np.minimum(upper[one_sided], crude)
-        return lower, np.minimum(upper, self._total.log_delta_bound)
+        lower, upper = combine(self._log_finite, lower, upper)
+        if self._below is not None:
+            # Contours bound only the rounded losses.
+            lower = np.minimum(self._below.log_bounds(points)[0], upper)
+        return lower, upper
+
+    @cached_property
+    def _laws(self) -> list[tuple[Law, int]] | None:
+        """The losses of one contour; None where bounds of a class, or an exact sum, are closer."""
+        exact = exact_log_delta(self._direction, 0.0) is not None
+        alone = exact or self._total.renyi_is_tighter or has_allocation(self._direction)
+        return None if alone else self._direction.laws
 
     def log_chernoff(self, epsilons: Reals) -> Reals:
         """Return crude upper bounds on log delta, from a grid of tilts."""
-        crude = renyi.log_deltas_by_tilts(self._direction, epsilons, self._tilts)
-        return combine(self._log_finite, -math.inf, crude)[1]
-
-    @cached_property
-    def _is_asked_alone(self) -> bool:
-        """Whether no interval has the best upper bound of a class, or the digits of a sum."""
-        exact = ways.exact_log_delta(self._direction, 0.0)
-        return exact is not None or self._total.renyi_is_tighter or has_allocation(self._direction)
-
-    @property
-    def _scale(self) -> float:
-        """Standard deviation of the sum; 0 where no quadrature reaches it."""
+        scale = 0.0
         with contextlib.suppress(OutOfReach):
-            return math.sqrt(max(self._total.at_zero[1], 0.0))
-        return 0.0
-
-    @property
-    def _tilts(self) -> Reals:
-        return _TILTS / (self._scale or 1.0)
+            scale = math.sqrt(max(self._total.at_zero[1], 0.0))
+        crude = renyi.log_deltas_by_tilts(self._direction, epsilons, _TILTS / (scale or 1.0))
+        return combine(self._log_finite, -math.inf, crude)[1]

@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -99,22 +100,21 @@ def grid(
     if (delta is None) == (epsilon is None):
         raise TypeError("grid() takes one of delta and epsilon.")
     deltas = epsilon is not None
-    goal, check = (
-        ("epsilon", _validate.non_negative) if deltas else ("delta", _validate.probability)
-    )
-    targets = _validate.reals(**{goal: epsilon if deltas else delta})
-    for value in targets.ravel().tolist():
-        check(**{goal: value})
+    if deltas:
+        targets = _validate.each(_validate.non_negative, epsilon=epsilon)
+    else:
+        targets = _validate.each(_validate.probability, delta=delta)
     arrays = np.broadcast_arrays(targets, *(np.asarray(each) for each in parameters.values()))
     shape, columns = arrays[0].shape, [array.ravel().tolist() for array in arrays]
     events = [
         event_of(**dict(zip(parameters, row, strict=True)))
         for row in (zip(*columns[1:], strict=True) if parameters else [()] * len(columns[0]))
     ]
-    starts = range(0, len(events), _CHUNK)
     ask = partial(_answered, relation=neighboring_relation, deltas=deltas)
-    chunks = [events[start : start + _CHUNK] for start in starts]
-    asked = [columns[0][start : start + _CHUNK] for start in starts]
+    chunks, asked = (
+        [each[start : start + _CHUNK] for start in range(0, len(events), _CHUNK)]
+        for each in (events, columns[0])
+    )
     found: list[Answer] = []
     for answers in (map if executor is None else executor.map)(ask, chunks, asked):
         found += answers
@@ -129,7 +129,9 @@ def _answered(
     events: Sequence[DpEvent], targets: Sequence[float], *, relation: str, deltas: bool
 ) -> list[Answer]:
     """Return the bounds of some events: of delta at epsilons, or of epsilon at deltas."""
-    known = [_compiled(event, relation) for event in events]
+    distinct = {id(event): event for event in events}
+    compiled = {each: _compiled(event, relation) for each, event in distinct.items()}
+    known = [compiled[id(event)] for event in events]
     places = [place for place, parts in enumerate(known) if parts]
     at = np.array([targets[place] for place in places], dtype=float)
     rows = question.many([known[place] for place in places], at if deltas else np.log(at), deltas)
@@ -139,12 +141,11 @@ def _answered(
             if deltas:
                 low, high = exp_down(min(low, -UNIT)), exp_up(min(high, 0.0))
             answers[place] = low, high, "sampling" if method else "contour"
-    for place in range(len(events)):
-        if place not in answers:
-            name, given = ("delta", "epsilon") if deltas else ("epsilon", "delta")
-            how = {given: targets[place], "neighboring_relation": relation}
-            one = getattr(interface, name)(events[place], **how)
-            answers[place] = one.lower, one.upper, one.provenance
+    ask, given = (interface.delta, "epsilon") if deltas else (interface.epsilon, "delta")
+    for place in set(range(len(events))) - set(answers):
+        how: dict[str, Any] = {given: targets[place], "neighboring_relation": relation}
+        one = ask(events[place], **how)
+        answers[place] = one.lower, one.upper, one.provenance
     return [answers[place] for place in range(len(events))]
 
 

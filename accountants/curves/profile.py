@@ -19,7 +19,6 @@ True
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -27,10 +26,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
-from dpcal._ext import question
-from dpcal.accountants import characteristic
+from dpcal.accountants.curves.grids import grid
 from dpcal.accountants.direction_profile import DirectionProfile
-from dpcal.accountants.directions import Composition
 from dpcal.accountants.events import DpEvent
 from dpcal.accountants.mechanisms.decompose import decompose
 from dpcal.accountants.rounding import exp_down, exp_up
@@ -43,21 +40,6 @@ __all__ = [
 ]
 
 Reals = NDArray[np.float64]
-
-
-class _WorstProfile:
-    """The larger of the directions' deltas; a direction that is provably smaller is skipped."""
-
-    def __init__(self, composition: Composition) -> None:
-        self._directions = [DirectionProfile(item) for item in composition.directions]
-
-    def log_bounds(self, epsilons: Reals) -> tuple[Reals, Reals]:
-        """Return lower and upper bounds on log delta at each epsilon >= 0, in any order."""
-        lower, upper = self._directions[0].log_bounds(epsilons)
-        for direction in self._directions[1:]:
-            low, high = direction.log_bounds(epsilons, above=lower)
-            lower, upper = np.maximum(lower, low), np.maximum(upper, high)
-        return lower, upper
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,12 +94,11 @@ class EpsilonProfile:
 
 def _numbers(check: Callable[..., float], **argument: ArrayLike) -> Reals:
     """Return numbers that each pass a check of their range, as an array of one dimension."""
-    (name,) = argument
-    array = np.atleast_1d(_validate.reals(**argument))
+    array = np.atleast_1d(_validate.each(check, **argument))
     if array.ndim != 1:
-        raise ValueError(f"{name} must be one-dimensional, got shape {array.shape}.")
-    for value in array.tolist():
-        check(**{name: value})
+        raise ValueError(
+            f"{next(iter(argument))} must be one-dimensional, got shape {array.shape}."
+        )
     return array
 
 
@@ -152,10 +133,13 @@ def privacy_profile(
     neighboring_relation = _validate.relation(neighboring_relation)
     asked = _numbers(_validate.non_negative, epsilons=epsilons)
     composition = decompose(event, neighboring_relation)
-    if not composition.private:
-        lower = upper = np.zeros(len(asked))
-    else:
-        lower, upper = _WorstProfile(composition).log_bounds(asked)
+    lower = upper = np.zeros(len(asked))
+    if composition.private:
+        first, *others = map(DirectionProfile, composition.directions)
+        lower, upper = first.log_bounds(asked)
+        for direction in others:
+            low, high = direction.log_bounds(asked, above=lower)
+            lower, upper = np.maximum(lower, low), np.maximum(upper, high)
     return PrivacyProfile(asked, lower, upper, neighboring_relation)
 
 
@@ -179,37 +163,6 @@ def epsilon_profile(
     EpsilonProfile
         Each has the bounds of :func:`dpcal.accountants.epsilon`.
     """
-    neighboring_relation = _validate.relation(neighboring_relation)
     asked = _numbers(_validate.probability, deltas=deltas)
-    composition = decompose(event, neighboring_relation)
-    if not composition.private:
-        infinite = np.full(len(asked), math.inf)
-        return EpsilonProfile(asked, infinite, infinite, neighboring_relation)
-    targets, places = np.unique(np.log(asked), return_inverse=True)
-    lower, upper = _compiled(composition, targets)
-    for place in np.flatnonzero(np.isinf(upper)):
-        bounds = characteristic.worst_epsilon_bounds(composition.directions, float(targets[place]))
-        lower[place], upper[place] = bounds.lower, bounds.upper
-    return EpsilonProfile(asked, lower[places], upper[places], neighboring_relation)
-
-
-def _compiled(composition: Composition, targets: Reals) -> tuple[Reals, Reals]:
-    """Return bounds on the epsilons at increasing log deltas by compiled calls.
-
-    Where there is no such call, or it has no answer, the interval is [0, infinity].
-    """
-    found = [direction.compiled for direction in composition.directions]
-    compiled = [parts for parts in found if parts is not None]
-    if len(compiled) < len(found):
-        return np.zeros(len(targets)), np.full(len(targets), math.inf)
-    first, *others = compiled
-    lower, upper = question.epsilons(first, targets[::-1].copy())[:, ::-1]
-    known = ~np.isnan(lower)
-    for parts in others:
-        # Another direction is proved to need no more, or asked too.
-        above = question.log_deltas(parts, upper[known][::-1].copy())[1, ::-1]
-        more = np.flatnonzero(known)[above > targets[known]]
-        low, high = question.epsilons(parts, targets[more][::-1].copy())[:, ::-1]
-        lower[more], upper[more] = np.fmax(lower[more], low), np.fmax(upper[more], high)
-        known[more] &= ~np.isnan(low)
-    return np.where(known, lower, 0.0), np.where(known, upper, math.inf)
+    found = grid(lambda: event, delta=asked, neighboring_relation=neighboring_relation)
+    return EpsilonProfile(asked, found.lower, found.upper, found.neighboring_relation)
