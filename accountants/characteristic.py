@@ -17,28 +17,39 @@ prove holds together. Every answer is an interval and names its method.
 >>> bounds = log_delta_bounds(direction, 8.0)
 >>> print(f"{math.exp(bounds.upper):.10e} {bounds.method}")
 2.0283809415e-08 contour
->>> few = Direction("both", direction.parts[:0])
->>> finite_log_delta(few, 8.0).method
-'closed form'
+
+One contour serves an interval of epsilons around its saddle; its nodes take nearly all of the work,
+and a further epsilon is a sum over them. What no contour serves is asked one by one.
+
+>>> lower, upper = DirectionProfile(direction).log_bounds(np.linspace(0.0, 9.0, 91))
+>>> f"{upper[80]:.9f}", bool((upper - lower).max() < 1e-9)
+('-17.713442835', True)
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import cache, cached_property, partial
 
 import numpy as np
 
 from dpcal import _lazy
 from dpcal._ext import question
+from dpcal._ext.question import Law
 from dpcal.accountants import renyi
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import Direction
-from dpcal.accountants.inversion.failure import epsilon_with_failures, log_delta_with_failures
+from dpcal.accountants.inversion.failure import (
+    combine,
+    epsilon_with_failures,
+    log_delta_with_failures,
+)
 from dpcal.accountants.inversion.parity import (
     epsilon_by_parity,
     has_allocation,
+    has_contour,
     log_delta_by_parity,
 )
 from dpcal.accountants.inversion.solve import (
@@ -47,12 +58,13 @@ from dpcal.accountants.inversion.solve import (
     log_delta_on_contours,
 )
 from dpcal.accountants.inversion.transform import Total
-from dpcal.accountants.losses.base import NO_LOSS
+from dpcal.accountants.losses.base import NO_LOSS, OutOfReach, Reals
 from dpcal.accountants.losses.discrete import log_delta_of_sum
 from dpcal.accountants.losses.laplace import are_few_uses, log_delta_of_few_uses
 from dpcal.accountants.rounding import UNIT
 
 __all__ = [
+    "DirectionProfile",
     "epsilon_bounds",
     "exact_log_delta",
     "finite_epsilon",
@@ -69,6 +81,10 @@ _recursion = _lazy.Module("dpcal.accountants.inversion.bounded_range")
 # Tilts at which moments are compared, over log(1 / delta) / epsilon: the saddle of a Gaussian loss
 # lies between one and two.
 _TILTS = np.array([0.7, 1.0, 1.4, 2.0, 2.8, 4.0])
+# Tilts of the Chernoff bounds of a whole curve, over the scale of the loss: ten a decade.
+_MANY_TILTS = np.geomspace(1e-2, 1e3, 48)
+# Width of bounds on log delta from which a point of a curve is asked by itself.
+_WIDE = 1e-5
 # Tilt from which moments are not compared: sums of losses times it have no digits.
 _LARGEST_TILT = 1e12
 # Width of bounds on log delta, and relative width of bounds on epsilon, at which no further way is
@@ -281,3 +297,75 @@ def _of_one(direction: Direction, bounds_of: Callable[[Direction], Bounds]) -> B
     parts = tuple((loss, times) for loss, times in attained if loss is not NO_LOSS)
     found = bounds_of(Direction(direction.name, parts))
     return Bounds(found.lower, math.inf, found.method)
+
+
+# -- many epsilons
+
+
+class DirectionProfile:
+    """Log delta of one direction at many epsilons."""
+
+    def __init__(self, direction: Direction) -> None:
+        if has_allocation(direction) and not has_contour(direction):
+            direction = _allocated.on_finite_laws(direction)
+        # Infinite losses have no transform: the law is inverted given that none occurs.
+        self._log_finite, self._direction = direction.finite
+        below = direction.below
+        self._below = None if below is None else DirectionProfile(below)
+        self._quick = direction.compiled if self._log_finite == 0 else None
+        self._total = Total(self._direction.parts)
+
+    def log_bounds(self, epsilons: Reals, above: Reals | None = None) -> tuple[Reals, Reals]:
+        """Return lower and upper bounds on log delta at epsilons >= 0 in any order, shape (n,).
+
+        Bounds need not be close below the log deltas ``above``, shape (n,).
+        """
+        points, places = np.unique(epsilons, return_inverse=True)
+        lower, upper = np.full((2, len(points)), math.nan)
+        if self._quick is not None:
+            lower, upper = question.log_deltas(self._quick, points)
+        todo = np.isnan(lower)
+        if above is not None and todo.any():
+            most = np.empty(len(points))
+            most[places] = above
+            low = todo & (self.log_chernoff(points) <= most)
+            lower[low], upper[low] = -math.inf, most[low]
+            todo &= ~low
+        if todo.any():
+            lower[todo], upper[todo] = self._on_contours(points[todo])
+        # Delta falls, so that every bound also holds on one side of its epsilon.
+        upper = np.minimum.accumulate(upper)
+        lower = np.minimum(np.maximum.accumulate(lower[::-1])[::-1], upper)
+        return lower[places], upper[places]
+
+    def _on_contours(self, points: Reals) -> tuple[Reals, Reals]:
+        """Return bounds on log delta at sorted epsilons, whatever may fail or is rounded."""
+        lower, upper = np.full((2, len(points)), math.nan)
+        if self._laws is not None:
+            lower, upper = question.log_deltas(self._laws, points, patient=True)
+        with np.errstate(invalid="ignore"):
+            wide = np.isnan(lower) | (upper - lower > _WIDE)
+        for i in np.flatnonzero(wide):
+            bounds = finite_log_delta(self._direction, float(points[i]))
+            if not bounds.upper - bounds.lower >= upper[i] - lower[i]:
+                lower[i], upper[i] = bounds.lower, bounds.upper
+        lower, upper = combine(self._log_finite, lower, upper)
+        if self._below is not None:
+            # Contours bound only the rounded losses.
+            lower = np.minimum(self._below.log_bounds(points)[0], upper)
+        return lower, upper
+
+    @cached_property
+    def _laws(self) -> list[tuple[Law, int]] | None:
+        """The losses of one contour; None where bounds of a class, or an exact sum, are closer."""
+        exact = exact_log_delta(self._direction, 0.0) is not None
+        alone = exact or self._total.renyi_is_tighter or has_allocation(self._direction)
+        return None if alone else self._direction.laws
+
+    def log_chernoff(self, epsilons: Reals) -> Reals:
+        """Return crude upper bounds on log delta, from a grid of tilts."""
+        scale = 0.0
+        with contextlib.suppress(OutOfReach):
+            scale = math.sqrt(max(self._total.at_zero[1], 0.0))
+        crude = renyi.log_deltas_by_tilts(self._direction, epsilons, _MANY_TILTS / (scale or 1.0))
+        return combine(self._log_finite, -math.inf, crude)[1]

@@ -33,8 +33,8 @@ from dpcal import _validate
 from dpcal._lazy import special
 from dpcal.accountants import characteristic
 from dpcal.accountants.answers import Bounds, Risk
+from dpcal.accountants.characteristic import DirectionProfile
 from dpcal.accountants.curves.conversions import largest_mu
-from dpcal.accountants.direction_profile import DirectionProfile
 from dpcal.accountants.directions import RELATIONS, Direction
 from dpcal.accountants.events import DpEvent
 from dpcal.accountants.losses.gaussian import Gaussian

@@ -39,8 +39,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from dpcal import _lazy
 from dpcal._roots import Stop, bracket, brent
+from dpcal.accountants.characteristic import DirectionProfile
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.amplification import loss_of
 from dpcal.accountants.inversion.finite_laws import FiniteLaw, law_of, law_of_profile, lower_hull
@@ -50,9 +50,6 @@ from dpcal.accountants.losses.failure import LossWithFailure
 from dpcal.accountants.rounding import UNIT
 
 __all__ = ["best_run_laws", "log_inverse_gamma"]
-
-# Profiles of one direction, which few events need.
-_profile = _lazy.Module("dpcal.accountants.direction_profile")
 
 # Log of the delta down to which profiles are computed. The rest counts as an infinite loss, so that
 # smaller deltas than this, times the mean number of runs, are left to Renyi divergences.
@@ -129,7 +126,7 @@ def _loss_of_profile(losses: Reals, deltas: Reals, reverse: Reals, name: str) ->
 @lru_cache(maxsize=64)
 def _tabulated(directions: tuple[Direction, ...]) -> tuple[Reals, list[Reals]]:
     """Return epsilons, and upper bounds on each direction's delta at these epsilons."""
-    profiles = [_profile.DirectionProfile(item) for item in directions]
+    profiles = [DirectionProfile(item) for item in directions]
     least = max(-math.expm1(item.finite[0]) for item in directions)
     floor = max(_LOG_FLOOR, math.log(least) + 1e-3 if least > 0 else -math.inf)
 
