@@ -41,6 +41,7 @@ from dpcal._ext.question import Law
 from dpcal.accountants import renyi
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import Direction
+from dpcal.accountants.inversion.amplification import on_finite_laws
 from dpcal.accountants.inversion.failure import (
     combine,
     epsilon_with_failures,
@@ -75,8 +76,7 @@ __all__ = [
     "worst_log_delta_bounds",
 ]
 
-# Laws of epochs, and the recursion of exponential mechanisms, which few questions need.
-_allocated = _lazy.Module("dpcal.accountants.inversion.allocated")
+# The recursion of exponential mechanisms, which few questions need.
 _recursion = _lazy.Module("dpcal.accountants.inversion.bounded_range")
 # Tilts at which moments are compared, over log(1 / delta) / epsilon: the saddle of a Gaussian loss
 # lies between one and two.
@@ -205,7 +205,7 @@ def finite_log_delta(direction: Direction, epsilon: float) -> Bounds:
 
     def in_balls() -> Bounds:
         found = log_delta_by_parity(direction, epsilon)
-        return found or log_delta_bounds(_allocated.on_finite_laws(direction), epsilon)
+        return found or log_delta_bounds(on_finite_laws(direction), epsilon)
 
     def inverted() -> Bounds | None:
         return _of_pair(total, log_delta_on_contours(total, epsilon), -math.inf)
@@ -238,7 +238,7 @@ def finite_epsilon(direction: Direction, log_delta: float) -> Bounds:
 
     def in_balls() -> Bounds:
         found = epsilon_by_parity(direction, log_delta)
-        return found or epsilon_bounds(_allocated.on_finite_laws(direction), log_delta)
+        return found or epsilon_bounds(on_finite_laws(direction), log_delta)
 
     def exactly() -> Bounds | None:
         if exact_log_delta(direction, 0.0) is None:
@@ -307,7 +307,7 @@ class DirectionProfile:
 
     def __init__(self, direction: Direction) -> None:
         if has_allocation(direction) and not has_contour(direction):
-            direction = _allocated.on_finite_laws(direction)
+            direction = on_finite_laws(direction)
         # Infinite losses have no transform: the law is inverted given that none occurs.
         self._log_finite, self._direction = direction.finite
         below = direction.below

@@ -97,20 +97,28 @@ class FiniteLaw:
     log_reference
         Log probability of each value under Q; under P it is that plus the value.
     outside
-        Probability under P that the loss is infinite; that of minus infinity under Q is the same.
+        Probability under P that the loss is infinite.
     below
         A law that the mechanism dominates, if this law is rounded up; None otherwise.
+    reverse
+        Probability under Q that the loss is minus infinity, if it is not that under P of infinity.
     """
 
     values: Reals
     log_reference: Reals
     outside: float = 0.0
     below: FiniteLaw | None = None
+    reverse: float | None = None
 
     @property
     def down(self) -> FiniteLaw:
         """The law rounded down, or this law if it is not rounded."""
         return self.below or self
+
+    def changed(self, change: Callable[[FiniteLaw], FiniteLaw]) -> FiniteLaw:
+        """Return the law after a change, with the law below it after the same change."""
+        below = None if self.below is None else change(self.below)
+        return replace(change(self), below=below)
 
     @cached_property
     def moments(self) -> Reals:
