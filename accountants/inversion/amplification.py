@@ -40,6 +40,7 @@ order, or values are merged, which is below (:mod:`~dpcal.accountants.inversion.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import lru_cache, partial
 
 import numpy as np
@@ -52,6 +53,7 @@ from dpcal.accountants.losses.base import NO_LOSS, Pairs, PrivacyLoss, Reals
 from dpcal.accountants.losses.discrete import ScatteredLoss
 from dpcal.accountants.losses.failure import LossWithFailure
 from dpcal.accountants.losses.gaussian import Gaussian
+from dpcal.accountants.rounding import UNIT
 
 __all__ = [
     "allocated",
@@ -136,8 +138,10 @@ def _loss(
     law: FiniteLaw, name: str, probability: float, below: PrivacyLoss | None, *, up: bool
 ) -> PrivacyLoss:
     """Return the loss with a law: of its values given that nothing fails, and a failure."""
+    if law.outside == 1:
+        return LossWithFailure(NO_LOSS, 1.0, below)
     failure, kept = law.outside, math.log1p(-law.outside)
-    surplus = 0.0 if law.reverse is None else math.log1p(-law.reverse) - kept
+    surplus = law.log_q - kept
     some = law.log_reference > -math.inf
     values, logs = law.values[some], law.log_reference[some] - kept
     # Given that nothing fails P has mass 1, and Q its own.
@@ -167,22 +171,22 @@ def sampled(law: FiniteLaw, q: float, name: str) -> Pairs:
 def _removed(law: FiniteLaw, q: float) -> FiniteLaw:
     """Return the law of removing a record; outcomes of Q alone keep the share 1 - q under P."""
     values, logs = amplified(law.values, q), law.log_reference
-    if law.outside <= _NOTHING:
+    if law.lost <= _NOTHING:
         return FiniteLaw(values, logs, q * law.outside)
-    values, logs = np.append(math.log1p(-q), values), np.append(math.log(law.outside), logs)
-    return FiniteLaw(values, logs, q * law.outside, reverse=0.0)
+    values, logs = np.append(math.log1p(-q), values), np.append(math.log(law.lost), logs)
+    return FiniteLaw(values, logs, q * law.outside, log_finite=0.0)
 
 
 def _added(law: FiniteLaw, q: float) -> FiniteLaw:
     """Return the law of adding a record: that of removing one, reversed."""
     places = amplified(law.values, q)
     values, logs = -places[::-1], (law.log_reference + places)[::-1]
-    if law.outside > _NOTHING:
-        # Outcomes that only the record causes have a loss of minus infinity, or less than any.
-        values = np.concatenate([[min(values[0], 0) - _LARGE], values, [-math.log1p(-q)]])
-        ends = math.log(q * law.outside), math.log1p(-q) + math.log(law.outside)
-        logs = np.concatenate([ends[:1], logs, ends[1:]])
-    return FiniteLaw(values, logs)
+    if law.lost > _NOTHING:
+        values = np.append(values, -math.log1p(-q))
+        logs = np.append(logs, math.log1p(-q) + math.log(law.lost))
+    # Outcomes that only the record causes have a loss of minus infinity.
+    log_finite = math.log1p(-q * law.outside) if law.outside > _NOTHING else None
+    return FiniteLaw(values, logs, log_finite=log_finite)
 
 
 def revealed(law: FiniteLaw, q: float, name: str) -> PrivacyLoss:
@@ -203,7 +207,8 @@ def revealed(law: FiniteLaw, q: float, name: str) -> PrivacyLoss:
             logs[at] = np.logaddexp(logs[at], kept)
         else:
             values, logs = np.insert(values, at, 0.0), np.insert(logs, at, kept)
-        return FiniteLaw(values, logs, q * item.outside)
+        log_finite = None if item.log_finite is None else math.log1p(q * math.expm1(item.log_q))
+        return FiniteLaw(values, logs, q * item.outside, log_finite=log_finite)
 
     return loss_of(law.changed(choice), name, q)
 
@@ -247,16 +252,17 @@ def allocated(law: FiniteLaw, batches: int, name: str) -> Pairs:
     """
     if batches > _MOST_BATCHES:
         raise ValueError(f"batches must be at most {_MOST_BATCHES:g}, got {batches!r}.")
+    if law.outside == 1:
+        return loss_of(law, name), loss_of(law, name)
     name = f"{name}, in one of {batches} batches"
-    if law.outside * batches <= _NO_FAILURE:
+    if max(law.outside, law.lost) * batches <= _NO_FAILURE:
         found = _mean_of(law, batches)
     else:
         zero = min(law.values[0], law.down.values[0], 0.0) - _FAR
         mean = _mean_of(law.changed(partial(_with_zero, zero=zero)), batches)
         upper = _without_zero(mean, zero, law.outside)
         lower = _without_zero(mean.down, zero, law.down.outside)
-        fails = (max(each, _LEAST) for each in (upper.outside, upper.reverse or 0.0))
-        found = FiniteLaw(upper.values, upper.log_reference, next(fails), lower, next(fails))
+        found = replace(upper, outside=max(upper.outside, _LEAST), below=lower)
     return _both_ways(found, name)
 
 
@@ -288,9 +294,9 @@ def _of_gaussians(groups: tuple[Group, ...]) -> Pairs:
 
 def _with_zero(law: FiniteLaw, zero: float) -> FiniteLaw:
     """Return a law in which outcomes of Q alone have a finite loss, far below all others."""
-    if law.outside == 0:
+    if law.lost == 0:
         return FiniteLaw(law.values, law.log_reference)
-    logs = np.append(math.log(law.outside), law.log_reference)
+    logs = np.append(math.log(law.lost), law.log_reference)
     return FiniteLaw(np.append(zero, law.values), logs)
 
 
@@ -298,7 +304,8 @@ def _without_zero(law: FiniteLaw, zero: float, p_fails: float) -> FiniteLaw:
     """Return the law with losses near ``zero`` as outcomes of Q alone, and P's own failures."""
     some = law.values > zero + 1
     q_fails = math.fsum(np.exp(law.log_reference[~some]))
-    return FiniteLaw(law.values[some], law.log_reference[some], p_fails, reverse=q_fails)
+    log_finite = math.log1p(-min(q_fails, 1 - UNIT))
+    return FiniteLaw(law.values[some], law.log_reference[some], p_fails, log_finite=log_finite)
 
 
 def _mean_of(law: FiniteLaw, batches: int) -> FiniteLaw:
@@ -328,7 +335,5 @@ def _mean(one: FiniteLaw, m: float, other: FiniteLaw, n: float) -> FiniteLaw:
 def _reversed(law: FiniteLaw) -> FiniteLaw:
     """Return the law of the reversed pair."""
     logs = (law.log_reference + law.values)[::-1]
-    own, other = law.outside, law.reverse
-    if other is None:
-        return FiniteLaw(-law.values[::-1], logs, own)
-    return FiniteLaw(-law.values[::-1], logs, other, reverse=own)
+    log_finite = None if law.log_finite is None else math.log1p(-law.outside)
+    return FiniteLaw(-law.values[::-1], logs, law.lost, log_finite=log_finite)

@@ -336,6 +336,6 @@ def _rescaled(law: FiniteLaw, answers: int) -> FiniteLaw:
 
     A factor that rounding does not explain stays, and is found as a fault.
     """
-    lost = float(law.moments[0]) - math.log1p(-law.outside) if len(law.values) else 0.0
+    lost = float(law.moments[0]) - law.log_q if law.outside < 1 else 0.0
     kept = abs(lost) <= answers * _ROUNDING
     return replace(law, log_reference=law.log_reference - (lost if kept else 0.0))

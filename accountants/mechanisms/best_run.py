@@ -8,12 +8,12 @@ r"""The best of a random number of runs: Renyi divergences from those of one run
 >>> print(f"{answer:.4f} {answer.accountant}")
 1.2315 characteristic
 
-The law is that of a pair which is built from a run's profile. Let one run have law M on a data set and M' on its neighbor, with ``H_k(M || M') = sup_S M(S) - k
-M'(S) <= h(k)`` for every k > 0 (its privacy profile, at k = e^epsilon), and let h' bound the same
-with M and M' exchanged. Let f be the generating function of the number of runs and m its mean,
-``f'(1) = m``. The best run has the density ``M(y) f'(F(y))``, where F(y) is the chance under M that
-a run is not better than y; ties are broken at random. Write ``g(b) = f'(1 - b) / m``, which falls
-from g(0) = 1.
+The law is that of a pair which is built from a run's profile. Let one run have law M on a data set
+and M' on its neighbor, with ``H_k(M || M') = sup_S M(S) - k M'(S) <= h(k)`` for every k > 0 (its
+privacy profile, at k = e^epsilon), and let h' bound the same with M and M' exchanged. Let f be the
+generating function of the number of runs and m its mean, ``f'(1) = m``. The best run has the
+density ``M(y) f'(F(y))``, where F(y) is the chance under M that a run is not better than y; ties
+are broken at random. Write ``g(b) = f'(1 - b) / m``, which falls from g(0) = 1.
 
 1. If a run is better than y with chance b under M', its chance under M is at least
    ``T(b) = max_k (b - h'(k)) / k``.
@@ -43,7 +43,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, cached_property, lru_cache
 
@@ -56,7 +56,7 @@ from dpcal.accountants import events, renyi
 from dpcal.accountants.characteristic import DirectionProfile
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.amplification import loss_of
-from dpcal.accountants.inversion.finite_laws import FiniteLaw, law_of, law_of_profile, lower_hull
+from dpcal.accountants.inversion.finite_laws import law_of, law_of_profile, lower_hull
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import NO_LOSS, OutOfReach, PrivacyLoss, Reals
 from dpcal.accountants.losses.failure import LossWithFailure, MomentBound
@@ -140,12 +140,11 @@ def best_run_laws(
 def _loss_of_profile(losses: Reals, deltas: Reals, reverse: Reals, name: str) -> PrivacyLoss:
     """Return a loss with these deltas or more both ways."""
     alphas, here, back = ([Fraction(x) for x in each] for each in (np.exp(losses), deltas, reverse))
-    values, logs, failure, _ = law_of_profile(alphas, here, back)
-    if failure == 1:
+    law = law_of_profile(alphas, here, back)
+    if law.outside == 1:
         return LossWithFailure(NO_LOSS, 1.0, NO_LOSS)
-    outside = math.nextafter(failure, 1.0) if failure else 0.0
     # Bounds on a profile are no lower ends: the best run may cost nothing.
-    return loss_of(FiniteLaw(values, logs, outside, law_of(NO_LOSS)), name)
+    return loss_of(replace(law, below=law_of(NO_LOSS)), name)
 
 
 @lru_cache(maxsize=64)
