@@ -10,6 +10,7 @@ ValueError: delta must be a number in (0, 1), got 2.0.
 
 import math
 import numbers
+from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
@@ -180,6 +181,15 @@ def reals(**argument: Any) -> NDArray[np.float64]:
     except ValueError:  # numpy's words show the cell that it could not read
         pass
     raise TypeError(f"{name} must be a number or an array of numbers, got {_told(value)}.")
+
+
+def each(check: Callable[..., float], **argument: Any) -> NDArray[np.float64]:
+    """An array of real numbers, of any shape, of which each passes a check of single numbers."""
+    ((name, _),) = argument.items()
+    array = reals(**argument)
+    for value in array.ravel().tolist():
+        check(**{name: value})
+    return array
 
 
 def seed(**argument: Any) -> Any:

@@ -21,11 +21,12 @@ from dpcal.accountants.certificates.certify import (
     verify_certificate as verify_certificate,
 )
 from dpcal.accountants.certificates.draws import dominating_draws as dominating_draws
-from dpcal.accountants.curves.grids import Grid as Grid, grid as grid
 from dpcal.accountants.curves.profile import (
     EpsilonProfile as EpsilonProfile,
+    Grid as Grid,
     PrivacyProfile as PrivacyProfile,
     epsilon_profile as epsilon_profile,
+    grid as grid,
     privacy_profile as privacy_profile,
 )
 from dpcal.accountants.curves.tradeoff import (

@@ -1,9 +1,14 @@
 r"""What is delta(epsilon) of a composition? Laplace inversion, with every error bounded.
 
 Where one contour serves, and the losses have a compiled form, the answer is one call of
-``_ext/contour.h``. All others are those of :mod:`dpcal.accountants.ways`, for finite losses: an
-infinite loss counts in full, and losses that are rounded up are rounded down for the lower end.
-Every answer is an interval and names its method.
+``_ext/contour.h``. All others are bounds on finite losses: an infinite loss counts in full, and
+losses that are rounded up are rounded down for the lower end. For finite losses there is a list of
+ways, of which the first that is close ends the search. A single use has a closed form, and a sum of
+few values is enumerated. All other laws are inverted: on one contour, or in layers of their rare
+large losses; epochs of random allocation on a contour in balls, or as finite laws. Beside these
+stand bounds that take no inversion: by the chance that any step depends on the record, by the
+largest loss, by Renyi divergences, and for exponential mechanisms by a recursion. What several ways
+prove holds together. Every answer is an interval and names its method.
 
 >>> from dpcal.accountants import events
 >>> from dpcal.accountants.mechanisms.decompose import decompose
@@ -12,101 +17,116 @@ Every answer is an interval and names its method.
 >>> bounds = log_delta_bounds(direction, 8.0)
 >>> print(f"{math.exp(bounds.upper):.10e} {bounds.method}")
 2.0283809415e-08 contour
+
+One contour serves an interval of epsilons around its saddle; its nodes take nearly all of the work,
+and a further epsilon is a sum over them. What no contour serves is asked one by one.
+
+>>> lower, upper = DirectionProfile(direction).log_bounds(np.linspace(0.0, 9.0, 91))
+>>> f"{upper[80]:.9f}", bool((upper - lower).max() < 1e-9)
+('-17.713442835', True)
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, cached_property, partial
 
 import numpy as np
 
 from dpcal import _lazy
 from dpcal._ext import question
-from dpcal.accountants import renyi, ways
+from dpcal._ext.question import Law
+from dpcal.accountants import renyi
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import Direction
-from dpcal.accountants.inversion.failure import epsilon_with_failures, log_delta_with_failures
+from dpcal.accountants.inversion.amplification import on_finite_laws
+from dpcal.accountants.inversion.failure import (
+    combine,
+    epsilon_with_failures,
+    log_delta_with_failures,
+)
 from dpcal.accountants.inversion.parity import (
     epsilon_by_parity,
     has_allocation,
+    has_contour,
     log_delta_by_parity,
 )
+from dpcal.accountants.inversion.solve import (
+    epsilon_of,
+    epsilon_on_contours,
+    log_delta_on_contours,
+)
+from dpcal.accountants.inversion.transform import Total
+from dpcal.accountants.losses.base import NO_LOSS, OutOfReach, Reals
+from dpcal.accountants.losses.discrete import log_delta_of_sum
+from dpcal.accountants.losses.laplace import are_few_uses, log_delta_of_few_uses
+from dpcal.accountants.rounding import UNIT
 
 __all__ = [
+    "DirectionProfile",
     "epsilon_bounds",
+    "exact_log_delta",
+    "finite_epsilon",
     "finite_log_delta",
     "is_smaller",
     "log_delta_bounds",
     "worst_epsilon_bounds",
+    "worst_log_delta_bounds",
 ]
 
-# Laws of epochs, which few questions need.
-_allocated = _lazy.Module("dpcal.accountants.inversion.allocated")
+# The recursion of exponential mechanisms, which few questions need.
+_recursion = _lazy.Module("dpcal.accountants.inversion.bounded_range")
 # Tilts at which moments are compared, over log(1 / delta) / epsilon: the saddle of a Gaussian loss
 # lies between one and two.
 _TILTS = np.array([0.7, 1.0, 1.4, 2.0, 2.8, 4.0])
+# Tilts of the Chernoff bounds of a whole curve, over the scale of the loss: ten a decade.
+_MANY_TILTS = np.geomspace(1e-2, 1e3, 48)
+# Width of bounds on log delta from which a point of a curve is asked by itself.
+_WIDE = 1e-5
 # Tilt from which moments are not compared: sums of losses times it have no digits.
 _LARGEST_TILT = 1e12
+# Width of bounds on log delta, and relative width of bounds on epsilon, at which no further way is
+# tried: six digits.
+_CLOSE = 1e-6
+# Distances from the largest loss, relative to it, at which lower ends are tried.
+_BELOW_AN_ATOM = (1e-9, 1e-5)
+# Relative error from which a closed form or an exact sum says nothing.
+_MOST_LOST = 0.5
 # What underflows is far below the rounding of what it is added to.
 _silent = np.errstate(under="ignore")
+
+Way = Callable[[], Bounds | None]
+
+
+# -- any losses
 
 
 @_silent
 def log_delta_bounds(direction: Direction, epsilon: float) -> Bounds:
     """Return bounds on log delta of one direction at an epsilon, any finite number >= 0."""
-    parts = direction.compiled
+    parts, below = direction.compiled, direction.below
     if parts is not None and (found := question.log_delta(parts, epsilon)) is not None:
         return Bounds(*found)
     given_finite = partial(finite_log_delta, epsilon=epsilon)
-    return _rounded(direction, lambda item, _: log_delta_with_failures(item, given_finite))
-
-
-def finite_log_delta(direction: Direction, epsilon: float) -> Bounds:
-    """Return bounds on log delta of finite losses; allocations without balls are finite laws."""
-    if not has_allocation(direction):
-        return ways.log_delta(direction, epsilon)
-    exact = log_delta_by_parity(direction, epsilon)
-    return exact or log_delta_bounds(_allocated.on_finite_laws(direction), epsilon).both(
-        renyi.log_delta_bounds(direction, epsilon)
-    )
+    bounds = log_delta_with_failures(direction, given_finite)
+    if below is None:
+        return bounds
+    lower = log_delta_with_failures(below, given_finite).lower
+    return Bounds(min(lower, bounds.upper), bounds.upper, f"rounded, {bounds.method}")
 
 
 @_silent
 def epsilon_bounds(direction: Direction, log_delta: float) -> Bounds:
     """Return bounds on the smallest epsilon >= 0 at a log delta, a negative number of any size."""
-    parts = direction.compiled
+    parts, below = direction.compiled, direction.below
     if parts is not None and (found := question.epsilon(parts, log_delta)) is not None:
         return Bounds(*found)
-
-    def on_side(item: Direction, side: int) -> Bounds:
-        return epsilon_with_failures(item, log_delta, _finite_epsilon, side)
-
-    return _rounded(direction, on_side)
-
-
-def _finite_epsilon(direction: Direction, log_delta: float) -> Bounds:
-    """Return bounds on epsilon of finite losses; allocations without balls are finite laws."""
-    if not has_allocation(direction):
-        return ways.epsilon(direction, log_delta)
-    exact = epsilon_by_parity(direction, log_delta)
-    return exact or epsilon_bounds(_allocated.on_finite_laws(direction), log_delta).both(
-        renyi.epsilon_bounds(direction, log_delta)
-    )
-
-
-def _rounded(direction: Direction, bounds_of: Callable[[Direction, int], Bounds]) -> Bounds:
-    """Return bounds if losses may be rounded up; the lower end is of losses rounded down.
-
-    ``bounds_of`` takes the end that counts: 1 for the upper one, -1 for the lower one, 0 for both.
-    """
-    below = direction.below
+    bounds = epsilon_with_failures(direction, below or direction, log_delta, finite_epsilon)
     if below is None:
-        return bounds_of(direction, 0)
-    bounds = bounds_of(direction, 1)
-    lower = bounds_of(below, -1).lower
-    return Bounds(min(lower, bounds.upper), bounds.upper, f"rounded, {bounds.method}")
+        return bounds
+    return Bounds(bounds.lower, bounds.upper, f"rounded, {bounds.method}")
 
 
 def is_smaller(direction: Direction, epsilon: float, log_delta: float) -> bool:
@@ -117,10 +137,22 @@ def is_smaller(direction: Direction, epsilon: float, log_delta: float) -> bool:
     return bool(renyi.log_deltas_by_tilts(direction, np.array([epsilon]), tilts)[0] <= log_delta)
 
 
+def worst_log_delta_bounds(directions: Sequence[Direction], epsilon: float) -> Bounds:
+    """Return bounds on the largest log delta of one or more directions at an epsilon >= 0."""
+    found: list[Bounds] = []
+    for direction in directions:
+        slow = bool(found) and direction.compiled is None
+        if slow and is_smaller(direction, epsilon, found[-1].lower):
+            continue
+        found.append(log_delta_bounds(direction, epsilon))
+        if found[-1].lower >= -UNIT and found[-1].upper == 0.0:
+            # No direction has a larger delta.
+            break
+    return Bounds.worst(found)
+
+
 def worst_epsilon_bounds(
-    directions: Sequence[Direction],
-    log_delta: float,
-    known: Sequence[Bounds | None] = (),
+    directions: Sequence[Direction], log_delta: float, known: Sequence[Bounds | None] = ()
 ) -> Bounds:
     """Return bounds on the largest epsilon of one or more directions at a log delta < 0.
 
@@ -146,6 +178,194 @@ def _needs_less(direction: Direction, found: Bounds, log_delta: float) -> bool:
     known = None if parts is None else question.at_most(parts, found.upper, log_delta)
     if known is not None:
         return known
-    if is_smaller(direction, found.lower, log_delta):
-        return True
-    return log_delta_bounds(direction, found.upper).upper <= log_delta
+    smaller = is_smaller(direction, found.lower, log_delta)
+    return smaller or log_delta_bounds(direction, found.upper).upper <= log_delta
+
+
+# -- finite losses
+
+
+def exact_log_delta(direction: Direction, epsilon: float) -> Bounds | None:
+    """Return bounds on log delta(epsilon) in closed form or by an exact sum, or None."""
+    parts, loss = direction.parts, direction.once
+    if not parts or epsilon >= Total(parts).upper:
+        return Bounds(-math.inf, -math.inf, "closed form")
+    found, method = loss.log_delta(epsilon) if loss is not None else None, "closed form"
+    if found is None:
+        few, method = are_few_uses(parts), "convolution"
+        found = (
+            log_delta_of_few_uses(*parts[0], epsilon) if few else log_delta_of_sum(parts, epsilon)
+        )
+    return Bounds.around(*found, method) if found and found[1] < _MOST_LOST else None
+
+
+def finite_log_delta(direction: Direction, epsilon: float) -> Bounds:
+    """Return bounds on log delta(epsilon) of finite losses, at any finite number epsilon >= 0."""
+    total = Total(direction.parts)
+
+    def in_balls() -> Bounds:
+        found = log_delta_by_parity(direction, epsilon)
+        return found or log_delta_bounds(on_finite_laws(direction), epsilon)
+
+    def inverted() -> Bounds | None:
+        return _of_pair(total, log_delta_on_contours(total, epsilon), -math.inf)
+
+    by_renyi = partial(renyi.log_delta_bounds, direction, epsilon)
+    ways: list[Way] = [
+        lambda: exact_log_delta(direction, epsilon),
+        inverted,
+        lambda: Bounds(-math.inf, total.log_delta_bound, "sampling"),
+        lambda: Bounds(-math.inf, total.log_support_bound(epsilon), "support"),
+        by_renyi,
+        lambda: _recursion.log_delta_by_recursion(direction, epsilon),
+        lambda: _of_one(direction, lambda one: finite_log_delta(one, epsilon)),
+    ]
+    bounds = Bounds(-math.inf, 0.0, "no bound")
+    for way in [in_balls, by_renyi] if has_allocation(direction) else ways:
+        bounds = bounds.both(way())
+        if bounds.upper == bounds.lower or bounds.upper - bounds.lower < _CLOSE:
+            break
+    return bounds
+
+
+def finite_epsilon(direction: Direction, log_delta: float) -> Bounds:
+    """Return bounds on the smallest epsilon >= 0 of finite losses, at any log delta < 0."""
+    total = Total(direction.parts)
+
+    @cache
+    def by_renyi() -> Bounds:
+        return renyi.epsilon_bounds(direction, log_delta)
+
+    def in_balls() -> Bounds:
+        found = epsilon_by_parity(direction, log_delta)
+        return found or epsilon_bounds(on_finite_laws(direction), log_delta)
+
+    def exactly() -> Bounds | None:
+        if exact_log_delta(direction, 0.0) is None:
+            return None
+        return epsilon_of(partial(exact_log_delta, direction), by_renyi(), log_delta)
+
+    def inverted() -> Bounds | None:
+        return _of_pair(total, epsilon_on_contours(total, log_delta), 0.0)
+
+    ways: list[Way] = [
+        lambda: Bounds(0.0, 0.0, "sampling") if total.log_delta_bound <= log_delta else None,
+        exactly,
+        inverted,
+        by_renyi,
+        lambda: _recursion.epsilon_by_recursion(direction, log_delta, by_renyi().upper),
+        lambda: _of_one(direction, lambda one: finite_epsilon(one, log_delta)),
+        lambda: _next_to_largest(direction, log_delta),
+    ]
+    bounds = Bounds(0.0, math.inf, "no bound")
+    for way in [in_balls, by_renyi] if has_allocation(direction) else ways:
+        bounds = bounds.both(way())
+        if bounds.upper - bounds.lower <= _CLOSE * bounds.upper < math.inf:
+            break
+    return bounds
+
+
+def _next_to_largest(direction: Direction, target: float) -> Bounds | None:
+    """Return the largest loss, and a lower end next to it, if delta is no less than a target there.
+
+    Next to an atom at the end of a law no sum has a root.
+    """
+    largest = Total(direction.parts).upper
+    if not 0 < largest < math.inf:
+        return None
+    near = (largest * (1 - gap) for gap in _BELOW_AN_ATOM)
+    lower = next((x for x in near if finite_log_delta(direction, x).lower >= target), 0.0)
+    return Bounds(lower, largest, "support")
+
+
+def _of_pair(total: Total, bounds: Bounds | None, nothing: float) -> Bounds | None:
+    """Return bounds on the dominating pair as bounds on what it dominates.
+
+    Where Renyi divergences of several mechanisms are smaller than those of the pair, its lower end
+    is not theirs.
+    """
+    if bounds is None or not total.renyi_is_tighter:
+        return bounds
+    return Bounds(nothing, bounds.upper, bounds.method)
+
+
+def _of_one(direction: Direction, bounds_of: Callable[[Direction], Bounds]) -> Bounds | None:
+    """Return the lower end of one mechanism of each class that a loss dominates, if one does."""
+    if not Total(direction.parts).renyi_is_tighter:
+        return None
+    attained = ((loss.attained, times) for loss, times in direction.parts)
+    parts = tuple((loss, times) for loss, times in attained if loss is not NO_LOSS)
+    found = bounds_of(Direction(direction.name, parts))
+    return Bounds(found.lower, math.inf, found.method)
+
+
+# -- many epsilons
+
+
+class DirectionProfile:
+    """Log delta of one direction at many epsilons."""
+
+    def __init__(self, direction: Direction) -> None:
+        if has_allocation(direction) and not has_contour(direction):
+            direction = on_finite_laws(direction)
+        # Infinite losses have no transform: the law is inverted given that none occurs.
+        self._log_finite, self._direction = direction.finite
+        below = direction.below
+        self._below = None if below is None else DirectionProfile(below)
+        self._quick = direction.compiled if self._log_finite == 0 else None
+        self._total = Total(self._direction.parts)
+
+    def log_bounds(self, epsilons: Reals, above: Reals | None = None) -> tuple[Reals, Reals]:
+        """Return lower and upper bounds on log delta at epsilons >= 0 in any order, shape (n,).
+
+        Bounds need not be close below the log deltas ``above``, shape (n,).
+        """
+        points, places = np.unique(epsilons, return_inverse=True)
+        lower, upper = np.full((2, len(points)), math.nan)
+        if self._quick is not None:
+            lower, upper = question.log_deltas(self._quick, points)
+        todo = np.isnan(lower)
+        if above is not None and todo.any():
+            most = np.empty(len(points))
+            most[places] = above
+            low = todo & (self.log_chernoff(points) <= most)
+            lower[low], upper[low] = -math.inf, most[low]
+            todo &= ~low
+        if todo.any():
+            lower[todo], upper[todo] = self._on_contours(points[todo])
+        # Delta falls, so that every bound also holds on one side of its epsilon.
+        upper = np.minimum.accumulate(upper)
+        lower = np.minimum(np.maximum.accumulate(lower[::-1])[::-1], upper)
+        return lower[places], upper[places]
+
+    def _on_contours(self, points: Reals) -> tuple[Reals, Reals]:
+        """Return bounds on log delta at sorted epsilons, whatever may fail or is rounded."""
+        lower, upper = np.full((2, len(points)), math.nan)
+        if self._laws is not None:
+            lower, upper = question.log_deltas(self._laws, points, patient=True)
+        with np.errstate(invalid="ignore"):
+            wide = np.isnan(lower) | (upper - lower > _WIDE)
+        for i in np.flatnonzero(wide):
+            bounds = finite_log_delta(self._direction, float(points[i]))
+            if not bounds.upper - bounds.lower >= upper[i] - lower[i]:
+                lower[i], upper[i] = bounds.lower, bounds.upper
+        lower, upper = combine(self._log_finite, lower, upper)
+        if self._below is not None:
+            # Contours bound only the rounded losses.
+            lower = np.minimum(self._below.log_bounds(points)[0], upper)
+        return lower, upper
+
+    @cached_property
+    def _laws(self) -> list[tuple[Law, int]] | None:
+        """The losses of one contour; None where bounds of a class, or an exact sum, are closer."""
+        exact = exact_log_delta(self._direction, 0.0) is not None
+        alone = exact or self._total.renyi_is_tighter or has_allocation(self._direction)
+        return None if alone else self._direction.laws
+
+    def log_chernoff(self, epsilons: Reals) -> Reals:
+        """Return crude upper bounds on log delta, from a grid of tilts."""
+        scale = 0.0
+        with contextlib.suppress(OutOfReach):
+            scale = math.sqrt(max(self._total.at_zero[1], 0.0))
+        crude = renyi.log_deltas_by_tilts(self._direction, epsilons, _MANY_TILTS / (scale or 1.0))
+        return combine(self._log_finite, -math.inf, crude)[1]

@@ -18,10 +18,10 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import combinations
-from typing import Any, ClassVar
+from itertools import chain, combinations
+from typing import Any
 
 import attr
 
@@ -56,17 +56,12 @@ ACCOUNTANTS = ("auto", "characteristic", "renyi", "pld", "prv")
 # direction. The former are loaded when they are asked.
 _BACKENDS = {name: _lazy.Module(f"dpcal.accountants.{name}") for name in ("pld", "prv")}
 _EXACT = "characteristic"
-_OWN = {_EXACT: characteristic, "renyi": renyi}
 # Events whose mechanism may be a composition, of which the answers are about the same batches.
 _ON_BATCHES = (
     events.PoissonSampledDpEvent,
     events.SampledWithoutReplacementDpEvent,
     events.AllocatedDpEvent,
 )
-
-
-def _chosen(accountant: str) -> str:
-    return str(_validate.choice(ACCOUNTANTS, accountant=accountant))
 
 
 def _answering(name: str, composition: Composition) -> tuple[str, ...]:
@@ -78,51 +73,85 @@ def _answering(name: str, composition: Composition) -> tuple[str, ...]:
     return ("renyi",) if composition.laws is None else ("renyi", "characteristic")
 
 
-@dataclass
+def _epsilon_bounds(name: str, composition: Composition, delta: float) -> Bounds:
+    """Return an accountant's bounds on epsilon of the worst direction, at a delta in (0, 1)."""
+    directions, target = composition.directions, math.log(delta)
+    exact = [_finite_end(direction, delta) for direction in directions]
+    if name == _EXACT:
+        bounds = characteristic.worst_epsilon_bounds(directions, target, exact)
+    else:
+        pairs = zip(directions, exact, strict=True)
+        bounds = Bounds.worst([end or renyi.epsilon_bounds(item, target) for item, end in pairs])
+    known = 0 < bounds.lower <= bounds.upper < math.inf
+    return bounds.saying_width((bounds.upper - bounds.lower) / bounds.upper if known else 0.0)
+
+
+def _log_delta_bounds(name: str, composition: Composition, epsilon: float) -> Bounds:
+    """Return an accountant's bounds on log delta of the worst direction, at an epsilon >= 0."""
+    if name == _EXACT:
+        bounds = characteristic.worst_log_delta_bounds(composition.directions, epsilon)
+    else:
+        found = [renyi.log_delta_bounds(item, epsilon) for item in composition.directions]
+        bounds = Bounds.worst(found)
+    if bounds.upper > -math.inf:
+        bounds = bounds.saying_width(bounds.upper - bounds.lower)
+    # A true delta that is rounded to 1 is below 1.
+    return Bounds(min(bounds.lower, -UNIT), min(bounds.upper, 0.0), bounds.method)
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """A kind of question: the number that is asked, that which is given, and the answer's class.
+
+    Accountants bound ``bounded``, "epsilon" or "log_delta", whose end is ``open_end`` where nothing
+    bounds it from below; an event that is not private has that of ``non_private``.
+    """
+
+    name: str
+    given: str
+    answer: type[Any]
+    bounded: str
+    open_end: float
+    non_private: float
+    bounds: Callable[[str, Composition, float], Bounds]
+
+
+_EPSILON = _Kind("epsilon", "delta", Epsilon, "epsilon", 0.0, math.inf, _epsilon_bounds)
+_LOG_DELTA = _Kind("log_delta", "epsilon", LogDelta, "log_delta", -math.inf, 0.0, _log_delta_bounds)
+_DELTA = replace(_LOG_DELTA, name="delta", answer=Delta)
+
+
+@dataclass(frozen=True)
 class _Question:
     """One number of an event at another, under a relation, and who is to answer it."""
 
+    kind: _Kind
     at: float
     relation: str
     accountant: str = "auto"
     cross_check: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
-    name: ClassVar[str]
-    given: ClassVar[str]
-    # The number that accountants bound: "epsilon" or "log_delta".
-    bounded: ClassVar[str]
-    answer: ClassVar[type[Epsilon | Delta | LogDelta]]
-    open_end: ClassVar[float]
-    non_private: ClassVar[Bounds]
 
     def __post_init__(self) -> None:
-        self.accountant = _chosen(self.accountant)
-        self.relation = _validate.relation(self.relation)
-        self.cross_check = _validate.flag(cross_check=self.cross_check)
-
-    def __str__(self) -> str:
-        return f"{self.bounded.replace('_', ' ')} at {self.given}={self.at!r}"
-
-    def by_directions(self, module: Any, composition: Composition) -> Bounds:
-        raise NotImplementedError
-
-    def stated(self, bounds: Bounds) -> Bounds:
-        """Return bounds of accountants as bounds on the number that is asked."""
-        return bounds
+        _validate.choice(ACCOUNTANTS, accountant=self.accountant)
+        _validate.flag(cross_check=self.cross_check)
 
     def bounds(self, composition: Composition, name: str, options: Mapping[str, Any]) -> Bounds:
         """Return one accountant's bounds; all but Renyi's need a law for each loss."""
-        laws = None if name == "renyi" or composition.has_law else composition.laws
+        kind, laws = self.kind, None
+        if name != "renyi" and not composition.has_law:
+            laws = composition.laws
         priced = laws or composition
         if not priced.private:
-            bounds = self.non_private
+            bounds = Bounds(kind.non_private, kind.non_private, "non-private event")
         elif name in _BACKENDS:
-            bounds = getattr(_BACKENDS[name], f"{self.bounded}_bounds")(priced, self.at, **options)
+            backend = getattr(_BACKENDS[name], f"{kind.bounded}_bounds")
+            bounds = backend(priced, self.at, **options)
         else:
             _no_options(name, options)
-            bounds = self.by_directions(_OWN[name], priced)
+            bounds = kind.bounds(name, priced, self.at)
         # A law that replaces a mechanism dominates it, and does not bound its price from below.
-        return Bounds(self.open_end, bounds.upper, bounds.method) if laws else bounds
+        return Bounds(kind.open_end, bounds.upper, bounds.method) if laws else bounds
 
     def checked(self, event: DpEvent, composition: Composition, name: str) -> Bounds:
         """Return one accountant's bounds, which must meet those of one with other numerics.
@@ -143,11 +172,15 @@ class _Question:
                 lower = self.bounds(alone, _EXACT, {}).lower
                 found[f"{part!r}, a part of it,"] = Bounds(lower, math.inf, "")
         for sentence in _contradictions(found):
-            raise AccountantsDisagree(f"For {self}, {sentence} One of them is wrong.")
+            number = self.kind.bounded.replace("_", " ")
+            asked = f"{number} at {self.kind.given}={self.at!r}"
+            raise AccountantsDisagree(f"For {asked}, {sentence} One of them is wrong.")
         return bounds
 
-    def answered(self, event: DpEvent) -> Any:
+    def answer(self, event: DpEvent) -> Any:
         """Return the answer: of a whole run, or that with the smallest upper end."""
+        if self.kind is _EPSILON and self.at == 0:
+            return self._pure(event)
         if self.accountant == "auto" and not self.cross_check:
             whole = _whole_run(event, self.relation)
             if whole is not None:
@@ -158,42 +191,16 @@ class _Question:
             ask = partial(self.checked, event, composition)
         found = [(ask(each), each) for each in _answering(self.accountant, composition)]
         bounds, name = min(found, key=lambda each: each[0].upper)
-        return self._of(self.stated(bounds), name)
+        if self.kind is _DELTA:
+            bounds = Bounds(exp_down(bounds.lower), exp_up(bounds.upper), bounds.method)
+        return self._of(bounds, name)
 
     def _of(self, bounds: Bounds, accountant: str) -> Any:
-        return self.answer.of(bounds, accountant=accountant, neighboring_relation=self.relation)
+        how = {"accountant": accountant, "neighboring_relation": self.relation}
+        return self.kind.answer.of(bounds, **how)
 
-    def _of_whole_run(self, module: Any, run: DpEvent, how: Mapping[str, Any]) -> Any:
-        """Return an annex's answer about a run, from its delta where it has no logarithm."""
-        name = self.name if hasattr(module, self.name) else "delta"
-        found = getattr(module, name)(run, **{self.given: self.at}, **how, **self.options)
-        if name == self.name:
-            return found
-        ends = Bounds.of_logarithms(found.lower, found.upper, found.provenance)
-        return self._of(ends, found.accountant)
-
-
-class _EpsilonAt(_Question):
-    name, given, bounded, answer = "epsilon", "delta", "epsilon", Epsilon
-    open_end, non_private = 0.0, Bounds(math.inf, math.inf, "non-private event")
-
-    def by_directions(self, module: Any, composition: Composition) -> Bounds:
-        target = math.log(self.at)
-        exact = [_finite_end(direction, self.at) for direction in composition.directions]
-        if module is characteristic:
-            bounds = characteristic.worst_epsilon_bounds(composition.directions, target, exact)
-        else:
-            pairs = zip(composition.directions, exact, strict=True)
-            bounds = Bounds.worst(
-                [end or module.epsilon_bounds(item, target) for item, end in pairs]
-            )
-        known = 0 < bounds.lower <= bounds.upper < math.inf
-        return bounds.saying_width((bounds.upper - bounds.lower) / bounds.upper if known else 0.0)
-
-    def answered(self, event: DpEvent) -> Any:
-        """Return the answer; at delta=0 it is the largest loss, whoever is asked."""
-        if self.at > 0:
-            return super().answered(event)
+    def _pure(self, event: DpEvent) -> Any:
+        """Return epsilon at delta=0, the largest loss, whoever is asked."""
         _validate.choice(RELATIONS, neighboring_relation=self.relation)
         if self.accountant in _BACKENDS or self.cross_check:
             raise BackendRefused(
@@ -203,34 +210,14 @@ class _EpsilonAt(_Question):
         _no_options(self.accountant, self.options)
         return self._of(pure_epsilon(event, self.relation), self.accountant)
 
-
-class _LogDeltaAt(_Question):
-    name, given, bounded = "log_delta", "epsilon", "log_delta"
-    answer: ClassVar[type[Epsilon | Delta | LogDelta]] = LogDelta
-    open_end, non_private = -math.inf, Bounds(0.0, 0.0, "non-private event")
-
-    def by_directions(self, module: Any, composition: Composition) -> Bounds:
-        found: list[Bounds] = []
-        for item in composition.directions:
-            slow = bool(found) and item.compiled is None
-            if slow and characteristic.is_smaller(item, self.at, found[-1].lower):
-                continue
-            found.append(module.log_delta_bounds(item, self.at))
-            if found[-1].lower >= -UNIT and found[-1].upper == 0.0:
-                # No direction has a larger delta.
-                break
-        bounds = Bounds.worst(found)
-        if bounds.upper > -math.inf:
-            bounds = bounds.saying_width(bounds.upper - bounds.lower)
-        # A true delta that is rounded to 1 is below 1.
-        return Bounds(min(bounds.lower, -UNIT), min(bounds.upper, 0.0), bounds.method)
-
-
-class _DeltaAt(_LogDeltaAt):
-    name, answer = "delta", Delta
-
-    def stated(self, bounds: Bounds) -> Bounds:
-        return Bounds(exp_down(bounds.lower), exp_up(bounds.upper), bounds.method)
+    def _of_whole_run(self, module: Any, run: DpEvent, how: Mapping[str, Any]) -> Any:
+        """Return an annex's answer about a run, from its delta where it has no logarithm."""
+        name = self.kind.name if hasattr(module, self.kind.name) else "delta"
+        found = getattr(module, name)(run, **{self.kind.given: self.at}, **how, **self.options)
+        if name == self.kind.name:
+            return found
+        ends = Bounds.of_logarithms(found.lower, found.upper, found.provenance)
+        return self._of(ends, found.accountant)
 
 
 def _contradictions(found: Mapping[str, Bounds]) -> Iterator[str]:
@@ -380,9 +367,11 @@ def epsilon(
     >>> print(f"{epsilon(event, delta=1e-6, cross_check=True, interval=1e-3):.6f}")
     2.675035
     """
-    target, how = _validate.below_one(delta=delta), (accountant, cross_check, options)
-    answer: Epsilon = _EpsilonAt(target, neighboring_relation, *how).answered(event)
-    return answer
+    at, relation = _validate.below_one(delta=delta), _validate.relation(neighboring_relation)
+    found: Epsilon = _Question(_EPSILON, at, relation, accountant, cross_check, options).answer(
+        event
+    )
+    return found
 
 
 def log_delta(
@@ -405,9 +394,10 @@ def log_delta(
     epsilon
         A finite number >= 0.
     """
-    at, how = _validate.non_negative(epsilon=epsilon), (accountant, cross_check, options)
-    answer: LogDelta = _LogDeltaAt(at, neighboring_relation, *how).answered(event)
-    return answer
+    at, relation = _validate.non_negative(epsilon=epsilon), _validate.relation(neighboring_relation)
+    how = accountant, cross_check, options
+    found: LogDelta = _Question(_LOG_DELTA, at, relation, *how).answer(event)
+    return found
 
 
 def delta(
@@ -428,9 +418,10 @@ def delta(
     epsilon
         A finite number >= 0.
     """
-    at, how = _validate.non_negative(epsilon=epsilon), (accountant, cross_check, options)
-    answer: Delta = _DeltaAt(at, neighboring_relation, *how).answered(event)
-    return answer
+    at, relation = _validate.non_negative(epsilon=epsilon), _validate.relation(neighboring_relation)
+    how = accountant, cross_check, options
+    found: Delta = _Question(_DELTA, at, relation, *how).answer(event)
+    return found
 
 
 @dataclass(frozen=True)
@@ -514,20 +505,22 @@ def compare(
     >>> [f"{row.accountant} {row.upper:.4f}" for row in result.rows]
     ['characteristic 1.9931', 'renyi 2.1657']
     """
-    question = _EpsilonAt(_validate.probability(delta=delta), neighboring_relation)
-    composition = decompose(event, question.relation)
-    chosen = {_chosen(name): dict(how) for name, how in (options or {}).items()}
+    relation = _validate.relation(neighboring_relation)
+    question = _Question(_EPSILON, _validate.probability(delta=delta), relation)
+    composition = decompose(event, relation)
+    for name in (*accountants, *(options or {})):
+        _validate.choice(ACCOUNTANTS, accountant=name)
+    names = dict.fromkeys(chain(*(_answering(each, composition) for each in accountants)))
     rows = []
-    names = [_answering(_chosen(accountant), composition) for accountant in accountants]
-    for name in (each for group in names for each in group):
+    for name in names:
         lower, upper, note, start = None, None, "", time.perf_counter()
         try:
-            bounds = question.bounds(composition, name, chosen.get(name, {}))
+            bounds = question.bounds(composition, name, dict((options or {}).get(name, {})))
             lower, upper = bounds.lower, bounds.upper
         except (BackendRefused, UnsupportedEvent) as error:
             note = str(error)
         rows.append(Compared(name, lower, upper, time.perf_counter() - start, note))
-    comparison = Comparison(question.at, question.relation, tuple(rows))
+    comparison = Comparison(question.at, relation, tuple(rows))
     for sentence in comparison.disagreements:
         warnings.warn(sentence, DisagreementWarning, stacklevel=2)
     return comparison

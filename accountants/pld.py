@@ -19,11 +19,11 @@ from collections.abc import Callable
 from functools import singledispatch
 from typing import Any
 
-import numpy as np
-from dp_accounting.pld import common, privacy_loss_distribution as builders
+from dp_accounting.pld import privacy_loss_distribution as builders
 
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import Composition
+from dpcal.accountants.inversion.finite_laws import law_of
 from dpcal.accountants.losses.base import PrivacyLoss
 from dpcal.accountants.losses.discrete import DiscreteLoss, LatticeLoss, ScatteredLoss
 from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
@@ -89,41 +89,23 @@ def _(loss: DiscreteGaussian, points: Points) -> Any:
 
 
 @_distribution.register
-def _(loss: LatticeLoss, points: Points) -> Any:
-    return _of_values(loss, 0.0, points, symmetric=True)
-
-
-@_distribution.register
-def _(loss: LossWithFailure, points: Points) -> Any:
-    unknown = math.isinf(loss.given.upper)
-    if loss.failure_probability == 1 or unknown or not points["pessimistic_estimate"]:
-        raise UnsupportedEvent(f"The PLD backend does not price {loss!r}.")
-    if isinstance(loss.given, ScatteredLoss):
-        return _of_values(loss.given, loss.failure_probability, points)
-    return builders.from_privacy_parameters(
-        common.DifferentialPrivacyParameters(loss.given.upper, loss.failure_probability),
-        value_discretization_interval=points["value_discretization_interval"],
-    )
-
-
-@_distribution.register
-def _(loss: ScatteredLoss, points: Points) -> Any:
-    if not points["pessimistic_estimate"] or loss.sampling_probability < 1:
-        raise UnsupportedEvent(f"The PLD backend does not price {loss!r}.")
-    return _of_values(loss, 0.0, points)
-
-
-def _of_values(
-    loss: DiscreteLoss, failure: float, points: Points, *, symmetric: bool = False
-) -> Any:
+def _(loss: DiscreteLoss | LossWithFailure, points: Points) -> Any:
     """Return a pair with finitely many losses, where each law may have outcomes of its own."""
-    reference = np.array(loss.log_reference) + math.log1p(-failure)
-    lower, upper = (dict(enumerate(logs.tolist())) for logs in (reference, reference + loss.values))
-    if failure:
-        upper[-2] = math.log(failure)
-        if not loss.surplus:
-            lower[-1] = upper[-2]
-    return builders.from_two_probability_mass_functions(lower, upper, **points, symmetric=symmetric)
+    lattice = isinstance(loss, LatticeLoss)
+    known = lattice or (points["pessimistic_estimate"] and loss.when_finite.upper < math.inf)
+    drawn = isinstance(loss, ScatteredLoss) and loss.sampling_probability < 1
+    law = law_of(loss) if known and not drawn else None
+    if law is None or law.outside == 1:
+        raise UnsupportedEvent(f"The PLD backend does not price {loss!r}.")
+    lower, upper = (
+        dict(enumerate(logs.tolist()))
+        for logs in (law.log_reference, law.log_reference + law.values)
+    )
+    if law.outside:
+        upper[-2] = math.log(law.outside)
+    if law.lost:
+        lower[-1] = math.log(law.lost)
+    return builders.from_two_probability_mass_functions(lower, upper, **points, symmetric=lattice)
 
 
 def epsilon_bounds(composition: Composition, delta: float, **options: Any) -> Bounds:

@@ -44,6 +44,8 @@ Reals = NDArray[np.float64]
 # Tolerance of the root finder over orders. The bound exceeds the best one by half its square, less
 # than a hundred units.
 _TOLERANCE = 1e-7
+# Relative error of log M, and of what is added to it.
+_ERROR = 32 * UNIT
 
 __all__ = ["divergence", "epsilon_bounds", "log_delta_bounds", "log_deltas_by_tilts"]
 
@@ -56,7 +58,7 @@ def divergence(direction: Direction, order: float) -> float:
         log_mgf = float(total.moments([c])[0, 0])
     except OutOfReach:
         log_mgf = float(total.log_mgf_bounds(np.array([c]))[0])
-    return max(0.0, log_mgf) * (1 + 32 * UNIT) / c
+    return max(0.0, log_mgf) * (1 + _ERROR) / c
 
 
 # Tilts at which bounds in closed form are compared if no quadrature is affordable: 40 a decade,
@@ -65,14 +67,14 @@ _TILTS = np.geomspace(1e-20, 1e12, 1281)
 # Steps that refine it: the tilt is then known to 1e-5, and its bound to the square of that.
 _SECTIONS = 20
 
-# From a tilt c and log M(c) + log chernoff(c) to the bound at this tilt.
+# From a tilt c and a bound on log M(c) + log chernoff(c) to the bound at this tilt.
 Cost = Callable[[Any, Any], Any]
 
 
-def _best_tilt(
+def _least(
     total: Total, cost: Cost, guess: Callable[[float, float], float], epsilon: float | None = None
-) -> tuple[float, float]:
-    """Return the tilt c of least cost and log M(c), in closed form where no quadrature is in reach.
+) -> tuple[float, str]:
+    """Return the least cost over all tilts c, in closed form where no quadrature is in reach.
 
     The slope of a cost that bounds log delta is log M'(c) + log(c / (1 + c)) less ``epsilon``; c
     times the slope of one that bounds epsilon is the same less the cost, and ``epsilon`` is None.
@@ -89,9 +91,11 @@ def _best_tilt(
         _, mean, variance = (float(value) for value in total.moments([0.0])[0])
         start = min(guess(mean, max(variance, 1e-12)), max(8.0, total.steep))
         c = increasing_root(equation, 0.0, math.inf, start, _TOLERANCE)
-        return c, float(total.moments([c])[0, 0])
+        log_mgf = float(total.moments([c])[0, 0])
     except OutOfReach:
-        return _closed_form(total, cost)
+        c, log_mgf = _closed_form(total, cost)
+    log_bound = log_mgf + float(log_chernoff(c)) + _ERROR * (abs(log_mgf) + 4)
+    return float(cost(c, log_bound)), f"Renyi order {1 + c:.6g}"
 
 
 def _closed_form(total: Total, cost: Cost) -> tuple[float, float]:
@@ -120,7 +124,7 @@ def epsilon_bounds(direction: Direction, log_delta: float) -> Bounds:
 
     The lower one is 0, or infinite if a loss is infinite too often.
     """
-    bounds = epsilon_with_failures(direction, log_delta, _finite_epsilon)
+    bounds = epsilon_with_failures(direction, direction, log_delta, _finite_epsilon)
     # Failures of losses that are rounded up bound nothing from below.
     return bounds if direction.below is None else Bounds(0.0, bounds.upper, bounds.method)
 
@@ -130,18 +134,14 @@ def _finite_epsilon(direction: Direction, log_delta: float) -> Bounds:
     if not direction.parts:
         return Bounds(0.0, 0.0, "no loss")
     total = Total(direction.parts)
-
-    c, log_mgf = _best_tilt(
+    upper, method = _least(
         total,
-        lambda c, log_bound: (log_bound - log_delta) / c,
+        lambda c, log_bound: (log_bound - log_delta * (1 + _ERROR)) / c,
         lambda mean, variance: max(math.sqrt(-2 * log_delta / variance), 1e-6),
     )
-    value = log_mgf + float(log_chernoff(c)) - log_delta
-    margin = 32 * UNIT * (abs(log_mgf) + abs(log_delta) + 4)
-    upper = max(0.0, (value + margin) / c)
     if total.upper <= upper:
         return Bounds(0.0, total.upper, "support")
-    return Bounds(0.0, upper, f"Renyi order {1 + c:.6g}")
+    return Bounds(0.0, max(0.0, upper), method)
 
 
 def log_delta_bounds(direction: Direction, epsilon: float) -> Bounds:
@@ -169,18 +169,13 @@ def log_deltas_by_tilts(direction: Direction, epsilons: Reals, tilts: Reals) -> 
 
 def _finite_log_delta(direction: Direction, epsilon: float) -> Bounds:
     """Return an upper bound on log delta(epsilon) where every loss is finite."""
-    if not direction.parts:
-        return Bounds(-math.inf, -math.inf, "no loss")
     total = Total(direction.parts)
     if epsilon >= total.upper:
         return Bounds(-math.inf, -math.inf, "support")
-
-    c, log_mgf = _best_tilt(
+    upper, method = _least(
         total,
-        lambda c, log_bound: log_bound - c * epsilon,
+        lambda c, log_bound: log_bound - c * epsilon * (1 - _ERROR),
         lambda mean, variance: max((epsilon - mean) / variance, 0.1),
         epsilon,
     )
-    margin = 32 * UNIT * (abs(log_mgf) + abs(c * epsilon) + 4)
-    value = log_mgf - c * epsilon + float(log_chernoff(c)) + margin
-    return Bounds(-math.inf, min(0.0, value), f"Renyi order {1 + c:.6g}")
+    return Bounds(-math.inf, min(0.0, upper), method)

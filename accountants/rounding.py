@@ -13,9 +13,11 @@ True
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from fractions import Fraction
+from itertools import repeat
 
-__all__ = ["UNIT", "exp_down", "exp_up", "log_of", "next_up", "rounded_up"]
+__all__ = ["UNIT", "exp_down", "exp_up", "log_of", "next_up", "rounded_up", "sum_up"]
 
 # The distance from 1 to the next double, which covers the relative errors of two operations.
 UNIT = 2.0**-52
@@ -34,6 +36,19 @@ def next_up(value: float) -> float:
 def rounded_up(nearest: float, exact: Fraction) -> float:
     """Return the rounding of an exact number, or the next double if it is below the number."""
     return nearest if nearest >= exact else next_up(nearest)
+
+
+def sum_up(values: Iterable[float], times: Iterable[int] = repeat(1)) -> float:
+    """Return a sum of numbers, each of which is added so often, rounded up."""
+    exact, pairs = Fraction(0), list(zip(values, times, strict=False))
+    if not all(math.isfinite(value) for value, _ in pairs):
+        return math.fsum(value for value, count in pairs if count)
+    for value, count in pairs:
+        exact += Fraction(value) * count
+    try:
+        return rounded_up(float(exact), exact)
+    except OverflowError:
+        return math.copysign(math.inf, exact)
 
 
 def exp_down(log_value: float) -> float:

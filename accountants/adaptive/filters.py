@@ -44,7 +44,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from fractions import Fraction
 from threading import Lock
 from types import MappingProxyType
 from typing import NamedTuple
@@ -59,7 +58,7 @@ from dpcal.accountants.directions import RELATIONS
 from dpcal.accountants.inversion.saddle import log_chernoff
 from dpcal.accountants.mechanisms.decompose import decompose, leaves
 from dpcal.accountants.mechanisms.pure import pure_epsilon
-from dpcal.accountants.rounding import UNIT, next_up, rounded_up
+from dpcal.accountants.rounding import UNIT, next_up, sum_up
 from dpcal.errors import BudgetExceeded, TargetUnreachable, UnsupportedEvent
 
 __all__ = ["Odometer", "PrivacyFilter", "renyi_order"]
@@ -114,8 +113,13 @@ def _renyi_budget(epsilon: float, log_delta: float, order: float) -> float:
     return epsilon + (log_delta - float(log_chernoff(c))) / c - margin
 
 
-def _best_order(cost: Callable[[float], float], epsilon: float, log_delta: float) -> float:
-    """Return the order at which the budget is the largest multiple of ``cost(order)``."""
+def _best_order(
+    epsilon: float, log_delta: float, cost: Callable[[float], float] = lambda order: order
+) -> float:
+    """Return the order at which the budget is the largest multiple of ``cost(order)``.
+
+    Divergences of Gaussian mechanisms are multiples of the order.
+    """
 
     def multiple(x: float) -> float:
         order = 1 + math.exp(x)
@@ -127,14 +131,9 @@ def _best_order(cost: Callable[[float], float], epsilon: float, log_delta: float
     return 1 + math.exp(minimum(multiple, *ends, sections=_SECTIONS))
 
 
-def _gaussian_order(epsilon: float, log_delta: float) -> float:
-    """Return the best order for Gaussian mechanisms, whose divergences are multiples of it."""
-    return _best_order(lambda order: order, epsilon, log_delta)
-
-
 def _zcdp_budget(epsilon: float, log_delta: float, _: float) -> float:
     """Return the largest rho such that rho-zCDP implies (epsilon, delta) at the best order."""
-    order = _gaussian_order(epsilon, log_delta)
+    order = _best_order(epsilon, log_delta)
     return _renyi_budget(epsilon, log_delta, order) / order
 
 
@@ -196,7 +195,7 @@ def renyi_order(
         return renyi_divergence(event, order=order, neighboring_relation=neighboring_relation)
 
     log_delta = math.log(_validate.probability(delta=delta))
-    return _best_order(divergence, _validate.positive(epsilon=epsilon), log_delta)
+    return _best_order(_validate.positive(epsilon=epsilon), log_delta, divergence)
 
 
 class _Meter(Spender):
@@ -213,7 +212,7 @@ class _Meter(Spender):
         self.neighboring_relation = _validate.choice(
             RELATIONS, neighboring_relation=neighboring_relation
         )
-        self._known: dict[events.DpEvent, tuple[float, ...]] = {}
+        self._known: dict[tuple[tuple[events.DpEvent, int], ...], tuple[float, ...]] = {}
         self._lock = Lock()
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -227,18 +226,15 @@ class _Meter(Spender):
 
     def _costs(self, event: events.DpEvent, count: int) -> tuple[float, ...]:
         """Return the costs of ``count`` runs, rounded up."""
-        times = _validate.count(count=count)
-        try:
-            prices = self._known.get(event)
-            if prices is None:
-                prices = self._known[event] = self._prices(event)
-        except TypeError:  # Compositions of lists have no hash.
-            prices = self._prices(event)
-        return tuple(next_up(price * times) for price in prices)
+        runs = events.SelfComposedDpEvent(event, _validate.count(count=count))
+        key = tuple(leaves(runs).items())
+        if key not in self._known:
+            self._known[key] = self._prices(runs)
+        return self._known[key]
 
     def _after(self, costs: tuple[float, ...]) -> tuple[float, ...]:
         """Return the sums once costs are paid, rounded up."""
-        return tuple(_sum_up(*pair) for pair in zip(self._spent, costs, strict=True))
+        return tuple(map(sum_up, zip(self._spent, costs, strict=True)))
 
     def _admit(self, costs: tuple[float, ...], after: tuple[float, ...]) -> None:
         """Refuse costs that a budget does not allow."""
@@ -259,11 +255,6 @@ class _Meter(Spender):
             after = self._after(costs)
             self._admit(costs, after)
             self._spent = after
-
-
-def _sum_up(one: float, other: float) -> float:
-    total = one + other
-    return total if math.isinf(total) else rounded_up(total, Fraction(one) + Fraction(other))
 
 
 class PrivacyFilter(_Meter):
@@ -329,7 +320,7 @@ class PrivacyFilter(_Meter):
         elif order is not None:
             order = _validate.order(order=order)
         elif kind == "renyi":
-            order = _gaussian_order(self.epsilon, log_delta)
+            order = _best_order(self.epsilon, log_delta)
         self.order = order
         self._kind, self._order = _KINDS[self.kind], math.nan if order is None else order
         self.unit = self._kind.unit.format(order)
@@ -364,12 +355,6 @@ class PrivacyFilter(_Meter):
     def would_exceed(self, event: events.DpEvent, count: int = 1) -> bool:
         """Return whether :meth:`spend` would raise BudgetExceeded."""
         return self._after(self._costs(event, count))[0] > self.budget
-
-    def _costs(self, event: events.DpEvent, count: int) -> tuple[float, ...]:
-        if self._order < math.inf or math.isnan(self._order):
-            return super()._costs(event, count)
-        # Largest losses add up exactly, and are rounded once.
-        return self._prices(events.SelfComposedDpEvent(event, _validate.count(count=count)))
 
     def _prices(self, event: events.DpEvent) -> tuple[float, ...]:
         return (self._kind.price(event, self.neighboring_relation, self._order),)

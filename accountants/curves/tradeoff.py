@@ -33,8 +33,8 @@ from dpcal import _validate
 from dpcal._lazy import special
 from dpcal.accountants import characteristic
 from dpcal.accountants.answers import Bounds, Risk
+from dpcal.accountants.characteristic import DirectionProfile
 from dpcal.accountants.curves.conversions import largest_mu
-from dpcal.accountants.direction_profile import DirectionProfile
 from dpcal.accountants.directions import RELATIONS, Direction
 from dpcal.accountants.events import DpEvent
 from dpcal.accountants.losses.gaussian import Gaussian
@@ -176,14 +176,6 @@ def _tests(event: DpEvent, relation: str, null: str) -> list[_Test]:
     return {"absent": [absent], "present": [present], "either": [absent, present]}[null]
 
 
-def _rates(false_positive_rates: ArrayLike) -> Reals:
-    """Return rates in (0, 1) as an array of one dimension."""
-    rates = _validate.reals(false_positive_rates=false_positive_rates).ravel()
-    for rate in rates.tolist():
-        _validate.probability(false_positive_rates=rate)
-    return rates
-
-
 def _risk(bounds: Bounds, name: str) -> Risk:
     relation = _validate.relation(name)
     return Risk.of(bounds, accountant="characteristic", neighboring_relation=relation)
@@ -252,7 +244,7 @@ def trade_off(
     """
     if false_positive_rates is None:
         false_positive_rates = 0.5 - 0.499 * np.cos(np.linspace(0.0, np.pi, 33))
-    rates = _rates(false_positive_rates)
+    rates = _validate.each(_validate.probability, false_positive_rates=false_positive_rates).ravel()
     tests = _tests(event, neighboring_relation, null)
     weakest, strongest = _worst_powers(tests, rates)
     # 1 - x is exact where the power is at least a half, and half a unit off elsewhere.
@@ -306,7 +298,7 @@ def trade_off_from_deltas(
             "epsilons and deltas must be arrays of the same length >= 1, got shapes "
             f"{at.shape} and {most.shape}."
         )
-    rates = _rates(false_positive_rates)
+    rates = _validate.each(_validate.probability, false_positive_rates=false_positive_rates).ravel()
     lower = np.zeros(len(rates))
     for epsilon, delta in zip(at.tolist(), most.tolist(), strict=True):
         if not (epsilon >= 0 and 0 <= delta <= 1):

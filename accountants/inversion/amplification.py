@@ -8,34 +8,79 @@ answer about one sample, whose pair is the product of their pairs (their Theorem
 A function takes the law of the mechanism's loss on everyone, the probability q in (0, 1) that a
 record is in the batch, and the mechanism's name.
 
+Epochs: let M be the number of batches. A record draws its batch uniformly, independently of all
+else. The epoch is dominated by the uniform
+mixture over j of M independent outcomes, the j-th from P and all others from Q, against M outcomes
+from Q. Epochs compose.
+
+*Proof.* That (P, Q) dominates (P', Q') says that a random map takes P to P' and Q to Q' (Blackwell
+1953; Dong, Roth and Su 2022, Theorem 2.10). Given the past, answer j is such a map of an outcome of
+P, if the record drew batch j, and of Q if not; which map it is follows from earlier answers, and so
+from earlier outcomes. All answers of the epoch are then one map of the M outcomes. ∎
+
+With Y = dP/dQ the likelihood ratio is the mean of M independent Y. Let P and Q have outcomes of
+their own, of probability o. The record's batch then fails with probability o, and Y is 0 with
+probability o under Q: a value that is far below all others stands for its logarithm. If all batches
+have outcomes of Q alone, the loss of an added record is infinite.
+
+A mean is formed by doubling. Where a law has too many values they are gathered above and below it:
+mass moves to the ends around a value so that P and Q keep their mass, which is above in convex
+order, or values are merged, which is below (:mod:`~dpcal.accountants.inversion.finite_laws`).
+
 >>> from dpcal.accountants.losses.discrete import pure
 >>> from dpcal.accountants.inversion.finite_laws import law_of
 >>> remove, add = sampled(law_of(pure(1.0)), 0.1, "a claim")
 >>> print(f"{remove.upper:.12f} {math.log1p(0.1 * math.expm1(1.0)):.12f} {add.upper:.12f}")
 0.158565078740 0.158565078740 0.065298335999
+>>> remove, add = allocated(law_of(pure(1.0)), 2, "a claim")
+>>> remove.values.round(6).tolist()
+[-1.0, 0.433781, 1.0]
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache, partial
 
 import numpy as np
 
-from dpcal.accountants.inversion.finite_laws import FiniteLaw, mirrored
+from dpcal.accountants.directions import Direction
+from dpcal.accountants.inversion.finite_laws import FiniteLaw, combined, law_of, mirrored
 from dpcal.accountants.inversion.masses import require_kept
+from dpcal.accountants.losses.allocation import Allocation, Group
 from dpcal.accountants.losses.base import NO_LOSS, Pairs, PrivacyLoss, Reals
 from dpcal.accountants.losses.discrete import ScatteredLoss
 from dpcal.accountants.losses.failure import LossWithFailure
+from dpcal.accountants.losses.gaussian import Gaussian
+from dpcal.accountants.rounding import UNIT
 
-__all__ = ["amplified", "between", "fixed_batch", "loss_of", "revealed", "sampled"]
+__all__ = [
+    "allocated",
+    "amplified",
+    "between",
+    "fixed_batch",
+    "loss_of",
+    "on_finite_laws",
+    "revealed",
+    "sampled",
+]
 
 # Losses, in nats, from which on 1 - q is a small correction to q exp(l).
 _LARGE = 500.0
 # Probability of outcomes of Q alone that are left out of a law, in which they would change nothing.
 _NOTHING = 1e-18
-# Values, log probabilities under Q, probability of an infinite loss, and the log of the mass of Q.
-_Law = tuple[Reals, Reals, float, float]
+# Probability of an infinite loss that only stands for tails which are left out.
+_NO_FAILURE = 1e-20
+# The smallest probability of a failure, which stands for those below the range of a double.
+_LEAST = 1e-300
+# Nats by which the logarithm of a likelihood ratio of 0 is below all others: more than means of
+# 1e18 batches take.
+_FAR = 500.0
+# Most values of a mean over some batches: their square is the number of values of the next.
+_MOST_OF_MEAN = 512
+# Most batches of an epoch: with many more, the share of one is lost in the rounding of a double.
+_MOST_BATCHES = 1e18
 
 
 def amplified(values: Reals, q: float) -> Reals:
@@ -78,38 +123,70 @@ def between(log_noise: Reals, above: Reals, below: Reals, q: float) -> tuple[Rea
     return up - down, log_noise + down
 
 
+def loss_of(law: FiniteLaw, name: str, probability: float = 1.0) -> PrivacyLoss:
+    """Return the loss with a law, with the loss below it if the law is rounded up.
+
+    ``probability`` is that with which the output depends on the record at all.
+    """
+    below = None
+    if law.below is not None:
+        below = _loss(law.below, f"{name}, rounded down", probability, None, up=False)
+    return _loss(law, name, probability, below, up=True)
+
+
+def _loss(
+    law: FiniteLaw, name: str, probability: float, below: PrivacyLoss | None, *, up: bool
+) -> PrivacyLoss:
+    """Return the loss with a law: of its values given that nothing fails, and a failure."""
+    if law.outside == 1:
+        return LossWithFailure(NO_LOSS, 1.0, below)
+    failure, kept = law.outside, math.log1p(-law.outside)
+    surplus = law.log_q - kept
+    some = law.log_reference > -math.inf
+    values, logs = law.values[some], law.log_reference[some] - kept
+    # Given that nothing fails P has mass 1, and Q its own.
+    require_kept("a sample", np.array([surplus, 0.0]), values, logs, up=up)
+    given: PrivacyLoss = NO_LOSS
+    if values.any():
+        law_of_values, inner = (tuple(each.tolist()) for each in (values, logs)), below
+        given = ScatteredLoss(
+            *law_of_values, name, probability, None if failure else inner, surplus=surplus
+        )
+    return LossWithFailure(given, failure, below) if failure > 0 else given
+
+
+# -- samples
+
+
 def sampled(law: FiniteLaw, q: float, name: str) -> Pairs:
     """Return the losses of a Poisson-sampled mechanism, for removing and for adding a record.
 
     The law is that of a removed record; the reversed pair must be that of adding one.
     """
     name = f"{q!r}-sampled {name}"
-    return _loss(law, lambda item: _removed(item, q), name, q), _loss(
-        law, lambda item: _added(item, q), f"{name}, added", q
-    )
+    remove, add = (law.changed(partial(side, q=q)) for side in (_removed, _added))
+    return loss_of(remove, name, q), loss_of(add, f"{name}, added", q)
 
 
-def _removed(law: FiniteLaw, q: float) -> _Law:
+def _removed(law: FiniteLaw, q: float) -> FiniteLaw:
     """Return the law of removing a record; outcomes of Q alone keep the share 1 - q under P."""
     values, logs = amplified(law.values, q), law.log_reference
-    if law.outside > _NOTHING:
-        values = np.append(math.log1p(-q), values)
-        logs = np.append(math.log(law.outside), logs)
-    failure = q * law.outside
-    surplus = -math.log1p(-failure)
-    return values, logs + surplus, failure, surplus if law.outside > _NOTHING else 0.0
+    if law.lost <= _NOTHING:
+        return FiniteLaw(values, logs, q * law.outside)
+    values, logs = np.append(math.log1p(-q), values), np.append(math.log(law.lost), logs)
+    return FiniteLaw(values, logs, q * law.outside, log_finite=0.0)
 
 
-def _added(law: FiniteLaw, q: float) -> _Law:
+def _added(law: FiniteLaw, q: float) -> FiniteLaw:
     """Return the law of adding a record: that of removing one, reversed."""
     places = amplified(law.values, q)
     values, logs = -places[::-1], (law.log_reference + places)[::-1]
-    if law.outside > _NOTHING:
-        # Outcomes that only the record causes have a loss of minus infinity, or less than any.
-        values = np.concatenate([[min(values[0], 0) - _LARGE], values, [-math.log1p(-q)]])
-        ends = math.log(q * law.outside), math.log1p(-q) + math.log(law.outside)
-        logs = np.concatenate([ends[:1], logs, ends[1:]])
-    return values, logs, 0.0, 0.0
+    if law.lost > _NOTHING:
+        values = np.append(values, -math.log1p(-q))
+        logs = np.append(logs, math.log1p(-q) + math.log(law.lost))
+    # Outcomes that only the record causes have a loss of minus infinity.
+    log_finite = math.log1p(-q * law.outside) if law.outside > _NOTHING else None
+    return FiniteLaw(values, logs, log_finite=log_finite)
 
 
 def revealed(law: FiniteLaw, q: float, name: str) -> PrivacyLoss:
@@ -122,7 +199,7 @@ def revealed(law: FiniteLaw, q: float, name: str) -> PrivacyLoss:
     name = f"{name}, drawn with probability {q!r}"
     kept = math.log1p(-q)
 
-    def choice(item: FiniteLaw) -> _Law:
+    def choice(item: FiniteLaw) -> FiniteLaw:
         values, logs = item.values, item.log_reference + math.log(q)
         at = int(np.searchsorted(values, 0.0))
         if at < len(values) and values[at] == 0:
@@ -130,11 +207,10 @@ def revealed(law: FiniteLaw, q: float, name: str) -> PrivacyLoss:
             logs[at] = np.logaddexp(logs[at], kept)
         else:
             values, logs = np.insert(values, at, 0.0), np.insert(logs, at, kept)
-        failure = q * item.outside
-        # Given that nothing fails, both laws have mass 1.
-        return values, logs - math.log1p(-failure), failure, 0.0
+        log_finite = None if item.log_finite is None else math.log1p(q * math.expm1(item.log_q))
+        return FiniteLaw(values, logs, q * item.outside, log_finite=log_finite)
 
-    return _loss(law, choice, name, q)
+    return loss_of(law.changed(choice), name, q)
 
 
 def fixed_batch(law: FiniteLaw, q: float, name: str) -> PrivacyLoss:
@@ -147,51 +223,117 @@ def fixed_batch(law: FiniteLaw, q: float, name: str) -> PrivacyLoss:
     replaced record, the same in both directions.
     """
 
-    def both_ways(item: FiniteLaw) -> _Law:
+    def both_ways(item: FiniteLaw) -> FiniteLaw:
         gains = item.values > 0
         values, logs = amplified(item.values[gains], q), item.log_reference[gains]
         failure = q * item.outside
         rest = 1 - failure - math.fsum(np.exp(logs + values)) - math.fsum(np.exp(logs))
         values, logs = mirrored(values, logs, math.log(rest) if rest > 0 else -math.inf)
-        return values, logs - math.log1p(-failure), failure, 0.0
+        return FiniteLaw(values, logs, failure)
 
-    return _loss(law, both_ways, f"a batch with share {q!r} for {name}", q)
+    return loss_of(law.changed(both_ways), f"a batch with share {q!r} for {name}", q)
 
 
-def loss_of(law: FiniteLaw, name: str, probability: float = 1.0) -> PrivacyLoss:
-    """Return the loss with a law.
+# -- epochs
 
-    ``probability`` is that with which the output depends on the record at all.
+
+def allocated(law: FiniteLaw, batches: int, name: str) -> Pairs:
+    """Return the losses of an epoch, for removing and for adding a record.
+
+    Parameters
+    ----------
+    law
+        Law of the mechanism's loss when a record is removed; the reversed pair must be that of
+        adding one.
+    batches
+        Number >= 1 of batches.
+    name
+        Name of the mechanism.
     """
+    if batches > _MOST_BATCHES:
+        raise ValueError(f"batches must be at most {_MOST_BATCHES:g}, got {batches!r}.")
+    if law.outside == 1:
+        return loss_of(law, name), loss_of(law, name)
+    name = f"{name}, in one of {batches} batches"
+    if max(law.outside, law.lost) * batches <= _NO_FAILURE:
+        found = _mean_of(law, batches)
+    else:
+        zero = min(law.values[0], law.down.values[0], 0.0) - _FAR
+        mean = _mean_of(law.changed(partial(_with_zero, zero=zero)), batches)
+        upper = _without_zero(mean, zero, law.outside)
+        lower = _without_zero(mean.down, zero, law.down.outside)
+        found = replace(upper, outside=max(upper.outside, _LEAST), below=lower)
+    return _both_ways(found, name)
 
-    def unchanged(item: FiniteLaw) -> _Law:
-        # Given that nothing fails, both laws have mass 1.
-        return item.values, item.log_reference - math.log1p(-item.outside), item.outside, 0.0
 
-    return _loss(law, unchanged, name, probability)
+def _both_ways(law: FiniteLaw, name: str) -> Pairs:
+    return loss_of(law, name), loss_of(law.changed(_reversed), f"{name}, added")
 
 
-def _loss(law: FiniteLaw, change: Callable[[FiniteLaw], _Law], name: str, q: float) -> PrivacyLoss:
-    """Return the loss of a changed law, with the loss below it if the law is rounded up."""
-    below = None
-    if law.below is not None:
-        below = _finite(change(law.below), f"{name}, rounded down", q, up=False)
-    return _finite(change(law), name, q, below)
-
-
-def _finite(
-    law: _Law, name: str, q: float, below: PrivacyLoss | None = None, *, up: bool = True
-) -> PrivacyLoss:
-    """Return a loss from its values."""
-    values, logs, failure, surplus = law
-    some = logs > -math.inf
-    values, logs = values[some], logs[some]
-    # Given that nothing fails P has mass 1, and Q its own.
-    require_kept("a sample", np.array([surplus, 0.0]), values, logs, up=up)
-    if not values.any():
-        return LossWithFailure(NO_LOSS, failure, below) if failure > 0 else NO_LOSS
-    inner = None if failure else below
-    given = ScatteredLoss(
-        tuple(values.tolist()), tuple(logs.tolist()), name, q, inner, surplus=surplus
+def on_finite_laws(direction: Direction) -> Direction:
+    """Return a direction with finite laws in place of random allocations of Gaussians."""
+    parts = tuple(
+        (_of_gaussians(loss.groups)[loss.direction == "add"], times)
+        if isinstance(loss, Allocation)
+        else (loss, times)
+        for loss, times in direction.parts
     )
-    return LossWithFailure(given, failure, below) if failure > 0 else given
+    return Direction(direction.name, parts)
+
+
+@lru_cache(maxsize=16)
+def _of_gaussians(groups: tuple[Group, ...]) -> Pairs:
+    """Return the losses of an epoch of groups of batches, for removing and for adding a record."""
+    (_, first), *others = ((p, _mean_of(law_of(Gaussian(sigma)), m)) for sigma, m, p in groups)
+    found, total = first, groups[0].probability
+    for chance, law in others:
+        found, total = _mean(found, total, law, chance), total + chance
+    name = f"an epoch of {groups!r}"
+    return _both_ways(found, name)
+
+
+def _with_zero(law: FiniteLaw, zero: float) -> FiniteLaw:
+    """Return a law in which outcomes of Q alone have a finite loss, far below all others."""
+    if law.lost == 0:
+        return FiniteLaw(law.values, law.log_reference)
+    logs = np.append(math.log(law.lost), law.log_reference)
+    return FiniteLaw(np.append(zero, law.values), logs)
+
+
+def _without_zero(law: FiniteLaw, zero: float, p_fails: float) -> FiniteLaw:
+    """Return the law with losses near ``zero`` as outcomes of Q alone, and P's own failures."""
+    some = law.values > zero + 1
+    q_fails = math.fsum(np.exp(law.log_reference[~some]))
+    log_finite = math.log1p(-min(q_fails, 1 - UNIT))
+    return FiniteLaw(law.values[some], law.log_reference[some], p_fails, log_finite=log_finite)
+
+
+def _mean_of(law: FiniteLaw, batches: int) -> FiniteLaw:
+    """Return the law of the mean over a number of batches."""
+    found, count = law, 1
+    for bit in bin(batches)[3:]:
+        found, count = _mean(found, count, found, count), 2 * count
+        if bit == "1":
+            found, count = _mean(found, count, law, 1), count + 1
+    return found
+
+
+def _mean(one: FiniteLaw, m: float, other: FiniteLaw, n: float) -> FiniteLaw:
+    """Return the law of a mean of two means, with weights proportional to m and n."""
+    shares = math.log(m / (m + n)), math.log(n / (m + n))
+
+    def ratios(first: Reals, second: Reals) -> Reals:
+        return np.asarray(np.logaddexp.outer(first + shares[0], second + shares[1]))
+
+    def masses(first: Reals, second: Reals) -> Reals:
+        p = np.logaddexp(first[1] + second[0] + shares[0], first[0] + second[1] + shares[1])
+        return np.array([first[0] + second[0], p])
+
+    return combined("a mean of ratios", one, other, _MOST_OF_MEAN, ratios, masses)
+
+
+def _reversed(law: FiniteLaw) -> FiniteLaw:
+    """Return the law of the reversed pair."""
+    logs = (law.log_reference + law.values)[::-1]
+    log_finite = None if law.log_finite is None else math.log1p(-law.outside)
+    return FiniteLaw(-law.values[::-1], logs, law.lost, log_finite=log_finite)

@@ -47,15 +47,6 @@ def combine(log_finite: float, lower: ArrayLike, upper: ArrayLike) -> tuple[Real
     return low, np.minimum(np.logaddexp(infinite, log_finite + high) + margin, 0.0)
 
 
-def _left(log_delta: float, infinite: float, log_finite: float) -> float | None:
-    """Return log((delta - (1 - F)) / F), or None for delta < 1 - F."""
-    if log_delta < infinite:
-        return None
-    if log_delta == infinite:
-        return -math.inf
-    return log_delta + math.log(-math.expm1(infinite - log_delta)) - log_finite
-
-
 def log_delta_with_failures(
     direction: Direction, bounds_of: Callable[[Direction], Bounds]
 ) -> Bounds:
@@ -68,35 +59,41 @@ def log_delta_with_failures(
 
 def epsilon_with_failures(
     direction: Direction,
+    below: Direction,
     log_delta: float,
     bounds_of: Callable[[Direction, float], Bounds],
-    side: int = 0,
 ) -> Bounds:
     """Return bounds on epsilon of losses that may be infinite, from ``bounds_of`` finite ones.
 
-    The log of the target is <= 0, and ``side`` is 1 or -1 if only the upper or the lower end
-    counts, which saves a search, and 0 if both do.
+    The upper end is that of a direction, and the lower one that of a direction ``below``, at a log
+    delta <= 0.
+    """
+    upper = _epsilon(direction, log_delta, bounds_of, -1)
+    if below is direction and direction.finite[0] == 0:
+        return upper
+    lower = _epsilon(below, log_delta, bounds_of, 1).lower
+    return Bounds(min(lower, upper.upper), upper.upper, upper.method)
+
+
+def _epsilon(
+    direction: Direction,
+    log_delta: float,
+    bounds_of: Callable[[Direction, float], Bounds],
+    way: int,
+) -> Bounds:
+    """Return bounds at what finite losses may have of delta, (delta - (1 - F)) / F, rounded a way.
+
+    It is rounded down (-1) for an upper end, and up (1) for a lower one.
     """
     log_finite, given = direction.finite
-    if log_finite == 0.0:
+    if log_finite == 0:
         return bounds_of(direction, log_delta)
     infinite = _log_infinite(log_finite)
-    margin = 16 * UNIT * (1 + abs(infinite) + abs(log_delta))
-    # Log of the target for finite losses, rounded down for the upper end and up for the lower.
-    least = _left(log_delta - margin, infinite, log_finite)
-    most = _left(log_delta + margin, infinite, log_finite)
-    if side:
-        least = most = least if side > 0 else most
-    if most is None:
+    target = log_delta + way * 16 * UNIT * (1 + abs(infinite) + abs(log_delta))
+    if target < infinite:
         return Bounds(math.inf, math.inf, "infinite loss")
-    if most >= 0.0:
-        low = Bounds(0.0, 0.0, "infinite loss")
-    elif most == -math.inf:
+    if target == infinite:
         support = Total(given.parts).upper
-        low = Bounds(support, support, "support")
-    else:
-        low = bounds_of(given, most)
-    if least is None:
-        return Bounds(low.lower, math.inf, "infinite loss")
-    high = low if least == most else bounds_of(given, least)
-    return Bounds(min(low.lower, high.upper), high.upper, high.method)
+        return Bounds(support, support, "support")
+    left = target + math.log(-math.expm1(infinite - target)) - log_finite
+    return bounds_of(given, left) if left < 0 else Bounds(0.0, 0.0, "infinite loss")

@@ -2,11 +2,11 @@ r"""What is the law of a privacy loss, and of a sum of them, as finitely many va
 
 A pair (P, Q) is kept as the values of its loss, with their probabilities under Q; under P each is
 exp(value) times as likely. Where one of both laws has outcomes that the other has not, the loss is
-infinite, and the same probability of either law is kept apart. A law with a density, and a sum of
-losses with too many values, is replaced by two laws: one that dominates it, where the mass between
-two values moves to both so that P and Q keep their mass (Doroshenko et al. 2022), and one that it
-dominates, where the outcomes between two values are merged, which is post-processing. Sums are
-formed by doubling.
+infinite, and the probability of these under either law is kept apart. A law with a density, and a
+sum of losses with too many values, is replaced by two laws: one that dominates it, where the mass
+between two values moves to both so that P and Q keep their mass (Doroshenko et al. 2022), and one
+that it dominates, where the outcomes between two values are merged, which is post-processing. Sums
+are formed by doubling.
 
 >>> from dpcal.accountants.losses.discrete import pure
 >>> law = summed([(law_of(pure(1.0)), 3)])
@@ -97,20 +97,38 @@ class FiniteLaw:
     log_reference
         Log probability of each value under Q; under P it is that plus the value.
     outside
-        Probability under P that the loss is infinite; that of minus infinity under Q is the same.
+        Probability under P that the loss is infinite.
     below
         A law that the mechanism dominates, if this law is rounded up; None otherwise.
+    log_finite
+        Log probability under Q that the loss is finite, if it is not that under P.
     """
 
     values: Reals
     log_reference: Reals
     outside: float = 0.0
     below: FiniteLaw | None = None
+    log_finite: float | None = None
 
     @property
     def down(self) -> FiniteLaw:
         """The law rounded down, or this law if it is not rounded."""
         return self.below or self
+
+    @property
+    def log_q(self) -> float:
+        """Log probability under Q that the loss is finite."""
+        return math.log1p(-self.outside) if self.log_finite is None else self.log_finite
+
+    @property
+    def lost(self) -> float:
+        """Probability under Q that the loss is minus infinity."""
+        return self.outside if self.log_finite is None else -math.expm1(self.log_finite)
+
+    def changed(self, change: Callable[[FiniteLaw], FiniteLaw]) -> FiniteLaw:
+        """Return the law after a change, with the law below it after the same change."""
+        below = None if self.below is None else change(self.below)
+        return replace(change(self), below=below)
 
     @cached_property
     def moments(self) -> Reals:
@@ -151,9 +169,9 @@ def _nothing(loss: PrivacyLoss) -> FiniteLaw:
 
 @law_of.register
 def _(loss: DiscreteLoss) -> FiniteLaw:
-    # A surplus of Q moves all values up, which is above.
-    law = FiniteLaw(loss.values + loss.surplus, np.array(loss.log_reference) - loss.surplus)
-    return law if loss.below is None else replace(law, below=law_of(loss.below))
+    below = None if loss.below is None else law_of(loss.below)
+    log_finite = loss.surplus if loss.surplus else None
+    return FiniteLaw(loss.values, np.array(loss.log_reference), 0.0, below, log_finite)
 
 
 @law_of.register
@@ -163,15 +181,11 @@ def _(loss: LossWithFailure) -> FiniteLaw:
 
     def failing(law: FiniteLaw) -> FiniteLaw:
         outside = loss.failure_probability + law.outside
-        return FiniteLaw(law.values, law.log_reference + kept, outside)
+        log_finite = None if law.log_finite is None else law.log_finite + kept
+        return FiniteLaw(law.values, law.log_reference + kept, outside, None, log_finite)
 
-    law = failing(given)
-    # Where P fails and Q does not, the law has Q fail, too, which is above alone.
-    one_sided = isinstance(loss.given, DiscreteLoss) and loss.given.surplus != 0
-    below = NO_LOSS if one_sided else loss.below
-    if below is not None:
-        return replace(law, below=law_of(below))
-    return law if given.below is None else replace(law, below=failing(given.below))
+    law = given.changed(failing)
+    return law if loss.below is None else replace(law, below=law_of(loss.below))
 
 
 @law_of.register
@@ -281,8 +295,8 @@ def mirrored(values: Reals, logs: Reals, log_zero: float = -math.inf) -> tuple[R
 
 def law_of_profile(
     alphas: Sequence[Fraction], deltas: Sequence[Fraction], reverse: Sequence[Fraction]
-) -> tuple[Reals, Reals, float, float]:
-    """Return the pair whose profile is the convex hull of bounds both ways, in exact arithmetic.
+) -> FiniteLaw:
+    """Return the law whose profile is the convex hull of bounds both ways, in exact arithmetic.
 
     Parameters
     ----------
@@ -290,12 +304,6 @@ def law_of_profile(
         Numbers exp(epsilon) >= 1, increasing.
     deltas, reverse
         Bounds on delta at each, of P against Q and of Q against P.
-
-    Returns
-    -------
-    tuple
-        Losses, their log probabilities under Q, and the probabilities of what P alone and Q alone
-        has.
     """
     points = [(1 / a, 1 - 1 / a + d / a) for a, d in zip(alphas, reverse, strict=True)]
     points += zip(alphas, deltas, strict=True)
@@ -303,7 +311,9 @@ def law_of_profile(
     slopes = [slope for slope in slopes if slope < 0]
     values = np.array([log_of(a) for a, _ in hull[1 : len(slopes) + 1]])
     logs = np.array([log_of(after - slope) for slope, after in pairwise([*slopes, Fraction(0)])])
-    return values, logs, float(hull[len(slopes)][1]), float(1 + slopes[0]) if slopes else 1.0
+    gained, kept = float(hull[len(slopes)][1]), -slopes[0] if slopes else Fraction(1)
+    log_finite = None if kept == 1 - gained else log_of(kept)
+    return FiniteLaw(values, logs, gained, None, log_finite)
 
 
 def lower_hull(points: Iterable[tuple[Any, Any]]) -> tuple[list[tuple[Any, Any]], list[Any]]:
@@ -358,8 +368,9 @@ def _gathered(law: FiniteLaw, most: int) -> FiniteLaw:
 
 def _between(law: FiniteLaw, ends: Reals) -> FiniteLaw:
     """Return the law with its masses moved to both ends around them, above that without."""
-    below = FiniteLaw(*_merged(law.down, ends), law.down.outside)
-    return FiniteLaw(*_moved(law, ends), law.outside, below)
+    down, up = _merged(law.down, ends), _moved(law, ends)
+    below = replace(law.down, values=down[0], log_reference=down[1], below=None)
+    return replace(law, values=up[0], log_reference=up[1], below=below)
 
 
 def _spread(mean: float, scale: float, low: float, high: float, count: int) -> Reals:
@@ -477,4 +488,6 @@ def joined(one: FiniteLaw, other: FiniteLaw, values: Reals) -> FiniteLaw:
     if (values[last] - values[first] > _CHAIN * largest).any():
         first = last = np.arange(len(values))
     outside = one.outside + other.outside - one.outside * other.outside
-    return FiniteLaw(values[last], log_sums(logs, first), outside)
+    alike = one.log_finite is other.log_finite is None
+    log_finite = None if alike else one.log_q + other.log_q
+    return FiniteLaw(values[last], log_sums(logs, first), outside, None, log_finite)

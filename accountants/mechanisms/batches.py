@@ -31,12 +31,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
-from dpcal import _lazy, _validate
+from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.answers import Bounds
-from dpcal.accountants.inversion.amplification import fixed_batch, loss_of, revealed, sampled
+from dpcal.accountants.inversion.amplification import (
+    allocated,
+    fixed_batch,
+    loss_of,
+    revealed,
+    sampled,
+)
 from dpcal.accountants.inversion.finite_laws import FiniteLaw, law_of, summed
 from dpcal.accountants.losses.base import NO_LOSS, Pairs, PrivacyLoss
 from dpcal.accountants.losses.discrete import DiscreteLoss, LatticeLoss
@@ -61,8 +68,6 @@ _MOST_ANSWERS = 10**12
 # Relative change of each mass, per answer, that rounding explains: half a unit in the last place of
 # logarithms up to 256 nats, of which the masses are that add up to 1.
 _ROUNDING = 2.0**-46
-# Laws of epochs, which few questions need.
-_epochs = _lazy.Module("dpcal.accountants.inversion.allocated")
 
 
 # -- Poisson samples
@@ -262,8 +267,7 @@ def _allocated(event: events.AllocatedDpEvent, relation: str) -> Pairs:
         raise refuse(event, relation, reason)
     laws = _laws(event, relation)
     with _refusing(event, relation):
-        found: Pairs = _epochs.allocated(laws[0], count_of_batches(event.batches), repr(inner))
-        return found
+        return allocated(laws[0], count_of_batches(event.batches), repr(inner))
 
 
 # -- what is answered about a batch
@@ -313,7 +317,7 @@ def _laws(event: Any, relation: str, coarser: int = 1) -> list[FiniteLaw]:
         costly = sum(_costly_sums(loss, times) for parts in found for loss, times in parts)
         few = int(_FEW / math.sqrt(max(1.0, costly / _MOST_SUMS))) // coarser
         sums = (summed([(law_of(loss), times) for loss, times in parts], few) for parts in found)
-        return [_rescaled(law, most) for law in sums]
+        return [law.changed(partial(_rescaled, answers=most)) for law in sums]
 
 
 def _costly_sums(loss: PrivacyLoss, times: int) -> int:
@@ -332,7 +336,6 @@ def _rescaled(law: FiniteLaw, answers: int) -> FiniteLaw:
 
     A factor that rounding does not explain stays, and is found as a fault.
     """
-    lost = float(law.moments[0]) - math.log1p(-law.outside) if len(law.values) else 0.0
-    below = None if law.below is None else _rescaled(law.below, answers)
+    lost = float(law.moments[0]) - law.log_q if law.outside < 1 else 0.0
     kept = abs(lost) <= answers * _ROUNDING
-    return replace(law, log_reference=law.log_reference - (lost if kept else 0.0), below=below)
+    return replace(law, log_reference=law.log_reference - (lost if kept else 0.0))

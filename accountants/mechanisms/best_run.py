@@ -1,11 +1,19 @@
-r"""Which pair dominates the best of a random number of runs? One built from a run's profile.
+r"""The best of a random number of runs: Renyi divergences from those of one run, and a law.
 
-Let one run have law M on a data set and M' on its neighbor, with ``H_k(M || M') = sup_S M(S) - k
-M'(S) <= h(k)`` for every k > 0 (its privacy profile, at k = e^epsilon), and let h' bound the same
-with M and M' exchanged. Let f be the generating function of the number of runs and m its mean,
-``f'(1) = m``. The best run has the density ``M(y) f'(F(y))``, where F(y) is the chance under M that
-a run is not better than y; ties are broken at random. Write ``g(b) = f'(1 - b) / m``, which falls
-from g(0) = 1.
+>>> from dpcal.accountants import epsilon
+>>> best = events.RepeatAndSelectDpEvent(events.GaussianDpEvent(5.0), mean=10.0, shape=1.0)
+>>> print(f"{epsilon(best, delta=1e-6, accountant='renyi'):.4f}")
+1.8135
+>>> answer = epsilon(best, delta=1e-6)      # the smaller of this, and of what a run's profile gives
+>>> print(f"{answer:.4f} {answer.accountant}")
+1.2315 characteristic
+
+The law is that of a pair which is built from a run's profile. Let one run have law M on a data set
+and M' on its neighbor, with ``H_k(M || M') = sup_S M(S) - k M'(S) <= h(k)`` for every k > 0 (its
+privacy profile, at k = e^epsilon), and let h' bound the same with M and M' exchanged. Let f be the
+generating function of the number of runs and m its mean, ``f'(1) = m``. The best run has the
+density ``M(y) f'(F(y))``, where F(y) is the chance under M that a run is not better than y; ties
+are broken at random. Write ``g(b) = f'(1 - b) / m``, which falls from g(0) = 1.
 
 1. If a run is better than y with chance b under M', its chance under M is at least
    ``T(b) = max_k (b - h'(k)) / k``.
@@ -34,25 +42,29 @@ ratio of g(T(b)) to g(b). The sum is never larger.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, cached_property, lru_cache
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from dpcal import _lazy
-from dpcal._roots import Stop, bracket, brent
+from dpcal import _validate
+from dpcal._roots import Stop, bracket, brent, minimum
+from dpcal.accountants import events, renyi
+from dpcal.accountants.characteristic import DirectionProfile
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.amplification import loss_of
-from dpcal.accountants.inversion.finite_laws import FiniteLaw, law_of, law_of_profile, lower_hull
+from dpcal.accountants.inversion.finite_laws import law_of, law_of_profile, lower_hull
 from dpcal.accountants.inversion.transform import Total
-from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss, Reals
-from dpcal.accountants.losses.failure import LossWithFailure
+from dpcal.accountants.losses.base import NO_LOSS, OutOfReach, PrivacyLoss, Reals
+from dpcal.accountants.losses.failure import LossWithFailure, MomentBound
+from dpcal.accountants.mechanisms.decompose import decompose
+from dpcal.accountants.mechanisms.row import Pairs, Row, normal, refuse
 from dpcal.accountants.rounding import UNIT
 
-__all__ = ["best_run_laws", "log_inverse_gamma"]
-
-# Profiles of one direction, which few events need.
-_profile = _lazy.Module("dpcal.accountants.direction_profile")
+__all__ = ["RepeatedSelection", "best_run_laws", "log_inverse_gamma"]
 
 # Log of the delta down to which profiles are computed. The rest counts as an infinite loss, so that
 # smaller deltas than this, times the mean number of runs, are left to Renyi divergences.
@@ -78,6 +90,19 @@ _SLACK = 1e-11
 # Relative error of 1 / gamma - 1, in units of log(1 / gamma) where that is above 1.
 _GAMMA = 4e-9
 
+# Smallest c of the free Renyi order 1 + c of a repetition that is tried.
+_LEAST_ORDER = 1e-3
+# Largest log(1 / gamma) of a law of the number of runs, whose exponential is a double.
+_MOST_LOG_INVERSE = 600.0
+# Largest c of the free Renyi order 1 + c of a repetition that is tried.
+_MOST_ORDER = 1e4
+# Smallest tilt at which moments are taken by differences.
+_LEAST_TILT = 1e-6
+# They find the logarithm of that c to 1e-5, where the bound is flat to ten digits.
+_SECTIONS = 30
+# Largest mean number of runs, and shape of its law, of a selection: powers of both stay doubles.
+_MOST_RUNS = 1e15
+
 
 @lru_cache(maxsize=64)
 def best_run_laws(
@@ -97,12 +122,9 @@ def best_run_laws(
     if not any(item.parts for item in directions):
         return NO_LOSS, NO_LOSS
     grid, profiles = _tabulated(directions)
-    terms = _Runs(mean, shape)
+    runs = _Runs(mean, shape)
     there, back = _Curve(grid, profiles[0], profiles[-1]), _Curve(grid, profiles[-1], profiles[0])
-    sums = [
-        _Sum(terms.mean, *terms.envelope(back), there),
-        _Sum(terms.mean, *terms.envelope(there), back),
-    ]
+    sums = [_Sum(runs, back, there), _Sum(runs, there, back)]
     top = max(each.end() for each in sums)
     losses = np.linspace(0.0, top, _POINTS)
     one, other = (each.at(losses) for each in sums)
@@ -118,18 +140,17 @@ def best_run_laws(
 def _loss_of_profile(losses: Reals, deltas: Reals, reverse: Reals, name: str) -> PrivacyLoss:
     """Return a loss with these deltas or more both ways."""
     alphas, here, back = ([Fraction(x) for x in each] for each in (np.exp(losses), deltas, reverse))
-    values, logs, failure, _ = law_of_profile(alphas, here, back)
-    if failure == 1:
+    law = law_of_profile(alphas, here, back)
+    if law.outside == 1:
         return LossWithFailure(NO_LOSS, 1.0, NO_LOSS)
-    outside = math.nextafter(failure, 1.0) if failure else 0.0
     # Bounds on a profile are no lower ends: the best run may cost nothing.
-    return loss_of(FiniteLaw(values, logs, outside, law_of(NO_LOSS)), name)
+    return loss_of(replace(law, below=law_of(NO_LOSS)), name)
 
 
 @lru_cache(maxsize=64)
 def _tabulated(directions: tuple[Direction, ...]) -> tuple[Reals, list[Reals]]:
     """Return epsilons, and upper bounds on each direction's delta at these epsilons."""
-    profiles = [_profile.DirectionProfile(item) for item in directions]
+    profiles = [DirectionProfile(item) for item in directions]
     least = max(-math.expm1(item.finite[0]) for item in directions)
     floor = max(_LOG_FLOOR, math.log(least) + 1e-3 if least > 0 else -math.inf)
 
@@ -223,8 +244,9 @@ def _gathered(weights: Reals, places: Reals) -> tuple[Reals, Reals]:
 class _Sum:
     """``m sum_j w_j h(k x_j)``: the bound on delta of the best run."""
 
-    def __init__(self, mean: float, weights: Reals, places: Reals, curve: _Curve) -> None:
-        self._weights, self._places, self._curve = mean * weights, places, curve
+    def __init__(self, runs: _Runs, reverse: _Curve, curve: _Curve) -> None:
+        weights, self._places = runs.envelope(reverse)
+        self._weights, self._curve = runs.mean * weights, curve
         self._least = float(self._weights.sum() * curve.h[-1])
 
     def at(self, epsilons: Reals) -> Reals:
@@ -275,3 +297,151 @@ def log_inverse_gamma(mean: float, shape: float) -> float:
 def _log_expm1(y: float) -> float:
     """Return log(e^y - 1) of a number > 0, without overflow."""
     return y + math.log(-math.expm1(-y)) if y > 1 else math.log(math.expm1(y))
+
+
+@dataclass(frozen=True)
+class RepeatedSelection(MomentBound):
+    """The best of a random number of runs of one mechanism (Papernot and Steinke 2022).
+
+    Parameters
+    ----------
+    directions
+        The losses of a single run, in each direction; the worse direction counts at each order.
+    mean_runs
+        Mean of the number of runs: at least 1, or any number > 0 for Poisson.
+    shape
+        Its law: infinite for Poisson (their Theorem 6), otherwise the shape eta > -1 of a truncated
+        negative binomial law (their Theorem 2), 1 for geometric, 0 for logarithmic.
+    forward
+        Direction of its :attr:`law`: removing a record (True), or adding one.
+    """
+
+    directions: tuple[Direction, ...]
+    mean_runs: float
+    shape: float
+    forward: bool = True
+
+    @property
+    def law(self) -> PrivacyLoss | None:
+        """The law that follows from a run's privacy profile, or None if a run has none."""
+        if not all(loss.has_law for item in self.directions for loss, _ in item.parts):
+            return None
+        laws = best_run_laws(self.directions, self.mean_runs, self.shape)
+        return laws[0 if self.forward else 1]
+
+    @property
+    def upper(self) -> float:
+        """Bound on the loss itself: the limit of the theorems at infinite order, rounded up.
+
+        With e the largest loss of a single run, Theorem 2 tends to (2 + eta) e, and Theorem 6 to e
+        plus the mean number of runs times a run's delta(0).
+        """
+        single = max(Total(item.parts).upper for item in self.directions)
+        if math.isinf(single):
+            return math.inf
+        if math.isinf(self.shape):
+            log_delta = max(renyi.log_delta_bounds(item, 0.0).upper for item in self.directions)
+            # Renyi divergences bound delta(0) loosely: the loss bounds it as well, by tanh(e / 2).
+            # A logarithm would lose digits of a small share.
+            share = min(math.exp(log_delta), math.tanh(single / 2))
+            return (single + self.mean_runs * share) * (1 + 16 * UNIT)
+        return (2 + self.shape) * single * (1 + 16 * UNIT)
+
+    def _single(self, c: float) -> float:
+        """Return log M(c) of a single run, in the worse direction, rounded up."""
+        found = []
+        for direction in self.directions:
+            # A run that is a selection itself has a bound, whose derivatives are not needed.
+            runs = [item for item in direction.parts if isinstance(item[0], RepeatedSelection)]
+            total = Total(tuple(item for item in direction.parts if item not in runs))
+            try:
+                value = float(total.moments([c])[0, 0])
+            except OutOfReach:
+                value = float(total.log_mgf_bounds(np.array([c]))[0])
+            value += sum(times * loss.log_mgf_bound(max(c, _LEAST_TILT)) for loss, times in runs)
+            found.append(value + 32 * UNIT * abs(value))
+        return max(found)
+
+    @cached_property
+    def _bound_at(self) -> Callable[[float], float]:
+        """The bound, computed once at each tilt: of selections of selections it is asked often."""
+        return cache(self._log_mgf_bound)
+
+    def log_mgf_bound(self, c: float) -> float:
+        """Return the theorem's bound on log M(c)."""
+        return self._bound_at(c)
+
+    def _log_mgf_bound(self, c: float) -> float:
+        if math.isinf(self.shape):
+            # The theorem's epsilon has exp(epsilon) = 1 + 1 / (order - 1).
+            epsilon = math.log1p(1 / c)
+            log_delta = max(renyi.log_delta_bounds(item, epsilon).upper for item in self.directions)
+            extra = self.mean_runs * math.exp(log_delta)
+        else:
+            extra = self._overhead
+        bound = self._single(c) + c * extra + math.log(self.mean_runs) * (1 + UNIT)
+        if self.mean_runs >= 1:
+            return bound
+        # Without a run nothing is released, in either world: its probability adds to M(c).
+        return float(np.logaddexp(bound, -self.mean_runs)) + 8 * UNIT
+
+    @cached_property
+    def _overhead(self) -> float:
+        """(1 + eta) times the smallest of (1 - 1/b) D_b + log(1/gamma) / b over orders b."""
+        inverse = log_inverse_gamma(self.mean_runs, self.shape)
+
+        def cost(x: float) -> float:
+            return (self._single(math.exp(x)) + inverse) / (1 + math.exp(x))
+
+        best = minimum(cost, math.log(_LEAST_ORDER), math.log(_MOST_ORDER), sections=_SECTIONS)
+        return (1 + self.shape) * cost(best) * (1 + 16 * UNIT)
+
+    def moments(self, c: ArrayLike) -> Reals:
+        """Return the bound on log M, with differences instead of its derivatives."""
+        c = np.atleast_1d(np.asarray(c, dtype=float))
+        rows = []
+        for x in np.maximum(c, _LEAST_TILT):
+            step = 1e-3 * float(x)
+            low, here, high = (self.log_mgf_bound(float(x) + d) for d in (-step, 0.0, step))
+            curvature = max((high - 2 * here + low) / step**2, 1e-9)
+            rows.append([here, (high - low) / (2 * step), curvature])
+        return np.array(rows)
+
+
+@Row(
+    events.RepeatAndSelectDpEvent(events.GaussianDpEvent(1.0), 3.0, 1.0),
+    "Papernot and Steinke 2022, Theorems 2 and 6; a law from [the profile of a run]"
+    "(#the-best-of-many-runs)",
+)
+def _repeat_and_select(event: events.RepeatAndSelectDpEvent, relation: str) -> Pairs:
+    single = decompose(event.event, relation)
+    if not single.private:
+        raise refuse(event, relation, "What is repeated is not private.")
+    mean = _validate.positive(mean=event.mean)
+    shape = event.shape if event.shape == math.inf else _validate.finite(shape=event.shape)
+    normal(shape=shape)
+    if mean > _MOST_RUNS or _MOST_RUNS < shape < math.inf:
+        raise ValueError(
+            f"mean and shape must be at most {_MOST_RUNS:g}, or shape infinite, got {mean!r} and "
+            f"{shape!r}."
+        )
+    if not shape > -1:
+        raise ValueError(f"shape must be a number > -1, got {shape!r}.")
+    if math.isfinite(shape):
+        if mean < 1:
+            raise ValueError(f"mean must be a number >= 1 unless shape is infinite, got {mean!r}.")
+        if not log_inverse_gamma(mean, shape) < _MOST_LOG_INVERSE:
+            raise ValueError(
+                f"shape must be further from -1 for a mean of {mean!r} runs, got {shape!r}."
+            )
+    pairs = [
+        RepeatedSelection(single.directions, mean, shape, forward)
+        for forward in (True, len(single.directions) == 1)
+    ]
+    if all(item.finite[0] == 0 for item in single.directions):
+        return pairs[0], pairs[1]
+    # A run that may fail has no finite Renyi divergences, but its profile may be known.
+    remove, add = (pair.law for pair in pairs)
+    if remove is None or add is None:
+        raise refuse(event, relation, "What is repeated has infinite Renyi divergences.")
+    return remove, add

@@ -32,7 +32,6 @@ from dpcal.accountants.events import DominatingPairDpEvent
 from dpcal.accountants.inversion.amplification import loss_of
 from dpcal.accountants.inversion.finite_laws import FiniteLaw, gathered, law_of, law_of_profile
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss, Reals
-from dpcal.accountants.losses.failure import LossWithFailure
 from dpcal.accountants.mechanisms.row import Pairs, Row, refuse
 from dpcal.accountants.rounding import log_of
 from dpcal.errors import TooLarge
@@ -45,10 +44,8 @@ _OFF = 1e-9
 _ROUNDING = 1e-12
 # Most outcomes, or points of a profile: exact fractions of so many take some seconds.
 _MOST = 100_000
-# Nats by which the least loss stands below all others, where it stands for minus infinity.
+# Largest epsilon of a claim, in nats.
 _FAR = 500.0
-# The loss of a record whose presence every output reveals.
-_CERTAIN = LossWithFailure(NO_LOSS, 1.0)
 # The law of a mechanism that reveals nothing.
 _NOTHING = law_of(NO_LOSS)
 
@@ -134,7 +131,7 @@ def _of_pmf(pmf: Any) -> FiniteLaw:
     p = np.clip(np.cumsum(p) + min(missing, 0.0), 0.0, p)
     values = places[p > 0] * pmf._discretization
     logs = np.log(p[p > 0]) - values
-    return _balanced(values, logs, infinite, 1 - math.fsum(np.exp(logs)))
+    return _sorted(values, logs, infinite, math.log(math.fsum(np.exp(logs))))
 
 
 def from_profile(
@@ -179,7 +176,7 @@ def from_profile(
     # Rounded up, at which delta is no larger; from here on all numbers are exact.
     alphas = _few("epsilons", np.where(at > 0, np.exp(at) * (1 + 2.0**-50), 1.0))
     exact = _few("deltas", bounds)
-    law = _balanced(*law_of_profile(alphas, exact, exact))
+    law = law_of_profile(alphas, exact, exact)
     return _event([law, law], name, neighboring_relation)
 
 
@@ -192,7 +189,7 @@ def _event(
     """
     relation = _validate.choice(RELATIONS, neighboring_relation=_validate.relation(relation))
     known = (replace(law, below=below or law.below) for law in laws)
-    remove, add = (loss_of(gathered(law), name) if law.outside < 1 else _CERTAIN for law in known)
+    remove, add = (loss_of(gathered(law), name) for law in known)
     return DominatingPairDpEvent(name, relation, remove, add)
 
 
@@ -224,48 +221,18 @@ def _of_masses(p: list[Fraction], q: list[Fraction]) -> FiniteLaw:
     both = [pair for pair in pairs if all(pair)]
     values = np.array([log_of(mine / other) for mine, other in both])
     logs = np.array([log_of(other) for _, other in both])
-    gained, lost = (sum(pair[i] for pair in pairs if not pair[1 - i]) for i in (0, 1))
-    law = _balanced(values, logs, float(gained), float(lost))
-    if gained <= lost or not both:
-        return law
-    # An attacker who takes some outcomes for others sees no more.
-    top = int(np.argmax(values))
-    values[top] = log_of((both[top][0] + gained - lost) / both[top][1])
-    return replace(law, below=_balanced(values, logs, float(lost), float(lost)))
+    gained, kept = sum(mine for mine, other in pairs if not other), sum(other for _, other in both)
+    return _sorted(values, logs, float(gained), None if gained + kept == 1 else log_of(kept))
 
 
-def _balanced(values: Reals, logs: Reals, gained: float, lost: float) -> FiniteLaw:
-    """Return a law whose laws P and Q have outcomes of their own, with the same probability.
-
-    Parameters
-    ----------
-    values, logs
-        Finite losses, and their log probabilities under Q.
-    gained, lost
-        Probabilities of the outcomes that P alone, and that Q alone has.
-    """
-    order = np.argsort(values)
-    values, logs = values[order], logs[order]
-    excess = gained - lost
-    if not len(values) or gained >= 1:
+def _sorted(values: Reals, logs: Reals, outside: float, log_finite: float | None) -> FiniteLaw:
+    """Return the law with these losses, of which equal ones are one, and outcomes of one law."""
+    if not len(values) or outside >= 1:
         return FiniteLaw(np.zeros(0), np.zeros(0), 1.0)
-    if excess < 0:
-        # Under P the loss is never minus infinity; there it has a probability below 1e-217.
-        values = np.append(min(values[0], 0.0) - _FAR, values)
-        logs = np.append(math.log(-excess), logs)
-    elif excess > 0:
-        # Q alone has outcomes with this probability, too, if it has less of those of small loss.
-        room = -np.exp(logs) * np.expm1(np.minimum(values, 0.0))
-        taken = np.clip(excess - (np.cumsum(room) - room), 0.0, room)
-        some = taken > 0
-        left = np.maximum(np.exp(logs[some]) - taken[some], np.exp((logs + values)[some]))
-        moved = (logs + values)[some] - np.log(left)
-        values, logs = values.copy(), logs.copy()
-        values[some], logs[some] = np.minimum(moved, 0.0), np.log(left)
-    first = np.argsort(values)
-    values, logs = values[first], logs[first]
-    starts = np.flatnonzero(np.diff(values, prepend=-math.inf) > 0)
-    return FiniteLaw(values[starts], np.logaddexp.reduceat(logs, starts), gained)
+    order = np.argsort(values)
+    starts = np.flatnonzero(np.diff(values[order], prepend=-math.inf) > 0)
+    masses = np.logaddexp.reduceat(logs[order], starts)
+    return FiniteLaw(values[order][starts], masses, outside, log_finite=log_finite)
 
 
 @Row(

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,7 @@ from dpcal.accountants.inversion.amplification import amplified
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
 from dpcal.accountants.mechanisms.decompose import leaves
 from dpcal.accountants.mechanisms.row import dominating_pairs, row_of
-from dpcal.accountants.rounding import UNIT, rounded_up
+from dpcal.accountants.rounding import UNIT, sum_up
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["largest_losses", "pure_epsilon"]
@@ -115,17 +114,7 @@ def on_sample(bounds: Bounds, q: float) -> Bounds:
 
 def total(parts: Iterable[tuple[Bounds, int]]) -> Bounds:
     """Return bounds on a sum of numbers, each of which is added so often, rounded outward."""
-    ends = [(each.upper, -each.lower, times) for each, times in parts]
-    upper, lower = (_rounded_sum([(end[i], end[2]) for end in ends]) for i in (0, 1))
-    return Bounds(0.0 - lower, upper, _METHOD)
-
-
-def _rounded_sum(parts: list[tuple[float, int]]) -> float:
-    """Return a sum of numbers, each of which is added so often, rounded up."""
-    if any(math.isinf(value) for value, _ in parts):
-        return math.fsum(value for value, _ in parts)
-    exact = sum((Fraction(value) * times for value, times in parts), Fraction(0))
-    try:
-        return rounded_up(float(exact), exact)
-    except OverflowError:
-        return math.copysign(math.inf, exact)
+    found = list(parts)
+    times = [count for _, count in found]
+    lower = sum_up((-each.lower for each, _ in found), times)
+    return Bounds(0.0 - lower, sum_up((each.upper for each, _ in found), times), _METHOD)

@@ -179,7 +179,7 @@ LAPLACES = [events.DiscreteLaplaceDpEvent(a, 1) for a in (0.5, 1.0, 2.0)]
             batches,
             "sampled",
         ),
-        (lambda inner: events.AllocatedDpEvent(inner, 10), batches._epochs, "allocated"),
+        (lambda inner: events.AllocatedDpEvent(inner, 10), batches, "allocated"),
     ],
 )
 def test_a_cross_check_finds_a_composition_on_batches_whose_law_lost_its_mass(

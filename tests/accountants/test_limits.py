@@ -97,7 +97,7 @@ def test_deep_compositions_that_add_up_are_answered():
 
 def test_selections_of_selections_take_few_bounds_of_one_run(monkeypatch):
     """The Renyi bound of a run is asked for about as often at eight levels as at two."""
-    from dpcal.accountants.mechanisms.repeated_selection import RepeatedSelection
+    from dpcal.accountants.mechanisms.best_run import RepeatedSelection
 
     def asked(levels):
         count = 0

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from dpcal.accountants import (
+    characteristic,
     delta,
-    direction_profile,
     epsilon,
     epsilon_profile,
     events,
@@ -69,7 +69,7 @@ def test_a_thousand_epsilons_take_a_handful_of_contours():
     steps = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=10_000)
     event = events.ComposedDpEvent([steps, events.LaplaceDpEvent(20.0)])
     single = mock.patch.object(
-        direction_profile, "finite_log_delta", wraps=direction_profile.finite_log_delta
+        characteristic, "finite_log_delta", wraps=characteristic.finite_log_delta
     )
     with single as asked:
         profile = privacy_profile(event, np.linspace(0.0, 20.0, 1000))

@@ -8,8 +8,8 @@ import pytest
 from _integrals import divergence, holds, masses, product, response, worse
 
 from dpcal.accountants import delta, epsilon, events
-from dpcal.accountants.inversion import allocated as module
-from dpcal.accountants.inversion.allocated import allocated
+from dpcal.accountants.inversion import amplification
+from dpcal.accountants.inversion.amplification import allocated
 from dpcal.accountants.inversion.finite_laws import FiniteLaw, law_of
 from dpcal.accountants.losses.discrete import discrete_laplace
 from dpcal.accountants.losses.gaussian import Gaussian
@@ -79,7 +79,7 @@ def test_more_batches_cost_less_and_fewer_values_are_still_around_the_truth(monk
     assert all(few > many for few, many in itertools.pairwise(prices))
     law = law_of(discrete_laplace(noise_parameter=0.5, sensitivity=2))
     exact = masses(allocated(law, 9, "fine")[0])
-    monkeypatch.setattr(module, "_MOST", 4)
+    monkeypatch.setattr(amplification, "_MOST_OF_MEAN", 4)
     coarse, _ = allocated(law, 9, "coarse")
     for target in (0.05, 0.2, 0.5):
         laws = exact, masses(coarse), masses(coarse.below)

@@ -24,21 +24,20 @@ def of_pure(log_delta):
     return Bounds(found * (1 - 1e-12), found * (1 + 1e-12), "closed form")
 
 
-def epsilon_beyond(infinite, log_delta, side):
+def epsilon_beyond(infinite, log_delta):
     """Bounds on epsilon of a 2-private mechanism that fails with some probability."""
     direction = Direction("remove", ((LossWithFailure(pure(2.0), infinite), 1),))
-    return epsilon_with_failures(direction, log_delta, lambda _, at: of_pure(at), side)
+    return epsilon_with_failures(direction, direction, log_delta, lambda _, at: of_pure(at))
 
 
-@pytest.mark.parametrize("side", [-1, 0, 1])
 @pytest.mark.parametrize("infinite", [1e-9, 1e-3, 0.5])
 @pytest.mark.parametrize("share", [1e-6, 0.1, 0.5])
-def test_a_target_above_the_failure_leaves_its_rest_to_finite_losses(infinite, share, side):
+def test_a_target_above_the_failure_leaves_its_rest_to_finite_losses(infinite, share):
     target = math.log(infinite + (1 - infinite) * share)
-    found = epsilon_beyond(infinite, target, side)
+    found = epsilon_beyond(infinite, target)
     truth = of_pure(math.log(share)).upper
-    assert found.lower <= truth * (1 + 1e-11) + 1e-11 if side <= 0 else True
-    assert found.upper >= truth * (1 - 1e-11) if side >= 0 else True
+    assert found.lower <= truth * (1 + 1e-11) + 1e-11
+    assert found.upper >= truth * (1 - 1e-11)
     # The rest of the target is a difference, whose rounding grows as the failure over the rest.
     slack = 1e-9 + 1e-13 * infinite / share
     assert found.upper - found.lower <= slack
@@ -46,27 +45,25 @@ def test_a_target_above_the_failure_leaves_its_rest_to_finite_losses(infinite, s
 
 
 def test_no_epsilon_meets_a_target_below_the_failure():
-    found = epsilon_beyond(1e-3, math.log(0.9e-3), 0)
+    found = epsilon_beyond(1e-3, math.log(0.9e-3))
     assert (found.lower, found.upper) == (math.inf, math.inf)
 
 
 def test_at_the_failure_itself_the_upper_end_is_safe():
     """Whether the target is met is not known in doubles: at most by the largest finite loss."""
     infinite = math.log(-math.expm1(math.log1p(-1e-3)))
-    found = epsilon_beyond(1e-3, infinite, 0)
+    found = epsilon_beyond(1e-3, infinite)
     assert found.upper == math.inf
     assert found.lower <= SUPPORT
-    above = epsilon_beyond(1e-3, infinite, -1)
-    assert above.lower <= SUPPORT
     # A target that is the failure after it was rounded leaves nothing to finite losses.
     tried = (infinite - k * 2.0**-53 * abs(infinite) for k in range(4000))
-    ends = [epsilon_beyond(1e-3, at, -1) for at in tried]
-    assert any(end.method == "support" and end.upper == SUPPORT for end in ends)
+    ends = [epsilon_beyond(1e-3, at) for at in tried]
+    assert any(end.lower == SUPPORT for end in ends)
     assert ends[-1].lower == math.inf
 
 
 def test_a_target_of_one_costs_nothing():
-    found = epsilon_beyond(1e-3, 0.0, 0)
+    found = epsilon_beyond(1e-3, 0.0)
     assert (found.lower, found.upper) == (0.0, 0.0)
 
 

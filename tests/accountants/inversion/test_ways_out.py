@@ -8,7 +8,7 @@ import pytest
 from scipy.special import expit
 
 from dpcal import accountants
-from dpcal.accountants import characteristic, events, ways
+from dpcal.accountants import characteristic, events
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.bounded_range import (
     epsilon_by_recursion,
@@ -34,7 +34,7 @@ def test_the_recursion_ends_with_the_largest_loss():
 
 def test_a_record_that_is_hardly_ever_sampled_costs_nothing():
     rare = Direction("remove", ((SampledGaussian(1e-9, 1.0, "remove"), 100),))
-    found = ways.epsilon(rare, math.log(1e-6))
+    found = characteristic.finite_epsilon(rare, math.log(1e-6))
     assert (found.lower, found.upper, found.method) == (0.0, 0.0, "sampling")
 
 

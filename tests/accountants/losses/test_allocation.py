@@ -18,7 +18,7 @@ from dpcal._precision import workprec
 from dpcal.accountants import events
 from dpcal.accountants.characteristic import epsilon_bounds
 from dpcal.accountants.inversion import put_rays
-from dpcal.accountants.inversion.allocated import on_finite_laws
+from dpcal.accountants.inversion.amplification import on_finite_laws
 from dpcal.accountants.inversion.parity import epsilon_by_parity
 from dpcal.accountants.losses.allocation import Allocation, Group, UnequalAllocation
 from dpcal.accountants.mechanisms.decompose import decompose
