@@ -10,8 +10,8 @@ from dpcal.accountants.certificates.document import (
     Certificate,
     DeltaBounds,
     DirectionBounds,
-    Mechanism,
 )
+from dpcal.accountants.certificates.mechanisms import Mechanism
 
 
 def leaves(value, path=()):

@@ -1,7 +1,7 @@
 """Ball arithmetic of python-flint, imported when the first ball is computed.
 
 A ball is a midpoint with a radius, and every operation encloses the exact result. The names
-``acb``, ``acb_mat``, ``acb_poly``, ``arb`` and ``arb_poly`` of this module are those of
+``acb``, ``acb_mat``, ``acb_poly``, ``arb``, ``arb_poly`` and ``ctx`` of this module are those of
 python-flint; ``workprec`` sets the precision, for one thread at a time.
 
 >>> from dpcal.accountants.certificates import balls
@@ -23,7 +23,7 @@ __all__ = ["Ball", "power", "probability", "within", "workprec"]
 # python-flint has no type annotations.
 Ball = Any
 
-_NAMES = ("acb", "acb_mat", "acb_poly", "arb", "arb_poly")
+_NAMES = ("acb", "acb_mat", "acb_poly", "arb", "arb_poly", "ctx")
 # Relative radius of the balls around rounded doubles. A quotient has a relative error of 2^-53, a
 # sum of weights a few of them.
 _ROUNDING = 2.0**-50

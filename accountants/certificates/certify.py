@@ -24,18 +24,18 @@ from decimal import Decimal
 
 from dpcal import _validate
 from dpcal.accountants import interface
+from dpcal.accountants.certificates.composed import OrderProof
 from dpcal.accountants.certificates.cost import MAX_WORK_OF_PROOF, work
 from dpcal.accountants.certificates.document import (
     Argument,
     Certificate,
     DeltaBounds,
     DirectionBounds,
-    Mechanism,
     relative_width,
 )
 from dpcal.accountants.certificates.enclosure import decimal_bounds, enclose
-from dpcal.accountants.certificates.mechanisms import mechanisms_of
-from dpcal.accountants.certificates.proofs import OrderProof, Proof
+from dpcal.accountants.certificates.mechanisms import Mechanism, mechanisms_of
+from dpcal.accountants.certificates.proofs import Proof
 from dpcal.accountants.certificates.search.candidates import candidates
 from dpcal.accountants.certificates.search.shuffles import is_shuffled, proofs_of_shuffle
 from dpcal.accountants.certificates.verify import verify_certificate

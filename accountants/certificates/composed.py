@@ -1,10 +1,10 @@
 """The laws of a composition by the one rule: both directions and all epsilons from one of them.
 
->>> from dpcal.accountants.certificates.proofs import Grid, Use
+>>> from dpcal.accountants.certificates.proofs import Grid
 >>> from dpcal.accountants.losses.laplace import Laplace
 >>> proof = OrderProof(0.0, 1000, 0.0, (Use(0.0, 0, Grid(1.0, 0, 200)),))
 >>> with balls.workprec(128):
-...     lower, upper = order_bounds(proof, [(Laplace(2.0), 3)], balls.arb(1), "both", False, 128)
+...     lower, upper = proof.bounds(((Laplace(2.0), 3),), balls.arb(1))
 >>> print(lower.str(3, radius=False), upper.str(3, radius=False))
 0.0691 0.0691
 """
@@ -12,49 +12,120 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import Annotated
 
 from dpcal.accountants.certificates import balls
 from dpcal.accountants.certificates.balls import Ball
+from dpcal.accountants.certificates.cost import FUNCTION, TERM
 from dpcal.accountants.certificates.order import Cell, Law, gathered, power, spread
 from dpcal.accountants.certificates.pairs import Outcomes, oriented, pair_of
-from dpcal.accountants.certificates.proofs import OrderProof
+from dpcal.accountants.certificates.proofs import (
+    CELLS,
+    MAX_PARTS,
+    MAX_POINTS,
+    Cells,
+    Interval,
+    Parts,
+    Proof,
+)
+from dpcal.accountants.certificates.schema import list_of, not_negative, number, shape_of, whole
 from dpcal.accountants.losses.base import PrivacyLoss
 
-__all__ = ["order_bounds"]
+__all__ = ["MAX_LEVEL", "OrderProof", "Use"]
 
+# Most doublings of a grid's step.
+MAX_LEVEL = 64
+# Units of a node of a law at each doubling: two products of polynomials, and a coarser grid.
+_NODE = 160
+# Digits of a number of batches, as many as are multiplied.
+_BITS_OF_BATCHES = 62
 # Bits that a mass must have before a group may end with it.
 _LEAST_BITS = 30
 # A loss, the number of its uses, and whether it is that of the other direction.
 Part = tuple[PrivacyLoss, int, bool]
 
 
-def order_bounds(
-    proof: OrderProof,
-    losses: Sequence[tuple[PrivacyLoss, int]],
-    epsilon: Ball,
-    proves: str,
-    rounded: bool,
-    bits: int,
-) -> tuple[Ball, Ball]:
-    """Return bounds on delta by laws of the likelihood ratio, at the current precision, ``bits``.
+@dataclass(frozen=True)
+class Use:
+    """How one part of a composition is put on a grid.
 
-    A bound that is not wanted is 0 or 1.
+    Attributes
+    ----------
+    offset
+        Logarithm of a node of the grid below, for a part without a lattice of its own; the grid
+        above has the least ratio as a node.
+    level
+        How often its grid is twice as coarse as the finest.
+    cells
+        The cells into which its outcomes are cut.
     """
-    known = [(*oriented(loss), times) for loss, times in losses]
-    forward = all(way for _, way, _ in known if way is not None)
-    forward = forward or any(way for _, way, _ in known)
-    parts = tuple((loss, times, way is False and forward) for loss, way, times in known)
-    bounds = [balls.arb(0), balls.arb(1)]
-    for side, name in enumerate(("lower", "upper")):
-        if proves in (name, "both"):
-            # Numbers may be so bad that no place on a grid is a number.
-            with contextlib.suppress(ArithmeticError, LookupError, ValueError):
-                law = _law_of(parts, proof, rounded, bits, bool(side))
-                if law is not None:
-                    bounds[side] = law.delta(epsilon, forward)
-    return bounds[0], balls.arb.min(bounds[1], balls.arb(1))
+
+    offset: Annotated[float, number()]
+    level: Annotated[int, whole(0, MAX_LEVEL)]
+    cells: Annotated[Cells, CELLS]
+
+
+@dataclass(frozen=True)
+class OrderProof(Proof):
+    """Both bounds on delta, by laws on grids above and below the likelihood ratio in convex order.
+
+    Attributes
+    ----------
+    step
+        Step > 0 of the finest grid of logarithms of ratios; 0 for one of which the lattice of the
+        first part that has one is as much coarser as that part's ``level`` says.
+    nodes
+        Most nodes of a law, which is made coarser until it has no more.
+    tail
+        Mass in [0, 1) that laws may cut off, roughly.
+    uses
+        How each part is put on a grid.
+    """
+
+    NAME = "convex order"
+
+    step: Annotated[float, not_negative]
+    nodes: Annotated[int, whole(2, MAX_POINTS)]
+    tail: Annotated[float, number("in [0, 1)", lambda x: 0 <= x < 1)]
+    uses: Annotated[tuple[Use, ...], list_of(shape_of("a use", Use), 0, MAX_PARTS)]
+
+    def fits(self, parts: Parts) -> bool:
+        """Return whether the outcomes of each part may be cut into its cells."""
+        return len(self.uses) == len(parts) and all(
+            isinstance(item.cells, pair_of(loss).kinds)
+            for (loss, _), item in zip(parts, self.uses, strict=True)
+        )
+
+    def work(self, parts: Parts) -> float:
+        """Return the work of cells, of nodes, and of products on either side."""
+        total = 0.0
+        for (loss, times), item in zip(parts, self.uses, strict=True):
+            pair = pair_of(loss)
+            total += FUNCTION * pair.work_of_cell * pair.size(item.cells)
+            total += _NODE * self.nodes * (times.bit_length() + item.level)
+            total += TERM * _BITS_OF_BATCHES * pair.terms(item.cells)
+        return 2 * total
+
+    def bounds(
+        self, parts: Parts, epsilon: Ball, *, rounded: bool = False, proves: str = "both"
+    ) -> Interval:
+        """Return bounds on delta by laws of the likelihood ratio."""
+        known = [(*oriented(loss), times) for loss, times in parts]
+        forward = all(way for _, way, _ in known if way is not None)
+        forward = forward or any(way for _, way, _ in known)
+        told = tuple((loss, times, way is False and forward) for loss, way, times in known)
+        found = [balls.arb(0), balls.arb(1)]
+        for side, name in enumerate(("lower", "upper")):
+            if proves in (name, "both") and self.fits(parts):
+                # Numbers may be so bad that no place on a grid is a number.
+                with contextlib.suppress(ArithmeticError, LookupError, ValueError):
+                    law = _law_of(told, self, rounded, balls.ctx.prec, bool(side))
+                    if law is not None:
+                        found[side] = law.delta(epsilon, forward)
+        return found[0], balls.arb.min(found[1], balls.arb(1))
 
 
 @lru_cache(maxsize=4)

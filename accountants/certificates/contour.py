@@ -12,151 +12,214 @@ beyond, abs(F) is at most exp(-epsilon c) / t^2 times a bound on abs(M) uniform 
 >>> from dpcal.accountants.losses.gaussian import Gaussian
 >>> proof = ContourProof(3.0, 0.5, 40, 0.5, 6.0, (None,), (None,))
 >>> with balls.workprec(96):
-...     lower, upper = contour_bounds(proof, [(Gaussian(1.0), 1)], balls.arb(2), False)
+...     lower, upper = proof.bounds([(Gaussian(1.0), 1)], balls.arb(2))
 >>> print(lower.str(6, radius=False), upper.str(6, radius=False))
 0.0209236 0.0209236
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Annotated
 
-from dpcal.accountants.certificates import balls
-from dpcal.accountants.certificates.allocation_transform import (
-    AllocationTransform,
-    UnequalTransform,
-)
+from dpcal.accountants.certificates import balls, shuffled_epochs as shuffles
+from dpcal.accountants.certificates.allocation_transform import AllocationTransform
 from dpcal.accountants.certificates.balls import Ball
+from dpcal.accountants.certificates.cost import FUNCTION, PRODUCT, TERM
 from dpcal.accountants.certificates.proofs import (
+    MAX_PARTS,
+    SUBSTITUTE,
     Clones,
-    ContourProof,
-    ParityProof,
+    Interval,
+    Parts,
+    Proof,
     Rays,
     ShiftedLattice,
     Substitute,
 )
-from dpcal.accountants.certificates.shuffled_epochs import (
-    Shuffled,
-    allocation_of_clones,
-    slack_of_clones,
-)
+from dpcal.accountants.certificates.schema import list_of, not_negative, positive, whole
 from dpcal.accountants.certificates.transforms import (
     GaussianTransform,
     SampledGaussianTransform,
     Transform,
 )
-from dpcal.accountants.losses.allocation import Allocation, UnequalAllocation
+from dpcal.accountants.losses.allocation import Allocation
 from dpcal.accountants.losses.base import PrivacyLoss
 from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
-__all__ = ["contour_bounds", "entries_of", "fits"]
+__all__ = ["MAX_NODES", "ContourProof", "ParityProof"]
 
-Interval = tuple[Ball, Ball]
-Losses = Sequence[tuple[PrivacyLoss, int]]
+# Most nodes of a contour. Searches need 20 to 20,000; losses that hardly decay need all of them.
+MAX_NODES = 1 << 17
+
+# Functions for a node of a contour, and for a value in the sum of a transform along a line, where a
+# transform is summed at three tilts and beyond the last node.
+_FUNCTIONS_OF_NODE, _FUNCTIONS_OF_TRANSFORM = 6, 12
+
 Transforms = list[tuple[Transform, int]]
 
 
-def fits(loss: PrivacyLoss, item: Substitute) -> bool:
-    """Return whether the transform of a loss may be summed on a substitute."""
-    if isinstance(loss, Shuffled):
-        if isinstance(item, Clones):
-            return not loss.replacing and item.numbers[-1] <= loss.batches
-        return item is None or (loss.replacing and isinstance(item, Rays))
-    if isinstance(loss, Allocation):
-        alike = not isinstance(loss, UnequalAllocation)
-        return isinstance(item, Rays) and (alike or item.order == 0)
-    if isinstance(loss, SampledGaussian):
-        return isinstance(item, ShiftedLattice)
-    return type(loss) is Gaussian and item is None
+@dataclass(frozen=True)
+class ContourProof(Proof):
+    """Both bounds on delta, by the trapezoid rule on the line Re z = tilt.
 
-
-def entries_of(loss: PrivacyLoss, rays: Rays) -> float:
-    """Return the number of entries of a table along a ray."""
-    if isinstance(loss, Allocation):
-        return sum(rays.entries(group.noise_multiplier) for group in loss.groups)
-    assert isinstance(loss, Shuffled)
-    return rays.entries(loss.noise_multiplier)
-
-
-def contour_bounds(proof: ContourProof, losses: Losses, epsilon: Ball, rounded: bool) -> Interval:
-    """Return the finite sum, plus or minus the omitted terms, less the aliases.
-
-    Where substitutes bound losses from one side, the other bound is 0 or 1.
+    Attributes
+    ----------
+    tilt
+        Tilt > 0 at which the line crosses the real axis.
+    step, nodes
+        Distance > 0 of neighboring nodes, and their number.
+    below, above
+        Tilts with 0 <= below < tilt < above, whose Chernoff bounds control the aliases of the rule.
+    sums
+        For each loss, the substitute for its transform at the nodes.
+    tails
+        For each loss, the substitute for the bound on its transform beyond the last node.
     """
-    parity = isinstance(proof, ParityProof)
-    turned = [(loss.opposite if parity else loss, times) for loss, times in losses]
-    known = [(loss, times) for loss, times in turned if loss is not None]
-    if len(known) < len(losses):
-        return balls.arb(0), balls.arb(1)
-    pairs = list(zip(known, proof.sums, strict=True))
-    if not all(fits(loss, item) for (loss, _), item in pairs):
-        return balls.arb(0), balls.arb(1)
-    at = -epsilon if parity else epsilon
-    lower, upper = _contour(proof, known, at, rounded)
-    if parity:
-        lower, upper = (epsilon.exp() * bound - epsilon.expm1() for bound in (lower, upper))
-    for (loss, times), item in pairs:
-        if isinstance(loss, Shuffled):
-            # Clones and known batches cost no less, and what a ray sums costs no more.
-            lower = lower if isinstance(item, Rays) else balls.arb(0)
-            upper = balls.arb(1) if isinstance(item, Rays) else upper
-            if isinstance(item, Clones):
-                upper += slack_of_clones(loss, item, times, epsilon)
-    return lower, balls.arb.min(upper, balls.arb(1))
+
+    NAME = "contour"
+    RULES = (
+        ("below", "less than tilt", lambda item: item.below < item.tilt),
+        ("above", "more than tilt", lambda item: item.above > item.tilt),
+    )
+
+    tilt: Annotated[float, positive]
+    step: Annotated[float, positive]
+    nodes: Annotated[int, whole(1, MAX_NODES)]
+    below: Annotated[float, not_negative]
+    above: Annotated[float, positive]
+    sums: Annotated[tuple[Substitute, ...], list_of(SUBSTITUTE, 0, MAX_PARTS)]
+    tails: Annotated[tuple[Substitute, ...], list_of(SUBSTITUTE, 0, MAX_PARTS)]
+
+    def fits(self, parts: Parts) -> bool:
+        """Return whether every loss has a transform on its substitutes."""
+        return all(
+            len(items) == len(parts)
+            and all(_transform_of(loss, x) for (loss, _), x in zip(parts, items, strict=True))
+            for items in (self.sums, self.tails)
+        )
+
+    def work(self, parts: Parts) -> float:
+        """Return the work of a product at each node and term of a transform, and of powers."""
+        total = float(FUNCTION * _FUNCTIONS_OF_NODE * self.nodes)
+        for (loss, times), item, tail in zip(parts, self.sums, self.tails, strict=True):
+            # This includes the rows and columns of the two matrices, which are computed outside
+            # their product.
+            in_matrices = self.nodes + 2 * PRODUCT * (self.nodes**0.5 + 1)
+            total += in_matrices * (item.points + 1 if item else 1)
+            total += 2 * PRODUCT * self.nodes * times.bit_length()
+            total += _work_of(loss, item) + _work_of(loss, tail)
+        return total
+
+    def bounds(
+        self, parts: Parts, epsilon: Ball, *, rounded: bool = False, proves: str = "both"
+    ) -> Interval:
+        """Return the finite sum, plus or minus the omitted terms, less the aliases.
+
+        Where substitutes bound losses from one side, the other bound is 0 or 1.
+        """
+        if not self.fits(parts):
+            return balls.arb(0), balls.arb(1)
+        lower, upper = self._sum(parts, epsilon, rounded)
+        for (loss, times), item in zip(parts, self.sums, strict=True):
+            if isinstance(loss, shuffles.Shuffled):
+                # Clones and known batches cost no less, and what a ray sums costs no more.
+                lower = lower if isinstance(item, Rays) else balls.arb(0)
+                upper = balls.arb(1) if isinstance(item, Rays) else upper
+                if isinstance(item, Clones):
+                    upper += shuffles.slack_of_clones(loss, item, times, epsilon)
+        return lower, balls.arb.min(upper, balls.arb(1))
+
+    def _sum(self, parts: Parts, epsilon: Ball, rounded: bool) -> Interval:
+        """Return bounds on delta at any real epsilon of the losses that are summed."""
+        arb, acb = balls.arb, balls.acb
+        c, h = arb(self.tilt), arb(self.step)
+        known: dict[tuple[int, Substitute], Transform] = {}
+
+        def transforms(items: Iterable[Substitute]) -> Transforms:
+            found = []
+            for index, ((loss, times), item) in enumerate(zip(parts, items, strict=True)):
+                build = _transform_of(loss, item)
+                if (index, item) not in known and build is not None:
+                    known[index, item] = build(rounded)
+                found.append((known[index, item], times))
+            return found
+
+        sums = transforms(self.sums)
+        products = [acb(1)] * self.nodes
+        for transform, times in sums:
+            values = transform.along_line(c, h, self.nodes)
+            products = [a * value**times for a, value in zip(products, values, strict=True)]
+        value = arb(0)
+        for k, product in enumerate(products):
+            z = acb(c, k * h)
+            term = (product * (-epsilon * z).exp() / (z * (z + 1))).real
+            value += term if k else term / 2
+        value *= h / arb.pi()
+        rest = _beyond(self, transforms(self.tails), epsilon)
+        bounds = [_chernoff(tilt, sums, epsilon) for tilt in (self.below, self.above)]
+        lower = value - rest - _aliases(self, bounds)
+        # The least ball of wide ones has a radius of few digits.
+        ends = [arb(end.upper()) for end in (value + rest, *bounds)]
+        return lower, arb.min(ends[0], arb.min(*ends[1:]))
 
 
-def _contour(proof: ContourProof, losses: Losses, epsilon: Ball, rounded: bool) -> Interval:
-    """Return bounds on delta at any real epsilon of the losses that are summed."""
-    arb, acb = balls.arb, balls.acb
-    c, h = arb(proof.tilt), arb(proof.step)
-    known: dict[tuple[int, Substitute], Transform] = {}
+@dataclass(frozen=True)
+class ParityProof(ContourProof):
+    """Both bounds on delta, by a contour of the other direction at -epsilon (put-call parity)."""
 
-    def transforms(items: Iterable[Substitute]) -> Transforms:
-        found = []
-        for index, ((loss, times), item) in enumerate(zip(losses, items, strict=True)):
-            if (index, item) not in known:
-                known[index, item] = _transform_of(loss, item, rounded)
-            found.append((known[index, item], times))
+    NAME = "parity"
+
+    def fits(self, parts: Parts) -> bool:
+        """Return whether every loss is that of one direction, and the other one fits."""
+        turned = _opposite(parts)
+        return len(turned) == len(parts) and super().fits(turned)
+
+    def _sum(self, parts: Parts, epsilon: Ball, rounded: bool) -> Interval:
+        lower, upper = super()._sum(_opposite(parts), -epsilon, rounded)
+        return epsilon.exp() * lower - epsilon.expm1(), epsilon.exp() * upper - epsilon.expm1()
+
+
+def _opposite(parts: Parts) -> Parts:
+    return tuple((loss.opposite, times) for loss, times in parts if loss.opposite is not None)
+
+
+def _work_of(loss: PrivacyLoss, item: Substitute) -> float:
+    """Return the work of building a transform and of summing it at a few real points."""
+    found = float(FUNCTION * _FUNCTIONS_OF_TRANSFORM * (item.points + 1 if item else 1))
+    if not isinstance(item, Rays | Clones):
         return found
-
-    sums = transforms(proof.sums)
-    products = [acb(1)] * proof.nodes
-    for transform, times in sums:
-        values = transform.along_line(c, h, proof.nodes)
-        products = [a * value**times for a, value in zip(products, values, strict=True)]
-    value = arb(0)
-    for k, product in enumerate(products):
-        z = acb(c, k * h)
-        term = (product * (-epsilon * z).exp() / (z * (z + 1))).real
-        value += term if k else term / 2
-    value *= h / arb.pi()
-    rest = _beyond(proof, transforms(proof.tails), epsilon)
-    bounds = [_chernoff(tilt, sums, epsilon) for tilt in (proof.below, proof.above)]
-    lower = value - rest - _aliases(proof, bounds)
-    # The least ball of wide ones has a radius of few digits.
-    ends = [arb(end.upper()) for end in (value + rest, *bounds)]
-    return lower, arb.min(ends[0], arb.min(*ends[1:]))
+    rays, numbers = (item, (1,)) if isinstance(item, Rays) else (item.rays, item.numbers)
+    tables = len(loss.groups) if isinstance(loss, Allocation) else 1
+    # The tables, a product of polynomials for each, and powers for each number of batches; and the
+    # masses of all numbers of clones, for a transform and for its slack.
+    entries = rays.points + 2 * rays.reach
+    found += tables * ((2 * FUNCTION + TERM) * entries + 2 * FUNCTION * rays.reach)
+    powers = 2 * PRODUCT * rays.points * len(numbers)
+    return found + powers + 8 * PRODUCT * (numbers[-1] - numbers[0])
 
 
-def _transform_of(loss: PrivacyLoss, item: Substitute, rounded: bool) -> Transform:
-    """Return the transform of a loss, or of what bounds it from one side."""
-    if isinstance(loss, Shuffled):
-        if isinstance(item, Clones):
-            return allocation_of_clones(loss, item)
-        if isinstance(item, Rays):
+def _transform_of(loss: PrivacyLoss, item: Substitute) -> Callable[[bool], Transform] | None:
+    """Return what builds the transform of a loss, or of one that bounds it, on a substitute.
+
+    It takes whether probabilities were rounded. None if the loss is not summed on the substitute.
+    """
+    match loss, item:
+        case shuffles.Shuffled(replacing=False), Clones() if item.numbers[-1] <= loss.batches:
+            return lambda _: shuffles.allocation_of_clones(loss, item)
+        case shuffles.Shuffled(replacing=True), Rays():
             # Others contribute -1, and so does the substitute.
             epoch = Allocation(loss.noise_multiplier, loss.answers, loss.direction)
-            return AllocationTransform(epoch, item)
-    if isinstance(loss, Allocation):
-        assert isinstance(item, Rays)
-        along = UnequalTransform if isinstance(loss, UnequalAllocation) else AllocationTransform
-        return along(loss, item)
-    if isinstance(loss, SampledGaussian):
-        assert isinstance(item, ShiftedLattice)
-        return SampledGaussianTransform(loss, item, rounded)
-    assert isinstance(loss, Gaussian | Shuffled)
-    return GaussianTransform(1 / balls.arb(loss.noise_multiplier))
+            return lambda _: AllocationTransform(epoch, item)
+        case Allocation(), Rays():
+            return lambda _: AllocationTransform(loss, item)
+        case SampledGaussian(), ShiftedLattice():
+            return lambda rounded: SampledGaussianTransform(loss, item, rounded)
+        case Gaussian(), None if type(loss) in (Gaussian, shuffles.Shuffled):
+            return lambda _: GaussianTransform(1 / balls.arb(loss.noise_multiplier))
+    return None
 
 
 def _chernoff(tilt: float, transforms: Transforms, epsilon: Ball) -> Ball:

@@ -2,7 +2,6 @@
 
 >>> from decimal import Decimal
 >>> from dpcal.accountants import events
->>> from dpcal.accountants.certificates.proofs import ContourProof
 >>> argument = Argument("upper", 128, ContourProof(1.0, 0.5, 9, 0.5, 2.0, (None,), (None,)))
 >>> one_direction = DirectionBounds("both", Decimal(0), Decimal("0.39"), (argument,))
 >>> bounds = DeltaBounds(1.0, (one_direction,))
@@ -27,6 +26,9 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Annotated, Any
 
+from dpcal.accountants.certificates import schema
+from dpcal.accountants.certificates.composed import OrderProof
+from dpcal.accountants.certificates.contour import ContourProof, ParityProof
 from dpcal.accountants.certificates.cost import BITS
 from dpcal.accountants.certificates.mechanisms import (
     MECHANISM,
@@ -34,22 +36,8 @@ from dpcal.accountants.certificates.mechanisms import (
     has_rounded_probabilities,
     mechanisms_of,
 )
-from dpcal.accountants.certificates.proofs import MAX_PARTS, PROOFS, Proof
-from dpcal.accountants.certificates.schema import (
-    Shape,
-    choice,
-    document_of,
-    list_of,
-    number,
-    optional,
-    parse,
-    probability_text,
-    reject,
-    shape_of,
-    shown,
-    text,
-    whole,
-)
+from dpcal.accountants.certificates.proofs import MAX_PARTS, Proof
+from dpcal.accountants.certificates.schema import Shape, choice, document_of, reject, shape_of
 from dpcal.accountants.certificates.shuffled_epochs import directions_of
 from dpcal.accountants.directions import RELATIONS, Composition
 from dpcal.accountants.events import (
@@ -61,14 +49,7 @@ from dpcal.accountants.events import (
 from dpcal.accountants.mechanisms.decompose import decompose
 from dpcal.errors import CertificateRejected
 
-__all__ = [
-    "Argument",
-    "Certificate",
-    "DeltaBounds",
-    "DirectionBounds",
-    "Mechanism",
-    "relative_width",
-]
+__all__ = ["Argument", "Certificate", "DeltaBounds", "DirectionBounds", "relative_width"]
 
 # Name and version of the document's form.
 _FORMAT, _FORMER = "dpcal-certificate-3", "dpcal-certificate-2"
@@ -79,6 +60,13 @@ _NO_MORE = (
     f"The certificate has the form {_FORMER}, of which only contours without smoothing are read: "
     "prove the claim again with dpcal certify."
 )
+
+
+# The reader of each kind of proof, by the method that an argument states.
+_PROOFS = {
+    each.NAME: shape_of(f"a proof by {each.NAME}", each, *each.RULES)
+    for each in (ContourProof, ParityProof, OrderProof)
+}
 
 
 def relative_width(lower: Decimal, upper: Decimal) -> float:
@@ -107,7 +95,7 @@ class Argument:
     @property
     def method(self) -> str:
         """The kind of argument."""
-        return self.proof.method
+        return self.proof.NAME
 
     def to_dict(self) -> dict[str, Any]:
         """Return the argument as JSON values."""
@@ -116,12 +104,7 @@ class Argument:
 
 
 def _argument(proves: str, method: str, bits: int, proof: Any) -> Argument:
-    return Argument(proves, bits, PROOFS[method](proof, "proof"))
-
-
-def _anything(value: Any, name: str) -> Any:
-    """Return a value unchanged: it is read, or compared, when the other entries are known."""
-    return value
+    return Argument(proves, bits, _PROOFS[method](proof, "proof"))
 
 
 _ARGUMENT = Shape(
@@ -129,9 +112,9 @@ _ARGUMENT = Shape(
     _argument,
     {
         "proves": choice("lower", "upper", "both"),
-        "method": choice(*PROOFS),
-        "bits": whole(*BITS),
-        "proof": _anything,
+        "method": choice(*_PROOFS),
+        "bits": schema.whole(*BITS),
+        "proof": lambda value, name: value,
     },
 )
 
@@ -143,10 +126,10 @@ class DirectionBounds:
     A lower bound of 0 and an upper bound of 1 need no argument.
     """
 
-    direction: Annotated[str, text]
-    lower: Annotated[Decimal, probability_text]
-    upper: Annotated[Decimal, probability_text]
-    arguments: Annotated[tuple[Argument, ...], list_of(_ARGUMENT, 0, 2)]
+    direction: Annotated[str, schema.text]
+    lower: Annotated[Decimal, schema.probability_text]
+    upper: Annotated[Decimal, schema.probability_text]
+    arguments: Annotated[tuple[Argument, ...], schema.list_of(_ARGUMENT, 0, 2)]
 
     @property
     def lower_method(self) -> str:
@@ -164,15 +147,14 @@ class DirectionBounds:
 
 
 _DIRECTION = shape_of("a direction", DirectionBounds)
-_EPSILON = number("a finite number >= 0", lambda x: x >= 0)
 
 
 @dataclass(frozen=True)
 class DeltaBounds:
     """Bounds on delta at one epsilon: the largest of all directions."""
 
-    epsilon: Annotated[float, _EPSILON]
-    directions: Annotated[tuple[DirectionBounds, ...], list_of(_DIRECTION, 1, 2)]
+    epsilon: Annotated[float, schema.not_negative]
+    directions: Annotated[tuple[DirectionBounds, ...], schema.list_of(_DIRECTION, 1, 2)]
 
     @property
     def lower(self) -> Decimal:
@@ -183,6 +165,10 @@ class DeltaBounds:
     def upper(self) -> Decimal:
         """Proved upper bound on delta(epsilon)."""
         return max(item.upper for item in self.directions)
+
+
+_BOUNDS = shape_of("a proof", DeltaBounds)
+_DELTA = schema.optional(schema.number("a number in (0, 1)", lambda x: 0 < x < 1))
 
 
 @dataclass(frozen=True)
@@ -203,10 +189,10 @@ class Certificate:
         proof).
     """
 
-    neighboring_relation: str
-    mechanisms: tuple[Mechanism, ...]
-    delta: float | None
-    proofs: tuple[DeltaBounds, ...]
+    neighboring_relation: Annotated[str, choice(*RELATIONS)]
+    mechanisms: Annotated[tuple[Mechanism, ...], schema.list_of(MECHANISM, 0, MAX_PARTS)]
+    delta: Annotated[float | None, _DELTA]
+    proofs: Annotated[tuple[DeltaBounds, ...], schema.list_of(_BOUNDS, 1, 2)]
 
     @property
     def quantity(self) -> str:
@@ -289,15 +275,16 @@ class Certificate:
         CertificateRejected
             If the document is malformed or does not agree with its digest.
         """
-        values = parse(document) if isinstance(document, str) else document
-        if isinstance(values, Mapping):
-            values = {name: value for name, value in values.items() if name != "about"}
-            if values.get("format") == _FORMER:
-                values = _of_version_2(values)
-        certificate: Certificate = _CERTIFICATE(values, "certificate")
+        values = schema.parse(document) if isinstance(document, str) else document
+        given = dict(values) if isinstance(values, Mapping) else {}
+        given.pop("about", None)
+        given = _of_version_2(given) if given.get("format") == _FORMER else given
+        own = {name: value for name, value in given.items() if name not in _COMPUTED}
+        certificate: Certificate = _CERTIFICATE(own, "certificate")
         for name, value in certificate.to_dict().items():
-            if values[name] != value:
-                reject(name, f"{shown(value)} by its other entries", values[name])
+            if name not in given or given[name] != value:
+                found = schema.shown(value)
+                reject(name, f"{found} by its other entries", given.get(name, "nothing"))
         return certificate
 
 
@@ -342,31 +329,10 @@ def _of_version_2(values: Mapping[str, Any]) -> dict[str, Any]:
     return {**found, "digest": _digest_of(found)}
 
 
-def _certificate(
-    neighboring_relation: str,
-    delta: float | None,
-    mechanisms: tuple[Mechanism, ...],
-    proofs: tuple[DeltaBounds, ...],
-    **computed: Any,
-) -> Certificate:
-    """Return the certificate; the other entries of the document are functions of these four."""
-    if delta is None and len(proofs) != 1:
-        reject("proofs", "a list of one proof, as delta is null", list(proofs))
-    return Certificate(neighboring_relation, mechanisms, delta, proofs)
-
-
-_CERTIFICATE = Shape(
+# Entries of the document that follow from the others.
+_COMPUTED = ("format", "quantity", "lower", "upper", "digest")
+_CERTIFICATE = shape_of(
     "certificate",
-    _certificate,
-    {
-        "format": _anything,
-        "neighboring_relation": choice(*RELATIONS),
-        "quantity": _anything,
-        "lower": _anything,
-        "upper": _anything,
-        "delta": optional(number("a number in (0, 1)", lambda x: 0 < x < 1)),
-        "mechanisms": list_of(MECHANISM, 0, MAX_PARTS),
-        "proofs": list_of(shape_of("a proof", DeltaBounds), 1, 2),
-        "digest": _anything,
-    },
+    Certificate,
+    ("proofs", "one proof if delta is null", lambda x: x.delta is not None or len(x.proofs) == 1),
 )

@@ -14,12 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from typing import Any
 
 from dpcal.accountants.certificates import balls
 from dpcal.accountants.certificates.balls import Ball, probability
-from dpcal.accountants.certificates.composed import order_bounds
-from dpcal.accountants.certificates.contour import contour_bounds
-from dpcal.accountants.certificates.proofs import ContourProof, OrderProof, Parts, Proof
+from dpcal.accountants.certificates.proofs import Parts, Proof
 from dpcal.accountants.losses.failure import LossWithFailure
 
 __all__ = ["decimal_bounds", "decimal_down", "decimal_up", "enclose"]
@@ -68,13 +67,8 @@ def enclose(
                 given += [(loss.given, times)] if loss.given.upper else []
             else:
                 given.append((loss, times))
-        if isinstance(proof, ContourProof):
-            lower, upper = contour_bounds(proof, given, balls.arb(epsilon), rounded)
-        elif isinstance(proof, OrderProof):
-            how = balls.arb(epsilon), proves, rounded, bits
-            lower, upper = order_bounds(proof, given, *how)
-        else:
-            raise TypeError(f"proof must be a record of an argument, got {proof!r}.")
+        how: dict[str, Any] = {"rounded": rounded, "proves": proves}
+        lower, upper = proof.bounds(tuple(given), balls.arb(epsilon), **how)
         return 1 - finite + finite * lower, 1 - finite + finite * upper
 
 

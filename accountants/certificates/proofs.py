@@ -1,66 +1,71 @@
-r"""Which numbers is a proof about delta(epsilon) made of? One record for each kind of argument.
+r"""Which numbers is a proof about delta(epsilon) made of? Its interface, and parts of records.
 
 A proof is about one direction of a neighboring relation, in which losses are used several times
-each. Its numbers are hints: :mod:`~dpcal.accountants.certificates.enclosure` derives the
-interval from them alone. Bad numbers make the interval wide, never wrong. The fields of a record
-are the entries of the JSON document.
+each. Its numbers are hints: the interval is derived from them alone. Bad numbers make it wide,
+never wrong. The fields of a record are the entries of the JSON document, and each kind of proof is
+a record that bounds delta: :class:`~dpcal.accountants.certificates.contour.ContourProof` and
+:class:`~dpcal.accountants.certificates.composed.OrderProof`.
 
->>> entries = {"step": 0.5, "nodes": 100, "tail": 1e-9, "uses": []}
->>> PROOFS["convex order"](entries, "proof")
-OrderProof(step=0.5, nodes=100, tail=1e-09, uses=())
+>>> GRID({"step": 0.5, "first": 0, "last": 9}, "cells").points
+9
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar
 
+from dpcal.accountants.certificates.balls import Ball
 from dpcal.accountants.certificates.schema import (
+    Reader,
     Rule,
-    Shape,
     list_of,
     number,
     one_of_shapes,
     optional,
+    positive,
     shape_of,
     whole,
 )
 from dpcal.accountants.losses.base import PrivacyLoss
 
-__all__ = [
-    "MAX_NODES",
-    "MAX_NUMBERS",
-    "MAX_ORDER",
-    "MAX_PARTS",
-    "MAX_POINTS",
-    "PROOFS",
-    "Cells",
-    "Clones",
-    "ContourProof",
-    "Grid",
-    "OrderProof",
-    "ParityProof",
-    "Parts",
-    "Proof",
-    "Rays",
-    "Scores",
-    "ShiftedLattice",
-    "Substitute",
-    "Use",
-]
+__all__ = ["MAX_PARTS", "MAX_POINTS", "Cells", "Interval", "Parts", "Proof", "Substitute"]
 
 Parts = tuple[tuple[PrivacyLoss, int], ...]
+Interval = tuple[Ball, Ball]
 
-# Most nodes of a contour. Searches need 20 to 20,000; losses that hardly decay need all of them.
-MAX_NODES = 1 << 17
+
+class Proof(ABC):
+    """One argument about delta at one epsilon."""
+
+    NAME: ClassVar[str]
+    """The kind of argument, as in documents and messages."""
+    RULES: ClassVar[tuple[Rule, ...]] = ()
+    """What must hold between the entries of its document."""
+
+    @abstractmethod
+    def fits(self, parts: Parts) -> bool:
+        """Return whether it is a proof about these losses."""
+
+    @abstractmethod
+    def work(self, parts: Parts) -> float:
+        """Return the units of work of its bounds at 128 bits; it must fit the losses."""
+
+    @abstractmethod
+    def bounds(
+        self, parts: Parts, epsilon: Ball, *, rounded: bool = False, proves: str = "both"
+    ) -> Interval:
+        """Return the lower and upper bound on delta at the current precision.
+
+        A bound that is not wanted may be 0 or 1, and is if the proof does not fit.
+        """
+
+
 # Most points of one lattice or grid. Searches stop at a quarter of it.
 MAX_POINTS = 1 << 16
-# Most doublings of a grid's step.
-MAX_LEVEL = 64
-# Largest order of a power of sums over rays. Searches stay below 100.
-MAX_ORDER = 1 << 8
 # Most numbers of clones that are told apart: twice as many as searches take.
 MAX_NUMBERS = 1 << 6
 # Most different losses of a composition. Ten thousand different steps still have contours of
@@ -70,15 +75,25 @@ MAX_PARTS = 1 << 14
 _FARTHEST = 1 << 40
 
 
-_positive = number("a finite number > 0", lambda x: x > 0)
-_not_negative = number("a finite number >= 0", lambda x: x >= 0)
 _angle = number("in (0, 1.57)", lambda x: 0 < x < 1.57)
 _first = whole(-_FARTHEST, _FARTHEST)
 _last = whole(-_FARTHEST, _FARTHEST + MAX_POINTS)
 
 
+class _Range:
+    """Equally spaced points, from a first to a last one."""
+
+    first: int
+    last: int
+
+    @property
+    def points(self) -> int:
+        """Number of points, less one, or of the intervals between them."""
+        return self.last - self.first
+
+
 @dataclass(frozen=True)
-class ShiftedLattice:
+class ShiftedLattice(_Range):
     """The points j step + i angle sigma^2, first <= j <= last, of a trapezoid rule.
 
     They lie on a line parallel to the real axis, above it for removing a record and below it for
@@ -95,18 +110,13 @@ class ShiftedLattice:
     """
 
     angle: Annotated[float, _angle]
-    step: Annotated[float, _positive]
+    step: Annotated[float, positive]
     first: Annotated[int, _first]
     last: Annotated[int, _last]
 
-    @property
-    def points(self) -> int:
-        """Number of points, less one."""
-        return self.last - self.first
-
 
 @dataclass(frozen=True)
-class Grid:
+class Grid(_Range):
     """Equal intervals into which outputs are cut, from first step to last step.
 
     The outputs of Gaussian mechanisms, and the likelihood ratios of an epoch of random allocation,
@@ -122,18 +132,13 @@ class Grid:
         Whole numbers of the first and the last end of an interval.
     """
 
-    step: Annotated[float, _positive]
+    step: Annotated[float, positive]
     first: Annotated[int, _first]
     last: Annotated[int, _last]
 
-    @property
-    def points(self) -> int:
-        """Number of intervals."""
-        return self.last - self.first
-
 
 @dataclass(frozen=True)
-class Rays:
+class Rays(_Range):
     """The ray and the lattices on which the transform of a random allocation is summed.
 
     The transform is an integral over the points exp(v - i angle) of a ray, v = first step, ...,
@@ -142,7 +147,7 @@ class Rays:
     Attributes
     ----------
     order
-        Whole number m, above the real parts of all powers of the likelihood ratio.
+        0: sums of powers are not read.
     angle
         Angle of the ray, in (0, pi / 2).
     step
@@ -153,21 +158,12 @@ class Rays:
         Number of points x on either side of each mean.
     """
 
-    order: Annotated[int, whole(0, MAX_ORDER)]
+    order: Annotated[int, whole(0, 0, "other orders are not read: prove the claim again")]
     angle: Annotated[float, _angle]
-    step: Annotated[float, _positive]
+    step: Annotated[float, positive]
     first: Annotated[int, _first]
     last: Annotated[int, _last]
     reach: Annotated[int, whole(1, MAX_POINTS)]
-
-    @property
-    def points(self) -> int:
-        """Number of points v, less one."""
-        return self.last - self.first
-
-    def entries(self, noise_multiplier: float) -> float:
-        """Return the number of entries of a table along the ray."""
-        return self.points + 2 * self.reach + self.order / (self.step * noise_multiplier**2)
 
 
 _few_points: Rule = (
@@ -175,7 +171,7 @@ _few_points: Rule = (
     f"at least first, and at most {MAX_POINTS} more",
     lambda item: 0 <= item.points <= MAX_POINTS,
 )
-_GRID = shape_of("a grid", Grid, _few_points)
+GRID = shape_of("a grid", Grid, _few_points)
 _LATTICE = shape_of("a lattice", ShiftedLattice, _few_points)
 _RAYS = shape_of("a ray", Rays, _few_points)
 
@@ -227,8 +223,8 @@ class Scores:
         Number of places.
     """
 
-    answers: Annotated[Grid, _GRID]
-    unit: Annotated[float, _positive]
+    answers: Annotated[Grid, GRID]
+    unit: Annotated[float, positive]
     places: Annotated[int, whole(1, MAX_POINTS)]
 
     @property
@@ -245,124 +241,11 @@ Substitute = ShiftedLattice | Rays | Clones | None
 Cells = Grid | Scores
 
 
-def _shape_of(value: Mapping[str, Any]) -> Shape:
+def _shape_of(value: Mapping[str, Any]) -> Reader:
     if "rays" in value:
         return _CLONES
     return _RAYS if "reach" in value else _LATTICE
 
 
-def _cells_of(value: Mapping[str, Any]) -> Shape:
-    return _SCORES if "places" in value else _GRID
-
-
-_substitutes = list_of(
-    optional(one_of_shapes(_shape_of, "a lattice, a ray or a ray of clones")), 0, MAX_PARTS
-)
-
-
-@dataclass(frozen=True)
-class Proof:
-    """One argument about delta at one epsilon."""
-
-    NAME: ClassVar[str]
-
-    @property
-    def method(self) -> str:
-        """The kind of argument, as in documents and messages."""
-        return self.NAME
-
-
-@dataclass(frozen=True)
-class ContourProof(Proof):
-    """Both bounds on delta, by the trapezoid rule on the line Re z = tilt.
-
-    Attributes
-    ----------
-    tilt
-        Tilt > 0 at which the line crosses the real axis.
-    step, nodes
-        Distance > 0 of neighboring nodes, and their number.
-    below, above
-        Tilts with 0 <= below < tilt < above, whose Chernoff bounds control the aliases of the rule.
-    sums
-        For each loss, the substitute for its transform at the nodes.
-    tails
-        For each loss, the substitute for the bound on its transform beyond the last node.
-    """
-
-    NAME: ClassVar[str] = "contour"
-
-    tilt: Annotated[float, _positive]
-    step: Annotated[float, _positive]
-    nodes: Annotated[int, whole(1, MAX_NODES)]
-    below: Annotated[float, _not_negative]
-    above: Annotated[float, _positive]
-    sums: Annotated[tuple[Substitute, ...], _substitutes]
-    tails: Annotated[tuple[Substitute, ...], _substitutes]
-
-
-@dataclass(frozen=True)
-class ParityProof(ContourProof):
-    """Both bounds on delta, by a contour of the other direction at -epsilon (put-call parity)."""
-
-    NAME: ClassVar[str] = "parity"
-
-
-@dataclass(frozen=True)
-class Use:
-    """How one part of a composition is put on a grid.
-
-    Attributes
-    ----------
-    offset
-        Logarithm of a node of the grid below, for a part without a lattice of its own; the grid
-        above has the least ratio as a node.
-    level
-        How often its grid is twice as coarse as the finest.
-    cells
-        The cells into which its outcomes are cut.
-    """
-
-    offset: Annotated[float, number()]
-    level: Annotated[int, whole(0, MAX_LEVEL)]
-    cells: Annotated[Cells, one_of_shapes(_cells_of, "a grid or scores")]
-
-
-_USE = shape_of("a use", Use)
-
-
-@dataclass(frozen=True)
-class OrderProof(Proof):
-    """Both bounds on delta, by laws on grids above and below the likelihood ratio in convex order.
-
-    Attributes
-    ----------
-    step
-        Step > 0 of the finest grid of logarithms of ratios; 0 for one of which the lattice of the
-        first part that has one is as much coarser as that part's ``level`` says.
-    nodes
-        Most nodes of a law, which is made coarser until it has no more.
-    tail
-        Mass in [0, 1) that laws may cut off, roughly.
-    uses
-        How each part is put on a grid.
-    """
-
-    NAME: ClassVar[str] = "convex order"
-
-    step: Annotated[float, _not_negative]
-    nodes: Annotated[int, whole(2, MAX_POINTS)]
-    tail: Annotated[float, number("in [0, 1)", lambda x: 0 <= x < 1)]
-    uses: Annotated[tuple[Use, ...], list_of(_USE, 0, MAX_PARTS)]
-
-
-_TILTS: tuple[Rule, ...] = (
-    ("below", "less than tilt", lambda item: item.below < item.tilt),
-    ("above", "more than tilt", lambda item: item.above > item.tilt),
-)
-# The reader of each kind of proof, by the method that an argument states.
-PROOFS: dict[str, Shape] = {
-    ContourProof.NAME: shape_of("a contour proof", ContourProof, *_TILTS),
-    ParityProof.NAME: shape_of("a proof by parity", ParityProof, *_TILTS),
-    OrderProof.NAME: shape_of("a proof by convex order", OrderProof),
-}
+SUBSTITUTE = optional(one_of_shapes(_shape_of, "a lattice, a ray or a ray of clones"))
+CELLS = one_of_shapes(lambda value: _SCORES if "places" in value else GRID, "a grid or scores")

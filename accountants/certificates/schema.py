@@ -26,26 +26,6 @@ from typing import Any, NoReturn, get_type_hints
 
 from dpcal.errors import CertificateRejected
 
-__all__ = [
-    "Reader",
-    "Shape",
-    "boolean",
-    "choice",
-    "document_of",
-    "exact_number",
-    "list_of",
-    "number",
-    "one_of_shapes",
-    "optional",
-    "parse",
-    "probability_text",
-    "reject",
-    "shape_of",
-    "shown",
-    "text",
-    "whole",
-]
-
 Reader = Callable[[Any, str], Any]
 # The entry named in an error, its condition in words, and whether the built object meets it.
 Rule = tuple[str, str, Callable[[Any], bool]]
@@ -213,9 +193,9 @@ def number(
     return _checked(allowed, lambda value: _is_number(value) and valid(value), float)
 
 
-def whole(low: int, high: int) -> Reader:
-    """Return a reader of whole numbers from ``low`` to ``high``."""
-    allowed = f"a whole number in [{low}, {high}]"
+def whole(low: int, high: int, reason: str = "") -> Reader:
+    """Return a reader of whole numbers from ``low`` to ``high``, with the reason in its message."""
+    allowed = f"a whole number in [{low}, {high}]" + (f" ({reason})" if reason else "")
     return _checked(allowed, lambda value: _is_whole(value) and low <= value <= high, int)
 
 
@@ -225,6 +205,8 @@ def choice(*options: str) -> Reader:
     return _checked(allowed, lambda value: isinstance(value, str) and value in options, str)
 
 
+positive = number("a finite number > 0", lambda x: x > 0)
+not_negative = number("a finite number >= 0", lambda x: x >= 0)
 # A whole number stays whole, so that no digit of it is lost.
 exact_number = _checked(
     "a finite number",

@@ -22,13 +22,10 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from dpcal.accountants.certificates import proofs
-from dpcal.accountants.certificates.contour import fits
 from dpcal.accountants.certificates.cost import MAX_WORK, work
 from dpcal.accountants.certificates.document import Certificate, DirectionBounds
 from dpcal.accountants.certificates.enclosure import decimal_bounds, enclose
 from dpcal.accountants.certificates.mechanisms import values_of
-from dpcal.accountants.certificates.pairs import pair_of
 from dpcal.accountants.directions import Composition, Direction
 from dpcal.errors import CertificateRejected, UnsupportedEvent
 
@@ -108,15 +105,19 @@ def _refused(error: Exception) -> CertificateRejected:
 def _check_work(certificate: Certificate, composition: Composition, most: float) -> None:
     """Refuse proofs that do not fit their losses, or take more work than any proof needs."""
     total = 0.0
-    for direction in range(len(composition.directions)):
-        _, given = composition.directions[direction].finite
-        for bounds in certificate.proofs:
-            for item in bounds.directions[direction].arguments:
+    for bounds in certificate.proofs:
+        for claim, direction in zip(bounds.directions, composition.directions, strict=True):
+            parts = direction.finite[1].parts
+            for item in claim.arguments:
                 try:
-                    _check_fit(item.proof, given.parts)
-                    total += work(item.proof, given.parts, item.bits)
+                    fits = item.proof.fits(parts)
                 except UnsupportedEvent as error:
                     raise _refused(error) from error
+                if not fits:
+                    raise CertificateRejected(
+                        f"The proof for direction {direction.name!r} must fit its losses."
+                    )
+                total += work(item.proof, parts, item.bits)
     if total > most:
         raise CertificateRejected(
             f"The proofs ask for more work than any proof needs: {total:.3g} units, of which at "
@@ -161,24 +162,3 @@ def _check_epsilon(certificate: Certificate) -> None:
             f"The certificate's bounds on delta do not settle its epsilon at delta = "
             f"{certificate.delta!r}."
         )
-
-
-# -- whether a proof is about the losses of its direction
-
-
-def _check_fit(proof: proofs.Proof, losses: proofs.Parts) -> None:
-    """Refuse a proof of other losses."""
-    if isinstance(proof, proofs.OrderProof):
-        if len(proof.uses) != len(losses) or not all(
-            isinstance(item.cells, pair_of(loss).kinds)
-            for (loss, _), item in zip(losses, proof.uses, strict=True)
-        ):
-            raise CertificateRejected("The proof must have the uses of its parts.")
-        return
-    assert isinstance(proof, proofs.ContourProof)
-    for items in (proof.sums, proof.tails):
-        fitting = len(items) == len(losses) and all(
-            fits(loss, item) for (loss, _), item in zip(losses, items, strict=True)
-        )
-        if not fitting:
-            raise CertificateRejected("The proof must have the lattices of its parts.")

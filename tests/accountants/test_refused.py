@@ -10,7 +10,9 @@ from contracts._events import NAMES
 from dp_accounting.pld import privacy_loss_distribution as builders
 
 from dpcal import accountants, calibrate, errors
-from dpcal.accountants.certificates import proofs
+from dpcal.accountants.certificates.composed import OrderProof, Use
+from dpcal.accountants.certificates.contour import ContourProof
+from dpcal.accountants.certificates.proofs import Grid
 
 REFUSED = tomllib.loads((DATA / "refused.toml").read_text(encoding="utf-8"))
 ROWS = [(error, *row) for error, rows in REFUSED.items() for row in rows]
@@ -20,7 +22,8 @@ SCOPE = {each: getattr(accountants, each) for each in accountants.__all__} | NAM
 SCOPE |= {
     each: getattr(calibrate, each) for each in ("noise_multiplier", "noise_multiplier_for_risk")
 }
-SCOPE |= vars(proofs) | {"claim": claim, "EMPTY": (proofs.Use(0.0, 0, proofs.Grid(1.0, 0, 0)),)}
+SCOPE |= {each.__name__: each for each in (ContourProof, OrderProof, Use, Grid)}
+SCOPE |= {"claim": claim, "EMPTY": (Use(0.0, 0, Grid(1.0, 0, 0)),)}
 SCOPE |= {"calibrate": calibrate, "builders": builders}
 
 

@@ -2,7 +2,7 @@
 
 >>> from dpcal.accountants.losses.gaussian import Gaussian
 >>> direction = Direction("both", ((Gaussian(2.0), 3),))
->>> [proof.method for _, proof in candidates(direction, 1.0, 1e-3, False, "auto")][2:]
+>>> [proof.NAME for _, proof in candidates(direction, 1.0, 1e-3, False, "auto")][2:]
 ['contour', 'convex order', 'convex order', 'convex order']
 """
 
@@ -12,8 +12,9 @@ import contextlib
 import math
 from collections.abc import Callable, Iterator
 
+from dpcal.accountants.certificates.contour import ContourProof, ParityProof
 from dpcal.accountants.certificates.cost import BITS, MAX_WORK_OF_PROOF, work
-from dpcal.accountants.certificates.proofs import ContourProof, ParityProof, Parts, Proof
+from dpcal.accountants.certificates.proofs import Parts, Proof
 from dpcal.accountants.certificates.search.contour import (
     about_log_delta,
     bits_of_contour,

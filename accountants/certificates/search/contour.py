@@ -21,17 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal._roots import NoBracket, Stop, bisect, bracket
+from dpcal.accountants.certificates.contour import MAX_NODES, ContourProof, ParityProof
 from dpcal.accountants.certificates.cost import BITS
-from dpcal.accountants.certificates.proofs import (
-    MAX_NODES,
-    Clones,
-    ContourProof,
-    ParityProof,
-    Parts,
-    Rays,
-    ShiftedLattice,
-    Substitute,
-)
+from dpcal.accountants.certificates.proofs import Clones, Parts, Rays, ShiftedLattice, Substitute
 from dpcal.accountants.certificates.search.lattices import (
     Decay,
     Integrand,

@@ -19,17 +19,10 @@ from numpy.typing import NDArray
 
 from dpcal.accountants import interface
 from dpcal.accountants.certificates import balls
+from dpcal.accountants.certificates.composed import MAX_LEVEL, OrderProof, Use
 from dpcal.accountants.certificates.cost import BITS
 from dpcal.accountants.certificates.pairs import Line, Pair, oriented, pair_of
-from dpcal.accountants.certificates.proofs import (
-    MAX_LEVEL,
-    MAX_POINTS,
-    Cells,
-    Grid,
-    OrderProof,
-    Parts,
-    Use,
-)
+from dpcal.accountants.certificates.proofs import MAX_POINTS, Cells, Grid, Parts
 from dpcal.accountants.events import RandomAllocationDpEvent
 from dpcal.accountants.losses.allocation import Allocation, UnequalAllocation
 from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss

@@ -4,7 +4,7 @@
 >>> from dpcal.accountants.certificates.shuffled_epochs import directions_of
 >>> run = events.ShuffledEpochsDpEvent(noise_multiplier=10.0, batches=100, epochs=2)
 >>> remove, _ = directions_of(run, "replace-special").directions
->>> [proof.method for _, proof in proofs_of_shuffle(remove, 0.1, "lower", delta=1e-3)]
+>>> [proof.NAME for _, proof in proofs_of_shuffle(remove, 0.1, "lower", delta=1e-3)]
 ['convex order']
 """
 
@@ -20,15 +20,9 @@ from typing import Any
 import numpy as np
 
 from dpcal import _annexes
+from dpcal.accountants.certificates.contour import ContourProof
 from dpcal.accountants.certificates.cost import work
-from dpcal.accountants.certificates.proofs import (
-    Clones,
-    ContourProof,
-    Grid,
-    Proof,
-    Rays,
-    Scores,
-)
+from dpcal.accountants.certificates.proofs import Clones, Grid, Proof, Rays, Scores
 from dpcal.accountants.certificates.search.contour import (
     bits_of_contour,
     choose_contour,

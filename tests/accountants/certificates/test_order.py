@@ -8,9 +8,10 @@ from fractions import Fraction
 import pytest
 from flint import arb, ctx, fmpq
 
+from dpcal.accountants.certificates.composed import OrderProof, Use
 from dpcal.accountants.certificates.enclosure import enclose
 from dpcal.accountants.certificates.pairs import Outcomes, Pair, pair_of
-from dpcal.accountants.certificates.proofs import Grid, OrderProof, Use
+from dpcal.accountants.certificates.proofs import Grid
 
 
 @dataclass(frozen=True)

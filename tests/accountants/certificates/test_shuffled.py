@@ -9,15 +9,14 @@ from flint import ctx
 from scipy.stats import binom, norm
 
 from dpcal.accountants import certify, events, verify_certificate
-from dpcal.accountants.certificates.document import Mechanism
+from dpcal.accountants.certificates.composed import OrderProof, Use
 from dpcal.accountants.certificates.enclosure import enclose
+from dpcal.accountants.certificates.mechanisms import Mechanism
 from dpcal.accountants.certificates.proofs import (
     Clones,
     Grid,
-    OrderProof,
     Rays,
     Scores,
-    Use,
 )
 from dpcal.accountants.certificates.search.contour import choose_contour, choose_parity
 from dpcal.accountants.certificates.search.shuffles import proofs_of_shuffle
@@ -112,9 +111,7 @@ def test_any_numbers_give_bounds_around_the_exact_price():
     clones = good[1].sums[0]
     others = [replace(clones, probability=p) for p in (1e-9, 0.1, 0.5, 0.9, 1 - 1e-9)]
     others += [replace(clones, numbers=numbers) for numbers in ((1,), (2,))]
-    others += [
-        replace(clones, rays=replace(clones.rays, **{name: 1})) for name in ("order", "reach")
-    ]
+    others += [replace(clones, rays=replace(clones.rays, reach=1))]
     tried = good + [replace(good[1], sums=(each,), tails=(each,)) for each in others]
     cells = Grid(0.1, -100, 150), Grid(2.0, 0, 3), Scores(Grid(0.1, -50, 100), 1e-3, 512)
     tried += [ordered(each) for each in cells]
@@ -124,7 +121,7 @@ def test_any_numbers_give_bounds_around_the_exact_price():
         assert not lower > 1.0002e-5
         assert not upper < 0.9998e-5
         useful += bool(upper < 2e-4) + bool(lower > 1e-6)
-    assert useful >= 5
+    assert useful >= 4
 
 
 def test_bounds_from_above_prove_nothing_below():
@@ -154,5 +151,5 @@ def test_more_batches_than_there_are_clones_for_are_refused():
     proof = choose_contour(((Gaussian(4.0), 10),), 1.0, width=0.1)
     clones = Clones(0.5, (101,), Rays(0, 0.5, 0.1, -50, 50, 50))
     changed = replace(proof, sums=(clones,), tails=(clones,))
-    with pytest.raises(CertificateRejected, match="lattices of its parts"):
+    with pytest.raises(CertificateRejected, match="must fit its losses"):
         holds(run_of(4.0, 100, 10), 1.0, ("0", "1"), "upper", changed)

@@ -9,14 +9,10 @@ from _certificates import changed, claim_about, leaves, resigned
 from _tree import DATA
 
 from dpcal.accountants import Certificate, certify, events, verify_certificate
-from dpcal.accountants.certificates.document import Mechanism
-from dpcal.accountants.certificates.proofs import (
-    ContourProof,
-    Grid,
-    OrderProof,
-    ShiftedLattice,
-    Use,
-)
+from dpcal.accountants.certificates.composed import OrderProof, Use
+from dpcal.accountants.certificates.contour import ContourProof
+from dpcal.accountants.certificates.mechanisms import Mechanism
+from dpcal.accountants.certificates.proofs import Grid, ShiftedLattice
 from dpcal.errors import CertificateRejected
 
 DPSGD = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=10_000)
