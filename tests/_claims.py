@@ -4,15 +4,15 @@ import tomllib
 
 from _tree import DATA
 
-from dpcal.calibrate.papers import Enumeration, Quantity, Schedule, settings_of
-from dpcal.calibrate.papers.claims.language import theorems_of
+from dpcal.calibrate.papers import Enumeration, Quantity, Schedule, theorems_of
+from dpcal.calibrate.papers.claims.language import standalone
 from dpcal.calibrate.papers.claims.notation import line
 
 SECTIONS = tomllib.loads((DATA / "claims.toml").read_text(encoding="utf-8"))
 STATUSES = ("PROVED", "REFUTED", "OPEN", "LOOSE", "DEFINITION")
 CHECKS = {
-    "all_but_one": Enumeration("", lambda j: j != 7, range(10), complete=True),
-    "halves": Enumeration("", lambda size: size % 2 == 0, [2, 4], complete=True),
+    "all_but_one": Enumeration(lambda j: j != 7, range(10), complete=True),
+    "halves": Enumeration(lambda size: size % 2 == 0, [2, 4], complete=True),
 }
 
 
@@ -43,10 +43,15 @@ def schedule(section, text="", **more):
     )
     parts = {
         "quantities": quantities,
-        "settings": settings_of(table.get("settings", "")),
+        "settings": table.get("settings", ""),
         "claims": theorems(text),
     }
-    return Schedule(name=section, title="", citation="", **{**parts, **more})
+    return Schedule(name=section, **{**parts, **more})
+
+
+def alone(text):
+    """Return the claim of a line about ranges that the line gives."""
+    return standalone(line(text, "c"))
 
 
 def resolved(section, text):

@@ -5,15 +5,16 @@ with its evidence under a hash of all that decides it: the resolved claim, the s
 package, and the versions of the libraries. Whoever can write to the store can write verdicts;
 :func:`dpcal.calibrate.papers.recheck.recheck` checks the evidence of any of them again.
 
->>> from dpcal.calibrate.papers.claims.claims import Bound
 >>> from dpcal.calibrate.papers.claims.language import standalone
->>> claim = standalone(Bound("c", "x <= x + 1", on={"x": (0, 1)}))
+>>> from dpcal.calibrate.papers.claims.notation import line
+>>> claim = standalone(line("x <= x + 1 where x in [0, 1]"))
 >>> [verdict.status for verdict in decided([claim])]
 ['PROVED']
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import gc
 import hashlib
@@ -32,7 +33,7 @@ from typing import Any
 
 import dpcal
 from dpcal.calibrate import papers
-from dpcal.calibrate.papers.claims.base import Claim
+from dpcal.calibrate.papers.claims.claim import Claim
 from dpcal.calibrate.papers.claims.verdicts import Verdict
 
 __all__ = ["Store", "decided", "default_store", "uncollected"]
@@ -235,17 +236,17 @@ class Store:
 
     def key(self, claim: Claim) -> str:
         """Return the hash of a claim, or an empty text for one that runs a foreign program."""
-        programs = [part for part in vars(claim).values() if callable(part)]
-        for part in programs:
-            known = str(getattr(part, "__module__", "")).startswith("dpcal.")
-            if not known or getattr(part, "__closure__", None):
+        program = claim.parts.get("program")
+        told = ""
+        if program is not None:
+            holds = program.holds
+            own = str(getattr(holds, "__module__", "")).startswith("dpcal.")
+            if not own or getattr(holds, "__closure__", None):
                 return ""
-        fields = {
-            name: f"{part.__module__}.{part.__qualname__}" if callable(part) else repr(part)
-            for name, part in sorted(vars(claim).items())
-            if name not in ("statement", "source")
-        }
-        text = f"{fingerprint()} {type(claim).__name__} {json.dumps(fields)}"
+            told = f"{holds.__module__}.{holds.__qualname__} {program.cases!r} {program.complete}"
+            claim = claim.changed(parts={})
+        same = dataclasses.replace(claim, statement="", source="")
+        text = f"{fingerprint()} {same!r} {told}"
         return hashlib.sha256(text.encode()).hexdigest()
 
     def _documents(self) -> dict[str, Any]:

@@ -1,32 +1,29 @@
 """Check a verdict again: proofs by the kernel, and all other evidence.
 
-The kernel accepts proofs, and the verifier of certificates bounds on delta. Counterexamples, listed
-cases and prices of accountants are checked here; cases and prices have the status SAMPLED (a price
-above the claim: REFUTED), which no formula has.
+The kernel accepts proofs, and the verifier of certificates bounds on delta. Counterexamples and
+listed cases are checked here; cases have the status SAMPLED, which no formula has.
 
->>> from dpcal.calibrate.papers.claims.claims import Bound
 >>> from dpcal.calibrate.papers.claims.language import standalone
+>>> from dpcal.calibrate.papers.claims.notation import line
 >>> from dpcal.calibrate.papers.prover import prove
->>> claim = standalone(Bound("c", "log(1 + x) <= x", on={"x": (0, 1)}))
+>>> claim = standalone(line("log(1 + x) <= x where x in [0, 1]"))
 >>> recheck(claim, prove(claim)), verdict_of(claim, Verdict("SAMPLED", "points"))
 (True, 'a formula is not true because it was tried.')
 """
 
 from __future__ import annotations
 
-import functools
 import json
 import math
 import time
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, cast
+from typing import Any
 
-from dpcal.accountants import epsilon
 from dpcal.accountants.certificates.document import Certificate
 from dpcal.accountants.certificates.verify import verify_certificate
-from dpcal.calibrate.papers.claims import claims, privacy
-from dpcal.calibrate.papers.claims.growth import check_outgrown, check_within
+from dpcal.calibrate.papers.claims import growth, privacy
+from dpcal.calibrate.papers.claims.claim import Claim
 from dpcal.calibrate.papers.claims.verdicts import Verdict
 from dpcal.calibrate.papers.kernel import balls
 from dpcal.calibrate.papers.kernel.checker import (
@@ -35,17 +32,18 @@ from dpcal.calibrate.papers.kernel.checker import (
     contains,
     point_of,
     refusal,
+    require_proofs,
+    witnessed,
 )
 from dpcal.calibrate.papers.kernel.normal import sign_at
-from dpcal.calibrate.papers.kernel.terms import Term, Undecided, minus, require
+from dpcal.calibrate.papers.kernel.terms import Term, Undecided, require
 
 __all__ = ["recheck", "shown", "verdict_of"]
 
-_FINEST, _COARSEST = 0.01, 0.5  # errors of the second price, which takes seconds at the first
 _MOST_WORK = 5e8  # units of the check of a certificate; at most half a minute
 
 
-def recheck(claim: claims.Claim, verdict: Verdict, *, seconds: float = SECONDS) -> bool:
+def recheck(claim: Claim, verdict: Verdict, *, seconds: float = SECONDS) -> bool:
     """Return whether the evidence of a verdict supports its status.
 
     Parameters
@@ -60,29 +58,24 @@ def recheck(claim: claims.Claim, verdict: Verdict, *, seconds: float = SECONDS) 
     return not verdict_of(claim, verdict, seconds=seconds)
 
 
-def verdict_of(claim: claims.Claim, verdict: Verdict, *, seconds: float = SECONDS) -> str:
+def verdict_of(claim: Claim, verdict: Verdict, *, seconds: float = SECONDS) -> str:
     """Return an empty text if the evidence is sound, or else the missing part."""
-    evidence = verdict.evidence
+    evidence, status = verdict.evidence, verdict.status
     with_certificate = isinstance(evidence, Mapping) and "certificate" in evidence
-    if verdict.status == claim.proved and not (
-        isinstance(claim, (privacy.Priced, claims.Rate)) or with_certificate
-    ):
-        return refusal(claim, verdict.status, verdict.evidence, seconds)
+    if status == claim.proved and not with_certificate:
+        return refusal(claim, status, evidence, seconds)
     deadline = time.thread_time() + seconds
     try:
-        require(len(json.dumps(verdict.evidence)) <= MOST_CHARACTERS, "evidence of a sane size.")
-        if verdict.status == "OPEN":
-            require(not verdict.evidence, "an open verdict has no evidence.")
-        elif with_certificate:
+        require(len(json.dumps(evidence)) <= MOST_CHARACTERS, "evidence of a sane size.")
+        if with_certificate:
             _check_certificate(claim, verdict)
-        elif isinstance(claim, claims.Rate) and verdict.status == claim.proved:
-            check_within(claim, verdict.evidence, deadline)
-        elif isinstance(claim, privacy.Priced):
-            _check_price(claim, verdict)
+        elif status == "OPEN":
+            require(not evidence, "an open verdict has no evidence.")
+        elif status == "REFUTED":
+            _check_refuted(claim, evidence, deadline)
         else:
-            checks = {"REFUTED": _check_refuted, "SAMPLED": _check_sampled}
-            require(verdict.status in checks, f"a {claim.kind} that is proved is {claim.proved}.")
-            checks[verdict.status](claim, verdict.evidence, deadline)
+            require(status == "SAMPLED", f"a {claim.kind} that is proved is {claim.proved}.")
+            _check_sampled(claim, evidence)
     except Undecided as reason:
         return str(reason) or "the evidence does not show it."
     except Exception as error:  # a document may break any step, and then it shows nothing
@@ -101,73 +94,55 @@ def shown(side: Term, point: Mapping[str, Fraction]) -> str:
     return f"{near:.6g}" if in_floats else str(middle.str(6, radius=False))
 
 
-def _check_refuted(claim: claims.Claim, evidence: Mapping[str, Any], deadline: float) -> None:
-    if isinstance(claim, claims.Enumeration):
-        index = evidence["case"]
-        require(isinstance(index, int) and 0 <= index < len(claim.cases), "the case exists.")
-        require(claim.holds(claim.cases[index]) is False, "the case fails.")
-    elif isinstance(claim, claims.Rate):
-        check_outgrown(claim, evidence, deadline)
+def _check_refuted(claim: Claim, evidence: Mapping[str, Any], deadline: float) -> None:
+    if claim.kind == "enumeration":
+        index, program = evidence["case"], claim.parts["program"]
+        require(isinstance(index, int) and 0 <= index < len(program.cases), "the case exists.")
+        require(program.holds(program.cases[index]) is False, "the case fails.")
+    elif claim.kind == "rate":
+        context, given = witnessed(claim, evidence, deadline)
+        require_proofs(context, growth.sums(claim, given, context), evidence["proofs"])
+        point = point_of(evidence["witness"])
+        require(growth.outgrows(claim, given, context, point), "a term that outgrows.")
     else:
         _check_counterexample(claim, evidence)
 
 
-def _check_counterexample(claim: claims.Claim, evidence: Mapping[str, Any]) -> None:
+def _check_counterexample(claim: Claim, evidence: Mapping[str, Any]) -> None:
     """Check that a goal fails at a point of the domain, and the values that are shown."""
     require("point" in evidence and "goal" in evidence, "a counterexample has a goal and a point.")
     found, index = claim.necessary(), evidence["goal"]
     require(isinstance(index, int) and 0 <= index < len(found), "the goal exists.")
-    (left, relation, right), point = found[index], point_of(evidence["point"])
+    goal, point = found[index], point_of(evidence["point"])
     require(contains(claim, point), "the point lies in the domain.")
-    sign = sign_at(minus(right, left), point)
-    wrong = {"<=": (-1,), "<": (-1, 0), "=": (-1, 1)}[relation]
-    require(sign in wrong, "the sides are in the wrong order.")
-    good = evidence["left"] == shown(left, point) and evidence["right"] == shown(right, point)
-    require(good, "the values shown are those of the sides.")
+    wrong = {"<=": (-1,), "<": (-1, 0), "=": (-1, 1)}[goal.sign]
+    require(sign_at(goal.gap, point) in wrong, "the sides are in the wrong order.")
+    for name, side in (("left", goal.left), ("right", goal.right)):
+        require(evidence[name] == shown(side, point), "the values shown are those of the sides.")
 
 
-def _check_sampled(claim: claims.Claim, evidence: Mapping[str, Any], deadline: float) -> None:
-    require(isinstance(claim, claims.Enumeration), "a formula is not true because it was tried.")
-    cases = cast(claims.Enumeration, claim)
-    require(not cases.complete, "cases that are all there is are a proof.")
-    require(evidence["cases"] == len(cases.cases), "all cases.")
-    require(all(cases.holds(case) is True for case in cases.cases), "every case holds.")
+def _check_sampled(claim: Claim, evidence: Mapping[str, Any]) -> None:
+    require(claim.kind == "enumeration", "a formula is not true because it was tried.")
+    program = claim.parts["program"]
+    require(not program.complete, "cases that are all there is are a proof.")
+    require(evidence["cases"] == len(program.cases), "all cases.")
+    require(all(program.holds(case) is True for case in program.cases), "every case holds.")
 
 
-def _check_certificate(claim: claims.Claim, verdict: Verdict) -> None:
+def _check_certificate(claim: Claim, verdict: Verdict) -> None:
     """Verify a certificate of delta for the claim's event; a point may refute only."""
-    proved, point = verdict.status == claim.proved, point_of(verdict.evidence.get("point", {}))
+    proved, point = verdict.status == claim.proved, point_of(verdict.evidence["point"])
     require(proved or verdict.status == "REFUTED", "a certificate proves or refutes.")
-    if isinstance(claim, privacy.Private):
-        require(contains(claim, point), "the point lies in the domain.")
-        require(not (proved and claim.ranges()), "a point is no proof.")
-        priced = claim.priced(point, outward=proved)
-    else:
-        require(isinstance(claim, privacy.Priced), "a claim about a price.")
-        priced = cast(privacy.Priced, claim)
+    require(claim.kind == "private", "a claim about releases.")
+    require(contains(claim, point), "the point lies in the domain.")
+    require(not (proved and claim.ranges()), "a point is no proof.")
+    event, epsilon, delta, relation = privacy.priced(claim, point, outward=proved)
     found = Certificate.from_json(verdict.evidence["certificate"])
-    require(found.covers(priced.event()), "a certificate of the claim's event.")
-    require(found.neighboring_relation == priced.neighboring_relation, "the claim's relation.")
+    require(found.covers(event), "a certificate of the claim's event.")
+    require(found.neighboring_relation == relation, "the claim's relation.")
     require(found.quantity == "delta", "a certificate of delta.")
-    require(found.proofs[0].epsilon == priced.epsilon, "the claim's epsilon.")
-    settled = found.upper <= priced.delta if proved else found.lower > priced.delta
-    require(settled, "bounds that settle the claim.")
-    verify_certificate(found, most=_MOST_WORK)
-
-
-def _check_price(claim: privacy.Priced, verdict: Verdict) -> None:
-    """Price the event again, and by convolution as finely as the distance from the claim needs."""
-    require(verdict.status in ("REFUTED", "SAMPLED"), "a price is no proof.")
-    price = functools.partial(
-        epsilon, claim.event(), delta=claim.delta, neighboring_relation=claim.neighboring_relation
+    require(found.proofs[0].epsilon == epsilon, "the claim's epsilon.")
+    require(
+        found.upper <= delta if proved else found.lower > delta, "bounds that settle the claim."
     )
-    found, refuted = price(), verdict.status == "REFUTED"
-    for name, number in (("lower", found.lower), ("upper", found.upper)):
-        # A processor that rounds otherwise may change the last digits.
-        near = math.isclose(verdict.evidence[name], number, rel_tol=1e-9)
-        require(near, "the price that is shown.")
-    end = found.lower if refuted else found.upper
-    require((end > claim.epsilon) == refuted, "the price that the verdict says.")
-    error = min(max(abs(end - claim.epsilon) / 4, _FINEST), _COARSEST)
-    other = price(accountant="prv", eps_error=error)
-    require((other.lower > claim.epsilon) == refuted, "a second accountant that says the same.")
+    verify_certificate(found, most=_MOST_WORK)

@@ -77,9 +77,9 @@ def test_a_sixth_paper_is_audited_from_its_file(cli, tmp_path):
 
 def test_an_installed_schedule_is_found_by_its_name(cli, monkeypatch, tmp_path):
     (tmp_path / "outside_paper.py").write_text(
-        "from dpcal.calibrate.papers import Bound, Quantity, Schedule\n"
-        "SCHEDULE = Schedule(name='outside', title='', citation='',"
-        " quantities=(Quantity('n', 'size'),), claims=(Bound('c', '0 < n', source='here'),))\n",
+        "from dpcal.calibrate.papers import Schedule\n"
+        "SCHEDULE = Schedule(name='outside', quantities='n: size',"
+        " claims='Lemma 1:\\n  c: 0 < n')\n",
         encoding="utf-8",
     )
     monkeypatch.syspath_prepend(str(tmp_path))

@@ -21,8 +21,8 @@ from collections.abc import Container, Mapping
 from fractions import Fraction
 from typing import Any
 
-from dpcal.calibrate.papers.claims.claims import Balance, Bound, Claim, Definition, Identity
-from dpcal.calibrate.papers.claims.privacy import Private
+from dpcal.calibrate.papers.claims.claim import Claim
+from dpcal.calibrate.papers.claims.privacy import squared_mu
 from dpcal.calibrate.papers.claims.ranges import Range, Relation
 from dpcal.calibrate.papers.kernel.normal import Normal
 from dpcal.calibrate.papers.kernel.terms import (
@@ -48,16 +48,12 @@ def known_positive(
     ranges: Mapping[str, Range], settings: Mapping[str, tuple[Term, ...]]
 ) -> frozenset[str]:
     """Return the symbols that are positive by their range, or by the formulas of their setting."""
-    known = frozenset(name for name, values in ranges.items() if _excludes_zero(values))
+    known = frozenset(name for name, values in ranges.items() if values.excludes_zero)
     while True:
         more = {s for s, row in settings.items() if all(_is_positive(f, known) for f in row)}
         if more <= known:
             return known
         known |= more
-
-
-def _excludes_zero(values: Range) -> bool:
-    return values.low is not None and (values.low > 0 or (values.low == 0 and values.open_low))
 
 
 def restated(
@@ -74,42 +70,42 @@ def restated(
     positive
         Symbols that are positive wherever the claim is about; see :func:`known_positive`.
     """
-    on = {name: Range(*ends) for name, ends in claim.on.items()}
-    positive |= known_positive({**claim.domain, **on}, {})
-    if isinstance(claim, Private):
+    positive |= known_positive({**claim.domain, **claim.on}, {})
+    if claim.kind == "private":
         return _restated_cost(claim, settings or {}, positive)
-    if isinstance(claim, (Definition, Balance)) or not isinstance(claim, (Identity, Bound)):
+    if claim.kind not in ("identity", "bound", "loose"):
         return ""
-    left, right = claim.left, claim.right
+    left, right = claim.pairs[0][::2]
     special = [substitute(side, claim.at) for side in (left, right)]
     same = _form(special[0], positive, False) == _form(special[1], positive, False)
     if same or same_as_written(left, right, positive):
         return "both sides are the same as they are written"
-    if isinstance(claim, Bound):
-        told = [pair for pair in claim.where if _restates(claim, pair, positive)]
-        return f"it restates the hypothesis {told[0].text()}" if told else ""
-    return _restated_settings(claim, special, settings or {}, positive)
+    if claim.kind == "identity":
+        return _restated_settings(claim, special, settings or {}, positive)
+    told = [pair for pair in claim.where if _restates(claim.pairs[0], pair, positive)]
+    return f"it restates the hypothesis {told[0].text()}" if told else ""
 
 
-def _restates(claim: Bound, pair: Relation, positive: frozenset[str]) -> bool:
+def _restates(claimed: Relation, pair: Relation, positive: frozenset[str]) -> bool:
     """Return whether a bound is a condition, or a multiple of one whose larger side is positive."""
-    if claim.strict and not pair.strict:
+    if claimed.strict and not pair.strict:
         return False
-    sides = ((claim.left, pair.small), (claim.right, pair.large))
-    if all(same_as_written(*side, positive) for side in sides):
+    if all(
+        same_as_written(*sides, positive) for sides in zip(claimed[::2], pair[::2], strict=True)
+    ):
         return True
-    same = same_as_written(over(claim.left, claim.right), over(pair.small, pair.large), positive)
-    return same and all(_is_positive(side, positive) for side in (claim.right, pair.large))
+    same = same_as_written(over(claimed.left, claimed.right), over(pair.left, pair.right), positive)
+    return same and all(_is_positive(side, positive) for side in (claimed.right, pair.right))
 
 
 def _restated_settings(
-    claim: Identity,
+    claim: Claim,
     special: list[Term],
     settings: Mapping[str, tuple[Term, ...]],
     positive: frozenset[str],
 ) -> str:
     """Return the reason why an identity only repeats a setting or a value, or holds for any."""
-    left, right = claim.left, claim.right
+    left, right = claim.pairs[0][::2]
     known = {name: row for name, row in settings.items() if name not in claim.free}
     stated = {**known, **{name: (value,) for name, value in claim.at.items()}}
     occur = symbols(left) | symbols(right) | symbols(special[0]) | symbols(special[1])
@@ -137,12 +133,13 @@ def _restated_settings(
     return ""
 
 
-def _restated_cost(claim: Private, settings: Container[str], positive: frozenset[str]) -> str:
+def _restated_cost(claim: Claim, settings: Container[str], positive: frozenset[str]) -> str:
     """Return the reason why releases have no content: their cost is the budget as it is written."""
-    if claim.rho is None or claim.definition:
+    if "rho" not in claim.parts or claim.parts["definition"]:
         return ""
     cost, rho = (
-        substitute(part, claim.at) for part in (over(claim.squared_mu, number(2)), claim.rho)
+        substitute(part, claim.at)
+        for part in (over(squared_mu(claim), number(2)), claim.parts["rho"])
     )
     used = {name for name in symbols(cost) | symbols(rho) if name in settings}
     if used - {*claim.free} or not same_as_written(cost, rho, positive):

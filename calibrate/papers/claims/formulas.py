@@ -4,8 +4,6 @@ Text is parsed once and never evaluated, so both sides of a claim stay as they a
 
 >>> show(parse("(x**2 - 1)/(x - 1)"))
 '(x**2 - 1)/(x - 1)'
->>> relation("2*sqrt(x*y) <= x + y")[1]
-'<='
 >>> to_sympy(parse("sqrt(8*x)"), {"x": "+"})
 2*sqrt(2)*sqrt(x)
 """
@@ -35,10 +33,7 @@ from dpcal.calibrate.papers.kernel.terms import (
 )
 
 __all__ = [
-    "from_sympy",
-    "gaussian_delta",
     "parse",
-    "relation",
     "show",
     "term_of",
     "to_latex",
@@ -46,41 +41,15 @@ __all__ = [
 ]
 
 _HALF = Fraction(1, 2)
-_NAMES = {"Max": "max", "Min": "min", "Abs": "abs"}
 _TEXT_NAMES = {"max": "Max", "min": "Min", "abs": "Abs"}
-_SYMPY: dict[str, Any] = {
-    "max": sympy.Max,
-    "min": sympy.Min,
-    "abs": sympy.Abs,
-    **{
-        name: getattr(sympy, name)
-        for name in (
-            "exp",
-            "log",
-            "floor",
-            "ceiling",
-            "erf",
-            "erfc",
-            "sin",
-            "cos",
-            "gamma",
-            "uppergamma",
-        )
-    },
-}
+_NAMES = {text: head for head, text in _TEXT_NAMES.items()}
+_SYMPY = {"add": "Add", "mul": "Mul", "pow": "Pow", **_TEXT_NAMES}
 _OPERATIONS: dict[type, Callable[[Term, Term], Term]] = {
     ast.Add: plus,
     ast.Sub: minus,
     ast.Mult: times,
     ast.Div: over,
     ast.Pow: power,
-}
-_COMPARISONS: dict[type, str] = {
-    ast.LtE: "<=",
-    ast.Lt: "<",
-    ast.GtE: ">=",
-    ast.Gt: ">",
-    ast.Eq: "=",
 }
 
 
@@ -107,35 +76,6 @@ def parse(text: str) -> Term:
     except (SyntaxError, ValueError, RecursionError) as error:
         raise ValueError(f"formula must be in Python's notation, got {text!r}.") from error
     return _node(tree.body, text)
-
-
-def relation(text: str) -> tuple[Term, str, Term]:
-    """Return left side, relation (``<=``, ``<``, ``=`` or ``=O``) and right side of a text."""
-    sign = next((mark for mark in ("=O~", "=O") if mark in text), "")
-    if sign:
-        left, right = text.split(sign)
-        return parse(left), sign, parse(right)
-    plain = text if "==" in text else _single_equals(text)
-    try:
-        node = ast.parse(plain.strip(), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError) as error:
-        raise ValueError(f"relation must be in Python's notation, got {text!r}.") from error
-    if not isinstance(node, ast.Compare) or len(node.ops) != 1:
-        raise ValueError(f"relation must have one of <=, <, >=, >, =, =O, got {text!r}.")
-    mark = _COMPARISONS.get(type(node.ops[0]), "")
-    sides = _node(node.left, plain), _node(node.comparators[0], plain)
-    if not mark:
-        raise ValueError(f"relation must have one of <=, <, >=, >, =, =O, got {text!r}.")
-    if mark in (">=", ">"):
-        return sides[1], "<" + mark[1:], sides[0]
-    return sides[0], mark, sides[1]
-
-
-def _single_equals(text: str) -> str:
-    for mark in ("<=", ">="):
-        if mark in text:
-            return text
-    return text.replace("=", "==")
 
 
 def _node(node: ast.expr, text: str) -> Term:
@@ -256,46 +196,11 @@ def _wrapped(term: Term, least: int) -> str:
 # ------------------------------------------------------------------------------------------- sympy
 
 
-def from_sympy(expression: Any) -> Term:
-    """Return a sympy expression as a term.
-
-    Raises
-    ------
-    ValueError
-        For a floating-point number, a piecewise expression, or an unknown function.
-    """
-    expression = sympy.sympify(expression)
-    if expression.is_Symbol:
-        return symbol(str(expression))
-    if expression.is_Rational:
-        return number(Fraction(int(expression.p), int(expression.q)))
-    if expression is sympy.pi:
-        return ("pi",)
-    if expression is sympy.E:
-        return ("exp", number(1))
-    if expression.is_Pow:
-        base, exponent = (from_sympy(part) for part in expression.args)
-        return power(base, exponent)
-    name = type(expression).__name__
-    head = {"Add": "add", "Mul": "mul", **_NAMES}.get(name, name)
-    if expression.is_Float:
-        raise ValueError(
-            f"number must be exact, as in Rational(1, 10), got the float {float(expression)!r}."
-        )
-    if head not in ARITY or head == "pi":
-        raise ValueError(f"formula must be built from known functions, got {name}.")
-    return (head, *(from_sympy(part) for part in expression.args))
-
-
 def term_of(value: Any) -> Term:
-    """Return a text, a number, a sympy expression or a term as a term."""
+    """Return a text, a number or a term as a term."""
     if isinstance(value, tuple):
         return value
-    if isinstance(value, str):
-        return parse(value)
-    if isinstance(value, (int, Fraction)) and not isinstance(value, bool):
-        return number(value)
-    return from_sympy(value)
+    return parse(value) if isinstance(value, str) else number(value)
 
 
 def to_sympy(term: Term, signs: Mapping[str, str], evaluate: bool = True) -> Any:
@@ -304,35 +209,14 @@ def to_sympy(term: Term, signs: Mapping[str, str], evaluate: bool = True) -> Any
     if head == "num":
         return sympy.Rational(term[1].numerator, term[1].denominator)
     if head == "sym":
-        return sympy_symbol(term[1], signs.get(term[1], "?"))
+        known = {"+": "positive", "0+": "nonnegative"}.get(signs.get(term[1], "?"), "real")
+        return sympy.Symbol(term[1], **{known: True})
     if head == "pi":
         return sympy.pi
     parts = [to_sympy(part, signs, evaluate) for part in term[1:]]
-    if head in ("add", "mul"):
-        return (sympy.Add if head == "add" else sympy.Mul)(*parts, evaluate=evaluate)
-    if head == "pow":
-        return sympy.Pow(*parts, evaluate=evaluate)
-    return _SYMPY[head](*parts, evaluate=evaluate)
-
-
-def sympy_symbol(name: str, sign: str) -> Any:
-    """Return the sympy symbol of a name and a sign."""
-    if sign == "+":
-        return sympy.Symbol(name, positive=True)
-    return sympy.Symbol(name, nonnegative=True) if sign == "0+" else sympy.Symbol(name, real=True)
+    return getattr(sympy, _SYMPY.get(head, head))(*parts, evaluate=evaluate)
 
 
 def to_latex(term: Term) -> str:
     """Return a term as LaTeX, as it is written."""
     return str(sympy.latex(to_sympy(term, {}, evaluate=False)))
-
-
-def gaussian_delta(epsilon: Term, mu: Term) -> Term:
-    """Return the delta of mu-Gaussian-DP at epsilon (Dong, Roth and Su 2022, Corollary 2.13)."""
-    half, ratio = over(mu, number(2)), over(epsilon, mu)
-    first = _normal_tail(minus(ratio, half))
-    return minus(first, times(("exp", epsilon), _normal_tail(plus(ratio, half))))
-
-
-def _normal_tail(x: Term) -> Term:
-    return times(number("1/2"), ("erfc", times(x, power(number(2), number("-1/2")))))

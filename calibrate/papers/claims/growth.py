@@ -13,29 +13,29 @@ the exact order of a term on the left exceeds the upper orders of all terms on t
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dpcal.calibrate.papers.claims import claims
-from dpcal.calibrate.papers.kernel.checker import contains, point_of
-from dpcal.calibrate.papers.kernel.context import Context, context_of
+from dpcal.calibrate.papers.claims.ranges import Relation
+from dpcal.calibrate.papers.kernel.context import Context
 from dpcal.calibrate.papers.kernel.normal import exact, sign_at
-from dpcal.calibrate.papers.kernel.rules import check
 from dpcal.calibrate.papers.kernel.terms import (
     ZERO,
     Term,
-    decode,
     minus,
     number,
     plus,
     require,
+    symbol,
     symbols,
     times,
 )
 
-__all__ = ["Order", "Orders", "check_outgrown", "check_within"]
+if TYPE_CHECKING:
+    from dpcal.calibrate.papers.claims.claim import Claim
+
+__all__ = ["Order", "Orders", "covers", "goals", "outgrows", "sums"]
 
 Order = tuple[Term, Fraction]
 _CONSTANT: Order = (ZERO, Fraction(0))
@@ -113,42 +113,51 @@ def _pick(orders: list[Order], lowest: bool) -> Order:
     return number(power), logarithms
 
 
-def check_within(
-    claim: claims.Rate, evidence: Mapping[str, Any], deadline: float = math.inf
-) -> None:
-    """Check that each term on the left is within a term on the right, which are all positive."""
-    context, lefts, rights, _ = _sides(claim, evidence, deadline)
-    orders, soft = Orders(context, claim.growth), isinstance(claim, claims.SoftRate)
-    above = [orders.of(row, True) for row in rights]
-    for row, (k, strict, step) in zip(lefts, evidence["within"], strict=True):
-        power, logs = orders.of(row, False)
-        check(context, minus(above[k][0], power), strict is True, step)
-        require(strict is True or soft or logs <= above[k][1], "no more logarithms than claimed.")
+def covers(claim: Claim, above: Order, below: Order) -> bool:
+    """Return whether an order has as many logarithms as another one, where they count."""
+    return claim.pairs[0].sign == "=O~" or below[1] <= above[1]
 
 
-def check_outgrown(
-    claim: claims.Rate, evidence: Mapping[str, Any], deadline: float = math.inf
-) -> None:
-    """Check that a positive term on the left outgrows all terms on the right."""
-    context, lefts, rights, point = _sides(claim, evidence, deadline)
-    orders, more = Orders(context, claim.growth), not isinstance(claim, claims.SoftRate)
-    power, logs = [orders.of(row, True) for row in lefts][evidence["term"]]
-    for other, other_logs in (orders.of(row, False) for row in rights):
-        sign = sign_at(minus(power, other), point)
-        require(sign == 1 or (sign == 0 and more and logs > other_logs), "a term that outgrows.")
+def sums(claim: Claim, given: Sequence[Term], context: Context) -> list[Relation]:
+    """Return the goals that two sums are the sides, if the symbols of the claim can grow."""
+    growth, ((left, _, right),) = claim.parts["growth"], claim.pairs
+    for name, exponent in growth.items():
+        require(not symbols(exponent) & growth.keys(), "exponents that do not grow.")
+        values = claim.domain[name]
+        size = exponent[1] if exponent[0] == "num" else None
+        rises, falls = size is None or size > 0, size is None or size < 0
+        require(rises or falls, "growing symbols that grow.")
+        require(values.low is not None and values.low >= 0, "positive growing symbols.")
+        require(values.high is None or not rises, "growing symbols without an upper bound.")
+        require(values.low == 0 or not falls, "falling symbols that come near zero.")
+        require(context.is_plainly(symbol(name), ">"), "positive growing symbols.")
+    held = {name for pair in claim.where for side in pair[::2] for name in symbols(side)}
+    require(not held & growth.keys(), "conditions that do not stop the growth.")
+    require(all(side[0] == "add" for side in given[:2]), "sums of terms.")
+    return [Relation(left, "=", given[0]), Relation(right, "=", given[1])]
 
 
-def _sides(claim: claims.Rate, evidence: Mapping[str, Any], deadline: float) -> Any:
-    """Return facts, terms that add up to each side, and a point at which the exponents differ."""
-    point = point_of(evidence["witness"])
-    require(contains(claim.before(), point), "a witness in the domain.")
-    context = context_of(claim.before(), deadline, point)
-    for name in claim.growth:
-        require(context.is_plainly(("sym", name), ">"), "positive growing symbols.")
-    claim.ranges()  # raises where a symbol cannot grow
-    lefts, rights = ([decode(row) for row in evidence[side]] for side in ("left", "right"))
-    sides = zip((claim.left, claim.right), (lefts, rights), evidence["same"], strict=True)
-    for side, rows, same in sides:
-        require(rows and same["rule"] == "equal", "terms that add up to each side.")
-        check(context, minus(side, plus(*rows)), False, same)
-    return context, lefts, rights, point
+def goals(claim: Claim, given: Sequence[Term], context: Context) -> list[Relation]:
+    """Return the goals that each term on the left is within one on the right.
+
+    ``given`` has both sides as sums, and for each term on the left the place of one on the right.
+    """
+    found, orders = sums(claim, given, context), Orders(context, claim.parts["growth"])
+    above = [orders.of(row, True) for row in given[1][1:]]
+    for row, place in zip(given[0][1:], given[2:], strict=True):
+        below, limit = orders.of(row, False), above[int(place[1])]
+        sign = "<=" if covers(claim, limit, below) else "<"
+        found.append(Relation(below[0], sign, limit[0]))
+    return found
+
+
+def outgrows(
+    claim: Claim, given: Sequence[Term], context: Context, point: Mapping[str, Fraction]
+) -> bool:
+    """Return whether the term on the left whose place is given outgrows all terms on the right."""
+    orders = Orders(context, claim.parts["growth"])
+    most = [orders.of(row, True) for row in given[0][1:]][int(given[2][1])]
+    above = [orders.of(row, False) for row in given[1][1:]]
+    signs = [sign_at(minus(most[0], other[0]), point) for other in above]
+    rows = zip(signs, above, strict=True)
+    return all(sign == 1 or (sign == 0 and not covers(claim, other, most)) for sign, other in rows)

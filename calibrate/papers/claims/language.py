@@ -5,14 +5,18 @@ corrected*, and claims about them. All of it is data:
 :func:`dpcal.calibrate.papers.prover.prove` decides the claims.
 
 >>> from dpcal.calibrate.papers.prover import prove
->>> noise = Setting("T", "n*epsilon/sqrt(d)", printed="n*epsilon/d", source="Theorem 1")
->>> balance = Balance("T", "1/T = T*d/(n*epsilon)**2", of="T", source="Theorem 1, proof")
->>> sizes = (Quantity("n", "records"), Quantity("d", "dimension"), Quantity("epsilon", "target"))
->>> toy = Schedule(name="toy", title="Toy", citation="", quantities=sizes, settings=(noise,),
-...                claims=(balance,))
->>> prove(toy.resolve(balance)).status
+>>> toy = Schedule(
+...     name="toy",
+...     quantities="n d epsilon: records, dimension, and target",
+...     settings="T: n*epsilon/sqrt(d); printed n*epsilon/d  # Theorem 1",
+...     claims='''
+...         Theorem 1, proof:
+...             T: 1/T = T*d/(n*epsilon)**2; balance of T
+...     ''',
+... )
+>>> prove(toy.resolve(toy.claim("T"))).status
 'PROVED'
->>> prove(toy.resolve(balance.as_printed("T"))).status
+>>> prove(toy.resolve(toy.claim("T").as_printed("T"))).status
 'REFUTED'
 """
 
@@ -24,36 +28,20 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-import sympy
-
-from dpcal.calibrate.papers.claims.claims import (
-    Balance,
-    Bound,
-    Claim,
-    Definition,
-    Enumeration,
-    Feasible,
-    Identity,
-    Loose,
-    Prose,
-    Rate,
-    SoftRate,
-    Units,
-)
+from dpcal.calibrate.papers.claims.claim import Claim
 from dpcal.calibrate.papers.claims.content import known_positive, restated
-from dpcal.calibrate.papers.claims.errata import Erratum, errata_of, erratum
+from dpcal.calibrate.papers.claims.errata import Erratum, errata_of
 from dpcal.calibrate.papers.claims.formulas import parse, term_of, to_sympy
+from dpcal.calibrate.papers.claims.kinds import Enumeration
 from dpcal.calibrate.papers.claims.notation import (
-    claims_of,
+    Checks,
     indented,
     nearest,
     text_of,
     theorems_of,
     unit_of,
 )
-from dpcal.calibrate.papers.claims.privacy import Priced, Private, Release
-from dpcal.calibrate.papers.claims.ranges import Range, positive_symbols
-from dpcal.calibrate.papers.claims.recursion import Recursion
+from dpcal.calibrate.papers.claims.ranges import Range
 from dpcal.calibrate.papers.claims.resolve import resolved, unfold
 from dpcal.calibrate.papers.kernel.terms import Term, symbols
 
@@ -61,48 +49,21 @@ if TYPE_CHECKING:
     from dpcal.calibrate.plan import Plan
 
 __all__ = [
-    "Balance",
-    "Bound",
     "Claim",
-    "Definition",
     "Enumeration",
     "Erratum",
-    "Feasible",
-    "Identity",
-    "Loose",
-    "Priced",
-    "Private",
-    "Prose",
     "Quantity",
-    "Rate",
-    "Recursion",
-    "Release",
     "Schedule",
     "Setting",
-    "SoftRate",
-    "Units",
-    "auxiliary",
-    "claims_of",
     "errata_of",
-    "erratum",
     "nearest",
-    "positive",
     "quantities_of",
     "schedule_of",
     "settings_of",
+    "standalone",
     "theorems_of",
     "unfold",
 ]
-
-
-def auxiliary(names: str, range: str = "(0, oo)") -> tuple[Quantity, ...]:  # noqa: A002
-    """Return quantities for any number of a range, from space-separated names."""
-    return tuple(Quantity(name, "any number", range=range) for name in names.split())
-
-
-def positive(names: str) -> tuple[Any, ...]:
-    """Return positive sympy symbols with these space-separated names."""
-    return tuple(sympy.Symbol(name, positive=True) for name in names.split())
 
 
 @dataclass(frozen=True)
@@ -111,8 +72,8 @@ class Quantity:
 
     Parameters
     ----------
-    symbol
-        The symbol, or its name.
+    name
+        The symbol.
     meaning
         Its meaning, in a few words.
     units
@@ -124,16 +85,11 @@ class Quantity:
         Whether it is a whole number in every claim.
     """
 
-    symbol: Any
+    name: str
     meaning: str
     units: Mapping[str, Any] = field(default_factory=dict, hash=False)
     range: str = "(0, oo)"
     whole: bool = False
-
-    @property
-    def name(self) -> str:
-        """The symbol's name."""
-        return str(self.symbol)
 
     def values(self) -> Range:
         """Return the range as exact numbers."""
@@ -149,8 +105,8 @@ class Setting:
 
     Parameters
     ----------
-    symbol
-        The parameter that is set, or its name.
+    name
+        The parameter that is set.
     corrected
         The formula to use.
     printed
@@ -162,7 +118,7 @@ class Setting:
         conditions; empty for a real-valued parameter.
     """
 
-    symbol: Any
+    name: str
     corrected: Any
     printed: Any = None
     source: str = ""
@@ -172,11 +128,6 @@ class Setting:
         if self.rounding not in ("", "up", "down"):
             raise ValueError(f"rounding must be 'up', 'down' or '', got {self.rounding!r}.")
 
-    @property
-    def name(self) -> str:
-        """The parameter's name."""
-        return str(self.symbol)
-
     def term(self, printed: bool = False) -> Term:
         """Return the printed or the corrected formula as a term."""
         return term_of(self.printed if printed and self.printed is not None else self.corrected)
@@ -185,10 +136,6 @@ class Setting:
         """Return the printed or the corrected formula as a sympy expression."""
         term = self.term(printed)
         return to_sympy(term, dict.fromkeys(symbols(term), "+"))
-
-    def assumed(self) -> dict[str, Range]:
-        """Return the ranges of the symbols, as sympy's assumptions declare them."""
-        return positive_symbols(self.symbol, self.corrected, self.printed)
 
 
 def quantities_of(text: str) -> tuple[Quantity, ...]:
@@ -272,16 +219,26 @@ class Schedule:
     """
 
     name: str
-    title: str
-    citation: str
-    quantities: tuple[Quantity, ...] = ()
-    settings: tuple[Setting, ...] = ()
-    claims: tuple[Claim, ...] = ()
-    errata: tuple[Erratum, ...] = ()
+    title: str = ""
+    citation: str = ""
+    quantities: Any = ()
+    settings: Any = ()
+    claims: Any = ()
+    errata: Any = ()
     notes: tuple[str, ...] = ()
+    checks: Checks = field(default_factory=dict, hash=False)
     planner: Callable[..., Plan] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
+        readers: dict[str, Callable[[str], Any]] = {
+            "quantities": quantities_of,
+            "settings": settings_of,
+            "claims": lambda text: theorems_of(text, self.checks),
+            "errata": lambda text: errata_of(text, self.checks),
+        }
+        for name, read in readers.items():
+            if isinstance(text := getattr(self, name), str):
+                object.__setattr__(self, name, read(text))
         names = [claim.name for claim in self.all_claims()]
         repeated = sorted({name for name in names if names.count(name) > 1})
         if repeated:
@@ -300,12 +257,10 @@ class Schedule:
         for claim in self.all_claims():
             if not claim.source:
                 raise ValueError(f"claim {claim.name!r} must have a source, got none.")
-            if claim.name in printed or isinstance(claim, Prose):
+            if claim.name in printed or claim.kind == "prose":
                 continue
-            text = (
-                f"{claim.formula()} {claim.expressions()} {claim.at} {claim.free} {claim.printed}"
-            )
-            earlier = said.setdefault(text, claim.name)
+            fields = ("kind", "pairs", "parts", "where", "on", "at", "free", "printed")
+            earlier = said.setdefault(repr([getattr(claim, f) for f in fields]), claim.name)
             reason = restated(claim, formulas, positive)
             if earlier != claim.name:
                 reason = f"it repeats claim {earlier!r}"
@@ -338,10 +293,7 @@ class Schedule:
 
     def ranges(self) -> dict[str, Range]:
         """Return the range of every declared symbol."""
-        found: dict[str, Range] = {}
-        for setting in self.settings:
-            found.update(setting.assumed())
-        return {**found, **{quantity.name: quantity.values() for quantity in self.quantities}}
+        return {quantity.name: quantity.values() for quantity in self.quantities}
 
     def resolve(self, claim: Claim) -> Claim:
         """Return ``claim`` with settings replaced by formulas in the paper's inputs.
@@ -355,15 +307,13 @@ class Schedule:
         for name in claim.printed:
             self.setting(name)
         settings = {s.name: s.term(s.name in claim.printed) for s in self.settings}
-        if isinstance(claim, Units) and not claim.scales:
-            scales = {
-                quantity.name: {base: term_of(p) for base, p in quantity.units.items()}
-                for quantity in self.quantities
-            }
-            claim = claim.changed(scales=scales)
+        units = {
+            quantity.name: {base: term_of(p) for base, p in quantity.units.items()}
+            for quantity in self.quantities
+        }
         rounded = [setting.name for setting in self.settings if setting.rounding]
         try:
-            return resolved(claim, settings, self.ranges(), rounded)
+            return resolved(claim, settings, self.ranges(), rounded, units)
         except ValueError as error:
             raise ValueError(f"claim {claim.name!r}: {error}") from error
 
@@ -403,20 +353,16 @@ def standalone(claim: Claim) -> Claim:
         raise ValueError(
             f"claim {claim.name!r}: at, free and printed must be resolved by a schedule, got none."
         )
-    domain = dict(claim.domain)
+    domain = {**dict.fromkeys(claim.on, Range()), **claim.domain}
     for name in sorted(claim.used_symbols() - domain.keys()):
-        if name not in claim.on:
-            raise ValueError(
-                f"claim {claim.name!r}: symbol {name} must have a range, got none; declare it as a "
-                "quantity, or give it one with on=."
-            )
-        domain[name] = Range()
-    ranges = {name: Range(*ends) for name, ends in claim.on.items()}
+        raise ValueError(
+            f"claim {claim.name!r}: symbol {name} must have a range, got none; declare it as a "
+            "quantity, or give it one in the line, as in x in [0, 1]."
+        )
     return claim.changed(
         domain={
-            name: values.meet(ranges.get(name, Range()))
-            for name, values in sorted(domain.items())
-            if name in claim.used_symbols()
+            name: domain[name].meet(claim.on.get(name, Range()))
+            for name in sorted(claim.used_symbols())
         }
     )
 
@@ -433,7 +379,6 @@ def schedule_of(package: str) -> Schedule:
     >>> schedule_of("dpcal.calibrate.papers.moments").setting("sigma").source
     'Theorem 1'
     """
-    checks = import_module(f"{package}.checks").CHECKS
     entries = (entry.partition(":\n") for entry in indented(text_of(package, "settings")))
     parts = {head: rows for head, _, rows in entries}
     title, citation, *notes = (
@@ -445,9 +390,10 @@ def schedule_of(package: str) -> Schedule:
         name=package.rpartition(".")[2],
         title=title,
         citation=citation,
-        quantities=quantities_of(parts["Quantities"]),
-        settings=settings_of(parts["Settings"]),
-        claims=theorems_of(text_of(package, "claims"), checks),
-        errata=errata_of(text_of(package, "errata"), checks=checks),
+        quantities=parts["Quantities"],
+        settings=parts["Settings"],
+        claims=text_of(package, "claims"),
+        errata=text_of(package, "errata"),
         notes=tuple(notes),
+        checks=import_module(f"{package}.checks").CHECKS,
     )

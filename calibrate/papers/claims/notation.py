@@ -4,20 +4,20 @@ A line is ``NAME: FORMULA [where CONDITIONS] [at VALUES] [; OPTION]... [# STATEM
 are indented more deeply continue it. The formula says what kind of claim it is:
 
 ======================= ==========================================================
-``a = b``               :class:`Identity`; with the option ``definition`` a
-                        :class:`Definition`, with ``balance of T`` a :class:`Balance`; the
-                        first also for releases
-``a <= b``, ``a < b``   :class:`Bound`; with the option ``loose 2`` a :class:`Loose`
-``a <= b, c < d``       :class:`Feasible`; ``a <= b <= c`` is two conditions
-``a =O b``, ``a =O~ b`` :class:`Rate`, :class:`SoftRate`, with ``growth n = 1, d = 1/2``
-``s <= b``              with ``recursion s over k from 0, first F, next N`` a
-                        :class:`Recursion`, by induction over the whole number k; also ``s = b``
-``[a] = loss/time**2``  :class:`Units`; ``1`` for a pure number
-``release ...``         :class:`Private`: ``release S with noise N times K on a sample Q within
-                        rho``, several releases between commas, or ``within epsilon, delta``,
-                        or ``within order 8, epsilon``
-``check NAME``          a program: the ``Enumeration`` or ``Priced`` of this name
-``open REASON``         :class:`Prose`: a statement that no program decides, with the reason
+``a = b``               an identity; with the option ``definition`` a definition (the option is
+                        also for releases), with ``balance of T`` a balance
+``a <= b``, ``a < b``   a bound; with the option ``loose 2`` a loose one
+``a <= b, c < d``       feasible; ``a <= b <= c`` is two conditions
+``a =O b``, ``a =O~ b`` a rate, with ``growth n = 1, d = 1/2``: n is of the order of t, and d of
+                        sqrt(t), as t goes to infinity; powers of logarithms count in the first
+``s <= b``              with ``recursion s over k from 0, first F, next N`` a statement about each
+                        value of a sequence, by induction over the whole number k; also ``s = b``
+``[a] = loss/time**2``  a unit; ``1`` for a pure number
+``release ...``         privacy: ``release S with noise N times K on a sample Q within rho``,
+                        several releases between commas, or ``within epsilon, delta``, or
+                        ``within order 8, epsilon`` for the Renyi divergence of an order
+``check NAME``          the :class:`~dpcal.calibrate.papers.claims.kinds.Enumeration` of this name
+``open REASON``         prose: a statement that no program decides, with the reason
 ======================= ==========================================================
 
 Conditions are inequalities and ranges such as ``x in [1, 2]``. Other options are ``free T q``,
@@ -43,51 +43,31 @@ import dataclasses
 import difflib
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from typing import Any
 
-from dpcal.calibrate.papers.claims.claims import (
-    Balance,
-    Bound,
-    Claim,
-    Definition,
-    Feasible,
-    Identity,
-    Loose,
-    Prose,
-    Rate,
-    SoftRate,
-    Units,
-)
+from dpcal.calibrate.papers.claims import privacy, sampled
+from dpcal.calibrate.papers.claims.claim import Claim
 from dpcal.calibrate.papers.claims.formulas import parse, show
-from dpcal.calibrate.papers.claims.privacy import Private, Release
-from dpcal.calibrate.papers.claims.ranges import assignments, top_level
-from dpcal.calibrate.papers.claims.recursion import Recursion, options_of
-from dpcal.calibrate.papers.kernel.terms import Term, number, plus, times
+from dpcal.calibrate.papers.claims.kinds import Enumeration
+from dpcal.calibrate.papers.claims.ranges import (
+    Range,
+    Relation,
+    assignments,
+    relations,
+    top_level,
+)
+from dpcal.calibrate.papers.kernel.terms import ONE, Term, number, plus, symbol, symbols, times
 
-__all__ = ["claims_of", "indented", "line", "nearest", "read", "text_of", "theorems_of", "unit_of"]
+__all__ = ["indented", "line", "nearest", "read", "text_of", "theorems_of", "unit_of"]
 
-Checks = Mapping[str, Claim]  # claims that are programs, by the names that lines give them
+Checks = Mapping[str, Enumeration]  # programs by the names that lines give them
 
 _HEAD = re.compile(r"([\w.\-]*):\s+")
 _PART = re.compile(r"\s+(about|claim|open|printed|settings|use): ")
-_RANGE = re.compile(r"(\w+) in \[\s*([^\]]+?)\s*\]$")
+_RANGE = re.compile(r"(\w+) in ([\[(].+[\])])$")
 _RELEASE = re.compile(r"(.+?) with noise (.+?)(?: times (.+?))?(?: on a sample (.+))?$")
-
-
-def claims_of(source: str, *parts: str | Claim) -> tuple[Claim, ...]:
-    """Return the claims of one theorem, each with its source.
-
-    Parameters
-    ----------
-    source
-        Theorem, equation, and part of the page; a claim that has its own source keeps it.
-    *parts
-        Text of claims, or claims.
-    """
-    claims = [c for part in parts for c in (read(part) if isinstance(part, str) else (part,))]
-    return tuple(c if c.source else dataclasses.replace(c, source=source) for c in claims)
 
 
 def theorems_of(text: str, checks: Checks | None = None) -> tuple[Claim, ...]:
@@ -112,7 +92,7 @@ def theorems_of(text: str, checks: Checks | None = None) -> tuple[Claim, ...]:
         source, _, rows = entry.partition("\n")
         if not source.endswith(":"):
             raise ValueError(f"theorem must end with a colon, got {source!r}.")
-        found += claims_of(source[:-1], *read(rows, checks))
+        found += (dataclasses.replace(c, source=source[:-1]) for c in read(rows, checks))
     return tuple(found)
 
 
@@ -164,79 +144,113 @@ def line(text: str, name: str = "", checks: Checks | None = None) -> Claim:
 
 def _line(text: str, name: str, checks: Checks) -> Claim:
     body, _, statement = text.partition("#")
-    values: dict[str, Any] = {"statement": statement.strip()} if statement else {}
+    statement = statement.strip()
     if body.startswith("open "):
-        return Prose(name, body.removeprefix("open ").strip(), **values)
-    formula, *options = (part.strip() for part in body.split(";"))
+        reason = {"reason": body.removeprefix("open ").strip()}
+        return Claim(name, "prose", parts=reason, statement=statement)
+    formula, *rows = (part.strip() for part in body.split(";"))
     formula, _, special = formula.partition(" at ")
-    if special:
-        values["at"] = assignments(special)
     formula, _, conditions = formula.partition(" where ")
-    if conditions:
-        values.update(_conditions(conditions))
-    for option in filter(None, options):
-        values.update(_option(option))
-    formula = formula.strip()
+    options = dict(_option(row) for row in rows if row)
+    free, printed = (tuple(options.pop(word, "").split()) for word in ("free", "printed"))
+    where, on = _conditions(conditions)
+    kind, pairs, parts = _said(formula.strip(), options, checks)
+    if options:
+        raise ValueError(f"{kind} must have no option {', '.join(options)}.")
+    if kind == "recursion" and pairs[0].sign != "=":  # the hypothesis of the step to the next index
+        where += tuple(pair for pair in pairs if pair not in where)
+    at = assignments(special) if special else {}
+    return Claim(name, kind, pairs, parts, where, on, free, printed, at, statement)
+
+
+def _conditions(text: str) -> tuple[tuple[Relation, ...], dict[str, Range]]:
+    where: list[Relation] = []
+    on = {}
+    for part in top_level(text) if text else ():
+        found = _RANGE.match(part)
+        if found is None:
+            where += relations(part)
+        else:
+            on[found.group(1)] = Range.parse(found.group(2))
+    if any(pair.sign not in ("<=", "<") for pair in where):
+        raise ValueError(f"condition must be built from <= and <, got {text!r}.")
+    return tuple(where), on
+
+
+_OPTIONS = (
+    *("balance of", "definition", "free", "growth", "loose", "order", "printed", "recursion"),
+    "relation",
+)
+
+
+def _option(text: str) -> tuple[str, str]:
+    for word in _OPTIONS:
+        if text == word or text.startswith(word + " "):
+            return word, text[len(word) :].strip()
+    raise ValueError(f"option must begin with {', '.join(_OPTIONS)}, got {text!r}.")
+
+
+_Said = tuple[str, tuple[Relation, ...], dict[str, Any]]  # kind, relations and parts of a claim
+
+
+def _said(formula: str, options: dict[str, str], checks: Checks) -> _Said:
+    """Return what a formula says, and take its options away."""
     if formula.startswith("check "):
         program = formula.removeprefix("check ")
         if program not in checks:
             raise ValueError(f"check {nearest(program, checks)}")
-        return dataclasses.replace(checks[program], name=name, **values)
-    return _claim(name, formula, values)
-
-
-def _conditions(text: str) -> dict[str, Any]:
-    where, on = [], {}
-    for part in top_level(text):
-        found = _RANGE.match(part)
-        if found is None:
-            where.append(part)
-        else:
-            low, high = found.group(2).split(",")
-            on[found.group(1)] = (low.strip(), high.strip())
-    return {"where": tuple(where), "on": on}
-
-
-_OPTIONS: Mapping[str, Callable[[str], dict[str, Any]]] = {
-    "balance of": lambda text: {"kind": Balance, "of": text},
-    "definition": lambda text: {"kind": Definition},
-    "free": lambda text: {"free": text},
-    "growth": lambda text: {"growth": assignments(text)},
-    "loose": lambda text: {"kind": Loose, "factor": text},
-    "order": lambda text: {"order": text},
-    "printed": lambda text: {"printed": text},
-    "recursion": lambda text: {"kind": Recursion, **options_of(text, top_level(text))},
-    "relation": lambda text: {"neighboring_relation": text},
-}
-
-
-def _option(text: str) -> dict[str, Any]:
-    for word, meaning in _OPTIONS.items():
-        if text == word or text.startswith(word + " "):
-            return meaning(text[len(word) :].strip())
-    raise ValueError(f"option must begin with {', '.join(_OPTIONS)}, got {text!r}.")
-
-
-def _claim(name: str, formula: str, values: dict[str, Any]) -> Claim:
-    kind: Any = values.pop("kind", None)
+        return "enumeration", (), {"program": checks[program]}
     if formula.startswith("release "):
-        values["definition"] = kind is Definition
-        return _private(name, formula.removeprefix("release "), values)
+        return "private", (), _released(formula.removeprefix("release "), options)
     if formula.startswith("["):
         inside, _, unit = formula[1:].rpartition("] = ")
-        return Units(name, inside, unit_of(parse(unit)), **values)
-    if "=O" in formula:
-        return (SoftRate if "=O~" in formula else Rate)(name, formula, **values)
-    if kind is Recursion:
-        return Recursion(name, formula, **values)
-    several = len(top_level(formula)) > 1 or len(re.findall("[<>]", formula)) > 1
-    if several:
-        return Feasible(name, (formula,), **values)
-    default = Bound if re.search("[<>]", formula) else Identity
-    return (kind or default)(name, formula, **values)
+        return "units", (), {"expression": parse(inside), "unit": unit_of(parse(unit))}
+    pairs = relations(formula)
+    if "recursion" in options:
+        return "recursion", pairs, _sequence(options.pop("recursion"), pairs)
+    kind, parts = _kind(pairs, options)
+    signs = _SIGNS.get(kind, ("<=", "<"))
+    if not all(pair.sign in signs for pair in pairs) or (len(pairs) > 1 and kind != "feasible"):
+        raise ValueError(f"relation of a {kind} must be one {' or '.join(signs)}, got {formula!r}.")
+    return kind, pairs, parts
 
 
-def _private(name: str, formula: str, values: dict[str, Any]) -> Private:
+_SIGNS = {**dict.fromkeys(("identity", "definition", "balance"), ("=",)), "rate": ("=O", "=O~")}
+
+
+def _kind(pairs: tuple[Relation, ...], options: dict[str, str]) -> tuple[str, dict[str, Any]]:
+    if "balance of" in options:
+        return "balance", {"of": options.pop("balance of")}
+    if "definition" in options:
+        return "definition", {"definition": not options.pop("definition")}
+    if "loose" in options:
+        factor = parse(options.pop("loose"))
+        if symbols(factor):
+            raise ValueError(f"factor must be a number, got {show(factor)}.")
+        return "loose", {"factor": factor}
+    if pairs[0].sign.startswith("=O"):
+        return "rate", {"growth": assignments(options.pop("growth", ""))}
+    return "feasible" if len(pairs) > 1 else "identity" if pairs[0].sign == "=" else "bound", {}
+
+
+def _sequence(text: str, pairs: tuple[Relation, ...]) -> dict[str, Any]:
+    """Return the parts of ``s over k from 0, first F, next N``."""
+    head, *rest = top_level(text)
+    words, named = head.split(), [part.partition(" ")[::2] for part in rest]
+    whole = len(words) == 5 and words[4].lstrip("-").isdecimal()
+    if not whole or words[1::2] != ["over", "from"] or [n for n, _ in named] != ["first", "next"]:
+        raise ValueError(
+            f"recursion must be 's over k from 0, first FORMULA, next FORMULA', got {text!r}."
+        )
+    of, left, sign, right = words[0], *pairs[0]
+    equation = sign == "=" and len(pairs) == 1 and left == symbol(of) and of not in symbols(right)
+    if not equation and any(pair.sign not in ("<=", "<") for pair in pairs):
+        raise ValueError(f"equation must be {of} = a formula, got {pairs[0].text()!r}.")
+    formulas = {name: parse(value) for name, value in named}
+    return {"of": of, "over": words[2], "start": int(words[4]), **formulas}
+
+
+def _released(formula: str, options: dict[str, str]) -> dict[str, Any]:
     answers, _, budget = formula.partition(" within ")
     found = [_RELEASE.match(part) for part in top_level(answers)]
     limits = top_level(budget)
@@ -245,11 +259,31 @@ def _private(name: str, formula: str, values: dict[str, Any]) -> Private:
             "releases must be 'release S with noise N [times K] [on a sample Q], ... within rho' "
             f"(or within epsilon, delta, or within order A, epsilon), got {formula!r}."
         )
-    releases = tuple(Release(*match.groups("1")) for match in found if match)
+    rows = (match.groups("1") for match in found if match)
     names = ("rho",) if len(limits) == 1 else ("epsilon", "delta")
     if limits[0].startswith("order "):
         limits[0], names = limits[0].removeprefix("order "), ("renyi", "epsilon")
-    return Private(name, releases, **{**values, **dict(zip(names, limits, strict=True))})
+    parts: dict[str, Any] = {
+        "releases": tuple(privacy.Release(*map(parse, row)) for row in rows),
+        **{name: parse(limit) for name, limit in zip(names, limits, strict=True)},
+        "relation": options.pop("relation", "replace-one"),
+        "definition": "definition" in options,
+    }
+    if "order" in options:
+        parts["order"] = parse(options["order"])
+    for word in ("definition", "order"):
+        options.pop(word, None)
+    if "renyi" in parts and not privacy.is_whole(parts["renyi"]):
+        raise ValueError(
+            f"renyi must be a whole number from 2 to {sampled.HIGHEST}, got {limits[0]}."
+        )
+    on_samples = any(release.probability != ONE for release in parts["releases"])
+    if on_samples and ("rho" in parts or parts["relation"] != privacy.SAMPLED):
+        raise ValueError(
+            "a release on a sample must have a budget of epsilon and the relation "
+            f"{privacy.SAMPLED}, got {parts['relation']}."
+        )
+    return parts
 
 
 def unit_of(term: Term) -> dict[str, Term]:

@@ -1,9 +1,9 @@
-"""Ranges of symbols, and inequalities between formulas.
+"""Ranges of symbols, and relations between formulas.
 
->>> Range.parse("[1, 2)")
-Range(low=Fraction(1, 1), high=Fraction(2, 1), open_low=False, open_high=True, whole=False)
->>> relations("x + 1 > y")[0].text()
-'y < x + 1'
+>>> Range.parse("[1, 2)").text()
+'[1, 2)'
+>>> [pair.text() for pair in relations("x + 1 > y, 1 <= x <= 2")]
+['y < x + 1', '1 <= x', 'x <= 2']
 """
 
 from __future__ import annotations
@@ -12,35 +12,43 @@ import functools
 import re
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import sympy
-
-from dpcal.calibrate.papers.claims.formulas import relation, show, term_of
+from dpcal.calibrate.papers.claims.formulas import parse, show, to_latex
 from dpcal.calibrate.papers.kernel.terms import Term, minus, number
 
-__all__ = [
-    "POSITIVE",
-    "Goal",
-    "Range",
-    "Relation",
-    "Replace",
-    "assignments",
-    "end_of_range",
-    "positive_symbols",
-    "relations",
-    "top_level",
-]
+__all__ = ["POSITIVE", "Range", "Relation", "Replace", "assignments", "relations", "top_level"]
 
 Replace = Callable[[Term], Term]
 
+_SIGN = re.compile(r"(=O~|=O|<=|>=|==|<|>|=)")
+_LATEX = {"=": "=", "<=": r"\le", "<": "<", "=O": "= O", "=O~": r"= \tilde O"}
 
-class Goal(NamedTuple):
-    """``left relation right``, where the relation is ``<=``, ``<`` or ``=``."""
+
+class Relation(NamedTuple):
+    """``left sign right``, with a sign of ``<=``, ``<``, ``=``, ``=O`` and ``=O~``."""
 
     left: Term
-    relation: str
+    sign: str
     right: Term
+
+    @property
+    def gap(self) -> Term:
+        """The right side minus the left one."""
+        return minus(self.right, self.left)
+
+    @property
+    def strict(self) -> bool:
+        """Whether equal sides are excluded."""
+        return self.sign == "<"
+
+    def text(self) -> str:
+        """Return the relation as text."""
+        return f"{show(self.left)} {self.sign} {show(self.right)}"
+
+    def latex(self) -> str:
+        """Return the relation as LaTeX."""
+        return f"{to_latex(self.left)} {_LATEX[self.sign]} {to_latex(self.right)}"
 
 
 class Range(NamedTuple):
@@ -54,13 +62,12 @@ class Range(NamedTuple):
 
     def meet(self, other: Range) -> Range:
         """Return the values that both ranges allow."""
-        low, open_low = _tighter(
-            (self.low, self.open_low), (other.low, other.open_low), lambda a, b: a > b
-        )
-        high, open_high = _tighter(
-            (self.high, self.open_high), (other.high, other.open_high), lambda a, b: a < b
-        )
-        return Range(low, high, open_low, open_high, self.whole or other.whole)
+        lows = [(end, is_open) for end, _, is_open, *_ in (self, other) if end is not None]
+        highs = [(-end, is_open) for _, end, _, is_open, _ in (self, other) if end is not None]
+        low, open_low = max(lows, default=(None, False))
+        high, open_high = max(highs, default=(None, False))
+        end = None if high is None else -high
+        return Range(low, end, open_low, open_high, self.whole or other.whole)
 
     def facts(self, x: Term) -> list[tuple[Term, bool]]:
         """Return the terms that are nonnegative, or positive where the flag is set, for a term."""
@@ -73,6 +80,17 @@ class Range(NamedTuple):
             found.append((minus(number(self.high), x), self.open_high))
         return found
 
+    @property
+    def excludes_zero(self) -> bool:
+        """Whether all values are positive."""
+        return self.low is not None and (self.low, self.open_low) >= (0, True)
+
+    def text(self) -> str:
+        """Return the range as an interval."""
+        low = "(-oo" if self.low is None else f"{'(' if self.open_low else '['}{self.low}"
+        high = "oo)" if self.high is None else f"{self.high}{')' if self.open_high else ']'}"
+        return f"{low}, {high}" + (" whole" if self.whole else "")
+
     @classmethod
     @functools.cache
     def parse(cls, text: str, whole: bool = False) -> Range:
@@ -81,53 +99,20 @@ class Range(NamedTuple):
         if found is None:
             raise ValueError(f"range must be an interval such as '[1, 2]', got {text!r}.")
         left, low, high, right = found.groups()
-        return cls(end_of_range(low), end_of_range(high), left == "(", right == ")", whole)
+        return cls(_end(low), _end(high), left == "(", right == ")", whole)
 
 
 POSITIVE = Range(Fraction(0), None, True)
 
 
-def _tighter(
-    one: tuple[Fraction | None, bool], other: tuple[Fraction | None, bool], above: Any
-) -> tuple[Fraction | None, bool]:
-    if one[0] is None or other[0] is None:
-        return other if one[0] is None else one
-    if one[0] == other[0]:
-        return one[0], one[1] or other[1]
-    return one if above(one[0], other[0]) else other
-
-
-def end_of_range(value: Any) -> Fraction | None:
+def _end(text: str) -> Fraction | None:
     """Return the end of a range: a rational number, or None for an infinite one."""
-    if value is None or str(value) in ("oo", "-oo"):
-        return None
-    if isinstance(value, str):
-        try:
-            return Fraction(value.replace(" ", ""))
-        except ValueError as error:
-            raise ValueError(
-                f"end of a range must be a number such as 1/100 or oo, got {value!r}."
-            ) from error
-    expression = sympy.sympify(value)
-    if not expression.is_Rational:
-        raise ValueError(f"end of a range must be a rational number or oo, got {value!r}.")
-    return Fraction(int(expression.p), int(expression.q))
-
-
-class Relation(NamedTuple):
-    """``small <= large``, or ``small < large`` when strict."""
-
-    small: Term
-    large: Term
-    strict: bool = False
-
-    def map(self, change: Replace) -> Relation:
-        """Return the relation with both sides changed."""
-        return Relation(change(self.small), change(self.large), self.strict)
-
-    def text(self) -> str:
-        """Return the relation as text."""
-        return f"{show(self.small)} {'<' if self.strict else '<='} {show(self.large)}"
+    try:
+        return None if text in ("oo", "-oo") else Fraction(text.replace(" ", ""))
+    except ValueError as error:
+        raise ValueError(
+            f"end of a range must be a number such as 1/100 or oo, got {text!r}."
+        ) from error
 
 
 def top_level(text: str) -> list[str]:
@@ -142,69 +127,25 @@ def top_level(text: str) -> list[str]:
     return [part.strip() for part in parts]
 
 
-def assignments(values: Any) -> Mapping[Any, Any]:
-    """Return values as a mapping; text such as ``"x = 1, y = 2*n"`` is taken apart."""
-    if not isinstance(values, str):
-        return dict(values)
-    pairs = [part.partition("=") for part in top_level(values)]
+def assignments(text: str) -> Mapping[str, Term]:
+    """Return the values of a text such as ``"x = 1, y = 2*n"``."""
+    pairs = [part.partition("=") for part in top_level(text)]
     for name, mark, value in pairs:
         if not (mark and name.strip().isidentifier() and value.strip()):
-            raise ValueError(f"values must be text such as 'x = 1, y = 2', got {values!r}.")
-    return {name.strip(): value.strip() for name, _, value in pairs}
+            raise ValueError(f"values must be text such as 'x = 1, y = 2', got {text!r}.")
+    return {name.strip(): parse(value) for name, _, value in pairs}
 
 
-def _chain(text: str) -> list[Relation]:
-    """Return ``a <= b < c`` as two relations."""
-    sides = re.split(r"(<=|<|>=|>)", text)
-    if len(sides) < 3:
-        raise ValueError(f"condition must be built from <= and <, got {text!r}.")
+def relations(text: str) -> tuple[Relation, ...]:
+    """Return the relations of a text, in which ``a <= b < c`` is two."""
     found = []
-    for k in range(0, len(sides) - 2, 2):
-        left, mark, right = relation("".join(sides[k : k + 3]))
-        found.append(Relation(left, right, mark == "<"))
-    return found
-
-
-def relations(condition: Any) -> list[Relation]:
-    """Return a text or a sympy relational as relations.
-
-    A text may hold several, as in ``"1 <= x <= n, x < y"``.
-    """
-    if isinstance(condition, Relation):
-        return [condition]
-    if isinstance(condition, str):
-        return [pair for part in top_level(condition) for pair in _chain(part)]
-    if condition is True or condition == sympy.true:
-        return []
-    if isinstance(condition, (sympy.Le, sympy.Lt, sympy.Ge, sympy.Gt)):
-        strict = isinstance(condition, (sympy.Lt, sympy.Gt))
-        return [Relation(term_of(condition.lts), term_of(condition.gts), strict)]
-    if isinstance(condition, sympy.And):
-        return [pair for part in condition.args for pair in relations(part)]
-    raise ValueError(f"condition must be built from <= and <, got {condition!r}.")
-
-
-def positive_symbols(*expressions: Any) -> dict[str, Range]:
-    """Return the ranges of the symbols of sympy expressions, from their assumptions.
-
-    Raises
-    ------
-    ValueError
-        For a symbol that may be zero or negative, since sympy simplifies ``x/x`` and
-        ``sqrt(x)**2`` before they are read; for assumptions beyond a positive, perhaps whole
-        number; and for two symbols of one name.
-    """
-    found: dict[str, Range] = {}
-    entries = {s for e in expressions for s in getattr(e, "free_symbols", ())}
-    for entry in sorted(entries, key=str):
-        name, whole = str(entry), bool(entry.is_integer)
-        known = {"positive": True, "integer": True} if whole else {"positive": True}
-        if entry != sympy.Symbol(name, **known):
-            raise ValueError(
-                f"symbol {name} of sympy must be declared positive and no more; a formula in other "
-                "symbols must be written as text."
-            )
-        if name in found:
-            raise ValueError(f"symbols called {name} must have the same assumptions.")
-        found[name] = POSITIVE.meet(Range(whole=whole))
-    return found
+    for part in top_level(text):
+        sides = _SIGN.split(part)
+        if len(sides) < 3:
+            raise ValueError(f"relation must have one of <=, <, >=, >, =, =O, got {part!r}.")
+        for k in range(0, len(sides) - 2, 2):
+            left, sign, right = sides[k : k + 3]
+            if sign in (">=", ">"):
+                left, sign, right = right, "<" + sign[1:], left
+            found.append(Relation(parse(left), sign.replace("==", "="), parse(right)))
+    return tuple(found)

@@ -3,13 +3,12 @@
 A special value (``at``) takes the place of a symbol's setting. The range of a symbol that is
 replaced still holds for counterexamples: a count is at least 1 in each of them.
 
->>> from dpcal.calibrate.papers.claims.language import Bound, Quantity, Schedule, Setting
->>> toy = Schedule(
-...     name="toy", title="", citation="", quantities=(Quantity("n", "records", range="[1, oo)"),),
-...     settings=(Setting("T", "n**2", source="Theorem 1"),))
->>> toy.resolve(Bound("c", "T <= n**3", at="n = 5")).formula()
+>>> from dpcal.calibrate.papers.claims.language import Schedule
+>>> from dpcal.calibrate.papers.claims.notation import line
+>>> toy = Schedule(name="toy", quantities="n: records; [1, oo)", settings="T: n**2  # Theorem 1")
+>>> toy.resolve(line("T <= n**3 at n = 5", "c")).formula()
 '5**2 <= 5**3'
->>> toy.resolve(Bound("c", "T <= n", at="n = 2*n"))
+>>> toy.resolve(line("T <= n at n = 2*n", "c"))
 Traceback (most recent call last):
     ...
 ValueError: claim 'c': settings and values must not define each other in a circle, got n.
@@ -20,8 +19,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from fractions import Fraction
 
-from dpcal.calibrate.papers.claims.base import Claim
-from dpcal.calibrate.papers.claims.claims import Balance, Bound, Rate
+from dpcal.calibrate.papers.claims.claim import Claim
 from dpcal.calibrate.papers.claims.formulas import show
 from dpcal.calibrate.papers.claims.notation import nearest
 from dpcal.calibrate.papers.claims.ranges import POSITIVE, Range, Relation
@@ -50,6 +48,7 @@ def resolved(
     settings: Mapping[str, Term],
     ranges: Mapping[str, Range],
     rounded: Container[str],
+    units: Mapping[str, Mapping[str, Term]],
 ) -> Claim:
     """Return a claim with its settings and special values put in.
 
@@ -63,6 +62,8 @@ def resolved(
         Ranges of the symbols that are declared, by quantities or by sympy's assumptions.
     rounded
         Names of the settings that are rounded to whole numbers.
+    units
+        Exponents of the base units of the symbols.
 
     Raises
     ------
@@ -74,18 +75,18 @@ def resolved(
     table.update(claim.at)
     _check_names(claim, settings, table)
     moved = claim.substitute(lambda term: unfold(term, table))
-    if isinstance(claim, Balance):
-        others = {name: term for name, term in table.items() if name != claim.of}
-        moved = moved.changed(raw=tuple(unfold(side, others) for side in claim.expressions()))
-    if isinstance(claim, Rate):
-        growth = {name: unfold(exponent, table) for name, exponent in claim.growth.items()}
-        moved = moved.changed(growth=growth)
+    parts = dict(moved.parts)
+    if claim.kind == "balance":
+        others = {name: term for name, term in table.items() if name != parts["of"]}
+        parts["raw"] = tuple(unfold(side, others) for side in claim.pairs[0][::2])
+    if claim.kind == "units":
+        used = symbols(parts["expression"]) & units.keys()
+        parts["scales"] = {name: units[name] for name in sorted(used)}
     sizes, where = _limits(claim, table, ranges, rounded)
-    kept = {name: ends for name, ends in claim.on.items() if name not in table}
-    moved = moved.changed(sizes=tuple(sizes), where=(*moved.where, *where), on=kept)
-    free = _reached(claim.all_terms(), table) & (settings.keys() - table.keys())
-    free |= {claim.of} if isinstance(claim, Balance) else set()
-    return moved.changed(at={}, free=(), printed=(), domain=_domain(moved, ranges, settings, free))
+    kept = {name: values for name, values in claim.on.items() if name not in table}
+    where = [*moved.where, *where]
+    moved = moved.changed(parts=parts, sizes=tuple(sizes), where=tuple(where), on=kept)
+    return moved.changed(at={}, free=(), printed=(), domain=_domain(moved, ranges, settings))
 
 
 def _limits(
@@ -101,11 +102,13 @@ def _limits(
     sizes, where = [], []
     for name in sorted(_reached(claim.all_terms(), table) & table.keys()):
         term, values = unfold(symbol(name), table), ranges.get(name, Range())
-        narrow = Range(*claim.on[name]) if name in claim.on else Range()
+        narrow = claim.on.get(name, Range())
         if name in claim.at and not symbols(term):
             _check_value(name, term, values.meet(narrow))
             continue
-        where += [Relation(ZERO, fact, strict) for fact, strict in narrow.facts(term)]
+        where += [
+            Relation(ZERO, "<" if strict else "<=", fact) for fact, strict in narrow.facts(term)
+        ]
         if name not in _stated(claim):
             values = values.meet(_COUNT if name in rounded and name not in claim.at else Range())
             sizes.append((term, values._replace(whole=False)))
@@ -138,10 +141,10 @@ def _check_names(claim: Claim, settings: Mapping[str, Term], table: Mapping[str,
             raise ValueError(f"setting {name} must be free or printed, got both.")
     for name in claim.at.keys() - _reached(claim.all_terms(), table):
         raise ValueError(f"at must give values to symbols that occur, got {name}.")
-    for name in getattr(claim, "growth", {}):
+    for name in claim.parts.get("growth", {}):
         if name in table:
             raise ValueError(f"growth must name symbols that stay, got {name}; let it be free.")
-        if name not in _reached(claim.expressions(), table):
+        if name not in _reached(claim.pairs[0][::2], table):
             raise ValueError(f"growth must name symbols that occur on a side, got {name}.")
 
 
@@ -156,36 +159,31 @@ def _check_value(name: str, term: Term, values: Range) -> None:
 
 def _stated(claim: Claim) -> set[str]:
     """Return the symbols that a claim itself compares with numbers, as in ``1 <= T``."""
-    pairs = [pair[:2] for pair in getattr(claim, "conditions", ())]
-    if isinstance(claim, Bound):
-        pairs.append((claim.left, claim.right))
+    pairs = (pair[::2] for pair in claim.pairs if pair.sign in ("<=", "<"))
     rows = [sorted(map(symbols, pair), key=len) for pair in pairs]
     return {name for none, one in rows if not none and len(one) == 1 for name in one}
 
 
 def _domain(
-    claim: Claim, ranges: Mapping[str, Range], settings: Mapping[str, Term], free: set[str]
+    claim: Claim,
+    ranges: Mapping[str, Range],
+    settings: Mapping[str, Term],
 ) -> dict[str, Range]:
     found = {}
-    for name in sorted(claim.used_symbols() | free):
-        declared, known = ranges.get(name), claim.domain.get(name)
-        if declared is None and known is None:
-            if name not in settings:
-                names = ", ".join(sorted(ranges)) or "none"
-                raise ValueError(
-                    f"symbol {name} is not declared as a quantity; declared are {names}"
-                )
-            declared = _positive(name, settings, ranges)
-        values = (declared or Range()).meet(known or Range())
-        found[name] = values.meet(Range(*claim.on[name])) if name in claim.on else values
-    return {name: values for name, values in found.items() if name in claim.used_symbols()}
+    for name in sorted(claim.used_symbols()):
+        if name not in ranges and name not in settings:
+            names = ", ".join(sorted(ranges)) or "none"
+            raise ValueError(f"symbol {name} is not declared as a quantity; declared are {names}")
+        declared = ranges[name] if name in ranges else _positive(name, settings, ranges)
+        found[name] = declared.meet(claim.on.get(name, Range()))
+    return found
 
 
 def _positive(name: str, settings: Mapping[str, Term], ranges: Mapping[str, Range]) -> Range:
     """Return the range of a setting that stays a symbol, if its formula is plainly positive."""
     formula = unfold(symbol(name), settings)
     known = {part: ranges[part] for part in symbols(formula) & ranges.keys()}
-    if not context_of(Claim(name).changed(domain=known)).is_plainly(formula, ">"):
+    if not context_of(Claim(name, "prose", domain=known)).is_plainly(formula, ">"):
         raise ValueError(
             f"setting {name} must be declared as a quantity to stay free, since its formula may "
             f"be zero or negative: {show(formula)}."

@@ -24,7 +24,7 @@ from dpcal.accountants.events import (
     PoissonSampledDpEvent,
     SelfComposedDpEvent,
 )
-from dpcal.calibrate.papers.claims.ranges import Goal
+from dpcal.calibrate.papers.claims.ranges import Relation
 from dpcal.calibrate.papers.kernel.terms import (
     ONE,
     Term,
@@ -75,21 +75,23 @@ def upper_bound(order: Term, q: Term, u: Term) -> Term:
     return times(order, u, number("1/2")) if q == ONE else times(number(2), q, q, order, u)
 
 
-def conditions(order: Term, q: Term, u: Term) -> list[Goal]:
+def conditions(order: Term, q: Term, u: Term) -> list[Relation]:
     """Return the conditions of :func:`upper_bound` (Mironov, Talwar and Zhang 2019, Theorem 11)."""
     if q == ONE:
-        return [Goal(ONE, "<", order)]
+        return [Relation(ONE, "<", order)]
     rest = minus(order, ONE)
     spread = ("log", plus(ONE, over(ONE, times(q, rest))))
     half = number("1/2")
     first = plus(times(half, over(spread, u)), ("log", u))
     second = plus(times(half, over(power(spread, number(2)), u)), ("log", u), negative(_LOG5))
     return [
-        Goal(ONE, "<", order),
-        Goal(times(number(5), q), "<=", ONE),
-        Goal(times(number(16), u), "<=", ONE),
-        Goal(order, "<=", first),
-        Goal(times(order, plus(spread, ("log", times(q, order)), times(half, u))), "<=", second),
+        Relation(ONE, "<", order),
+        Relation(times(number(5), q), "<=", ONE),
+        Relation(times(number(16), u), "<=", ONE),
+        Relation(order, "<=", first),
+        Relation(
+            times(order, plus(spread, ("log", times(q, order)), times(half, u))), "<=", second
+        ),
     ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpcal.calibrate.papers.claims.language import Claim, Enumeration
+from dpcal.calibrate.papers.claims.language import Enumeration
 
 
 def _refresh_counts_once(literal: bool) -> bool:
@@ -13,7 +13,7 @@ def _refresh_counts_once(literal: bool) -> bool:
     return (at_new, at_old) == (1, 0)
 
 
-CHECKS: dict[str, Claim] = {
-    "refresh_alone": Enumeration("", _refresh_counts_once, [False], complete=True),
-    "refresh_and_increment": Enumeration("", _refresh_counts_once, [True]),
+CHECKS: dict[str, Enumeration] = {
+    "refresh_alone": Enumeration(_refresh_counts_once, [False], complete=True),
+    "refresh_and_increment": Enumeration(_refresh_counts_once, [True]),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from dpcal.calibrate.papers.claims.language import Claim, Enumeration
+from dpcal.calibrate.papers.claims.language import Enumeration
 
 
 def _crossings_are_optimal(a: Fraction) -> bool:
@@ -21,8 +21,8 @@ def _crossings_are_optimal(a: Fraction) -> bool:
     return best == claimed
 
 
-CHECKS: dict[str, Claim] = {
+CHECKS: dict[str, Enumeration] = {
     "crossings_are_optimal": Enumeration(
-        "", _crossings_are_optimal, [Fraction(k, 24) for k in range(1, 48)]
+        _crossings_are_optimal, [Fraction(k, 24) for k in range(1, 48)]
     ),
 }

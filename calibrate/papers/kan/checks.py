@@ -6,7 +6,7 @@ import itertools
 from fractions import Fraction
 from math import comb
 
-from dpcal.calibrate.papers.claims.language import Claim, Enumeration
+from dpcal.calibrate.papers.claims.language import Enumeration
 
 RATES = [Fraction(1, 3), Fraction(7, 10), Fraction(19, 20)]
 
@@ -112,18 +112,16 @@ def _signed_pair(absolute: bool) -> bool:
     return sum(sum(row) ** 2 for row in rows) >= 5
 
 
-CHECKS: dict[str, Claim] = {
-    "tridiagonal": Enumeration("", _tridiagonal, _SIZES),
-    "spectral": Enumeration("", _spectral, _SIZES),
-    "first_is_worst": Enumeration("", _first_is_worst, PARTS),
-    "batch_variance": Enumeration("", _batch_variance, [2, 3], complete=True),
-    "bound_holds": Enumeration("", _bound_holds, PARTS),
+CHECKS: dict[str, Enumeration] = {
+    "tridiagonal": Enumeration(_tridiagonal, _SIZES),
+    "spectral": Enumeration(_spectral, _SIZES),
+    "first_is_worst": Enumeration(_first_is_worst, PARTS),
+    "batch_variance": Enumeration(_batch_variance, [2, 3], complete=True),
+    "bound_holds": Enumeration(_bound_holds, PARTS),
     "at_most_8": Enumeration(
-        "", _chernoff_count, [(1000, Fraction(1, 1000), 8, Fraction(1, 200000))], complete=True
+        _chernoff_count, [(1000, Fraction(1, 1000), 8, Fraction(1, 200000))], complete=True
     ),
-    "at_most_7": Enumeration(
-        "", _chernoff_count, [(1000, Fraction(1, 1000), 7, Fraction(1, 200000))]
-    ),
-    "pair_of_sizes": Enumeration("", _signed_pair, [True], complete=True),
-    "pair_with_signs": Enumeration("", _signed_pair, [False]),
+    "at_most_7": Enumeration(_chernoff_count, [(1000, Fraction(1, 1000), 7, Fraction(1, 200000))]),
+    "pair_of_sizes": Enumeration(_signed_pair, [True], complete=True),
+    "pair_with_signs": Enumeration(_signed_pair, [False]),
 }

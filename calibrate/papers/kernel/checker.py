@@ -5,9 +5,9 @@ is total: for any document it returns a sentence, within a time limit.
 Counterexamples, tried points and prices of accountants are not proofs; see
 :mod:`dpcal.calibrate.papers.recheck`.
 
->>> from dpcal.calibrate.papers.claims.claims import Bound
 >>> from dpcal.calibrate.papers.claims.language import standalone
->>> claim = standalone(Bound("c", "x <= x + 1", on={"x": (0, 1)}))
+>>> from dpcal.calibrate.papers.claims.notation import line
+>>> claim = standalone(line("x <= x + 1 where x in [0, 1]"))
 >>> evidence = {"witness": {"x": "1"}, "proofs": [{"rule": "terms"}]}
 >>> refusal(claim, "PROVED", evidence)
 ''
@@ -19,19 +19,28 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from dpcal.calibrate.papers.kernel import terms as t
-from dpcal.calibrate.papers.kernel.context import context_of
+from dpcal.calibrate.papers.kernel.context import Context, context_of
 from dpcal.calibrate.papers.kernel.normal import exact, sign_at
 from dpcal.calibrate.papers.kernel.rules import check
 
 if TYPE_CHECKING:
-    from dpcal.calibrate.papers.claims.base import Claim
+    from dpcal.calibrate.papers.claims.claim import Claim
+    from dpcal.calibrate.papers.claims.ranges import Relation
 
-__all__ = ["MOST_CHARACTERS", "SECONDS", "contains", "point_of", "refusal"]
+__all__ = [
+    "MOST_CHARACTERS",
+    "SECONDS",
+    "contains",
+    "point_of",
+    "refusal",
+    "require_proofs",
+    "witnessed",
+]
 
 SECONDS = 20.0  # the longest check of the five papers takes below 2 seconds
 MOST_CHARACTERS = 2_000_000  # of a verdict's evidence as JSON
@@ -64,19 +73,29 @@ def refusal(claim: Claim, status: str, evidence: Any, seconds: float = SECONDS) 
 
 
 def _check(claim: Claim, evidence: Mapping[str, Any], deadline: float) -> None:
+    context, given = witnessed(claim, evidence, deadline)
+    require_proofs(context, claim.goals(*given, context=context), evidence["proofs"])
+
+
+def witnessed(
+    claim: Claim, evidence: Mapping[str, Any], deadline: float
+) -> tuple[Context, list[t.Term]]:
+    """Return the facts of a claim's domain with a witness, and the terms that a proof chooses."""
     point = point_of(evidence["witness"])
     t.require(contains(claim, point), "a witness in the domain.")
-    goals = claim.goals(*map(t.decode, evidence.get("given", ())))
-    context, proofs = context_of(claim, deadline, point), evidence["proofs"]
+    return context_of(claim, deadline, point), [*map(t.decode, evidence.get("given", ()))]
+
+
+def require_proofs(context: Context, goals: Sequence[Relation], proofs: Any) -> None:
+    """Raise Undecided unless there is a proof of each goal."""
     t.require(len(proofs) == len(goals) > 0, "there is a proof for each goal.")
-    for (left, relation, right), proof in zip(goals, proofs, strict=True):
-        gap = t.minus(right, left)
-        t.require(relation in ("=", "<=", "<"), "an equation or an inequality.")
-        if relation == "=":
-            check(context, gap, False, proof.get("below", proof))
-            check(context, t.negative(gap), False, proof.get("above", proof))
+    for goal, proof in zip(goals, proofs, strict=True):
+        t.require(goal.sign in ("=", "<=", "<"), "an equation or an inequality.")
+        if goal.sign == "=":
+            check(context, goal.gap, False, proof.get("below", proof))
+            check(context, t.negative(goal.gap), False, proof.get("above", proof))
         else:
-            check(context, gap, relation == "<", proof)
+            check(context, goal.gap, goal.strict, proof)
 
 
 def contains(claim: Claim, point: Mapping[str, Fraction]) -> bool:

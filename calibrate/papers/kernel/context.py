@@ -22,7 +22,7 @@ from dpcal.calibrate.papers.kernel import balls, terms as t
 from dpcal.calibrate.papers.kernel.normal import Normal, sign_at
 
 if TYPE_CHECKING:
-    from dpcal.calibrate.papers.claims.base import Claim
+    from dpcal.calibrate.papers.claims.claim import Claim
 
 __all__ = ["Context", "Fact", "context_of", "obligations"]
 
@@ -223,6 +223,6 @@ def context_of(
         zero = values.low == 0 and not values.open_low
         signs[name] = "?" if values.low is None or values.low < 0 else "0+" if zero else "+"
         facts += [row for row in values.facts(t.symbol(name)) if row[0][0] != "sym"]
-    facts += [(t.minus(large, small), strict) for small, large, strict in claim.where]
+    facts += [(pair.gap, pair.strict) for pair in claim.where]
     witness = None if point is None else balls.balls_of(point)
     return Context(signs, tuple(facts), witness, deadline)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from math import isqrt
 
-from dpcal.calibrate.papers.claims.language import Claim, Enumeration
+from dpcal.calibrate.papers.claims.language import Enumeration
 
 
 def _first_round_is_defined(start: int) -> bool:
@@ -110,11 +110,11 @@ def _theorem_7_is_bounded(case: tuple[int, int]) -> bool:
 _USED = [(1, 0), (1, 7), (4, 4), (6, 0), (9, 91)]
 
 
-CHECKS: dict[str, Claim] = {
-    "first_round_is_1": Enumeration("", _first_round_is_defined, [1], complete=True),
-    "first_round_is_0": Enumeration("", _first_round_is_defined, [0]),
-    "theorem_8_separates": Enumeration("", _theorem_8_separates, _INSTANCES),
-    "theorem_8_grows": Enumeration("", _theorem_8_grows, _INSTANCES),
-    "theorem_7_is_quadratic": Enumeration("", _theorem_7_is_quadratic, _USED),
-    "theorem_7_is_bounded": Enumeration("", _theorem_7_is_bounded, _USED),
+CHECKS: dict[str, Enumeration] = {
+    "first_round_is_1": Enumeration(_first_round_is_defined, [1], complete=True),
+    "first_round_is_0": Enumeration(_first_round_is_defined, [0]),
+    "theorem_8_separates": Enumeration(_theorem_8_separates, _INSTANCES),
+    "theorem_8_grows": Enumeration(_theorem_8_grows, _INSTANCES),
+    "theorem_7_is_quadratic": Enumeration(_theorem_7_is_quadratic, _USED),
+    "theorem_7_is_bounded": Enumeration(_theorem_7_is_bounded, _USED),
 }

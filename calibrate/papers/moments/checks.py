@@ -7,7 +7,7 @@ from math import comb
 
 import flint
 
-from dpcal.calibrate.papers.claims.language import Claim, Enumeration
+from dpcal.calibrate.papers.claims.language import Enumeration
 
 CASES = [
     (order, noise, share)
@@ -50,12 +50,10 @@ def _example(order: int) -> flint.arb:
     return (steps + flint.arb(10**5).log()) / order
 
 
-CHECKS: dict[str, Claim] = {
-    "within_lemma": Enumeration("", _within_lemma, CASES),
-    "at_most_1.26": Enumeration(
-        "", lambda order: bool(_example(order) <= 1.26), [19], complete=True
-    ),
+CHECKS: dict[str, Enumeration] = {
+    "within_lemma": Enumeration(_within_lemma, CASES),
+    "at_most_1.26": Enumeration(lambda order: bool(_example(order) <= 1.26), [19], complete=True),
     "above_1.25": Enumeration(
-        "", lambda order: bool(_example(order) > 1.25), range(1, 33), complete=True
+        lambda order: bool(_example(order) > 1.25), range(1, 33), complete=True
     ),
 }

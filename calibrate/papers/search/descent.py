@@ -4,10 +4,10 @@ Random points miss a goal that fails in a narrow place, far away, or where two s
 minimizer goes there in floating point; its result is rounded to few digits, and balls decide about
 this exact point. Limits are numbers of evaluations, so that a busy machine finds the same points.
 
->>> from dpcal.calibrate.papers.claims.claims import Bound
 >>> from dpcal.calibrate.papers.claims.language import standalone
->>> dip = "1/1000 <= (x - 217/100)**2 + y"
->>> claim = standalone(Bound("c", dip, on={"x": (0, 9), "y": (0, 9)}))
+>>> from dpcal.calibrate.papers.claims.notation import line
+>>> dip = line("1/1000 <= (x - 217/100)**2 + y where x in [0, 9], y in [0, 9]")
+>>> claim = standalone(dip)
 >>> {name: str(value) for name, value in next(lowest(claim, claim.goals()[0])).items()}
 {'x': '11/5', 'y': '0'}
 """
@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
-from dpcal.calibrate.papers.claims.claims import Claim
-from dpcal.calibrate.papers.claims.ranges import Goal, Range
+from dpcal.calibrate.papers.claims.claim import Claim
+from dpcal.calibrate.papers.claims.ranges import Range, Relation
 from dpcal.calibrate.papers.kernel.checker import contains
 from dpcal.calibrate.papers.kernel.terms import Term
 from dpcal.calibrate.papers.search.points import within
@@ -44,7 +44,7 @@ _HUGE = Fraction(10) ** 390  # beyond all floats; evidence holds numbers of 400 
 _NEAR = 1e-9  # a distance from a closed end that may be zero
 
 
-def lowest(claim: Claim, goal: Goal) -> Iterator[Point]:
+def lowest(claim: Claim, goal: Relation) -> Iterator[Point]:
     """Yield exact points of the domain near the least values of a goal's gap, then its corners."""
     ranges = claim.ranges()
     with contextlib.suppress(*FAILURES):  # a part that floating point does not have
@@ -57,7 +57,7 @@ def lowest(claim: Claim, goal: Goal) -> Iterator[Point]:
             )
 
 
-def _descents(claim: Claim, goal: Goal, ranges: Mapping[str, Range]) -> Iterator[Point]:
+def _descents(claim: Claim, goal: Relation, ranges: Mapping[str, Range]) -> Iterator[Point]:
     gap = _Gap(claim, goal)
     for start in _starts(len(ranges)):
         at, least = gap.descended(ranges, {}, start)
@@ -67,7 +67,7 @@ def _descents(claim: Claim, goal: Goal, ranges: Mapping[str, Range]) -> Iterator
             for near in (_NEAR, 0.0):
                 rows = zip(ranges.items(), at, strict=True)
                 yield from _inside(claim, {s: _exact(r, t, digits, near) for (s, r), t in rows})
-        if goal.relation == "<":
+        if goal.strict:
             for point in _touching(gap, ranges, at):
                 yield from _inside(claim, point)
 
@@ -104,9 +104,9 @@ def _starts(size: int) -> Iterator[list[float]]:
 class _Gap:
     """How far a goal is from failing, in floating point; points outside of the domain are worse."""
 
-    def __init__(self, claim: Claim, goal: Goal) -> None:
+    def __init__(self, claim: Claim, goal: Relation) -> None:
         facts = (fact for fact, _ in claim.limits())
-        self.relation, self.values = goal.relation, _program(goal.left, goal.right, *facts)
+        self.sign, self.values = goal.sign, _program(goal.left, goal.right, *facts)
 
     def __call__(self, point: Mapping[str, float]) -> float:
         """Return the logarithm of the sides' ratio, where it exists."""
@@ -118,7 +118,7 @@ class _Gap:
             return _OUTSIDE
         if not math.isfinite(found):
             return _OUTSIDE
-        return -abs(found) if self.relation == "=" and not missed else found
+        return -abs(found) if self.sign == "=" and not missed else found
 
     def descended(
         self, ranges: Mapping[str, Range], fixed: Mapping[str, Fraction], start: Sequence[float]

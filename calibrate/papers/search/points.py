@@ -1,8 +1,8 @@
 """Exact points of a claim's domain, for the search for a counterexample.
 
->>> from dpcal.calibrate.papers.claims.claims import Bound
 >>> from dpcal.calibrate.papers.claims.language import standalone
->>> claim = standalone(Bound("c", "x <= y", on={"x": (0, 1), "y": (2, 3)}))
+>>> from dpcal.calibrate.papers.claims.notation import line
+>>> claim = standalone(line("x <= y where x in [0, 1], y in [2, 3]"))
 >>> [str(value) for value in next(points(claim, 0)).values()]
 ['1', '2']
 """
@@ -14,7 +14,7 @@ import random
 from collections.abc import Iterator
 from fractions import Fraction
 
-from dpcal.calibrate.papers.claims.claims import Claim
+from dpcal.calibrate.papers.claims.claim import Claim
 from dpcal.calibrate.papers.claims.ranges import Range
 from dpcal.calibrate.papers.kernel.checker import contains
 from dpcal.calibrate.papers.kernel.normal import exact
@@ -79,7 +79,7 @@ def _usual(values: Range, generator: random.Random, field: bool) -> Fraction:
 def _moved_inside(claim: Claim, domain: dict[str, Range], point: Point) -> Point:
     """Set a lone side of each condition to twice or half the other side, to meet the condition."""
     point = dict(point)
-    for small, large, _ in claim.where:
+    for small, _, large in claim.where:
         for lone, other, scale in ((large, small, Fraction(2)), (small, large, Fraction(1, 2))):
             if lone[0] == "sym" and lone[1] not in symbols(other):
                 value = exact(other, point)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
-from dpcal.calibrate.papers.claims.formulas import from_sympy, to_sympy
+from dpcal.calibrate.papers.claims.formulas import parse, to_sympy
 from dpcal.calibrate.papers.kernel.context import Context
 from dpcal.calibrate.papers.kernel.rules import bounds
 from dpcal.calibrate.papers.kernel.terms import (
@@ -97,7 +97,7 @@ def by_factors(
     if len(parts) < 2 and not (parts and parts[0].is_Pow):
         return None
     sign = 1 if coefficient > 0 else -1
-    rows: list[Any] = [[from_sympy(abs(coefficient)), {"rule": "terms"}]]
+    rows: list[Any] = [[_term(abs(coefficient)), {"rule": "terms"}]]
     for part in parts:
         row = _factor(search, context, part, strict, depth)
         if row is None:
@@ -130,6 +130,11 @@ def _expanded(term: Term) -> tuple[int, Fraction, Fraction]:
     return sum(counts), max(rest), below
 
 
+def _term(expression: Any) -> Term:
+    one = sympy.Symbol("exp(1)")  # sympy prints it as a name
+    return parse(str(expression.xreplace({sympy.E: one})))
+
+
 def _numbers(term: Term) -> list[Fraction]:
     return [part[1] for part in subterms(term) if part[0] == "num"]
 
@@ -144,12 +149,12 @@ def _is_small(term: Term) -> bool:
 
 def _factor(search: Search, context: Context, part: Any, strict: bool, depth: int) -> Any:
     base, exponent = part.as_base_exp()
-    term, root = from_sympy(part), from_sympy(base)
+    term, root = _term(part), _term(base)
     defined = not exponent.is_negative or context.is_plainly(root, "!=")
     if defined and context.holds(term, strict):
         return term, {"rule": "terms"}, 1
     if exponent.is_Integer and exponent % 2 == 0 and exponent > 0 and not strict:
-        half = power(root, from_sympy(exponent / 2))
+        half = power(root, _term(exponent / 2))
         return term, {"rule": "square", "root": encode(half)}, 1
     for sign in (1, -1):
         signed = root if sign == 1 else negative(root)
@@ -162,12 +167,12 @@ def _factor(search: Search, context: Context, part: Any, strict: bool, depth: in
             step = {
                 "rule": "power",
                 "base": encode(signed),
-                "exponent": encode(from_sympy(exponent)),
+                "exponent": encode(_term(exponent)),
                 "positive": proof,
             }
             if strict or exponent.is_negative:
                 odd = sign == -1 and exponent % 2 == 1
-                return power(signed, from_sympy(exponent)), step, -1 if odd else 1
+                return power(signed, _term(exponent)), step, -1 if odd else 1
     return None
 
 

@@ -3,9 +3,9 @@
 Each takes logarithms of both sides, replaces logarithms by their tangents, or uses a multiple of a
 fact.
 
->>> from dpcal.calibrate.papers.claims.claims import Bound
+>>> from dpcal.calibrate.papers.claims.notation import line
 >>> from dpcal.calibrate.papers.prover import prove
->>> prove(Bound("c", "exp(-x - x**2) <= 1 - x", on={"x": (0, "1/2")})).status
+>>> prove(line("exp(-x - x**2) <= 1 - x where x in [0, 1/2]")).status
 'PROVED'
 """
 

@@ -7,7 +7,7 @@ from math import comb
 
 import flint
 
-from dpcal.calibrate.papers.claims.language import Claim, Enumeration
+from dpcal.calibrate.papers.claims.language import Enumeration
 
 
 def depth_first(depth: int) -> list[str]:
@@ -82,11 +82,9 @@ _RECORDS = [
 ]
 
 
-CHECKS: dict[str, Claim] = {
-    "tree_facts": Enumeration("", _tree_facts, list(range(1, 9))),
-    "gradient_of_instance": Enumeration("", _gradient_of_instance, _RECORDS),
-    "total_variation_is_small": Enumeration(
-        "", _total_variation_is_small, [1, 4, 9, 16, 25, 64, 100]
-    ),
-    "integer_depth": Enumeration("", _integer_depth, [4, 16, 48, 100]),
+CHECKS: dict[str, Enumeration] = {
+    "tree_facts": Enumeration(_tree_facts, list(range(1, 9))),
+    "gradient_of_instance": Enumeration(_gradient_of_instance, _RECORDS),
+    "total_variation_is_small": Enumeration(_total_variation_is_small, [1, 4, 9, 16, 25, 64, 100]),
+    "integer_depth": Enumeration(_integer_depth, [4, 16, 48, 100]),
 }

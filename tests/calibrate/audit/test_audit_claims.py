@@ -62,12 +62,11 @@ def test_the_page_states_how_many_textbook_inequalities_are_proved():
 
 
 PAPER = """
-from dpcal.calibrate.papers import Schedule, auxiliary, theorems_of
-SCHEDULE = Schedule(name="p", title="", citation="", quantities=auxiliary("x y"),
-                    claims=theorems_of('''
+from dpcal.calibrate.papers import Schedule
+SCHEDULE = Schedule(name="p", quantities="x y: any number", claims='''
 Lemma 1:
     c: {claim}
-'''))
+''')
 """
 
 
@@ -91,17 +90,17 @@ def test_the_status_of_the_command_says_what_is_not_proved(claim, status, tmp_pa
 
 
 FAULTY = """
-from dpcal.calibrate.papers import Quantity, Schedule, settings_of, theorems_of
+from dpcal.calibrate.papers import Schedule
 SCHEDULE = Schedule(
-    name="p", title="", citation="", quantities=(Quantity("n", "records", range="[1, oo)"),),
-    settings=settings_of('''
+    name="p", title="", citation="", quantities="n: records; [1, oo)",
+    settings='''
         T: 2*n  # Theorem 1
-    '''),
-    claims=theorems_of('''
+    ''',
+    claims='''
         Lemma 1:
             good: n <= T
             c: T <= 3*n
-    '''),
+    ''',
 )
 """
 
@@ -111,8 +110,12 @@ SCHEDULE = Schedule(
     [
         ("3*n", "3*m", "line 11: claim 'c': symbol m is not declared"),
         ("T: 2*n", "T: n*T", "line 10: claim 'good': settings and values must not define"),
-        ("3*n", "n where T <= n", "line 11: claim 'c' says nothing: T <= n is one of its"),
-        ("3*n", "3*(n", "line 11: claim 'c': relation must be in Python's notation"),
+        (
+            "3*n",
+            "n where T <= n",
+            "line 11: claim 'c' says nothing: it restates the hypothesis T <= n",
+        ),
+        ("3*n", "3*(n", "line 11: claim 'c': formula must be in Python's notation"),
         ("Lemma 1:", "Lemma 1", "line 9: theorem must end with a colon"),
     ],
 )

@@ -14,7 +14,7 @@ import pytest
 from _claims import SECTIONS, resolved
 from _tree import DATA
 
-from dpcal.calibrate.papers.claims.language import Enumeration
+from dpcal.calibrate.papers import Claim, Enumeration
 from dpcal.calibrate.papers.claims.verdicts import Verdict
 from dpcal.calibrate.papers.prover import prove
 from dpcal.calibrate.papers.recheck import verdict_of
@@ -100,7 +100,8 @@ def test_values_shown_are_checked():
 
 
 def test_cases_that_are_not_the_claims_are_refused():
-    claim = Enumeration("c", lambda k: k < 3, [1, 2, 3])
+    program = Enumeration(lambda k: k < 3, [1, 2, 3])
+    claim = Claim("c", "enumeration", parts={"program": program})
     for evidence in ({"case": 0}, {"case": 3}, {"case": -1}, {"cases": 3}, {}):
         for status in ("REFUTED", "PROVED", "SAMPLED"):
             assert verdict_of(claim, Verdict(status, "cases", evidence=evidence))

@@ -9,10 +9,10 @@ import sys
 import tomllib
 
 import pytest
+from _claims import alone
 from _tree import DATA
 
 from dpcal.calibrate.papers.claims.formulas import parse
-from dpcal.calibrate.papers.claims.language import Bound, standalone
 from dpcal.calibrate.papers.kernel import terms
 from dpcal.calibrate.papers.kernel.checker import refusal
 from dpcal.calibrate.papers.kernel.terms import Undecided, encode, number, power, symbol, times
@@ -81,7 +81,7 @@ EVIDENCE = {
 
 @pytest.mark.parametrize("name", EVIDENCE)
 def test_a_document_is_refused_within_its_limit(name, counted):
-    claim = standalone(Bound("c", "2*x <= 1", on={"x": (0, 1)}))  # true at the witness
+    claim = alone("2*x <= 1 where x in [0, 1]")  # true at the witness
     step = EVIDENCE[name]
     if "rest" in step:  # a part that is compared with the goal, and one that is shown as it is
         step = _sum_of(step["rest"], {"rule": "terms"})
@@ -103,9 +103,10 @@ def test_derivatives_and_replacements_are_counted_before_they_are_made():
 CHILD = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
-from dpcal.calibrate.papers import Bound, prove
+from dpcal.calibrate.papers import prove
+from dpcal.calibrate.papers.claims.notation import line
 for text in sys.argv[1:]:
-    print(prove(Bound("c", text, on={"x": (0, 10)}), seconds=0.5).status)
+    print(prove(line(f"{text} where x in [0, 10]"), seconds=0.5).status)
 """
 
 

@@ -21,7 +21,7 @@ from dpcal.calibrate.papers.claims.formulas import show
 from dpcal.calibrate.papers.claims.language import unfold
 from dpcal.calibrate.papers.kernel import balls
 from dpcal.calibrate.papers.kernel.normal import sign_at
-from dpcal.calibrate.papers.kernel.terms import Undecided, minus, number, power, symbols, times
+from dpcal.calibrate.papers.kernel.terms import Undecided, number, power, symbols, times
 from dpcal.calibrate.papers.prover import prove
 from dpcal.calibrate.papers.search.points import points
 
@@ -131,13 +131,14 @@ def mutated(term, generator):
 
 def mutation(claim, generator):
     """Return a claim with a changed number, direction or strictness."""
-    kind = generator.randrange(6)
+    kind, (pair,) = generator.randrange(6), claim.pairs
     if kind == 0 and claim.kind == "bound":
-        return claim.changed(left=claim.right, right=claim.left)
+        return claim.changed(pairs=(pair._replace(left=pair.right, right=pair.left),))
     if kind == 1 and claim.kind == "bound":
-        return claim.changed(strict=not claim.strict)
+        return claim.changed(pairs=(pair._replace(sign="<=" if pair.strict else "<"),))
     side = generator.choice(["left", "right"])
-    return claim.changed(**{side: mutated(getattr(claim, side), generator)})
+    new = {side: mutated(getattr(pair, side), generator)}
+    return claim.changed(pairs=(pair._replace(**new),))
 
 
 def contradicted(claim, seed, count=60):
@@ -148,14 +149,13 @@ def contradicted(claim, seed, count=60):
 
 def fails(goal, point):
     """Whether a goal fails at a point; exact arithmetic only where it may decide."""
-    gap = minus(goal.right, goal.left)
     try:
-        ball = balls.value(gap, {name: (value, value) for name, value in point.items()})
+        ball = balls.value(goal.gap, {name: (value, value) for name, value in point.items()})
     except Undecided:
         return False
-    if ball < 0 or (goal.relation == "=" and ball > 0):
+    if ball < 0 or (goal.sign == "=" and ball > 0):
         return True
-    return goal.relation == "<" and not ball > 0 and sign_at(gap, point) == 0
+    return goal.strict and not ball > 0 and sign_at(goal.gap, point) == 0
 
 
 @pytest.mark.slow

@@ -1,60 +1,23 @@
-"""What a search must find: claims of expressions, dips, sides that touch, and no false support."""
+"""What a search must find: dips, sides that touch, and no false support."""
 
 import math
 import random
 from fractions import Fraction
 
 import pytest
-from sympy import Ge, Le, Max, Min, Rational, log, oo, sin, sqrt
+from _claims import alone
 
-from dpcal.calibrate.papers.claims.language import (
-    Bound,
-    Enumeration,
-    Feasible,
-    Identity,
-    Private,
-    Prose,
-    Rate,
-    Release,
-    Units,
-    auxiliary,
-    positive,
-    standalone,
-)
+from dpcal.calibrate.papers.claims.notation import line
 from dpcal.calibrate.papers.claims.verdicts import Verdict
-from dpcal.calibrate.papers.kernel.terms import number
 from dpcal.calibrate.papers.prover import prove
-from dpcal.calibrate.papers.recheck import recheck, verdict_of
+from dpcal.calibrate.papers.recheck import verdict_of
 from dpcal.calibrate.papers.search.descent import lowest
-
-x, y, n, kappa = positive("x y n kappa")
-EXPRESSIONS = [
-    Identity("powers", (x**kappa * y) ** (2 / kappa), x**2 * y ** (2 / kappa)),
-    Bound("chain", x, n, where=(Le(x, sqrt(n)), Ge(n, 1))),
-    Bound("cases", Min(x, n / x), sqrt(n)),
-    Bound("range", x ** (2 / kappa), x, on={kappa: (2, oo), x: (1, oo)}),
-    Bound("box", sin(x), x, on={x: (Rational(1, 10), 3)}),
-    Rate("rate", n + sqrt(n) * log(n), n, growth={n: 1}),
-    Rate("range", n ** (-kappa), n**-1, growth={n: 1}, on={kappa: (1, 2)}),
-    Feasible("batch", (Le(1, Max(x, 1)), Le(Min(x, n), n))),
-    Units("units", sqrt(x * y), {"g": 1}, scales={"x": {"g": number(3)}, "y": {"g": number(-1)}}),
-    Private("composition", (Release(1, sqrt(x), x),), rho=Rational(1, 2)),
-    Enumeration("squares", lambda k: (k * k) % 4 in (0, 1), list(range(20))),
-]
-
-
-@pytest.mark.parametrize("claim", EXPRESSIONS, ids=lambda claim: claim.name)
-def test_claims_of_expressions_are_decided(claim):
-    verdict = prove(claim)
-    expected = "SAMPLED" if claim.kind == "enumeration" else "PROVED"
-    assert verdict.status == expected, verdict.reason
-    assert recheck(standalone(claim), verdict)
 
 
 def test_prose_is_open_and_tried_points_support_no_formula():
-    said = prove(Prose("prose", "because"))
+    said = prove(line("open because"))
     assert (said.status, bool(said.reason)) == ("OPEN", True)
-    claim = standalone(Bound("c", "2*sqrt(x*y) < x + y", on={"x": (1, 9), "y": (1, 9)}))
+    claim = alone("2*sqrt(x*y) < x + y where x in [1, 9], y in [1, 9]")
     rows = [{"x": str(k), "y": str(k + 1)} for k in range(1, 9) for _ in range(8)]
     for evidence in ({"points": rows}, {"cases": 3}, {}):
         assert verdict_of(claim, Verdict("SAMPLED", "points", evidence=evidence))
@@ -65,15 +28,15 @@ def test_prose_is_open_and_tried_points_support_no_formula():
 def test_an_inequality_whose_sides_meet_inside_has_values_everywhere():
     # Where both numbers are equal, both sides are zero.
     pinsker = "2*(p - q)**2 <= p*log(p/q) + (1 - p)*log((1 - p)/(1 - q))"
-    names = {"p": ("1/10", "9/10"), "q": ("1/10", "9/10")}
-    found = prove(standalone(Bound("c", pinsker, on=names)), seconds=0.5)
+    ranges = "p in [1/10, 9/10], q in [1/10, 9/10]"
+    found = prove(alone(f"{pinsker} where {ranges}"), seconds=0.5)
     assert found.status in ("PROVED", "OPEN"), found.reason
     assert "undefined" not in found.reason
 
 
 def anywhere(text):
     """Return a bound on any positive x and y."""
-    return standalone(Bound("c", text, domain=dict.fromkeys("xy", auxiliary("x")[0].values())))
+    return alone(f"{text} where x in (0, oo), y in (0, oo)")
 
 
 def dips(seed):
@@ -113,5 +76,5 @@ def test_descents_count_evaluations_and_look_at_no_clock(monkeypatch):
 
 
 def test_parts_without_floats_leave_the_corners():
-    claim = standalone(Bound("c", "uppergamma(2, x) <= 1", on={"x": (0, 9)}))
+    claim = alone("uppergamma(2, x) <= 1 where x in [0, 9]")
     assert {point["x"] for point in lowest(claim, claim.goals()[0])} >= {Fraction(9)}

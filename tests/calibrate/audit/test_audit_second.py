@@ -43,12 +43,10 @@ class Unknown(Exception):  # noqa: N818
 
 def sides(claim):
     """Return the comparisons of a claim, as text."""
-    if claim.kind == "feasible":
-        pairs = [(a, "<" if strict else "<=", b) for a, b, strict in claim.conditions]
-    else:
-        pairs = [(claim.left, claim.relation, claim.right)]
+    pairs = [*claim.pairs]
     if claim.kind == "loose":
-        pairs.append((("mul", claim.factor, claim.left), claim.relation, claim.right))
+        left, sign, right = claim.pairs[0]
+        pairs.append((("mul", claim.parts["factor"], left), sign, right))
     return [(show(a), sign, show(b)) for a, sign, b in pairs]
 
 
@@ -72,11 +70,9 @@ class Reader:
         self.ranges = {setting.name: "(0, oo)" for setting in schedule.settings}
         self.ranges.update({quantity.name: quantity.range for quantity in schedule.quantities})
         self.goals = [self.compared(*goal) for goal in sides(claim)]
-        self.inside = [
-            self.compared(show(a), "<" if strict else "<=", show(b)) for a, b, strict in claim.where
-        ]
-        for name, ends in claim.on.items():
-            pairs = zip(ends, (">=", "<="), strict=True)
+        self.inside = [self.compared(show(a), sign, show(b)) for a, sign, b in claim.where]
+        for name, values in claim.on.items():
+            pairs = zip(values[:2], (">=", "<="), strict=True)
             self.inside += [
                 self.compared(name, sign, end) for end, sign in pairs if end is not None
             ]

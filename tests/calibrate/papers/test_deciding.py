@@ -4,16 +4,19 @@ import json
 import os
 
 import pytest
+from _claims import alone
 
 from dpcal.calibrate import papers
-from dpcal.calibrate.papers import deciding
-from dpcal.calibrate.papers.claims.claims import Bound, Enumeration
-from dpcal.calibrate.papers.claims.language import standalone
+from dpcal.calibrate.papers import Claim, Enumeration, deciding
 from dpcal.calibrate.papers.deciding import Store, decided
 
 
-def bound(text, **more):
-    return standalone(Bound("c", text, on={"x": (0, 1)}, **more))
+def bound(text, more=""):
+    return alone(f"{text} where x in [0, 1]{more}")
+
+
+def listed(program, cases):
+    return Claim("c", "enumeration", parts={"program": Enumeration(program, cases)})
 
 
 def killed(case):
@@ -32,7 +35,7 @@ def greedy(case):
 @pytest.mark.parametrize("program", [killed, endless, greedy])
 def test_a_child_that_ends_costs_one_claim(program, monkeypatch, capfd):
     monkeypatch.setattr(deciding, "SECONDS", 1)
-    claims = [bound("x <= x + 1"), Enumeration("c", program, (0,)), bound("x**2 <= x")]
+    claims = [bound("x <= x + 1"), listed(program, (0,)), bound("x**2 <= x")]
     found = decided(claims, processes=2)
     assert [verdict.status for verdict in found] == ["PROVED", "OPEN", "PROVED"]
     assert "seconds of processor" in found[1].reason
@@ -55,8 +58,8 @@ def test_a_verdict_is_stored_for_the_same_content_only(monkeypatch, tmp_path):
     first = decided([bound("x <= x + 1")], store=store)
     assert decided([bound("x <= x + 1")], store=store) == first
     assert len(calls) == 1
-    wider = standalone(Bound("c", "x <= x + 1", on={"x": (0, 2)}))
-    half = bound("x <= x + 1", where=("x <= 1/2",))
+    wider = alone("x <= x + 1 where x in [0, 2]")
+    half = bound("x <= x + 1", ", x <= 1/2")
     decided([bound("x <= x + 2"), bound("x < x + 1"), half, wider], store=store)
     assert len(calls) == 5
     monkeypatch.setattr(deciding, "fingerprint", lambda: "another kernel")
@@ -77,7 +80,7 @@ def test_a_broken_store_is_as_good_as_none(text, tmp_path):
 
 def test_foreign_programs_are_never_stored(monkeypatch, tmp_path):
     calls, store = counted(monkeypatch), Store(tmp_path / "audit.json")
-    claims = [Enumeration("c", lambda case: case > 0, (1, 2))]
+    claims = [listed(lambda case: case > 0, (1, 2))]
     decided(claims, store=store)
     decided(claims, store=store)
     assert len(calls) == 2

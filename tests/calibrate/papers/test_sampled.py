@@ -7,13 +7,11 @@ from fractions import Fraction
 import dp_accounting.rdp
 import mpmath
 import pytest
-from _claims import resolved
+from _claims import alone, resolved
 
 from dpcal.accountants import events
 from dpcal.calibrate.papers.claims import sampled
-from dpcal.calibrate.papers.claims.claims import Bound
 from dpcal.calibrate.papers.claims.formulas import parse
-from dpcal.calibrate.papers.claims.language import standalone
 from dpcal.calibrate.papers.claims.verdicts import Verdict
 from dpcal.calibrate.papers.kernel import balls
 from dpcal.calibrate.papers.kernel.normal import sign_at
@@ -50,8 +48,7 @@ def test_the_bound_on_a_divergence_holds_wherever_its_conditions_do():
         q, z, order = Fraction(1, 5 + 37 * (k % 12)), 4 + k % 7, number(2 + 3 * (k // 12))
         chance, u = number(q), number(Fraction(1, z * z))
         goals = sampled.conditions(order, chance, u)
-        gaps = [("add", goal.right, ("mul", number(-1), goal.left)) for goal in goals]
-        if all(sign_at(gap, {}) in (0, 1) for gap in gaps):
+        if all(sign_at(goal.gap, {}) in (0, 1) for goal in goals):
             exact = sampled.at_whole_order(int(order[1]), chance, u)
             bound = sampled.upper_bound(order, chance, u)
             assert balls.value(exact, {}) <= balls.value(bound, {})
@@ -86,7 +83,7 @@ def test_a_certificate_of_another_claim_is_refused():
         assert verdict_of(about(text.replace(old, new)), found), new
     assert verdict_of(claim, dataclasses.replace(found, status="REFUTED"))
     assert verdict_of(claim, dataclasses.replace(found, status="SAMPLED"))
-    assert verdict_of(standalone(Bound("c", "x <= x + 1", on={"x": (0, 1)})), found)
+    assert verdict_of(alone("x <= x + 1 where x in [0, 1]"), found)
     document = {**found.evidence["certificate"], "upper": "0"}
     assert verdict_of(claim, Verdict("PROVED", "certificate", evidence={"certificate": document}))
 
