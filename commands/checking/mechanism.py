@@ -435,9 +435,4 @@ def noise_of(told: Mechanism, *, epsilon: float, delta: float, accountant: str =
     def event_of(sigma: float) -> Any:
         return told.event(noise_multiplier=sigma)
 
-    if accountant == "auto":
-        return float(dpcal.calibrate.noise_multiplier(event_of, **target))
-    (row,) = dpcal.calibrate.compare(event_of, accountants=(accountant,), **target).rows
-    if row.noise_multiplier is None:
-        raise ValueError(f"accountant {accountant!r} gives no answer: {row.note}.")
-    return float(row.noise_multiplier)
+    return float(dpcal.calibrate.noise_multiplier(event_of, **target, accountant=accountant))
