@@ -17,16 +17,12 @@ noise has a smaller epsilon than the target, and a lower utility.
 
 from __future__ import annotations
 
-import contextlib
-import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from dpcal import _validate, accountants
-from dpcal._roots import NoBracket, Stop, newton
-from dpcal.accountants import Epsilon, events
+from dpcal import _validate
+from dpcal.accountants import Epsilon, epsilon as epsilon_of
 from dpcal.calibrate.noise import noise_multiplier
 from dpcal.calibrate.targets import EventOf
 from dpcal.errors import BackendRefused, TargetUnreachable, UnsupportedEvent
@@ -34,15 +30,6 @@ from dpcal.errors import BackendRefused, TargetUnreachable, UnsupportedEvent
 __all__ = ["ACCOUNTANTS", "Needed", "Needs", "compare"]
 
 ACCOUNTANTS = ("characteristic", "renyi", "pld", "prv")
-
-# Relative to the noise multiplier: how near an answer is to one that misses the target, for every
-# accountant but ours; more digits would not show in the table.
-_RELATIVE_WIDTH = 1e-4
-# Relative to our own noise multiplier: how far from it dp-accounting searches first. Where its
-# answer lies outside, it searches from zero, two to four times slower.
-_NEAR = 0.01
-# Over our own noise multiplier, and under it: the largest and the smallest that is tried.
-_REACH = 1e6
 
 
 @dataclass(frozen=True)
@@ -125,8 +112,7 @@ def compare(
     delta
         Target, in (0, 1).
     accountants
-        Any of ``"characteristic"``, ``"renyi"``, ``"pld"`` (searched by
-        ``dp_accounting.calibrate_dp_mechanism``) and ``"prv"``.
+        Any of ``"characteristic"``, ``"renyi"``, ``"pld"`` and ``"prv"``.
 
     Returns
     -------
@@ -140,138 +126,20 @@ def compare(
     target = {"epsilon": epsilon, "delta": delta, "neighboring_relation": neighboring_relation}
     for name in accountants:
         _validate.choice(ACCOUNTANTS, accountant=name)
-    # The others search near our answer, which takes much less time than theirs.
-    ours = _needed("characteristic", event_of_sigma, target, None)
-    rows = [
-        ours
-        if name == "characteristic"
-        else _needed(name, event_of_sigma, target, ours.noise_multiplier)
-        for name in accountants
-    ]
-    return Needs(epsilon, delta, neighboring_relation, tuple(rows))
+    rows = tuple(_needed(name, event_of_sigma, target) for name in accountants)
+    return Needs(epsilon, delta, neighboring_relation, rows)
 
 
-def _needed(
-    name: str, event_of_sigma: EventOf, target: dict[str, Any], near: float | None
-) -> Needed:
+def _needed(name: str, event_of_sigma: EventOf, target: dict[str, Any]) -> Needed:
     start = time.perf_counter()
     try:
-        if name == "characteristic":
-            sigma = noise_multiplier(event_of_sigma, **target)
-        elif name == "pld":
-            sigma = _by_dp_accounting(event_of_sigma, near, **target)
-        else:
-            sigma = _by_search(event_of_sigma, near or 1.0, name, **target)
+        sigma = noise_multiplier(event_of_sigma, **target, accountant=name)
     except (BackendRefused, TargetUnreachable, UnsupportedEvent) as error:
         return Needed(name, None, None, time.perf_counter() - start, str(error))
     seconds = time.perf_counter() - start
-    certified = accountants.epsilon(
+    certified = epsilon_of(
         event_of_sigma(sigma),
         delta=target["delta"],
         neighboring_relation=target["neighboring_relation"],
     )
     return Needed(name, sigma, certified, seconds)
-
-
-def _by_search(
-    event_of_sigma: EventOf,
-    near: float,
-    accountant: str,
-    *,
-    epsilon: float,
-    delta: float,
-    neighboring_relation: str,
-) -> float:
-    """Return the noise multiplier, by Newton's method on logarithms; the slope is about -1."""
-    upper_at = _upper_bound(event_of_sigma, accountant, delta, neighboring_relation)
-    before: list[tuple[float, float]] = []
-    refusals: list[BackendRefused] = []
-
-    def excess(x: float) -> tuple[float, float]:
-        try:
-            value = math.log(max(upper_at(math.exp(x)), 1e-300) / epsilon)
-        except BackendRefused as refusal:
-            # A noise level without an answer does not meet the target; look at larger ones.
-            refusals.append(refusal)
-            return math.inf, -1.0
-        slope = (value - before[-1][1]) / (x - before[-1][0]) if before else -1.0
-        before[:] = [(x, value)]
-        return value, slope if -10.0 < slope < -0.1 else -1.0
-
-    ends = math.log(near / _REACH), math.log(near * _REACH)
-    try:
-        found = newton(excess, math.log(near), *ends, Stop(absolute=_RELATIVE_WIDTH)).meet
-    except NoBracket as none:
-        if not none.meets:
-            unreachable = TargetUnreachable(
-                f"No noise multiplier up to {near * _REACH:.3g} gives epsilon={epsilon!r}."
-            )
-            raise (refusals[-1] if refusals else unreachable) from None
-        found = none.at
-    return math.exp(found)
-
-
-def _upper_bound(
-    event_of_sigma: EventOf, accountant: str, delta: float, relation: str
-) -> Callable[[float], float]:
-    """An accountant's upper bound on epsilon, as a function of the noise multiplier."""
-    return lambda sigma: (
-        accountants.epsilon(
-            event_of_sigma(sigma), delta=delta, neighboring_relation=relation, accountant=accountant
-        ).upper
-    )
-
-
-def _by_dp_accounting(
-    event_of_sigma: EventOf,
-    near: float | None,
-    *,
-    epsilon: float,
-    delta: float,
-    neighboring_relation: str,
-) -> float:
-    """Return the noise multiplier that dp-accounting finds with its PLD, and check it with ours.
-
-    It searches first around ``near``, where that is known: from zero, it first prices what has
-    little noise, which takes it long.
-    """
-    import dp_accounting
-    from dp_accounting.mechanism_calibration import NoBracketIntervalFoundError
-    from dp_accounting.pld import PLDAccountant
-
-    relation = dp_accounting.NeighboringRelation[neighboring_relation.upper().replace("-", "_")]
-
-    def event(sigma: float) -> events.DpEvent:
-        return event_of_sigma(sigma) if sigma > 0 else events.NonPrivateDpEvent()
-
-    def search(**bracket: Any) -> float:
-        # Its width is absolute.
-        width = _RELATIVE_WIDTH * min(near or 1.0, 1.0)
-        sigma = dp_accounting.calibrate_dp_mechanism(
-            lambda: PLDAccountant(relation), event, epsilon, delta, tol=width, **bracket
-        )
-        return float(sigma)
-
-    refusals = (
-        ArithmeticError,
-        ValueError,
-        NotImplementedError,
-        dp_accounting.UnsupportedEventError,
-        NoBracketIntervalFoundError,
-    )
-    upper_at = _upper_bound(event_of_sigma, "pld", delta, neighboring_relation)
-    sigma = None
-    if near is not None:
-        upper_at(near)  # refuses at once what only a long search would refuse
-        ends = (near * (1 - _NEAR), near * (1 + _NEAR))
-        with contextlib.suppress(*refusals):
-            sigma = search(bracket_interval=dp_accounting.ExplicitBracketInterval(*ends))
-    try:
-        sigma = search() if sigma is None else sigma
-    except refusals as error:
-        raise BackendRefused(f"dp-accounting refused: {' '.join(str(error).split())}") from error
-    for _ in range(20):
-        if upper_at(sigma) <= epsilon:
-            return sigma
-        sigma *= 1 + _RELATIVE_WIDTH
-    raise BackendRefused(f"dp-accounting's noise multiplier {sigma!r} misses the target.")

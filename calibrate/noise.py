@@ -68,6 +68,7 @@ def noise_multiplier(
     epsilon: float,
     delta: float,
     neighboring_relation: str = "add-or-remove-one",
+    accountant: str = "auto",
 ) -> float:
     """Return the smallest noise multiplier that meets (epsilon, delta), to a relative 1e-6.
 
@@ -76,13 +77,15 @@ def noise_multiplier(
     event_of_sigma
         Maps a noise multiplier > 0 to an event whose epsilon falls as it grows. The best of many
         runs (``RepeatAndSelectDpEvent``) may be in it, and takes seconds.
+    accountant
+        The accountant whose epsilon meets the target: see :func:`dpcal.accountants.epsilon`.
 
     Returns
     -------
     float
         sigma with epsilon(sigma) <= target and epsilon(sigma (1 - 1e-6)) > target, epsilon being
-        the accountant's upper bound. It is looser beyond some 10^4, where sigma is up to 1e-4 too
-        large.
+        the accountant's upper bound; ``"pld"`` and ``"prv"`` take up to 2e-4 too much noise.
+        Bounds are looser beyond some 10^4, where sigma is up to 1e-4 too large.
 
     It raises TargetUnreachable if no value separates meeting the target from missing it. The search
     starts at 1, or, if no accountant takes such noise, where an event in proportion to the noise
@@ -90,8 +93,8 @@ def noise_multiplier(
     smallest that was tried before.
     """
     neighboring_relation = _validate.relation(neighboring_relation)
-    target = Target(epsilon, delta, neighboring_relation)
-    return _noise_multiplier(event_of_sigma, target, None)
+    target = Target(epsilon, delta, neighboring_relation, accountant)
+    return _noise_multiplier(event_of_sigma, target)
 
 
 def noise_multipliers(
@@ -175,7 +178,7 @@ def _extrapolated(
     return float(table[0]) if abs(table[0] - values[-1]) < 2 * _NEAR else float(values[-1])
 
 
-def _noise_multiplier(event_of_sigma: EventOf, target: Target, start: float | None) -> float:
+def _noise_multiplier(event_of_sigma: EventOf, target: Target, start: float | None = None) -> float:
     """Solve for one target, from a guess of the logarithm if there is one."""
     try:
         return _from_first(1.0, event_of_sigma, target, start)
@@ -190,7 +193,14 @@ def _from_first(
 ) -> float:
     """Solve for one target from a first noise multiplier, and from a guess if there is one."""
     event = event_of_sigma(first)
-    if isinstance(event, events.ShuffledEpochsDpEvent) and _is_scaled(event_of_sigma, event, first):
+    if target.by_others:
+        return _near_contour(event_of_sigma, target)
+    whole = target.accountant == "auto"
+    if (
+        whole
+        and isinstance(event, events.ShuffledEpochsDpEvent)
+        and _is_scaled(event_of_sigma, event, first)
+    ):
         found = _annexes.shuffling.noise_multiplier(
             event,
             epsilon=target.epsilon,
@@ -198,13 +208,12 @@ def _from_first(
             neighboring_relation=target.relation,
         )
         return first * float(found) / event.noise_multiplier
-    if target.delta and has_bracket(event, target.relation):
+    if whole and target.delta and has_bracket(event, target.relation):
         return _by_delta(event_of_sigma, target, first)
-    if target.delta and _is_allocated(event):
+    if target.by_contour and target.delta and _is_allocated(event):
         return _near_poisson(event_of_sigma, target)
-    if not _is_a_selection(event) and target.met_by_sampling(
-        event, lambda: event_of_sigma(first / 8)
-    ):
+    sampled = target.by_contour and not _is_a_selection(event)
+    if sampled and target.met_by_sampling(event, lambda: event_of_sigma(first / 8)):
         raise target.unreachable(NO_NOISE)
 
     noises = Noises(target, event_of_sigma, target.excess, first)
@@ -226,6 +235,13 @@ def _from_first(
     while target.epsilon == 0 and target.missed_by(event_of_sigma(sigma)):
         sigma *= 1 + RELATIVE_WIDTH
     return sigma
+
+
+def _near_contour(event_of_sigma: EventOf, target: Target) -> float:
+    """Solve for an accountant of another package, from the noise that our own bounds need."""
+    ours = Target(target.epsilon, target.delta, target.relation, "characteristic")
+    noises = Noises(target, event_of_sigma, target.excess, _noise_multiplier(event_of_sigma, ours))
+    return noises.least(noises.origin, _FALL)
 
 
 def _is_a_selection(event: DpEvent) -> bool:
@@ -293,7 +309,7 @@ def _near_poisson(event_of_sigma: EventOf, target: Target) -> float:
     def of_samples(sigma: float) -> DpEvent:
         return _on_poisson_samples(event_of_sigma(sigma))
 
-    near = _noise_multiplier(of_samples, target, None)
+    near = _noise_multiplier(of_samples, target)
     at_near, beyond = (target.worst_log_delta(of_samples(near * at)) for at in (1.0, 1 + CHANGE))
     slope = (beyond - at_near) / CHANGE
 

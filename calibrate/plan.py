@@ -34,6 +34,7 @@ from dpcal import _validate
 from dpcal._files import fields_of, read_as
 from dpcal.accountants import Delta, Epsilon, delta as delta_of, epsilon as epsilon_of, events
 from dpcal.accountants.directions import RELATIONS
+from dpcal.accountants.interface import ACCOUNTANTS
 from dpcal.calibrate.cost import predicted_seconds
 from dpcal.calibrate.groups import for_group
 from dpcal.calibrate.query import KINDS, LAPLACE_TOTAL, Query
@@ -51,6 +52,11 @@ class Priced:
     def group_size(self) -> int:
         """Largest number of records of a person whom the claim is about; 1 for single records."""
         return 1
+
+    @property
+    def accountant(self) -> str:
+        """Accountant of its claim: see :func:`dpcal.accountants.epsilon`."""
+        return "auto"
 
     def under(self, neighboring_relation: str | None = None) -> tuple[events.DpEvent, str]:
         """Return the event, composed for a relation, its own when omitted, and the relation."""
@@ -72,10 +78,11 @@ class Priced:
         delta
             In (0, 1).
         **options
-            Passed to :func:`dpcal.accountants.epsilon`; the neighboring relation is its own unless
-            given. Answers are composed as theorems for the relation in use allow.
+            Passed to :func:`dpcal.accountants.epsilon`; the neighboring relation and the accountant
+            are its own unless given. Answers are composed as theorems for the relation allow.
         """
         event, relation = self.under(options.pop("neighboring_relation", None))
+        options = {"accountant": self.accountant, **options}
         return epsilon_of(event, delta=delta, neighboring_relation=relation, **options)
 
     def delta(self, epsilon: float, **options: Any) -> Delta:
@@ -89,6 +96,7 @@ class Priced:
             Passed to :func:`dpcal.accountants.delta`, as those of :meth:`epsilon` are.
         """
         event, relation = self.under(options.pop("neighboring_relation", None))
+        options = {"accountant": self.accountant, **options}
         return delta_of(event, epsilon=epsilon, neighboring_relation=relation, **options)
 
 
@@ -116,6 +124,9 @@ class Plan:
         Whether n was given in public, so that the number of records may differ from it; for
         add-or-remove-one only, with queries about every record, about independent samples, or
         about batches that each record draws by itself.
+    accountant
+        The accountant that priced the plan, and prices it and its ledger again: see
+        :func:`dpcal.accountants.epsilon`.
     """
 
     optimizer: str
@@ -126,6 +137,7 @@ class Plan:
     neighboring_relation: str = "add-or-remove-one"
     parameters: Mapping[str, Parameter] = field(default_factory=dict, hash=False)
     public_n: bool = False
+    accountant: str = "auto"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "queries", tuple(self.queries))
@@ -140,6 +152,7 @@ class Plan:
         relation = _validate.relation(self.neighboring_relation)
         _validate.choice(RELATIONS, neighboring_relation=relation)
         object.__setattr__(self, "neighboring_relation", relation)
+        _validate.choice(ACCOUNTANTS, accountant=self.accountant)
         names = [query.name for query in self.queries]
         if not names or len(set(names)) != len(names):
             raise ValueError(f"queries must be one or more with distinct names, got names {names}.")
@@ -253,9 +266,10 @@ class Plan:
             At least 0; given in place of ``delta``.
         **how
             Passed to :func:`dpcal.accountants.epsilon` or :func:`dpcal.accountants.delta`; the
-            neighboring relation is the plan's unless given.
+            neighboring relation and the accountant are the plan's unless given.
         """
         event, relation = self.under(how.pop("neighboring_relation", None))
+        how = {"accountant": self.accountant, **how}
         if epsilon is None:
             at = self.delta if delta is None else delta
             return epsilon_of(event, delta=at, neighboring_relation=relation, **how)
@@ -300,6 +314,7 @@ class Plan:
     def __str__(self) -> str:
         """Return what the plan asks for, at most 16 lines of at most 100 characters."""
         about = f"n = {self.n}{' (public)' if self.public_n else ''}"
+        about += "" if self.accountant == "auto" else f", by accountant {self.accountant}"
         asked = self.evaluations
         # Rounds on a budget end when they reach their targets.
         most = "at most " if any(query.budget is not None for query in self.queries) else ""
@@ -329,8 +344,9 @@ class Plan:
             "parameters": dict(self.parameters),
             "queries": [query.to_dict() for query in self.queries],
         }
-        if self.public_n:
-            document["public_n"] = True
+        # A plan without them has the text, and so the digest, that it always had.
+        document |= {"public_n": True} if self.public_n else {}
+        document |= {"accountant": self.accountant} if self.accountant != "auto" else {}
         return document
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -5,32 +5,38 @@ from __future__ import annotations
 import json
 import tomllib
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import dpcal
 from dpcal._files import document_of, text_of
+from dpcal.commands import training
 from dpcal.commands._options import TARGETS, accountant, add_options, fields_of, relation, required
 from dpcal.commands.checking.mechanism import Mechanism, add_run, noise_of
 from dpcal.commands.checking.output import answer, present
 from dpcal.commands.checking.progress import stage
+from dpcal.commands.training.tuning import CORRELATED_NOISE, NOISES, SAMPLERS
 from dpcal.errors import reason_of
 
 if TYPE_CHECKING:
     from dpcal.accountants.events import DpEvent
+    from dpcal.calibrate import Plan
 
 EXAMPLES = (
     "--n 60000 --batch-size 512 --epochs 10 --epsilon 2 --delta 1e-6 -o plan.json",
     "--sampling-probability 0.01 --steps 10000 --epsilon 1 2 4 --delta 1e-6",
+    "--n 60000 --batch-size 512 --steps 500 --noise banded --accountant renyi --epsilon 2 "
+    "--delta 1e-6 -o correlated.json",
 )
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare a mechanism with one unknown, or a run, and the targets."""
-    add_run(parser)
+    add_run(parser, samplers=SAMPLERS)
     add_options(
         parser,
+        CORRELATED_NOISE,
         TARGETS,
         relation("the sampler's own"),
         accountant("whose epsilon must meet the target, where the noise is solved for"),
@@ -38,10 +44,11 @@ def add_arguments(parser: ArgumentParser) -> None:
 [releases: of a table, which are no run]
 --releases FILE:path  find the noise of each of these: [[release]] tables in TOML, with name,
     mechanism, sensitivity, weight and count
-[plan: of a Poisson-sampled run with --n and --batch-size]
+[plan: of a run with --n and --batch-size, for 'dpcal train --use-plan' and dpcal.run]
 --max-norm C:number=1.0  clipping norm > 0
 -o --output FILE:path    write the plan as JSON
 """,
+        noise=NOISES,
     )
 
 
@@ -50,16 +57,19 @@ def run(options: Namespace) -> int:
     required(options, "epsilon", "delta")
     if options.releases is not None:
         return _releases(options)
+    targets = [(epsilon, delta) for epsilon in options.epsilon for delta in options.delta]
+    noise = training.correlated_noise(options, "correlated_dpsgd" if options.noise else "dpsgd")
+    if noise:
+        if len(targets) > 1 or options.n is None or options.noise_multiplier is not None:
+            raise ValueError(_NEEDS.format(what="--noise gives", run="run"))
+        return _plan(options, _correlated(options, noise, *targets[0]))
     told = Mechanism.of(options)
     name, solve = _unknown(told)
-    targets = [(epsilon, delta) for epsilon in options.epsilon for delta in options.delta]
-    if _is_plan(told, name, options) and len(targets) == 1:
-        return _plan(options, told, *targets[0])
+    planned = name == "noise_multiplier" and told.n is not None and told.sampler in PLANNED
+    if planned and len(targets) == 1:
+        return _plan(options, _dpsgd(options, told, *targets[0]))
     if options.output is not None:
-        raise ValueError(
-            "--output writes the plan of one Poisson-sampled run: it needs --n, --batch-size, one "
-            "--epsilon and one --delta, and no --noise-multiplier."
-        )
+        raise ValueError(_NEEDS.format(what="--output writes", run=f"run by {', '.join(PLANNED)}"))
     if options.accountant != "auto" and name != "noise_multiplier":
         raise ValueError("--accountant is for solving for the noise.")
     documents, texts = [], []
@@ -73,6 +83,12 @@ def run(options: Namespace) -> int:
     return 0
 
 
+_NEEDS = (
+    "{what} the plan of one {run}: it needs --n, --batch-size, one --epsilon and one --delta, and "
+    "no --noise-multiplier."
+)
+# Samplers of runs that plans are for.
+PLANNED = ("poisson", "random-allocation", "shuffled-epochs")
 _RUN = ("sampling_probability", "n", "batch_size", "steps", "epochs", "noise_multiplier", "output")
 
 
@@ -109,12 +125,6 @@ def _releases(options: Namespace) -> int:
     told = "\n".join(lines) + "\n" + answer("epsilon", found.epsilon, f"delta = {delta:g}")
     present(options, document, told)
     return 0
-
-
-def _is_plan(told: Mechanism, name: str, options: Namespace) -> bool:
-    """Whether a plan is the answer: where the noise of a DP-SGD run is solved for."""
-    plain = options.accountant == "auto" and told.sampler == "poisson"
-    return plain and name == "noise_multiplier" and told.n is not None
 
 
 def _unknown(told: Mechanism) -> tuple[str, Callable[[float], DpEvent]]:
@@ -167,21 +177,38 @@ def _solved(
     return document, f"{name} = {solution!r}\n" + answer("epsilon", price, f"delta = {delta:g}")
 
 
-def _plan(options: Namespace, told: Mechanism, epsilon: float, delta: float) -> int:
-    """Calibrate a run and print, or write, its plan."""
-    stage(options, "plan")
-    plan = dpcal.calibrate.dpsgd(
-        **fields_of(told, "n", "batch_size", "steps"),
+def _dpsgd(options: Namespace, told: Mechanism, epsilon: float, delta: float) -> Plan:
+    """Return the plan of DP-SGD with independent noise."""
+    by_epochs = told.sampler != "poisson" and told.epochs is not None
+    plan: Plan = dpcal.calibrate.dpsgd(
+        **fields_of(told, "n", "batch_size", "sampler"),
+        **({"epochs": float(told.epochs or 0)} if by_epochs else {"steps": told.steps}),
         epsilon=epsilon,
         delta=delta,
-        max_norm=options.max_norm,
         neighboring_relation=told.relation,
+        **fields_of(options, "max_norm", "accountant"),
     )
+    return plan
+
+
+def _correlated(options: Namespace, noise: Mapping[str, Any], epsilon: float, delta: float) -> Plan:
+    """Return the plan of DP-SGD with correlated noise."""
+    sizes = fields_of(options, "batch_size", "steps", "max_norm", "sampler")
+    sizes["epochs"] = None if options.epochs is None else float(options.epochs)
+    target = {"epsilon": epsilon, "delta": delta, **fields_of(options, "n", "accountant")}
+    target["neighboring_relation"] = options.neighboring_relation or "add-or-remove-one"
+    given = {name: value for name, value in sizes.items() if value is not None}
+    return training.correlated_plan(dpcal.calibrate.correlated_dpsgd, noise, target, given)
+
+
+def _plan(options: Namespace, plan: Plan) -> int:
+    """Print, or write, a plan."""
+    stage(options, "plan")
     price = plan.price()
     query = plan.query("gradient")
+    batches = f"{query.sampler} batches of {plan.parameters['batch_size']} of {plan.n} records"
     text = (
-        f"noise_multiplier = {query.noise_multiplier!r} for {query.count} steps at "
-        f"sampling_probability = {query.sampling_probability:g}\n"
+        f"noise_multiplier = {query.noise_multiplier!r} for {query.count} steps on {batches}\n"
         + answer("epsilon", price, f"delta = {plan.delta:g}")
     )
     if options.output is not None:

@@ -27,7 +27,7 @@ from dpcal.commands import training
 from dpcal.commands._options import (
     REPORT,
     TABLE,
-    TARGET,
+    accountant,
     add_help_all,
     add_options,
     relation,
@@ -36,6 +36,7 @@ from dpcal.commands.checking.progress import Progress
 from dpcal.commands.training.tuning import CORRELATED_NOISE, MINIMAX, NOISES, OPTIONS, SAMPLERS
 
 if TYPE_CHECKING:
+    from dpcal.calibrate import Plan
     from dpcal.commands.training.fitting import Fitted
     from dpcal.tables import Schema
 
@@ -52,7 +53,7 @@ Fit a private linear model to a table of your own, and report what it claims.
   FILE                   text with a row of names, also compressed, or parquet
   --schema TOML          types, ranges, classes: 'dpcal schema FILE' drafts one
   --target COLUMN        what to predict
-  --epsilon E --delta D  the target of privacy: E > 0, D in (0, 1)
+  --epsilon E --delta D  the target of privacy, or --use-plan FILE: run that plan
   --n N                  public number of records (default: read from the table)
   --bounds LOW:HIGH      public range of every feature, where there is no schema
   --group-size K         rows that a person has at most (default: the schema's)
@@ -114,7 +115,14 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_options(
         parser,
         RECORDS,
-        TARGET,
+        """
+[target: --epsilon and --delta, or a plan]
+--epsilon E:number    > 0
+--delta D:number      in (0, 1)
+--use-plan FILE:path  run the plan that 'dpcal calibrate -o' or Plan.to_json wrote: its target,
+    optimizer, noise and number of records, which is public
+""",
+        accountant("whose epsilon must meet the target, and is reported"),
         relation("replace-special, or add-or-remove-one with --n"),
         MODEL,
         OPTIONS,
@@ -152,7 +160,7 @@ def _wrapped(examples: tuple[str, ...]) -> str:
 
 
 # What a call has no use for: where a report goes is told to ``Fitted.save``.
-_LEFT_OUT = ("help", "help_all", "table", "csv", "schema", "output", "force", "plan")
+_LEFT_OUT = ("help", "help_all", "table", "csv", "schema", "output", "force", "plan", "use_plan")
 
 
 def train(
@@ -160,8 +168,9 @@ def train(
     schema: Schema | Mapping[str, Any] | str | Path | None = None,
     *,
     target: str | None = None,
-    epsilon: float,
-    delta: float,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    use_plan: Plan | str | Path | None = None,
     **options: Any,
 ) -> Fitted:
     """Fit a private linear model to a table, with everything that its report says.
@@ -177,7 +186,9 @@ def train(
     target
         The column that is predicted; the schema's when omitted.
     epsilon, delta
-        The target of privacy: epsilon > 0, delta in (0, 1).
+        The target of privacy: epsilon > 0, delta in (0, 1); those of the plan when omitted.
+    use_plan
+        In place of a target: the :class:`dpcal.Plan` that is run, or its file.
     **options
         Those of ``dpcal train --help-all`` with underscores, such as ``budget="clinic.budget"``,
         ``bounds=(0, 1)`` or ``class_weights=(1, 4)``, but for those of the report's folder.
@@ -210,7 +221,8 @@ def train(
         schema = dpcal.tables.Schema.from_dict(schema)
     paths = {"csv": None, "output": Path(), "force": True, "plan": False}
     table = Path(table) if isinstance(table, str) else table
-    asked = Namespace(table=table, schema=schema, **paths, **values)
+    plan = Path(use_plan) if isinstance(use_plan, str) else use_plan
+    asked = Namespace(table=table, schema=schema, use_plan=plan, **paths, **values)
     try:
         request = training.Request.of(asked)
     except ValueError as error:

@@ -154,6 +154,11 @@ class Result(Priced):
         """Largest number of records of a person whom the claim is about; 1 for single records."""
         return self.plan.group_size
 
+    @property
+    def accountant(self) -> str:
+        """The accountant of the claim, the plan's."""
+        return self.plan.accountant
+
     def event_for(self, group_size: int) -> DpEvent:
         """See :meth:`dpcal.calibrate.plan.Priced.event_for`."""
         return self._priced.event_for(group_size)

@@ -88,15 +88,18 @@ def event_of(runs: Iterable[Mapping[str, Any]]) -> tuple[events.DpEvent, str]:
 
 
 def _price(cost: Plan | Ledger, delta: float) -> dict[str, Any]:
-    relation = cost.neighboring_relation
-    return epsilon(cost.event, delta=delta, neighboring_relation=relation).to_dict()
+    how = {"neighboring_relation": cost.neighboring_relation, "accountant": cost.accountant}
+    return epsilon(cost.event, delta=delta, **how).to_dict()
 
 
 def _composed(runs: Sequence[Plan | Ledger | Result], delta: float) -> dict[str, Any]:
     size = max(run.group_size for run in runs)
     event = events.ComposedDpEvent([run.event_for(size) for run in runs])
     relation = runs[0].under()[1]
-    price = epsilon(event, delta=delta, neighboring_relation=relation)
+    # Runs that were priced by several accountants are priced by the one that bounds most closely.
+    named = {run.accountant for run in runs}
+    accountant = named.pop() if len(named) == 1 else "auto"
+    price = epsilon(event, delta=delta, neighboring_relation=relation, accountant=accountant)
     return {"runs": len(runs), "delta": delta, "epsilon": price.to_dict(), "unit": unit_of(size)}
 
 

@@ -16,6 +16,13 @@ dimension
     Number of parameters d, >= 1.
 epsilon, delta
     Target: epsilon >= 0, delta in (0, 1).
+noise_multiplier
+    In place of ``epsilon``, which is then the price: noise > 0 of a step of ``dpsgd`` and
+    ``correlated_dpsgd``; of other builders, that of one Gaussian release that costs as much as the
+    whole plan, so that T answers with equal noise have sqrt(T) times as much.
+accountant
+    Whose epsilon meets the target, and prices the plan and its ledger again: ``"auto"``,
+    ``"characteristic"``, ``"renyi"``, ``"pld"`` or ``"prv"``.
 neighboring_relation
     ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``. Builders with disjoint
     batches take the last two: a record must stay in its batch.

@@ -23,20 +23,22 @@ from typing import Any, NamedTuple
 
 from dpcal import _validate
 from dpcal._roots import NoBracket, Stop, bisect, bracket
-from dpcal.accountants import events
+from dpcal.accountants import epsilon as epsilon_of, events
+from dpcal.accountants.interface import ACCOUNTANTS
 from dpcal.calibrate.constants import Constants
 from dpcal.calibrate.groups import for_group
 from dpcal.calibrate.noise import noise_multiplier
 from dpcal.calibrate.plan import Parameter, Plan, compose
 from dpcal.calibrate.query import Query
 from dpcal.calibrate.targets import EventOf
-from dpcal.errors import UnsupportedEvent, warn_caller
+from dpcal.errors import TargetUnreachable, UnsupportedEvent, warn_caller
 
 __all__ = [
     "PRESETS",
     "Given",
     "Target",
     "builder",
+    "check_one",
     "differences",
     "gradients",
     "informative_from",
@@ -86,23 +88,29 @@ class Target(NamedTuple):
     """A privacy target: epsilon >= 0, delta in (0, 1), the neighboring relation, and the unit.
 
     The unit is a person with at most ``group_size`` records, of whom rows or their sum are
-    ``clipped``: see :class:`dpcal.calibrate.Query`.
+    ``clipped``: see :class:`dpcal.calibrate.Query`. The ``accountant`` prices. In place of epsilon,
+    which is then None, a ``noise_multiplier`` may be given.
     """
 
-    epsilon: float
+    epsilon: float | None
     delta: float
     relation: str
     group_size: int = 1
     clipped: str = "row"
+    accountant: str = "auto"
+    noise_multiplier: float | None = None
 
     def noise(self, event_of_sigma: EventOf) -> float:
         """Return the least noise multiplier with which an event of one record meets the target."""
+        if self.epsilon is None:
+            return _validate.positive(noise_multiplier=self.noise_multiplier)
         records = self.group_size if self.clipped == "row" else 1
         return noise_multiplier(
             lambda value: for_group(event_of_sigma(value), records, self.relation),
             epsilon=self.epsilon,
             delta=self.delta,
             neighboring_relation=self.relation,
+            accountant=self.accountant,
         )
 
     def met_by(self, queries_of: Callable[[float], tuple[Query, ...]], n: int) -> tuple[Query, ...]:
@@ -131,12 +139,15 @@ class Target(NamedTuple):
             optimizer=optimizer,
             n=n,
             queries=queries,
-            epsilon=float(self.epsilon),
+            epsilon=float(self.epsilon or 0.0),
             delta=float(self.delta),
             neighboring_relation=self.relation,
             parameters=parameters,
+            accountant=self.accountant,
         )
-        if self.group_size > 1 and self.clipped == "row" and plan.price() > self.epsilon:
+        if self.epsilon is None:
+            plan = dataclasses.replace(plan, epsilon=float(plan.price()))
+        elif self.group_size > 1 and self.clipped == "row" and plan.price() > self.epsilon:
             raise UnsupportedEvent(
                 f"group_size must be 1 for {optimizer}, whose noise is set for single records, got "
                 f"{self.group_size}."
@@ -178,6 +189,7 @@ class Given:
         neighboring_relation: str = "add-or-remove-one",
         group_size: int = 1,
         clipped: str = "row",
+        accountant: str = "auto",
     ) -> Given:
         """Return a builder's arguments, with sizes checked."""
         neighboring_relation = _validate.relation(neighboring_relation)
@@ -191,6 +203,7 @@ class Given:
                 neighboring_relation,
                 _validate.count(group_size=group_size),
                 _validate.choice(("row", "user"), clipped=clipped),
+                _validate.choice(ACCOUNTANTS, accountant=accountant),
             ),
         )
 
@@ -219,9 +232,10 @@ def builder(
     """Return a decorator that makes a plan builder of a function of the shared parameters.
 
     The function takes a :class:`Given`, and keywords of its own. The builder takes ``constants``,
-    and keywords ``n``, that of the dimension, ``epsilon``, ``delta``, the function's own,
-    ``neighboring_relation``, ``group_size``, ``public``, and ``clipped`` for problems in one
-    block. It refuses constants that were measured on records, unless ``public=True``.
+    and keywords ``n``, that of the dimension, ``epsilon`` or ``noise_multiplier``, ``delta``, the
+    function's own, ``neighboring_relation``, ``group_size``, ``accountant``, ``public``, and
+    ``clipped`` for problems in one block. It refuses constants that were measured on records,
+    unless ``public=True``.
 
     ``relation`` is the neighboring relation when omitted and ``sizes`` the keyword of the
     dimension. The fields of the record ``options`` are keywords of the builder too, which the
@@ -259,14 +273,21 @@ def builder(
                 dimension: Any = _validate.count(dimension=size)
             else:  # a problem may have no dual variable
                 dimension = _validate.counts(0, **{sizes: size})
-            made = Given.of(constants_of, dimension=dimension, **shared)
-            plan = build(made, **own)
-            if (plan.group_size, plan.clipped) != made.target[3:]:
-                raise UnsupportedEvent(
-                    f"{build.__name__} has no plans with group_size={made.target.group_size!r} and "
-                    f"clipped={made.target.clipped!r}: its records are rows."
-                )
-            return plan
+            stated = _stated_epsilon(**shared)
+            shared.pop("noise_multiplier")
+
+            def built(epsilon: float) -> Plan:
+                asked = {**shared, "epsilon": epsilon}
+                made = Given.of(constants_of, dimension=dimension, **asked)
+                plan = build(made, **own)
+                if (plan.group_size, plan.clipped) != made.target[3:5]:
+                    raise UnsupportedEvent(
+                        f"{build.__name__} has no plans with group_size={made.target.group_size!r} "
+                        f"and clipped={made.target.clipped!r}: its records are rows."
+                    )
+                return plan
+
+            return _priced_by(shared["accountant"], built, stated)
 
         checked.__signature__ = signature  # type: ignore[attr-defined]
         return checked
@@ -275,7 +296,63 @@ def builder(
 
 
 # Keywords of every builder, beside that of the dimension.
-_SHARED = ("n", "epsilon", "delta", "neighboring_relation", "group_size", "clipped")
+_SHARED = ("n", "epsilon", "delta", "noise_multiplier", "neighboring_relation", "group_size")
+_SHARED += ("clipped", "accountant")
+
+# Times that a plan is made anew for a smaller epsilon, until the accountant agrees with its sum.
+_MADE_ANEW = 20
+
+
+def _priced_by(accountant: str, built: Callable[[float], Plan], epsilon: float) -> Plan:
+    """Return the plan of a target that an accountant prices at no more than it.
+
+    Builders compose by theorems, whose sums another accountant may bound a little less closely.
+    """
+    plan = built(epsilon)
+    if accountant == "auto":
+        return plan
+    aim = epsilon
+    for _ in range(_MADE_ANEW):
+        if (price := float(plan.price())) <= epsilon:
+            return dataclasses.replace(plan, epsilon=float(epsilon))
+        aim *= epsilon / price * (1 - 1e-6)
+        plan = built(aim)
+    raise TargetUnreachable(
+        f"No plan of {plan.optimizer} meets epsilon={epsilon!r} by accountant {accountant!r}: it "
+        f"finds {price:.6g}."
+    )
+
+
+def check_one(epsilon: float | None, noise_multiplier: float | None) -> None:
+    """Refuse a target without, or with both of, epsilon and the noise multiplier."""
+    if (epsilon is None) == (noise_multiplier is None):
+        raise ValueError(
+            "exactly one of epsilon and noise_multiplier must be given, got "
+            f"epsilon={epsilon!r}, noise_multiplier={noise_multiplier!r}."
+        )
+
+
+def _stated_epsilon(
+    *,
+    epsilon: float | None,
+    delta: float,
+    noise_multiplier: float | None,
+    neighboring_relation: str | None,
+    group_size: int,
+    accountant: str,
+    clipped: str = "row",
+    **_: Any,
+) -> float:
+    """Return the epsilon that was given, or that of one release with the noise that was given."""
+    check_one(epsilon, noise_multiplier)
+    if epsilon is not None:
+        return epsilon
+    if neighboring_relation is None:
+        raise ValueError("neighboring_relation must be given with noise_multiplier, got None.")
+    release = events.GaussianDpEvent(_validate.positive(noise_multiplier=noise_multiplier))
+    records = _validate.count(group_size=group_size) if clipped == "row" else 1
+    how = {"neighboring_relation": neighboring_relation, "accountant": accountant}
+    return float(epsilon_of(for_group(release, records), delta=delta, **how))
 
 
 def _signature(
@@ -292,13 +369,15 @@ def _signature(
     listed = [] if options is None else dataclasses.fields(options)
     parameters = [
         inspect.Parameter("constants", inspect.Parameter.POSITIONAL_OR_KEYWORD),
-        *(keyword(name) for name in ("n", sizes, "epsilon", "delta")),
+        *(keyword(name) for name in ("n", sizes, "delta")),
+        *(keyword(name, None) for name in ("epsilon", "noise_multiplier")),
         *(each for each in own if each.kind != each.VAR_KEYWORD),
         *(keyword(each.name, each.default) for each in listed),
         keyword("neighboring_relation", relation),
         keyword("group_size", 1),
         # Minimax problems have no persons for records.
         *([keyword("clipped", "row")] if sizes == "dimension" else []),
+        keyword("accountant", "auto"),
         keyword("public", False),
         *(rest if options is None else []),
     ]

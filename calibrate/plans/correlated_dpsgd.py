@@ -24,12 +24,14 @@ from dpcal.accountants import events
 from dpcal.accountants.correlated.draws.montecarlo import Progress
 from dpcal.accountants.correlated.mechanism import Shape
 from dpcal.accountants.correlated.price import Options
+from dpcal.accountants.correlated.table import CERTIFIED
+from dpcal.accountants.interface import ACCOUNTANTS
 from dpcal.accountants.matrix import LeastSeparation, Strategy
 from dpcal.calibrate.correlated.calibration import CONFIRMATIONS, Calibration
 from dpcal.calibrate.correlated.correlation import Correlation
-from dpcal.calibrate.noise import noise_multiplier
+from dpcal.calibrate.noise import noise_multiplier as solved
 from dpcal.calibrate.plan import Parameter, Plan, Query
-from dpcal.calibrate.plans.common import warn_endless
+from dpcal.calibrate.plans.common import check_one, warn_endless
 from dpcal.calibrate.samplers import SAMPLERS
 
 __all__ = ["correlated_dpsgd"]
@@ -40,8 +42,9 @@ def correlated_dpsgd(
     *,
     n: int,
     batch_size: int,
-    epsilon: float,
     delta: float,
+    epsilon: float | None = None,
+    noise_multiplier: float | None = None,
     sampler: str = "poisson",
     separation: int | None = None,
     max_norm: float = 1.0,
@@ -56,6 +59,7 @@ def correlated_dpsgd(
     executor: Executor | Any | None = None,
     progress: bool | Progress = False,
     checkpoint: str | os.PathLike[str] | None = None,
+    accountant: str = "auto",
 ) -> Plan:
     """Return the plan of DP-SGD with correlated noise that meets (epsilon, delta).
 
@@ -67,10 +71,11 @@ def correlated_dpsgd(
         Number of records, >= 1, public.
     batch_size
         Expected batch size, in [1, n]; n for ``"full"``.
-    epsilon
-        Target, > 0.
     delta
         Target, in (0, 1).
+    epsilon, noise_multiplier
+        Exactly one of: target, > 0, or the standard deviation > 0 of z, in units of the clipping
+        norm, whose price is the plan's epsilon.
     sampler
         ``"poisson"``, ``"cyclic-poisson"``, ``"min-separation"``, ``"balls-in-bins"``,
         ``"random-allocation"`` or ``"full"``; see :class:`dpcal.calibrate.Query`.
@@ -99,6 +104,9 @@ def correlated_dpsgd(
     executor, progress, checkpoint
         Who draws, whether progress is shown, and the file from which an interrupted calibration
         with the same seed resumes.
+    accountant
+        ``"auto"``, or another one of :func:`dpcal.accountants.epsilon`, without draws: by what is
+        proved with participations revealed, or by moments where it is ``"renyi"``.
 
     Returns
     -------
@@ -129,14 +137,15 @@ def correlated_dpsgd(
     (lambda-CGD). The fixed-size pair of Wang et al. 2026, Theorem F.8, does not dominate.
     """
     neighboring_relation = _validate.relation(neighboring_relation)
-    target = _validate.positive(epsilon=epsilon)
+    check_one(epsilon, noise_multiplier)
+    _validate.choice(ACCOUNTANTS, accountant=accountant)
     limit = _validate.probability(delta=delta)
     method = "certified" if _validate.flag(statistics=statistics) else "none"
     query = Query(
         name="gradient",
         kind="gradient",
         max_norm=max_norm,
-        noise_multiplier=1.0,
+        noise_multiplier=1.0 if noise_multiplier is None else noise_multiplier,
         count=_validate.instance(Strategy, strategy=strategy).steps,
         correlation=Correlation(
             strategy=strategy,
@@ -154,18 +163,26 @@ def correlated_dpsgd(
         parameters["learning_rate"] = _validate.positive(learning_rate=learning_rate)
     relation = neighboring_relation
     drawing = {"executor": executor, "progress": progress, "checkpoint": checkpoint}
-    priced, label = _calibrated(query, target, limit, relation, drawing)
+    if epsilon is not None:
+        target = _validate.positive(epsilon=epsilon)
+        asked = (target, limit, relation, accountant)
+        query, label = _calibrated(query, *asked, drawing)
     plan = Plan(
         optimizer="correlated_dpsgd",
         n=n,
-        queries=(priced,),
-        epsilon=target,
+        queries=(query,),
+        epsilon=0.0 if epsilon is None else target,
         delta=limit,
         neighboring_relation=relation,
-        parameters={**parameters, "label": label},
+        parameters=parameters,
+        accountant=accountant,
     )
+    if epsilon is None:
+        found = plan.price()
+        plan = dataclasses.replace(plan, epsilon=float(found))
+        label = getattr(found, "label", None) or _known(query)
     warn_endless(plan)
-    return plan
+    return dataclasses.replace(plan, parameters={**parameters, "label": label})
 
 
 def _sampling(
@@ -219,7 +236,12 @@ def _sampling(
 
 
 def _calibrated(
-    query: Query, epsilon: float, delta: float, relation: str, drawing: dict[str, Any]
+    query: Query,
+    epsilon: float,
+    delta: float,
+    relation: str,
+    accountant: str,
+    drawing: dict[str, Any],
 ) -> tuple[Query, str]:
     """Return the query with its noise, and how the price is known."""
 
@@ -227,9 +249,12 @@ def _calibrated(
         return dataclasses.replace(query, noise_multiplier=sigma).whole_run(relation)
 
     correlation = query.correlation
-    if correlation is None or not isinstance(event(1.0), events.CorrelatedGaussianDpEvent):
-        sigma = noise_multiplier(event, epsilon=epsilon, delta=delta, neighboring_relation=relation)
-        return dataclasses.replace(query, noise_multiplier=sigma), _known(query)
+    bound = isinstance(event(1.0), events.CorrelatedGaussianDpEvent)
+    if correlation is None or not bound or accountant != "auto":
+        how = {"neighboring_relation": relation, "accountant": accountant}
+        sigma = solved(event, epsilon=epsilon, delta=delta, **how)
+        known = CERTIFIED if bound else _known(query)
+        return dataclasses.replace(query, noise_multiplier=sigma), known
     options = Options(
         statistics=correlation.statistics,
         draws=correlation.draws,

@@ -21,7 +21,7 @@ from typing import Any
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan, Query
-from dpcal.calibrate.plans.common import Target, gradients
+from dpcal.calibrate.plans.common import Target, check_one, gradients
 from dpcal.calibrate.samplers import SAMPLERS as OWN, fields_of, known_samplers
 
 __all__ = ["dpsgd"]
@@ -33,8 +33,9 @@ def dpsgd(
     *,
     n: int,
     batch_size: int,
-    epsilon: float,
     delta: float,
+    epsilon: float | None = None,
+    noise_multiplier: float | None = None,
     epochs: float | None = None,
     steps: int | None = None,
     max_norm: float = 1.0,
@@ -43,6 +44,7 @@ def dpsgd(
     group_size: int = 1,
     clipped: str = "row",
     sampler: str = "poisson",
+    accountant: str = "auto",
 ) -> Plan:
     """Return the plan of DP-SGD (Abadi et al. 2016, Algorithm 1) that meets (epsilon, delta).
 
@@ -92,7 +94,9 @@ def dpsgd(
             f"steps must be a multiple of {epoch}, the batches of an epoch, with {sampler=}, "
             f"got {count}."
         )
-    target = Target(epsilon, delta, neighboring_relation, group_size, clipped)
+    check_one(epsilon, noise_multiplier)
+    unit = (group_size, clipped, accountant, noise_multiplier)
+    target = Target(epsilon, delta, neighboring_relation, *unit)
     clip = _validate.positive(max_norm=max_norm)
 
     def queries(sigma: float) -> tuple[Query, ...]:

@@ -146,6 +146,7 @@ def jl_glm(
         delta=target.delta,
         neighboring_relation=relation,
         group_size=target.group_size,
+        accountant=target.accountant,
         **options,
     )
     parameters |= {

@@ -15,13 +15,14 @@ from collections.abc import Callable, Sequence
 from dpcal import _validate
 from dpcal._roots import NoBracket, Stop, newton, secant
 from dpcal._validate import NoiseOutOfRange
-from dpcal.accountants import characteristic, epsilon as epsilon_of, events
+from dpcal.accountants import characteristic, epsilon as epsilon_of, events, log_delta
 from dpcal.accountants.directions import RELATIONS, Composition
 from dpcal.accountants.events import DpEvent
+from dpcal.accountants.interface import ACCOUNTANTS
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.mechanisms.decompose import decompose, leaves
 from dpcal.accountants.rounding import UNIT
-from dpcal.errors import TargetUnreachable
+from dpcal.errors import BackendRefused, TargetUnreachable
 
 __all__ = ["CHANGE", "FAR", "MOST", "NO_NOISE", "RELATIVE_WIDTH", "EventOf", "Noises", "Target"]
 
@@ -30,6 +31,8 @@ EventOf = Callable[[float], DpEvent]
 # Relative: an answer is within this distance of a value that misses the target, so that with its
 # own rounding it is within the documented 1e-6.
 RELATIVE_WIDTH = 5e-7
+# The same for accountants of other packages, which take seconds a question and err by as much.
+_OF_OTHERS = 1e-4
 
 # Unit: logarithm of the noise multiplier. No question is further than this from all before it: an
 # event may be a table whose size grows with its noise.
@@ -70,19 +73,27 @@ _BESIDES = "what the event holds beside this noise already costs more"
 class Target:
     """How far an event is from its target: the logarithm of its epsilon over the target's."""
 
-    def __init__(self, epsilon: float, delta: float, relation: str) -> None:
+    def __init__(
+        self, epsilon: float, delta: float, relation: str, accountant: str = "auto"
+    ) -> None:
         self.epsilon = _validate.non_negative(epsilon=epsilon)
         self.delta = _validate.below_one(delta=delta)
         if self.delta == self.epsilon == 0:
             raise ValueError("epsilon must be a finite number > 0 at delta=0, got 0.")
         self.log_delta = math.log(self.delta) if self.delta else -math.inf
         self.relation = _validate.choice(RELATIONS, neighboring_relation=relation)
+        self.accountant = _validate.choice(ACCOUNTANTS, accountant=accountant)
+        # Whether contours answer, which prove that any noise meets a target, and know slopes.
+        self.by_contour = accountant in ("auto", "characteristic")
+        self.by_others = accountant in ("pld", "prv")
+        self.width = _OF_OTHERS if self.by_others else RELATIVE_WIDTH
+        self._how = {"neighboring_relation": self.relation, "accountant": self.accountant}
 
     def excess(self, event: DpEvent) -> float:
         """Return the excess of log epsilon, or, for the target 0, that of log delta at 0."""
         if self.epsilon == 0:
             return self.worst_log_delta(event) - self.log_delta
-        found = epsilon_of(event, delta=self.delta, neighboring_relation=self.relation).upper
+        found = epsilon_of(event, delta=self.delta, **self._how).upper
         if math.isinf(found):
             self.decomposed(event)
         if found <= 0:
@@ -93,6 +104,8 @@ class Target:
 
     def worst_log_delta(self, event: DpEvent) -> float:
         """Return the upper bound on log delta at the target's epsilon."""
+        if not self.by_contour:
+            return log_delta(event, epsilon=self.epsilon, **self._how).upper
         directions = self.decomposed(event).directions
         return max(characteristic.log_delta_bounds(each, self.epsilon).upper for each in directions)
 
@@ -119,8 +132,7 @@ class Target:
 
     def missed_by(self, event: DpEvent) -> bool:
         """Whether the epsilon of an event, which a user would compute, exceeds the target."""
-        answer = epsilon_of(event, delta=self.delta, neighboring_relation=self.relation)
-        return bool(answer > self.epsilon)
+        return bool(epsilon_of(event, delta=self.delta, **self._how) > self.epsilon)
 
     def decomposed(self, event: DpEvent) -> Composition:
         """Return the losses of an event, all of which must be private."""
@@ -165,6 +177,7 @@ class Noises:
         self._held: dict[DpEvent, int] = {}
         self._x = self._value = self._since = math.nan
         self._refused: dict[float, NoiseOutOfRange] = {}
+        self._no_answer: BackendRefused | None = None
 
     def excess(self, x: float) -> float:
         """Return the excess at x; an infinite one where no accountant takes such a noise."""
@@ -176,6 +189,10 @@ class Noises:
         except NoiseOutOfRange as refusal:
             self._refused[x] = refusal
             return math.inf if x < self.origin else -math.inf
+        except BackendRefused as refusal:
+            # Noise without an answer does not meet the target.
+            self._no_answer = refusal
+            return math.inf
         self._held = _common(parts, self._parts)
         far = abs(x - self._x) > CHANGE
         self._flat = far and value == self._value
@@ -197,9 +214,9 @@ class Noises:
         self._flat = False
         lowest, highest = (self.origin + math.log(end) for end in _ENDS)
         try:
-            sides = newton(with_slope, start, lowest, highest, Stop(absolute=RELATIVE_WIDTH))
+            sides = newton(with_slope, start, lowest, highest, Stop(absolute=self.target.width))
         except NoBracket as found:
-            raise self._without_bracket(found) from None
+            raise self._no_answer or self._without_bracket(found) from None
         if sides.meet in self._refused:
             raise self._without_bracket(NoBracket(sides.miss, meets=False))
         if sides.miss in self._refused:

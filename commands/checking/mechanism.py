@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import partial
@@ -108,6 +108,8 @@ class Mechanism:
             If a size is out of range, or is told twice.
         """
         name = sampler or options.sampler
+        if name not in SAMPLERS:
+            raise ValueError(f"--sampler {name} goes with --noise.")
         rate, n, batch = options.sampling_probability, options.n, options.batch_size
         if (n is None) != (batch is None):
             raise ValueError("--n and --batch-size go together: give both or neither.")
@@ -380,13 +382,14 @@ SAMPLERS: Mapping[str, _Sampler] = MappingProxyType(
 )
 
 
-def add_run(parser: ArgumentParser) -> None:
-    """Declare a run: how records are sampled, how often, and with how much noise."""
+def add_run(parser: ArgumentParser, samplers: Iterable[str] = ()) -> None:
+    """Declare a run: how records are sampled, by further samplers too, how often, and the noise."""
+    known = tuple(dict.fromkeys((*SAMPLERS, *samplers)))
     add_options(
         parser,
         f"""
 [mechanism: Gaussian noise on sampled batches, composed]
---sampler NAME:way=poisson         {", ".join(SAMPLERS)} (default: %(default)s);
+--sampler NAME:way=poisson         {", ".join(known)} (default: %(default)s);
     in short: allocation, shuffle
 --sampling-probability Q:fraction  probability in (0, 1] that a record joins a step: an exact
     decimal or fraction
@@ -397,7 +400,7 @@ def add_run(parser: ArgumentParser) -> None:
 --noise-multiplier S:number        standard deviation > 0 of the noise, in units of the clipping
     norm
 """,
-        sampler=tuple(SAMPLERS),
+        sampler=known,
         fraction=fraction,
     )
 
@@ -435,9 +438,4 @@ def noise_of(told: Mechanism, *, epsilon: float, delta: float, accountant: str =
     def event_of(sigma: float) -> Any:
         return told.event(noise_multiplier=sigma)
 
-    if accountant == "auto":
-        return float(dpcal.calibrate.noise_multiplier(event_of, **target))
-    (row,) = dpcal.calibrate.compare(event_of, accountants=(accountant,), **target).rows
-    if row.noise_multiplier is None:
-        raise ValueError(f"accountant {accountant!r} gives no answer: {row.note}.")
-    return float(row.noise_multiplier)
+    return float(dpcal.calibrate.noise_multiplier(event_of, **target, accountant=accountant))

@@ -19,7 +19,7 @@ from dpcal.commands.training.scale import asked_before, scale_query
 from dpcal.commands.training.task import Task
 from dpcal.tables import REACH
 
-__all__ = ["calibrated", "compared", "default_sizes"]
+__all__ = ["calibrated", "compared", "correlated_plan", "default_sizes"]
 
 # Those that predicted errors choose among where no optimizer was named. Correlated noise is left
 # out: it has no joint price with the question how long rows are.
@@ -40,17 +40,19 @@ def calibrated(request: Request, task: Task, table: Recommendation | None = None
 
     ``table`` is the recommendation, where errors choose and it is known already.
     """
+    if request.plan is not None:
+        return _given_plan(request, request.plan, task)
     n, row = request.trained_on or task.n, request.row
     given = dict(request.tuning)
     target = {
         "n": n,
-        **fields_of(request, "epsilon", "delta"),
+        **fields_of(request, "epsilon", "delta", "accountant"),
         "neighboring_relation": request.relation,
     }
     build: Callable[..., Plan] = row.build()
     if request.noise:
         with warnings_printed():
-            plan = _correlated(build, request.noise, target, given)
+            plan = correlated_plan(build, request.noise, target, given)
     elif row.name == "dpsgd" and (row_norm := _row_norm(request)) is not None:
         first = _first(compared(request, task), table)
         plan = _tuned(build, request, task, row_norm, target, given, first)
@@ -64,6 +66,19 @@ def calibrated(request: Request, task: Task, table: Recommendation | None = None
         with warnings_printed():
             plan = build(request.constants(row), **task.sizes, **target, **given)
     return plan if request.n is None else replace(plan, public_n=True)
+
+
+def _given_plan(request: Request, plan: Plan, task: Task) -> Plan:
+    """Return the plan that was given, whose number of records is public or the table's."""
+    if request.n is not None:
+        return replace(plan, public_n=True)
+    if plan.n != task.n:
+        raise ValueError(
+            f"--use-plan must be for the n={task.n} records to train on, got a plan for n={plan.n} "
+            f"under {plan.neighboring_relation!r}: --test-fraction 0 holds none out, and under "
+            "add-or-remove-one the plan's n is public and may differ."
+        )
+    return plan
 
 
 def compared(request: Request, task: Task) -> dict[str, Any] | None:
@@ -175,7 +190,7 @@ def _one_release(target: Mapping[str, Any]) -> float:
     return found
 
 
-def _correlated(
+def correlated_plan(
     build: Callable[..., Plan],
     noise: Mapping[str, Any],
     target: Mapping[str, Any],

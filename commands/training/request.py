@@ -18,10 +18,11 @@ import numpy as np
 
 from dpcal import _validate
 from dpcal._files import document
-from dpcal.calibrate import Constants
-from dpcal.commands._options import fields_of, source_of
+from dpcal.calibrate import Constants, Plan
+from dpcal.commands._options import fields_of, required, source_of
 from dpcal.commands.training.booking import check_book
 from dpcal.commands.training.constants import check_needs, public_constants
+from dpcal.commands.training.given_plan import checked_tuning, of_plan
 from dpcal.commands.training.minimax import Problem
 from dpcal.commands.training.silos import SiloTask, check_silos
 from dpcal.commands.training.task import Task
@@ -37,7 +38,7 @@ EXTRAS = ("polars", "matplotlib")
 # Fields that are options, as they were given.
 AS_GIVEN = (
     *("loss", "l2", "test_fraction", "seed", "epsilon", "delta"),
-    *("silos", "held_out", "budget", "output", "force", "mechanism", "cluster"),
+    *("silos", "held_out", "budget", "output", "force", "mechanism", "cluster", "accountant"),
 )
 NOISE = ("noise", "decay", "bands", "separation", "proved")
 # Relations under which a run of DP-SGD on batches by epochs has a price.
@@ -145,6 +146,10 @@ class Request(Learning):
         How noise is drawn: ``"discrete"`` or ``"gaussian"``; None for what the plan has.
     held_out
         How held-out records are scored; None for the default.
+    accountant
+        Whose epsilon meets the target.
+    plan
+        The plan that is run in place of one that is made for the target, if any.
     budget, output, force
         The budget book, if any; the report's folder; whether an earlier report is replaced.
     """
@@ -160,6 +165,8 @@ class Request(Learning):
     silos: str | None
     mechanism: str | None
     held_out: str | None
+    accountant: str
+    plan: Plan | None
     budget: Path | None
     output: Path
     force: bool
@@ -171,7 +178,7 @@ class Request(Learning):
         _validate.probability(delta=self.delta)
         if self.problem is not None:
             self.problem.check(self.loss, self.schema.column(self.target), self.coding.names)
-        if self.row.constants:
+        if self.row.constants and self.plan is None:
             check_needs(self.row, self.constants(self.row), self.tuning)
         if self.cluster is not None:
             self._check_cluster()
@@ -205,9 +212,16 @@ class Request(Learning):
         """
         table = _one_table(options.table, options.csv)
         files = () if options.cluster is None else parquet_files(table)
+        plan = None
+        if options.use_plan is not None:
+            options, plan = of_plan(options)
         schema, tuning = _given_schema(options)
-        n = _public_n(options, schema)
-        row = _optimizer(options, tuning)
+        required(options, "epsilon", "delta")
+        n = _public_n(options, schema) if plan is None else options.n
+        if plan is None:
+            row = _optimizer(options, tuning)
+        else:
+            row, tuning = find(plan.optimizer), checked_tuning(plan, tuning)
         relation = _relation(options.neighboring_relation, row, n)
         _check_sampler(row, tuning, relation)
         problem = Problem.asked(options, row)
@@ -239,9 +253,11 @@ class Request(Learning):
             row=row,
             relation=relation,
             tuning=tuning,
-            noise=_noise(options, row.name),
+            noise={} if plan is not None else correlated_noise(options, row.name),
+            plan=plan,
             problem=problem,
             chosen=options.optimizer is None
+            and options.accountant == "auto"
             and not (tuning or options.noise or options.silos)
             and relation in ("add-or-remove-one", "replace-special"),
             **fields_of(options, *AS_GIVEN),
@@ -273,6 +289,8 @@ class Request(Learning):
     @property
     def trained_on(self) -> int | None:
         """Average number of training records out of the public number of records."""
+        if self.plan is not None:
+            return self.plan.n
         return None if self.n is None else max(1, round((1 - self.test_fraction) * self.n))
 
 
@@ -339,7 +357,7 @@ def _optimizer(options: Namespace, tuning: Mapping[str, Any]) -> Optimizer:
     return row
 
 
-def _noise(options: Namespace, optimizer: str) -> dict[str, Any]:
+def correlated_noise(options: Namespace, optimizer: str) -> dict[str, Any]:
     """Return the options of correlated noise; refuse them where there is none."""
     given = fields_of(options, *NOISE)
     kind = given["noise"]

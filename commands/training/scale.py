@@ -73,7 +73,7 @@ def asked_before(plan: Plan, scale: Query) -> Plan:
     def both(value: float) -> Plan:
         return replace(plan, queries=(scale, replace(query, noise_multiplier=value)))
 
-    target = fields_of(plan, "epsilon", "delta", "neighboring_relation")
+    target = fields_of(plan, "epsilon", "delta", "neighboring_relation", "accountant")
     return both(noise_multiplier(lambda value: both(value).event, **target))
 
 

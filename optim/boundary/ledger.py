@@ -26,6 +26,7 @@ from dpcal import _validate
 from dpcal._files import fields_of, read_as
 from dpcal._spending import OwnLock
 from dpcal.accountants.events import DpEvent
+from dpcal.accountants.interface import ACCOUNTANTS
 from dpcal.calibrate.plan import RELATIONS, Plan, Priced, Query, compose
 from dpcal.errors import BudgetExceeded, LedgerMismatch
 
@@ -49,6 +50,8 @@ class Ledger(Priced):
         ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
     entries
         Earlier answers.
+    accountant
+        The accountant that prices them, a plan's own.
     """
 
     def __init__(
@@ -57,10 +60,12 @@ class Ledger(Priced):
         neighboring_relation: str = "add-or-remove-one",
         *,
         entries: Iterable[Query] = (),
+        accountant: str = "auto",
     ) -> None:
         neighboring_relation = _validate.relation(neighboring_relation)
         self._n = _validate.count(n=n)
         self._relation = _validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
+        self._accountant = _validate.choice(ACCOUNTANTS, accountant=accountant)
         # Queries in the order of their answers, each with the number of answers in a row.
         self._rows: list[tuple[Query, int]] = []
         self._counts: dict[str, int] = {}
@@ -74,7 +79,8 @@ class Ledger(Priced):
     @classmethod
     def of(cls, plan: Plan) -> Self:
         """Return an empty ledger that refuses answers that a plan does not allow."""
-        made = cls(_validate.instance(Plan, plan=plan).n, plan.neighboring_relation)
+        _validate.instance(Plan, plan=plan)
+        made = cls(plan.n, plan.neighboring_relation, accountant=plan.accountant)
         made._allowed = {query.name: query for query in plan.queries}
         return made
 
@@ -86,6 +92,7 @@ class Ledger(Priced):
         """
         check_ledger(self, _validate.instance(Plan, plan=plan), exact=False)
         own: Self | Ledger = self._copy() if self._frozen else self
+        own._accountant = plan.accountant
         own._allowed = {query.name: query for query in plan.queries}
         return cast("Self", own)
 
@@ -98,7 +105,7 @@ class Ledger(Priced):
         return made
 
     def _copy(self) -> Ledger:
-        made = Ledger(self._n, self._relation)
+        made = Ledger(self._n, self._relation, accountant=self._accountant)
         with self._lock:
             made._rows, made._counts = list(self._rows), dict(self._counts)
             made._shares = dict(self._shares)
@@ -113,6 +120,11 @@ class Ledger(Priced):
     def neighboring_relation(self) -> str:
         """Neighbouring relation of data sets."""
         return self._relation
+
+    @property
+    def accountant(self) -> str:
+        """The accountant that prices the answers."""
+        return self._accountant
 
     @property
     def entries(self) -> tuple[Query, ...]:
@@ -272,6 +284,7 @@ class Ledger(Priced):
             "n": self._n,
             "neighboring_relation": self._relation,
             "entries": [entry.to_dict() for entry in self.entries],
+            **({} if self._accountant == "auto" else {"accountant": self._accountant}),
         }
         return json.dumps(document, indent=2, allow_nan=False)
 
@@ -291,11 +304,9 @@ class Ledger(Priced):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Ledger):
             return NotImplemented
-        return (self._n, self._relation, self.entries) == (
-            other._n,
-            other._relation,
-            other.entries,
-        )
+        about = (self._n, self._relation, self._accountant)
+        same = about == (other._n, other._relation, other._accountant)
+        return same and self.entries == other.entries
 
     __hash__ = None  # type: ignore[assignment]  # it grows
 

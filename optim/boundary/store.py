@@ -402,7 +402,8 @@ def read_ledger(path: str | os.PathLike[str]) -> Ledger:
     with whole(path):
         plan = Plan.from_json(known["plan"])
         entries = [Query(**parsed(path, entry)) for (entry,) in rows]
-        return Ledger(plan.n, plan.neighboring_relation, entries=entries)
+        about = (plan.n, plan.neighboring_relation)
+        return Ledger(*about, entries=entries, accountant=plan.accountant)
 
 
 def check_owner(file: sqlite3.Connection, path: Path, owner: str) -> None:

@@ -107,6 +107,11 @@ class Selection(Priced):
         before = [trained[j] if len(trained) == len(own) else trained[0] for j in range(len(own))]
         return tuple((*runs, each) for runs, each in zip(before, own, strict=True))
 
+    @property
+    def accountant(self) -> str:
+        """The accountant of the claim, the plan's."""
+        return self.plan.accountant
+
     def verify(self) -> None:
         """Refuse, by LedgerMismatch, a ledger that is not within the plan."""
         for ledger in self.ledgers:

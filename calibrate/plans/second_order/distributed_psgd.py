@@ -85,6 +85,7 @@ def silo_plans(
     epsilon: Sequence[float],
     delta: float,
     neighboring_relation: str = "replace-one",
+    accountant: str = "auto",
     **options: Any,
 ) -> tuple[Plan, ...]:
     """Return a plan for each of several silos that ask for different epsilons.
@@ -101,6 +102,8 @@ def silo_plans(
         Target of each silo, at least one number > 0.
     delta, neighboring_relation
         Of all silos.
+    accountant
+        ``"auto"``, ``"characteristic"`` or ``"renyi"``.
     **options
         Further arguments of :func:`distributed_psgd`, but for ``silos``.
 
@@ -120,9 +123,12 @@ def silo_plans(
     targets = [_validate.positive(epsilon=each) for each in epsilon]
     if not targets:
         raise ValueError(f"epsilon must have a number > 0 for each silo, got {epsilon!r}.")
-    releases = [single_release(each, delta, neighboring_relation) for each in targets]
+    _validate.choice(("auto", "characteristic", "renyi"), accountant=accountant)
+    unit = (neighboring_relation, 1, "row", accountant)
+    releases = [single_release(each, delta, *unit) for each in targets]
     together = math.hypot(*releases) / math.sqrt(len(releases))
     same: dict[str, Any] = {"delta": delta, "neighboring_relation": neighboring_relation}
+    same["accountant"] = accountant
     plan = distributed_psgd(
         constants,
         epsilon=float(epsilon_of(GaussianDpEvent(together), **same)),

@@ -638,7 +638,7 @@ def _reopened(file: BookFile, now: Snapshot, row: Mapping[str, Any], plan: Plan)
         raise LedgerMismatch(f"run {number} in the budget book has another plan.")
     if row["ledger"] is not None:
         return number
-    opened = Ledger(plan.n, plan.neighboring_relation).to_json()
+    opened = Ledger.of(plan).to_json()
     marks = ("UPDATE runs SET ledger = ? WHERE number = ?", (opened, number))
     return number if file.write(now.version, marks) else 0
 
