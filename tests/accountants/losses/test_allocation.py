@@ -164,7 +164,7 @@ def test_contours_in_balls_lie_between_finite_laws():
         events.ComposedDpEvent([unequal(groups, 3), events.GaussianDpEvent(2.0)]),
     ):
         for direction in decompose(event, "add-or-remove-one").directions:
-            balls = epsilon_by_parity(direction, math.log(1e-6))
+            balls = epsilon_by_parity(direction, math.log(1e-6), most=1.0)
             laws = epsilon_bounds(on_finite_laws(direction), math.log(1e-6))
             assert laws.lower < balls.lower <= balls.upper < laws.upper < laws.lower * 1.02
             assert balls.upper - balls.lower < 1e-11
