@@ -75,22 +75,15 @@ class _Answer(float):
         cls, upper: float, *, lower: float, accountant: str, method: str, neighboring_relation: str
     ) -> Self:
         self = super().__new__(cls, upper)
-        self.lower = lower
-        self.accountant = accountant
-        self.method = method
+        self.lower, self.accountant, self.method = lower, accountant, method
         self.neighboring_relation = neighboring_relation
         return self
 
     @classmethod
     def of(cls, bounds: Bounds, *, accountant: str, neighboring_relation: str) -> Self:
         """Return an interval as an answer, with its accountant and its relation."""
-        return cls(
-            bounds.upper,
-            lower=bounds.lower,
-            accountant=accountant,
-            method=bounds.method,
-            neighboring_relation=neighboring_relation,
-        )
+        how = {"accountant": accountant, "neighboring_relation": neighboring_relation}
+        return cls(bounds.upper, lower=bounds.lower, method=bounds.method, **how)
 
     @property
     def upper(self) -> float:

@@ -48,9 +48,9 @@ from dpcal.accountants.inversion.failure import (
     log_delta_with_failures,
 )
 from dpcal.accountants.inversion.parity import (
+    as_poisson,
     epsilon_by_parity,
     has_allocation,
-    has_contour,
     log_delta_by_parity,
 )
 from dpcal.accountants.inversion.solve import (
@@ -92,6 +92,8 @@ _LARGEST_TILT = 1e12
 _CLOSE = 1e-6
 # Distances from the largest loss, relative to it, at which lower ends are tried.
 _BELOW_AN_ATOM = (1e-9, 1e-5)
+# Log delta from which on its size is no matter to a contour in balls.
+_LEAST_GUESS = -30.0
 # Relative error from which a closed form or an exact sum says nothing.
 _MOST_LOST = 0.5
 # What underflows is far below the rounding of what it is added to.
@@ -204,8 +206,11 @@ def finite_log_delta(direction: Direction, epsilon: float) -> Bounds:
     total = Total(direction.parts)
 
     def in_balls() -> Bounds:
-        found = log_delta_by_parity(direction, epsilon)
-        return found or log_delta_bounds(on_finite_laws(direction), epsilon)
+        if (poisson := as_poisson(direction)) is not None:
+            guess = min(renyi.log_delta_bounds(poisson, epsilon).upper, _LEAST_GUESS)
+            if (found := log_delta_by_parity(direction, epsilon, guess)) is not None:
+                return found
+        return log_delta_bounds(on_finite_laws(direction), epsilon)
 
     def inverted() -> Bounds | None:
         return _of_pair(total, log_delta_on_contours(total, epsilon), -math.inf)
@@ -237,8 +242,11 @@ def finite_epsilon(direction: Direction, log_delta: float) -> Bounds:
         return renyi.epsilon_bounds(direction, log_delta)
 
     def in_balls() -> Bounds:
-        found = epsilon_by_parity(direction, log_delta)
-        return found or epsilon_bounds(on_finite_laws(direction), log_delta)
+        if (poisson := as_poisson(direction)) is not None:
+            guess = renyi.epsilon_bounds(poisson, log_delta).upper
+            if (found := epsilon_by_parity(direction, log_delta, guess)) is not None:
+                return found
+        return epsilon_bounds(on_finite_laws(direction), log_delta)
 
     def exactly() -> Bounds | None:
         if exact_log_delta(direction, 0.0) is None:
@@ -306,7 +314,7 @@ class DirectionProfile:
     """Log delta of one direction at many epsilons."""
 
     def __init__(self, direction: Direction) -> None:
-        if has_allocation(direction) and not has_contour(direction):
+        if has_allocation(direction) and as_poisson(direction.finite[1]) is None:
             direction = on_finite_laws(direction)
         # Infinite losses have no transform: the law is inverted given that none occurs.
         self._log_finite, self._direction = direction.finite

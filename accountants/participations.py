@@ -105,8 +105,6 @@ class Automaton:
     @property
     def rates(self) -> Floats:
         """Probability of taking part in each round."""
-        if self.independent:
-            return np.exp(self.join[:, 0])
         law, rates = np.exp(self.start), np.empty(self.rounds)
         for t in range(self.rounds):
             joins = law * np.exp(self.join[t])

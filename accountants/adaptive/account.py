@@ -41,6 +41,17 @@ __all__ = ["Account", "CharacteristicAccountant", "RenyiAccountant"]
 NeighboringRelation = privacy_accountant.NeighboringRelation
 
 
+def _composed(counts: Mapping[events.DpEvent, int]) -> events.DpEvent:
+    """Return the composition of elementary events and their counts."""
+    parts = [
+        part if times == 1 else events.SelfComposedDpEvent(part, times)
+        for part, times in counts.items()
+    ]
+    if len(parts) == 1:
+        return parts[0]
+    return events.ComposedDpEvent(parts) if parts else events.NoOpDpEvent()
+
+
 class Account:
     """All releases so far, as one composition to which steps are added.
 
@@ -91,8 +102,7 @@ class Account:
                 except OnlyAuto:
                     by_parts = False
         if not by_parts:
-            beside = [events.SelfComposedDpEvent(*item) for item in parts.items()]
-            together = events.ComposedDpEvent([self.event, *beside])
+            together = events.ComposedDpEvent([self.event, _composed(parts)])
             interface.check_priced(together, self._relation)
         return by_parts
 
@@ -116,14 +126,7 @@ class Account:
     def event(self) -> events.DpEvent:
         """The composition so far, equal mechanisms gathered in order of first use."""
         with self._lock:
-            counts = list(self._counts.items())
-        parts = [
-            part if times == 1 else events.SelfComposedDpEvent(part, times)
-            for part, times in counts
-        ]
-        if len(parts) == 1:
-            return parts[0]
-        return events.ComposedDpEvent(parts) if parts else events.NoOpDpEvent()
+            return _composed(self._counts)
 
     def epsilon(self, delta: float, **options: Any) -> Epsilon:
         """Return epsilon at a delta in [0, 1), by an accountant and its options, given by name."""

@@ -9,7 +9,7 @@ not.
 
 >>> from dpcal.accountants.losses.allocation import Allocation
 >>> narrow = Direction("remove", ((Allocation(30.0, 1600, "remove"), 10),))
->>> found = epsilon_by_parity(narrow, math.log(1e-5))
+>>> found = epsilon_by_parity(narrow, math.log(1e-5), most=0.01)
 >>> print(f"{found.upper:.8f}", found.upper - found.lower < 1e-8)
 0.00603349 True
 """
@@ -21,19 +21,17 @@ import math
 from functools import lru_cache, partial
 from typing import Any
 
-from dpcal._ext import question
 from dpcal._lazy import Module
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import Direction
-from dpcal.accountants.inversion.solve import epsilon_of, epsilon_on_contours
-from dpcal.accountants.inversion.transform import Total
+from dpcal.accountants.inversion.solve import epsilon_of
 from dpcal.accountants.losses.allocation import Allocation, Group, UnequalAllocation
 from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
 from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.accountants.rounding import UNIT
 
-__all__ = ["epsilon_by_parity", "has_allocation", "has_contour", "log_delta_by_parity"]
+__all__ = ["as_poisson", "epsilon_by_parity", "has_allocation", "log_delta_by_parity"]
 
 Epochs = tuple[tuple[Allocation, int], ...]
 
@@ -45,25 +43,15 @@ _METHOD = "contour in balls"
 _SECONDS = 7.5
 # Nats by which errors lie below delta, and width of log delta at which its guess was small enough.
 _NATS, _NARROW = 26.0, 1e-9
-# Guesses of delta, each of twice the logarithm of the last, and that of the first one where Poisson
-# batches have none.
-_GUESSES, _LOG_DELTA = 5, -30.0
-# A guess of epsilon over that of Poisson batches, which cost about as much, or over that of a chord
-# of log delta, which is concave.
+# Guesses of delta, each of twice the logarithm of the last.
+_GUESSES = 5
+# A guess of epsilon over that of a chord of log delta, which is concave.
 _ROOM = 1.05
 
 
 def has_allocation(direction: Direction) -> bool:
     """Return whether a direction has random allocations, whose contours are not in doubles."""
     return any(isinstance(loss, Allocation) for loss, _ in direction.parts)
-
-
-def has_contour(direction: Direction) -> bool:
-    """Return whether all losses are random allocations of Gaussians, Gaussians or Poisson samples.
-
-    Failures are counted apart.
-    """
-    return _added(direction.finite[1]) is not None
 
 
 def _added(direction: Direction) -> Epochs | None:
@@ -110,40 +98,28 @@ def _log_delta_of(put: Any, direction: Direction, epsilon: float) -> Bounds:
     return Bounds(found.lower * (1 + 4 * UNIT), found.upper * (1 - 4 * UNIT), _METHOD)
 
 
-def _as_poisson(parts: Epochs) -> Direction:
-    """Return the losses of Poisson batches in place of epochs."""
+def as_poisson(direction: Direction) -> Direction | None:
+    """Return the losses of Poisson batches in place of epochs, which cost about as much, or None.
+
+    It is None if some losses are not epochs of Gaussians.
+    """
     batches = [
         (SampledGaussian(p / m, sigma, "remove") if p < m else Gaussian(sigma), m * times)
-        for loss, times in parts
+        for loss, times in _added(direction) or ()
         for sigma, m, p in loss.groups
         if sigma < math.inf
     ]
-    return Direction("remove", tuple(batches))
+    return Direction("remove", tuple(batches)) if batches else None
 
 
-def _about_epsilon(parts: Epochs, log_delta: float) -> float:
-    """Return a little more than the epsilon of Poisson batches, or of a normal loss."""
-    poisson, upper = _as_poisson(parts), 0.0
-    if found := poisson.compiled and question.epsilon(poisson.compiled, log_delta):
-        upper = found[1]
-    elif bounds := epsilon_on_contours(Total(poisson.parts), log_delta):
-        upper = bounds.upper
-    if 0 < upper < math.inf:
-        return _ROOM * upper
-    variance = sum(times * loss.variance for loss, times in parts)
-    return math.sqrt(-2 * log_delta * variance) + variance / 2
+def log_delta_by_parity(direction: Direction, epsilon: float, guess: float) -> Bounds | None:
+    """Return bounds on log delta at an epsilon >= 0, of which there is a guess.
 
-
-def log_delta_by_parity(direction: Direction, epsilon: float) -> Bounds | None:
-    """Return bounds on log delta at an epsilon >= 0; None where a contour is out of reach."""
+    It is None where a contour is out of reach, or if some losses are not epochs of Gaussians.
+    """
     parts = _added(direction)
-    if parts is None:
-        return None
-    poisson = _as_poisson(parts).compiled
-    found = poisson and question.log_delta(poisson, epsilon)
-    guess = min(found[1] if found else _LOG_DELTA, _LOG_DELTA)
     with contextlib.suppress(OutOfReach):
-        for _ in range(_GUESSES):
+        for _ in range(_GUESSES if parts else 0):
             bounds = _log_delta_of(_put(parts, epsilon, guess), direction, epsilon)
             if bounds.upper - bounds.lower <= _NARROW:
                 return bounds
@@ -151,14 +127,14 @@ def log_delta_by_parity(direction: Direction, epsilon: float) -> Bounds | None:
     return None
 
 
-def epsilon_by_parity(direction: Direction, log_delta: float) -> Bounds | None:
-    """Return bounds on the least epsilon >= 0 with log delta <= ``log_delta`` < 0, or None."""
-    parts = _added(direction)
-    if parts is None:
-        return None
-    most, seconds = _about_epsilon(parts, log_delta), _SECONDS
+def epsilon_by_parity(direction: Direction, log_delta: float, most: float) -> Bounds | None:
+    """Return bounds on the least epsilon >= 0 with log delta <= ``log_delta`` < 0, or None.
+
+    It is about at most ``most``.
+    """
+    parts, seconds = _added(direction), _SECONDS
     with contextlib.suppress(OutOfReach):
-        while True:
+        while parts:
             put = _put(parts, most, log_delta, seconds)
             bounds_at = partial(_log_delta_of, put, direction)
             missed = bounds_at(most).upper - log_delta

@@ -224,9 +224,9 @@ class _Sums:
         half = [(-((k * dx) ** 2) / 2).exp() * scale for k in range(self.reach + 1)]
         # Points v of one remainder of the lattice share the points x.
         tables = [table[k :: self.spread] for k in range(self.spread)]
-        unit = arb(2) ** -int(self.falls / math.log(2))
-        sums, error = _sliding(tables, [*half[:0:-1], *half], unit)
-        error = _ball(error + (_MARGIN - arb(self.nats)).exp())
+        kernel = acb_poly([*half[:0:-1], *half])
+        sums = [acb_poly(each) * kernel for each in tables]
+        error = _ball((_MARGIN - arb(self.nats)).exp())
         turns = _powers(ray.stride * turn, ray.count)
         first = (self.around * turn).exp()
         found = []
@@ -239,26 +239,6 @@ class _Sums:
 def _widest(y: Reals, nats: Reals) -> float:
     """Return the largest step h with exp(2 pi y / h) - 1 at least about exp(nats), for some y."""
     return float((2 * math.pi * y / np.maximum(nats, 1.0)).max())
-
-
-def _sliding(tables: list[list[Ball]], weights: list[Ball], unit: Ball) -> tuple[list[Ball], Ball]:
-    """Return products of tables and weights as polynomials, and the largest error of coefficients.
-
-    Numbers are cut off at as many digits of a unit, or of 1 if they are weights: products of those
-    are several times as fast as those of balls.
-    """
-    kernel, off = _middles(weights, arb(1))
-    rows, offs = zip(*(_middles(table, unit) for table in tables), strict=True)
-    largest = max(abs(value).upper() for table in tables for value in table)
-    error = max(offs) * sum(abs(weight) for weight in weights) + off * len(weights) * largest
-    return [row * kernel for row in rows], error
-
-
-def _middles(values: list[Ball], unit: Ball) -> tuple[Ball, Ball]:
-    """Return the polynomial of numbers cut off at as many digits of a unit, and their distances."""
-    shift = acb(unit, unit)
-    moved = [value + shift for value in values]
-    return acb_poly([value.mid() - shift for value in moved]), max(value.rad() for value in moved)
 
 
 def _ball(radius: Ball) -> Ball:

@@ -125,16 +125,8 @@ def _with_replacement(event: events.SampledWithReplacementDpEvent, relation: str
 
 def _beyond(batch: int, size: int) -> Reals:
     """Return the probabilities of more than 0, 1, ... draws of one record."""
-    found = []
-    with _flint.ctx.workprec(_BITS):
-        share = _flint.arb(1) / size
-        chance, odds = (1 - share) ** batch, share / (1 - share)
-        more = 1 - chance
-        for k in range(min(batch, _MOST_DRAWS + 1)):
-            found.append(float(more))
-            chance *= (batch - k) * odds / (k + 1)
-            more -= chance
-    return np.array(found)
+    share, most = _flint.fmpq(1, size), min(batch, _MOST_DRAWS + 1)
+    return np.array([float(_tails(k + 1, batch, share)[0]) for k in range(most)])
 
 
 def _of_draws(reached: Reals, sigma: float, relation: str) -> Pairs:
@@ -213,8 +205,8 @@ def _truncated(event: events.TruncatedSubsampledGaussianDpEvent, relation: str) 
     return remove, add
 
 
-@lru_cache(maxsize=64)
-def _tails(k: float, trials: float, p: float) -> tuple[Any, Any]:
+@lru_cache(maxsize=256)
+def _tails(k: float, trials: float, p: Any) -> tuple[Any, Any]:
     """Return the probabilities of k or more of so many trials, and of fewer, as balls."""
     with _flint.ctx.workprec(_BITS):
         more, fewer, chance = (_flint.arb(x) for x in (k, trials - k + 1, p))
