@@ -16,11 +16,11 @@ numbers of a proof, in floats. The bounds follow from these numbers alone, in ba
 from __future__ import annotations
 
 import contextlib
-import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from typing import Any
 
 from dpcal import _validate
 from dpcal.accountants import interface
@@ -36,11 +36,12 @@ from dpcal.accountants.certificates.document import (
 from dpcal.accountants.certificates.enclosure import decimal_bounds, enclose
 from dpcal.accountants.certificates.mechanisms import Mechanism, mechanisms_of
 from dpcal.accountants.certificates.proofs import Proof
-from dpcal.accountants.certificates.search.candidates import candidates
+from dpcal.accountants.certificates.search.contour import contours
+from dpcal.accountants.certificates.search.order import laws
 from dpcal.accountants.certificates.search.shuffles import is_shuffled, proofs_of_shuffle
 from dpcal.accountants.certificates.verify import verify_certificate
 from dpcal.accountants.directions import Direction
-from dpcal.accountants.events import DpEvent, RandomAllocationDpEvent, ShuffledEpochsDpEvent
+from dpcal.accountants.events import DpEvent
 from dpcal.errors import TargetUnreachable, UnsupportedEvent
 
 # The records and the verifier are importable from here as well, as from the documented module
@@ -56,9 +57,9 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Sides:
-    """Settings of the search for bounds on one or both sides.
+@dataclass(frozen=True)
+class _Ends:
+    """How the ends of an interval for epsilon are searched for.
 
     Attributes
     ----------
@@ -75,49 +76,17 @@ class _Sides:
     further: float
 
 
-_SIDES = {
-    "both": _Sides(width=1e-3, share=1 / 4, further=16.0),
-    # At a tenth of this width rare large losses take a second round, of 20 seconds; at ten times
-    # the width, bounds have one digit.
-    "upper": _Sides(width=1e-2, share=1 / 2, further=4.0),
-}
+# At a tenth of the width of an upper end, rare large losses take a second round, of 20 seconds; at
+# ten times the width, bounds have one digit.
+_BOTH, _UPPER = _Ends(1e-3, 1 / 4, 16.0), _Ends(1e-2, 1 / 2, 4.0)
 # Of a bracket, whose ends are proved apart from one another: the accountant's upper end is an exact
 # price, or within a fiftieth of this width of it.
-_BRACKET = {
-    "upper": _Sides(width=1e-2, share=1 / 16, further=8.0),
-    "lower": _Sides(width=1e-2, share=1 / 2, further=8.0),
-}
+_BRACKET = {"upper": _Ends(1e-2, 1 / 16, 8.0), "lower": _Ends(1e-2, 1 / 2, 8.0)}
+# Most moves of an epsilon outward until delta is proved there: each takes as long as the first.
+_MOVES = 3
+# Digits to which an upper bound alone is rounded outward, and the distance of two bounds.
+_DIGITS, _DIGITS_OF_WIDTH = 6, 60
 
-
-@dataclass(frozen=True, kw_only=True)
-class _Limits:
-    """Limits of the search.
-
-    Attributes
-    ----------
-    guesses
-        Most proofs that narrow an interval for epsilon, of which the accountant knows little.
-    width_of_guess
-        Relative width of the bounds on delta of such a proof.
-    moves
-        Most moves of an epsilon outward until delta is proved there. Each move takes as long as the
-        first.
-    digits
-        Digits to which an upper bound alone is rounded outward.
-    digits_of_width
-        Digits to which the distance of two bounds is computed.
-    """
-
-    guesses: int = 12
-    width_of_guess: float = 1e-3
-    moves: int = 3
-    digits: int = 6
-    digits_of_width: int = 60
-
-
-_LIMITS = _Limits()
-
-_METHODS = ("auto", "contour", "convex-order")
 _TRIED = "a contour and laws in convex order"
 
 
@@ -176,31 +145,28 @@ def certify(
         raise ValueError(
             f"exactly one of epsilon and delta must be given, got {epsilon!r} and {delta!r}."
         )
-    sides = _validate.choice(tuple(_SIDES), sides=sides)
+    sides = _validate.choice(("both", "upper"), sides=sides)
     mechanisms = mechanisms_of(event)
-    is_bracket = any(isinstance(item.event, ShuffledEpochsDpEvent) for item in mechanisms)
-    method = _validate.choice(_METHODS, method=method)
+    method = _validate.choice(("auto", "contour", "convex-order"), method=method)
+    delta = delta if delta is None else _validate.probability(delta=delta)
+    search = _Search(Certificate(neighboring_relation, mechanisms, delta, ()), sides, method)
+    is_bracket = search.is_bracket
     if is_bracket and method != "auto":
         raise UnsupportedEvent(
             f"shuffled epochs have proofs of their own, of either end: method must be 'auto', got "
             f"{method!r}."
         )
-    is_coarse = is_bracket or method == "convex-order"
-    aim = _BRACKET["upper"].width if is_coarse else _SIDES[sides].width
+    is_coarse = sides == "upper" or is_bracket or method == "convex-order"
+    aim = (_UPPER if is_coarse else _BOTH).width
     aim = aim if width is None else _validate.probability(width=width)
     proofs: tuple[DeltaBounds, ...]
     if delta is None:
         at = _validate.non_negative(epsilon=epsilon)
-        certificate = Certificate(neighboring_relation, mechanisms, None, ())
-        search = _Search(certificate, sides, method)
         proofs = (search.delta(at, aim, search.enough(event, at, aim)),)
     else:
-        delta = _validate.probability(delta=delta)
-        certificate = Certificate(neighboring_relation, mechanisms, delta, ())
-        proofs = _Search(certificate, sides, method).epsilon(delta, aim, event)
+        proofs = search.epsilon(delta, aim, event)
     certificate = Certificate(neighboring_relation, mechanisms, delta, proofs)
-    is_narrow = is_bracket or sides == "upper"
-    if width is not None and not is_narrow and certificate.width > width:
+    if width is not None and not is_bracket and sides == "both" and certificate.width > width:
         raise TargetUnreachable(
             f"No proof of affordable size has relative width {width:g}; the best one has "
             f"{certificate.quantity} in [{certificate.lower:.6g}, {certificate.upper:.6g}], "
@@ -217,18 +183,18 @@ def _methods(certificate: Certificate) -> str:
     return lower if lower == upper else f"{lower} from below and {upper} from above"
 
 
-_Settles = Callable[[DeltaBounds], bool]
-_Found = DeltaBounds | None
-
-
 class _Search:
     """The search for proofs about one composition."""
 
     def __init__(self, certificate: Certificate, sides: str, method: str) -> None:
         self.certificate, self.sides, self.method = certificate, sides, method
         self.composition, self.rounded = certificate.composition, certificate.rounded
-        self.mechanisms = certificate.mechanisms
-        self.known: list[tuple[int, OrderProof]] = []
+        self.known: list[tuple[int, Proof]] = []
+
+    @property
+    def is_bracket(self) -> bool:
+        """Whether either end has proofs of its own."""
+        return is_shuffled(self.composition.directions[0])
 
     def enough(self, event: DpEvent, epsilon: float, width: float) -> Decimal | None:
         """Return a delta at which an upper bound alone is close; None for both bounds."""
@@ -239,88 +205,38 @@ class _Search:
         return Decimal(answer.upper) * Decimal(1 + width)
 
     def epsilon(self, delta: float, width: float, event: DpEvent) -> tuple[DeltaBounds, ...]:
-        """Return proved delta bounds on either side of the float accountant's epsilon."""
-        relation = self.composition.neighboring_relation
+        """Return proved delta bounds on either side of the float accountant's epsilon.
+
+        The ends of a bracket have proofs of their own.
+        """
+        relation, target = self.composition.neighboring_relation, Decimal(delta)
         answer = interface.epsilon(event, delta=delta, neighboring_relation=relation)
         if not math.isfinite(answer.upper):
             raise TargetUnreachable(f"No finite epsilon is known at delta = {delta:g}.")
-        sides, target = _SIDES[self.sides], Decimal(delta)
-        low, high = answer.lower, answer.upper
-        if is_shuffled(self.composition.directions[0]):
-            return self._of_bracket(low, high, target, width)
-        if any(isinstance(item.event, RandomAllocationDpEvent) for item in self.mechanisms):
-            low, high = self._pinned(low, high, target, width)
-        margin = width * high * sides.share
 
         def proved(side: float) -> DeltaBounds:
+            if self.is_bracket:
+                return search.delta(side, width, enough=target)
             # Half of the distance to the target, as a share of delta, is left to the proof.
             value = interface.log_delta(event, epsilon=side, neighboring_relation=relation).upper
             accuracy = abs(value - math.log(delta)) / 2
-            if (low, high) != (answer.lower, answer.upper):
-                accuracy = min(accuracy, width / 2)
             return self.delta(side, min(max(accuracy, 1e-14), 0.5), enough=target)
 
-        upper = _settled(high, margin, lambda item: item.upper <= target, proved, sides)
-        if upper is None:
-            renyi = interface.epsilon(
-                event, delta=delta, neighboring_relation=relation, accountant="renyi"
-            )
-            gap = renyi.upper - answer.upper
-            upper = _settled(answer.upper, gap, lambda item: item.upper <= target, proved)
+        search = _Search(self.certificate, "upper", self.method)
+        ends = _BRACKET["upper"] if self.is_bracket else _UPPER if self.sides == "upper" else _BOTH
+        margin = width * answer.upper * ends.share
+        upper = _settled(answer.upper, margin, ends, proved, lambda item: item.upper <= target)
         if upper is None:
             raise TargetUnreachable(
                 f"No argument proves an epsilon at delta = {delta:g}: {_TRIED} were tried, up to "
-                f"epsilon = {answer.upper + sides.further**_LIMITS.moves * margin:.6g}."
+                f"epsilon = {answer.upper + ends.further**_MOVES * margin:.6g}."
             )
         if self.sides == "upper":
             return (upper,)
-        lower = _settled(low, -margin, lambda item: item.lower >= target, proved)
+        search.sides, ends = "lower", _BRACKET["lower"] if self.is_bracket else _BOTH
+        margin = -width * answer.lower * ends.share if self.is_bracket else -margin
+        lower = _settled(answer.lower, margin, ends, proved, lambda item: item.lower >= target)
         return (lower, upper) if lower is not None else (upper,)
-
-    def _of_bracket(
-        self, low: float, high: float, target: Decimal, width: float
-    ) -> tuple[DeltaBounds, ...]:
-        """Return proved delta bounds near both ends of a bracket, each end by its own proofs."""
-
-        def proved(sides: str, start: float, margin: float, settles: _Settles) -> _Found:
-            search, settings = _Search(self.certificate, sides, self.method), _BRACKET[sides]
-            return _settled(
-                start,
-                margin * start * settings.share,
-                settles,
-                lambda side: search.delta(side, width, enough=target),
-                settings,
-            )
-
-        upper = proved("upper", high, width, lambda item: item.upper <= target)
-        if upper is None:
-            raise TargetUnreachable(f"No argument proves an epsilon near {high:.6g}.")
-        if self.sides == "upper":
-            return (upper,)
-        lower = proved("lower", low, -width, lambda item: item.lower >= target)
-        return (lower, upper) if lower is not None else (upper,)
-
-    def _pinned(
-        self, low: float, high: float, target: Decimal, width: float
-    ) -> tuple[float, float]:
-        """Return epsilons about the one of a delta, by proofs where the accountant's are apart."""
-        found: list[tuple[float, float]] = []
-        for _ in range(_LIMITS.guesses):
-            if high - low <= width * high:
-                break
-            middle = (low + high) / 2
-            if len(found) > 1 and found[-1][1] != found[-2][1]:
-                (a, u), (b, v) = found[-2:]
-                secant = b - v * (b - a) / (v - u)
-                middle = secant if low < secant < high else middle
-            bounds = self.delta(middle, _LIMITS.width_of_guess)
-            if not bounds.lower or relative_width(bounds.lower, bounds.upper) > 1 / 2:
-                break
-            if bounds.lower <= target <= bounds.upper:
-                return middle, middle
-            low, high = (middle, high) if bounds.lower > target else (low, middle)
-            found.append((middle, float((bounds.upper / target).ln())))
-        return low, high
 
     def delta(self, epsilon: float, width: float, enough: Decimal | None = None) -> DeltaBounds:
         """Return proved bounds on delta, at most ``width`` apart in the largest direction.
@@ -332,6 +248,27 @@ class _Search:
             floor = max((item.lower for item in found), default=Decimal(0))
             found.append(self._direction(direction, epsilon, width, floor, enough))
         return DeltaBounds(epsilon, tuple(found))
+
+    def _candidates(
+        self,
+        direction: Direction,
+        epsilon: float,
+        width: float,
+        floor: Decimal,
+        enough: Decimal | None,
+    ) -> Iterator[tuple[int, Proof]]:
+        """Yield precisions and proofs to try, the most promising first."""
+        parts = direction.finite[1].parts
+        if is_shuffled(direction):
+            near = None if enough is None else float(enough)
+            yield from proofs_of_shuffle(direction, epsilon, self.sides, near)
+            return
+        # Both directions and all epsilons are read off the same laws.
+        yield from [item for item in self.known if item[1].fits(parts)]
+        if self.method != "convex-order":
+            yield from contours(parts, epsilon, width, negligible=floor > 0)
+        if self.method != "contour":
+            yield from laws(parts, epsilon, width)
 
     def _direction(
         self,
@@ -347,23 +284,13 @@ class _Search:
             return DirectionBounds(direction.name, lower, upper, ())
         for_lower: Argument | None = None
         for_upper: Argument | None = None
-        if is_shuffled(direction):
-            near = None if enough is None else float(enough)
-            tried = proofs_of_shuffle(direction, epsilon, self.sides, near)
-        else:
-            tried = candidates(direction, epsilon, width, floor > 0, self.method)
-        known = [
-            (bits, proof)
-            for bits, proof in self.known
-            if len(proof.uses) == len(direction.finite[1].parts)
-        ]
-        for bits, candidate in itertools.chain(known, tried):
-            if self._work(direction, bits, candidate) > MAX_WORK_OF_PROOF:
+        parts = direction.finite[1].parts
+        for bits, candidate in self._candidates(direction, epsilon, width, floor, enough):
+            if work(candidate, parts, bits) > MAX_WORK_OF_PROOF:
                 continue
             low, high = self._bounds(direction, epsilon, bits, candidate)
             argument = Argument(self.sides, bits, candidate)
             if isinstance(candidate, OrderProof):
-                # Both directions and all epsilons are read off the same laws.
                 self.known = [(bits, candidate)]
             if low > lower and self.sides != "upper":
                 lower, for_lower = low, argument
@@ -383,38 +310,27 @@ class _Search:
         arguments = tuple(replace(item, proves=side) for side, item in sides if item is not None)
         return DirectionBounds(direction.name, lower, upper, arguments)
 
-    def _work(self, direction: Direction, bits: int, candidate: Proof) -> float:
-        """Return the units of work of re-proving a candidate."""
-        return work(candidate, direction.finite[1].parts, bits)
-
     def _bounds(
         self, direction: Direction, epsilon: float, bits: int, candidate: Proof
     ) -> tuple[Decimal, Decimal]:
         """Return the proved bounds, rounded outward by a hundredth of their distance."""
-        ends = enclose(
-            candidate,
-            direction.parts,
-            epsilon,
-            bits=bits,
-            rounded=self.rounded,
-            proves=self.sides,
-        )
-        outward = decimal_bounds(*ends)
+        how: dict[str, Any] = {"bits": bits, "rounded": self.rounded, "proves": self.sides}
+        outward = decimal_bounds(*enclose(candidate, direction.parts, epsilon, **how))
         if self.sides == "upper":
-            return outward(_LIMITS.digits)
-        gap = relative_width(*outward(_LIMITS.digits_of_width))
+            return outward(_DIGITS)
+        gap = relative_width(*outward(_DIGITS_OF_WIDTH))
         return outward(3 - math.floor(math.log10(gap)) if gap > 0 else 3)
 
 
 def _settled(
     start: float,
     margin: float,
-    settles: _Settles,
+    ends: _Ends,
     proved: Callable[[float], DeltaBounds],
-    sides: _Sides = _SIDES["both"],
-) -> _Found:
+    settles: Callable[[DeltaBounds], bool],
+) -> DeltaBounds | None:
     """Return the first bounds that settle a target, at growing distances from the start."""
-    for _ in range(_LIMITS.moves):
+    for _ in range(_MOVES):
         side = start + margin
         if side <= 0 < -margin:
             # A lower bound of 0 on epsilon takes no proof.
@@ -423,5 +339,5 @@ def _settled(
             found = proved(max(side, 0.0))
             if settles(found):
                 return found
-        margin *= sides.further
+        margin *= ends.further
     return None

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -39,20 +39,13 @@ from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
 from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
-__all__ = [
-    "about_log_delta",
-    "bits_of_contour",
-    "choose_chernoff",
-    "choose_contour",
-    "choose_parity",
-    "has_contour",
-    "log_moment",
-    "pieces_of",
-    "saddle",
-]
+__all__ = ["about_log_delta", "bits_of_contour", "choose_contour", "choose_parity", "contours"]
 
 Reals = NDArray[np.float64]
 
+# Widths of the attempts over the wanted one, until bounds are as narrow: the last contour is for
+# widths near 1e-15.
+_TIGHTER = (1.0, 1e-2, 1e-4)
 # Share of the width that each of aliasing, truncation and quadrature may take.
 SHARE = 1 / 16
 # Most nodes times points of a contour, all losses together: about 5 seconds at 128 bits.
@@ -71,6 +64,39 @@ _LEAST_LOG_DELTA = -1e6
 _BITS_OF_CONTOURS = 96
 # Log of the factor by which transforms are more accurate than their powers must be.
 _SPARE_DIGITS = 3.0
+
+
+def contours(
+    parts: Parts, epsilon: float, width: float, negligible: bool
+) -> Iterator[tuple[int, ContourProof]]:
+    """Yield precisions and contours to try, the most promising first.
+
+    ``negligible`` says that another direction has a larger delta, so that a short proof of an upper
+    bound may do.
+    """
+    if not parts or not has_contour(parts):
+        return
+
+    def chosen(choose: Callable[..., ContourProof], width: float) -> list[tuple[int, ContourProof]]:
+        """Return the proof, if there is one of affordable size."""
+        with contextlib.suppress(OutOfReach):
+            proof = choose(parts, epsilon, width=width)
+            bits = bits_of_contour(proof, parts, width=width)
+            if isinstance(proof, ParityProof):
+                # A difference of two numbers of about 1 is as small as delta.
+                bits += math.ceil(-about_log_delta(parts, epsilon) / math.log(2))
+            return [(min(bits, BITS[1]), proof)]
+        return []
+
+    if negligible:
+        yield from chosen(choose_chernoff, width)
+    if any(isinstance(loss, Allocation) for loss, _ in parts):
+        yield from chosen(choose_parity, width)
+    for share in _TIGHTER:
+        found = chosen(choose_contour, width * share)
+        yield from found
+        if not found:
+            break
 
 
 def has_contour(parts: Parts) -> bool:

@@ -8,8 +8,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import singledispatch
 from typing import Any
@@ -20,9 +21,10 @@ from numpy.typing import NDArray
 from dpcal.accountants import interface
 from dpcal.accountants.certificates import balls
 from dpcal.accountants.certificates.composed import MAX_LEVEL, OrderProof, Use
-from dpcal.accountants.certificates.cost import BITS
+from dpcal.accountants.certificates.cost import BITS, MAX_WORK_OF_PROOF, work
 from dpcal.accountants.certificates.pairs import Line, Pair, oriented, pair_of
 from dpcal.accountants.certificates.proofs import MAX_POINTS, Cells, Grid, Parts
+from dpcal.accountants.certificates.search.contour import about_log_delta
 from dpcal.accountants.events import RandomAllocationDpEvent
 from dpcal.accountants.losses.allocation import Allocation, UnequalAllocation
 from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
@@ -30,10 +32,14 @@ from dpcal.accountants.losses.discrete import LatticeLoss
 from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
 from dpcal.accountants.losses.laplace import Laplace
 
-__all__ = ["choose_order"]
+__all__ = ["choose_order", "laws"]
 
 Reals = NDArray[np.float64]
 
+# Widths of the attempts over the wanted one, until bounds are as narrow; and where that one takes
+# too many nodes, of which the first is taken.
+_FINER, _WIDER = (1.0, 1 / 8, 1 / 64), tuple(4.0**k for k in range(1, 8))
+_WIDEST_AIM = 0.5
 # Share of delta, times the width, that laws may cut off, and that nodes and cells may add.
 _CUT, _SHARE = 1 / 32, 1 / 4
 # Least variance that grids may add, over that of the loss.
@@ -66,6 +72,23 @@ class _Aim:
     log_rest: float
     log_rest_of_q: float
     finest: float
+
+
+def laws(parts: Parts, epsilon: float, width: float) -> Iterator[tuple[int, OrderProof]]:
+    """Yield precisions and proofs to try, of which the first is as narrow as is affordable."""
+    log_delta = None
+    with contextlib.suppress(OutOfReach):
+        log_delta = about_log_delta(parts, epsilon) if parts else None
+    found = False
+    for share in (*_FINER, *_WIDER):
+        if found and share > 1:
+            return
+        with contextlib.suppress(OutOfReach):
+            aim = min(share * width, _WIDEST_AIM)
+            bits, proof = choose_order(parts, epsilon, log_delta=log_delta, width=aim)
+            if work(proof, parts, bits) < MAX_WORK_OF_PROOF:
+                yield bits, proof
+                found = True
 
 
 def choose_order(
