@@ -272,7 +272,7 @@ def _is_gaussian(part: DpEvent) -> bool:
 
 
 def _whole_run(event: DpEvent, relation: str) -> tuple[Any, DpEvent, dict[str, Any]] | None:
-    """Return the module that prices a single whole run, the run, and keywords, with events beside.
+    """Return the module that prices a whole run, the run, and keywords, with events beside.
 
     It is None for other events.
     """
@@ -285,12 +285,13 @@ def _whole_run(event: DpEvent, relation: str) -> tuple[Any, DpEvent, dict[str, A
         return _annexes.replacing, event, how
     found = leaves(event)
     runs = [(item, row.whole_run) for item in found if (row := row_of(item)) and row.whole_run]
-    if len(runs) != 1 or found[runs[0][0]] != 1:
+    several = len(runs) > 1 or any(found[item] > 1 for item, _ in runs)
+    if not runs or (several and any(names[1] != "composing" for _, names in runs)):
         return None
     # Such an annex imports this module, so it is loaded at the first call.
     run, (alone, beside) = runs[0]
-    nothing = (run, events.NoOpDpEvent())
-    others = [events.SelfComposedDpEvent(*item) for item in found.items() if item[0] not in nothing]
+    left = {**found, run: found[run] - 1, events.NoOpDpEvent(): 0}
+    others = [events.SelfComposedDpEvent(*item) for item in left.items() if item[1]]
     if not others:
         return getattr(_annexes, alone), run, how
     return getattr(_annexes, beside), run, {**how, "beside": events.ComposedDpEvent(others)}

@@ -7,7 +7,6 @@ from dpcal.accountants.correlated.api import (
     epsilon as epsilon,
     revealed_delta as revealed_delta,
 )
-from dpcal.accountants.correlated.draws.confidence import pipeline_delta as pipeline_delta
 from dpcal.accountants.correlated.draws.montecarlo import simulate as simulate
 from dpcal.accountants.correlated.mechanism import Matrix as Matrix, Mechanism as Mechanism
 from dpcal.accountants.correlated.table import decision_table as decision_table

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Self
 
 from dpcal.accountants.answers import Delta, Epsilon
@@ -21,43 +22,19 @@ class _Provenance:
 
     label: str
     estimate: float
-    failure_probability: float
-    draws: int
-    seed: int | None
-    certified: float
-    note: str
+    failure_probability = 0.0
+    draws = 0
+    seed: int | None = None
+    certified = math.inf
+    note = ""
 
     def __new__(
-        cls,
-        upper: float,
-        *,
-        lower: float,
-        method: str,
-        label: str,
-        estimate: float,
-        failure_probability: float = 0.0,
-        draws: int = 0,
-        seed: int | None = None,
-        certified: float = float("inf"),
-        note: str = "",
-        accountant: str = "correlated",
-        neighboring_relation: str = "zero-out",
+        cls, upper: float, *, lower: float, method: str, label: str, estimate: float, **stated: Any
     ) -> Self:
-        self = super().__new__(  # type: ignore[call-arg]
-            cls,
-            upper,
-            lower=lower,
-            accountant=accountant,
-            method=method,
-            neighboring_relation=neighboring_relation,
-        )
-        self.label = label
-        self.estimate = estimate
-        self.failure_probability = failure_probability
-        self.draws = draws
-        self.seed = seed
-        self.certified = certified
-        self.note = note
+        known = {"accountant": "correlated", "neighboring_relation": "zero-out"}
+        known = {name: stated.pop(name, value) for name, value in known.items()}
+        self = super().__new__(cls, upper, lower=lower, method=method, **known)  # type: ignore[call-arg]
+        vars(self).update(label=label, estimate=estimate, **stated)
         return self
 
     @classmethod

@@ -23,7 +23,7 @@ from dpcal.accountants.correlated.bounds.base import Proof
 from dpcal.accountants.correlated.bounds.revealed import Revealed
 from dpcal.accountants.correlated.mechanism import Mechanism, Shaped
 from dpcal.accountants.correlated.price import Goal
-from dpcal.accountants.correlated.pricing import DRAWING, priced
+from dpcal.accountants.correlated.pricing import priced
 from dpcal.accountants.correlated.table import CERTIFIED
 from dpcal.accountants.events import CorrelatedGaussianDpEvent
 from dpcal.accountants.samplers import Sampler
@@ -65,10 +65,6 @@ def epsilon(
         Fixes the draws; fresh and secret by default.
     executor
         A ``concurrent.futures`` executor or a Dask client that spreads the chunks of draws.
-    progress
-        True for a bar (needs tqdm), or a function of chunks done and chunks in all.
-    checkpoint
-        File for saving and resuming draws.
 
     Returns
     -------
@@ -86,7 +82,7 @@ def epsilon(
         If neither draws nor a deterministic bound give a finite epsilon.
     """
     goal = Goal(delta=_validate.probability(delta=delta))
-    found: CorrelatedEpsilon = _priced(goal, strategy, sampler, noise_multiplier, options)
+    found: CorrelatedEpsilon = _priced(goal, strategy, sampler, noise_multiplier, **options)
     return found
 
 
@@ -121,18 +117,23 @@ def delta(
         If no theorem covers the pair; the message states the reason.
     """
     goal = Goal(epsilon=_validate.non_negative(epsilon=epsilon))
-    found: CorrelatedDelta = _priced(goal, strategy, sampler, noise_multiplier, options)
+    found: CorrelatedDelta = _priced(goal, strategy, sampler, noise_multiplier, **options)
     return found
 
 
 def _priced(
-    goal: Goal, strategy: Shaped, sampler: Sampler, noise_multiplier: float, options: dict[str, Any]
+    goal: Goal,
+    strategy: Shaped,
+    sampler: Sampler,
+    noise_multiplier: float,
+    *,
+    executor: Any = None,
+    **options: Any,
 ) -> Any:
-    """Return the price of a run; some options of drawing are fields of its event."""
-    of_event = {name: options[name] for name in DRAWING if name in options}
-    how = {name: value for name, value in options.items() if name not in DRAWING}
+    """Return the price of a run; options of drawing are fields of its event."""
     sigma = _validate.noise(noise_multiplier=noise_multiplier)
-    return priced(goal, CorrelatedGaussianDpEvent(strategy, sampler, sigma, **of_event), **how)
+    run = CorrelatedGaussianDpEvent(strategy, sampler, sigma, **options)
+    return priced(goal, run, executor=executor)
 
 
 def revealed_delta(
@@ -165,6 +166,6 @@ def revealed_delta(
     at = _validate.non_negative(epsilon=epsilon)
     mechanism = Mechanism.of(strategy, noise_multiplier=noise_multiplier)
     _validate.instance(Sampler, sampler=sampler)
-    bound = Revealed(mechanism, sampler.participation_law(mechanism.steps))
+    bound = Revealed.of(mechanism, sampler.participation_law(mechanism.steps))
     proof = Proof(bound.delta(at), bound.method)
     return CorrelatedDelta.proved(proof, lower=0.0, label=CERTIFIED)

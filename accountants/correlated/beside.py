@@ -1,8 +1,9 @@
-"""What does a whole run cost beside other mechanisms? The least of several compositions.
+"""What do whole runs cost beside other mechanisms? The least of several compositions.
 
-A run that meets (epsilon, delta) is a claim, which composes with other mechanisms (Kairouz, Oh and
-Viswanath 2015). Events that cost no less than the run compose with them, too. Whoever sees
-everything sees each part of it, so that the larger lower end of run and others is one of both.
+A run that meets (epsilon, delta) is a claim, which composes with other claims and mechanisms
+(Kairouz, Oh and Viswanath 2015). Events that cost no less than the run compose with them, too.
+Whoever sees everything sees each part of it, so that the largest lower end of runs and others is
+one of all.
 
 >>> from dpcal.accountants import epsilon, events
 >>> run = events.ShuffledEpochsDpEvent(noise_multiplier=10.0, batches=1000, epochs=20)
@@ -17,86 +18,60 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TypeVar
+from typing import Any
 
 from dpcal.accountants import events
 from dpcal.accountants.answers import Bounds, Delta, Epsilon
 from dpcal.accountants.interface import delta as event_delta, epsilon as event_epsilon
 from dpcal.errors import TargetUnreachable
 
-__all__ = ["delta_beside", "epsilon_beside"]
+__all__ = ["beside"]
 
-_Answer = TypeVar("_Answer", Epsilon, Delta)
+# Shares of a delta, or of an epsilon, that the claims of all runs take; several runs leave little,
+# because their claims are most of the price.
+_OF_DELTA, _OF_EPSILON, _OF_MANY = (0.5,), (0.5, 0.8), (0.95,)
 
-# Share of delta that a claim takes beside other mechanisms, and shares of epsilon that are tried.
-_OF_DELTA, _OF_EPSILON = 0.5, (0.5, 0.8)
 
-
-def epsilon_beside(
-    alone: Callable[[float], Epsilon],
+def beside(
+    runs: Sequence[Callable[[float], Epsilon | Delta]],
     others: events.DpEvent,
-    known: Mapping[str, Epsilon],
+    known: Mapping[str, Epsilon | Delta],
     relation: str,
     *,
-    delta: float,
     claimed: str,
+    **given: float,
 ) -> Bounds:
-    """Return bounds on the epsilon of a run and of others.
+    """Return bounds on the epsilon at a delta, or on the delta at an epsilon, of runs and others.
 
     Parameters
     ----------
-    alone
-        Maps a delta to the epsilon of the run alone.
+    runs
+        Each maps a delta to the epsilon of one run alone, or an epsilon to its delta.
     others
-        What is beside the run.
+        What is beside the runs.
     known
-        Answers of compositions that cost no less than both, by the name of their method.
+        Answers of compositions that cost no less than all, by the name of their method.
     relation
         The neighboring relation.
-    delta
-        In (0, 1).
     claimed
         Name of the method of claims.
+    **given
+        ``delta`` or ``epsilon``.
     """
-    claims = []
-    with suppress(TargetUnreachable):
-        part = alone(_OF_DELTA * delta)
-        claims.append(events.EpsilonDeltaDpEvent(part.upper, _OF_DELTA * delta))
-    price = partial(event_epsilon, delta=delta, neighboring_relation=relation)
-    return _least(price, alone(delta), others, known, claims, claimed)
-
-
-def delta_beside(
-    alone: Callable[[float], Delta],
-    others: events.DpEvent,
-    known: Mapping[str, Delta],
-    relation: str,
-    *,
-    epsilon: float,
-    claimed: str,
-) -> Bounds:
-    """Return bounds on the delta of a run and of others at an epsilon; see :func:`epsilon_beside`.
-
-    ``alone`` maps an epsilon to the delta of the run.
-    """
-    parts = [(share * epsilon, alone(share * epsilon)) for share in _OF_EPSILON]
-    claims = [events.EpsilonDeltaDpEvent(at, part.upper) for at, part in parts]
-    price = partial(event_delta, epsilon=epsilon, neighboring_relation=relation)
-    return _least(price, alone(epsilon), others, known, claims, claimed)
-
-
-def _least(
-    price: Callable[[events.DpEvent], _Answer],
-    alone: _Answer,
-    others: events.DpEvent,
-    known: Mapping[str, _Answer],
-    claims: Sequence[events.DpEvent],
-    claimed: str,
-) -> Bounds:
-    """Return the least upper end with its method, and the larger lower end of both parts."""
+    ((name, at),) = given.items()
+    price: Any = event_epsilon if name == "delta" else event_delta
+    price = partial(price, neighboring_relation=relation, **given)
+    alone = [run(at) for run in runs]
     # Draws say nothing for sure, and neither does what rests on them.
-    named = ", ".join(filter(None, (claimed, alone.label)))
-    found = [(price(events.ComposedDpEvent([each, others])).upper, named) for each in claims]
-    found += [(answer.upper, method) for method, answer in known.items()]
+    named = ", ".join(filter(None, (claimed, *sorted({each.label for each in alone}))))
+    found = [(answer.upper, method) for method, answer in known.items()]
+    shares = _OF_MANY if len(runs) > 1 else _OF_DELTA if name == "delta" else _OF_EPSILON
+    for part in (share * at / len(runs) for share in shares):
+        with suppress(TargetUnreachable):
+            ends = [(run(part).upper, part) for run in runs]
+            pairs = ends if name == "delta" else [end[::-1] for end in ends]
+            claims = [events.EpsilonDeltaDpEvent(*pair) for pair in pairs]
+            found.append((price(events.ComposedDpEvent([*claims, others])).upper, named))
     upper, method = min(found)
-    return Bounds(min(max(alone.lower, price(others).lower), upper), upper, method)
+    lower = max(price(others).lower, *(each.lower for each in alone))
+    return Bounds(min(lower, upper), upper, method)

@@ -31,7 +31,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -40,14 +39,9 @@ from numpy.typing import ArrayLike
 from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.answers import Delta, Epsilon
-from dpcal.accountants.correlated.beside import delta_beside, epsilon_beside
+from dpcal.accountants.correlated.beside import beside
 from dpcal.accountants.correlated.bounds.base import Bound
-from dpcal.accountants.correlated.bounds.proved import (
-    Compositions,
-    largest_norm,
-    proved,
-    proved_replaced,
-)
+from dpcal.accountants.correlated.bounds.proved import largest_norm, proved
 from dpcal.accountants.correlated.bounds.reductions import Reduction
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.correlated.table import chosen
@@ -55,13 +49,14 @@ from dpcal.accountants.interface import delta as event_delta, epsilon as event_e
 from dpcal.accountants.losses.base import Pairs, PrivacyLoss, Reals
 from dpcal.accountants.losses.failure import MomentBound
 from dpcal.accountants.losses.gaussian import Gaussian
+from dpcal.accountants.mechanisms.decompose import leaves
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["RunLoss", "delta", "epsilon", "equivalent", "losses"]
 
 Answer = TypeVar("Answer", Epsilon, Delta)
 
-_CLAIMED = "run as a claim"
+_CLAIMED = "runs as claims"
 
 # Smallest tilt at which moments are bounded: those at smaller ones are smaller.
 _LEAST_TILT = 1e-6
@@ -75,8 +70,6 @@ def equivalent(run: events.CorrelatedGaussianDpEvent) -> events.DpEvent | None:
     if chosen(mechanism, run.sampler).route != "product" and mechanism.bands > 1:
         return None
     bound = proved(mechanism, run.sampler)
-    if isinstance(bound, Compositions):
-        return bound.parts[0] if len(bound.parts) == 1 else None
     return bound.parts[0][1] if isinstance(bound, Reduction) and bound.exact else None
 
 
@@ -120,7 +113,7 @@ def losses(run: events.CorrelatedGaussianDpEvent, relation: str) -> Pairs:
     """Return the losses of a run that is no composition, when a record is removed and added."""
     mechanism, replaced = _mechanism(run), relation == "replace-one"
     chosen(mechanism, run.sampler)
-    bound = (proved_replaced if replaced else proved)(mechanism, run.sampler)
+    bound = proved(mechanism, run.sampler, relation)
     distance = (2 if replaced else 1) * largest_norm(mechanism.shape, run.sampler)
     public = Gaussian(mechanism.sigma / distance * _MARGIN)
     kind = f"{mechanism.kind} noise on {run.sampler.name} batches"
@@ -143,21 +136,12 @@ def epsilon(
     neighboring_relation: str,
     beside: events.DpEvent,
 ) -> Epsilon:
-    """Return the epsilon of a run that is no composition, with other events beside.
+    """Return the epsilon of a run that is no composition, with other events, and runs, beside.
 
-    It is the least by Renyi divergences, by public participations, and by the run's own answer,
-    which may be drawn, as a claim.
+    It is the least by Renyi divergences, by public participations, and by the runs' own answers,
+    which may be drawn, as claims.
     """
-    relation = neighboring_relation
-    ends = epsilon_beside(
-        lambda at: event_epsilon(run, delta=at, neighboring_relation=relation),
-        beside,
-        _by_losses(run, beside, partial(event_epsilon, delta=delta), relation),
-        relation,
-        delta=delta,
-        claimed=_CLAIMED,
-    )
-    return Epsilon.of(ends, accountant="correlated", neighboring_relation=relation)
+    return _composed(Epsilon, event_epsilon, run, beside, neighboring_relation, delta=delta)
 
 
 def delta(
@@ -171,26 +155,33 @@ def delta(
 
     The parameters are those of :func:`epsilon`.
     """
-    relation = neighboring_relation
-    ends = delta_beside(
-        lambda at: event_delta(run, epsilon=at, neighboring_relation=relation),
-        beside,
-        _by_losses(run, beside, partial(event_delta, epsilon=epsilon), relation),
-        relation,
-        epsilon=epsilon,
-        claimed=_CLAIMED,
-    )
-    return Delta.of(ends, accountant="correlated", neighboring_relation=relation)
+    return _composed(Delta, event_delta, run, beside, neighboring_relation, epsilon=epsilon)
 
 
-def _by_losses(
-    run: events.DpEvent, beside: events.DpEvent, price: Callable[..., Answer], relation: str
-) -> dict[str, Answer]:
-    """Return prices by the losses of a run, by the name of their method."""
-    both = events.ComposedDpEvent([run, beside])
-    found = {}
+def _composed(
+    made: type[Answer],
+    price: Callable[..., Answer],
+    run: events.CorrelatedGaussianDpEvent,
+    others: events.DpEvent,
+    relation: str,
+    **given: float,
+) -> Answer:
+    """Return the least price by losses of runs, and by claims."""
+    runs, rest = [run], []
+    for leaf, count in leaves(others).items():
+        if isinstance(leaf, events.CorrelatedGaussianDpEvent):
+            runs += [leaf] * count
+        else:
+            rest.append(events.SelfComposedDpEvent(leaf, count))
+    both, found = events.ComposedDpEvent([run, others]), {}
     for name in ("renyi", "characteristic"):
         with suppress(UnsupportedEvent):
-            answer = price(both, neighboring_relation=relation, accountant=name)
+            answer = price(both, neighboring_relation=relation, accountant=name, **given)
             found[f"run composed by accountant {name!r}, {answer.method}"] = answer
-    return found
+    asked = "epsilon" if "epsilon" in given else "delta"
+    alone = [
+        lambda at, each=each: price(each, neighboring_relation=relation, **{asked: at})
+        for each in runs
+    ]
+    ends = beside(alone, events.ComposedDpEvent(rest), found, relation, claimed=_CLAIMED, **given)
+    return made.of(ends, accountant="correlated", neighboring_relation=relation)

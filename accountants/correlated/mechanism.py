@@ -50,6 +50,9 @@ WIDEST_BAND = 12
 # exponentially in them.
 MOST_BUFFERS = 3
 
+# Relative rounding of sums of products, far above that of a Fourier transform of a million.
+_FOURIER = 1e-12
+
 # Most rows of a dense matrix, which then takes 2 GB.
 _DENSE_STEPS = 2**14
 
@@ -332,6 +335,21 @@ class Mechanism(Plain):
     def gram_bands(self) -> Floats:
         """Entries (t, t + k) of the Gram matrix for k < bands, of shape (steps, bands)."""
         return self.shape.gram_bands / self.variance
+
+    @cached_property
+    def overlaps(self) -> Floats:
+        """The largest product of two columns k or more apart, over sigma^2, for each k.
+
+        C is Toeplitz: later columns overlap in fewer rounds.
+        """
+        from scipy.signal import correlate
+
+        assert self.column is not None
+        column = self.column[: self.bands]
+        products = np.zeros(self.steps + 1)
+        products[: self.bands] = correlate(column, column)[self.bands - 1 :]
+        products[: self.bands] += _FOURIER * float(column @ column)
+        return np.maximum.accumulate(products[::-1])[::-1] / self.variance
 
     @cached_property
     def couplings(self) -> Floats:

@@ -11,7 +11,7 @@
 >>> from dpcal.accountants.matrix import LambdaCGD
 >>> from dpcal.accountants.samplers import Poisson
 >>> question = Question.of(LambdaCGD(50, 0.5), Poisson(0.02), 2.0, Options(seed=0))
->>> question.route, type(removing(question, Goal(delta=1e-3))).__name__
+>>> question.row.route, type(removing(question, Goal(delta=1e-3))).__name__
 ('automaton', 'Tilted')
 >>> found = answer(question, Goal(delta=1e-3))
 >>> bool(found < question.proved.epsilon(1e-3).value), found.label
@@ -21,9 +21,7 @@
 from __future__ import annotations
 
 import math
-import os
 import secrets
-from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -33,27 +31,16 @@ import numpy as np
 
 from dpcal import _validate
 from dpcal.accountants.correlated.answers import CorrelatedDelta, CorrelatedEpsilon
+from dpcal.accountants.correlated.bounds.adding import Adding
 from dpcal.accountants.correlated.bounds.base import Bound, Least, Proof, least_epsilon
 from dpcal.accountants.correlated.bounds.convexity import ConvexTail
 from dpcal.accountants.correlated.bounds.joining import Joining
-from dpcal.accountants.correlated.bounds.proved import (
-    Compositions,
-    Nothing,
-    proved,
-    proved_adding,
-    proved_replaced,
-)
+from dpcal.accountants.correlated.bounds.proved import proved, proved_adding
 from dpcal.accountants.correlated.draws import tilted
-from dpcal.accountants.correlated.draws.bins import Bins, MirroredBins
+from dpcal.accountants.correlated.draws.bins import Bins
 from dpcal.accountants.correlated.draws.confidence import draws_needed
-from dpcal.accountants.correlated.draws.estimators import (
-    Direct,
-    Estimator,
-    Floats,
-    Mirrored,
-    Without,
-)
-from dpcal.accountants.correlated.draws.montecarlo import Progress, Sample, simulate
+from dpcal.accountants.correlated.draws.estimators import Direct, Estimator, Floats, Without
+from dpcal.accountants.correlated.draws.montecarlo import Sample, simulate
 from dpcal.accountants.correlated.likelihood import Likelihood
 from dpcal.accountants.correlated.mechanism import Mechanism, Shape, Shaped
 from dpcal.accountants.correlated.table import (
@@ -62,10 +49,8 @@ from dpcal.accountants.correlated.table import (
     WITH_CONFIDENCE,
     Row,
     chosen,
-    worst_group_unknown,
 )
-from dpcal.accountants.interface import delta as event_delta, epsilon as event_epsilon
-from dpcal.accountants.participations import Automaton
+from dpcal.accountants.rounding import exp_up
 from dpcal.accountants.samplers import Sampler
 from dpcal.errors import DrawsCannotTell, TargetUnreachable
 
@@ -91,6 +76,9 @@ _LEAST_PILOT = 32
 # Plain draws for the tail of adding a record: the band around their law is then 0.04 wide at a
 # failure probability of 1e-12. Half as many leave epsilon 2 percent larger where adding decides.
 _PLAIN_DRAWS = 8192
+# Half of the deviations that a failure probability of 1e-11 allows.
+_FAILS_OFTEN = 1e-2
+_NOT_DRAWN = "a replaced record is priced by proofs alone"
 # Most tuples of bins that are tabulated; more would take more than 16 MB.
 _MOST_TUPLES = 2_000_000
 
@@ -131,7 +119,8 @@ class Goal:
         if self.delta is not None:
             return bound.epsilon(self.delta)
         at = self.epsilon or 0.0
-        return Proof(bound.delta(at), bound.log_delta(at).method)
+        found = bound.log_delta(at)
+        return Proof(exp_up(found.value), found.method)
 
     def below(self, bound: Bound) -> float:
         """Return a number below the answer that a bound proves."""
@@ -155,8 +144,6 @@ class Options:
     failure_probability: float | None = None
     seed: int | None = None
     executor: Executor | Any | None = None
-    progress: bool | Progress = False
-    checkpoint: str | os.PathLike[str] | None = None
 
     def __post_init__(self) -> None:
         _validate.choice(STATISTICS, statistics=self.statistics)
@@ -165,29 +152,16 @@ class Options:
         if self.failure_probability is not None:
             _validate.probability(failure_probability=self.failure_probability)
 
-    def pilot(self) -> np.random.Generator:
-        """Return a generator for draws that only choose a method."""
-        sequence = np.random.SeedSequence(self.seed, spawn_key=(_PILOT_STREAM,))
-        return np.random.Generator(np.random.PCG64(sequence))
-
     def failure(self, target: float | None) -> float:
         """Return the probability that bounds from the draws of both directions are wrong."""
         if self.failure_probability is not None:
             return self.failure_probability
         return _WITHOUT_TARGET if target is None else _PART_OF_DELTA * target
 
-    def simulate(self, estimator: Estimator, stream: int) -> Sample:
-        """Return draws, with one checkpoint file for each direction."""
-        path = None if self.checkpoint is None else f"{os.fspath(self.checkpoint)}.{stream}"
-        return simulate(
-            estimator,
-            draws=self.draws,
-            seed=int(self.seed or 0),
-            stream=stream,
-            executor=self.executor,
-            progress=self.progress,
-            checkpoint=path,
-        )
+    def simulate(self, estimator: Estimator, stream: int, draws: int | None = None) -> Sample:
+        """Return draws of a direction, each of which has a stream."""
+        how = {"seed": int(self.seed or 0), "stream": stream, "executor": self.executor}
+        return simulate(estimator, draws=draws or self.draws, **how)
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,15 +174,15 @@ class Question:
         The run, and how to draw.
     row
         The row of the table.
-    replaced
-        Whether the record is replaced, and not left out.
+    relation
+        The neighboring relation.
     """
 
     mechanism: Mechanism
     sampler: Sampler
     row: Row
     options: Options
-    replaced: bool = False
+    relation: str = "zero-out"
 
     @classmethod
     def of(
@@ -217,8 +191,7 @@ class Question:
         sampler: Sampler,
         noise_multiplier: float,
         options: Options,
-        *,
-        replaced: bool = False,
+        relation: str = "zero-out",
     ) -> Question:
         """Return the question about a strategy or its shape, with a secret seed if it has none."""
         sigma = _validate.noise(noise_multiplier=noise_multiplier)
@@ -226,31 +199,12 @@ class Question:
         mechanism = Mechanism(shape, sigma)
         if options.seed is None:
             options = replace(options, seed=secrets.randbits(63))
-        return cls(mechanism, sampler, chosen(mechanism, sampler), options, replaced)
-
-    @cached_property
-    def route(self) -> str:
-        """``"product"``, ``"bins"``, ``"automaton"``, or ``"proved"`` if draws do not answer."""
-        if not self.replaced or self.row.route == "product":
-            return self.row.route
-        if self.sampler.equally_likely(self.mechanism.steps) is not None:
-            return "bins"
-        exact = self._likelihood is not None and self._likelihood.exact
-        known = exact and not worst_group_unknown(self.mechanism, self.sampler)
-        return "automaton" if known else "proved"
+        return cls(mechanism, sampler, chosen(mechanism, sampler), options, relation)
 
     @property
-    def refusal(self) -> str:
-        """The reason why draws do not answer."""
-        return self.row.refusal or (
-            "a replaced record is drawn where likelihood ratios are exact: for banded strategies, "
-            "and for balls in bins"
-        )
-
-    @cached_property
-    def law(self) -> Automaton:
-        """The law of one record's participations."""
-        return self.sampler.automaton(self.mechanism.steps)
+    def refusal(self) -> str | None:
+        """The reason why draws do not answer; None if they do."""
+        return _NOT_DRAWN if self.relation == "replace-one" else self.row.refusal
 
     @cached_property
     def joining(self) -> Joining | None:
@@ -263,15 +217,13 @@ class Question:
         return found if apart or self.mechanism.column is not None else None
 
     @cached_property
-    def _likelihood(self) -> Likelihood | None:
-        separated = self.sampler.least_separation >= self.mechanism.bands
-        return Likelihood.of(self.mechanism, self.law, separated=separated)
-
-    @property
     def engine(self) -> Likelihood:
         """The likelihood ratios of the route ``"automaton"``."""
-        assert self._likelihood is not None  # The table draws where there is one.
-        return self._likelihood
+        steps, bands = self.mechanism.steps, self.mechanism.bands
+        separated = self.sampler.least_separation >= bands
+        found = Likelihood.of(self.mechanism, self.sampler.automaton(steps), separated=separated)
+        assert found is not None  # The table draws where there is one.
+        return found
 
     @cached_property
     def gram(self) -> Floats:
@@ -283,59 +235,49 @@ class Question:
     @cached_property
     def proved(self) -> Bound:
         """The smallest bound on both directions that needs no draws."""
-        bound = proved_replaced if self.replaced else proved
-        return bound(self.mechanism, self.sampler)
+        return proved(self.mechanism, self.sampler, self.relation)
 
     @cached_property
     def proved_adding(self) -> Bound:
-        """The smallest bound on adding a record that needs no draws.
-
-        If it is replaced, both directions are mirror images, and removing bounds both.
-        """
-        if self.replaced:
-            return Nothing(0.0)
-        return proved_adding(self.mechanism, self.sampler, self.proved)
+        """The smallest bound on adding a record that needs no draws."""
+        return proved_adding(self.mechanism, self.sampler)
 
 
 # -- draws
 
 
 def removing(question: Question, goal: Goal) -> Estimator:
-    """Return the draws of removing a record, or of replacing it, with the least proved range.
+    """Return the draws of removing a record that have the least proved range at the answer.
 
     Raises
     ------
     DrawsCannotTell
         If draws do not answer such a question, with the reason.
     """
-    if question.route == "proved":
+    if question.refusal is not None:
         raise DrawsCannotTell(f"{question.sampler.name!r} batches: {question.refusal}.")
-    if question.route == "bins":
-        if question.replaced:
-            return MirroredBins(question.gram, "remove")
+    if question.row.route == "bins":
         orders = [q for q in (1, 2, 3) if len(question.gram) ** q <= _MOST_TUPLES]
-        tried: list[Estimator] = [Bins(question.gram, "remove", q) for q in orders]
-        return _nearest(question, goal, lambda goal: min(tried, key=goal.range_of))
-    if question.replaced:
-        return Mirrored(question.engine)
+        bins: list[Estimator] = [Bins(question.gram, "remove", q) for q in orders]
 
-    def best(goal: Goal) -> Estimator:
-        tried: list[Estimator] = [Direct(question.engine)]
-        at = {"epsilon": goal.level, "delta": goal.delta}
-        if (found := tilted.best_tilt(question.engine, question.joining, **at)) is not None:
-            tried.insert(0, found)
-        return min(tried, key=goal.range_of)
+        def best(goal: Goal) -> Estimator:
+            return min(bins, key=goal.range_of)
+    else:
 
-    return _nearest(question, goal, best)
+        def best(goal: Goal) -> Estimator:
+            tried: list[Estimator] = [Direct(question.engine)]
+            at = {"epsilon": goal.level, "delta": goal.delta}
+            if (found := tilted.best_tilt(question.engine, question.joining, **at)) is not None:
+                tried.insert(0, found)
+            return min(tried, key=goal.range_of)
 
-
-def _nearest(question: Question, goal: Goal, best: Callable[[Goal], Estimator]) -> Estimator:
-    """Return the best draws at the answer: their range alone reaches delta at a larger epsilon."""
     found = best(goal)
     if goal.level is not None or isinstance(found, Direct):
         return found
+    # At the answer, the range alone reaches delta only at a larger epsilon.
     count = max(_LEAST_PILOT, min(_PILOT, _LARGEST_PILOT // found.steps))
-    pilot = Sample(found, found.draw(count, question.options.pilot()), 0)
+    sequence = np.random.SeedSequence(question.options.seed, spawn_key=(_PILOT_STREAM,))
+    pilot = Sample(found, found.draw(count, np.random.Generator(np.random.PCG64(sequence))))
     nearer = replace(goal, near=goal.level_of(pilot))
     return min(best(nearer), found, key=nearer.range_of)
 
@@ -370,26 +312,21 @@ class Evidence:
     failure_probability: float
 
     @property
-    def draws(self) -> int:
-        """Number of draws for each direction."""
-        return self.removing.draws
-
-    @property
     def name(self) -> str:
         """Names of the estimators."""
         other = "" if self.adding is None else f" and {type(self.adding.estimator).__name__}"
         return type(self.removing.estimator).__name__ + other
 
     @property
-    def _parts(self) -> list[tuple[Sample, float]]:
-        """The draws, and the probability with which each may fail."""
-        drawn = [self.removing] if self.adding is None else [self.removing, self.adding]
-        return [(sample, 0.5 * self.failure_probability) for sample in drawn]
+    def _parts(self) -> list[Sample]:
+        """The draws, each of which may fail with half of the failure probability."""
+        return [self.removing] if self.adding is None else [self.removing, self.adding]
 
     def at(self, epsilon: float) -> Reading:
         """Return the delta at an epsilon >= 0, of the worse direction."""
         settled = self.bound.delta(epsilon)
-        found = [sample.at(epsilon, failure_probability=p) for sample, p in self._parts]
+        each = 0.5 * self.failure_probability
+        found = [sample.at(epsilon, failure_probability=each) for sample in self._parts]
         upper, estimate = found[0].upper, found[0].mean
         if self.adding is None:
             upper = max(upper, settled)
@@ -397,7 +334,7 @@ class Evidence:
             upper = max(upper, min(found[1].upper, settled))
             estimate = max(estimate, min(found[1].mean, settled))
         upper += self.failure_probability
-        lower = max(each.lower for each in found)
+        lower = max(reading.lower for reading in found)
         return Reading(min(lower, upper), min(estimate, upper), min(upper, 1.0))
 
     def epsilon(self, delta: float) -> Reading:
@@ -420,8 +357,8 @@ class Evidence:
         that they are wrong is that of one epsilon, the true one, only if no bound above the answer
         exceeds delta.
         """
-        left = delta - self.failure_probability
-        for sample, failure in self._parts:
+        left, failure = delta - self.failure_probability, 0.5 * self.failure_probability
+        for sample in self._parts:
             if sample is self.adding and self.bound.delta(epsilon) <= left:
                 continue
             for start, end in sample.cells_above(epsilon):
@@ -441,7 +378,7 @@ def collected(question: Question, goal: Goal) -> Evidence:
         If the failure probability is not a part of the given delta.
     """
     sample, failure = _drawn_removing(question, goal, question.options.draws)
-    found = Evidence(sample.betting(0.5 * failure), None, Nothing(0.0), failure)
+    found = Evidence(sample, None, Adding(never=0.0), failure)
     level = found.epsilon(goal.delta).upper if goal.delta is not None else goal.epsilon or 0.0
     if math.isinf(level):
         raise DrawsCannotTell(
@@ -452,11 +389,9 @@ def collected(question: Question, goal: Goal) -> Evidence:
     found = replace(found, bound=question.proved_adding)
     if found.bound.delta(level) + failure <= most:
         return found
-    if question.route == "bins":
-        other = question.options.simulate(Bins(question.gram, "add"), 1)
-        return replace(found, adding=other.betting(0.5 * failure))
-    few = replace(question.options, draws=_PLAIN_DRAWS)
-    law = few.simulate(Without(question.engine), 1).kept
+    if question.row.route == "bins":
+        return replace(found, adding=question.options.simulate(Bins(question.gram, "add"), 1))
+    law = question.options.simulate(Without(question.engine), 1, _PLAIN_DRAWS).kept
     tail = ConvexTail.of(law, failure_probability=0.5 * failure)
     return replace(found, bound=Least((found.bound, tail)))
 
@@ -484,7 +419,13 @@ def expected_epsilon(question: Question, delta: float, draws: int) -> float:
         raise DrawsCannotTell(
             f"draws={draws} of removing a record would bound delta={delta:g} at no epsilon."
         )
-    return found
+    adding = question.proved_adding.epsilon(delta - failure).value
+    if adding <= found or question.row.route == "bins":
+        return found
+    # With fewer draws, bounds that fail more often are as wide.
+    law = question.options.simulate(Without(question.engine), 1, _PLAIN_DRAWS // 4).kept
+    tail = ConvexTail.of(law, failure_probability=_FAILS_OFTEN)
+    return max(found, min(adding, tail.epsilon(delta - failure).value))
 
 
 def _drawn_removing(question: Question, goal: Goal, draws: int) -> tuple[Sample, float]:
@@ -493,7 +434,7 @@ def _drawn_removing(question: Question, goal: Goal, draws: int) -> tuple[Sample,
     They are refused if ``draws`` of them could not answer.
     """
     failure = question.options.failure(goal.delta)
-    if goal.delta is not None and failure >= goal.delta and question.route != "proved":
+    if goal.delta is not None and failure >= goal.delta and not question.refusal:
         raise ValueError(
             f"failure_probability must be less than delta={goal.delta!r}, of which it is a part, "
             f"got {failure!r}."
@@ -525,44 +466,29 @@ def _require_enough(estimator: Estimator, target: float, failure: float, draws: 
 # -- answers
 
 
-def answer(
-    question: Question, goal: Goal, relation: str = "zero-out", reserved: float = 0.0
-) -> Any:
+def answer(question: Question, goal: Goal, reserved: float = 0.0) -> Any:
     """Return the answer to a question; ``reserved`` of delta belongs to earlier answers."""
     made: type[CorrelatedDelta | CorrelatedEpsilon] = CorrelatedDelta
     if goal.delta is not None:
         goal, made = Goal(delta=goal.delta - reserved), CorrelatedEpsilon
-    bound = question.proved
-    if question.route == "product":
-        assert isinstance(bound, Compositions)
-        if goal.delta is None:
-            found, lower = bound.worst(event_delta, epsilon=goal.epsilon or 0.0)
-        else:
-            found, lower = bound.worst(event_epsilon, delta=goal.delta)
-        return made.proved(found, lower=lower, label=EXACT, neighboring_relation=relation)
-    found = goal.proof(bound)
-    drawn, reason = _drawn(question, goal)
+    bound, relation = question.proved, question.relation
+    found, drawn, reason = goal.proof(bound), None, ""
+    if question.options.statistics != "none" and question.row.route != "product":
+        try:
+            drawn = collected(question, goal)
+        except DrawsCannotTell as cannot:
+            reason = str(cannot)
     reading = None if drawn is None else drawn.reading(goal)
     if drawn is None or reading is None or not reading.upper < found.value:
         if math.isinf(found.value) and (drawn is not None or reason):
             raise TargetUnreachable(reason or f"No epsilon bounds delta={goal.delta:g}.")
-        lower = goal.below(bound)
-        stated = {"note": reason, "neighboring_relation": relation}
-        return made.proved(found, lower=lower, label=CERTIFIED, **stated)
+        label = EXACT if question.row.route == "product" else CERTIFIED
+        stated = {"label": label, "note": reason, "neighboring_relation": relation}
+        return made.proved(found, lower=goal.below(bound), **stated)
     if reserved and goal.delta is None:
         reading = reading._replace(upper=min(1.0, reading.upper + reserved))
     known = provenance(question, drawn, reading, found.value)
     return made(reading.upper, **known, neighboring_relation=relation)
-
-
-def _drawn(question: Question, goal: Goal) -> tuple[Evidence | None, str]:
-    """Return draws for a goal, or None and the reason, which is empty if no draws are wanted."""
-    if question.options.statistics == "none":
-        return None, ""
-    try:
-        return collected(question, goal), ""
-    except DrawsCannotTell as reason:
-        return None, str(reason)
 
 
 def provenance(
@@ -571,11 +497,11 @@ def provenance(
     """Return the statements of an answer by draws beside its upper end."""
     return {
         "lower": min(reading.lower, reading.upper),
-        "method": f"{question.route}: {evidence.name}",
+        "method": f"{question.row.route}: {evidence.name}",
         "label": WITH_CONFIDENCE,
         "estimate": reading.estimate,
         "failure_probability": evidence.failure_probability,
-        "draws": evidence.draws,
+        "draws": evidence.removing.draws,
         "seed": question.options.seed,
         "certified": bound,
     }

@@ -166,7 +166,10 @@ def _asked(
 
 
 def priced(
-    goal: Goal, event: events.CorrelatedGaussianDpEvent, relation: str = "zero-out", **how: Any
+    goal: Goal,
+    event: events.CorrelatedGaussianDpEvent,
+    relation: str = "zero-out",
+    executor: Any = None,
 ) -> Any:
     """Return the price of a whole run, for a record that is zeroed out, or replaced.
 
@@ -178,11 +181,10 @@ def priced(
         The run.
     relation
         The relation that the answer names; ``"replace-one"`` has a pair of its own.
-    **how
-        Settings of the draws that the event does not have: keywords of
-        :class:`~dpcal.accountants.correlated.price.Options`.
+    executor
+        Who draws.
     """
-    options = Options(**{name: getattr(event, name) for name in DRAWING}, **how)
+    options = Options(**{name: getattr(event, name) for name in DRAWING}, executor=executor)
     reserved = 0.0
     if event.statistics == "certified" and event.confirmations > 1:
         failure = event.failure_probability
@@ -192,14 +194,8 @@ def priced(
             failure = total / event.confirmations
         options = replace(options, failure_probability=failure)
         reserved = (event.confirmations - 1) * failure
-    question = Question.of(
-        event.strategy,
-        event.sampler,
-        event.noise_multiplier,
-        options,
-        replaced=relation == "replace-one",
-    )
-    return answer(question, goal, relation, reserved)
+    run = event.strategy, event.sampler, event.noise_multiplier
+    return answer(Question.of(*run, options, relation), goal, reserved)
 
 
 _remembered = lru_cache(maxsize=128)(priced)

@@ -36,7 +36,7 @@ from dpcal._lazy import Module
 from dpcal._roots import NoBracket, Sides, Stop, bisect, bracket, brent, newton, secant
 from dpcal.accountants import events
 from dpcal.accountants.answers import Bounds, Delta, Epsilon
-from dpcal.accountants.correlated.beside import delta_beside, epsilon_beside
+from dpcal.accountants.correlated.beside import beside as beside_of
 from dpcal.accountants.correlated.shuffling_below import Attack, attacks, log_score
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.interface import delta as event_delta, epsilon as event_epsilon
@@ -282,18 +282,7 @@ def epsilon(
     target = _validate.probability(delta=delta)
     sigma, T, E = _checked(run, neighboring_relation)
     if beside is not None:
-        known = event_epsilon(
-            _known(run, beside), delta=target, neighboring_relation=neighboring_relation
-        )
-        ends = epsilon_beside(
-            lambda at: epsilon(run, delta=at, neighboring_relation=neighboring_relation),
-            beside,
-            {_BATCHES_KNOWN: known},
-            neighboring_relation,
-            delta=target,
-            claimed=_CLAIMED,
-        )
-        return Epsilon.of(ends, accountant="shuffling", neighboring_relation=neighboring_relation)
+        return _beside(Epsilon, event_epsilon, run, beside, neighboring_relation, delta=target)
     return _bracketed(
         (sigma, T + run.remainder, E),
         neighboring_relation,
@@ -314,18 +303,7 @@ def delta(
     at = _validate.non_negative(epsilon=epsilon)
     sigma, T, E = _checked(run, neighboring_relation)
     if beside is not None:
-        known = event_delta(
-            _known(run, beside), epsilon=at, neighboring_relation=neighboring_relation
-        )
-        ends = delta_beside(
-            lambda at: delta(run, epsilon=at, neighboring_relation=neighboring_relation),
-            beside,
-            {_BATCHES_KNOWN: known},
-            neighboring_relation,
-            epsilon=at,
-            claimed=_CLAIMED,
-        )
-        return Delta.of(ends, accountant="shuffling", neighboring_relation=neighboring_relation)
+        return _beside(Delta, event_delta, run, beside, neighboring_relation, epsilon=at)
     return _bracketed(
         (sigma, T + run.remainder, E),
         neighboring_relation,
@@ -364,10 +342,24 @@ def _bracketed(
     return type(known).of(ends, accountant="shuffling", neighboring_relation=relation)
 
 
-def _known(run: events.ShuffledEpochsDpEvent, beside: events.DpEvent) -> events.DpEvent:
-    """Return the event of known batches with others beside."""
-    one = events.GaussianDpEvent(run.noise_multiplier)
-    return events.ComposedDpEvent([events.SelfComposedDpEvent(one, run.epochs), beside])
+def _beside(
+    made: type[_Answer],
+    price: Callable[..., _Answer],
+    run: events.ShuffledEpochsDpEvent,
+    others: events.DpEvent,
+    relation: str,
+    **given: float,
+) -> _Answer:
+    """Return a bracket of a run with others beside, as a claim or with known batches."""
+    one = events.SelfComposedDpEvent(events.GaussianDpEvent(run.noise_multiplier), run.epochs)
+    known = price(events.ComposedDpEvent([one, others]), neighboring_relation=relation, **given)
+    (name,) = given
+
+    def alone(at: float) -> _Answer:
+        return price(run, neighboring_relation=relation, **{name: at})
+
+    ends = beside_of([alone], others, {_BATCHES_KNOWN: known}, relation, claimed=_CLAIMED, **given)
+    return made.of(ends, accountant="shuffling", neighboring_relation=relation)
 
 
 def meets(

@@ -39,8 +39,6 @@ WITH_CONFIDENCE = "statistical with certified confidence"
 
 LABELS = (EXACT, CERTIFIED, WITH_CONFIDENCE)
 
-_SAMPLED = f"{WITH_CONFIDENCE}; {CERTIFIED} without draws"
-
 
 @dataclass(frozen=True)
 class Row:
@@ -56,8 +54,8 @@ class Row:
         Condition, in words; ``holds`` is the same condition as a function.
     route
         ``"product"``, ``"bins"``, ``"automaton"``, ``"proved"`` without draws, or ``"refused"``.
-    method, label
-        The method, and the labels that its answers carry.
+    method
+        The method.
     refusal
         Reason why draws cannot answer, so that a deterministic bound does; None if they can.
     """
@@ -67,31 +65,29 @@ class Row:
     when: str
     route: str
     method: str
-    label: str
     holds: Callable[[Mechanism, Sampler], bool] = lambda mechanism, sampler: True
     refusal: str | None = None
 
+    @property
+    def label(self) -> str:
+        """The labels that answers carry."""
+        return {"product": EXACT, "proved": CERTIFIED, "refused": "refused"}.get(
+            self.route, f"{WITH_CONFIDENCE}; {CERTIFIED} without draws"
+        )
+
     def covers(self, mechanism: Mechanism, sampler: Sampler) -> bool:
         """Whether the row answers for this mechanism and sampler."""
-        return (
-            mechanism.kind in self.kinds
-            and type(sampler) in self.samplers
-            and self.holds(mechanism, sampler)
-        )
+        of_kind = mechanism.kind in self.kinds and type(sampler) in self.samplers
+        return of_kind and self.holds(mechanism, sampler)
+
+
+def _separated(mechanism: Mechanism, sampler: Sampler) -> bool:
+    return sampler.least_separation >= mechanism.bands
 
 
 def _fixed_groups(mechanism: Mechanism, sampler: Sampler) -> bool:
-    return not _secret(mechanism, sampler) and _separated(mechanism, sampler)
-
-
-def worst_group_unknown(mechanism: Mechanism, sampler: Sampler) -> bool:
-    """Return whether the worst group is unknown: for Toeplitz C it is always the first."""
-    return not _secret(mechanism, sampler) and mechanism.column is None
-
-
-def _secret(mechanism: Mechanism, sampler: Sampler) -> bool:
     groups = sampler.groups(mechanism.steps)
-    return groups is not None and groups.secret
+    return groups is not None and not groups.secret
 
 
 def _one_round_each(mechanism: Mechanism, sampler: Sampler) -> bool:
@@ -100,35 +96,24 @@ def _one_round_each(mechanism: Mechanism, sampler: Sampler) -> bool:
     return epochs is not None and epochs.times == 1 and mechanism.column is not None
 
 
-def _separated(mechanism: Mechanism, sampler: Sampler) -> bool:
-    return sampler.least_separation >= mechanism.bands
-
-
 def _remembered(mechanism: Mechanism, sampler: Sampler) -> bool:
     """Return whether a small memory carries a record's past."""
     few = mechanism.bands <= WIDEST_BAND or mechanism.walk is not None
     return few or _separated(mechanism, sampler)
 
 
+_COMPOSED = "composition of sampled Gaussians"
 _AUTOMATA = (Poisson, CyclicPoisson, MinSeparation, RandomAllocation)
 
 _TABLE = (
-    Row(
-        ("diagonal",),
-        (Poisson,),
-        "always",
-        "product",
-        "composition of sampled Gaussians",
-        EXACT,
-    ),
+    Row(("diagonal",), (Poisson,), "always", "product", _COMPOSED),
     Row(
         KINDS,
         (CyclicPoisson,),
         "groups fixed, at least as many as C has bands",
         "product",
-        "composition of sampled Gaussians, worst group",
-        EXACT,
-        _fixed_groups,
+        f"{_COMPOSED}, worst group",
+        lambda *run: _fixed_groups(*run) and _separated(*run),
     ),
     Row(
         ("banded", "dense"),
@@ -136,8 +121,7 @@ _TABLE = (
         "groups fixed, fewer than C has bands, and C not Toeplitz",
         "proved",
         "participations revealed, worst group; which group is the worst for draws is not known",
-        CERTIFIED,
-        worst_group_unknown,
+        lambda *run: _fixed_groups(*run) and run[0].column is None,
         "which group is the worst is not known, so that draws of one group bound nothing; draw "
         "groups at random, or use Poisson sampling",
     ),
@@ -147,7 +131,6 @@ _TABLE = (
         "one round an epoch, and C a multiple of the identity",
         "proved",
         "contour of the exact transform",
-        CERTIFIED,
         _one_round_each,
         "proved bounds are close, and draws would tell no more",
     ),
@@ -157,7 +140,6 @@ _TABLE = (
         "otherwise",
         "bins",
         "Monte Carlo in one dimension a bin, Renyi-tilted",
-        _SAMPLED,
     ),
     Row(
         KINDS,
@@ -165,7 +147,6 @@ _TABLE = (
         "at most 12 bands, one decaying sum, or participations further apart than bands",
         "automaton",
         "an automaton of participations and Monte Carlo, Renyi-tilted",
-        _SAMPLED,
         _remembered,
     ),
     Row(
@@ -174,7 +155,6 @@ _TABLE = (
         "otherwise",
         "proved",
         "deterministic bounds",
-        CERTIFIED,
         refusal="no small memory carries the past of such a matrix, so that no likelihood ratio of "
         "its outputs is known",
     ),
@@ -184,7 +164,6 @@ _TABLE = (
         "always",
         "refused",
         "no dominating pair is known; use Poisson sampling or the participation-revealed bound",
-        "refused",
     ),
 )
 

@@ -18,7 +18,6 @@ less noise, or where the draws do not suffice.
 from __future__ import annotations
 
 import math
-import os
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -276,7 +275,7 @@ class Calibration:
             if sigma >= top:
                 return None, reason
             try:
-                needed, confirmation = self._tested(sigma, seed, attempt)
+                needed, confirmation = self._tested(sigma, seed)
             except DrawsCannotTell as error:
                 sigma, reason = sigma * _RAISED, str(error)
                 continue
@@ -308,17 +307,10 @@ class Calibration:
             return 0.0
         return (CONFIRMATIONS - 1) * self.failure
 
-    def _tested(
-        self, sigma: float, seed: int, attempt: int
-    ) -> tuple[float, CorrelatedDelta | None]:
+    def _tested(self, sigma: float, seed: int) -> tuple[float, CorrelatedDelta | None]:
         """The epsilon of a multiplier by fresh draws, and the delta if both meet the target."""
-        path, left = self.options.checkpoint, self.delta - self.reserved
-        question = self.question(
-            sigma,
-            seed=seed,
-            failure_probability=self.failure,
-            checkpoint=None if path is None else f"{os.fspath(path)}.{attempt}",
-        )
+        left = self.delta - self.reserved
+        question = self.question(sigma, seed=seed, failure_probability=self.failure)
         evidence = collected(question, Goal(delta=left))
         needed, at = evidence.epsilon(left).upper, evidence.at(self.epsilon)
         if needed > self.epsilon or at.upper + self.reserved > self.delta:
@@ -339,11 +331,7 @@ class Calibration:
             nonlocal reason
             while True:
                 question = self.question(
-                    sigma,
-                    seed=seed,
-                    draws=counts[0],
-                    failure_probability=self.failure,
-                    checkpoint=None,
+                    sigma, seed=seed, draws=counts[0], failure_probability=self.failure
                 )
                 left = self.delta - self.reserved
                 try:

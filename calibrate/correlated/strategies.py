@@ -25,7 +25,6 @@ from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.correlated import Sampler, pricing
 from dpcal.accountants.correlated.bounds.base import least_until_rising
-from dpcal.accountants.correlated.draws.montecarlo import progress_bar
 from dpcal.accountants.correlated.mechanism import Shape
 from dpcal.accountants.correlated.price import STATISTICS, Options
 from dpcal.accountants.directions import RELATIONS
@@ -154,9 +153,8 @@ class SampledBatches:
         Failure probability of the draws of a row, a part of delta; default delta / 100.
     seed
         Fixes the draws; fresh when omitted.
-    executor, progress
-        Who draws, and whether progress is shown; as for
-        :func:`dpcal.accountants.correlated.simulate`.
+    executor
+        Who draws; as for :func:`dpcal.accountants.correlated.simulate`.
     """
 
     sampler: Sampler | Callable[[Strategy], Sampler]
@@ -164,7 +162,6 @@ class SampledBatches:
     draws: int = 100_000
     seed: int | None = None
     executor: Any = None
-    progress: bool = False
     failure_probability: float | None = None
 
     def __post_init__(self) -> None:
@@ -199,7 +196,6 @@ class SampledBatches:
             draws=self.draws,
             seed=self.seed,
             executor=self.executor,
-            progress=self.progress,
             failure_probability=self.failure_probability,
         )
         found = Calibration(Shape.of(strategy), sampler, epsilon, delta, options).least()

@@ -14,14 +14,12 @@ True
 from __future__ import annotations
 
 import dataclasses
-import os
 import secrets
 from concurrent.futures import Executor
 from typing import Any
 
 from dpcal import _validate
 from dpcal.accountants import events
-from dpcal.accountants.correlated.draws.montecarlo import Progress
 from dpcal.accountants.correlated.mechanism import Shape
 from dpcal.accountants.correlated.price import Options
 from dpcal.accountants.correlated.table import CERTIFIED
@@ -57,8 +55,6 @@ def correlated_dpsgd(
     failure_probability: float | None = None,
     seed: int | None = None,
     executor: Executor | Any | None = None,
-    progress: bool | Progress = False,
-    checkpoint: str | os.PathLike[str] | None = None,
     accountant: str = "auto",
 ) -> Plan:
     """Return the plan of DP-SGD with correlated noise that meets (epsilon, delta).
@@ -101,9 +97,8 @@ def correlated_dpsgd(
         In (0, 1): that the draws mislead, over all confirmations; delta / 100 when omitted.
     seed
         Fixes the draws; fresh and secret when omitted.
-    executor, progress, checkpoint
-        Who draws, whether progress is shown, and the file from which an interrupted calibration
-        with the same seed resumes.
+    executor
+        Who draws: a ``concurrent.futures`` executor or a Dask client; this process when omitted.
     accountant
         ``"auto"``, or another one of :func:`dpcal.accountants.epsilon`, without draws: by what is
         proved with participations revealed, or by moments where it is ``"renyi"``.
@@ -162,11 +157,9 @@ def correlated_dpsgd(
     if learning_rate is not None:
         parameters["learning_rate"] = _validate.positive(learning_rate=learning_rate)
     relation = neighboring_relation
-    drawing = {"executor": executor, "progress": progress, "checkpoint": checkpoint}
     if epsilon is not None:
         target = _validate.positive(epsilon=epsilon)
-        asked = (target, limit, relation, accountant)
-        query, label = _calibrated(query, *asked, drawing)
+        query, label = _calibrated(query, target, limit, relation, accountant, executor)
     plan = Plan(
         optimizer="correlated_dpsgd",
         n=n,
@@ -236,12 +229,7 @@ def _sampling(
 
 
 def _calibrated(
-    query: Query,
-    epsilon: float,
-    delta: float,
-    relation: str,
-    accountant: str,
-    drawing: dict[str, Any],
+    query: Query, epsilon: float, delta: float, relation: str, accountant: str, executor: Any
 ) -> tuple[Query, str]:
     """Return the query with its noise, and how the price is known."""
 
@@ -260,7 +248,7 @@ def _calibrated(
         draws=correlation.draws,
         failure_probability=correlation.failure_probability,
         seed=correlation.seed,
-        **drawing,
+        executor=executor,
     )
     shape = Shape.of(correlation.strategy)
     calibration = Calibration(shape, query.sampling.law, epsilon, delta, options)

@@ -44,7 +44,7 @@ from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.participations import Epochs
 from dpcal.accountants.samplers import Sampler
 
-__all__ = ["LARGEST_NORM", "allocated", "overlaps", "spaced"]
+__all__ = ["LARGEST_NORM", "allocated", "spaced"]
 
 Floats = NDArray[np.float64]
 
@@ -147,7 +147,7 @@ def spaced(mechanism: Mechanism, sampler: Sampler) -> Reduction | None:
     if epochs.repeated > 1 and (patterns is None or patterns.shape[1] > _MOST_PATTERNS):
         return None
     if patterns is None:
-        products = overlaps(mechanism)
+        products = mechanism.overlaps
         made = (_of_epochs(products, epochs, width) for width in _widths(mechanism, epochs.rounds))
     else:
         gram = mechanism.products(patterns)
@@ -160,18 +160,6 @@ def _widths(mechanism: Mechanism, rounds: int) -> list[int]:
     """Return numbers of residues, with which rounds are drawn from at least two."""
     powers = {2**k for k in range(1, rounds.bit_length())}
     return [width for width in sorted(powers | {mechanism.bands}) if 2 * width <= rounds]
-
-
-def overlaps(mechanism: Mechanism) -> Floats:
-    """Return the largest product of two columns k or more apart, over sigma^2, for each k."""
-    from scipy.signal import correlate
-
-    assert mechanism.column is not None
-    column = mechanism.column[: mechanism.bands]
-    found = correlate(column, column)[len(column) - 1 :] + _ROUNDING * float(column @ column)
-    products = np.zeros(mechanism.steps + 1)
-    products[: len(found)] = found / mechanism.variance
-    return np.maximum.accumulate(products[::-1])[::-1]
 
 
 def _of_epochs(products: Floats, epochs: Epochs, width: int) -> Spaced:

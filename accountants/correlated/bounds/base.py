@@ -229,6 +229,14 @@ class Worst(Bound):
         """Return the largest bound on log M(c)."""
         return max(part.moments(c, direction) for part in self.parts)
 
+    def lower_delta(self, epsilon: float) -> float:
+        """Return the largest number below delta at an epsilon >= 0."""
+        return max(part.lower_delta(epsilon) for part in self.parts)
+
+    def lower_epsilon(self, delta: float) -> float:
+        """Return the largest number below epsilon at a delta in (0, 1)."""
+        return max(part.lower_epsilon(delta) for part in self.parts)
+
     def _largest(self, found: list[Proof]) -> Proof:
         return Proof(max(each.value for each in found), found[0].method)
 

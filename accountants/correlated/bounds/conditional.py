@@ -40,7 +40,7 @@ from dpcal.accountants.correlated.bounds.reductions import Reduction, composed
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.errors import TargetUnreachable, UnsupportedEvent
 
-__all__ = ["Conditional", "covers", "posterior_chances"]
+__all__ = ["Conditional", "posterior_chances"]
 
 Floats = NDArray[np.float64]
 
@@ -54,11 +54,6 @@ _FINE = 64
 _COARSE = 64
 # Exponent of the smallest tail; no delta below 1e-150 is sought.
 _SMALLEST = 300
-
-
-def covers(mechanism: Mechanism, rate: float) -> bool:
-    """Return whether the bound applies: C Toeplitz, entries >= 0, Poisson batches of one rate."""
-    return 0 < rate < 1 and mechanism.column is not None
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,8 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from dpcal.accountants.correlated.bounds.adding import half_space_delta
 from dpcal.accountants.correlated.bounds.base import Curve
-from dpcal.accountants.correlated.bounds.half_space import half_space_delta
 
 __all__ = ["ConvexTail"]
 

@@ -450,11 +450,11 @@ class ReplicaMoments(Bound):
         shares = _SHARED if self._walks else _SHARED[:1]
         return min(self._moment(_Key(0, order, shared), fine=True) for shared in shares)
 
-    def evenly(self, order: int, cells: int) -> ReplicaSum:
-        """Return the sum of one order on cells of one size, without shared overlaps or a cap."""
+    def evenly(self, order: int, cells: int, shared: float = 0.0) -> ReplicaSum:
+        """Return the sum of one order on cells of one size, without a cap."""
         if not self._walks:
             return self._sum(_Key(0, order), 0)
-        return replace(self._sum(_Key(0, order), cells), even=True)
+        return replace(self._sum(_Key(0, order, shared), cells), even=True)
 
     def moments(self, c: float, direction: str) -> Moments:
         """Return a chord of the bound on log M(c) of removing a record, from whole orders."""

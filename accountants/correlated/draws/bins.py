@@ -4,9 +4,6 @@
 >>> kept = bins.draw(1000, np.random.default_rng(0))
 >>> bool(bins.terms(kept, 0.5).max() <= bins.largest(0.5) < 0.2)
 True
->>> mirrored = MirroredBins(np.eye(50), "remove")
->>> bool(0 < mirrored.terms(mirrored.draw(1000, np.random.default_rng(0)), 0.5).mean() < 1)
-True
 """
 
 from __future__ import annotations
@@ -20,7 +17,7 @@ from scipy.special import logsumexp
 
 from dpcal.accountants.correlated.draws.estimators import Floats, rising
 
-__all__ = ["Bins", "MirroredBins"]
+__all__ = ["Bins"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +61,7 @@ class Bins:
             return np.zeros(A.shape[0])
         return A if self.order == 2 else A[:, :, None] + A[:, None, :] + A[None]
 
-    @property
+    @cached_property
     def log_moment(self) -> float:
         """Log E_Q[L^order]."""
         return float(logsumexp(self._tuples)) - self.order * math.log(self.gram.shape[0])
@@ -98,18 +95,3 @@ class Bins:
             return 1.0
         exponent = self.log_moment - (q - 1) * epsilon + (q - 1) * math.log(q - 1)
         return math.exp(min(exponent - q * math.log(q), 600.0)) * (1 + 1e-9)
-
-
-@dataclass(frozen=True, eq=False)
-class MirroredBins(Bins):
-    """Draws for balls in bins with the record or its opposite, in one dimension for each bin."""
-
-    def draw(self, draws: int, generator: np.random.Generator) -> Floats:
-        """Return the values that are kept of each draw, shape (rows, draws)."""
-        bins = len(self.gram)
-        u = generator.standard_normal((draws, bins)) @ self._root.T
-        u += self.gram[generator.integers(bins, size=draws)]
-        half = 0.5 * np.diagonal(self.gram)
-        sides = (logsumexp(side - half, axis=1) - math.log(bins) for side in (u, -u))
-        present, opposite = sides
-        return np.asarray(present - opposite)[None]

@@ -4,8 +4,6 @@
 6.90752e-05
 >>> print(f"{upper_mean(1e-3, draws=100_000, failure_probability=1e-3):.5e}")
 1.41880e-03
->>> print(f"{pipeline_delta(5e-6, draws=11_000_000):.2e}")
-9.93e-06
 """
 
 from __future__ import annotations
@@ -18,10 +16,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal import _validate
 from dpcal._roots import Sides, Stop, bisect
 
-__all__ = ["Bets", "draws_needed", "lower_mean", "pipeline_delta", "upper_mean"]
+__all__ = ["Bets", "draws_needed", "lower_mean", "upper_mean"]
 
 
 def _divergence(p: float, q: float) -> float:
@@ -228,39 +225,3 @@ def draws_needed(delta: float, *, failure_probability: float, largest: float = 1
     if delta >= largest:
         return 1
     return math.ceil(1.0000001 * -math.log(failure_probability) / -math.log1p(-delta / largest))
-
-
-def pipeline_delta(base: float, *, draws: int, largest: float = 1.0) -> float:
-    """Return the delta of a calibration that is verified with fresh draws before its run.
-
-    Candidates are tested from most to least private, each with fresh and secret draws, and the last
-    one before the first failure runs; a candidate passes if the mean of both directions is at most
-    ``base``. The statement is about the randomised pipeline, not about one printed parameter.
-
-    Parameters
-    ----------
-    base
-        Threshold of the sample mean, in (0, largest).
-    draws
-        Draws for each candidate and direction.
-    largest
-        A proved bound on every draw.
-
-    Notes
-    -----
-    Wang et al. 2023 (A randomized approach for tight privacy accounting), in the ordered form of
-    Dong and Ganesh 2026: min over tau > 1 of tau base + q (1 - tau base), with
-    q = exp(-draws KL(base / largest, tau base / largest)).
-    """
-    _validate.positive(base=base)
-    draws = _validate.count(draws=draws)
-    if base >= largest:
-        raise ValueError(f"base must be less than largest={largest!r}, got {base!r}.")
-    best = 1.0
-    for tau in np.geomspace(1.0001, max(1.0002, min(50.0, 0.999 * largest / base)), 4000):
-        accepted = float(tau) * base
-        if accepted >= min(1.0, largest):
-            break
-        q = math.exp(-draws * _divergence(base / largest, accepted / largest))
-        best = min(best, accepted + q * (1 - accepted))
-    return best

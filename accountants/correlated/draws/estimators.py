@@ -1,4 +1,4 @@
-r"""Which draws estimate delta? Plain ones, and those of a record that is replaced.
+r"""Which draws estimate delta? Plain ones.
 
 Removing a record costs H(P || Q) = E_P[(1 - e^eps / L)_+], and adding one costs H(Q || P) = E_Q[(1
 - e^eps L)_+]. Each estimator draws from a law of its
@@ -10,15 +10,9 @@ estimator             law                                         range of the t
 ===================== =========================================== ================================
 ``Direct``            P, outputs with the record                  1
 ``Without``           Q, outputs without the record, for adding   1
-``Mirrored``          P, for a record that is replaced            1
 ``Tilted``            B^q Q / E[B^q], B >= L without overlaps     a Renyi bound of order q
 ``Bins``              L^q Q / E[L^q], in one dimension a bin      1 for q = 1, or the Renyi bound
-``MirroredBins``      P, replaced, in one dimension a bin         1
 ===================== =========================================== ================================
-
-By Kahane's interpolation no pair of a record and its replacement costs more than C y against -C y
-(docs/correlated.md, "Mixed signs"). Both directions are mirror images, so that one answers. The
-terms are (1 - e^eps L(-x) / L(x))_+ for x with the record, L its likelihood ratio against none.
 
 >>> from dpcal.accountants.correlated.mechanism import Mechanism
 >>> from dpcal.accountants.matrix import LambdaCGD
@@ -41,7 +35,7 @@ from numpy.typing import NDArray
 from dpcal.accountants.correlated.likelihood import Likelihood
 from dpcal.accountants.correlated.mechanism import Plain
 
-__all__ = ["Direct", "Estimator", "Mirrored", "OfEngine", "Without", "rising"]
+__all__ = ["Direct", "Estimator", "OfEngine", "Without", "rising"]
 
 Floats = NDArray[np.float64]
 
@@ -146,13 +140,3 @@ class Without(Direct):
     def terms(self, kept: Floats, epsilon: float, *, above: bool = True) -> Floats:
         """Return terms >= 0 whose mean is at least delta of adding the record, or at most."""
         return rising(-kept[1 if above else 0], epsilon)
-
-
-@dataclass(frozen=True, eq=False)
-class Mirrored(Direct):
-    """Draws with the record, and the likelihood ratio of C y against -C y."""
-
-    def draw(self, draws: int, generator: np.random.Generator) -> Floats:
-        """Return the numbers that are kept of draws, shape (rows, draws)."""
-        a = self.with_record(draws, generator)
-        return self.sides(a) - self.sides(-a)[::-1]

@@ -1,7 +1,7 @@
-"""Monte Carlo draws: seeded chunks on any executor, saved and resumed, then evaluated.
+"""Monte Carlo draws: seeded chunks on any executor, then evaluated.
 
 Chunk number i of stream j is drawn from the seed sequence (seed, j, i) by every worker, so the
-result does not depend on the number of workers or on interruptions.
+result does not depend on the number of workers.
 
 >>> import numpy as np
 >>> from dpcal.accountants.correlated.draws.bins import Bins
@@ -13,28 +13,23 @@ True
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
-import os
 import pickle
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcal import _validate
-from dpcal.accountants.correlated.draws.confidence import Bets, lower_mean, upper_mean
+from dpcal.accountants.correlated.draws.confidence import Bets, lower_mean
 from dpcal.accountants.correlated.draws.estimators import Estimator
-from dpcal.errors import MissingExtra
 
-__all__ = ["CHUNK", "Reading", "Sample", "progress_bar", "simulate"]
+__all__ = ["CHUNK", "Reading", "Sample", "simulate"]
 
 Floats = NDArray[np.float64]
 
@@ -48,12 +43,8 @@ _LEAST_DRAWS = 32
 # Logarithmic width of the cells of epsilons that share their bets. Bets for another epsilon raise
 # delta by about the difference of delta between the two.
 _CELL = 0.01
-# Chunks between two saves.
-_SAVE_EVERY = 50
 # Number of the first cell, to which all epsilons up to exp(-7) belong.
 _FIRST_CELL = -700
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -90,47 +81,33 @@ def _start(cell: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Values kept of the draws of an estimator, from which delta at every epsilon follows."""
+    """Values kept of the draws of an estimator, from which delta at every epsilon follows.
+
+    Bounds are bets against the mean. Epsilons within one percent share their bets in all answers:
+    delta at an epsilon and epsilon at a delta rest on one bound.
+    """
 
     estimator: Estimator
     kept: Floats
-    seed: int
-    wager: float | None = None
-    _bets: dict[int, Bets] = field(default_factory=dict, repr=False)
+    _bets: dict[tuple[int, float], Bets] = field(default_factory=dict, repr=False)
 
     @property
     def draws(self) -> int:
         """Number of draws."""
         return int(self.kept.shape[1])
 
-    def betting(self, failure_probability: float) -> Sample:
-        """Return the sample with bets, which bound means more closely than their range alone.
-
-        Parameters
-        ----------
-        failure_probability
-            Failure probability of the bounds.
-
-        Notes
-        -----
-        Epsilons within one percent share their bets in all answers: delta at an epsilon and epsilon
-        at a delta rest on one bound.
-        """
-        return replace(self, wager=failure_probability, _bets={})
-
-    def _bets_at(self, epsilon: float) -> Bets:
+    def _bets_at(self, epsilon: float, failure: float) -> Bets:
         """Return the bets of an epsilon's cell, made for the start of the cell."""
-        cell = _cell(epsilon)
-        level = min(_start(cell), epsilon)
-        if cell not in self._bets:
+        key = _cell(epsilon), failure
+        if key not in self._bets:
+            level = min(_start(key[0]), epsilon)
 
             def past(count: int) -> tuple[Floats, float]:
                 terms = self.estimator.terms(self.kept[:, :count], level)
                 return terms, self.estimator.largest(level)
 
-            failure = self.wager or 1.0
-            self._bets[cell] = Bets.of(self.draws, past, failure_probability=failure)
-        return self._bets[cell]
+            self._bets[key] = Bets.of(self.draws, past, failure_probability=failure)
+        return self._bets[key]
 
     def cells_above(self, epsilon: float) -> Iterator[tuple[float, float]]:
         """Yield starts and ends of cells of bets above an epsilon, the last one without an end.
@@ -138,7 +115,7 @@ class Sample:
         From the start of that cell on no draw exceeds epsilon, so that bounds fall as ranges do.
         """
         cell = _cell(epsilon) + 1 if math.isfinite(epsilon) else None
-        while self.wager is not None and cell is not None:
+        while cell is not None:
             start, end = _start(cell), _start(cell + 1)
             if not self.estimator.terms(self.kept, start).any():
                 yield start, math.inf
@@ -151,7 +128,7 @@ class Sample:
         largest = self.estimator.largest(epsilon)
         if largest <= mean:
             return True
-        return self._bets_at(epsilon).settles(
+        return self._bets_at(epsilon, failure_probability).settles(
             self.estimator.terms(self.kept, epsilon),
             mean,
             failure_probability=failure_probability,
@@ -178,25 +155,15 @@ class Sample:
 
     def at(self, epsilon: float, *, failure_probability: float) -> Reading:
         """Return the estimate of delta at epsilon, with bounds that hold at every sample size."""
-        terms = self.estimator.terms(self.kept, epsilon)
-        mean, largest = float(terms.mean()), self.estimator.largest(epsilon)
-        options = {
-            "draws": self.draws,
-            "failure_probability": failure_probability,
-            "largest": largest,
-        }
-        # The rounding of the sum of the terms is far below 1e-12 of it.
-        if self.wager is None:
-            upper = upper_mean(mean * (1 + 1e-12), **options)  # type: ignore[arg-type]
-        else:
-            upper = self._bets_at(epsilon).upper_mean(
-                terms, failure_probability=failure_probability, largest=largest
-            )
+        terms, largest = self.estimator.terms(self.kept, epsilon), self.estimator.largest(epsilon)
+        options = {"failure_probability": failure_probability, "largest": largest}
+        bets = self._bets_at(epsilon, failure_probability)
         below = float(self.estimator.terms(self.kept, epsilon, above=False).mean())
         return Reading(
-            mean=mean,
-            lower=lower_mean(below * (1 - 1e-12), **options),  # type: ignore[arg-type]
-            upper=upper,
+            mean=float(terms.mean()),
+            # The rounding of the sum of the terms is far below 1e-12 of it.
+            lower=lower_mean(below * (1 - 1e-12), draws=self.draws, **options),
+            upper=bets.upper_mean(terms, **options),
             standard_error=float(terms.std()) / math.sqrt(self.draws),
         )
 
@@ -224,44 +191,6 @@ def _chunk(work: tuple[Estimator, int, int, int]) -> Floats:
     return np.concatenate([estimator.draw(part, generator) for _ in range(CHUNK // part)], axis=1)
 
 
-def _fingerprint(estimator: Estimator, seed: int, stream: int) -> str:
-    """Return a digest of one small draw, which depends on all settings of the draws."""
-    sequence = np.random.SeedSequence(seed, spawn_key=(stream, 2**32 - 1))
-    kept = estimator.draw(32, np.random.Generator(np.random.PCG64(sequence)))
-    name = f"{type(estimator).__name__} {estimator.direction} {seed} {stream} {CHUNK}"
-    return hashlib.sha256(name.encode() + kept.tobytes()).hexdigest()
-
-
-@dataclass(frozen=True)
-class _Checkpoint:
-    """Finished chunks in a file, in order, with a fingerprint of their law and seed."""
-
-    path: Path | None
-    fingerprint: str
-
-    def load(self) -> list[Floats]:
-        if self.path is None or not self.path.exists():
-            return []
-        with np.load(self.path, allow_pickle=False) as stored:
-            head = json.loads(str(stored["head"]))
-            if head["fingerprint"] != self.fingerprint:
-                raise ValueError(
-                    f"checkpoint {str(self.path)!r} holds draws of another mechanism, sampler, "
-                    "method or seed; name another file, or remove it."
-                )
-            return list(stored["chunks"])
-
-    def save(self, chunks: list[Floats]) -> None:
-        if self.path is None:
-            return
-        # The file is renamed into place, so that it is complete if it exists.
-        partial = self.path.with_name(self.path.name + ".partial")
-        head = json.dumps({"fingerprint": self.fingerprint})
-        with partial.open("wb") as file:
-            np.savez(file, head=np.array(head), chunks=np.stack(chunks))
-        partial.replace(self.path)
-
-
 def simulate(
     estimator: Estimator,
     *,
@@ -269,8 +198,6 @@ def simulate(
     seed: int,
     stream: int = 0,
     executor: Executor | Any | None = None,
-    progress: bool | Progress = False,
-    checkpoint: str | os.PathLike[str] | None = None,
 ) -> Sample:
     """Return draws from an estimator's law.
 
@@ -284,36 +211,15 @@ def simulate(
         Whole numbers >= 0 that fix the draws.
     executor
         Runs the chunks, if given: a ``concurrent.futures`` executor, or a Dask client as it is.
-    progress
-        True for a bar (needs tqdm), or a function of chunks done and chunks in all.
-    checkpoint
-        File for saving and resuming chunks, also of an interrupted run.
 
     Returns
     -------
     Sample
         The sample, which is the same for every executor.
     """
-    count = -(-_validate.count(draws=draws) // CHUNK)
-    store = _Checkpoint(None, "")
-    if checkpoint is not None:
-        store = _Checkpoint(Path(checkpoint), _fingerprint(estimator, seed, stream))
-    chunks = store.load()[:count]
-    left = range(len(chunks), count)
-    results = _results(estimator, seed, stream, left, executor)
-    report, close = _reporter(progress, len(chunks), count)
-    try:
-        for result in results:
-            chunks.append(result)
-            report(len(chunks), count)
-            if len(chunks) % _SAVE_EVERY == 0:
-                store.save(chunks)
-    finally:
-        # An interrupted run saves the chunks that it has drawn.
-        if left and chunks:
-            store.save(chunks)
-        close()
-    return Sample(estimator, np.concatenate(chunks, axis=1), seed)
+    left = range(-(-_validate.count(draws=draws) // CHUNK))
+    chunks = list(_results(estimator, seed, stream, left, executor))
+    return Sample(estimator, np.concatenate(chunks, axis=1))
 
 
 def _results(
@@ -331,30 +237,3 @@ def _results(
         _sent_chunk, [(packed, seed, stream, index) for index in left]
     )
     return found
-
-
-def _reporter(
-    progress: bool | Progress, done: int, count: int
-) -> tuple[Progress, Callable[[], Any]]:
-    """Return functions to call after each chunk, and at the end."""
-    if callable(progress):
-        return progress, lambda: None
-    if not progress:
-        return lambda done, count: None, lambda: None
-    bar = progress_bar(total=count, initial=done, unit="chunk")
-    return lambda done, count: bar.update(), bar.close
-
-
-def progress_bar(**options: Any) -> Any:
-    """Return a bar of tqdm.
-
-    Raises
-    ------
-    MissingExtra
-        If tqdm is not installed.
-    """
-    try:
-        from tqdm import tqdm
-    except ImportError as error:
-        raise MissingExtra("A progress bar needs tqdm: pip install tqdm.") from error
-    return tqdm(**options)

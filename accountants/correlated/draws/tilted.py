@@ -14,12 +14,16 @@ whose sum Z is a moment of
 is the mean of Z (L - e^eps)_+ / B^q over draws of Q B^q / Z. These terms are at most Z c
 e^{-(q - 1) eps}, c = (q - 1)^(q - 1) / q^q: the Renyi bound of order q.
 
+With little noise the range of B is hopeless, as overlaps of neighboring rounds are large. There
+``shared`` is 1: draws of Q D / Z, D the same mixture with weights P(N) exp((1 - 1 / q) ||C N||^2 /
+(2 sigma^2)). Then D >= L^q, because sum_i ||C y_i||^2 >= ||C N||^2 / q (Cauchy and Schwarz), so
+that the mean of Z (L - e^eps)_+ / L^q is at least delta: it bounds delta from above alone.
+
 Counts are drawn forward in time with the table of what later rounds weigh, which the moment leaves.
 Where the table holds a polygon above a convex function of a sum, a draw gets a weight of at most 1
 instead of 1, so that the terms keep their mean, and stay below the range that the polygon proves.
 
->>> from dpcal.accountants.correlated.mechanism import Mechanism
->>> from dpcal.accountants.matrix import LambdaCGD
+>>> >>> from dpcal.accountants.matrix import LambdaCGD
 >>> from dpcal.accountants.samplers import Poisson
 >>> mechanism, sampler = Mechanism.of(LambdaCGD(50, 0.5), noise_multiplier=3.0), Poisson(0.02)
 >>> engine = Likelihood.of(mechanism, sampler.automaton(50))
@@ -44,7 +48,6 @@ from dpcal.accountants.correlated.bounds.joining import Joining
 from dpcal.accountants.correlated.bounds.replicas import ReplicaMoments, ReplicaSum
 from dpcal.accountants.correlated.draws.estimators import Floats, OfEngine, rising
 from dpcal.accountants.correlated.likelihood import Likelihood
-from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["Tilted", "best_tilt"]
@@ -58,6 +61,8 @@ _FIRST = 5
 _CELLS, _FEW_CELLS = 1500, 300
 # Entries of a table: 128 MB.
 _LARGEST_TABLE = 2**24
+# Logarithm of the ratio of ranges from which draws that only bound delta from above are made.
+_WORTH = math.log(10)
 # Above this logarithm a range is useless, and its exponential would overflow.
 _HOPELESS = 600.0
 
@@ -97,15 +102,19 @@ class Tilted(OfEngine):
         Whole number q >= 2.
     cells
         Cells of the polygon where a sum carries the past.
+    shared
+        0 for B^q, or 1 for D.
     """
 
     joining: Joining
     order: int
     cells: int = _CELLS
+    shared: float = 0.0
 
     @cached_property
     def _sum(self) -> ReplicaSum:
-        return ReplicaMoments(self.engine.mechanism, self.joining).evenly(self.order, self.cells)
+        moments = ReplicaMoments(self.engine.mechanism, self.joining)
+        return moments.evenly(self.order, self.cells, self.shared)
 
     @cached_property
     def _table(self) -> _Table:
@@ -163,7 +172,7 @@ class Tilted(OfEngine):
             np.ascontiguousarray(np.where(made.to[:, ::each] < 0, -1, made.to[:, ::each] // each)),
             np.ascontiguousarray(made.free[:, ::each]),
             (self.joining.epoch, each),
-            (decay, scale, 1 / mechanism.variance, per_cell),
+            (decay, scale, (1 - self.shared / self.order) / mechanism.variance, per_cell),
             np.minimum(first, windows - 1),
             generator,
         )
@@ -190,12 +199,17 @@ class Tilted(OfEngine):
         mechanism = self.engine.mechanism
         counts, log_weight = self.counts(draws, generator)
         a = mechanism.fields(self.noisy(mechanism.means(counts), generator))
-        product = replace(self.engine, memory="none")
-        log_weight -= self.order * (product.log_ratio(a) - product.slack)
-        return np.concatenate([self.sides(a), log_weight[None]])
+        sides = self.sides(a)
+        power = sides[1]
+        if not self.shared:
+            product = replace(self.engine, memory="none")
+            power = product.log_ratio(a) - product.slack
+        return np.concatenate([sides, (log_weight - self.order * power)[None]])
 
     def terms(self, kept: Floats, epsilon: float, *, above: bool = True) -> Floats:
         """Return terms >= 0 whose mean is at least delta, or at most."""
+        if self.shared and not above:
+            return np.zeros(kept.shape[1])
         loss, largest = kept[0 if above else 1], self.largest(epsilon)
         # A draw in doubt has no weight, and any term up to the largest.
         power = np.where(np.isnan(kept[2]), np.inf if above else -np.inf, kept[2] + loss)
@@ -208,39 +222,6 @@ class Tilted(OfEngine):
         return math.exp(min(exponent, _HOPELESS)) * (1 + 1e-6)
 
 
-def _best(
-    mechanism: Mechanism, joining: Joining | None, epsilon: float | None, delta: float | None
-) -> tuple[float, int] | None:
-    """Return the least logarithm of a range at an epsilon, or the least epsilon at a delta.
-
-    The order is beside it. It is computed from a coarse polygon; None if there is no finite range.
-    """
-    if joining is None or not (joining.epoch or joining.chances.max() < 1):
-        return None
-    moments = ReplicaMoments(mechanism, joining)
-    if not moments.possible:
-        return None
-    found: dict[int, float] = {}
-
-    def value(order: int) -> float:
-        if order not in _ORDERS:
-            return math.inf
-        if order not in found:
-            at = _log_range(order, moments.evenly(order, _FEW_CELLS).log())
-            if epsilon is not None:
-                found[order] = at - (order - 1) * epsilon
-            else:
-                found[order] = max(0.0, (at - math.log(delta or 0.5)) / (order - 1))
-        return found[order]
-
-    order = _FIRST
-    while order > 2 and math.isinf(value(order)):
-        order -= 1
-    while (near := min((order, order - 1, order + 1), key=value)) != order:
-        order = near
-    return None if math.isinf(value(order)) else (value(order), order)
-
-
 def best_tilt(
     engine: Likelihood,
     joining: Joining | None,
@@ -250,10 +231,38 @@ def best_tilt(
 ) -> Tilted | None:
     """Return the draws with the least range at an epsilon, or the least epsilon at a delta.
 
-    The result is None if no order has a table and a finite range.
+    Ranges are compared by a coarse polygon. The result is None if no order has a finite range.
     """
-    found = _best(engine.mechanism, joining, epsilon, delta)
-    if found is None or joining is None:
+    if joining is None or not (joining.epoch or joining.chances.max() < 1):
         return None
-    tilted = Tilted(engine, joining, found[1])
+    moments, walks = ReplicaMoments(engine.mechanism, joining), engine.mechanism.walk is not None
+    found: dict[tuple[float, int], float] = {}
+
+    def value(order: int, shared: float) -> float:
+        if order not in _ORDERS or not moments.possible:
+            return math.inf
+        if (shared, order) not in found:
+            at = _log_range(order, moments.evenly(order, _FEW_CELLS, shared).log())
+            if epsilon is not None:
+                found[shared, order] = at - (order - 1) * epsilon
+            else:
+                found[shared, order] = max(0.0, (at - math.log(delta or 0.5)) / (order - 1))
+        return found[shared, order]
+
+    def least(shared: float) -> int:
+        order = _FIRST
+        while order > 2 and math.isinf(value(order, shared)):
+            order -= 1
+        near = (order, order - 1, order + 1)
+        while (best := min(near, key=lambda each: value(each, shared))) != near[0]:
+            near = (best, best - 1, best + 1)
+        return near[0]
+
+    order, other, shared = least(0.0), least(1.0) if walks else 2, 0.0
+    margin = _WORTH if epsilon is not None else _WORTH / (other - 1)
+    if walks and value(other, 1.0) < value(order, 0.0) - margin:
+        order, shared = other, 1.0
+    if math.isinf(value(order, shared)):
+        return None
+    tilted = Tilted(engine, joining, order, shared=shared)
     return None if math.isinf(tilted.log_moment) else tilted
