@@ -40,9 +40,9 @@ __all__ = ["Store", "decided", "default_store", "uncollected"]
 
 SECONDS = 60  # of processor for one claim in a child; the longest of the papers takes 2
 MEGABYTES = 2_000  # beyond what the child has at its start
+BATCH = 16  # claims of one child; to start one takes as long as to decide a claim
 _SOURCES = ("calibrate", "accountants", "_ext")
 _LIBRARIES = ("python-flint", "sympy", "numpy", "scipy", "mpmath")
-_NO_MORE = -1
 _OVER = f"it took more than {SECONDS} seconds of processor or {MEGABYTES} MB"
 
 Progress = Callable[[int, int], None]
@@ -94,69 +94,51 @@ def _here(claims: Sequence[Claim], indices: Sequence[int]) -> Iterator[tuple[int
 def _in_children(
     claims: Sequence[Claim], indices: Sequence[int], processes: int
 ) -> Iterator[tuple[int, Verdict]]:
-    """Yield verdicts as children find them; a child that ends takes its claim with it."""
-    waiting = list(reversed(indices))
-    children: dict[Connection, tuple[Any, int]] = {}
+    """Yield verdicts as children find them; a child that ends costs the claim that it decides."""
+    waiting, running = list(indices)[::-1], dict[Connection, tuple[Any, list[int]]]()
     try:
-        while waiting or children:
-            while waiting and len(children) < processes:
-                pipe, process = _child(claims)
-                children[pipe] = process, waiting.pop()
-                pipe.send(children[pipe][1])
-            for ready in wait(list(children)):
-                pipe = next(known for known in children if known is ready)
-                process, k = children.pop(pipe)
+        while waiting or running:
+            while waiting and len(running) < processes:
+                batch = [waiting.pop() for _ in range(min(BATCH, len(waiting)))]
+                pipe, child = _child([claims[k] for k in batch])
+                running[pipe] = child, batch
+            ready = wait(list(running))
+            for pipe in [known for known in running if known in ready]:
+                child, batch = running[pipe]
                 try:
                     fields, seconds = pipe.recv()
+                    yield batch.pop(0), _with_seconds(Verdict.from_json(fields), seconds)
                 except (EOFError, OSError):
-                    process.join()
-                    yield k, Verdict("OPEN", "none", _OVER)
-                    continue
-                yield k, _with_seconds(Verdict.from_json(fields), seconds)
-                if waiting:
-                    children[pipe] = process, waiting.pop()
-                    pipe.send(children[pipe][1])
-                else:
-                    _end(pipe, process)
+                    del running[pipe]
+                    child.join()
+                    pipe.close()
+                    if batch:
+                        yield batch.pop(0), Verdict("OPEN", "none", _OVER)
+                    waiting += batch[::-1]
     finally:
-        for pipe, (process, _) in children.items():
-            process.kill()
-            _end(pipe, process)
-
-
-def _end(pipe: Connection, process: Any) -> None:
-    with suppress(OSError):
-        pipe.send(_NO_MORE)  # a closed pipe is not enough, since later children have a copy of it
-    process.join()
-    pipe.close()
+        for pipe, (child, _) in running.items():
+            child.kill()
+            child.join()
+            pipe.close()
 
 
 def _child(claims: Sequence[Claim]) -> tuple[Connection, Any]:
-    """Start a child that shares the claims and decides those that it is told."""
+    """Start a child that decides claims in turn and sends their verdicts."""
     context = multiprocessing.get_context("fork")
-    ours, theirs = context.Pipe()
+    ours, theirs = context.Pipe(duplex=False)
     # The prover is loaded before the fork, once for all children.
-    process = context.Process(target=_work, args=(theirs, ours, claims, papers.prove), daemon=True)
+    process = context.Process(target=_work, args=(theirs, claims, papers.prove), daemon=True)
     process.start()
     theirs.close()
     return ours, process
 
 
-def _work(
-    pipe: Connection,
-    other: Connection,
-    claims: Sequence[Claim],
-    prove: Callable[[Claim], Verdict],
-) -> None:
-    other.close()
+def _work(pipe: Connection, claims: Sequence[Claim], prove: Callable[[Claim], Verdict]) -> None:
     _limit_memory()
-    with suppress(EOFError, OSError):
-        while True:
-            if (k := pipe.recv()) == _NO_MORE:
-                return
-            _limit_time()
-            verdict = prove(claims[k])
-            pipe.send((verdict.to_json(), verdict.seconds))
+    for claim in claims:
+        _limit_time()
+        verdict = prove(claim)
+        pipe.send((verdict.to_json(), verdict.seconds))
 
 
 def _limit_memory() -> None:

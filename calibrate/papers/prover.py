@@ -37,6 +37,7 @@ from dpcal.calibrate.papers.kernel.terms import Term, Undecided, encode, number,
 from dpcal.calibrate.papers.recheck import shown, verdict_of
 from dpcal.calibrate.papers.search.descent import lowest
 from dpcal.calibrate.papers.search.engine import Search
+from dpcal.calibrate.papers.search.goal import Goal
 from dpcal.calibrate.papers.search.points import points, witness
 from dpcal.calibrate.papers.search.rates import chosen, outgrown
 from dpcal.errors import TargetUnreachable, UnsupportedEvent
@@ -135,9 +136,9 @@ def _proofs(claim: Claim, goals: Sequence[Relation], deadline: float) -> list[An
     for goal in goals:
         search = Search(deadline - time.thread_time())
         if goal.sign == "=":
-            proof = search.equation(context, goal.left, goal.right)
+            proof = search.equation(context, goal.gap)
         else:
-            proof = search.inequality(context, goal.gap, goal.strict)
+            proof = search.inequality(Goal(context, goal.gap, goal.strict))
         if proof is None:
             return None
         proofs.append(proof)

@@ -15,7 +15,7 @@ import json
 import math
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -51,8 +51,6 @@ class Finding:
         The verdict of the prover.
     erratum
         The erratum that the claim is a side of, if any.
-    checked
-        Whether the checker accepted the evidence.
     written
         The claim before its settings were put in; the resolved one when omitted.
     """
@@ -61,7 +59,6 @@ class Finding:
     claim: Claim
     verdict: Verdict
     erratum: Erratum | None
-    checked: bool = True
     written: Claim | None = None
 
     @property
@@ -71,11 +68,11 @@ class Finding:
 
     @property
     def as_expected(self) -> bool:
-        """Whether the verdict is the expected verdict of this side, with sound evidence."""
+        """Whether the verdict is the one that is expected of this side."""
         if self.claim.kind == "prose":
             return self.verdict.status == "OPEN"
         wanted = _PRINTED if self.printed else _CORRECTED
-        return self.checked and self.verdict.status in wanted
+        return self.verdict.status in wanted
 
     @property
     def source(self) -> str:
@@ -135,7 +132,6 @@ class Finding:
             "method": self.verdict.method,
             "reason": self.verdict.reason,
             "evidence": dict(self.verdict.evidence),
-            "rechecked": self.checked,
             "as_expected": self.as_expected,
             "use": self.erratum.use if self.erratum else "",
         }
@@ -168,79 +164,50 @@ class Audit:
             ``"table"``, ``"json"``, ``"markdown"`` or ``"latex"``.
         """
         _validate.choice(FORMATS, format=format)
-        renderers = {
-            "table": self._table,
-            "json": self._json,
-            "markdown": self._markdown,
-            "latex": self._latex,
-        }
-        return renderers[format]()
+        return str(getattr(self, f"_{format}")())
 
     def _table(self) -> str:
-        lines = [_row(finding) for finding in self.findings]
-        return "\n".join([*lines, "", *self._summary()])
-
-    def _summary(self) -> list[str]:
         head = f"{'paper':<14}" + "".join(f"{status:>11}" for status in STATUSES)
         rows = [
-            f"{name:<14}" + "".join(f"{row[status]:>11}" for status in STATUSES)
+            f"{name:<14}" + "".join(f"{count:>11}" for count in row.values())
             for name, row in self.counts.items()
         ]
-        unexpected = [
-            f"{f.schedule.name} {f.claim.name}" for f in self.findings if not f.as_expected
-        ]
-        if unexpected:
-            names = ", ".join(unexpected)
-            verdict = f"Verdicts that are not what the registry says: {names}."
-        else:
-            verdict = (
-                "Every printed mistake is refuted or loose, and the checker accepted all evidence."
-            )
+        wrong = [f"{f.schedule.name} {f.claim.name}" for f in self.findings if not f.as_expected]
+        last = "Every printed mistake is refuted or loose, and the checker accepted all evidence."
+        if wrong:
+            last = f"Verdicts that are not what the registry says: {', '.join(wrong)}."
         sampled = sum(row["SAMPLED"] for row in self.counts.values())
-        tried = [
-            f"SAMPLED ({sampled}) means true in the cases that a program ran; no more is said."
-        ]
-        return [head, *rows, verdict, *(tried if sampled else [])]
+        tried = f"SAMPLED ({sampled}) means true in the cases that a program ran; no more is said."
+        end = [last, tried] if sampled else [last]
+        return "\n".join([*map(_row, self.findings), "", head, *rows, *end])
 
     def _json(self) -> str:
+        schedules = {f.schedule.name: f.schedule for f in self.findings}
         document = {
             "ok": self.ok,
             "counts": self.counts,
-            "errata": [_erratum_record(one, wrong) for one, wrong in self._errata()],
+            "errata": [w.record(name) for name, one in schedules.items() for w in one.errata],
             "findings": [f.record() for f in self.findings],
         }
         return json.dumps(document, indent=1)
 
-    def _errata(self) -> list[tuple[str, Erratum]]:
-        schedules = {f.schedule.name: f.schedule for f in self.findings}
-        return [(name, wrong) for name, one in schedules.items() for wrong in one.errata]
-
     def _markdown(self) -> str:
-        by_name = {(f.schedule.name, f.claim.name): f for f in self.findings}
-        schedules = dict.fromkeys(f.schedule.name for f in self.findings)
-        ours = all(name in PAPERS for name in schedules)
-        head = _HEADER if ours else "# Claims, decided by machine\n"
-        parts = [head + _STATUSES, *self._markdown_counts()]
-        for name in schedules:
-            parts += _markdown_schedule(name, self.findings, by_name)
+        papers = {f.schedule.name: f.schedule for f in self.findings}
+        ours = papers.keys() <= {*PAPERS}
+        parts = [(_HEADER if ours else "# Claims, decided by machine\n") + _STATUSES]
+        counts = [(name, *row.values()) for name, row in self.counts.items()]
+        parts += [*_markdown_table(("paper", *map(str.lower, STATUSES)), counts), ""]
+        for name, paper in papers.items():
+            rows = {f.claim.name: f for f in self.findings if f.schedule.name == name}
+            parts += _markdown_paper(paper, rows)
         return "\n".join(parts).rstrip() + "\n"
-
-    def _markdown_counts(self) -> list[str]:
-        heads = " | ".join(status.lower() for status in STATUSES)
-        lines = [f"| paper | {heads} |", "|---" * (len(STATUSES) + 1) + "|"]
-        for name, row in self.counts.items():
-            lines.append(
-                f"| {name} | " + " | ".join(str(row[status]) for status in STATUSES) + " |"
-            )
-        return [*lines, ""]
 
     def _latex(self) -> str:
         """Return a table of claims and errata for a document that loads longtable and amsmath."""
         lines = [r"\begin{longtable}{lllp{0.6\linewidth}}", r"paper & claim & verdict & formula \\"]
-        for finding in self.findings:
-            cells = (finding.schedule.name, finding.claim.name, finding.verdict.status)
-            plain = [cell.replace("_", r"\_") for cell in cells]
-            lines.append(" & ".join([*plain, f"${finding.claim.latex()}$"]) + r" \\")
+        for f in self.findings:
+            cells = f"{f.schedule.name} & {f.claim.name} & {f.verdict.status}".replace("_", r"\_")
+            lines.append(rf"{cells} & ${f.claim.latex()}$ \\")
         return "\n".join([*lines, r"\end{longtable}"]) + "\n"
 
     def explain(self, name: str) -> str:
@@ -304,15 +271,20 @@ def audit(
     rows: list[tuple[Schedule, Claim, Erratum | None]] = []
     with uncollected(), places(schedule):
         for one in _schedules(schedule):
-            errata = {side.name: e for e in one.errata for side in (e.printed, e.corrected) if side}
-            chosen = _chosen(one, only, errata)
-            rows += [(one, claim, errata.get(claim.name)) for claim in chosen]
+            errata = {side.name: e for e in one.errata for side in e.sides if side}
+            named = [(c, errata.get(c.name)) for c in one.all_claims()]
+            known = [{c.name, wrong.name if wrong else c.name} for c, wrong in named]
+            if only is not None and only not in set().union(*known):
+                names = {wrong.name if wrong else c.name for c, wrong in named}
+                raise ValueError(f"claim {nearest(only, sorted(names))}")
+            chosen = zip(named, known, strict=True)
+            rows += [(one, *row) for row, own in chosen if only is None or only in own]
         resolved = [one.resolve(claim) for one, claim, _ in rows]
     # prove returns OPEN if the checker rejects its evidence: no second check is needed.
     verdicts = decided(resolved, processes=processes, store=store, progress=progress)
     return Audit(
         tuple(
-            Finding(one, claim, verdict, wrong, written=written)
+            Finding(one, claim, verdict, wrong, written)
             for (one, written, wrong), claim, verdict in zip(rows, resolved, verdicts, strict=True)
         )
     )
@@ -323,20 +295,8 @@ def _schedules(schedule: Any) -> list[Schedule]:
         return [load(name) for name in PAPERS]
     if isinstance(schedule, str):
         return [find(schedule)]
-    if isinstance(schedule, ModuleType):
-        return [schedule.SCHEDULE]
+    schedule = getattr(schedule, "SCHEDULE", schedule)
     return [schedule] if isinstance(schedule, Schedule) else list(schedule)
-
-
-def _chosen(schedule: Schedule, only: str | None, errata: dict[str, Erratum]) -> list[Claim]:
-    claims = schedule.all_claims()
-    if only is None:
-        return list(claims)
-    found = [c for c in claims if only in (c.name, errata[c.name].name if c.name in errata else "")]
-    if not found:
-        known = {errata[c.name].name if c.name in errata else c.name for c in claims}
-        raise ValueError(f"claim {nearest(only, sorted(known))}")
-    return found
 
 
 # --------------------------------------------------------------------------------------- rendering
@@ -358,7 +318,7 @@ def _explanation(finding: Finding) -> str:
         **finding.details(),
         "because": verdict.reason,
         "price": finding.price(),
-        "method": f"{verdict.method}; check {'passed' if finding.checked else 'FAILED'}",
+        "method": verdict.method,
     }
     head = f"{finding.claim.name} [{side}, {finding.claim.kind}] {verdict.status}"
     return "\n".join([head, *(f"  {name + ':':<10}{text}" for name, text in rows.items() if text)])
@@ -378,52 +338,32 @@ that is restated on purpose.
 """
 
 
-def _erratum_record(schedule: str, wrong: Erratum) -> dict[str, Any]:
-    sides = {"printed": wrong.printed, "corrected": wrong.corrected}
-    return {
-        "schedule": schedule,
-        "erratum": wrong.name,
-        "title": wrong.title,
-        "severity": wrong.severity,
-        "source": wrong.source,
-        "use": wrong.use,
-        "about": wrong.about,
-        **{side: claim.name if claim else None for side, claim in sides.items()},
-    }
+def _markdown_table(head: Sequence[Any], rows: Iterable[Sequence[Any]]) -> list[str]:
+    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    for row in rows:
+        lines.append("| " + " | ".join(str(cell).replace("|", r"\|") for cell in row) + " |")
+    return lines
 
 
-def _markdown_schedule(
-    name: str, findings: Iterable[Finding], by_name: dict[tuple[str, str], Finding]
-) -> list[str]:
-    schedule = next(f.schedule for f in findings if f.schedule.name == name)
-    lines = [f"## {schedule.title} (`{name}`)", "", f"{schedule.citation}.", ""]
-    lines += ["| erratum | what is wrong | printed | corrected | use |", "|---|---|---|---|---|"]
-    remarks = []
+def _markdown_paper(schedule: Schedule, findings: Mapping[str, Finding]) -> list[str]:
+    rows, remarks = [], []
     for wrong in schedule.errata:
         if wrong.printed.kind == "prose":
-            remarks.append(
-                f"* **{wrong.name}** {wrong.title} Not executable: {wrong.printed.formula()}. "
-                f"Use: {wrong.use}"
-            )
+            why = f"Not executable: {wrong.printed.formula()}. Use: {wrong.use}"
+            remarks.append(f"* **{wrong.name}** {wrong.title} {why}")
             continue
-        sides = [
-            by_name[name, side.name].verdict.status if side else ""
-            for side in (wrong.printed, wrong.corrected)
-        ]
-        grave = " (privacy)" if wrong.severity == "privacy" else ""
-        where = f" *{wrong.source}.*" if wrong.source else ""
-        cells = [wrong.name + grave, wrong.title + where, *sides, wrong.use]
-        lines.append("| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |")
+        name = wrong.name + (" (privacy)" if wrong.severity == "privacy" else "")
+        title = wrong.title + (f" *{wrong.source}.*" if wrong.source else "")
+        sides = (side and findings[side.name].verdict.status for side in wrong.sides)
+        rows.append((name, title, *(status or "" for status in sides), wrong.use))
+    lines = [f"## {schedule.title} (`{schedule.name}`)", "", f"{schedule.citation}.", ""]
+    lines += _markdown_table(("erratum", "what is wrong", "printed", "corrected", "use"), rows)
     if schedule.notes:
         lines += ["", "Notes:", "", *(f"* {note}" for note in schedule.notes)]
     if remarks:
         lines += ["", "Open, with the reason:", "", *remarks]
-    claims = [
-        by_name[name, claim.name] for claim in schedule.claims if (name, claim.name) in by_name
-    ]
+    claims = [findings[claim.name] for claim in schedule.claims if claim.name in findings]
     if claims:
-        lines += ["", "Claims:", "", "| claim | verdict | says |", "|---|---|---|"]
-    for finding in claims:
-        says = " ".join(finding.title().split()).replace("|", r"\|")
-        lines.append(f"| {finding.claim.name} | {finding.verdict.status} | {says} |")
+        says = ((f.claim.name, f.verdict.status, " ".join(f.title().split())) for f in claims)
+        lines += ["", "Claims:", "", *_markdown_table(("claim", "verdict", "says"), says)]
     return [*lines, ""]

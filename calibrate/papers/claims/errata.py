@@ -21,6 +21,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from dpcal.calibrate.papers.claims.claim import Claim
 from dpcal.calibrate.papers.claims.notation import Checks, indented, line
@@ -64,6 +65,22 @@ class Erratum:
     severity: str = "minor"
     source: str = ""
     about: str = ""
+
+    @property
+    def sides(self) -> tuple[Claim, Claim | None]:
+        """The printed and the corrected claim."""
+        return self.printed, self.corrected
+
+    def record(self, schedule: str) -> dict[str, Any]:
+        """Return the erratum of a schedule as JSON-able fields."""
+        fields = ("title", "severity", "source", "use", "about")
+        sides = dict(zip(("printed", "corrected"), self.sides, strict=True))
+        return {
+            "schedule": schedule,
+            "erratum": self.name,
+            **{field: getattr(self, field) for field in fields},
+            **{side: claim.name if claim else None for side, claim in sides.items()},
+        }
 
 
 def errata_of(text: str, checks: Checks | None = None) -> tuple[Erratum, ...]:

@@ -269,13 +269,8 @@ class Schedule:
 
     def all_claims(self) -> tuple[Claim, ...]:
         """Return the claims, then both sides of each erratum."""
-        pairs = [
-            side
-            for wrong in self.errata
-            for side in (wrong.printed, wrong.corrected)
-            if side is not None
-        ]
-        return (*self.claims, *pairs)
+        sides = (side for wrong in self.errata for side in wrong.sides if side)
+        return (*self.claims, *sides)
 
     def claim(self, name: str) -> Claim:
         """Return the claim called ``name``; the error lists the nearest names."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from dpcal.calibrate.papers.kernel.context import Context
 from dpcal.calibrate.papers.kernel.rules import is_outside, is_possible
 from dpcal.calibrate.papers.kernel.terms import (
-    Term,
     Undecided,
     encode,
     minus,
@@ -18,51 +17,40 @@ from dpcal.calibrate.papers.kernel.terms import (
     symbol,
     symbols,
 )
+from dpcal.calibrate.papers.search.goal import Goal, Proof
 from dpcal.calibrate.papers.search.limits import LIMITS
 
 if TYPE_CHECKING:
     from dpcal.calibrate.papers.search.engine import Search
 
-__all__ = ["by_balls", "by_cut", "by_few_boxes"]
-
-Proof = dict[str, Any]
+__all__ = ["by_balls", "by_cut"]
 
 
-def by_few_boxes(
-    search: Search, context: Context, term: Term, strict: bool, depth: int
-) -> Proof | None:
-    """Enclose the term over a few boxes, before slower strategies are tried."""
-    return by_balls(search, context, term, strict, depth, LIMITS.few_boxes)
-
-
-def by_balls(
-    search: Search, context: Context, term: Term, strict: bool, depth: int, most: int = LIMITS.boxes
-) -> Proof | None:
+def by_balls(search: Search, goal: Goal) -> Proof | None:
     """Enclose the term over the parts of a box that are cut as needed."""
-    box = {name: context.box[name] for name in context.signs}
-    used = symbols(term)
+    box, used = goal.context.box, symbols(goal.term)
     if any(None in box[name] for name in used):
         return None
-    bounded = {n: ends for n, ends in box.items() if None not in ends and n in used}
-    for fact, _ in context.facts:
+    names = set(used)
+    for fact, _ in goal.context.facts:
         extra = symbols(fact)
-        if extra & used and all(None not in box[n] for n in extra):
-            bounded.update({n: box[n] for n in extra})
-    tree = _tree(search, context, term, strict, bounded, most)
+        if extra & used and all(None not in box[name] for name in extra):
+            names |= extra
+    tree = _tree(search, goal, {name: box[name] for name in goal.context.signs if name in names})
     return None if tree is None else {"rule": "balls", "tree": tree}
 
 
-def _tree(search: Search, context: Context, term: Term, strict: bool, box: Any, most: int) -> Any:
+def _tree(search: Search, goal: Goal, box: Any) -> Any:
     """Bisect the box until the term is enclosed above zero on every part."""
     root: list[Any] = [None]
     pending: list[Any] = [(root, 0, box)]
     count = 0
     while pending:
         count += 1
-        if count > most or time.thread_time() > search.deadline:
+        if count > LIMITS.boxes or time.thread_time() > search.deadline:
             return None
         holder, slot, part = pending.pop()
-        leaf = _leaf(context, term, strict, part)
+        leaf = _leaf(goal, part)
         if leaf is not None:
             holder[slot] = leaf
             continue
@@ -77,15 +65,20 @@ def _tree(search: Search, context: Context, term: Term, strict: bool, box: Any, 
     return root[0]
 
 
-def by_cut(search: Search, context: Context, term: Term, strict: bool, depth: int) -> Proof | None:
+def by_cut(search: Search, goal: Goal) -> Proof | None:
     """Cut the range of one symbol in two: an unbounded one into a box and the rest."""
+    context, term, strict, depth = goal
     names = [name for name in symbols(term) if context.box[name][0] is not None]
-    for name in names if len(names) == 1 else ():
-        for cut in _cuts(context, name, depth):
-            on = minus(symbol(name), number(cut))
-            proof = _cut(search, context, term, strict, depth, on)
-            if proof is not None:
-                return proof
+    for cut in _cuts(context, names[0], depth) if len(names) == 1 else ():
+        on = minus(symbol(names[0]), number(cut))
+        step: Proof = {"rule": "cases", "on": encode(on)}
+        for side, fact in (("nonnegative", on), ("nonpositive", negative(on))):
+            inner = goal.inside(term, strict, 2, context.with_facts((fact, False)))
+            step[side] = search.inequality(inner)
+            if step[side] is None:
+                break
+        else:
+            return step
     return None
 
 
@@ -98,25 +91,13 @@ def _cuts(context: Context, name: str, depth: int) -> list[Fraction]:
     return [low + (high - low) * share for share in (Fraction(1, 2), Fraction(1, 4))]
 
 
-def _cut(
-    search: Search, context: Context, term: Term, strict: bool, depth: int, on: Term
-) -> Proof | None:
-    beyond = search.inequality(context.with_facts((on, False)), term, strict, depth + 2)
-    if beyond is None:
-        return None
-    inside = search.inequality(context.with_facts((negative(on), False)), term, strict, depth + 2)
-    if inside is None:
-        return None
-    return {"rule": "cases", "on": encode(on), "nonnegative": beyond, "nonpositive": inside}
-
-
-def _leaf(context: Context, term: Term, strict: bool, part: Any) -> str | None:
+def _leaf(goal: Goal, part: Any) -> str | None:
     try:
-        if is_possible(term, strict, part):
+        if is_possible(goal.term, goal.strict, part):
             return "."
     except Undecided:
         pass
-    return "x" if is_outside(context, part) else None
+    return "x" if is_outside(goal.context, part) else None
 
 
 def _widest(part: Any, box: Any) -> tuple[str, Fraction] | None:

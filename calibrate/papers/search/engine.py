@@ -5,12 +5,13 @@
 
 >>> from dpcal.calibrate.papers.claims.formulas import parse
 >>> from dpcal.calibrate.papers.kernel.context import Context
->>> Search(10.0).inequality(Context({"x": "+"}), parse("x - log(1 + x)"), False)["rule"]
+>>> Search(10.0).inequality(Goal(Context({"x": "+"}), parse("x - log(1 + x)"), False))["rule"]
 'tangents'
 """
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable
 from typing import Any
@@ -24,21 +25,18 @@ from dpcal.calibrate.papers.kernel.terms import (
     Undecided,
     decode,
     encode,
-    minus,
     negative,
     replace,
     subterms,
     symbols,
 )
-from dpcal.calibrate.papers.search.boxes import by_balls, by_cut, by_few_boxes
+from dpcal.calibrate.papers.search.boxes import by_balls, by_cut
+from dpcal.calibrate.papers.search.goal import Goal, Proof
 from dpcal.calibrate.papers.search.limits import LIMITS
 from dpcal.calibrate.papers.search.moves import by_derivative, by_zero
-from dpcal.calibrate.papers.search.multipliers import by_multipliers
+from dpcal.calibrate.papers.search.multipliers import by_means, by_multipliers
 from dpcal.calibrate.papers.search.products import (
     by_factors,
-    by_logarithm,
-    by_means,
-    by_square,
     by_step,
     by_terms,
 )
@@ -52,16 +50,12 @@ from dpcal.calibrate.papers.search.samples import may_hold
 
 __all__ = ["Search"]
 
-Proof = dict[str, Any]
-Strategy = Callable[["Search", Context, Term, bool, int], Proof | None]
+Strategy = Callable[["Search", Goal], Proof | None]
 # In the order in which they are tried: those that take longer come later.
 STRATEGIES: tuple[Strategy, ...] = (
     by_terms,
-    by_logarithm,
     by_step,
-    by_few_boxes,
     by_multipliers,
-    by_square,
     by_balls,
     by_logarithms,
     by_factors,
@@ -95,22 +89,22 @@ class Search:
         self._consistent: set[int] = set()
         self._wider: dict[Any, Context] = {}
 
-    def inequality(
-        self, context: Context, term: Term, strict: bool, depth: int = 0
-    ) -> Proof | None:
+    def inequality(self, goal: Goal) -> Proof | None:
         """Return a proof that a term is nonnegative, or positive; None if no proof is found."""
-        if depth > LIMITS.depth or time.thread_time() > self.deadline:
+        if goal.depth > LIMITS.depth or time.thread_time() > self.deadline:
             return None
-        key = (id(context), term, strict)
-        if key not in self._known or (self._known[key][1] is None and self._known[key][0] > depth):
-            self._contexts.append(context)  # so that no other context takes its identity
-            proof = self._inequality(context, term, strict, depth)
+        key = (id(goal.context), goal.term, goal.strict)
+        depth, proof = self._known.get(key, (LIMITS.depth + 1, None))
+        if proof is None and depth > goal.depth:
+            self._contexts.append(goal.context)  # so that no other context takes its identity
+            proof = self._inequality(goal)
             if proof is None and time.thread_time() > self.deadline:
                 return None
-            self._known[key] = (depth, proof)
-        return self._known[key][1]
+            self._known[key] = (goal.depth, proof)
+        return proof
 
-    def _inequality(self, context: Context, term: Term, strict: bool, depth: int) -> Proof | None:
+    def _inequality(self, goal: Goal) -> Proof | None:
+        context, term, strict, depth = goal
         if id(context) not in self._consistent:
             absurd = self._absurd(context)
             if absurd is not None:
@@ -118,34 +112,39 @@ class Search:
             self._consistent.add(id(context))
         if not may_hold(context, term, strict):
             return None
-        splits: Any = self._by_extremum(context, term, strict, depth)
-        if splits is not NotImplemented:
-            return None if splits is None else dict(splits)
+        extrema = _innermost_extrema(term)
+        if not extrema and depth == 0:
+            used = symbols(term)
+            extrema = _innermost_extrema(*(f for f, _ in context.facts if symbols(f) & used))
+        if extrema:
+            return self._split(
+                context,
+                extrema[0],
+                lambda c, at: self.inequality(goal.inside(at(term), strict, 0, c)),
+            )
         defined = self.definedness(context, term, depth)
         if defined is None:
             return None
         if defined:
-            context = self._informed(context, term, defined)
+            goal = goal._replace(context=self._informed(context, term, defined))
         shallow = _SHALLOW if depth > LIMITS.depth_of_moves else frozenset()
         for strategy in STRATEGIES:
             if strategy in shallow:
                 continue
-            proof = self._tried(strategy, context, term, strict, depth)
+            proof = self._tried(strategy, goal)
             if proof is not None:
                 return {**proof, "defined": defined} if defined else proof
             if time.thread_time() > self.deadline:
                 return None
         return None
 
-    def _tried(
-        self, strategy: Strategy, context: Context, term: Term, strict: bool, depth: int
-    ) -> Proof | None:
+    def _tried(self, strategy: Strategy, goal: Goal) -> Proof | None:
         """Return the proof of a strategy, which gets a share of the time near the goal."""
         deadline, now = self.deadline, time.thread_time()
-        if depth <= LIMITS.depth_of_shares:
+        if goal.depth <= LIMITS.depth_of_shares:
             self.deadline = now + (deadline - now) * LIMITS.share
         try:
-            return strategy(self, context, term, strict, depth)
+            return strategy(self, goal)
         except _FAILURES:
             return None
         finally:
@@ -162,10 +161,10 @@ class Search:
                 pass
             if depth > LIMITS.depth_of_domains:
                 return None
-            proof = self.inequality(context, part, relation != ">=", depth + 1)
+            proof = self.inequality(Goal(context, part, relation != ">=", depth + 1))
             if proof is None and relation == "!=":
                 part = negative(part)
-                proof = self.inequality(context, part, True, depth + 1)
+                proof = self.inequality(Goal(context, part, True, depth + 1))
             if proof is None:
                 return None
             rows.append([encode(part), proof])
@@ -199,68 +198,42 @@ class Search:
                 continue
         return None
 
-    def _by_extremum(self, context: Context, term: Term, strict: bool, depth: int) -> Any:
-        """Split a maximum or minimum that contains no other; NotImplemented where there is none."""
-        found = _innermost_extrema(term)
-        if not found and depth == 0:
-            used = symbols(term)
-            found = _innermost_extrema(*(f for f, _ in context.facts if symbols(f) & used))
-        if not found:
-            return NotImplemented
-        extremum = found[0]
+    def _split(
+        self, context: Context, extremum: Term, prove: Callable[..., Proof | None]
+    ) -> Proof | None:
+        """Prove a goal in the case of each argument of a maximum or minimum."""
         known = {part for fact, _ in context.facts for part in subterms(fact)}
-        defined = [] if extremum in known else self.definedness(context, extremum, depth)
+        defined = [] if extremum in known else self.definedness(context, extremum)
         if defined is None:
             return None
         cases = []
         for part in extremum[1:]:
-            inner = chosen(context, extremum, part)
-            proof = self.inequality(inner, replace(term, {extremum: part}), strict, depth)
+            proof = prove(
+                chosen(context, extremum, part), functools.partial(replace, table={extremum: part})
+            )
             if proof is None:
                 return None
             cases.append(proof)
         step: Proof = {"rule": "extremum", "of": encode(extremum), "cases": cases}
         return {**step, "defined": defined} if defined else step
 
-    # ----------------------------------------------------------------------------------- equations
-
-    def equation(self, context: Context, left: Term, right: Term) -> Proof | None:
-        """Return a proof that two terms are equal."""
-        gap = minus(right, left)
+    def equation(self, context: Context, gap: Term) -> Proof | None:
+        """Return a proof that a term is zero."""
         absurd = self._absurd(context)
         if absurd is not None:
             return absurd
-        defined: list[Any] = []
-        for side in (left, right):
-            rows = self.definedness(context, side)
-            if rows is None:
-                return None
-            defined += rows
+        defined = self.definedness(context, gap)
+        if defined is None:
+            return None
         try:
             if context.is_zero(gap):
                 return {"rule": "equal", **({"defined": defined} if defined else {})}
         except _FAILURES:
             pass
-        return self._equal_cases(context, left, right)
-
-    def _equal_cases(self, context: Context, left: Term, right: Term) -> Proof | None:
-        found = _innermost_extrema(left, right)
+        found = _innermost_extrema(gap)
         if not found or time.thread_time() > self.deadline:
             return None
-        extremum = found[0]
-        cases = []
-        for part in extremum[1:]:
-            table = {extremum: part}
-            inner = chosen(context, extremum, part)
-            proof = self.equation(inner, replace(left, table), replace(right, table))
-            if proof is None:
-                return None
-            cases.append(proof)
-        defined = self.definedness(context, extremum)
-        if defined is None:
-            return None
-        step: Proof = {"rule": "extremum", "of": encode(extremum), "cases": cases}
-        return {**step, "defined": defined} if defined else step
+        return self._split(context, found[0], lambda c, at: self.equation(c, at(gap)))
 
 
 def _may_hold(context: Context, term: Term, strict: bool) -> bool:

@@ -1,6 +1,6 @@
 """Limits of the search for a proof.
 
->>> LIMITS.few_boxes < LIMITS.boxes
+>>> LIMITS.depth > LIMITS.depth_of_moves
 True
 """
 
@@ -24,8 +24,8 @@ class Limits:
         slope, and cuts an unbounded range.
     depth_of_shares, share
         Depth up to which each strategy gets a share of the time that is left, and this share.
-    few_boxes, boxes
-        Parts of a box, before and after the slower strategies.
+    boxes
+        Parts of a box.
     ratios, negatives
         Ratios below one in a product, and negative terms that are bounded by such products.
     degree, factored
@@ -41,7 +41,6 @@ class Limits:
     depth_of_cuts: int = 1
     depth_of_shares: int = 0
     share: float = 0.35
-    few_boxes: int = 120
     boxes: int = 2500
     ratios: int = 4
     negatives: int = 8

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import sympy
 
@@ -27,58 +28,38 @@ from dpcal.calibrate.papers.kernel.terms import (
     symbol,
     symbols,
 )
+from dpcal.calibrate.papers.search.goal import Goal, Proof
 
 if TYPE_CHECKING:
     from dpcal.calibrate.papers.search.engine import Search
 
 __all__ = ["by_derivative", "by_zero"]
 
-Proof = dict[str, Any]
 FAILURES = (Undecided, ArithmeticError, ValueError, TypeError, sympy.PolynomialError)
 
 
-def by_zero(search: Search, context: Context, term: Term, strict: bool, depth: int) -> Proof | None:
+def by_zero(search: Search, goal: Goal) -> Proof | None:
     """Start where the term is zero, and follow the sign of its slope."""
-    pairs = [
-        (name, start) for name in sorted(symbols(term)) for start in _zeros(context, term, name)
-    ]
-    return _from_any(search, context, term, strict, depth, pairs)
+    return _from_any(search, goal, lambda name: _zeros(goal.context, goal.term, name))
 
 
-def by_derivative(
-    search: Search, context: Context, term: Term, strict: bool, depth: int
-) -> Proof | None:
+def by_derivative(search: Search, goal: Goal) -> Proof | None:
     """Start where the term is known to be nonnegative, and follow the sign of its slope."""
-    pairs = [(name, start) for name in sorted(symbols(term)) for start in _starts(context, name)]
-    return _from_any(search, context, term, strict, depth, pairs)
+    return _from_any(search, goal, lambda name: _starts(goal.context, name))
 
 
-def _from_any(
-    search: Search,
-    context: Context,
-    term: Term,
-    strict: bool,
-    depth: int,
-    pairs: list[tuple[str, Term]],
-) -> Proof | None:
+def _from_any(search: Search, goal: Goal, starts: Callable[[str], list[Term]]) -> Proof | None:
+    pairs = [(name, start) for name in sorted(symbols(goal.term)) for start in starts(name)]
     for name, start in pairs:
-        proof = _from(search, context, term, strict, name, start, difference(term, name), depth)
+        proof = _from(search, goal, name, start)
         if proof is not None:
             return proof
     return None
 
 
-def _from(
-    search: Search,
-    context: Context,
-    term: Term,
-    strict: bool,
-    name: str,
-    start: Term,
-    slope: Term,
-    depth: int,
-) -> Proof | None:
-    x = symbol(name)
+def _from(search: Search, goal: Goal, name: str, start: Term) -> Proof | None:
+    context, term, strict, _ = goal
+    x, slope = symbol(name), difference(term, name)
     try:
         closed = closed_at(context, name, start)
         if closed.signs[name] != "?" and not closed.holds(start, False):
@@ -89,25 +70,24 @@ def _from(
                 return None
     except Undecided:
         return None
-    step: Proof = {"rule": "derivative", "symbol": name, "start": encode(start)}
     gaps = {"above": (minus(x, start), slope), "below": (minus(start, x), negative(slope))}
     apart = strict and any(context.holds(gap, True) for gap, _ in gaps.values())
-    defined = search.definedness(closed, term, depth)
+    defined = search.definedness(closed, term, goal.depth)
     if defined is None:
         return None
-    at_start = closed.substituted(name, start)
-    value = substitute(term, {name: start})
-    begin = search.inequality(at_start, value, strict and not apart, depth + 2)
+    at_start, value = closed.substituted(name, start), substitute(term, {name: start})
+    begin = search.inequality(goal.inside(value, strict and not apart, 2, at_start))
     if begin is None:
         return None
-    step.update({"at": begin, "open": apart, "closed_defined": defined})
+    step: Proof = {"rule": "derivative", "symbol": name, "start": encode(start), "at": begin}
+    step.update({"open": apart, "closed_defined": defined})
     for side, (gap, direction) in gaps.items():
         if closed.holds(negative(gap), False):
             continue
-        proof = search.inequality(closed.with_facts((gap, True)), direction, apart, depth + 2)
-        if proof is None:
+        beyond = closed.with_facts((gap, True))
+        step[side] = search.inequality(goal.inside(direction, apart, 2, beyond))
+        if step[side] is None:
             return None
-        step[side] = proof
     return step
 
 

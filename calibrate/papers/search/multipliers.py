@@ -14,12 +14,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpcal.calibrate.papers.kernel.context import Context
 from dpcal.calibrate.papers.kernel.exponents import Exponent, Ratio
 from dpcal.calibrate.papers.kernel.terms import (
     ONE,
+    ZERO,
     Term,
     Undecided,
     encode,
@@ -28,93 +29,127 @@ from dpcal.calibrate.papers.kernel.terms import (
     over,
     plus,
     power,
+    subterms,
+    symbols,
     times,
 )
+from dpcal.calibrate.papers.search.goal import TERMS, Goal, Proof, product, total
 from dpcal.calibrate.papers.search.limits import LIMITS
 
 if TYPE_CHECKING:
     from dpcal.calibrate.papers.search.engine import Search
 
-__all__ = ["by_multipliers", "exponents_of", "solve"]
-
-Proof = dict[str, Any]
+__all__ = ["by_means", "by_multipliers", "solve"]
 
 
-def by_multipliers(
-    search: Search, context: Context, term: Term, strict: bool, depth: int
-) -> Proof | None:
+class _Share(NamedTuple):
+    """A negative term as a share of the target, times powers of ratios below one."""
+
+    share: Term
+    factors: list[tuple[Term, Term, Proof, Proof]]  # ratio, exponent, proofs of their ends
+
+
+def by_multipliers(search: Search, goal: Goal) -> Proof | None:
     """Bound every negative term by its share of one positive term."""
-    normal = context.normal
-    total = normal.clear(normal.sum(term))
-    positives = [(m, v) for m, v in total.items() if v > 0]
-    negatives = [(m, -v) for m, v in total.items() if v < 0]
+    normal, cleared = goal.context.normal, goal.cleared()
+    positives = [(m, v) for m, v in cleared.items() if v > 0]
+    negatives = [(m, -v) for m, v in cleared.items() if v < 0]
     if not negatives or not positives or len(negatives) > LIMITS.negatives:
         return None
-    if not all(context.holds(normal.term({m: v}), False) for m, v in positives):
+    if not all(goal.context.holds(normal.term({m: v}), False) for m, v in positives):
         return None
-    ratios = _ratios(context)
+    ratios = _ratios(goal.context)
     for target in positives:
-        if not context.holds(normal.term({target[0]: target[1]}), True):
+        whole = normal.term(dict([target]))
+        if not goal.context.holds(whole, True):
             continue
         shares = []
         for row in negatives:
-            found = _share(search, context, row, target, ratios, depth)
+            found = _share(search, goal, over(normal.term(dict([row])), whole), ratios)
             if found is None:
                 break
             shares.append(found)
         else:
-            others = [row for row in positives if row != target]
-            proof = _assembled(search, context, target, others, shares, strict, depth)
+            rest = normal.term(dict(row for row in positives if row != target))
+            proof = _assembled(search, goal, whole, rest, shares)
             if proof is not None:
                 return proof
     return None
 
 
+def by_means(search: Search, goal: Goal) -> Proof | None:
+    """Write the term as a weighted arithmetic mean minus a geometric one."""
+    addends = _addends(goal.term)
+    rows = [part for part in addends if _is_positive_product(goal.context, part)]
+    others = [part for part in addends if part not in rows]
+    if goal.strict or len(others) != 1 or not 2 <= len(rows) <= 5:
+        return None
+    powers = (part for part in subterms(goal.term) if part[0] == "pow")
+    fixed = set[str]().union(*(symbols(part[2]) for part in powers))
+    *columns, aim = (_powers(goal.context, row, fixed) for row in (*rows, *others))
+    bases = sorted(set(aim).union(*columns))
+    table = [[*(column.get(b, Fraction(0)) for b in bases), Fraction(1)] for column in columns]
+    shares = solve(table, [*(aim.get(b, Fraction(0)) for b in bases), Fraction(1)])
+    found, mean = [], ONE
+    for row, share in zip(rows, shares or (), strict=False):
+        weight = goal.context.normal.exponent_term(share)
+        value = over(row, weight)
+        ends = [search.inequality(goal.inside(entry, True, 2)) for entry in (weight, value)]
+        if None in ends:
+            return None
+        found.append([encode(weight), encode(value), *ends])
+        mean = times(mean, power(value, weight))
+    same = found and goal.context.is_zero(minus(goal.term, minus(plus(*rows), mean)))
+    return {"rule": "means", "parts": found} if same else None
+
+
+def _addends(term: Term) -> list[Term]:
+    parts = term[1:] if term[0] == "add" else ()
+    return [inner for part in parts for inner in _addends(part)] or [term]
+
+
+def _is_positive_product(context: Context, term: Term) -> bool:
+    normal = context.normal
+    return all(normal.known_sign(normal.sum(part)) == "+" for part, _ in normal.factors(term))
+
+
+def _powers(context: Context, term: Term, fixed: set[str]) -> dict[str, Any]:
+    """Return the exponents of the symbols of a product, except fixed ones."""
+    found: dict[str, Any] = {}
+    for part, exponent in context.normal.factors(term):
+        if part[0] == "sym" and part[1] not in fixed:
+            found[part[1]] = found.get(part[1], Fraction(0)) + exponent
+    return found
+
+
 def _assembled(
-    search: Search,
-    context: Context,
-    target: Any,
-    others: Any,
-    shares: Any,
-    strict: bool,
-    depth: int,
+    search: Search, goal: Goal, whole: Term, rest: Term, shares: list[_Share]
 ) -> Proof | None:
     """Write the goal as products of the target and of terms known to be nonnegative."""
-    normal = context.normal
-    whole = normal.term({target[0]: target[1]})
-    left_over = minus(ONE, plus(*(share for share, _, _ in shares)))
-    rest = normal.term(dict(others))
-    strictly_rest = strict and bool(others) and context.holds(rest, True)
-    left = search.inequality(context, left_over, strict and not strictly_rest, depth + 2)
+    left_over = minus(ONE, plus(*(row.share for row in shares)))
+    strictly_rest = goal.strict and rest != ZERO and goal.context.holds(rest, True)
+    left = search.inequality(goal.inside(left_over, goal.strict and not strictly_rest, 2))
     if left is None:
         return None
-    factors = [[encode(whole), {"rule": "terms"}], [encode(left_over), left]]
-    first = [encode(times(whole, left_over)), {"rule": "product", "factors": factors}]
-    second = [encode(rest), {"rule": "terms"}]
-    parts = [second, first] if strictly_rest else [first, second] if others else [first]
-    for share, powers, proofs in shares:
-        if not powers:
-            continue
-        gap = minus(ONE, times(*(power(ratio, m) for ratio, m in powers)))
-        step = {
-            "rule": "unit_powers",
-            "factors": [
-                [encode(ratio), encode(m), {"rule": "terms"}, below, sign]
-                for (ratio, m), (below, sign) in zip(powers, proofs, strict=True)
-            ],
-        }
-        size = times(whole, share)
-        product = [[encode(size), {"rule": "terms"}], [encode(gap), step]]
-        parts.append([encode(times(size, gap)), {"rule": "product", "factors": product}])
-    return {"rule": "sum", "parts": parts}
+    first = times(whole, left_over), product((whole, TERMS), (left_over, left))
+    parts = [first] if rest == ZERO else [first, (rest, TERMS)]
+    parts = parts[::-1] if strictly_rest else parts
+    for share, factors in shares:
+        if factors:
+            gap = minus(ONE, times(*(power(ratio, m) for ratio, m, *_ in factors)))
+            rows = [[encode(ratio), encode(m), TERMS, *ends] for ratio, m, *ends in factors]
+            step = {"rule": "unit_powers", "factors": rows}
+            size = times(whole, share)
+            parts.append((times(size, gap), product((size, TERMS), (gap, step))))
+    return total(*parts)
 
 
-def exponents_of(context: Context, term: Term) -> dict[Any, Exponent]:
+def _exponents(context: Context, term: Term) -> dict[Any, Exponent]:
     """Return the exponents of the one monomial of a term, numbers left out."""
-    total = context.normal.sum(term)
-    if len(total) != 1:
+    cleared = context.normal.sum(term)
+    if len(cleared) != 1:
         raise Undecided("one monomial")
-    return {a: e for a, e in next(iter(total)) if not _is_number(a)}
+    return {a: e for a, e in next(iter(cleared)) if not _is_number(a)}
 
 
 def _is_number(atom: Any) -> bool:
@@ -138,58 +173,48 @@ def _ratios(context: Context) -> list[tuple[Term, dict[Any, Exponent]]]:
             ratio = over(context.normal.term({monomial: value}), large)
             try:
                 if context.holds(ratio, True):
-                    rows.append((ratio, exponents_of(context, ratio)))
+                    rows.append((ratio, _exponents(context, ratio)))
             except Undecided:
                 continue
     return rows[:12]
 
 
-def _share(
-    search: Search, context: Context, row: Any, target: Any, ratios: Any, depth: int
-) -> tuple[Term, list[Any], list[Any]] | None:
-    """Write row = share * target * product of ratio ** multiplier."""
-    normal = context.normal
-    quotient = over(normal.term(dict([row])), normal.term(dict([target])))
-    goal = exponents_of(context, quotient)
-    bases = list(set(goal).union(*(powers for _, powers in ratios)))
-    wanted = [goal.get(base, Fraction(0)) for base in bases]
+def _share(search: Search, goal: Goal, quotient: Term, ratios: Any) -> _Share | None:
+    """Write a quotient as a share times a product of ratio ** multiplier."""
+    wanted = _exponents(goal.context, quotient)
+    bases = list(set(wanted).union(*(powers for _, powers in ratios)))
+    aim = [wanted.get(base, Fraction(0)) for base in bases]
     for size in range(min(len(ratios), LIMITS.ratios) + 1):
         for subset in itertools.combinations(ratios, size):
             columns = [[powers.get(base, Fraction(0)) for base in bases] for _, powers in subset]
-            solved = solve(columns, wanted)
+            solved = solve(columns, aim)
             if solved is None or any(isinstance(m, Fraction) and m <= 0 for m in solved):
                 continue
-            found = _proved(search, context, quotient, subset, solved, depth)
+            found = _proved(search, goal, quotient, subset, solved)
             if found is not None:
                 return found
     return None
 
 
-def _proved(
-    search: Search, context: Context, quotient: Term, subset: Any, solved: Any, depth: int
-) -> tuple[Term, list[Any], list[Any]] | None:
-    powers, proofs = [], []
+def _proved(search: Search, goal: Goal, quotient: Term, subset: Any, solved: Any) -> _Share | None:
+    factors, normal = [], goal.context.normal
     for (ratio, _), multiplier in zip(subset, solved, strict=True):
-        term = context.normal.exponent_term(multiplier)
-        sign = search.inequality(context, term, False, depth + 3)
-        if sign is None:
+        term = normal.exponent_term(multiplier)
+        sign = search.inequality(goal.inside(term, False, 3))
+        below = _below_one(goal.context, ratio) if sign is not None else None
+        if sign is None or below is None:
             return None
-        below = _below_one(context, ratio)
-        if below is None:
-            return None
-        powers.append((ratio, term))
-        proofs.append((below, sign))
-    remaining = over(quotient, times(*(power(r, m) for r, m in powers)))
-    share = context.normal.term(context.normal.sum(remaining))
-    return (share, powers, proofs) if context.holds(share, True) else None
+        factors.append((ratio, term, below, sign))
+    remaining = over(quotient, times(*(power(r, m) for r, m, *_ in factors)))
+    share = normal.term(normal.sum(remaining))
+    return _Share(share, factors) if goal.context.holds(share, True) else None
 
 
 def _below_one(context: Context, ratio: Term) -> Proof | None:
     """Prove 1 - small/large >= 0 as (large - small)/large."""
     if context.holds(minus(ONE, ratio), False):
-        return {"rule": "terms"}
-    total = context.normal.sum(ratio)
-    monomial, value = next(iter(total.items()))
+        return TERMS
+    monomial, value = next(iter(context.normal.sum(ratio).items()))
     top = frozenset((a, e) for a, e in monomial if isinstance(e, Ratio) or e > 0)
     bottom = frozenset((a, -e) for a, e in monomial - top)
     small = context.normal.term({top: Fraction(value.numerator)})
@@ -198,8 +223,7 @@ def _below_one(context: Context, ratio: Term) -> Proof | None:
         gap = times(minus(large, small), scale)
         if context.holds(gap, False):
             inverse = power(times(large, scale), number(-1))
-            factors = [[encode(inverse), {"rule": "terms"}], [encode(gap), {"rule": "terms"}]]
-            return {"rule": "product", "factors": factors}
+            return product((inverse, TERMS), (gap, TERMS))
     return None
 
 

@@ -21,7 +21,6 @@ from dpcal.calibrate.papers.kernel.normal import Sum
 from dpcal.calibrate.papers.kernel.rules import bounds
 from dpcal.calibrate.papers.kernel.terms import (
     ONE,
-    ZERO,
     Term,
     difference,
     encode,
@@ -37,6 +36,7 @@ from dpcal.calibrate.papers.kernel.terms import (
     symbols,
     times,
 )
+from dpcal.calibrate.papers.search.goal import TERMS, Goal, Proof, product, total
 from dpcal.calibrate.papers.search.limits import LIMITS
 
 if TYPE_CHECKING:
@@ -49,51 +49,34 @@ __all__ = [
     "by_tangents",
 ]
 
-Proof = dict[str, Any]
-TERMS: Proof = {"rule": "terms"}
 
-
-def _product(*rows: tuple[Term, Proof]) -> Proof:
-    return {"rule": "product", "factors": [[encode(part), proof] for part, proof in rows]}
-
-
-def _sum(*rows: tuple[Term, Proof]) -> Proof:
-    return {"rule": "sum", "parts": [[encode(part), proof] for part, proof in rows]}
-
-
-def _taken_out(context: Context, total: Sum) -> tuple[Term, Sum]:
+def _taken_out(context: Context, cleared: Sum) -> tuple[Term, Sum]:
     normal = context.normal
-    shared, size, rest = normal._content(total, False) if total else (frozenset(), 1, total)
+    shared, size, rest = normal._content(cleared, False) if cleared else (frozenset(), 1, cleared)
     return normal.term({shared: Fraction(size)}), rest
 
 
-def _sides(context: Context, total: Sum) -> tuple[Sum, Sum]:
+def _signed(sides: Sum) -> list[Sum]:
     """Return the positive and the negative part of a sum."""
-    rises = {m: v for m, v in total.items() if v > 0}
-    return rises, {m: -v for m, v in total.items() if v < 0}
+    return [{m: sign * v for m, v in sides.items() if sign * v > 0} for sign in (1, -1)]
 
 
 # -------------------------------------------------------------------------------------- logarithms
 
 
-def by_logarithms(
-    search: Search, context: Context, term: Term, strict: bool, depth: int
-) -> Proof | None:
+def by_logarithms(search: Search, goal: Goal) -> Proof | None:
     """Compare the logarithms of both sides, where one side is a power or an exponential."""
-    normal = context.normal
-    written = normal.sum(term)
-    for factor, total in ((ONE, written), _taken_out(context, normal.clear(written))):
-        proof = _by_logarithms(search, context, factor, total, strict, depth)
+    written = goal.context.normal.sum(goal.term)
+    for factor, sides in ((ONE, written), _taken_out(goal.context, goal.cleared())):
+        proof = _by_logarithms(search, goal, factor, sides)
         if proof is not None:
             return proof
     return None
 
 
-def _by_logarithms(
-    search: Search, context: Context, factor: Term, total: Sum, strict: bool, depth: int
-) -> Proof | None:
-    normal = context.normal
-    parts = _sides(context, total)
+def _by_logarithms(search: Search, goal: Goal, factor: Term, sides: Sum) -> Proof | None:
+    context, normal = goal.context, goal.context.normal
+    parts = _signed(sides)
     if not all(parts) or not any(len(part) == 1 and _is_power(part) for part in parts):
         return None
     high, low = map(normal.term, parts)
@@ -105,16 +88,15 @@ def _by_logarithms(
         for side, part in zip((high, low), parts, strict=True)
     ]
     order = minus(*logs)
-    plain = depth > LIMITS.depth_of_moves or context.holds(order, strict)
-    if plain and not context.holds(order, strict):
+    if goal.depth > LIMITS.depth_of_moves and not context.holds(order, goal.strict):
         return None
-    proof = TERMS if plain else search.inequality(context, order, strict, depth + 2)
+    proof = search.inequality(goal.inside(order, goal.strict, 2))
     if proof is None:
         return None
     ends = {"low": encode(low), "high": encode(high), "order": encode(order)}
-    proof = {"rule": "exponential", **ends, "proof": proof}
-    positive = search.inequality(context, factor, strict, depth + 1)
-    return None if positive is None else _product((factor, positive), (minus(high, low), proof))
+    step = {"rule": "exponential", **ends, "proof": proof}
+    positive = search.inequality(goal.inside(factor, goal.strict, 1))
+    return None if positive is None else product((factor, positive), (minus(high, low), step))
 
 
 def _is_power(total: Sum) -> bool:
@@ -128,50 +110,46 @@ def _is_power(total: Sum) -> bool:
 # ----------------------------------------------------------------------------------------- squares
 
 
-def by_squares(
-    search: Search, context: Context, term: Term, strict: bool, depth: int
-) -> Proof | None:
+def by_squares(search: Search, goal: Goal) -> Proof | None:
     """Compare the squares of both sides, where one side is a root."""
-    normal = context.normal
-    factor, total = _taken_out(context, normal.clear(normal.sum(term)))
-    parts = _sides(context, total)
+    context, normal = goal.context, goal.context.normal
+    factor, sides = _taken_out(context, goal.cleared())
+    parts = _signed(sides)
     if not all(parts) or not any(len(part) == 1 and _is_root(part) for part in parts):
         return None
     high, low = map(normal.term, parts)
     if not (context.holds(high, True) and context.holds(low, False)):
         return None
-    squares = minus(power(high, number(2)), power(low, number(2)))
-    squares = normal.term(normal.clear(normal.sum(squares)))
-    scale = times(factor, power(plus(high, low), number(-1)))
-    rows = [
-        (part, proof)
-        for part in (squares, scale)
-        if (proof := search.inequality(context, part, strict, depth + 2)) is not None
-    ]
-    return _product(*rows) if len(rows) == 2 else None
+    gap = minus(power(high, number(2)), power(low, number(2)))
+    squares = normal.term(normal.clear(normal.sum(gap)))
+    rows: list[Any] = []
+    for part in (squares, times(factor, power(plus(high, low), number(-1)))):
+        rows.append((part, search.inequality(goal.inside(part, goal.strict, 2))))
+        if rows[-1][1] is None:
+            return None
+    return product(*rows)
 
 
-def _is_root(total: Sum) -> bool:
-    return any(
-        isinstance(e, Fraction) and e.denominator == 2 and a[0] != "num"
-        for monomial in total
-        for a, e in monomial
-    )
+def _is_root(part: Sum) -> bool:
+    powers = ((a, e) for monomial in part for a, e in monomial if isinstance(e, Fraction))
+    return any(e.denominator == 2 and a[0] != "num" for a, e in powers)
 
 
 # ---------------------------------------------------------------------------------------- tangents
 
 
-def by_tangents(
-    search: Search, context: Context, term: Term, strict: bool, depth: int
-) -> Proof | None:
+def by_tangents(search: Search, goal: Goal) -> Proof | None:
     """Use log(a) <= a - 1, log(a) >= 1 - 1/a, and the bounds of erfc, in the place of functions."""
-    rows = _written_logs(context, term)
+    rows = _written_logs(goal.context, goal.term)
     tried = [list(c) for k in range(1, len(rows) + 1) for c in itertools.combinations(rows, k)]
-    for chosen in (*tried, *([row] for row in _grouped_logs(context, term))):
-        proof = _by_tangents(search, context, term, strict, depth, chosen)
+    normal = goal.context.normal
+    for chosen in (*tried, *([row] for row in _grouped_logs(goal))):
+        gaps = [times(factor, bounds(of)[index][0]) for factor, of, index in chosen]
+        rest = normal.term(normal.clear(normal.sum(minus(goal.term, plus(*gaps)))))
+        proof = search.inequality(goal.inside(rest, goal.strict, 2))
         if proof is not None:
-            return proof
+            found = [[encode(factor), encode(of), index] for factor, of, index in chosen]
+            return {"rule": "tangents", "gaps": found, "rest": encode(rest), "proof": proof}
     return None
 
 
@@ -194,11 +172,11 @@ def _written_logs(context: Context, term: Term) -> list[Gap]:
     return rows[:3]
 
 
-def _grouped_logs(context: Context, term: Term) -> list[Gap]:
+def _grouped_logs(goal: Goal) -> list[Gap]:
     """Return logarithms that have one factor as that of one quotient."""
-    normal = context.normal
+    context, normal = goal.context, goal.context.normal
     groups: dict[Any, dict[Term, Fraction]] = {}
-    for monomial, value in normal.clear(normal.sum(term)).items():
+    for monomial, value in goal.cleared().items():
         logs = [(a, e) for a, e in monomial if a[0] == "logatom" and e == 1]
         if len(logs) == 1:
             base = normal.atom_term(logs[0][0])[1]
@@ -211,19 +189,6 @@ def _grouped_logs(context: Context, term: Term) -> list[Gap]:
             product = times(*(power(b, number(-v)) for b, v in bases.items()))
             rows.append((factor, ("log", product), 0))
     return rows
-
-
-def _by_tangents(
-    search: Search, context: Context, term: Term, strict: bool, depth: int, chosen: list[Gap]
-) -> Proof | None:
-    gaps = [times(factor, bounds(of)[index][0]) for factor, of, index in chosen]
-    total = context.normal.clear(context.normal.sum(minus(term, plus(*gaps))))
-    rest = context.normal.term(total)
-    proof = search.inequality(context, rest, strict, depth + 2)
-    if proof is None:
-        return None
-    rows = [[encode(factor), encode(of), index] for factor, of, index in chosen]
-    return {"rule": "tangents", "gaps": rows, "rest": encode(rest), "proof": proof}
 
 
 def _coefficient(term: Term, part: Term) -> Term | None:
@@ -240,25 +205,23 @@ def _coefficient(term: Term, part: Term) -> Term | None:
 # ------------------------------------------------------------------------------------------- facts
 
 
-def by_fact(search: Search, context: Context, term: Term, strict: bool, depth: int) -> Proof | None:
+def by_fact(search: Search, goal: Goal) -> Proof | None:
     """Subtract a multiple of a fact that cancels a monomial, and prove the shorter rest."""
-    normal = context.normal
-    total = normal.clear(normal.sum(term))
-    for fact, scale in _multiples(context, total):
-        rest = normal.clear(normal.sum(minus(term, times(scale, fact))))
-        if len(rest) > len(total) - (depth > 0):
+    normal, cleared = goal.context.normal, goal.cleared()
+    for fact, scale in _multiples(goal.context, cleared):
+        rest = normal.clear(normal.sum(minus(goal.term, times(scale, fact))))
+        if len(rest) > len(cleared) - (goal.depth > 0):
             continue
-        simpler = normal.term(rest) if rest else ZERO
-        held = context.holds(fact, True)
-        proof = search.inequality(context, simpler, strict and not held, depth + 2)
+        simpler, held = normal.term(rest), goal.context.holds(fact, True)
+        proof = search.inequality(goal.inside(simpler, goal.strict and not held, 2))
         if proof is not None:
-            multiple = times(scale, fact), _product((scale, TERMS), (fact, TERMS))
+            multiple = times(scale, fact), product((scale, TERMS), (fact, TERMS))
             rows = [(simpler, proof), multiple]
-            return _sum(*(rows[::-1] if held and strict else rows))
+            return total(*(rows[::-1] if held and goal.strict else rows))
     return None
 
 
-def _multiples(context: Context, total: Sum) -> Iterator[tuple[Term, Term]]:
+def _multiples(context: Context, cleared: Sum) -> Iterator[tuple[Term, Term]]:
     normal = context.normal
     for fact, _ in context.facts:
         try:
@@ -266,7 +229,7 @@ def _multiples(context: Context, total: Sum) -> Iterator[tuple[Term, Term]]:
         except ArithmeticError:
             continue
         tried = set()
-        for (m, v), (k, w) in itertools.product(total.items(), known.items()):
+        for (m, v), (k, w) in itertools.product(cleared.items(), known.items()):
             if v * w <= 0 or len(known) < 2:
                 continue
             scale = normal.sum(over(normal.term({m: v}), normal.term({k: w})))
