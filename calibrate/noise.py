@@ -17,7 +17,7 @@ target as keywords ``epsilon`` >= 0, ``delta`` in [0, 1) and ``neighboring_relat
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import attr
 import numpy as np
@@ -40,9 +40,10 @@ from dpcal.calibrate.targets import (
     Noises,
     Target,
 )
-from dpcal.errors import TargetUnreachable
+from dpcal.errors import TargetUnreachable, UnsupportedEvent
 
-__all__ = ["batch_size", "noise_multiplier", "noise_multipliers", "sampling_probability", "steps"]
+__all__ = ["batch_size", "noise_left", "noise_multiplier", "noise_multipliers"]
+__all__ += ["sampling_probability", "steps"]
 
 EventOfCount = Callable[[int], DpEvent]
 Excess = Callable[[float], tuple[float, float | None]]
@@ -323,6 +324,47 @@ def _near_poisson(event_of_sigma: EventOf, target: Target) -> float:
     while target.missed_by(event_of_sigma(sigma)):
         sigma *= 1 + RELATIVE_WIDTH
     return sigma
+
+
+def noise_left(
+    runs: Iterable[tuple[events.DpEvent, float]],
+    *,
+    epsilon: float,
+    delta: float,
+    neighboring_relation: str = "add-or-remove-one",
+) -> float:
+    """Return the least noise multiplier of one more Gaussian answer within a budget.
+
+    Parameters
+    ----------
+    runs, delta, neighboring_relation
+        As in :func:`dpcal.accountants.together.price_together`.
+    epsilon
+        Of everything, >= 0.
+
+    Returns
+    -------
+    float
+        The smallest such noise multiplier, rounded up; infinite if there is no room.
+
+    >>> from dpcal.accountants import events
+    >>> from dpcal.accountants.together import price_together
+    >>> one = events.GaussianDpEvent(4.0)
+    >>> total = price_together([(one, 1e-6)] * 2, delta=1e-6)
+    >>> print(f"{noise_left([(one, 1e-6)], epsilon=total, delta=1e-6):.4f}")
+    4.0000
+    """
+    neighboring_relation = _validate.relation(neighboring_relation)
+    before = [event for event, _ in runs]
+    try:
+        return noise_multiplier(
+            lambda sigma: events.ComposedDpEvent([*before, events.GaussianDpEvent(sigma)]),
+            epsilon=epsilon,
+            delta=delta,
+            neighboring_relation=neighboring_relation,
+        )
+    except (TargetUnreachable, UnsupportedEvent):
+        return math.inf
 
 
 def sampling_probability(

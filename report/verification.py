@@ -19,7 +19,7 @@ from typing import Any
 
 from dpcal.accountants import epsilon, events
 from dpcal.calibrate import Plan
-from dpcal.calibrate.groups import unit_of
+from dpcal.calibrate.persons import unit_of
 from dpcal.errors import LedgerMismatch
 from dpcal.optim import Ledger, Result
 from dpcal.optim.boundary.ledger import check_ledger

@@ -26,8 +26,8 @@ from dpcal._roots import NoBracket, Stop, bisect, bracket
 from dpcal.accountants import epsilon as epsilon_of, events
 from dpcal.accountants.interface import ACCOUNTANTS
 from dpcal.calibrate.constants import Constants
-from dpcal.calibrate.groups import for_group
 from dpcal.calibrate.noise import noise_multiplier
+from dpcal.calibrate.persons import for_group
 from dpcal.calibrate.plan import Parameter, Plan, compose
 from dpcal.calibrate.query import Query
 from dpcal.calibrate.targets import EventOf
