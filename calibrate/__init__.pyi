@@ -11,10 +11,10 @@ from dpcal.calibrate.correlated.strategies import (
 from dpcal.calibrate.noise import (
     batch_size as batch_size,
     noise_multiplier as noise_multiplier,
-    noise_multipliers as noise_multipliers,
     sampling_probability as sampling_probability,
     steps as steps,
 )
+from dpcal.calibrate.noise_grid import noise_multipliers as noise_multipliers
 from dpcal.calibrate.papers import audit as audit, schedules as schedules
 from dpcal.calibrate.persons import User as User, choose_examples as choose_examples
 from dpcal.calibrate.plan import Plan as Plan

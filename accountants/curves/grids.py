@@ -32,12 +32,12 @@ from dpcal.accountants.mechanisms.decompose import decompose
 from dpcal.accountants.rounding import UNIT, exp_down, exp_up
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["Grid", "grid"]
+__all__ = ["CHUNK", "Grid", "compiled", "grid"]
 
 Reals = NDArray[np.float64]
 Answer = tuple[float, float, str]
 # Points of one compiled call, and of one task of an executor: about 20 ms.
-_CHUNK = 256
+CHUNK = 256
 
 
 @dataclass(frozen=True)
@@ -111,10 +111,10 @@ def grid(
         event_of(**dict(zip(parameters, row, strict=True)))
         for row in (zip(*columns[1:], strict=True) if parameters else [()] * len(columns[0]))
     ]
-    starts = range(0, len(events), _CHUNK)
+    starts = range(0, len(events), CHUNK)
     ask = partial(_answered, relation=neighboring_relation, deltas=deltas)
-    chunks = [events[start : start + _CHUNK] for start in starts]
-    asked = [columns[0][start : start + _CHUNK] for start in starts]
+    chunks = [events[start : start + CHUNK] for start in starts]
+    asked = [columns[0][start : start + CHUNK] for start in starts]
     found: list[Answer] = []
     for answers in (map if executor is None else executor.map)(ask, chunks, asked):
         found += answers
@@ -129,7 +129,7 @@ def _answered(
     events: Sequence[DpEvent], targets: Sequence[float], *, relation: str, deltas: bool
 ) -> list[Answer]:
     """Return the bounds of some events: of delta at epsilons, or of epsilon at deltas."""
-    known = [_compiled(event, relation) for event in events]
+    known = [compiled(event, relation) for event in events]
     places = [place for place, parts in enumerate(known) if parts]
     at = np.array([targets[place] for place in places], dtype=float)
     rows = question.many([known[place] for place in places], at if deltas else np.log(at), deltas)
@@ -148,7 +148,7 @@ def _answered(
     return [answers[place] for place in range(len(events))]
 
 
-def _compiled(event: DpEvent, relation: str) -> list[list[tuple[question.Law, int]]]:
+def compiled(event: DpEvent, relation: str) -> list[list[tuple[question.Law, int]]]:
     """Return the parts of each direction as one compiled call takes them; none if it cannot."""
     try:
         composition = decompose(event, relation)
