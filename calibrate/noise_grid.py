@@ -10,7 +10,7 @@ not serve, or that do not settle, are solved by :func:`dpcal.calibrate.noise_mul
 ...     events.dpsgd, sampling_probability=0.01, steps=[[100], [1000]], epsilon=[1.0, 2.0],
 ...     delta=1e-6,
 ... ).round(4)
-array([[0.9826, 0.7621],
+array([[0.9859, 0.8018],
        [1.5627, 1.029 ]])
 """
 
@@ -69,8 +69,12 @@ class _Point:
 
     def alone(self) -> float:
         """Return the answer of a search of its own."""
-        target = {"epsilon": self.epsilon, "delta": self.delta}
-        return noise_multiplier(self.event, **target, neighboring_relation=self.relation)
+        return noise_multiplier(
+            self.event,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            neighboring_relation=self.relation,
+        )
 
 
 def noise_multipliers(
@@ -130,7 +134,7 @@ def noise_multipliers(
     others = places[places % _APART > 0]
     guesses[others] = _searched([points[i] for i in others], guesses[others], executor)
     guesses[first] = begun
-    return np.exp(guesses[:, 0]).reshape(arrays[0].shape)
+    return np.asarray(np.exp(guesses[:, 0]).reshape(arrays[0].shape))
 
 
 def _searched(points: Sequence[_Point], guesses: Reals, executor: Executor | None) -> Reals:
