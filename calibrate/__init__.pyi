@@ -1,3 +1,4 @@
+from dpcal.accountants.selection import TuningPrice as TuningPrice, tuning as tuning
 from dpcal.calibrate import correlated as correlated
 from dpcal.calibrate.comparison import Needed as Needed, Needs as Needs, compare as compare
 from dpcal.calibrate.constants import Constants as Constants
@@ -10,12 +11,12 @@ from dpcal.calibrate.correlated.strategies import (
 from dpcal.calibrate.noise import (
     batch_size as batch_size,
     noise_multiplier as noise_multiplier,
-    noise_multipliers as noise_multipliers,
     sampling_probability as sampling_probability,
     steps as steps,
 )
-from dpcal.calibrate.owners import choose_examples as choose_examples
+from dpcal.calibrate.noise_grid import noise_multipliers as noise_multipliers
 from dpcal.calibrate.papers import audit as audit, schedules as schedules
+from dpcal.calibrate.persons import User as User, choose_examples as choose_examples
 from dpcal.calibrate.plan import Plan as Plan
 from dpcal.calibrate.plans.adaptive_gd import adaptive_gd as adaptive_gd
 from dpcal.calibrate.plans.comparators.ada_dp_spider import ada_dp_spider as ada_dp_spider
@@ -41,7 +42,7 @@ from dpcal.calibrate.plans.second_order.select_point import select_point as sele
 from dpcal.calibrate.plans.spiderboost import spiderboost as spiderboost
 from dpcal.calibrate.plans.tree_spider import tree_spider as tree_spider
 from dpcal.calibrate.query import Query as Query
-from dpcal.calibrate.recommendation import (
+from dpcal.calibrate.recommending.recommendation import (
     Recommendation as Recommendation,
     recommend as recommend,
 )
@@ -53,6 +54,4 @@ from dpcal.calibrate.release_noise import (
 )
 from dpcal.calibrate.risk import noise_multiplier_for_risk as noise_multiplier_for_risk
 from dpcal.calibrate.samplers import register_sampler as register_sampler
-from dpcal.calibrate.selection import TuningPrice as TuningPrice, tuning as tuning
-from dpcal.calibrate.users import User as User
 from dpcal.errors import VacuousSchedule as VacuousSchedule

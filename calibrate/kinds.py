@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from dpcal.accountants import events
-from dpcal.calibrate.groups import for_group, rows_of_one_person
+from dpcal.calibrate.persons import for_group, rows_of_one_person
 
 if TYPE_CHECKING:
     from dpcal.calibrate.query import Query

@@ -17,11 +17,9 @@ target as keywords ``epsilon`` >= 0, ``delta`` in [0, 1) and ``neighboring_relat
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 
 import attr
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _annexes, _validate
 from dpcal._roots import NoBracket, Stop, largest_whole, newton
@@ -40,23 +38,15 @@ from dpcal.calibrate.targets import (
     Noises,
     Target,
 )
-from dpcal.errors import TargetUnreachable
+from dpcal.errors import TargetUnreachable, UnsupportedEvent
 
-__all__ = ["batch_size", "noise_multiplier", "noise_multipliers", "sampling_probability", "steps"]
+__all__ = ["batch_size", "noise_left", "noise_multiplier", "sampling_probability", "steps"]
 
 EventOfCount = Callable[[int], DpEvent]
 Excess = Callable[[float], tuple[float, float | None]]
 
-# Unit: logarithm of the noise multiplier. A guess further than twice this from the last answer is
-# not taken: the polynomial runs away.
-_NEAR = 0.5
-
 # Slope of log epsilon in log sigma where no other is known.
 _FALL = -1.0
-
-# Number of answers from which the next one of a grid is extrapolated, by a cubic polynomial: more
-# would follow the rounding of the answers.
-_NEIGHBORS = 4
 
 # Smallest sampling probability that is tried: below it a run uses almost no record.
 _LEAST_PROBABILITY = 1e-12
@@ -97,101 +87,18 @@ def noise_multiplier(
     return _noise_multiplier(event_of_sigma, target)
 
 
-def noise_multipliers(
-    event_of_sigma: EventOf | Sequence[EventOf],
-    *,
-    epsilon: ArrayLike,
-    delta: ArrayLike,
-    neighboring_relation: str = "add-or-remove-one",
-) -> NDArray[np.float64]:
-    """Return the smallest noise multipliers that meet a grid of targets, each to a relative 1e-6.
-
-    Every answer is extrapolated from its neighbors', corrected by secants and checked against its
-    own target, so a smooth grid takes a few milliseconds a point.
-
-    Parameters
-    ----------
-    event_of_sigma
-        Maps a noise multiplier > 0 to an event whose epsilon falls as it grows; or one such
-        function for each target, where the event changes along the grid.
-    epsilon, delta
-        Numbers, or arrays of shape (k,).
-
-    Returns
-    -------
-    ndarray, shape (k,)
-        The noise multipliers, in the order of the targets.
-
-    >>> from dpcal.accountants import events
-    >>> def event(noise_multiplier):
-    ...     return events.dpsgd(
-    ...         sampling_probability=0.01, noise_multiplier=noise_multiplier, steps=1000
-    ...     )
-    >>> print(noise_multipliers(event, epsilon=[1.0, 2.0, 4.0], delta=1e-6).round(5))
-    [1.56267 1.02902 0.77854]
-    """
-    neighboring_relation = _validate.relation(neighboring_relation)
-    several = isinstance(event_of_sigma, Sequence)
-    functions: Sequence[EventOf] = event_of_sigma if isinstance(event_of_sigma, Sequence) else ()
-    epsilons, deltas = _validate.reals(epsilon=epsilon), _validate.reals(delta=delta)
-    lengths = {array.shape for array in (epsilons, deltas) if array.ndim}
-    lengths |= {(len(functions),)} if several else set()
-    if len(lengths) > 1 or any(len(shape) != 1 for shape in lengths):
-        raise ValueError(
-            f"event_of_sigma, epsilon and delta must be single or of one length, got shapes "
-            f"{sorted(lengths)}."
-        )
-    (count,) = lengths.pop() if lengths else (1,)
-    epsilons, deltas = np.broadcast_to(epsilons, count), np.broadcast_to(deltas, count)
-    places, answers = _places(epsilons, deltas), np.empty(count)
-    for i in range(count):
-        target = Target(float(epsilons[i]), float(deltas[i]), neighboring_relation)
-        known = slice(max(0, i - _NEIGHBORS), i)
-        start = _extrapolated(places[known], np.log(answers[known]), places[i])
-        function = functions[i] if isinstance(event_of_sigma, Sequence) else event_of_sigma
-        answers[i] = _noise_multiplier(function, target, start)
-    return answers
-
-
-def _places(epsilons: NDArray[np.float64], deltas: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return a coordinate along a grid of targets in which their answers are smooth."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        for values in (np.log(epsilons), np.log(-np.log(deltas))):
-            if len(values) > 1 and np.isfinite(values).all() and np.abs(np.diff(values)).min() > 0:
-                return np.asarray(values)
-    return np.arange(float(len(epsilons)))
-
-
-def _extrapolated(
-    places: NDArray[np.float64], values: NDArray[np.float64], at: float
-) -> float | None:
-    """Return the polynomial through the values (Neville's scheme), unless it runs away."""
-    if not len(values):
-        return None
-    table = values.copy()
-    for order in range(1, len(values)):
-        for i in range(len(values) - order):
-            left, right = places[i] - at, places[i + order] - at
-            if left == right:
-                return float(values[-1])
-            table[i] = (table[i + 1] * left - table[i] * right) / (left - right)
-    return float(table[0]) if abs(table[0] - values[-1]) < 2 * _NEAR else float(values[-1])
-
-
-def _noise_multiplier(event_of_sigma: EventOf, target: Target, start: float | None = None) -> float:
-    """Solve for one target, from a guess of the logarithm if there is one."""
+def _noise_multiplier(event_of_sigma: EventOf, target: Target) -> float:
+    """Solve for one target."""
     try:
-        return _from_first(1.0, event_of_sigma, target, start)
+        return _from_first(1.0, event_of_sigma, target)
     except NoiseOutOfRange as refusal:
         # In units of incomes, or of money, a noise of 1 is next to nothing or beyond all bounds.
         first = 1 / refusal.number
-    return _from_first(first, event_of_sigma, target, start)
+    return _from_first(first, event_of_sigma, target)
 
 
-def _from_first(
-    first: float, event_of_sigma: EventOf, target: Target, start: float | None
-) -> float:
-    """Solve for one target from a first noise multiplier, and from a guess if there is one."""
+def _from_first(first: float, event_of_sigma: EventOf, target: Target) -> float:
+    """Solve for one target from a first noise multiplier."""
     event = event_of_sigma(first)
     if target.by_others:
         return _near_contour(event_of_sigma, target)
@@ -217,18 +124,17 @@ def _from_first(
         raise target.unreachable(NO_NOISE)
 
     noises = Noises(target, event_of_sigma, target.excess, first)
+    change = math.log1p(CHANGE)
+    beyond = event_of_sigma(first * (1 + CHANGE))
+    value, slope = target.with_slope(event, beyond, change)
+    # If more noise hardly helps, no amount may; then this is found out first.
+    if value > 0 and (slope is None or value + slope * math.log(MOST) > 0):
+        noises.check_rest(event, beyond)
     known: list[tuple[float, float]] = []
-    if start is None:
-        change = math.log1p(CHANGE)
-        beyond = event_of_sigma(first * (1 + CHANGE))
-        value, slope = target.with_slope(event, beyond, change)
-        if slope is not None:
-            known = [(noises.origin + x, value + slope * x) for x in (0.0, change)]
-        # If more noise hardly helps, no amount may; then this is found out first.
-        if value > 0 and (slope is None or value + slope * math.log(MOST) > 0):
-            noises.check_rest(event, beyond)
-        falls = slope is not None and slope < 0
-        start = noises.origin + (min(max(-value / slope, -FAR), FAR) if falls and slope else 0.0)
+    start = noises.origin
+    if slope is not None:
+        known = [(noises.origin + x, value + slope * x) for x in (0.0, change)]
+        start += min(max(-value / slope, -FAR), FAR) if slope < 0 else 0.0
     # Where no slope is known, epsilon is taken to be in proportion to 1 / sigma.
     sigma = noises.least(start, _FALL, known)
     # For the target 0, bounds on delta and on epsilon may come from different contours.
@@ -323,6 +229,47 @@ def _near_poisson(event_of_sigma: EventOf, target: Target) -> float:
     while target.missed_by(event_of_sigma(sigma)):
         sigma *= 1 + RELATIVE_WIDTH
     return sigma
+
+
+def noise_left(
+    runs: Iterable[tuple[events.DpEvent, float]],
+    *,
+    epsilon: float,
+    delta: float,
+    neighboring_relation: str = "add-or-remove-one",
+) -> float:
+    """Return the least noise multiplier of one more Gaussian answer within a budget.
+
+    Parameters
+    ----------
+    runs, delta, neighboring_relation
+        As in :func:`dpcal.accountants.together.price_together`.
+    epsilon
+        Of everything, >= 0.
+
+    Returns
+    -------
+    float
+        The smallest such noise multiplier, rounded up; infinite if there is no room.
+
+    >>> from dpcal.accountants import events
+    >>> from dpcal.accountants.together import price_together
+    >>> one = events.GaussianDpEvent(4.0)
+    >>> total = price_together([(one, 1e-6)] * 2, delta=1e-6)
+    >>> print(f"{noise_left([(one, 1e-6)], epsilon=total, delta=1e-6):.4f}")
+    4.0000
+    """
+    neighboring_relation = _validate.relation(neighboring_relation)
+    before = [event for event, _ in runs]
+    try:
+        return noise_multiplier(
+            lambda sigma: events.ComposedDpEvent([*before, events.GaussianDpEvent(sigma)]),
+            epsilon=epsilon,
+            delta=delta,
+            neighboring_relation=neighboring_relation,
+        )
+    except (TargetUnreachable, UnsupportedEvent):
+        return math.inf
 
 
 def sampling_probability(

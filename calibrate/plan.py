@@ -30,13 +30,12 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, overload
 
-from dpcal import _validate
+from dpcal import _annexes, _validate
 from dpcal._files import fields_of, read_as
 from dpcal.accountants import Delta, Epsilon, delta as delta_of, epsilon as epsilon_of, events
 from dpcal.accountants.directions import RELATIONS
 from dpcal.accountants.interface import ACCOUNTANTS
-from dpcal.calibrate.cost import predicted_seconds
-from dpcal.calibrate.groups import for_group
+from dpcal.calibrate.persons import for_group
 from dpcal.calibrate.query import KINDS, LAPLACE_TOTAL, Query
 from dpcal.errors import UnsupportedEvent
 
@@ -292,9 +291,10 @@ class Plan:
         """Return the processor seconds that a run on a linear model takes on this machine.
 
         They are those of all planned steps: rounds that reach their targets earlier take less.
-        See :func:`dpcal.calibrate.cost.predicted_seconds`.
+        See :func:`dpcal.calibrate.recommending.seconds.predicted_seconds`.
         """
-        return predicted_seconds(self.queries, n=self.n, dimension=dimension)
+        found: float = _annexes.predicted_seconds(self.queries, n=self.n, dimension=dimension)
+        return found
 
     def noise_norm(self, dimension: int) -> float:
         """Return the norm of the noise in the mean of all gradients, in units of the clip.

@@ -22,8 +22,8 @@ from dpcal import _annexes, _validate
 from dpcal.accountants import events
 from dpcal.accountants.samplers import Sampler
 from dpcal.calibrate.descent import Descent
-from dpcal.calibrate.groups import for_group
 from dpcal.calibrate.kinds import CHOICES, KINDS, LAPLACE, LAPLACE_TOTAL, Kind
+from dpcal.calibrate.persons import for_group
 from dpcal.calibrate.samplers import sampler_of
 from dpcal.errors import UnsupportedEvent
 

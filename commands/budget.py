@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 import dpcal
-from dpcal.calibrate.groups import unit_of
+from dpcal.calibrate.persons import unit_of
 from dpcal.commands._options import add_options, fields_of, relation
 from dpcal.commands.checking.output import at_least, at_most, present
 from dpcal.errors import UnsupportedEvent

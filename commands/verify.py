@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dpcal
-from dpcal.calibrate.groups import unit_of
+from dpcal.calibrate.persons import unit_of
 from dpcal.commands._options import add_options
 from dpcal.commands.checking.output import at_most, check_new, dump, present
 from dpcal.commands.checking.progress import stage

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.calibrate import Query
-from dpcal.calibrate.groups import for_group
+from dpcal.calibrate.persons import for_group
 from dpcal.calibrate.query import CHOICES
 from dpcal.errors import UnsupportedEvent
 from dpcal.optim.objectives.domains import persons

@@ -44,8 +44,8 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from dpcal import _validate
 from dpcal.accountants import Epsilon, epsilon as epsilon_of, events
 from dpcal.accountants.mechanisms.decompose import leaves
+from dpcal.accountants.selection import number_of_runs
 from dpcal.calibrate import noise_multiplier
-from dpcal.calibrate.selection import number_of_runs
 from dpcal.errors import TargetUnreachable, UnsupportedEvent
 from dpcal.estimators.base import (
     RELATION,

@@ -31,7 +31,7 @@ from weakref import WeakValueDictionary
 from dpcal import _validate
 from dpcal.accountants import epsilon as epsilon_of, events
 from dpcal.accountants.directions import RELATIONS
-from dpcal.calibrate.groups import for_group
+from dpcal.calibrate.persons import for_group
 from dpcal.calibrate.plan import Plan
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
 

@@ -19,7 +19,7 @@ import numpy as np
 from dpcal.plot.style import BLUE, INK, MUTED, RED, figure_and_axes, legend, note
 
 if TYPE_CHECKING:
-    from dpcal.calibrate.recommendation import Recommendation
+    from dpcal.calibrate.recommending.recommendation import Recommendation
 
 __all__ = ["crossings", "errors"]
 

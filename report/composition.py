@@ -22,7 +22,7 @@ from typing import Any
 
 from dpcal.accountants import Epsilon
 from dpcal.accountants.events import DpEvent
-from dpcal.calibrate.together import price_together
+from dpcal.accountants.together import price_together
 from dpcal.report.verification import priced
 
 __all__ = ["composed_reports"]

@@ -32,7 +32,7 @@ from functools import singledispatch
 from pathlib import Path
 from typing import Any, Protocol
 
-from dpcal.calibrate.groups import unit_of
+from dpcal.calibrate.persons import unit_of
 from dpcal.optim import Result
 from dpcal.optim.boundary.ledger import ONE_OF_A_SILO
 from dpcal.report.answers import answers_page

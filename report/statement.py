@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from dpcal.calibrate import Plan, Query
 from dpcal.calibrate.descent import Descent
-from dpcal.calibrate.groups import unit_of
+from dpcal.calibrate.persons import unit_of
 from dpcal.calibrate.query import KINDS, LAPLACE
 from dpcal.optim import Result
 

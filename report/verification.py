@@ -19,7 +19,7 @@ from typing import Any
 
 from dpcal.accountants import epsilon, events
 from dpcal.calibrate import Plan
-from dpcal.calibrate.groups import unit_of
+from dpcal.calibrate.persons import unit_of
 from dpcal.errors import LedgerMismatch
 from dpcal.optim import Ledger, Result
 from dpcal.optim.boundary.ledger import check_ledger
@@ -88,8 +88,8 @@ def event_of(runs: Iterable[Mapping[str, Any]]) -> tuple[events.DpEvent, str]:
 
 
 def _price(cost: Plan | Ledger, delta: float) -> dict[str, Any]:
-    how = {"neighboring_relation": cost.neighboring_relation, "accountant": cost.accountant}
-    return epsilon(cost.event, delta=delta, **how).to_dict()
+    relation, who = cost.neighboring_relation, cost.accountant
+    return epsilon(cost.event, delta=delta, neighboring_relation=relation, accountant=who).to_dict()
 
 
 def _composed(runs: Sequence[Plan | Ledger | Result], delta: float) -> dict[str, Any]:

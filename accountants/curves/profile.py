@@ -51,9 +51,11 @@ from dpcal.accountants.rounding import UNIT, exp_down, exp_up
 from dpcal.errors import UnsupportedEvent
 
 __all__ = [
+    "CHUNK",
     "EpsilonProfile",
     "Grid",
     "PrivacyProfile",
+    "compiled",
     "epsilon_profile",
     "grid",
     "privacy_profile",
@@ -63,7 +65,7 @@ Reals = NDArray[np.float64]
 Answer = tuple[float, float, str]
 
 # Points of one compiled call, and of one task of an executor: about 20 ms.
-_CHUNK = 256
+CHUNK = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,7 +265,7 @@ def grid(
     ]
     ask = partial(_answered, relation=neighboring_relation, deltas=deltas)
     chunks, asked = (
-        [each[start : start + _CHUNK] for start in range(0, len(events), _CHUNK)]
+        [each[start : start + CHUNK] for start in range(0, len(events), CHUNK)]
         for each in (events, columns[0])
     )
     found: list[Answer] = []
@@ -281,8 +283,8 @@ def _answered(
 ) -> list[Answer]:
     """Return the bounds of some events: of delta at epsilons, or of epsilon at deltas."""
     distinct = {id(event): event for event in events}
-    compiled = {each: _compiled(event, relation) for each, event in distinct.items()}
-    known = [compiled[id(event)] for event in events]
+    parts_of = {each: compiled(event, relation) for each, event in distinct.items()}
+    known = [parts_of[id(event)] for event in events]
     places = [place for place, parts in enumerate(known) if parts]
     at = np.array([targets[place] for place in places], dtype=float)
     rows = question.many([known[place] for place in places], at if deltas else np.log(at), deltas)
@@ -300,7 +302,7 @@ def _answered(
     return [answers[place] for place in range(len(events))]
 
 
-def _compiled(event: DpEvent, relation: str) -> list[list[tuple[question.Law, int]]]:
+def compiled(event: DpEvent, relation: str) -> list[list[tuple[question.Law, int]]]:
     """Return the parts of each direction as one compiled call takes them; none if it cannot."""
     try:
         composition = decompose(event, relation)

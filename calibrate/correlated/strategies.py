@@ -560,7 +560,9 @@ class _Work:
 
 def _rows(works: list[_Work], executor: Any, progress: bool | Progress) -> list[StrategyRow]:
     """Rows in the order of the strategies; each is reported as it is done."""
-    bar = progress_bar(total=len(works), unit="strategy") if progress is True else None
+    from tqdm import tqdm
+
+    bar = tqdm(total=len(works), unit="strategy") if progress is True else None
     report = progress if callable(progress) else lambda row, done, count: bar and bar.update()
     rows: dict[int, StrategyRow] = {}
     try:

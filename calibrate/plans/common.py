@@ -26,8 +26,8 @@ from dpcal._roots import NoBracket, Stop, bisect, bracket
 from dpcal.accountants import epsilon as epsilon_of, events
 from dpcal.accountants.interface import ACCOUNTANTS
 from dpcal.calibrate.constants import Constants
-from dpcal.calibrate.groups import for_group
 from dpcal.calibrate.noise import noise_multiplier
+from dpcal.calibrate.persons import for_group
 from dpcal.calibrate.plan import Parameter, Plan, compose
 from dpcal.calibrate.query import Query
 from dpcal.calibrate.targets import EventOf
@@ -88,11 +88,11 @@ class Target(NamedTuple):
     """A privacy target: epsilon >= 0, delta in (0, 1), the neighboring relation, and the unit.
 
     The unit is a person with at most ``group_size`` records, of whom rows or their sum are
-    ``clipped``: see :class:`dpcal.calibrate.Query`. The ``accountant`` prices. In place of epsilon,
-    which is then None, a ``noise_multiplier`` may be given.
+    ``clipped``: see :class:`dpcal.calibrate.Query`. The ``accountant`` prices. Where a
+    ``noise_multiplier`` is given, epsilon is not asked for.
     """
 
-    epsilon: float | None
+    epsilon: float
     delta: float
     relation: str
     group_size: int = 1
@@ -102,7 +102,7 @@ class Target(NamedTuple):
 
     def noise(self, event_of_sigma: EventOf) -> float:
         """Return the least noise multiplier with which an event of one record meets the target."""
-        if self.epsilon is None:
+        if self.noise_multiplier is not None:
             return _validate.positive(noise_multiplier=self.noise_multiplier)
         records = self.group_size if self.clipped == "row" else 1
         return noise_multiplier(
@@ -139,13 +139,13 @@ class Target(NamedTuple):
             optimizer=optimizer,
             n=n,
             queries=queries,
-            epsilon=float(self.epsilon or 0.0),
+            epsilon=float(self.epsilon),
             delta=float(self.delta),
             neighboring_relation=self.relation,
             parameters=parameters,
             accountant=self.accountant,
         )
-        if self.epsilon is None:
+        if self.noise_multiplier is not None:
             plan = dataclasses.replace(plan, epsilon=float(plan.price()))
         elif self.group_size > 1 and self.clipped == "row" and plan.price() > self.epsilon:
             raise UnsupportedEvent(
@@ -296,8 +296,10 @@ def builder(
 
 
 # Keywords of every builder, beside that of the dimension.
-_SHARED = ("n", "epsilon", "delta", "noise_multiplier", "neighboring_relation", "group_size")
-_SHARED += ("clipped", "accountant")
+_SHARED = (
+    *("n", "epsilon", "delta", "noise_multiplier", "neighboring_relation", "group_size"),
+    *("clipped", "accountant"),
+)
 
 # Times that a plan is made anew for a smaller epsilon, until the accountant agrees with its sum.
 _MADE_ANEW = 20
@@ -351,8 +353,14 @@ def _stated_epsilon(
         raise ValueError("neighboring_relation must be given with noise_multiplier, got None.")
     release = events.GaussianDpEvent(_validate.positive(noise_multiplier=noise_multiplier))
     records = _validate.count(group_size=group_size) if clipped == "row" else 1
-    how = {"neighboring_relation": neighboring_relation, "accountant": accountant}
-    return float(epsilon_of(for_group(release, records), delta=delta, **how))
+    return float(
+        epsilon_of(
+            for_group(release, records),
+            delta=delta,
+            neighboring_relation=neighboring_relation,
+            accountant=accountant,
+        )
+    )
 
 
 def _signature(

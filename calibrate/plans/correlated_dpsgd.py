@@ -239,8 +239,13 @@ def _calibrated(
     correlation = query.correlation
     bound = isinstance(event(1.0), events.CorrelatedGaussianDpEvent)
     if correlation is None or not bound or accountant != "auto":
-        how = {"neighboring_relation": relation, "accountant": accountant}
-        sigma = solved(event, epsilon=epsilon, delta=delta, **how)
+        sigma = solved(
+            event,
+            epsilon=epsilon,
+            delta=delta,
+            neighboring_relation=relation,
+            accountant=accountant,
+        )
         known = CERTIFIED if bound else _known(query)
         return dataclasses.replace(query, noise_multiplier=sigma), known
     options = Options(

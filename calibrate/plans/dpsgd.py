@@ -96,7 +96,7 @@ def dpsgd(
         )
     check_one(epsilon, noise_multiplier)
     unit = (group_size, clipped, accountant, noise_multiplier)
-    target = Target(epsilon, delta, neighboring_relation, *unit)
+    target = Target(epsilon or 0.0, delta, neighboring_relation, *unit)
     clip = _validate.positive(max_norm=max_norm)
 
     def queries(sigma: float) -> tuple[Query, ...]:

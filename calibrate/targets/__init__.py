@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from dpcal import _validate
 from dpcal._roots import NoBracket, Stop, newton, secant
@@ -87,7 +88,10 @@ class Target:
         self.by_contour = accountant in ("auto", "characteristic")
         self.by_others = accountant in ("pld", "prv")
         self.width = _OF_OTHERS if self.by_others else RELATIVE_WIDTH
-        self._how = {"neighboring_relation": self.relation, "accountant": self.accountant}
+        self._how: dict[str, Any] = {
+            "neighboring_relation": self.relation,
+            "accountant": self.accountant,
+        }
 
     def excess(self, event: DpEvent) -> float:
         """Return the excess of log epsilon, or, for the target 0, that of log delta at 0."""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal import _validate
-from dpcal.calibrate.groups import unit_of
+from dpcal.calibrate.persons import unit_of
 from dpcal.commands.checking.output import dump
 from dpcal.commands.checking.progress import Progress
 from dpcal.commands.releasing.estimates import (

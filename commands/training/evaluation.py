@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dpcal.accountants.events import DpEvent, SelfComposedDpEvent
 from dpcal.calibrate import Plan, Query, noise_multiplier
-from dpcal.calibrate.groups import rows_of_one_person
+from dpcal.calibrate.persons import rows_of_one_person
 from dpcal.commands._options import fields_of
 from dpcal.commands.training.data import Data
 from dpcal.commands.training.task import Run

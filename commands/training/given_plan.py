@@ -17,8 +17,10 @@ __all__ = ["checked_tuning", "of_plan"]
 # A price may differ by this between two machines, relatively.
 _ROUNDING = 1e-6
 # Options that a plan has settled, beside its target and those of the optimizer.
-_SETTLED = ("n", "smoothness", "gap", "accountant", "noise", "decay", "bands", "separation")
-_SETTLED += ("proved",)
+_SETTLED = (
+    *("n", "smoothness", "gap", "accountant"),
+    *("noise", "decay", "bands", "separation", "proved"),
+)
 _TARGET = ("epsilon", "delta", "neighboring_relation", "optimizer")
 
 

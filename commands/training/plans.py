@@ -11,7 +11,7 @@ import dpcal
 from dpcal import _validate
 from dpcal.calibrate import Plan
 from dpcal.calibrate.defaults import Defaults
-from dpcal.calibrate.recommendation import Recommendation, first_choice
+from dpcal.calibrate.recommending.recommendation import Recommendation, first_choice
 from dpcal.commands._options import fields_of
 from dpcal.commands.checking.output import warnings_printed
 from dpcal.commands.training.request import Request

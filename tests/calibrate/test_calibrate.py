@@ -5,6 +5,7 @@ import json
 import math
 import pickle
 
+import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from scipy import stats
@@ -174,12 +175,24 @@ def test_parts_cost_as_one_answer_under_a_relation_that_keeps_the_parts(sampled)
 
 
 def test_a_grid_of_targets_meets_each_as_tightly_as_one():
-    counts = [int(10**x) for x in (2, 2.3, 2.6, 3, 3.4)]
-    functions = [lambda s, t=t: dpsgd(0.01, s, t) for t in counts]
-    found = calibrate.noise_multipliers(functions, epsilon=1.5, delta=1e-6)
-    for function, sigma in zip(functions, found, strict=True):
-        assert accountants.epsilon(function(sigma), delta=1e-6) <= 1.5
-        assert accountants.epsilon(function(sigma * (1 - 1e-6)), delta=1e-6) > 1.5
+    rng = np.random.default_rng(7)
+    q, steps = 10 ** rng.uniform(-3, 0, 30), np.rint(10 ** rng.uniform(0, 4, 30)).astype(int)
+    targets = 10 ** rng.uniform(-2, 1.5, (2, 1))
+    given = {"sampling_probability": q, "steps": steps, "epsilon": targets, "delta": 1e-6}
+    found = calibrate.noise_multipliers(events.dpsgd, **given)
+    for (i, j), sigma in np.ndenumerate(found):
+        epsilon = targets[i, 0]
+        assert accountants.epsilon(dpsgd(q[j], sigma, int(steps[j])), delta=1e-6) <= epsilon
+        less = dpsgd(q[j], sigma * (1 - 1e-6), int(steps[j]))
+        assert accountants.epsilon(less, delta=1e-6) > epsilon
+    # A loss that no compiled call serves, and a parameter that is none of the event's own.
+    laplace = calibrate.noise_multipliers(
+        lambda noise_multiplier, scale: events.LaplaceDpEvent(noise_multiplier * scale),
+        scale=[1.0, 2.0],
+        epsilon=1.0,
+        delta=1e-9,
+    )
+    assert laplace == pytest.approx([1.0, 0.5], rel=1e-6)
 
 
 def test_the_price_of_a_plan_is_asked_both_ways():

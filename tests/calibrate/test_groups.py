@@ -12,7 +12,7 @@ import dpcal
 from dpcal import calibrate, optim
 from dpcal.accountants import delta, epsilon, events
 from dpcal.calibrate import Plan, Query
-from dpcal.calibrate.groups import for_group, rows_of_one_person
+from dpcal.calibrate.persons import for_group, rows_of_one_person
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
 from dpcal.optim.budget import charge
 from dpcal.report import composed_reports

@@ -243,6 +243,9 @@ class Call:
     def given(self):
         """Return good arguments, made afresh."""
         more = CALLS.get(self.name, dict)()
+        # A plan builder takes epsilon, or noise in its place.
+        if {"epsilon", "noise_multiplier"} <= set(self.signature.parameters):
+            more = {"epsilon": GOOD["epsilon"](), **more}
         needed = [
             each.name
             for each in self.signature.parameters.values()

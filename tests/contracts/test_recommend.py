@@ -9,8 +9,8 @@ from dpcal import calibrate, optim, plot
 from dpcal.accountants import events
 from dpcal.accountants.matrix import Banded
 from dpcal.calibrate import targets
-from dpcal.calibrate.error_law import averaged, transposed_inverse
-from dpcal.calibrate.recommendation import Recommended
+from dpcal.calibrate.recommending.error_law import averaged, transposed_inverse
+from dpcal.calibrate.recommending.recommendation import Recommended
 
 SIZES = {"n": 4_000, "dimension": 8, "epsilon": 1.0, "delta": 1e-6, "typical_norm": 1.0}
 

@@ -21,7 +21,7 @@ from sklearn.preprocessing import FunctionTransformer
 from dpcal import budget, calibrate
 from dpcal.accountants import epsilon, events
 from dpcal.accountants.mechanisms.best_run import log_inverse_gamma
-from dpcal.calibrate.selection import number_of_runs
+from dpcal.accountants.selection import number_of_runs
 from dpcal.errors import BudgetExceeded, TargetUnreachable
 from dpcal.estimators import LogisticRegression, PrivateSearch, noisy_roc_auc, search as module
 from dpcal.optim.budget import in_use, scoring

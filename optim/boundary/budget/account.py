@@ -23,8 +23,9 @@ from dataclasses import dataclass
 
 from dpcal.accountants import Epsilon, epsilon, events
 from dpcal.accountants.adaptive.filters import KINDS, Odometer, PrivacyFilter, renyi_order
+from dpcal.accountants.together import price_together
+from dpcal.calibrate.noise import noise_left
 from dpcal.calibrate.plan import Plan
-from dpcal.calibrate.together import noise_left, price_together
 from dpcal.errors import BudgetExceeded
 from dpcal.optim.boundary.budget.charge import Charge
 

@@ -57,7 +57,7 @@ from typing import Any, Self
 
 from dpcal import _validate
 from dpcal.accountants import Epsilon, events
-from dpcal.calibrate.groups import unit_of
+from dpcal.calibrate.persons import unit_of
 from dpcal.calibrate.plan import RELATIONS, Plan
 from dpcal.errors import LedgerMismatch, NoiseReused, UnsupportedEvent
 from dpcal.optim.boundary.budget.account import COMPOSITIONS, Account

@@ -21,7 +21,7 @@ import attr
 
 from dpcal._files import document_of
 from dpcal.accountants import events
-from dpcal.calibrate.groups import for_group
+from dpcal.calibrate.persons import for_group
 from dpcal.calibrate.plan import Plan
 from dpcal.errors import UnsupportedEvent
 

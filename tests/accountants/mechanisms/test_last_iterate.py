@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 
 from dpcal.accountants import epsilon, events, gdp_mu
 from dpcal.accountants.mechanisms.last_iterate import amplitude
-from dpcal.calibrate.groups import for_group
+from dpcal.calibrate.persons import for_group
 from dpcal.errors import UnsupportedEvent
 
 RELATIONS = ["add-or-remove-one", "replace-special", "replace-one"]

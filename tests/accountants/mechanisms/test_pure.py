@@ -12,7 +12,7 @@ import dpcal
 from dpcal import accountants, calibrate
 from dpcal.accountants import PrivacyFilter, events
 from dpcal.accountants.mechanisms.pure import largest_losses
-from dpcal.calibrate.groups import for_group
+from dpcal.calibrate.persons import for_group
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
 
 ADD, REPLACE, BLANK = RELATIONS = ("add-or-remove-one", "replace-one", "replace-special")

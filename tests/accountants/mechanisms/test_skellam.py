@@ -7,7 +7,7 @@ import pytest
 
 from dpcal.accountants import delta, epsilon, events
 from dpcal.accountants.mechanisms.row import dominating_pairs
-from dpcal.calibrate.groups import for_group
+from dpcal.calibrate.persons import for_group
 
 ADD, REPLACE = "add-or-remove-one", "replace-one"
 

@@ -14,7 +14,7 @@ from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from dpcal import optim
-from dpcal.calibrate.together import price_together
+from dpcal.accountants.together import price_together
 from dpcal.errors import BudgetExceeded, LedgerMismatch
 from dpcal.optim.boundary.store import read_ledger
 

@@ -15,18 +15,18 @@ Naor 2006, Theorem 1).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
 from dpcal import _validate
-from dpcal.accountants import Epsilon, epsilon, events
+from dpcal.accountants import events
+from dpcal.accountants.answers import Epsilon
+from dpcal.accountants.interface import epsilon
 from dpcal.accountants.rounding import next_up
-from dpcal.calibrate.noise import noise_multiplier
-from dpcal.errors import TargetUnreachable, UnsupportedEvent
+from dpcal.errors import UnsupportedEvent
 
-__all__ = ["noise_left", "price_together"]
+__all__ = ["price_together"]
 
 
 def price_together(
@@ -113,46 +113,3 @@ def _total(values: list[float]) -> float:
     for value in values:
         total = next_up(total + value)
     return total
-
-
-def noise_left(
-    runs: Iterable[tuple[events.DpEvent, float]],
-    *,
-    epsilon: float,
-    delta: float,
-    neighboring_relation: str = "add-or-remove-one",
-) -> float:
-    """Return the least noise multiplier of one more Gaussian answer within a budget.
-
-    Parameters
-    ----------
-    runs, delta, neighboring_relation
-        As in :func:`price_together`.
-    epsilon
-        Of everything, >= 0.
-
-    Returns
-    -------
-    float
-        The smallest such noise multiplier, rounded up; infinite if there is no room.
-
-    >>> one = events.GaussianDpEvent(4.0)
-    >>> total = price_together([(one, 1e-6)] * 2, delta=1e-6)
-    >>> print(f"{noise_left([(one, 1e-6)], epsilon=total, delta=1e-6):.4f}")
-    4.0000
-    """
-    neighboring_relation = _validate.relation(neighboring_relation)
-    runs = list(runs)
-    try:
-        return noise_multiplier(
-            lambda sigma: _flat([*runs, (events.GaussianDpEvent(sigma), delta)]),
-            epsilon=epsilon,
-            delta=delta,
-            neighboring_relation=neighboring_relation,
-        )
-    except (TargetUnreachable, UnsupportedEvent):
-        return math.inf
-
-
-def _flat(runs: Iterable[tuple[events.DpEvent, float]]) -> events.DpEvent:
-    return events.ComposedDpEvent([event for event, _ in runs])

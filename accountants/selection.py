@@ -19,7 +19,8 @@ from typing import Any, Self
 import numpy as np
 
 from dpcal import _validate
-from dpcal.accountants import epsilon as epsilon_of, events
+from dpcal.accountants import events
+from dpcal.accountants.interface import epsilon as epsilon_of
 from dpcal.accountants.mechanisms.best_run import log_inverse_gamma
 
 __all__ = ["TuningPrice", "number_of_runs", "tuning"]

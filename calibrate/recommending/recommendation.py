@@ -1,6 +1,6 @@
 """Which optimizer for a linear model of so many records? Errors are predicted, no record is read.
 
-Errors are those of :mod:`dpcal.calibrate.error_law`, times a factor that was fitted.
+Errors are those of :mod:`dpcal.calibrate.recommending.error_law`, times a factor that was fitted.
 
 >>> table = recommend("logistic", n=20_000, dimension=10, epsilon=1.0, delta=1e-6)
 >>> table.rows[0].optimizer, table.rows[0].error < table.rows[1].error
@@ -27,7 +27,6 @@ from dpcal import _validate
 from dpcal.accountants.matrix import Banded, Strategy
 from dpcal.calibrate.constants import Constants
 from dpcal.calibrate.defaults import Defaults
-from dpcal.calibrate.error_law import LOSSES, ErrorLaw, Loss, transposed_inverse
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.common import single_release
 from dpcal.calibrate.plans.correlated_dpsgd import correlated_dpsgd
@@ -35,6 +34,7 @@ from dpcal.calibrate.plans.dpsgd import dpsgd
 from dpcal.calibrate.plans.kl_spider import kl_spider
 from dpcal.calibrate.plans.noisy_gd import noisy_gd
 from dpcal.calibrate.plans.spiderboost import spiderboost
+from dpcal.calibrate.recommending.error_law import LOSSES, ErrorLaw, Loss, transposed_inverse
 from dpcal.errors import UnsupportedEvent, VacuousSchedule
 
 __all__ = ["Recommendation", "Recommended", "first_choice", "recommend"]

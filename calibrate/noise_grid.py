@@ -1,0 +1,211 @@
+"""How much noise do many targets need? One search for each point, all side by side.
+
+The searches of a chunk of points go on together: each round asks one compiled call for the epsilons
+of all, which holds no lock of the interpreter (:mod:`dpcal.accountants.curves.profile`). Every
+eighth point is solved first, and tells where the points between begin. Points that the compiled
+call does not serve, or that do not settle, are solved by :func:`dpcal.calibrate.noise_multiplier`.
+
+>>> from dpcal.accountants import events
+>>> noise_multipliers(
+...     events.dpsgd, sampling_probability=0.01, steps=[[100], [1000]], epsilon=[1.0, 2.0],
+...     delta=1e-6,
+... ).round(4)
+array([[0.9859, 0.8018],
+       [1.5627, 1.029 ]])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpcal import _validate
+from dpcal._ext import question
+from dpcal._validate import NoiseOutOfRange
+from dpcal.accountants.curves.profile import CHUNK, compiled
+from dpcal.accountants.events import DpEvent
+from dpcal.calibrate.noise import noise_multiplier
+from dpcal.calibrate.targets import FAR, RELATIVE_WIDTH, Target
+
+__all__ = ["noise_multipliers"]
+
+Reals = NDArray[np.float64]
+
+# One point in so many is solved before the others, from no better guess than a noise of 1.
+_APART = 8
+# Rounds of a chunk: the first points need 8, the others 3 to 5.
+_ROUNDS = 24
+# Slopes of log epsilon in log sigma that are believed: others come from rounding or from jumps.
+_STEEPEST, _FLATTEST = -20.0, -0.02
+
+
+@dataclass(frozen=True)
+class _Point:
+    """One target, and the event as a function of the noise multiplier."""
+
+    event_of: Callable[..., DpEvent]
+    parameters: Mapping[str, Any]
+    epsilon: float
+    delta: float
+    relation: str
+
+    def event(self, sigma: float) -> DpEvent:
+        """Return the event with a noise multiplier."""
+        if not self.parameters:
+            return self.event_of(sigma)
+        return self.event_of(noise_multiplier=sigma, **self.parameters)
+
+    def compiled(self, sigma: float) -> list[question.Parts]:
+        """Return the losses as a compiled call takes them; none if it does not serve them."""
+        try:
+            return compiled(self.event(sigma), self.relation)
+        except NoiseOutOfRange:
+            return []
+
+    def alone(self) -> float:
+        """Return the answer of a search of its own."""
+        return noise_multiplier(
+            self.event,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            neighboring_relation=self.relation,
+        )
+
+
+def noise_multipliers(
+    event_of_sigma: Callable[..., DpEvent],
+    *,
+    epsilon: ArrayLike,
+    delta: ArrayLike,
+    neighboring_relation: str = "add-or-remove-one",
+    executor: Executor | None = None,
+    **parameters: ArrayLike,
+) -> Reals:
+    """Return the smallest noise multipliers that meet many targets, each to a relative 1e-6.
+
+    At each the upper bound of epsilon, as :func:`dpcal.accountants.epsilon` proves it, is at most
+    the target. An error is raised as :func:`dpcal.calibrate.noise_multiplier` raises it.
+
+    Parameters
+    ----------
+    event_of_sigma
+        Maps a noise multiplier > 0 to an event whose epsilon falls as it grows; called with the
+        keyword ``noise_multiplier`` where there are parameters.
+    epsilon, delta
+        Targets: numbers or arrays.
+    neighboring_relation
+        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
+    executor
+        Threads that solve chunks of 256 points side by side, or processes if ``event_of_sigma`` can
+        be pickled; None for this thread.
+    **parameters
+        Of ``event_of_sigma``, such as batch sizes or steps: numbers or arrays, broadcast against
+        each other and the targets.
+
+    Returns
+    -------
+    ndarray
+        The noise multipliers, of the common shape of all arrays.
+    """
+    relation = _validate.relation(neighboring_relation)
+    given = {"epsilon": _validate.reals(epsilon=epsilon), "delta": _validate.reals(delta=delta)}
+    given |= {name: np.asarray(values) for name, values in parameters.items()}
+    try:
+        arrays = np.broadcast_arrays(*given.values())
+    except ValueError:
+        shapes = ", ".join(f"{name} {array.shape}" for name, array in given.items())
+        raise ValueError(f"arrays must have a common shape, got {shapes}.") from None
+    points = []
+    for epsilon_at, delta_at, *rest in zip(
+        *(each.ravel().tolist() for each in arrays), strict=True
+    ):
+        Target(epsilon_at, delta_at, relation)  # refuses what is out of range
+        own = dict(zip(parameters, rest, strict=True))
+        points.append(_Point(event_of_sigma, own, epsilon_at, delta_at, relation))
+    places = np.arange(len(points))
+    first = places[::_APART]
+    begun = _searched([points[i] for i in first], np.zeros((len(first), 2)) - [0, 1], executor)
+    guesses = np.stack([np.interp(places, first, row) for row in begun.T], axis=1)
+    others = places[places % _APART > 0]
+    guesses[others] = _searched([points[i] for i in others], guesses[others], executor)
+    guesses[first] = begun
+    return np.asarray(np.exp(guesses[:, 0]).reshape(arrays[0].shape))
+
+
+def _searched(points: Sequence[_Point], guesses: Reals, executor: Executor | None) -> Reals:
+    """Return the logarithm of each answer, and the slope there, from guesses of both."""
+    starts = range(0, len(points), CHUNK)
+    chunks = [points[i : i + CHUNK] for i in starts]
+    begun = [guesses[i : i + CHUNK] for i in starts]
+    found = list((map if executor is None else executor.map)(_solved, chunks, begun))
+    return np.concatenate([guesses[:0], *found])
+
+
+@dataclass
+class _Searches:
+    """The state of all searches of a chunk, by the logarithm of the noise multiplier."""
+
+    x: Reals
+    slope: Reals
+    miss: Reals = field(init=False)
+    meet: Reals = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.miss, self.meet = np.full_like(self.x, -np.inf), np.full_like(self.x, np.inf)
+        self._before = np.stack([self.x, np.full_like(self.x, np.nan)])
+
+    def step(self, at: NDArray[np.intp], excess: Reals) -> NDArray[np.bool_]:
+        """Take the excess of some points; return which are done, and move the others."""
+        x = self.x[at]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            change = x - self._before[0, at]
+            slope = (excess - self._before[1, at]) / change
+        known = (slope > _STEEPEST) & (slope < _FLATTEST) & (np.abs(change) > 1e-7)
+        slope = self.slope[at] = np.where(known, slope, self.slope[at])
+        self._before[:, at] = x, excess
+        meets = excess <= 0
+        self.meet[at] = np.where(meets, np.minimum(x, self.meet[at]), self.meet[at])
+        self.miss[at] = np.where(meets, self.miss[at], np.maximum(x, self.miss[at]))
+        near = (excess >= 0.5 * RELATIVE_WIDTH * slope) | (x - self.miss[at] <= RELATIVE_WIDTH)
+        done = meets & near
+        # A quarter of the width beyond the root the target is met, and so nearly missed.
+        moved = x + np.clip(-excess / slope, -FAR, FAR) + 0.25 * RELATIVE_WIDTH
+        low, high = self.miss[at], self.meet[at]
+        outside = ~((moved > low) & (moved < high))
+        moved[outside] = 0.5 * (low + high)[outside]
+        self.x[at] = np.where(done, x, moved)
+        return done
+
+
+def _solved(points: Sequence[_Point], guesses: Reals) -> Reals:
+    """Return the logarithm of each answer of a chunk, and the slope there."""
+    searches = _Searches(guesses[:, 0].copy(), guesses[:, 1].copy())
+    log_delta = np.log([max(point.delta, 1e-320) for point in points])
+    wanted = np.log([max(point.epsilon, 1e-320) for point in points])
+    left = np.array([i for i, each in enumerate(points) if each.epsilon and each.delta], dtype=int)
+    alone = sorted({*range(len(points))} - {*left.tolist()})
+    for _ in range(_ROUNDS):
+        if not left.size:
+            break
+        sides = [points[i].compiled(float(np.exp(searches.x[i]))) for i in left]
+        served = np.array([bool(each) for each in sides])
+        alone += left[~served].tolist()
+        left = left[served]
+        rows = question.many([each for each in sides if each], log_delta[left], False)
+        answered = rows[:, 2] >= 0
+        alone += left[~answered].tolist()
+        left, upper = left[answered], rows[answered, 1]
+        with np.errstate(divide="ignore"):
+            excess = np.log(upper) - wanted[left]
+        # The quotient of two numbers next to each other may have the logarithm 0.
+        above = upper > np.array([points[i].epsilon for i in left])
+        excess = np.where(above, np.maximum(excess, 1e-16), np.minimum(excess, 0.0))
+        left = left[~searches.step(left, excess)]
+    for i in [*alone, *left.tolist()]:
+        searches.x[i] = np.log(points[i].alone())
+    return np.stack([searches.x, searches.slope], axis=1)
