@@ -29,7 +29,6 @@ from dpcal.accountants.inversion.solve import (
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import NO_LOSS
 from dpcal.accountants.losses.discrete import log_delta_of_sum
-from dpcal.accountants.losses.laplace import are_few_uses, log_delta_of_few_uses
 
 __all__ = ["epsilon", "exact_log_delta", "log_delta"]
 
@@ -54,11 +53,7 @@ def exact_log_delta(direction: Direction, epsilon: float) -> Bounds | None:
         return Bounds(-math.inf, -math.inf, "closed form")
     found, method = loss.log_delta(epsilon) if loss is not None else None, "closed form"
     if found is None:
-        method = "convolution"
-        if are_few_uses(parts):
-            found = log_delta_of_few_uses(*parts[0], epsilon)
-        else:
-            found = log_delta_of_sum(parts, epsilon)
+        found, method = log_delta_of_sum(parts, epsilon), "convolution"
     return Bounds.around(*found, method) if found and found[1] < _MOST_LOST else None
 
 
