@@ -41,8 +41,8 @@
 
 /* Most nodes of a first try, and of a patient one; most times at which the decay is bounded. */
 enum { DPCAL_NODES = 32768, DPCAL_MOST_NODES = 1 << 19, DPCAL_GRID = 128 };
-/* Fewest nodes of a smoothed contour, and most: 100 MB. */
-enum { DPCAL_SMOOTHED = 1024, DPCAL_MOST_SMOOTHED = 1 << 21 };
+/* Fewest nodes of a smoothed contour, and most: 150 MB. */
+enum { DPCAL_SMOOTHED = 1024, DPCAL_MOST_SMOOTHED = 3 << 20 };
 /* Distances of trial tilts from the saddle, in widths of the peak: for a normal law the best lies at sqrt(2 log(1 /
    tolerance)) = 8 widths; laws of rare jumps need nearer tilts, others further ones. */
 enum { DPCAL_SPREADS = 11, DPCAL_TRIALS = 2 * DPCAL_SPREADS + 2 };
@@ -52,10 +52,15 @@ static const double DPCAL_NARROW = 1e-3;
 /* Ratio of neighboring times between which the decay is bounded. */
 static const double DPCAL_RATIO = 1.12;
 /* Most products of points and nodes of a first try, for each law: other ways cost less than a longer contour; and of a
-   patient one, which takes about half a second, and of one that only shows where a root is. */
-static const double DPCAL_WORK = 1e7, DPCAL_MOST_WORK = 1.3e9, DPCAL_COARSE_WORK = 3e7;
+   patient one, which takes about a second, and of one that only shows where a root is. */
+static const double DPCAL_WORK = 1e7, DPCAL_MOST_WORK = 2e9, DPCAL_COARSE_WORK = 3e7;
 /* Width of bounds on log delta that a smoothed contour gets as many nodes for as it takes. */
 static const double DPCAL_WANTED = 2e-7;
+/* What the nodes beyond a smoothed contour may add, over that width: it is far below delta, where that is far below the
+   peak of the integrand, too. */
+static const double DPCAL_OF_WANTED = 5e-6;
+/* Distance of a root, over it, from the epsilon of a smoothed contour whose width is that of its smoothing. */
+static const double DPCAL_NEAR = 0.03;
 
 typedef struct {
     dpcal_law **laws;
@@ -66,6 +71,7 @@ typedef struct {
     double spread; /* aliases are negligible at epsilons so many deviations of the tilted law away */
     double sizes, first, rounding; /* sums of abs(v), t abs(v), and errors of v in units */
     double all, all_first, all_rounding; /* the same of what the poles divide, for the gain of smoothing */
+    double wanted;            /* width of bounds on log delta for which eta is chosen, if eta^2 c (1 + c) is its share of delta */
     double smoothing, beyond; /* eta, and what the nodes that are left out add to the gain */
     int patient, coarse; /* whether a contour may be long, or smoothed, and whether it is so only to find a root */
     double tilts[DPCAL_TRIALS], bounds[DPCAL_TRIALS], gaps[DPCAL_TRIALS]; /* of aliases' logarithms below bounds */
@@ -455,7 +461,7 @@ static void dpcal_set_beyond(dpcal_question *ask, double until) {
 /* Nodes of a contour: those that the laws end by themselves, within reach; else smoothed ones, for the width that is wanted
    or, where these are too many, as many as can be. With so many nodes the laws themselves may end the contour. */
 static int dpcal_choose_nodes(dpcal_question *ask) {
-    const double c = ask->c, eta = sqrt(DPCAL_WANTED / (fabs(c) * (1.0 + c)));
+    const double c = ask->c, eta = sqrt(ask->wanted / (fabs(c) * (1.0 + c)));
     /* exp(-last^2 / 2) is negligible at each of most nodes */
     const double last = sqrt(2.0 * fmax(1.0, log((double)DPCAL_MOST_NODES) - dpcal_target(ask)));
     double points = 0.0, until = 1e300, most, nodes;
@@ -480,9 +486,15 @@ static int dpcal_choose_nodes(dpcal_question *ask) {
     /* Atoms on a fine lattice are like a density until the transform returns. */
     const double by_nodes = last / (ask->step * nodes), by_time = until > 0.0 ? 1.2 * last / until : by_nodes;
     const double widths[3] = {eta, fmin(by_nodes, by_time), dpcal_larger(by_nodes, by_time)};
+    ask->log_tolerance = dpcal_larger(ask->log_tolerance, log(DPCAL_OF_WANTED * DPCAL_WANTED));
     for (int i = 0; i < 3 && status == DPCAL_MANY; i++) {
         ask->smoothing = widths[i];
         status = widths[i] >= eta ? dpcal_cut_off(ask, 1.3 * nodes) : DPCAL_MANY;
+    }
+    /* The poles end most contours before: then as many nodes take less smoothing. */
+    if (!status && ask->smoothing > eta && ask->nodes < 0.95 * nodes) {
+        ask->smoothing = dpcal_larger(eta, ask->smoothing * ask->nodes / nodes);
+        status = dpcal_cut_off(ask, 1.3 * nodes);
     }
     if (!status && ask->smoothing > 0.0)
         dpcal_set_beyond(ask, until * (1.0 - 1e-9));
@@ -646,6 +658,7 @@ static int dpcal_begin(
 ) {
     memset(ask, 0, sizeof *ask);
     ask->patient = patient;
+    ask->wanted = DPCAL_WANTED;
     ask->laws = laws, ask->counts = counts, ask->k = k, ask->work = work;
     ask->parts = (dpcal_tilt *)malloc((size_t)k * sizeof(dpcal_tilt));
     return ask->parts ? DPCAL_DONE : DPCAL_MEMORY;
@@ -717,6 +730,12 @@ static int dpcal_outward(const dpcal_question *ask, double at, double log_delta,
     return *upper - *lower <= DPCAL_TIGHT * *upper ? DPCAL_DONE : DPCAL_WIDE;
 }
 
+/* Whether smoothing is as small as it was chosen, not as many nodes allow. */
+static int dpcal_is_as_wanted(const dpcal_question *ask) {
+    const double eta = ask->smoothing;
+    return eta > 0.0 && eta * eta * fabs(ask->c) * (1.0 + ask->c) < 1.001 * ask->wanted;
+}
+
 static int dpcal_search_epsilon(dpcal_question *ask, double log_delta, dpcal_answer *out) {
     double at, log_seen, most, lower, upper, value, slope;
     int status = DPCAL_DONE;
@@ -751,12 +770,19 @@ static int dpcal_search_epsilon(dpcal_question *ask, double log_delta, dpcal_ans
         }
         dpcal_interval(ask, at, &lower, &upper, &value, &slope);
         /* Another contour would be the same, or hardly closer. */
+        const double near = ask->smoothing > 0 ? DPCAL_NEAR : 1e-3;
         const int last = !ask->coarse
-            && (fabs(at - ask->epsilon) < 1e-3 * at || at == ask->epsilon || (ask->patient && tries == most_tries - 1));
+            && (fabs(at - ask->epsilon) < near * at || at == ask->epsilon || (ask->patient && tries == most_tries - 1));
         const double close = ask->coarse ? DPCAL_WANTED : DPCAL_TIGHT;
         const double accepted = ask->smoothing > 0 ? close : last ? DPCAL_LAST : DPCAL_ACCEPTED;
+        const double width = upper - lower, most = fmax(0.5, -slope * at) * accepted;
         out->smoothed = ask->smoothing > 0;
-        if (upper - lower < fmax(0.5, -slope * at) * accepted || (last && ask->patient))
+        /* Next to atoms the gain of smoothing is larger than its square suggests. */
+        if (last && tries < most_tries - 1 && width > most && dpcal_is_as_wanted(ask) && ask->wanted == DPCAL_WANTED) {
+            ask->wanted *= dpcal_larger(0.5 * most / width, 0.01);
+            continue;
+        }
+        if (width < most || (last && ask->patient))
             return dpcal_outward(ask, at, log_delta, &out->lower, &out->upper);
         if (last)
             break;

@@ -61,7 +61,6 @@ from dpcal.accountants.inversion.solve import (
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import NO_LOSS, OutOfReach, Reals
 from dpcal.accountants.losses.discrete import log_delta_of_sum
-from dpcal.accountants.losses.laplace import are_few_uses, log_delta_of_few_uses
 from dpcal.accountants.rounding import UNIT
 
 __all__ = [
@@ -194,10 +193,7 @@ def exact_log_delta(direction: Direction, epsilon: float) -> Bounds | None:
         return Bounds(-math.inf, -math.inf, "closed form")
     found, method = loss.log_delta(epsilon) if loss is not None else None, "closed form"
     if found is None:
-        few, method = are_few_uses(parts), "convolution"
-        found = (
-            log_delta_of_few_uses(*parts[0], epsilon) if few else log_delta_of_sum(parts, epsilon)
-        )
+        found, method = log_delta_of_sum(parts, epsilon), "convolution"
     return Bounds.around(*found, method) if found and found[1] < _MOST_LOST else None
 
 

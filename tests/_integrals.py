@@ -35,6 +35,12 @@ def each_row(rows, is_quick):
     )
 
 
+def transform(loss, z, log_unit=0.0):
+    """Return M(z) / exp(log_unit), Im z >= 0, from points of a loss on its shifted line."""
+    points = loss.line(max(8.0, z.real))
+    return np.exp(points.log_masses + z * points.values - log_unit).sum()
+
+
 def density(x, scale=1.0):
     """Return the density of a normal law of mean 0 and this standard deviation."""
     scale = arb(scale)

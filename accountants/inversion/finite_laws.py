@@ -42,6 +42,7 @@ from dpcal.errors import UnsupportedEvent
 __all__ = [
     "BYTES_OF_NOISE",
     "FiniteLaw",
+    "closer_above",
     "combined",
     "cut",
     "gathered",
@@ -58,8 +59,10 @@ Reals = NDArray[np.float64]
 Places = NDArray[np.intp]
 
 # Number of intervals into which a density between two ends is cut. For ten steps at q = 0.1 of
-# Laplace noise of scale 1, rounding up adds 2e-7 to epsilon.
+# Laplace noise of scale 1, both ends of epsilon are 3e-7 apart.
 _INTERVALS = 1024
+# Points between which intervals are chosen, over their number.
+_FINER = 8
 # Standard deviations of Gaussian noise beyond which outcomes count as infinite losses. A discrete
 # Gaussian has 1e-297 there.
 _REACH = 37.0
@@ -219,14 +222,29 @@ def noise_reach(sigma: float) -> tuple[int, float, float]:
     return far, log_norm, max(2 * beyond, _LEAST_OUTSIDE)
 
 
+def closer_above(half_width: float, intervals: int) -> Reals:
+    """Return ends of intervals from -a to a that are closer next to a, where losses of samples are.
+
+    Half of their density is even, and half proportional to exp(l).
+    """
+    at = np.linspace(-half_width, half_width, _FINER * intervals + 1)
+    below, above = at + half_width, at - half_width
+    share = np.exp(above) * np.expm1(-below) / math.expm1(-2 * half_width)
+    share += below / (2 * half_width)
+    ends: Reals = np.interp(np.linspace(0.0, 2.0, intervals + 1), share, at)
+    ends[0], ends[-1] = -half_width, half_width
+    return ends
+
+
 @law_of.register(Laplace)
 def _of_interval(loss: IntervalLoss) -> FiniteLaw:
     """Return the law of ends and a density proportional to exp(l / 2), cut into intervals."""
-    a, ends = loss.half_width, np.linspace(-loss.half_width, loss.half_width, _INTERVALS + 1)
+    a = loss.half_width
+    ends = closer_above(a, _INTERVALS)
     # The masses between l and l + h are 2 (exp(-l / 2) - exp(-(l + h) / 2)) times the density under
     # Q, and exp(l + h / 2) times as much under P.
-    half = a / _INTERVALS
-    logs = loss.log_density - a / 2 + math.log(-2 * math.expm1(-half)) - ends[:-1] / 2
+    half = np.diff(ends) / 2
+    logs = loss.log_density - a / 2 + np.log(-2 * np.expm1(-half)) - ends[:-1] / 2
     law, points = cut(ends, logs, logs + ends[:-1] + half), loss.log_end + np.array([0.0, -a])
     up = law.log_reference.copy()
     up[[0, -1]] = np.logaddexp(up[[0, -1]], points)

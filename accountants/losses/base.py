@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpcal._ext.contour import tilted_moments
 from dpcal._ext.question import Law
 
 __all__ = [
@@ -158,13 +159,37 @@ class PrivacyLoss(ABC):
         """
         return -math.inf
 
-    @abstractmethod
+    @cached_property
+    def _kept_points(self) -> dict[str, tuple[float, Points]]:
+        return {}
+
     def cumulants(self, c: ArrayLike) -> Reals:
         """Return log M(c) and three moments of the tilted law, for each real c > -1.
 
         The columns of the result, of shape (len(c), 4), are log M, mean, variance and fourth
-        central moment.
+        central moment. They are sums over points unless a family has a closed form.
+
+        Raises
+        ------
+        OutOfReach
+            If no points serve a tilt.
         """
+        c = np.atleast_1d(np.asarray(c, dtype=float))
+        most = float(c.max())
+        if "last" not in self._kept_points or self._kept_points["last"][0] < most:
+            highest = 2.0 ** math.ceil(math.log2(max(_FIRST, most)))
+            points = self.points(highest)
+            if points is None:
+                raise OutOfReach
+            self._kept_points["last"] = highest, points
+        points, surplus = self._kept_points["last"][1], self.surplus
+        values, reference = points.values + surplus, points.log_reference - surplus
+        found: Reals = np.asarray(tilted_moments(values, reference, 1.0 + c, c))
+        found[:, 0] -= c * surplus
+        found[:, 1] -= surplus
+        # A tilted law is never a single point, but its variance may be below the range of a double.
+        found[:, 2:] = np.maximum(found[:, 2:], np.finfo(np.float64).tiny)
+        return found
 
     @abstractmethod
     def log_mgf_bound(self, c: float) -> float:
@@ -173,31 +198,6 @@ class PrivacyLoss(ABC):
     def log_mgf_bounds(self, c: Reals) -> Reals:
         """Return such a bound at each of many tilts."""
         return np.array([self.log_mgf_bound(float(at)) for at in c])
-
-    def log_mgf(self, z: ArrayLike) -> Any:
-        """Return log M(z) for complex z with Re z > -1, elementwise (principal branch)."""
-        z = np.asarray(z, dtype=complex)
-        flat = np.atleast_1d(z).ravel()
-        result = np.empty(flat.shape, dtype=complex)
-        for i, at in enumerate(flat):
-            line = self.line(max(_FIRST, float(at.real)))
-            if line is None:
-                raise OutOfReach
-            # M(z) / M(c) - 1 by the mean and terms of second order, which keep its digits.
-            base, mean = (float(value) for value in self.cumulants([at.real])[0, :2])
-            turned = 1j * abs(at.imag) * line.values
-            weights = np.exp(line.log_masses + at.real * line.values - base)
-            series = turned**2 / 2 * (1 + turned / 3 * (1 + turned / 4 * (1 + turned / 5)))
-            second = np.where(np.abs(turned) < 1e-3, series, np.expm1(turned) - turned)
-            change = complex(weights @ second) + 1j * abs(at.imag) * mean
-            a, b = change.real, change.imag
-            if abs(change) < 0.5:
-                ratio = complex(0.5 * math.log1p(a * (2 + a) + b * b), math.atan2(b, 1 + a))
-            else:
-                ratio = complex(np.log(weights @ np.exp(turned)))
-            value = base + ratio
-            result[i] = value if at.imag >= 0 else value.conjugate()
-        return result.reshape(z.shape)[()]
 
     def log_delta(self, epsilon: float) -> tuple[float, float] | None:
         """Return log delta(epsilon) of one use and its relative error; None if not closed."""
@@ -260,7 +260,7 @@ class PrivacyLoss(ABC):
         return {
             name: value
             for name, value in self.__dict__.items()
-            if name not in ("compiled", "pointed")
+            if name not in ("compiled", "pointed", "_kept_points")
         }
 
     @cached_property

@@ -12,15 +12,14 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from dpcal import _validate
-from dpcal._ext.contour import tilted_moments
 from dpcal.accountants.losses.base import Points, PrivacyLoss, Reals
 from dpcal.accountants.rounding import UNIT, rounded_up
 
@@ -30,6 +29,7 @@ __all__ = [
     "LatticeLoss",
     "ResponseLoss",
     "ScatteredLoss",
+    "atoms",
     "blanked_response",
     "discrete_laplace",
     "hockey_stick",
@@ -40,7 +40,7 @@ __all__ = [
 
 # Most terms of the exact convolution of a lattice law with itself.
 _MAX_TERMS = 4096
-# Most sums of few values that are listed: a search for epsilon takes a hundred passes over them.
+# Most sums of few values that are listed: a search for epsilon takes fifty passes over them.
 _MAX_SUMS = 1 << 15
 # Relative error of a value that is the logarithm of few operations on positive numbers.
 ROUNDING = 10 * UNIT
@@ -51,30 +51,14 @@ class AtomLoss(PrivacyLoss):
 
     quick = False
 
-    @abstractmethod
-    def _atoms(self, c: float) -> tuple[Reals, Reals, Reals]:
-        """Return values, log masses under Q, and sizes of the values' terms, for tilts to c."""
-
-    def points(self, highest: float) -> Points:
-        """Return the values and their probabilities."""
-        values, reference, sizes = self._atoms(highest)
-        return Points(values, reference + values, sizes, np.abs(reference) + sizes)
-
-    def line(self, highest: float) -> Points:
-        """Return the same points: sums over atoms are exact at all times."""
+    def line(self, highest: float) -> Points | None:
+        """Return the atoms: sums over them are exact at all times."""
         return self.points(highest)
 
-    def cumulants(self, c: ArrayLike) -> Reals:
-        """Return log M(c) and three moments of the tilted laws, as finite sums."""
-        c = np.atleast_1d(np.asarray(c, dtype=float))
-        values, base, _ = self._atoms(float(c.max()))
-        surplus = self.surplus
-        found: Reals = np.asarray(tilted_moments(values + surplus, base - surplus, 1.0 + c, c))
-        found[:, 0] -= c * surplus
-        found[:, 1] -= surplus
-        # A tilted law is never a single point, but its variance may be below the range of a double.
-        found[:, 2:] = np.maximum(found[:, 2:], np.finfo(np.float64).tiny)
-        return found
+
+def atoms(values: Reals, log_reference: Reals, sizes: Reals, **limits: Any) -> Points:
+    """Return points from values, log masses under Q, and sizes of the values' terms."""
+    return Points(values, log_reference + values, sizes, np.abs(log_reference) + sizes, **limits)
 
 
 class DiscreteLoss(AtomLoss):
@@ -94,12 +78,10 @@ class DiscreteLoss(AtomLoss):
         """The largest value, rounded up."""
         return float(self.values[-1]) * (1 + self.value_rounding)
 
-    def _atoms(self, c: float) -> tuple[Reals, Reals, Reals]:
-        return self.values, np.array(self.log_reference), self._value_sizes
-
     def points(self, highest: float) -> Points:
         """Return the values, which serve all tilts."""
-        return replace(super().points(highest), highest=math.inf)
+        reference = np.array(self.log_reference)
+        return atoms(self.values, reference, self._value_sizes, highest=math.inf)
 
     def log_mgf_bound(self, c: float) -> float:
         """Return c times the largest value."""
@@ -251,13 +233,14 @@ def hockey_stick(
     above = values > epsilon
     if not above.any():
         return -math.inf, 0.0
-    gaps = values[above] - epsilon
-    logs = log_masses[above] + np.log(-np.expm1(-gaps))
-    total = float(np.logaddexp.reduce(logs))
+    logs, gaps = log_masses[above], values[above] - epsilon
+    top = logs.max()
+    terms = np.exp(logs - top) * -np.expm1(-gaps)
+    total = float(terms.sum())
     # The rounding of a value has most effect where the gap is small.
-    sizes = np.abs(values[above]) + abs(epsilon) + np.abs(log_masses[above])
-    spread = float((np.exp(logs - total) * (sizes * (1 + 1 / np.minimum(gaps, 1.0)))).sum())
-    return total, error + UNIT * (32 + 8 * spread)
+    sizes = np.abs(values[above]) + abs(epsilon) + np.abs(logs)
+    spread = float(terms @ (sizes * (1 + 1 / np.minimum(gaps, 1.0)))) / total
+    return float(top) + math.log(total), error + UNIT * (32 + 8 * spread)
 
 
 Parts = tuple[tuple[PrivacyLoss, int], ...]

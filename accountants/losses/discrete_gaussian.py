@@ -17,13 +17,13 @@ summation shows to be 1 up to exp(-2 pi^2 sigma^2).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from dpcal import _validate
-from dpcal.accountants.losses.base import OutOfReach, Points, Reals
-from dpcal.accountants.losses.discrete import AtomLoss
+from dpcal.accountants.losses.base import OutOfReach, Points
+from dpcal.accountants.losses.discrete import AtomLoss, atoms, hockey_stick
 from dpcal.accountants.rounding import UNIT
 
 __all__ = ["DiscreteGaussian"]
@@ -77,18 +77,6 @@ class DiscreteGaussian(AtomLoss):
         """
         return max(1, math.floor(self.sigma / _COARSE))
 
-    def _atoms(self, c: float) -> tuple[Reals, Reals, Reals]:
-        s, sigma, stride = self.sensitivity, self.sigma, self._stride
-        far = math.ceil(max(_REACH * sigma, _FEWEST) / stride)
-        high = (1 + c) * s / stride + far
-        if not high + far < _MOST:
-            raise OutOfReach
-        noise = np.arange(-far, far + 1.0) * stride
-        log_norm = math.log(np.exp(-0.5 * (noise / sigma) ** 2).sum())
-        x = np.arange(-far, math.ceil(max(high, s / stride + far)) + 1.0) * stride
-        values = s * (2 * x - s) / (2 * sigma**2)
-        return values, -0.5 * (x / sigma) ** 2 - log_norm, np.abs(values) + s * s / sigma**2
-
     def points(self, highest: float) -> Points:
         """Return the values; sums over every k-th one serve early times.
 
@@ -96,11 +84,23 @@ class DiscreteGaussian(AtomLoss):
         characteristic function is at most the Gaussian's times (1 + 2 e) / (1 - 2 e), e = exp(2 pi
         sigma^2 (y - pi)), which is 1 to rounding up to the time below.
         """
-        points, s = super().points(highest), self.sensitivity
-        latest = self.sigma**2 / (self._stride * s) if self._stride > 1 else math.inf
-        until = self.sigma**2 / s * (math.pi - 45.0 / (2 * math.pi * self.sigma**2))
-        normal = (self._variance, max(until, 0.0) if self.sigma >= _DUAL else 0.0)
-        return replace(points, latest=latest, normal=normal)
+        s, sigma, stride = self.sensitivity, self.sigma, self._stride
+        far = math.ceil(max(_REACH * sigma, _FEWEST) / stride)
+        high = (1 + highest) * s / stride + far
+        if not high + far < _MOST:
+            raise OutOfReach
+        noise = np.arange(-far, far + 1.0) * stride
+        log_norm = math.log(np.exp(-0.5 * (noise / sigma) ** 2).sum())
+        x = np.arange(-far, math.ceil(max(high, s / stride + far)) + 1.0) * stride
+        values = s * (2 * x - s) / (2 * sigma**2)
+        until = sigma**2 / s * (math.pi - 45.0 / (2 * math.pi * sigma**2))
+        return atoms(
+            values,
+            -0.5 * (x / sigma) ** 2 - log_norm,
+            np.abs(values) + s * s / sigma**2,
+            latest=sigma**2 / (stride * s) if stride > 1 else math.inf,
+            normal=(self._variance, max(until, 0.0) if sigma >= _DUAL else 0.0),
+        )
 
     def log_mgf_bound(self, c: float) -> float:
         """Return the Gaussian's log M(c), which is never smaller (Canonne et al. 2020)."""
@@ -115,14 +115,10 @@ class DiscreteGaussian(AtomLoss):
             return None
         start = max(math.floor(middle) - 1, math.floor(s - _RANGE * 4 * sigma) - 1)
         x = np.arange(start, max(start, s) + math.ceil(_RANGE * sigma) + 3.0)
-        gaps = s * (2 * x - s) / (2 * sigma**2) - epsilon
-        x, gaps = x[gaps > 0], gaps[gaps > 0]
-        if not len(x):
+        values = s * (2 * x - s) / (2 * sigma**2)
+        if not values[-1] > epsilon:
             return None
-        k = np.arange(-math.ceil(9.5 * sigma) - 1.0, math.ceil(9.5 * sigma) + 2.0)
+        k = np.arange(-math.ceil(_REACH * sigma) - 1.0, math.ceil(_REACH * sigma) + 2.0)
         log_norm = math.log(np.exp(-0.5 * (k / sigma) ** 2).sum())
-        logs = -0.5 * ((x - s) / sigma) ** 2 - log_norm + np.log(-np.expm1(-gaps))
-        total = float(np.logaddexp.reduce(logs))
-        sizes = np.abs(epsilon) + gaps + ((x - s) / sigma) ** 2
-        spread = float((np.exp(logs - total) * sizes * (1 + 1 / np.minimum(gaps, 1.0))).sum())
-        return total, UNIT * (64 + 8 * spread + 4 * len(x))
+        logs = -0.5 * ((x - s) / sigma) ** 2 - log_norm
+        return hockey_stick(logs, values, epsilon, UNIT * (32 + 4 * len(x)))

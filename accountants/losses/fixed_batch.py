@@ -28,9 +28,9 @@ from typing import Any
 import numpy as np
 
 from dpcal import _validate
-from dpcal.accountants.losses.base import Complexes, OutOfReach, Points
+from dpcal.accountants.losses.base import Complexes, OutOfReach, Points, PrivacyLoss
 from dpcal.accountants.losses.lattice import RANGE, step_within
-from dpcal.accountants.losses.quadrature import PointLoss, argument_sizes, complex_log1p
+from dpcal.accountants.losses.quadrature import argument_sizes, complex_log1p
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
 __all__ = ["FixedBatchGaussian", "HalfLine"]
@@ -112,7 +112,7 @@ def log_mixture_weight(q: float, u: Any) -> Complexes:
 
 
 @dataclass(frozen=True)
-class FixedBatchGaussian(PointLoss):
+class FixedBatchGaussian(PrivacyLoss):
     """A Gaussian on a batch of fixed size without replacement, when a record is replaced.
 
     With w(x) = 1 - q + q exp(mu x - mu^2 / 2) and x standard normal, the law of the loss under P

@@ -1,7 +1,7 @@
 r"""The Gaussian mechanism: all properties of its privacy loss are known in closed form.
 
->>> Gaussian(noise_multiplier=2.0).log_mgf(1.0)          # (z^2 + z) / (2 sigma^2)
-np.complex128(0.25+0j)
+>>> Gaussian(noise_multiplier=2.0).log_mgf_bound(1.0)    # (c^2 + c) / (2 sigma^2)
+0.25
 >>> log_delta, _ = Gaussian(noise_multiplier=2.0).log_delta(0.0)
 >>> print(f"{math.exp(log_delta):.6f}")                  # 2 Phi(1 / (2 sigma)) - 1
 0.197413
@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -61,11 +60,6 @@ class Gaussian(PrivacyLoss):
     def log_mgf_bound(self, c: float) -> float:
         """Return log M(c) itself."""
         return self._variance * (c * c + c) / 2
-
-    def log_mgf(self, z: ArrayLike) -> Any:
-        """Return log M(z) in closed form, elementwise."""
-        z = np.asarray(z, dtype=complex)
-        return (self._variance * (z * z + z) / 2)[()]
 
     @cached_property
     def compiled(self) -> Law:

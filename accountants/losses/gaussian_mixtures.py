@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from dpcal import _validate
 from dpcal._lazy import special
 from dpcal._roots import Sides, Stop, bisect, brent
-from dpcal.accountants.losses.base import Complexes, Points, Reals
+from dpcal.accountants.losses.base import Complexes, Points, PrivacyLoss, Reals
 from dpcal.accountants.losses.lattice import (
     LARGEST_ANGLE,
     RANGE,
@@ -36,7 +36,7 @@ from dpcal.accountants.losses.lattice import (
     spaced,
     step_within,
 )
-from dpcal.accountants.losses.quadrature import PointLoss, complex_log1p
+from dpcal.accountants.losses.quadrature import complex_log1p
 from dpcal.accountants.rounding import UNIT
 
 __all__ = ["GaussianMixtures", "Mixture", "mixture_of_gaussians", "replaced_record"]
@@ -53,7 +53,7 @@ _FARTHEST = 1e3
 
 
 @dataclass(frozen=True)
-class GaussianMixtures(PointLoss):
+class GaussianMixtures(PrivacyLoss):
     """One mixture of Gaussians against another, all of one standard deviation.
 
     Parameters

@@ -15,48 +15,20 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, cached_property
-from typing import TypeGuard
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
-from dpcal.accountants.limits import hold
 from dpcal.accountants.losses.base import NO_LOSS, Complexes, Points, PrivacyLoss, Reals
 from dpcal.accountants.losses.discrete import randomized_response
 from dpcal.accountants.losses.lattice import step_within
-from dpcal.accountants.losses.quadrature import PointLoss
 from dpcal.accountants.rounding import UNIT, rounded_up
 
-__all__ = [
-    "BoundedRange",
-    "IntervalLoss",
-    "Laplace",
-    "are_few_uses",
-    "log_delta_of_few_uses",
-]
-
-
-@cache
-def _gauss_legendre(points: int = 64) -> tuple[Reals, Reals]:
-    """Return nodes and weights on [-1, 1]; numpy's last weights are off by 1e-12."""
-    x = np.polynomial.legendre.leggauss(points)[0]
-    before, last = np.ones(points), x
-    for k in range(1, points):
-        before, last = last, ((2 * k + 1) * x * last - k * before) / (k + 1)
-    gap = (1 - x) * (1 + x)
-    slope = points * (before - x * last) / gap
-    # The weight at the node that x rounds, which is -last / slope away.
-    return x, 2 / (gap * slope**2) * (1 + 2 * x * last / (slope * gap))
-
-
-# Most uses, and largest loss of one, whose sum has a law in pieces that these nodes integrate: the
-# Taylor series of exp(16) after 96 terms is off by 1e-29.
-_FEW_USES, _LARGEST_LOSS = 32, 16.0
+__all__ = ["BoundedRange", "IntervalLoss", "Laplace"]
 
 
 @dataclass(frozen=True)
@@ -120,7 +92,7 @@ _REAL = _Arc(bend=0.0, strip=1.2, beyond=16.0)
 _SHIFTED = _Arc(bend=0.85, strip=0.7, beyond=24.0)
 
 
-class IntervalLoss(PointLoss):
+class IntervalLoss(PrivacyLoss):
     """A loss with density e l / 2 on [-a, a] under P, times a constant, perhaps with point masses.
 
     By symmetry it is the same in both directions.
@@ -296,93 +268,3 @@ class BoundedRange(IntervalLoss):
         ratio = np.exp(-large * epsilon) * np.expm1(-epsilon) / np.expm1(-large * epsilon)
         log_t = np.where(c > 1, epsilon - np.log1p(1 / large) + np.log1p(ratio), log_t)
         return np.asarray(c * np.minimum(log_t, epsilon) + log_a - math.log(-math.expm1(-epsilon)))
-
-
-def are_few_uses(
-    parts: Sequence[tuple[PrivacyLoss, int]],
-) -> TypeGuard[Sequence[tuple[Laplace, int]]]:
-    """Return whether :func:`log_delta_of_few_uses` knows the law of a sum."""
-    if len(parts) != 1:
-        return False
-    loss, times = parts[0]
-    return isinstance(loss, Laplace) and times <= _FEW_USES and loss.half_width <= _LARGEST_LOSS
-
-
-def log_delta_of_few_uses(loss: Laplace, times: int, epsilon: float) -> tuple[float, float] | None:
-    """Return log delta(epsilon) of few Laplace mechanisms of one scale, and its relative error.
-
-    Under P exp(-l / 2), a loss is an end of [-a, a] or uniform between them. With m uniform losses
-    and k at the lower end, the composed loss is epsilon + 2 a (r - s), r = (n a - epsilon) / (2 a)
-    - k, and s is a sum of m uniform numbers in [0, 1], whose density is a spline. Its recursion has
-    positive terms alone (de Boor 1972), and so has the sum over m and k.
-
-    Parameters
-    ----------
-    loss
-        The loss of one use.
-    times
-        Number n of uses, as :func:`are_few_uses` allows.
-    epsilon
-        Any finite number >= 0.
-
-    Returns
-    -------
-    (float, float) or None
-        None if delta is next to the smallest doubles.
-    """
-    a = loss.half_width
-    gap = times * a - epsilon
-    if gap <= 0:
-        return -math.inf, 0.0
-    # The gap loses digits next to the largest loss; delta falls with it.
-    rounding = 2 * UNIT * (times * a + epsilon) / gap + 4 * UNIT
-    if rounding > 0.1:
-        return None
-    low, value, high = (_delta_of_uses(a, times, gap * (1 + x * rounding)) for x in (-1, 0, 1))
-    if low < 1e-250:
-        return None
-    error = (high - low) / low + UNIT * (256 + 8 * times**2 + 8 * a * times)
-    return math.log(value), error
-
-
-def _delta_of_uses(a: float, times: int, gap: float) -> float:
-    """Return delta where the largest loss exceeds epsilon by ``gap``."""
-    whole = gap / (2 * a)
-    cells = int(whole)
-    part = whole - cells
-    hold((cells + 1) ** 2 * 256, f"a loss of {gap:.6g} above epsilon")
-    # Nodes in each unit cell lie on both sides of the distance r, which breaks it for every k.
-    nodes, weights = _gauss_legendre()
-    x = (nodes + 1) / 2
-    inner = np.concatenate([part * x, part + (1 - part) * x])
-    to_break = np.concatenate([part * (1 - x), 1 - (1 - part) * x])
-    weights = np.concatenate([part * weights, (1 - part) * weights]) / 2
-    cell, lower = np.arange(cells + 1), np.arange(cells + 1)
-    s = cell[:, None] + inner
-    # Distance from s to r; it is negative beyond r.
-    units = (cells - lower)[:, None] - cell
-    distance = np.stack([units, units - 1], axis=-1).repeat(len(x), axis=-1) + to_break
-    kernel = -np.expm1(-2 * a * np.maximum(distance, 0.0))
-    kernel *= weights * np.exp(-a * (lower[:, None, None] + s))
-    density, total = np.ones_like(s), 0.0
-    for uniform in range(times + 1):
-        if uniform == 0:
-            means = np.exp(-a * lower) * -np.expm1(-2 * a * (whole - lower))
-        else:
-            density = _next_spline(density, s, uniform)
-            means = np.tensordot(kernel, density)
-        for k in range(min(cells, times - uniform) + 1):
-            ways = math.comb(times, uniform) * math.comb(times - uniform, k)
-            total += ways * 0.5**times * a**uniform * float(means[k])
-    return total
-
-
-def _next_spline(density: Reals, s: Reals, order: int) -> Reals:
-    """Return the density of a sum of ``order`` uniform numbers at s, from that of one fewer.
-
-    Rows of s are a unit apart.
-    """
-    if order == 1:
-        return np.where(s < 1, 1.0, 0.0)
-    before = np.vstack([np.zeros_like(density[:1]), density[:-1]])
-    return (s * density + np.maximum(order - s, 0.0) * before) / (order - 1)

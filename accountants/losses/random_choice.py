@@ -21,14 +21,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpcal.accountants.losses.base import Points, PrivacyLoss, Reals
-from dpcal.accountants.losses.quadrature import PointLoss
 from dpcal.accountants.rounding import UNIT
 
 __all__ = ["RandomChoice"]
 
 
 @dataclass(frozen=True)
-class RandomChoice(PointLoss):
+class RandomChoice(PrivacyLoss):
     """A privacy loss drawn from several laws, each with a probability.
 
     Parameters

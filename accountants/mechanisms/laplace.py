@@ -14,22 +14,22 @@ import numpy as np
 from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.inversion.amplification import between
-from dpcal.accountants.inversion.finite_laws import FiniteLaw, cut, mirrored
+from dpcal.accountants.inversion.finite_laws import FiniteLaw, closer_above, cut, mirrored
 from dpcal.accountants.losses.laplace import Laplace
 from dpcal.accountants.mechanisms.row import Row, distance, over
 
 __all__: list[str] = []
 
 # Number of intervals into which each half of the outputs between two shifts is cut.
-_INTERVALS = 512
+_INTERVALS = 640
 
 
 def _replaced(event: events.LaplaceDpEvent, q: float) -> FiniteLaw:
     """Return the law, cut into intervals of outputs between the shifts -1 and 1."""
     a = 1 / event.noise_multiplier
-    x = np.linspace(0.0, 1.0, _INTERVALS + 1)
+    x = closer_above(a, _INTERVALS) / (2 * a) + 0.5
     low, high = x[:-1], x[1:]
-    log_noise = -a * low + math.log(-math.expm1(-a / _INTERVALS) / 2)
+    log_noise = -a * low + np.log(-np.expm1(-a * (high - low)) / 2)
     away = np.full(_INTERVALS, -a)
     ends, _ = between(x, a * (2 * x - 1), np.full(len(x), -a), q)
     values, log_q = between(log_noise, a * (low + high - 1), away, q)

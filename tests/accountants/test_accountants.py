@@ -43,24 +43,6 @@ def test_gaussian_closed_form_bounds_its_error(mu, epsilon):
     assert abs(math.expm1(value - truth)) <= error
 
 
-@pytest.mark.parametrize(
-    ("q", "sigma", "direction", "z"),
-    [
-        (0.01, 1.0, "remove", 2.0),
-        (0.01, 1.0, "add", 2.0 + 3.0j),
-        (0.3, 0.5, "add", 0.5 + 4.0j),
-        (0.3, 5.0, "remove", 0.5 + 20.0j),
-        (1e-5, 0.6, "remove", 2.0 + 3.0j),
-        (1e-7, 30.0, "add", -0.5 + 1.0j),
-        (1e-5, 0.6, "add", 437.0),
-    ],
-)
-def test_log_mgf_keeps_the_digits_of_m_minus_one(q, sigma, direction, z):
-    value = SampledGaussian(q, sigma, direction).log_mgf(z)
-    truth = complex(sampled_moment(q, sigma, direction, z))
-    assert abs(value - truth) < 2e-13 * abs(truth) + 1e-25
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("q", "sigma", "directions", "tilts"), POINTS["sampled_moments"])
 def test_moments_keep_their_digits(q, sigma, directions, tilts):
