@@ -53,11 +53,7 @@ from dpcal.accountants.inversion.parity import (
     has_allocation,
     log_delta_by_parity,
 )
-from dpcal.accountants.inversion.solve import (
-    epsilon_of,
-    epsilon_on_contours,
-    log_delta_on_contours,
-)
+from dpcal.accountants.inversion.solve import epsilon_of, epsilon_on_contours, log_delta_on_contours
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import NO_LOSS, OutOfReach, Reals
 from dpcal.accountants.losses.discrete import log_delta_of_sum

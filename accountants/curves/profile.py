@@ -50,14 +50,7 @@ from dpcal.accountants.mechanisms.decompose import decompose
 from dpcal.accountants.rounding import UNIT, exp_down, exp_up
 from dpcal.errors import UnsupportedEvent
 
-__all__ = [
-    "EpsilonProfile",
-    "Grid",
-    "PrivacyProfile",
-    "epsilon_profile",
-    "grid",
-    "privacy_profile",
-]
+__all__ = ["EpsilonProfile", "Grid", "PrivacyProfile", "epsilon_profile", "grid", "privacy_profile"]
 
 Reals = NDArray[np.float64]
 Answer = tuple[float, float, str]
