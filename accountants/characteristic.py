@@ -190,10 +190,11 @@ def exact_log_delta(direction: Direction, epsilon: float) -> Bounds | None:
         return Bounds(-math.inf, -math.inf, "closed form")
     found, method = loss.log_delta(epsilon) if loss is not None else None, "closed form"
     if found is None:
-        few, method = are_few_uses(parts), "convolution"
-        found = (
-            log_delta_of_few_uses(*parts[0], epsilon) if few else log_delta_of_sum(parts, epsilon)
-        )
+        method = "convolution"
+        if are_few_uses(parts):
+            found = log_delta_of_few_uses(*parts[0], epsilon)
+        else:
+            found = log_delta_of_sum(parts, epsilon)
     return Bounds.around(*found, method) if found and found[1] < _MOST_LOST else None
 
 
@@ -222,7 +223,9 @@ def finite_log_delta(direction: Direction, epsilon: float) -> Bounds:
         lambda: _of_one(direction, lambda one: finite_log_delta(one, epsilon)),
     ]
     bounds = Bounds(-math.inf, 0.0, "no bound")
-    for way in [in_balls, by_renyi] if has_allocation(direction) else ways:
+    if has_allocation(direction):
+        ways = [in_balls, by_renyi]
+    for way in ways:
         bounds = bounds.both(way())
         if bounds.upper == bounds.lower or bounds.upper - bounds.lower < _CLOSE:
             break
@@ -262,7 +265,9 @@ def finite_epsilon(direction: Direction, log_delta: float) -> Bounds:
         lambda: _next_to_largest(direction, log_delta),
     ]
     bounds = Bounds(0.0, math.inf, "no bound")
-    for way in [in_balls, by_renyi] if has_allocation(direction) else ways:
+    if has_allocation(direction):
+        ways = [in_balls, by_renyi]
+    for way in ways:
         bounds = bounds.both(way())
         if bounds.upper - bounds.lower <= _CLOSE * bounds.upper < math.inf:
             break

@@ -148,9 +148,9 @@ def _loss(
     require_kept("a sample", np.array([surplus, 0.0]), values, logs, up=up)
     given: PrivacyLoss = NO_LOSS
     if values.any():
-        law_of_values, inner = (tuple(each.tolist()) for each in (values, logs)), below
+        inner, places = None if failure else below, tuple(values.tolist())
         given = ScatteredLoss(
-            *law_of_values, name, probability, None if failure else inner, surplus=surplus
+            places, tuple(logs.tolist()), name, probability, inner, surplus=surplus
         )
     return LossWithFailure(given, failure, below) if failure > 0 else given
 
