@@ -111,7 +111,9 @@ class FiniteLaw:
     @property
     def log_q(self) -> float:
         """Log probability under Q that the loss is finite."""
-        return math.log1p(-self.outside) if self.log_finite is None else self.log_finite
+        if self.log_finite is not None:
+            return self.log_finite
+        return math.log1p(-self.outside) if self.outside < 1 else -math.inf
 
     @property
     def lost(self) -> float:
