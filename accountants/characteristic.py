@@ -53,11 +53,7 @@ from dpcal.accountants.inversion.parity import (
     has_allocation,
     log_delta_by_parity,
 )
-from dpcal.accountants.inversion.solve import (
-    epsilon_of,
-    epsilon_on_contours,
-    log_delta_on_contours,
-)
+from dpcal.accountants.inversion.solve import epsilon_of, epsilon_on_contours, log_delta_on_contours
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import NO_LOSS, OutOfReach, Reals
 from dpcal.accountants.losses.discrete import log_delta_of_sum
@@ -222,7 +218,9 @@ def finite_log_delta(direction: Direction, epsilon: float) -> Bounds:
         lambda: _of_one(direction, lambda one: finite_log_delta(one, epsilon)),
     ]
     bounds = Bounds(-math.inf, 0.0, "no bound")
-    for way in [in_balls, by_renyi] if has_allocation(direction) else ways:
+    if has_allocation(direction):
+        ways = [in_balls, by_renyi]
+    for way in ways:
         bounds = bounds.both(way())
         if bounds.upper == bounds.lower or bounds.upper - bounds.lower < _CLOSE:
             break
@@ -262,7 +260,9 @@ def finite_epsilon(direction: Direction, log_delta: float) -> Bounds:
         lambda: _next_to_largest(direction, log_delta),
     ]
     bounds = Bounds(0.0, math.inf, "no bound")
-    for way in [in_balls, by_renyi] if has_allocation(direction) else ways:
+    if has_allocation(direction):
+        ways = [in_balls, by_renyi]
+    for way in ways:
         bounds = bounds.both(way())
         if bounds.upper - bounds.lower <= _CLOSE * bounds.upper < math.inf:
             break

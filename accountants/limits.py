@@ -15,6 +15,7 @@ from __future__ import annotations
 from dpcal.errors import TooLarge
 
 __all__ = [
+    "BYTES_OF_NOISE",
     "MOST_DISTINCT",
     "MOST_LEVELS",
     "MOST_OF_OTHER_NOISE",
@@ -31,6 +32,8 @@ MOST_LEVELS = 50
 # Most selections inside each other, the best of runs of which each is the best of runs: each level
 # takes twice the work, and this many take four seconds.
 MOST_SELECTIONS = 8
+# Bytes of a whole number that discrete noise takes, and of what is computed from it.
+BYTES_OF_NOISE = 200
 # Events that a composition may hold, in all of its lists: some seconds of counting. Lists that hold
 # one list twice double them at each level.
 MOST_PARTS = 2_000_000

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
 from functools import singledispatch
 from typing import Any
 
@@ -37,10 +36,9 @@ def _prv(
     composition: Composition,
     question: str,
     at: float,
-    lost: Callable[[], float],
     *,
     eps_error: float = 0.01,
-    delta_error: float | None = None,
+    delta_error: float,
 ) -> tuple[float, float, str]:
     """Return the ends of the package's answer, or raise its refusal as one sentence.
 
@@ -50,8 +48,6 @@ def _prv(
         What is composed.
     question, at
         A method of the package's accountant, and its first argument.
-    lost
-        Returns the ``delta_error`` if none is given.
     eps_error, delta_error
         The package's error budget.
 
@@ -77,7 +73,7 @@ def _prv(
                 prvs=[_variable(loss, variables) for loss, _ in parts],
                 max_self_compositions=counts,
                 eps_error=eps_error,
-                delta_error=lost() if delta_error is None else delta_error,
+                delta_error=delta_error,
             )
             lower, _, upper = getattr(accountant, question)(at, counts)
         except (ArithmeticError, MemoryError, RuntimeError, ValueError) as error:
@@ -112,15 +108,13 @@ def epsilon_bounds(composition: Composition, delta: float, **options: Any) -> Bo
 
     The options are ``eps_error``, 0.01 unless given, and ``delta_error``, delta / 1000.
     """
-    ends = _prv(composition, "compute_epsilon", delta, lambda: delta / 1000, **options)
+    ends = _prv(composition, "compute_epsilon", delta, **{"delta_error": delta / 1000} | options)
     return Bounds(max(0.0, ends[0]), *ends[1:])
 
 
 def log_delta_bounds(composition: Composition, epsilon: float, **options: Any) -> Bounds:
     """Return bounds on log delta; ``delta_error`` is 1/1000 of the Renyi bound unless given."""
-
-    def lost() -> float:
+    if "delta_error" not in options:
         found = [renyi.log_delta_bounds(item, epsilon) for item in composition.directions]
-        return math.exp(Bounds.worst(found).upper) / 1000
-
-    return Bounds.of_logarithms(*_prv(composition, "compute_delta", epsilon, lost, **options))
+        options["delta_error"] = math.exp(Bounds.worst(found).upper) / 1000
+    return Bounds.of_logarithms(*_prv(composition, "compute_delta", epsilon, **options))

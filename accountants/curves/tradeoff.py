@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -108,8 +108,7 @@ class _Test:
 
     def lines(self, epsilons: Reals, rates: Reals) -> tuple[Reals, Reals]:
         """Return bounds on delta(epsilon) + exp(epsilon) rate, above every true-positive rate."""
-        points, places = np.unique(epsilons, return_inverse=True)
-        low, high = (ends[places].reshape(epsilons.shape) for ends in self.deltas(points))
+        low, high = (ends.reshape(epsilons.shape) for ends in self.deltas(epsilons.ravel()))
         rises = np.exp(epsilons + np.log(rates))
         errors = 8 * UNIT * (1 + np.abs(epsilons) + np.abs(np.log(rates)))
         return low + rises * (1 - errors), high + rises * (1 + errors)
@@ -291,8 +290,8 @@ def trade_off_from_deltas(
     """
     relation = _validate.relation(neighboring_relation)
     _validate.choice(RELATIONS, neighboring_relation=relation)
-    at = np.atleast_1d(_validate.reals(epsilons=epsilons))
-    most = np.atleast_1d(_validate.reals(deltas=deltas))
+    at = np.atleast_1d(_validate.each(_validate.non_negative, epsilons=epsilons))
+    most = np.atleast_1d(_validate.each(partial(_validate.within, 0.0, 1.0), deltas=deltas))
     if at.shape != most.shape or at.ndim > 1 or not at.size:
         raise ValueError(
             "epsilons and deltas must be arrays of the same length >= 1, got shapes "
@@ -301,11 +300,6 @@ def trade_off_from_deltas(
     rates = _validate.each(_validate.probability, false_positive_rates=false_positive_rates).ravel()
     lower = np.zeros(len(rates))
     for epsilon, delta in zip(at.tolist(), most.tolist(), strict=True):
-        if not (epsilon >= 0 and 0 <= delta <= 1):
-            raise ValueError(
-                "epsilons must be numbers >= 0 and deltas numbers in [0, 1], got the pair "
-                f"({epsilon}, {delta})."
-            )
         if (fall := exp_down(-epsilon)) >= _NO_LINE:
             # Only positive terms count, and then every number in them is at most 1.
             steep = 1 - delta - rates / fall * (1 + 2 * UNIT) - 4 * UNIT

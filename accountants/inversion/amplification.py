@@ -148,9 +148,9 @@ def _loss(
     require_kept("a sample", np.array([surplus, 0.0]), values, logs, up=up)
     given: PrivacyLoss = NO_LOSS
     if values.any():
-        law_of_values, inner = (tuple(each.tolist()) for each in (values, logs)), below
+        inner, places = None if failure else below, tuple(values.tolist())
         given = ScatteredLoss(
-            *law_of_values, name, probability, None if failure else inner, surplus=surplus
+            places, tuple(logs.tolist()), name, probability, inner, surplus=surplus
         )
     return LossWithFailure(given, failure, below) if failure > 0 else given
 
@@ -171,9 +171,8 @@ def sampled(law: FiniteLaw, q: float, name: str) -> Pairs:
 def _removed(law: FiniteLaw, q: float) -> FiniteLaw:
     """Return the law of removing a record; outcomes of Q alone keep the share 1 - q under P."""
     values, logs = amplified(law.values, q), law.log_reference
-    if law.lost <= _NOTHING:
-        return FiniteLaw(values, logs, q * law.outside)
-    values, logs = np.append(math.log1p(-q), values), np.append(math.log(law.lost), logs)
+    if law.lost > _NOTHING:
+        values, logs = np.append(math.log1p(-q), values), np.append(math.log(law.lost), logs)
     return FiniteLaw(values, logs, q * law.outside, log_finite=0.0)
 
 

@@ -29,10 +29,8 @@ from numpy.typing import NDArray
 
 from dpcal._lazy import special
 from dpcal.accountants.inversion.masses import log_moments, log_sums, require_kept
-from dpcal.accountants.limits import hold
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
 from dpcal.accountants.losses.discrete import DiscreteLoss, pure
-from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
 from dpcal.accountants.losses.failure import LossWithFailure
 from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.laplace import BoundedRange, IntervalLoss, Laplace
@@ -40,7 +38,6 @@ from dpcal.accountants.rounding import log_of
 from dpcal.errors import UnsupportedEvent
 
 __all__ = [
-    "BYTES_OF_NOISE",
     "FiniteLaw",
     "closer_above",
     "combined",
@@ -51,7 +48,6 @@ __all__ = [
     "law_of_profile",
     "lower_hull",
     "mirrored",
-    "noise_reach",
     "summed",
 ]
 
@@ -68,8 +64,6 @@ _FINER = 8
 _REACH = 37.0
 # The smallest probability of such outcomes, which stands for those below the range of a double.
 _LEAST_OUTSIDE = 1e-300
-# Bytes of a whole number that discrete noise takes, and of what is computed from it.
-BYTES_OF_NOISE = 200
 _LOG_TWO = math.log(2.0)
 # Most values of a law: each takes a complex multiplication at each node of a contour.
 _MOST = 8192
@@ -121,7 +115,9 @@ class FiniteLaw:
     @property
     def log_q(self) -> float:
         """Log probability under Q that the loss is finite."""
-        return math.log1p(-self.outside) if self.log_finite is None else self.log_finite
+        if self.log_finite is not None:
+            return self.log_finite
+        return math.log1p(-self.outside) if self.outside < 1 else -math.inf
 
     @property
     def lost(self) -> float:
@@ -189,37 +185,6 @@ def _(loss: LossWithFailure) -> FiniteLaw:
 
     law = given.changed(failing)
     return law if loss.below is None else replace(law, below=law_of(loss.below))
-
-
-@law_of.register
-def _(loss: DiscreteGaussian) -> FiniteLaw:
-    s, variance = loss.sensitivity, loss.sigma**2
-    far, log_norm, outside = noise_reach(loss.sigma)
-    hold(2 * far + s, f"sensitivity={s!r}", BYTES_OF_NOISE)
-    x = np.arange(-far, far + s + 1.0)
-    exact = FiniteLaw(s * (2 * x - s) / (2 * variance), -(x**2) / (2 * variance) - log_norm)
-    return gathered(replace(exact, outside=outside, below=exact))
-
-
-def noise_reach(sigma: float) -> tuple[int, float, float]:
-    """Return the reach of discrete Gaussian noise, the log of its norm, and P(abs(noise) > reach).
-
-    Raises
-    ------
-    UnsupportedEvent
-        If there are too many whole numbers within its reach.
-    """
-    far = math.ceil(_REACH * sigma)
-    if 4 * far > _MOST_OF_SUM:
-        raise UnsupportedEvent(
-            f"Discrete Gaussian noise is priced on batches up to sigma = "
-            f"{_MOST_OF_SUM // (4 * _REACH):g}, got sigma = {sigma!r}."
-        )
-    log_norm = math.log(np.exp(-0.5 * (np.arange(-far, far + 1.0) / sigma) ** 2).sum())
-    # The terms beyond fall faster than a geometric series.
-    first = -0.5 * ((far + 1) / sigma) ** 2 - log_norm
-    beyond = math.exp(max(first, -720.0)) / -math.expm1(-(far + 1) / sigma**2)
-    return far, log_norm, max(2 * beyond, _LEAST_OUTSIDE)
 
 
 def closer_above(half_width: float, intervals: int) -> Reals:

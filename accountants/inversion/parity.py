@@ -117,7 +117,7 @@ def log_delta_by_parity(direction: Direction, epsilon: float, guess: float) -> B
 
     It is None where a contour is out of reach, or if some losses are not epochs of Gaussians.
     """
-    parts = _added(direction)
+    parts = _added(direction) or ()
     with contextlib.suppress(OutOfReach):
         for _ in range(_GUESSES if parts else 0):
             bounds = _log_delta_of(_put(parts, epsilon, guess), direction, epsilon)
@@ -132,7 +132,7 @@ def epsilon_by_parity(direction: Direction, log_delta: float, most: float) -> Bo
 
     It is about at most ``most``.
     """
-    parts, seconds = _added(direction), _SECONDS
+    parts, seconds = _added(direction) or (), _SECONDS
     with contextlib.suppress(OutOfReach):
         while parts:
             put = _put(parts, most, log_delta, seconds)

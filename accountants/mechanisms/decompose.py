@@ -68,15 +68,12 @@ def leaves(event: events.DpEvent, relation: str | None = None) -> dict[events.Dp
                 stack.append((item.event, times * _validate.count(count=item.count)))
         elif isinstance(item, events.ComposedDpEvent):
             stack.extend((part, times) for part in reversed(_parts(item)))
-        elif _runs_once(item):
-            stack.append((item.event, times))
-        elif (run := _composition_of(item)) is not None:
-            stack.append((run, times))
         elif isinstance(item, events.DpEvent):
-            _check_levels(item)
-            priced = item if relation is None else priced_as(item, relation)
-            if priced is not item:
-                stack.append((priced, times))
+            if (run := _composition_of(item)) is None:
+                _check_levels(item)
+                run = item if relation is None else priced_as(item, relation)
+            if run is not item:
+                stack.append((run, times))
                 continue
             leaf = _hashable(item)
             counts[leaf] = counts.get(leaf, 0) + times
@@ -123,23 +120,17 @@ def _check_levels(leaf: Any) -> None:
                 f"{MOST_SELECTIONS} selections, got {type(leaf).__name__} with more."
             )
         _check_number(visits, MOST_PARTS, "events")
-        if isinstance(item, events.ComposedDpEvent):
-            stack += [(each, level + 1, best) for each in _parts(item)]
-        elif hasattr(item, "event"):
-            stack.append((item.event, level + 1, best))
-
-
-def _runs_once(item: Any) -> bool:
-    """Return whether an event is the best of exactly one run, which is the run itself."""
-    if not isinstance(item, events.RepeatAndSelectDpEvent):
-        return False
-    known = all(isinstance(each, numbers.Real) for each in (item.mean, item.shape))
-    return bool(known and item.mean == 1 and -1 < item.shape < math.inf)
+        composed = isinstance(item, events.ComposedDpEvent)
+        inside = _parts(item) if composed else [item.event] if hasattr(item, "event") else []
+        stack += [(each, level + 1, best) for each in inside]
 
 
 def _composition_of(item: Any) -> Any:
-    """Return the composition that a whole run is, or None."""
-    row = row_of(item) if isinstance(item, events.DpEvent) else None
+    """Return the only run of a selection, or the composition that a whole run is, or None."""
+    if isinstance(item, events.RepeatAndSelectDpEvent):
+        known = all(isinstance(each, numbers.Real) for each in (item.mean, item.shape))
+        return item.event if known and item.mean == 1 and -1 < item.shape < math.inf else None
+    row = row_of(item)
     return None if row is None or row.equivalent is None else row.equivalent(item)
 
 

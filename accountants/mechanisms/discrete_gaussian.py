@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -14,10 +15,11 @@ import numpy as np
 from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.inversion.amplification import between
-from dpcal.accountants.inversion.finite_laws import BYTES_OF_NOISE, FiniteLaw, gathered, noise_reach
-from dpcal.accountants.limits import hold
+from dpcal.accountants.inversion.finite_laws import FiniteLaw, gathered, law_of
+from dpcal.accountants.limits import BYTES_OF_NOISE, hold
 from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
 from dpcal.accountants.mechanisms.row import Row, distance, times
+from dpcal.errors import UnsupportedEvent
 
 __all__: list[str] = []
 
@@ -25,16 +27,38 @@ __all__: list[str] = []
 _LARGEST_SHIFT = 1e18
 # Largest shift over sigma, for the same reason.
 _LARGEST_RATIO = 1e12
+# Standard deviations beyond which outcomes count as infinite losses, of 1e-297, and the smallest
+# probability of these, which stands for those below the range of a double.
+_REACH, _LEAST_OUTSIDE = 37.0, 1e-300
+# Largest sigma of noise on batches, which has 2^22 whole numbers within twice its reach.
+_LARGEST_SIGMA = 28339.0
 
 
-def _replaced(event: events.DiscreteGaussianDpEvent, q: float) -> FiniteLaw:
-    s, variance = event.sensitivity, event.sigma**2
-    far, log_norm, outside = noise_reach(event.sigma)
+@law_of.register
+def _law(loss: DiscreteGaussian, q: float = 1.0) -> FiniteLaw:
+    """Return the law of noise that is moved, or that a sampled record moves either way.
+
+    Raises
+    ------
+    UnsupportedEvent
+        If there are too many whole numbers within its reach.
+    """
+    sigma, s, variance = loss.sigma, loss.sensitivity, loss.sigma**2
+    far = math.ceil(_REACH * sigma)
+    if sigma > _LARGEST_SIGMA:
+        raise UnsupportedEvent(
+            f"Discrete Gaussian noise is priced on batches up to sigma = {_LARGEST_SIGMA:g}, got "
+            f"sigma = {sigma!r}."
+        )
     hold(2 * (far + s), f"sensitivity={s!r}", BYTES_OF_NOISE)
+    log_norm = math.log(np.exp(-0.5 * (np.arange(-far, far + 1.0) / sigma) ** 2).sum())
+    # The terms beyond fall faster than a geometric series.
+    first = -0.5 * ((far + 1) / sigma) ** 2 - log_norm
+    beyond = math.exp(max(first, -720.0)) / -math.expm1(-(far + 1) / variance)
     x = np.arange(-far - s, far + s + 1.0)
-    above, below = (s * (sign * 2 * x - s) / (2 * variance) for sign in (1, -1))
-    exact = FiniteLaw(*between(-(x**2) / (2 * variance) - log_norm, above, below, q))
-    return gathered(replace(exact, outside=outside, below=exact))
+    noise, up = -(x**2) / (2 * variance) - log_norm, s * (2 * x - s) / (2 * variance)
+    law = FiniteLaw(*(between(noise, up, up[::-1], q) if q < 1 else (up, noise)))
+    return gathered(replace(law, outside=max(2 * beyond, _LEAST_OUTSIDE), below=law))
 
 
 @Row(
@@ -42,7 +66,7 @@ def _replaced(event: events.DiscreteGaussianDpEvent, q: float) -> FiniteLaw:
     "sums, whose decay theta functions bound (Canonne, Kamath and Steinke 2020)",
     record="sum",
     group=times("sensitivity"),
-    replaced=_replaced,
+    replaced=lambda event, q: _law(DiscreteGaussian(event.sigma, event.sensitivity), q),
 )
 def _discrete_gaussian(event: events.DiscreteGaussianDpEvent, relation: str) -> DiscreteGaussian:
     shift = distance(relation) * _validate.count(sensitivity=event.sensitivity)

@@ -221,7 +221,8 @@ def _of_masses(p: list[Fraction], q: list[Fraction]) -> FiniteLaw:
     both = [pair for pair in pairs if all(pair)]
     values = np.array([log_of(mine / other) for mine, other in both])
     logs = np.array([log_of(other) for _, other in both])
-    gained, kept = sum(mine for mine, other in pairs if not other), sum(other for _, other in both)
+    gained = sum((mine for mine, other in pairs if not other), Fraction())
+    kept = sum((other for _, other in both), Fraction())
     return _sorted(values, logs, float(gained), None if gained + kept == 1 else log_of(kept))
 
 

@@ -25,8 +25,8 @@ import numpy as np
 from dpcal import _lazy, _validate
 from dpcal.accountants.events import DpEvent
 from dpcal.accountants.inversion.amplification import between, loss_of
-from dpcal.accountants.inversion.finite_laws import BYTES_OF_NOISE, FiniteLaw, gathered
-from dpcal.accountants.limits import hold
+from dpcal.accountants.inversion.finite_laws import FiniteLaw, gathered
+from dpcal.accountants.limits import BYTES_OF_NOISE, hold
 from dpcal.accountants.losses.base import PrivacyLoss
 from dpcal.accountants.losses.failure import WholeOrders
 from dpcal.accountants.mechanisms.row import Row, distance, times

@@ -57,6 +57,27 @@ def test_batches_and_epochs_are_summed_over_outcomes(pair, epsilon):
     assert holds(epoch, worse(drawn, np.multiply.outer(q, q), epsilon), 1e-12)
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_samples_of_epochs_and_of_samples_are_summed_over_outcomes(seed):
+    rng, (share, r) = np.random.default_rng(seed), (0.3, 0.6)
+    p, q = rng.dirichlet([0.7] * 4), rng.dirichlet([0.7] * 4)
+    p[seed % 4] = q[seed % 3] = 0.0
+    p, q = p / p.sum(), q / q.sum()
+    event, both = from_pmf(p, q), np.multiply.outer(q, q)
+    thinned = share * p + (1 - share) * q
+    for inner, law in (
+        (
+            events.AllocatedDpEvent(event, 2),
+            (np.multiply.outer(p, q) + np.multiply.outer(q, p)) / 2,
+        ),
+        (SQUARE(POISSON(share, event), 2), np.multiply.outer(thinned, thinned)),
+    ):
+        for epsilon in (0.0, 0.4):
+            found = accountants.delta(POISSON(r, inner), epsilon=epsilon)
+            assert holds(found, worse(r * law + (1 - r) * both, both, epsilon), 1e-12)
+            assert found.upper <= found.lower + 1e-11
+
+
 def test_claims_have_no_lower_end_wherever_they_are_sampled():
     claim = from_profile([0.0, 1.0], [0.4, 0.1])
     for event in (claim, POISSON(0.5, claim), events.AllocatedDpEvent(claim, 2)):
