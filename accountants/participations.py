@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpcal.accountants.limits import hold
-from dpcal.errors import UnsupportedEvent
 
 __all__ = ["Automaton", "Epochs", "Groups", "independent", "poisson"]
 
@@ -85,17 +84,6 @@ class Automaton:
     def independent(self) -> bool:
         """Whether rounds are independent: there is a single state."""
         return self.start.size == 1
-
-    def require_independent(self, bound: str) -> None:
-        """Refuse a law of dependent participations, for a bound that needs independence.
-
-        Raises
-        ------
-        UnsupportedEvent
-            If participations are not independent.
-        """
-        if not self.independent:
-            raise UnsupportedEvent(f"The {bound} needs independent participations.")
 
     @property
     def tables(self) -> tuple[Floats, Floats, NDArray[np.intc], NDArray[np.intc], Floats]:

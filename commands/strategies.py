@@ -104,7 +104,7 @@ def _compared(options: Namespace, executor: Executor | None) -> StrategyTable:
         workload=dpcal.accountants.matrix.Workload(**fields_of(options, "momentum", "decay")),
         strategies=None if options.strategies is None else options.strategies.split(","),
         executor=executor,
-        progress=_report if options.progress else False,
+        progress=_report if options.progress else None,
     )
 
 

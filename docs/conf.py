@@ -86,7 +86,7 @@ PAGES = {
     "../notebooks/03_correlated_noise ../notebooks/04_estimators ../notebooks/05_torch",
     "Reference": "api/dpcal glossary ../CHANGELOG",
     "Contribute": "../CONTRIBUTING architecture internals/constants internals/fused_loops "
-    "internals/mutants ../SECURITY ../CODE_OF_CONDUCT",
+    "internals/mutants internals/correlated_proofs ../SECURITY ../CODE_OF_CONDUCT",
 }
 
 

@@ -7,7 +7,7 @@ record's contributions out (zero-out) is dominated, also for adaptively chosen v
     P = sum_y s(y) N(C y, sigma^2 I)      against      Q = N(0, sigma^2 I),
 
 with s the law of the record's participations (Choquette-Choo et al. 2024; Dong and Ganesh 2026).
-For C with entries of both signs, the pair of abs(C) dominates (``docs/correlated.md``, "Mixed
+For C with entries of both signs, the pair of abs(C) dominates (``docs/internals/correlated_proofs.md``, "Mixed
 signs"), so that every mechanism here is one with C >= 0.
 
 >>> C = np.array([[1.0, 0.0], [0.5, 1.0]])

@@ -24,7 +24,7 @@ from dpcal.accountants.characteristic import epsilon_bounds, log_delta_bounds
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.losses.discrete import LatticeLoss
 
-__all__ = ["Attack", "attacks", "log_score"]
+__all__ = ["Attack", "attacks", "composed", "log_score"]
 
 Floats = NDArray[np.float64]
 
@@ -68,7 +68,7 @@ def attacks(sigma: float, T: int, E: int) -> list[Attack]:
     """Return both statistics of E epochs of T batches, in both directions."""
     pairs = (_largest(sigma, T), _summed(sigma, T))
     return [
-        _composed(first, second, E, error)
+        composed(first, second, E, error)
         for p, q, error in pairs
         for first, second in ((p, q), (q, p))
     ]
@@ -119,7 +119,7 @@ def _summed(sigma: float, T: int) -> tuple[Floats, Floats, float]:
     return p, q, 2e-16 * (2 + T / 100)
 
 
-def _composed(p: Floats, q: Floats, E: int, error: float) -> Attack:
+def composed(p: Floats, q: Floats, E: int, error: float) -> Attack:
     """Return the attack that tells apart groups of outcomes of about equal loss, in E epochs.
 
     Each mass of p is rounded down and each of q up; then both are divided by their sums.

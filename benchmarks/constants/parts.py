@@ -114,10 +114,10 @@ def bound_questions():
         ]
 
     def of_subsets(rounds, taken):
-        low = SubsetBelow(norm=1.0, rounds=rounds, taken=taken, epochs=1).directions(0.5)
+        low = SubsetBelow(norm=1.0, rounds=rounds, taken=taken, epochs=1).delta(0.5)
         # Whoever knows the blocks that the rounds are drawn from sees one round of each.
         high = allocated(norm=1.0, rounds=rounds // taken, epochs=taken).delta(0.5)
-        return between(max(low), high)
+        return between(low, high)
 
     def capped():
         mechanism = Mechanism.of(matrix.LambdaCGD(200, 0.5), noise_multiplier=6.0)

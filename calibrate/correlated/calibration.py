@@ -52,7 +52,9 @@ __all__ += ["proved_noise_multiplier"]
 
 # How often a multiplier may be put to the test. Each test has an equal part of the failure
 # probability, so that more of them need a little more noise each.
-CONFIRMATIONS = 8
+CONFIRMATIONS = 4
+# The first test is made with this much more noise than the search found: it fails rarely.
+_AIM = 1.005
 # A test that fails raises the noise as its answer requires, and by this factor.
 _MARGIN = 1.003
 # A test whose draws tell nothing raises the noise by this factor: terms are then smaller.
@@ -69,8 +71,8 @@ _SEARCH = 8
 _WORTH, _GAIN = 0.97, 0.85
 # Power by which epsilon falls with noise where it is not measured.
 _FALL = 1.3
-# Relative width of a search by proofs, and by draws.
-_PROVED, _DRAWN = 5e-4, 3e-3
+# Relative width of a search by proofs, by proofs that only end draws, and by draws.
+_PROVED, _ROUGH, _DRAWN = 5e-4, 2e-2, 3e-3
 # A multiplier this many times the first guess is not worth having.
 _FARTHEST = 1e6
 # Evaluations of a search at most.
@@ -81,49 +83,19 @@ _TINY = 1e-12
 
 @dataclass(frozen=True)
 class CalibratedNoise:
-    """A noise multiplier, and the independent answer that confirms it.
-
-    Attributes
-    ----------
-    noise_multiplier
-        Standard deviation of z, in units of the clipping norm; not divided by a norm of C.
-    epsilon, delta
-        The target.
-    confirmation
-        The delta at this multiplier from draws that the search did not use; its label and failure
-        probability are the result's. The failure probabilities of all confirmations that may have
-        happened are part of it.
-    confirmations
-        Number of multipliers that were tested.
-    """
-
-    noise_multiplier: float
-    epsilon: float
-    delta: float
-    confirmation: CorrelatedDelta
-    confirmations: int
-
-    @property
-    def label(self) -> str:
-        """How the answer is known."""
-        return self.confirmation.label
-
-
-@dataclass(frozen=True)
-class Found:
     """A noise multiplier that meets a target, and how that is known.
 
     Attributes
     ----------
     noise_multiplier
-        The least one that was found.
+        Standard deviation of z, in units of the clipping norm; not divided by a norm of C.
     label
         How it is known.
     method
         Name of the bound or of the draws.
     confirmation
-        The delta at the target's epsilon, from the draws that confirm it; None where a
-        deterministic bound does.
+        The delta at the target's epsilon. If draws confirm it, the search did not use them, and the
+        failure probabilities of all confirmations that may have happened are part of it.
     confirmations
         Number of multipliers that were tested.
     reason
@@ -221,9 +193,16 @@ class Calibration:
         TargetUnreachable
             If none does.
         """
-        if self.exact:
-            return self.composed()
-        return _least(lambda sigma: self._bound(sigma).value, self.epsilon, self.start, _PROVED)
+        return self.composed() if self.exact else self._proved(_PROVED)
+
+    def _proved(self, width: float) -> float:
+        return _least(lambda sigma: self._bound(sigma).value, self.epsilon, self._near, width)
+
+    @cached_property
+    def _near(self) -> float:
+        """A guess of the proved multiplier: repeated rounds add up."""
+        epochs = self.sampler.epochs(self.shape.steps)
+        return self.start * math.sqrt(1 if epochs is None else epochs.repeated)
 
     def _bound(self, sigma: float) -> Proof:
         return self.question(sigma, statistics="none", seed=0).proved.epsilon(self.delta)
@@ -240,7 +219,7 @@ class Calibration:
         )
         return found * math.sqrt(float(self.shape.energies.max()))
 
-    def least(self) -> Found:
+    def least(self) -> CalibratedNoise:
         """Return the least multiplier by draws or proofs, whichever needs less noise.
 
         Raises
@@ -249,28 +228,35 @@ class Calibration:
             If no multiplier meets the target.
         """
         if self.exact:
-            return Found(self.proved, EXACT, "composition of sampled Gaussians")
-        draws = self.options.statistics != "none"
+            return CalibratedNoise(self.proved, EXACT, "composition of sampled Gaussians")
+        found, reason = None, ""
+        if self.options.statistics != "none":
+            try:
+                top = self._proved(_ROUGH)
+            except TargetUnreachable:
+                top = math.inf
+            found, reason = self.drawn(top)
+            if found is not None and found.noise_multiplier * (1 + _ROUGH) <= top:
+                return found
         try:
             sigma = self.proved
         except TargetUnreachable as error:
-            found, reason = self.drawn(math.inf) if draws else (None, "")
-            if found is None:
-                raise TargetUnreachable(reason or str(error)) from error
+            if found is not None:
+                return found
+            raise TargetUnreachable(reason or str(error)) from error
+        if found is not None and found.noise_multiplier <= sigma:
             return found
-        found, reason = self.drawn(sigma) if draws else (None, "")
-        return found or Found(sigma, CERTIFIED, self._bound(sigma).method, reason=reason)
+        return CalibratedNoise(sigma, CERTIFIED, self._bound(sigma).method, reason=reason)
 
     # --- with draws ------------------------------------------------------------------------------
 
-    def drawn(self, top: float) -> tuple[Found | None, str]:
+    def drawn(self, top: float) -> tuple[CalibratedNoise | None, str]:
         """Return a multiplier below ``top`` that independent draws confirm, or why there is none.
 
         The reason is empty where draws confirm no multiplier that is as small.
         """
         seeds = self.seeds()
         sigma, reason = self._searched(seeds[0], top)
-        asked: list[float] = []
         for attempt, seed in enumerate(seeds[1:], 1):
             if sigma >= top:
                 return None, reason
@@ -281,12 +267,9 @@ class Calibration:
                 continue
             if confirmation is not None:
                 known = confirmation.label, confirmation.method, confirmation
-                return Found(sigma, *known, attempt), ""
-            asked.append(needed)
-            if len(asked) > 2 and asked[-1] > 0.97 * asked[-2] > 1.05 * self.epsilon:
-                break  # More noise does not help: what is left is the error of the draws.
-            ratio, reason = needed / max(self.epsilon, 1e-9), ""
-            sigma *= _MARGIN * min(ratio, 4.0) ** (1 / _FALL)
+                return CalibratedNoise(sigma, *known, attempt), ""
+            ratio, reason = min(needed / max(self.epsilon, 1e-9), 4.0), ""
+            sigma *= _MARGIN * ratio ** (1 / _FALL)
         return None, (
             f"No noise multiplier near {sigma:.4g} was confirmed for epsilon={self.epsilon!r} at "
             f"delta={self.delta!r}: the draws are too few to tell. Choose more draws."
@@ -324,27 +307,21 @@ class Calibration:
 
         The same draws at every multiplier make the estimate a smooth function of it.
         """
-        counts = [max(1, self.options.draws // _SEARCH), self.options.draws]
-        reason = ""
+        few, left, reason = max(1, self.options.draws // _SEARCH), self.delta - self.reserved, ""
 
         def estimate(sigma: float) -> float:
             nonlocal reason
-            while True:
-                question = self.question(
-                    sigma, seed=seed, draws=counts[0], failure_probability=self.failure
-                )
-                left = self.delta - self.reserved
-                try:
-                    return expected_epsilon(question, left, self.options.draws)
-                except DrawsCannotTell as error:
-                    reason = str(error)
-                    if len(counts) == 1:
-                        return math.inf
-                    del counts[0]
+            how = {"seed": seed, "draws": few, "failure_probability": self.failure}
+            try:
+                return expected_epsilon(self.question(sigma, **how), left, self.options.draws)
+            except DrawsCannotTell as error:
+                reason = str(error)
+                return math.inf
 
         start = self.start if math.isinf(top) else _GAIN * top
         try:
-            return _least(estimate, self.epsilon, start, _DRAWN, _WORTH * top), ""
+            most = _WORTH * top / _AIM
+            return _least(estimate, self.epsilon, start, _DRAWN, most) * _AIM, ""
         except TargetUnreachable as error:
             return math.inf, reason or str(error)
 
@@ -404,9 +381,7 @@ def noise_multiplier(
     seed
         Fixes the draws; fresh and secret by default.
     **options
-        Keywords of :func:`dpcal.accountants.correlated.delta` that say how draws are made. With a
-        seed and a ``checkpoint``, an interrupted calibration repeats its search and resumes its
-        confirmations.
+        Keywords of :func:`dpcal.accountants.correlated.delta` that say how draws are made.
 
     Returns
     -------
@@ -430,10 +405,10 @@ def noise_multiplier(
     calibration = Calibration(Shape.of(strategy), sampler, at, target, asked)
     found = calibration.least()
     found.warn()
-    sigma, confirmation = found.noise_multiplier, found.confirmation
-    if confirmation is None:
-        confirmation = answer(calibration.question(sigma, statistics="none"), Goal(epsilon=at))
-    return CalibratedNoise(sigma, at, target, confirmation, found.confirmations)
+    if found.confirmation is not None:
+        return found
+    question = calibration.question(found.noise_multiplier, statistics="none")
+    return replace(found, confirmation=answer(question, Goal(epsilon=at)))
 
 
 def proved_noise_multiplier(

@@ -161,17 +161,14 @@ def usual(steps: int, participation: Participation, workload: Workload) -> tuple
         separation = min(steps, participation.separation)
     trees = (Tree(steps), Tree(steps, efficient=True)) if steps <= _TREE_STEPS else ()
     bands = min(_BANDS, separation)
-    banded = (
-        (Banded.optimised(steps, bands, participation=participation, workload=workload),)
-        if bands > 1
-        else ()
-    )
+    aim = {"participation": participation, "workload": workload}
+    banded = (Banded.optimised(steps, bands, **aim),) if bands > 1 else ()
     return (
         Identity(steps),
         *trees,
-        LambdaCGD.optimised(steps, participation=participation, workload=workload),
+        LambdaCGD.optimised(steps, **aim),
         BISR(steps, min(_FEW, steps)),
-        BLT.optimised(steps, _FEW, participation=participation, workload=workload),
+        BLT.optimised(steps, _FEW, **aim),
         *banded,
         SquareRoot(steps),
     )

@@ -26,7 +26,7 @@ from dpcal.accountants import events
 from dpcal.accountants.correlated import Sampler, pricing
 from dpcal.accountants.correlated.bounds.base import least_until_rising
 from dpcal.accountants.correlated.mechanism import Shape
-from dpcal.accountants.correlated.price import STATISTICS, Options
+from dpcal.accountants.correlated.price import Options
 from dpcal.accountants.directions import RELATIONS
 from dpcal.accountants.matrix import (
     BIFR,
@@ -170,11 +170,12 @@ class SampledBatches:
                 "sampler must be one of the samplers of dpcal.accountants.correlated, "
                 f"got {self.sampler!r}."
             )
-        _validate.choice(STATISTICS, statistics=self.statistics)
-        _validate.count(draws=self.draws)
-        _validate.seed(seed=self.seed)
-        if self.failure_probability is not None:
-            _validate.probability(failure_probability=self.failure_probability)
+        _ = self._options
+
+    @property
+    def _options(self) -> Options:
+        names = ("statistics", "draws", "failure_probability", "seed", "executor")
+        return Options(**{name: getattr(self, name) for name in names})
 
     def __call__(
         self, strategy: Strategy, *, epsilon: float, delta: float, neighboring_relation: str
@@ -191,14 +192,7 @@ class SampledBatches:
                 event, epsilon=epsilon, delta=delta, neighboring_relation=relation
             )
             return Calibrated(sigma, "composition of sampled Gaussians", "exact")
-        options = Options(
-            statistics=self.statistics,
-            draws=self.draws,
-            seed=self.seed,
-            executor=self.executor,
-            failure_probability=self.failure_probability,
-        )
-        found = Calibration(Shape.of(strategy), sampler, epsilon, delta, options).least()
+        found = Calibration(Shape.of(strategy), sampler, epsilon, delta, self._options).least()
         return Calibrated(found.noise_multiplier, found.method, found.label)
 
     def of(self, strategy: Strategy) -> Sampler:
@@ -372,18 +366,18 @@ class StrategyTable:
 
 def _name(strategy: Strategy) -> str:
     """A strategy's kind and its size, short enough for a table."""
-    size = ""
-    if isinstance(strategy, LambdaCGD):
-        size = f", decay {strategy.decay:.4g}"
-    elif isinstance(strategy, BLT):
-        buffers = len(strategy.decays)
-        size = f", {buffers} buffer" + ("s" if buffers > 1 else "")
-    elif isinstance(strategy, BISR | BIFR):
-        size = f", {strategy.inverse_bands} bands"
-    elif isinstance(strategy, Tree):
-        size = ", efficient" if strategy.efficient else ""
-    elif strategy.bands is not None and not isinstance(strategy, Identity):
-        size = f", {strategy.bands} bands"
+    match strategy:
+        case LambdaCGD():
+            size = f", decay {strategy.decay:.4g}"
+        case BLT():
+            size = f", {len(strategy.decays)} buffer" + "s" * (len(strategy.decays) > 1)
+        case BISR() | BIFR():
+            size = f", {strategy.inverse_bands} bands"
+        case Tree():
+            size = ", efficient" * strategy.efficient
+        case _:
+            banded = strategy.bands is not None and not isinstance(strategy, Identity)
+            size = f", {strategy.bands} bands" * banded
     return strategy.kind + size
 
 
@@ -399,7 +393,7 @@ def compare_strategies(
     strategies: Sequence[Strategy | str] | None = None,
     pricing: Pricing | None = None,
     executor: Any = None,
-    progress: bool | Progress = False,
+    progress: Progress | None = None,
 ) -> StrategyTable:
     """Calibrate several strategies to one target, and compare their errors.
 
@@ -437,8 +431,8 @@ def compare_strategies(
         Calibrates several strategies at a time, if given: a ``concurrent.futures`` executor, or a
         Dask client as it is. The table is the same for every one.
     progress
-        True for a bar (needs tqdm), or a function that is called after each strategy with its row,
-        how many are done, and how many there are.
+        A function that is called after each strategy with its row, how many are done, and how many
+        there are.
 
     Returns
     -------
@@ -457,10 +451,8 @@ def compare_strategies(
     _validate.instance(Workload, workload=workload)
     if participation is not None:
         _validate.instance(Participation, participation=participation)
-    target = {
-        "epsilon": _validate.positive(epsilon=epsilon),
-        "delta": _validate.probability(delta=delta),
-    }
+    target = {"epsilon": _validate.positive(epsilon=epsilon)}
+    target["delta"] = _validate.probability(delta=delta)
     _validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
     priced_by, schema = _priced_by(count, participation, sampler, pricing)
     schema.earliest(count)
@@ -558,20 +550,13 @@ class _Work:
         )
 
 
-def _rows(works: list[_Work], executor: Any, progress: bool | Progress) -> list[StrategyRow]:
+def _rows(works: list[_Work], executor: Any, report: Progress | None) -> list[StrategyRow]:
     """Rows in the order of the strategies; each is reported as it is done."""
-    from tqdm import tqdm
-
-    bar = tqdm(total=len(works), unit="strategy") if progress is True else None
-    report = progress if callable(progress) else lambda row, done, count: bar and bar.update()
     rows: dict[int, StrategyRow] = {}
-    try:
-        for place, row in _finished(works, executor):
-            rows[place] = row
+    for place, row in _finished(works, executor):
+        rows[place] = row
+        if report is not None:
             report(row, len(rows), len(works))
-    finally:
-        if bar is not None:
-            bar.close()
     return [rows[place] for place in range(len(works))]
 
 

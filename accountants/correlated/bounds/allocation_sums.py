@@ -8,18 +8,16 @@ modulo M, where g has whole values.
 law of g(N). With the record, whatever the subset is, k of the terms are those of g(N + mu): Z has
 the convolution of t - k laws of g(N) and k laws of g(N + mu). That is the same for all subsets, and
 so it is for the mixture over them. Forming Z is post-processing, which no divergence survives
-increased; so is grouping the values of Z, and adding group numbers over epochs. What is found is
-therefore a lower bound on delta, in both directions, for every g and M: nothing is approximated but
-sums of floating-point numbers, whose rounding is bounded. Groups have edges of an even grid of
-losses, so that epochs are plain convolutions; masses that are cut off are left out, as both
-functions whose means are taken are >= 0.
+increased, and values of Z are gathered in groups as those of all attacks are
+(:func:`~dpcal.accountants.correlated.shuffling_below.composed`). What is found is therefore a lower
+bound on delta, in both directions, for every g and M.
 
 Here g is log(1 - k/t + (k/t) X) on a grid, X = exp(mu N - mu^2 / 2): the loss of a round that a
 record joins independently with probability k / t. For k = t it is the sum of the N_i, which is
 sufficient, and for k << t it is nearly the mean of the X, of which L is made for k = 1.
 
 >>> below = SubsetBelow(norm=1.0, rounds=4, taken=4, epochs=1)
->>> 0.3827 < below.directions(1.0)[0] < 0.5100  # a Gaussian mechanism with mu = 2
+>>> 0.3827 < below.delta(1.0) < 0.5100  # a Gaussian mechanism with mu = 2
 True
 """
 
@@ -27,12 +25,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.fft import irfft, next_fast_len, rfft
-from scipy.special import logsumexp, ndtr
+from scipy.special import ndtr
+
+from dpcal.accountants.correlated.shuffling_below import Attack, composed
+from dpcal.accountants.rounding import UNIT
 
 __all__ = ["SubsetBelow"]
 
@@ -48,25 +48,11 @@ _FINENESS = 0.05
 _MOST_STEPS = 2**17
 # Standard deviations of N beyond which g does not grow.
 _REACH = 13.0
-# Steps of the grid of losses on each side: larger losses of an epoch count as the last step.
-_GROUPS = 8000
-# Groups for each standard deviation of the loss of an epoch.
-_PER_DEVIATION = 40.0
 # Relative rounding of the laws of Z. The error is below 1e-11 for each of up to 60 convolutions of
 # 8192 values and for the masses of a cell, and t times as large for a t-th power.
 _ROUNDING = 1e-8
-# Masses below this are left out in the law with the record, and raised to it without.
-_SMALLEST = 1e-290
-# Relative margin for the rounding of sums over groups, outward.
-_MARGIN = 1e-9
-# Error of a Fourier convolution for each factor, in units of the largest sum, which is 1: a few
-# roundings for each of up to 30 halvings of its length.
-_FOURIER = 2e-14
-# Groups whose tilted scale has a logarithm of a larger size than this have negligible weight.
-_SCALE = 600.0
-# Distances of the tilts that are tried from 0 and 1, between which no side is bounded. Every tilt
-# gives a valid bound; a coarser choice rounds more.
-_DISTANCES = np.geomspace(0.05, 200.0, 60)
+# Rounding of a running sum of so many masses of total 1.
+_ERROR = _VALUES * UNIT
 
 
 def _of_a_round(norm: float, rate: float, rounds: int) -> tuple[Floats, Floats]:
@@ -127,27 +113,7 @@ def _power(one: Floats, times: int) -> Floats:
     return total
 
 
-@lru_cache(maxsize=4)
-def _of_an_epoch(norm: float, rounds: int, taken: int) -> tuple[Floats, Floats, float]:
-    """Logarithms of the masses of groups of Z, without and with the record, and their step."""
-    one, joined = _of_a_round(norm, taken / rounds, rounds)
-    without, within = _power(one, taken), _power(joined, taken)
-    if taken < rounds:
-        others = _power(one, rounds - taken)
-        without, within = _folded(without, others), _folded(within, others)
-    kept = within > _SMALLEST
-    without, within = np.maximum(without[kept], _SMALLEST), within[kept]
-    loss = np.log(within / without)
-    deviation = math.sqrt(float(without @ loss**2) / float(without.sum()))
-    step = max(deviation, 1e-12) / _PER_DEVIATION
-    group = np.clip(np.floor(loss / step), -_GROUPS, _GROUPS).astype(int) + _GROUPS
-    with np.errstate(divide="ignore"):
-        masses = np.log(np.bincount(group, without, 2 * _GROUPS + 1))
-        means = np.log(np.bincount(group, within, 2 * _GROUPS + 1))
-    return masses, means, step
-
-
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class SubsetBelow:
     """Lower bounds on both directions for a uniform subset of the rounds of each epoch.
 
@@ -166,73 +132,24 @@ class SubsetBelow:
     taken: int
     epochs: int
 
-    @property
-    def law(self) -> tuple[Floats, Floats, Floats, float]:
-        """Edges of groups of losses, logarithms of masses without and with, and the step."""
-        masses, means, step = _of_an_epoch(self.norm, self.rounds, self.taken)
-        return np.asarray(np.arange(-_GROUPS, _GROUPS + 1) * step), masses, means, step
-
     @cached_property
-    def _moments(self) -> list[tuple[Floats, Floats]]:
-        """Tilts a above 1, and tilts below 0, with the logarithms of E_Q exp(a loss)."""
-        edges, masses, _, _ = self.law
+    def attacks(self) -> list[Attack]:
+        """Those by Z, when a record is removed and when it is added."""
+        one, joined = _of_a_round(self.norm, self.taken / self.rounds, self.rounds)
+        without, within = _power(one, self.taken), _power(joined, self.taken)
+        if self.taken < self.rounds:
+            others = _power(one, self.rounds - self.taken)
+            without, within = _folded(without, others), _folded(within, others)
+        pairs = (within, without), (without, within)
         return [
-            (tilts, np.asarray(logsumexp(masses + tilts[:, None] * edges, axis=1)))
-            for tilts in (1 + _DISTANCES, -_DISTANCES)
+            composed(p * (1 - _ROUNDING), q * (1 + _ROUNDING), self.epochs, _ERROR)
+            for p, q in pairs
         ]
 
-    def directions(self, epsilon: float) -> tuple[float, float]:
-        """Return lower bounds on delta of removing and of adding a record at an epsilon >= 0."""
-        level = epsilon / self.epochs
-        # Each tilt has the smallest exponential bound on the law at its level.
-        rising, falling = (
-            float(tilts[np.argmin(logs - tilts * at)])
-            for (tilts, logs), at in zip(self._moments, (level, -level), strict=True)
-        )
-        above, below = _composed(self, rising, 1)
-        remove = _total(below - math.exp(epsilon) * above)
-        below, above = _composed(self, falling, -1)
-        return remove, _total(below - math.exp(epsilon) * above)
+    def delta(self, epsilon: float) -> float:
+        """Return a lower bound on delta at an epsilon >= 0."""
+        return max(attack.delta(epsilon) for attack in self.attacks)
 
-
-@lru_cache(maxsize=8)
-def _composed(subset: SubsetBelow, tilt: float, outward: int) -> tuple[Floats, Floats]:
-    """Return masses without and with the record over all epochs, where their scale is at hand.
-
-    Both are tilted by the same power of the edges, so that neither loses its small values.
-    ``outward`` is 1 for masses from above and means from below, and -1 for the reverse. Nearby
-    epsilons share a tilt.
-    """
-    edges, masses, means, step = subset.law
-    k = subset.epochs
-    error = _FOURIER * k if k > 1 else 0.0
-    weights, total = _of_epochs(masses, tilt * edges, k)
-    values, mean_total = _of_epochs(means, (tilt - 1) * edges, k)
-    places = k * edges[0] + np.arange(len(weights)) * step
-    scale, mean_scale = total - tilt * places, mean_total - (tilt - 1) * places
-    near = (np.abs(scale) < _SCALE) & (np.abs(mean_scale) < _SCALE)
-    margin = _ROUNDING * k
-    weights = weights * (1 + outward * margin) + outward * error
-    values = values * (1 - outward * margin) - outward * error
-    found = weights[near] * np.exp(scale[near])
-    return np.asarray(found), np.asarray(values[near] * np.exp(mean_scale[near]))
-
-
-def _of_epochs(log_masses: Floats, exponents: Floats, epochs: int) -> tuple[Floats, float]:
-    """Return tilted masses of a sum of independent numbers, and the logarithm of their total.
-
-    Masses of one number are exp(log_masses + exponents), divided by their total.
-    """
-    tilted = log_masses + exponents
-    total = float(logsumexp(tilted))
-    weights: Floats = np.exp(tilted - total)
-    size = epochs * (len(tilted) - 1) + 1
-    if epochs > 1:
-        length = next_fast_len(size, real=True)
-        weights = irfft(rfft(weights, length) ** epochs, length)[:size]
-    return weights, epochs * total
-
-
-def _total(values: Floats) -> float:
-    """Return the sum of the values above 0, rounded down."""
-    return float(values[values > 0].sum()) * (1 - _MARGIN)
+    def epsilon(self, delta: float) -> float:
+        """Return a lower bound on epsilon at a delta in (0, 1)."""
+        return max(attack.epsilon(delta) for attack in self.attacks)

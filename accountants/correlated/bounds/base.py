@@ -24,7 +24,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, TypeVar
+from typing import ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +54,16 @@ _LARGEST_EPSILON = 1e7
 _PROGRESS = 1e-3
 # Most halvings of an interval, far above the number that the width takes.
 _HALVINGS = 10**4
+
+
+class _Below(Protocol):
+    """Bounds from below."""
+
+    def delta(self, epsilon: float) -> float:
+        """Return a number below delta at an epsilon."""
+
+    def epsilon(self, delta: float) -> float:
+        """Return a number below epsilon at a delta."""
 
 
 class Proof(NamedTuple):
@@ -157,7 +167,7 @@ class Bound(ABC):
 
     def lower_epsilon(self, delta: float) -> float:
         """Return a lower bound on epsilon at a delta in (0, 1); 0 if none is known."""
-        return least_epsilon(self.lower_delta, delta) * (1 - 1e-8)
+        return 0.0
 
 
 class Curve(Bound):
@@ -182,15 +192,19 @@ class Least(Bound):
     parts
         The bounds.
     below
-        Maps an epsilon to lower bounds on delta of both directions; None if none are known.
+        Lower bounds on delta at an epsilon, and on epsilon at a delta; None if none are known.
     """
 
     parts: tuple[Bound, ...]
-    below: Callable[[float], tuple[float, float]] | None = None
+    below: _Below | None = None
 
     def lower_delta(self, epsilon: float) -> float:
         """Return a number below delta at an epsilon >= 0."""
-        return 0.0 if self.below is None else max(self.below(epsilon))
+        return 0.0 if self.below is None else self.below.delta(epsilon)
+
+    def lower_epsilon(self, delta: float) -> float:
+        """Return a number below epsilon at a delta in (0, 1)."""
+        return 0.0 if self.below is None else self.below.epsilon(delta)
 
     def log_delta(self, epsilon: float) -> Proof:
         """Return the least bound on the logarithm of delta."""

@@ -83,7 +83,7 @@ def _composed(norms: NDArray[np.float64], rate: float) -> events.DpEvent:
     return composed(parts)
 
 
-def proved(mechanism: Mechanism, sampler: Sampler, relation: str = "add-or-remove-one") -> Bound:
+def proved(mechanism: Mechanism, sampler: Sampler, relation: str = "zero-out") -> Bound:
     """Return the least of all bounds on both directions that cover a run.
 
     Parameters
@@ -97,6 +97,7 @@ def proved(mechanism: Mechanism, sampler: Sampler, relation: str = "add-or-remov
         own price. Otherwise it is that of two blanked records, or of known participations at twice
         the distance.
     """
+    relation = relation if relation == "replace-one" else "add-or-remove-one"
     groups, epochs = sampler.groups(mechanism.steps), sampler.epochs(mechanism.steps)
     if groups is not None and sampler.least_separation >= mechanism.bands:
         events_of = compositions(mechanism, sampler)
@@ -122,18 +123,14 @@ def proved(mechanism: Mechanism, sampler: Sampler, relation: str = "add-or-remov
 
 def _of_secret_rounds(mechanism: Mechanism, sampler: Sampler, revealed: Bound) -> list[Bound]:
     """Return bounds that use that the rounds of a record's participations are secret."""
-    joining = _joining(mechanism, sampler)
+    joining, found = _joining(mechanism, sampler), spaced(mechanism, sampler)
+    bounds: list[Bound] = [] if found is None else [found]
     if joining is not None and (moments := ReplicaMoments(mechanism, joining)).possible:
         adding = Least((Adding.of(mechanism, joining), revealed))
-        return [Directions((moments, adding))]
-    if mechanism.column is None:
-        return []
-    found = spaced(mechanism, sampler)
-    if found is not None:
-        return [found]
+        return [*bounds, Directions((moments, adding))]
     enough = mechanism.sigma >= _LEAST_NOISE_TO_CONDITION * mechanism.largest_column
-    if joining is None or not joining.independent or not enough:
-        return []
+    if joining is None or not joining.independent or not enough or mechanism.column is None:
+        return bounds
     # It holds for one rate, and for rounds of smaller ones, whose participations have smaller
     # chances given the outputs.
     return [Conditional(mechanism, float(joining.chances.max()))]
@@ -170,7 +167,7 @@ def _of_independent_epochs(mechanism: Mechanism, epochs: Epochs, revealed: Bound
     if epochs.times == 1:
         return blocks
     below = SubsetBelow(norm, epochs.rounds, epochs.times, epochs.drawn)
-    return Least((blocks, revealed), below.directions)
+    return Least((blocks, revealed), below)
 
 
 def _revealed(mechanism: Mechanism, sampler: Sampler) -> Bound:

@@ -253,7 +253,7 @@ def test_bounds_without_draws_hold_for_every_group(bands, rate):
     sampler, sigma, level = correlated.CyclicPoisson(bands, rate), 3.0, 0.7
     asked = {"noise_multiplier": sigma, "statistics": "none"}
     bound = correlated.delta(Dense(C), sampler, epsilon=level, **asked)
-    assert (bound.label, bound.method) == (CERTIFIED, "participations revealed, worst group")
+    assert (bound.label, bound.method) == (CERTIFIED, "participations revealed")
     found = []
     for group in range(bands):
         columns = C[:, group::bands].T
@@ -354,19 +354,18 @@ def test_draws_need_less_noise_than_proofs_and_other_draws_confirm_it():
 
 
 @pytest.mark.slow
-def test_both_calibrators_are_one(tmp_path):
+def test_both_calibrators_are_one():
     run, target, sampler = LambdaCGD(50, 0.5), {"epsilon": 1.0, "delta": 1e-5}, POISSON
     proved = proved_noise_multiplier(run, sampler, **target)
     plan = correlated_dpsgd(run, n=100, batch_size=10, statistics=False, **target)
     assert plan.query("gradient").noise_multiplier == proved < 6.37
-    # With draws, which take long to reach a small delta, of fewer rounds; and resumed.
+    # With draws, which take long to reach a small delta, of fewer rounds.
     run, target = LambdaCGD(16, 0.5), {"epsilon": 1.0, "delta": 1e-3, "draws": 2048, "seed": 3}
     drawn = noise_multiplier(run, sampler, **target)
-    stored = {"n": 100, "batch_size": 10, "checkpoint": tmp_path / "calibration", **target}
+    stored = {"n": 100, "batch_size": 10, **target}
     planned = correlated_dpsgd(run, **stored)
     assert planned.query("gradient").noise_multiplier == drawn.noise_multiplier
     assert planned.price() <= 1.0
-    assert list(tmp_path.iterdir())
     assert correlated_dpsgd(run, **stored) == planned
 
 

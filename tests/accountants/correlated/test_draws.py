@@ -15,17 +15,16 @@ from scipy.stats import binom
 
 from dpcal import accountants
 from dpcal.accountants import correlated, events
+from dpcal.accountants.correlated.bounds.adding import Adding
 from dpcal.accountants.correlated.bounds.convexity import ConvexTail
-from dpcal.accountants.correlated.bounds.half_space import BinsHalfSpace
 from dpcal.accountants.correlated.draws.bins import Bins
 from dpcal.accountants.correlated.draws.confidence import (
     Bets,
     draws_needed,
     lower_mean,
-    pipeline_delta,
     upper_mean,
 )
-from dpcal.accountants.correlated.draws.estimators import Direct, Mirrored, Without
+from dpcal.accountants.correlated.draws.estimators import Direct, Without
 from dpcal.accountants.correlated.draws.montecarlo import simulate
 from dpcal.accountants.correlated.draws.tilted import Tilted, best_tilt
 from dpcal.accountants.correlated.likelihood import Likelihood
@@ -70,7 +69,7 @@ def delta_of_patterns(question, epsilon, draws, seed):
     """Delta of removing, and its standard error, from all patterns of a few rounds."""
     mechanism, (y, first) = (
         question.mechanism,
-        question.law.sample(200_000, np.random.default_rng(1)),
+        question.engine.law.sample(200_000, np.random.default_rng(1)),
     )
     del first
     patterns, counts = np.unique(y.T, axis=0, return_counts=True)
@@ -99,13 +98,15 @@ def delta_of_patterns(question, epsilon, draws, seed):
 def test_tilted_draws_have_the_delta_of_the_law(run, sampler):
     question = asked(run, 2.0, sampler)
     exact, error = delta_of_patterns(question, 0.5, 200_000, seed=3)
-    for order in (2, 5):
-        estimator = Tilted(question.engine, question.joining, order)
+    walks = question.mechanism.walk is not None
+    for order, shared in ((2, 0.0), (5, 0.0), *([(2, 1.0), (4, 1.0)] if walks else [])):
+        estimator = Tilted(question.engine, question.joining, order, shared=shared)
         sample = simulate(estimator, draws=8192, seed=order)
         reading = sample.at(0.5, **SURE)
         # The frequencies of patterns are known to about a percent, and 5 standard errors.
-        off = abs(reading.mean - exact) - 5 * math.hypot(error, reading.standard_error)
-        assert off < 0.02 * exact + 5e-4
+        reach = 5 * math.hypot(error, reading.standard_error) + 0.02 * exact + 5e-4
+        # Overlaps that replicas share leave a mean above delta.
+        assert exact - reach < reading.mean < exact * (1 + shared) + reach
         assert 0 < estimator.terms(sample.kept, 0.5).max() <= estimator.largest(0.5)
 
 
@@ -209,7 +210,7 @@ def test_bins_of_independent_noise_are_an_allocation(mu, epsilon, order):
 def test_bins_when_a_record_is_added_stay_below_a_half_space():
     add = simulate(Bins(np.eye(10), "add"), draws=20_000, seed=4)
     for epsilon in (0.1, 0.5):
-        assert add.at(epsilon, **SURE).lower <= BinsHalfSpace(np.eye(10)).delta(epsilon)
+        assert add.at(epsilon, **SURE).lower <= Adding.of_bins(np.eye(10)).delta(epsilon)
 
 
 # -- how draws are run
@@ -233,30 +234,6 @@ def test_results_do_not_depend_on_the_workers():
     assert (simulate(small(), draws=5000, seed=1, stream=1).kept != alone).any()
 
 
-@pytest.mark.parametrize(
-    "estimator", [small, lambda: tilted(LambdaCGD(12, 0.5), 2.0, correlated.Poisson(0.1), 4)]
-)
-def test_an_interrupted_run_resumes(tmp_path, estimator):
-    path, draws = tmp_path / "draws.npz", 6 * 1024
-    whole = simulate(estimator(), draws=draws, seed=1)
-
-    def interrupt(done, count):
-        if done == 4:
-            raise KeyboardInterrupt
-
-    options = {"draws": draws, "seed": 1, "checkpoint": path}
-    with pytest.raises(KeyboardInterrupt):
-        simulate(estimator(), progress=interrupt, **options)
-    seen = []
-    resumed = simulate(
-        estimator(), progress=lambda done, count: seen.append((done, count)), **options
-    )
-    assert (resumed.kept == whole.kept).all()
-    assert seen == [(5, 6), (6, 6)]
-    with pytest.raises(ValueError, match="another mechanism"):
-        simulate(estimator(), draws=draws, seed=2, checkpoint=path)
-
-
 def test_what_is_sent_for_a_long_run_is_small():
     question = asked(LambdaCGD(100_000, 0.5), 2.0, correlated.Poisson(0.001))
     sizes = []
@@ -274,14 +251,6 @@ def test_what_is_sent_for_a_long_run_is_small():
             simulate(estimator, draws=3000, seed=0, executor=Executor())
     assert len(sizes) == 6
     assert max(sizes) < 60_000
-
-
-def test_a_replaced_record_is_drawn_with_its_mirror_image():
-    # One round at rate 1: N(1, sigma^2) against N(-1, sigma^2), a Gaussian of sensitivity 2.
-    engine = asked(LambdaCGD(1, 0.5), 3.0, correlated.Poisson(1 - 1e-12)).engine
-    exact = accountants.delta(events.GaussianDpEvent(1.5), epsilon=0.3)
-    reading = simulate(Mirrored(engine), draws=20_000, seed=1).at(0.3, **SURE)
-    assert reading.lower <= exact <= reading.upper
 
 
 # -- confidence
@@ -308,14 +277,6 @@ def test_published_confidence_bounds():
     needed = draws_needed(1e-5, failure_probability=1e-7)
     assert upper_mean(0.0, draws=needed, failure_probability=1e-7) <= 1e-5
     assert upper_mean(0.0, draws=needed - 5, failure_probability=1e-7) > 1e-5
-    # Draws for a verified release.
-    for base, draws, largest in (
-        (0.5e-5, 1.1e7, 1.0),
-        (0.7e-5, 3.6e5, 1e-2),
-        (0.5e-5, 4.1e3, 3.8e-4),
-    ):
-        assert pipeline_delta(base, draws=int(1.1 * draws), largest=largest) <= 1e-5
-        assert pipeline_delta(base, draws=int(draws / 1.3), largest=largest) > 1e-5
 
 
 def test_bets_bound_means_more_often_than_they_promise():
