@@ -22,11 +22,10 @@ corrected*, and claims about them. All of it is data:
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dpcal.calibrate.papers.claims.claim import Claim
 from dpcal.calibrate.papers.claims.content import known_positive, restated
@@ -44,9 +43,6 @@ from dpcal.calibrate.papers.claims.notation import (
 from dpcal.calibrate.papers.claims.ranges import Range
 from dpcal.calibrate.papers.claims.resolve import resolved, unfold
 from dpcal.calibrate.papers.kernel.terms import Term, symbols
-
-if TYPE_CHECKING:
-    from dpcal.calibrate.plan import Plan
 
 __all__ = [
     "Claim",
@@ -214,8 +210,6 @@ class Schedule:
         Printed statements that do not hold.
     notes
         Remarks for the reader of the errata, in sentences.
-    planner
-        Function that turns sizes and constants into a calibrated :class:`~dpcal.calibrate.Plan`.
     """
 
     name: str
@@ -227,7 +221,6 @@ class Schedule:
     errata: Any = ()
     notes: tuple[str, ...] = ()
     checks: Checks = field(default_factory=dict, hash=False)
-    planner: Callable[..., Plan] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
         readers: dict[str, Callable[[str], Any]] = {
@@ -311,35 +304,6 @@ class Schedule:
             return resolved(claim, settings, self.ranges(), rounded, units)
         except ValueError as error:
             raise ValueError(f"claim {claim.name!r}: {error}") from error
-
-    def planned_by(self, planner: Callable[..., Plan] | None) -> Schedule:
-        """Return a copy with a planner; its claims are not checked a second time."""
-        planned = copy.copy(self)
-        object.__setattr__(planned, "planner", planner)
-        return planned
-
-    def plan(self, *, n: int, epsilon: float, delta: float, **constants: Any) -> Plan:
-        """Solve the corrected setting to a calibrated plan.
-
-        Parameters
-        ----------
-        n
-            Number of records, at least 1.
-        epsilon, delta
-            The target.
-        **constants
-            The other constants of the schedule: the dimension ``d``, Lipschitz and smoothness
-            constants, and so on.
-
-        Raises
-        ------
-        ValueError
-            If the schedule has no planner, a constant is missing or out of range, or no setting
-            is feasible.
-        """
-        if self.planner is None:
-            raise ValueError(f"schedule must have a planner, got {self.name!r}, which has none.")
-        return self.planner(n=n, epsilon=epsilon, delta=delta, **constants)
 
 
 def standalone(claim: Claim) -> Claim:
