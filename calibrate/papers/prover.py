@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -125,10 +125,28 @@ def _decide_goals(claim: Claim, where: _Point, deadline: float) -> Verdict:
 
 
 def _proved(claim: Claim, where: _Point, given: Sequence[Term], proofs: list[Any]) -> Verdict:
+    rules = [*_rules(proofs)]
+    method = ", ".join(dict.fromkeys(rules))
+    reason = f"a proof of {len(rules)} steps was checked, by {method}"
+    if claim.kind == "loose":
+        reason = f"true, and still true with {show(claim.parts['factor'])} times the left side"
+    elif method == "identity":
+        reason = "both sides have the same normal form"
     evidence: dict[str, Any] = {"witness": _plain(where), "proofs": proofs}
     if given:
         evidence["given"] = [encode(term) for term in given]
-    return Verdict(claim.proved, _method(proofs), _why(claim, proofs), evidence)
+    return Verdict(claim.proved, method, reason, evidence)
+
+
+def _rules(proof: Any) -> Iterator[str]:
+    """Yield the rule of each step of a proof."""
+    if isinstance(proof, Mapping):
+        if "rule" in proof:
+            yield "identity" if proof["rule"] == "equal" else str(proof["rule"])
+        proof = [*proof.values()]
+    if isinstance(proof, list):
+        for part in proof:
+            yield from _rules(part)
 
 
 def _proofs(claim: Claim, goals: Sequence[Relation], deadline: float) -> list[Any] | None:
@@ -212,32 +230,6 @@ def _short(value: Fraction) -> str:
     if near and 0 < abs(value - near) < _SHOWN * abs(near):
         return f"{near} {'+' if value > near else '-'} {float(abs(value - near)):.3g}"
     return shown(number(value), {})
-
-
-def _method(proofs: list[Any]) -> str:
-    return ", ".join(dict.fromkeys(rule for proof in proofs for rule in _rules(proof)))
-
-
-def _rules(proof: Any) -> list[str]:
-    """Return the rules of the last steps of a proof."""
-    if "rule" in proof:
-        return ["identity" if proof["rule"] == "equal" else str(proof["rule"])]
-    return [rule for part in proof.values() for rule in _rules(part)]
-
-
-def _why(claim: Claim, proofs: list[Any]) -> str:
-    steps = sum(_steps(proof) for proof in proofs)
-    if claim.kind == "loose":
-        return f"true, and still true with {show(claim.parts['factor'])} times the left side"
-    if set(_method(proofs).split(", ")) == {"identity"}:
-        return "both sides have the same normal form"
-    return f"a proof of {steps} steps was checked, by {_method(proofs)}"
-
-
-def _steps(proof: Any) -> int:
-    if isinstance(proof, Mapping):
-        return ("rule" in proof) + sum(_steps(part) for part in proof.values())
-    return sum(_steps(part) for part in proof) if isinstance(proof, list) else 0
 
 
 # ------------------------------------------------------------------------------------- other kinds

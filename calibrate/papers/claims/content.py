@@ -77,8 +77,7 @@ def restated(
         return ""
     left, right = claim.pairs[0][::2]
     special = [substitute(side, claim.at) for side in (left, right)]
-    same = _form(special[0], positive, False) == _form(special[1], positive, False)
-    if same or same_as_written(left, right, positive):
+    if special[0] == special[1] or same_as_written(left, right, positive):
         return "both sides are the same as they are written"
     if claim.kind == "identity":
         return _restated_settings(claim, special, settings or {}, positive)
@@ -156,51 +155,43 @@ def same_as_written(left: Term, right: Term, positive: frozenset[str]) -> bool:
 
 
 @functools.lru_cache(maxsize=8192)
-def _form(term: Term, positive: frozenset[str], cancel: bool = True) -> _Form:
-    """Return a product as its factors; with ``cancel``, equal factors are put together.
+def _form(term: Term, positive: frozenset[str]) -> _Form:
+    """Return a product as its factors, in which equal factors are put together.
 
     Only what holds on the stated ranges is: ``x/x`` is 1 and ``sqrt(x**2)`` is x for a positive x.
     """
     head = term[0]
     if head == "num":
-        parts: list[_Row] = [
-            (("num", abs(term[1].numerator)), Fraction(1)),
-            (("num", term[1].denominator), Fraction(-1)),
-        ]
-        parts += [(_SIGN, Fraction(1))] if term[1] < 0 else []
-        return _gathered([part for part in parts if part[0] != ("num", 1)], cancel)
+        ends = ((abs(term[1].numerator), 1), (term[1].denominator, -1))
+        rows: list[_Row] = [(("num", n), Fraction(e)) for n, e in ends if n != 1]
+        return _gathered([*rows, (_SIGN, Fraction(1))] if term[1] < 0 else rows)
     if head == "mul":
-        rows = [row for part in term[1:] for row in _rows(part, positive, cancel)]
-        return _gathered(rows, cancel)
+        return _gathered([row for part in term[1:] for row in _rows(part, positive)])
     if head == "pow" and term[2][0] == "num":
-        inner, exponent = _rows(term[1], positive, cancel), term[2][1]
+        inner, exponent = _rows(term[1], positive), term[2][1]
         whole, is_positive = exponent.denominator == 1, _is_positive(term[1], positive)
         upright = is_positive or exponent > 0 or all(e > 0 for _, e in inner)
         if (whole and upright) or (is_positive and len(inner) == 1):
-            return _gathered([(atom, e * exponent) for atom, e in inner], cancel)
+            return _gathered([(atom, e * exponent) for atom, e in inner])
         content: Any = ("root", frozenset(inner), exponent)
     elif head == "add":
-        content = ("add", frozenset(Counter(_form(p, positive, cancel) for p in term[1:]).items()))
+        content = ("add", frozenset(Counter(_form(part, positive) for part in term[1:]).items()))
     else:
-        arguments = [p if head == "sym" else _form(p, positive, cancel) for p in term[1:]]
+        arguments = [part if head == "sym" else _form(part, positive) for part in term[1:]]
         content = (head, frozenset(arguments) if head in ("max", "min") else tuple(arguments))
-    return _gathered([((*content, _is_positive(term, positive)), Fraction(1))], cancel)
+    return _gathered([((*content, _is_positive(term, positive)), Fraction(1))])
 
 
-def _rows(term: Term, positive: frozenset[str], cancel: bool) -> list[_Row]:
-    """Return the factors of a term, with repetitions."""
-    if cancel:
-        return [(atom, exponent) for (atom, *_), exponent in _form(term, positive)]
-    return [row for row, count in _form(term, positive, cancel) for _ in range(count)]
+def _rows(term: Term, positive: frozenset[str]) -> list[_Row]:
+    """Return the factors of a term; one that may be negative has several powers."""
+    return [(atom, exponent) for (atom, *_), exponent in _form(term, positive)]
 
 
-def _gathered(rows: list[_Row], cancel: bool) -> _Form:
+def _gathered(rows: list[_Row]) -> _Form:
     """Return factors with their powers; one that may be zero or negative has several.
 
     Its powers above and below zero stay apart, and so do whole ones and others.
     """
-    if not cancel:
-        return frozenset(Counter(rows).items())
     powers: dict[tuple[Any, ...], Fraction] = {}
     for atom, exponent in rows:
         free = atom[0] == "num" or atom == _SIGN or atom[-1] is True

@@ -36,6 +36,7 @@ from dpcal.calibrate.papers.kernel.terms import (
     power,
     require,
     substitute,
+    symbols,
     times,
 )
 
@@ -82,6 +83,7 @@ class Normal:
         self._bases: set[frozenset[Any]] = set()
         self._generators: dict[Any, int] = {}
         self._asking: set[Any] = set()
+        self._numbers: dict[Any, bool] = {}
         self._arguments: dict[Any, Any] = {}  # of extrema, in their first order
 
     def add_fact(self, term: Term, strict: bool) -> None:
@@ -455,16 +457,11 @@ class Normal:
         return sorted(ratios)[-3:]
 
     def _is_number(self, atom: Atom, exponent: Exponent) -> bool:
-        if isinstance(exponent, Ratio) or atom[0] == "sym":
-            return False
-        if atom[0] in ("num", "e", "pi"):
-            return True
-        if atom[0] == "logatom":
-            return self._is_number(atom[1], _ONE)
-        if atom[0] == "sum":
-            return all(self._is_number(*pair) for m, _ in atom[1] for pair in m)
-        parts = atom[1] if atom[0] in ("max", "min") else atom[1:]
-        return all(self._is_number(*pair) for part in parts for m, _ in part for pair in m)
+        """Return whether a power of an atom has no symbols."""
+        key = (atom, exponent)
+        if key not in self._numbers:
+            self._numbers[key] = not symbols(self.factor_term(atom, exponent))
+        return self._numbers[key]
 
     def term(self, total: Sum) -> Term:
         """Return a term with this normal form."""

@@ -128,13 +128,7 @@ def _replace(term: Term, table: Mapping[Term, Term]) -> Term:
 
 def substitute(term: Term, table: Mapping[str, Term]) -> Term:
     """Return the term with symbols replaced, all at once."""
-    return require_small(_substitute(term, table))
-
-
-def _substitute(term: Term, table: Mapping[str, Term]) -> Term:
-    if term[0] in ("num", "sym"):
-        return table.get(term[1], term) if term[0] == "sym" else term
-    return (term[0], *(_substitute(part, table) for part in term[1:]))
+    return replace(term, {symbol(name): value for name, value in table.items()})
 
 
 def encode(term: Term) -> list[Any]:

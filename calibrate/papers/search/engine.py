@@ -37,6 +37,7 @@ from dpcal.calibrate.papers.search.moves import by_derivative, by_zero
 from dpcal.calibrate.papers.search.multipliers import by_means, by_multipliers
 from dpcal.calibrate.papers.search.products import (
     by_factors,
+    by_square,
     by_step,
     by_terms,
 )
@@ -56,6 +57,7 @@ STRATEGIES: tuple[Strategy, ...] = (
     by_terms,
     by_step,
     by_multipliers,
+    by_square,
     by_balls,
     by_logarithms,
     by_factors,

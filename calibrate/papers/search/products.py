@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -11,10 +12,12 @@ import sympy
 from dpcal.calibrate.papers.claims.formulas import parse, to_sympy
 from dpcal.calibrate.papers.kernel.rules import bounds
 from dpcal.calibrate.papers.kernel.terms import (
+    ONE,
     Term,
     encode,
     minus,
     negative,
+    number,
     power,
     subterms,
 )
@@ -26,9 +29,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "by_factors",
+    "by_square",
     "by_step",
     "by_terms",
 ]
+
+
+_STEPS = ("floor", "ceiling", "abs")
 
 
 def by_terms(search: Search, goal: Goal) -> Proof | None:
@@ -39,11 +46,11 @@ def by_terms(search: Search, goal: Goal) -> Proof | None:
 def by_step(search: Search, goal: Goal) -> Proof | None:
     """Use the bounds of floor, ceiling and abs."""
     for part in subterms(goal.term):
-        for image, positive in bounds(part) if part[0] in ("floor", "ceiling", "abs") else ():
+        for k, (image, _) in enumerate(bounds(part) if part[0] in _STEPS else ()):
             rest = minus(goal.term, image)
             if goal.context.holds(rest, False):
-                rows = [(image, {"rule": "bound", "of": encode(part)}), (rest, TERMS)]
-                return total(*(rows if not goal.strict or positive else rows[::-1]))
+                gaps = [[encode(ONE), encode(part), k]]
+                return {"rule": "tangents", "gaps": gaps, "rest": encode(rest), "proof": TERMS}
     return None
 
 
@@ -127,4 +134,19 @@ def _factor(search: Search, goal: Goal, part: Any) -> tuple[Term, Proof, int] | 
             step = {"rule": "power", **form, "positive": proof}
             odd = sign == -1 and exponent % 2 == 1
             return power(signed, _term(exponent)), step, -1 if odd else 1
+    return None
+
+
+def by_square(search: Search, goal: Goal) -> Proof | None:
+    """Write a + b - 2 sqrt(a b) as (sqrt a - sqrt b)**2."""
+    context, cleared = goal.context, goal.cleared()
+    if goal.strict or not 2 < len(cleared) < 5:
+        return None
+    rows = [context.normal.term({m: v}) for m, v in cleared.items() if v > 0]
+    for a, b in itertools.combinations([row for row in rows if context.holds(row, False)], 2):
+        root = minus(power(a, number("1/2")), power(b, number("1/2")))
+        square = power(root, number(2))
+        rest = minus(goal.term, square)
+        if context.holds(rest, False):
+            return total((square, {"rule": "square", "root": encode(root)}), (rest, TERMS))
     return None
