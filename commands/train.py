@@ -98,6 +98,9 @@ MODEL = """
     with the steps of the least predicted error, as 'dpcal recommend' has it; dpsgd, if tuning is
     given)
 --plan                  print the plan, its noise and its cost, and spend nothing
+--model linear|kan|mlp  a linear model, or a network of splines (kan; --gamma is its margin)
+    or of tanh units (mlp), by the plan of its paper (default: linear)
+--width M:whole         hidden units >= 1 of a network (default: the plan's, or 16)
 --loss NAME=logistic    logistic or squared (default: %(default)s)
 --features NAME=linear  what a number becomes: itself (linear), bins or splines, so that the model
     adds up a curve a column, or random waves of all numbers; bins, splines and random need ranges
