@@ -40,6 +40,7 @@ from dpcal.calibrate.plans.second_order.distributed_psgd import (
 from dpcal.calibrate.plans.second_order.gauss_psgd import gauss_psgd as gauss_psgd
 from dpcal.calibrate.plans.second_order.select_point import select_point as select_point
 from dpcal.calibrate.plans.spiderboost import spiderboost as spiderboost
+from dpcal.calibrate.plans.theory import theorem_at as theorem_at, theory as theory
 from dpcal.calibrate.plans.tree_spider import tree_spider as tree_spider
 from dpcal.calibrate.query import Query as Query
 from dpcal.calibrate.recommending.recommendation import (

@@ -29,7 +29,6 @@ COMMANDS = {
     "plot": "draw a privacy profile, trade-off or Renyi curve, or a report's accuracies",
     "audit": "prove or refute the printed settings of six papers",
     "optimizers": "list the optimizers: problems, what must be known, rates",
-    "schedule": "a paper's corrected setting as a calibrated plan (JSON)",
     "corpus": "score accountants on questions with proved answers, or verify the answers",
     "attack": "attack runs: replays on neighbours, likelihood ratios, canaries",
     "verify": "recompute the claims of a report from its ledgers",

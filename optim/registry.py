@@ -120,7 +120,6 @@ _ESCAPING = (
     "passes",
     "steps",
     "failure_probability",
-    "preset",
 )
 
 # The relation that the paper uses comes first.
@@ -162,7 +161,7 @@ _ROWS = (
         measure="excess risk",
         theorem="Menart et al. 2024, Algorithm 1, Theorem 1",
         relations=_FIXED,
-        options=("gamma", "kappa", "beta", "l2", "preset"),
+        options=("gamma", "kappa", "beta", "l2"),
     ),
     Optimizer(
         name="proximal_point",
@@ -173,7 +172,7 @@ _ROWS = (
         measure="excess risk",
         theorem="Menart et al. 2024, Algorithms 2 and 4, Theorem 2",
         relations=_FIXED,
-        options=("gamma", "kappa", "weak_convexity", "beta", "inner_steps", "preset", "group_size"),
+        options=("gamma", "kappa", "weak_convexity", "beta", "inner_steps", "group_size"),
     ),
     Optimizer(
         name="adaptive_gd",
@@ -185,7 +184,7 @@ _ROWS = (
         measure="excess risk",
         theorem="Menart et al. 2024, Algorithm 3, Theorems 4 and 5",
         relations=_FIXED,
-        options=("steps", "gamma", "kappa", "beta", "l2", "preset"),
+        options=("steps", "l2"),
     ),
     Optimizer(
         name="spiderboost",
@@ -197,7 +196,7 @@ _ROWS = (
         measure="gradient norm",
         theorem="Arora et al. 2022, Theorems 1 and 9 (corrected)",
         relations=_FIXED,
-        options=("steps", "batch_size", "max_norm", "learning_rate", "preset", "group_size"),
+        options=("steps", "batch_size", "max_norm", "learning_rate", "group_size"),
     ),
     Optimizer(
         name="tree_spider",
@@ -208,7 +207,7 @@ _ROWS = (
         measure="gradient norm",
         theorem="Arora et al. 2022, Theorems 3 and 4 (corrected)",
         relations=_IN_PLACE,
-        options=("max_norm", "failure_probability", "preset"),
+        options=("max_norm", "failure_probability"),
     ),
     Optimizer(
         name="recursive_regularization",
@@ -220,7 +219,7 @@ _ROWS = (
         measure="gradient norm",
         theorem="Arora et al. 2022, Theorem 5 (corrected)",
         relations=_IN_PLACE,
-        options=("max_norm", "distance", "subsolver", "preset"),
+        options=("max_norm", "distance", "subsolver"),
     ),
     Optimizer(
         name="jl_glm",
@@ -238,7 +237,6 @@ _ROWS = (
             "rank",
             "matrix",
             "matrix_seed",
-            "preset",
             "group_size",
         ),
     ),
@@ -300,7 +298,7 @@ _ROWS = (
         measure="gradient norm of the value function",
         theorem="Xu et al. 2026, Algorithms 2 and 3, Theorem 1 (corrected)",
         relations=_REPLACED_FIRST,
-        options=("steps", "batch_size", "max_norm", "inner_steps", "preset", "group_size"),
+        options=("steps", "batch_size", "max_norm", "inner_steps", "group_size"),
         blocks=True,
     ),
     Optimizer(

@@ -9,6 +9,7 @@ from _tree import DATA
 from dpcal import calibrate, optim
 from dpcal.accountants import matrix
 from dpcal.calibrate import Plan, Query
+from dpcal.calibrate.plans.theory import THEOREMS
 from dpcal.optim.minimax import ToySaddle
 from dpcal.optim.registry import OPTIMIZERS
 
@@ -24,6 +25,13 @@ def query(kind="gradient", *, name="", sampler="full", count=1, **fields):
 def plan_of(*queries, n, epsilon=9.0, delta=DELTA, optimizer="test", **fields):
     """Return a plan of these queries, whatever they cost."""
     return Plan(optimizer=optimizer, n=n, queries=queries, epsilon=epsilon, delta=delta, **fields)
+
+
+def theory_of(name, constants, *, dimension=None, dimensions=(), **given):
+    """Return the plan of a theorem at constants; a gap that is not known is as large as it may be."""
+    letters = {letter: getattr(constants, field) for letter, field in THEOREMS[name].constants.items()}
+    letters |= {"F0": 1e300} if letters.get("F0", 0) is None else {}
+    return calibrate.theory(name, d=dimension or sum(dimensions), **letters, **given)
 
 
 def logistic(n, d):

@@ -23,10 +23,12 @@ def plan_for(build, objective, **options):
     if isinstance(objective, Tilted) and build is not calibrate.adaptive_gd:
         given = dict(zip(("gamma", "kappa"), objective.kl, strict=True)) | given
     constants = given.pop("constants", None) or objective.constants
+    if isinstance(build, str):
+        return theory_of(build, constants, **given)
     return build(constants, **{"public": True, **given})
 
 
 def big_plan(kappa, **options):
     constants = Constants(lipschitz=1.0, smoothness=2.0, gap=0.5)
     given = {"n": 10**7, "dimension": 100, "gamma": 1.0, "kappa": kappa, **HALF, **options}
-    return calibrate.kl_spider(constants, preset="theory", **given)
+    return theory_of("kl_condition", constants, **given)

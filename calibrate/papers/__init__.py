@@ -1,7 +1,7 @@
 """Parameter schedules of six papers: claims, a prover, and a checker independent of the prover.
 
 :func:`load` returns a paper's schedule, :func:`audit` proves or refutes its claims, and
-:func:`plan_of` solves its corrected settings to a calibrated plan.
+:func:`dpcal.calibrate.theory` evaluates its corrected settings, for a calibrated plan.
 
 >>> from dpcal.calibrate.papers import load
 >>> load("kan").claim("I36").formula()

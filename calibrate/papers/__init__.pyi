@@ -39,9 +39,8 @@ from dpcal.calibrate.papers.claims.language import (
 )
 from dpcal.calibrate.papers.claims.verdicts import Verdict as Verdict
 from dpcal.calibrate.papers.deciding import Store as Store, default_store as default_store
-from dpcal.calibrate.papers.from_schedule import ALGORITHMS as ALGORITHMS, PLANNERS as PLANNERS
 from dpcal.calibrate.papers.prover import prove as prove
-from dpcal.calibrate.papers.registry import PAPERS as PAPERS, load as load, plan_of as plan_of
+from dpcal.calibrate.papers.registry import PAPERS as PAPERS, load as load
 from dpcal.calibrate.papers.report import (
     FORMATS as FORMATS,
     Audit as Audit,

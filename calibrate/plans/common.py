@@ -34,7 +34,6 @@ from dpcal.calibrate.targets import EventOf
 from dpcal.errors import TargetUnreachable, UnsupportedEvent, warn_caller
 
 __all__ = [
-    "PRESETS",
     "Given",
     "Target",
     "builder",
@@ -44,7 +43,6 @@ __all__ = [
     "informative_from",
     "known",
     "positive_or",
-    "practical_only",
     "promise",
     "repeated",
     "replaced_in_place",
@@ -59,7 +57,6 @@ __all__ = [
     "warn_no_step",
 ]
 
-PRESETS = ("practical", "theory")
 SAMPLERS = ("fixed-size", "poisson")
 
 # Relative: a setting that is a whole number but for rounding errors, which are near 1e-15, is taken
@@ -415,13 +412,6 @@ def positive_or(default: float, **argument: float | None) -> float:
     """Return an argument that must be a number > 0, or the default where it is None."""
     (value,) = argument.values()
     return default if value is None else _validate.positive(**argument)
-
-
-def practical_only(preset: str, **given: object) -> None:
-    """Refuse arguments, None where they were not given, that a theorem's preset does not take."""
-    for name, value in given.items():
-        if value is not None and preset != "practical":
-            raise ValueError(f"{name} is for preset 'practical', got {value!r} with {preset!r}.")
 
 
 def single_release(epsilon: float, delta: float, neighboring_relation: str, *unit: Any) -> float:

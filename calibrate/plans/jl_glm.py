@@ -31,13 +31,13 @@ from dpcal import _validate
 from dpcal._roots import minimum
 from dpcal.calibrate.constants import Constants
 from dpcal.calibrate.plan import Parameter, Plan
-from dpcal.calibrate.plans.common import PRESETS, Given, builder, known, promise, single_release
+from dpcal.calibrate.plans.common import Given, builder, known, single_release
 from dpcal.calibrate.plans.noisy_gd import noisy_gd
 from dpcal.calibrate.plans.recursive_regularization import recursive_regularization
 from dpcal.calibrate.plans.spiderboost import spiderboost
 from dpcal.calibrate.plans.tree_spider import tree_spider
 
-__all__ = ["INNER", "MATRICES", "jl_glm"]
+__all__ = ["INNER", "MATRICES", "embedded", "growth", "jl_glm", "least", "wrapped"]
 
 INNER: Mapping[str, Callable[..., Plan]] = MappingProxyType(
     {
@@ -61,7 +61,6 @@ def jl_glm(
     rank: int | None = None,
     matrix: str = "gaussian",
     matrix_seed: int = 0,
-    preset: str = "practical",
     **options: Any,
 ) -> Plan:
     """Return the plan of another optimizer on embedded records that meets (epsilon, delta).
@@ -90,9 +89,6 @@ def jl_glm(
         about the first.
     matrix_seed
         Seed >= 0 of the matrix, which is public.
-    preset
-        ``"practical"``: as above. ``"theory"``: the embedding's error counts C log(n) / sqrt(k), as
-        in Algorithm 4, and the inner plan is its theory's where it has one.
     neighboring_relation
         As the inner optimizer allows, which is ``"add-or-remove-one"`` when omitted, or
         ``"replace-one"`` for those whose batches are disjoint.
@@ -110,7 +106,6 @@ def jl_glm(
     Arora, Bassily, Gonzalez, Guzman, Menart and Ullah 2022, Algorithm 4 and Theorem 6 (with records
     clipped after embedding, see the errata).
     """
-    _validate.choice(PRESETS, preset=preset)
     _validate.choice(tuple(INNER), inner=inner)
     _validate.choice(MATRICES, matrix=matrix)
     constants, n, d = given.constants, given.n, given.dimension
@@ -120,26 +115,17 @@ def jl_glm(
     relation = given.target.relation or _RELATIONS.get(inner, "add-or-remove-one")
     target = given.target._replace(relation=relation)
     z = single_release(*target)
-    logarithm = math.log(n) if preset == "theory" else 1.0
 
     def error(k: float) -> float:
-        return _growth(inner, constants, C, math.sqrt(k) * z / n) + C * logarithm / math.sqrt(k)
+        return growth(inner, constants, C, math.sqrt(k) * z / n) + C / math.sqrt(k)
 
     enough = d
     if rank is not None and embedding_dimension is None:
         enough = math.ceil(_validate.count(rank=rank) * math.log(2 * n / target.delta))
-    wanted = _least(error, d) if embedding_dimension is None else embedding_dimension
+    wanted = least(error, d) if embedding_dimension is None else embedding_dimension
     k = min(_validate.count(embedding_dimension=wanted), enough, d)
-    parameters: dict[str, Parameter] = {}
-    if preset == "theory":
-        trivial = ("Lipschitz constant", C)
-        parameters |= promise(
-            "jl_glm", error(k), trivial, lambda size: error(k) * math.sqrt(n / size), n
-        )
-    if inner != "noisy_gd":
-        options = {"preset": preset, **options}
     plan = INNER[inner](
-        _embedded(constants) if k < d else constants,
+        embedded(constants) if k < d else constants,
         n=n,
         dimension=k,
         epsilon=target.epsilon,
@@ -149,17 +135,21 @@ def jl_glm(
         accountant=target.accountant,
         **options,
     )
-    parameters |= {
+    return wrapped(plan, inner, k, {"matrix": matrix, "matrix_seed": matrix_seed})
+
+
+def wrapped(plan: Plan, inner: str, k: int, told: dict[str, Parameter]) -> Plan:
+    """Return the plan of an inner optimizer in k dimensions, told of its matrix."""
+    parameters = {
         **{name: value for name, value in plan.parameters.items() if name not in _OWN},
         "inner": inner,
         "embedding_dimension": k,
-        "matrix": matrix,
-        "matrix_seed": matrix_seed,
+        **told,
     }
     return dataclasses.replace(plan, optimizer="jl_glm", parameters=parameters)
 
 
-def _embedded(constants: Constants) -> Constants:
+def embedded(constants: Constants) -> Constants:
     """Return the constants of embedded records, which are at most sqrt(2) times as long."""
     return dataclasses.replace(
         constants,
@@ -175,7 +165,7 @@ _RELATIONS = {"recursive_regularization": "replace-one", "tree_spider": "replace
 _OWN = ("accuracy", "accuracy_kind", "vacuous", "informative_from_n")
 
 
-def _growth(inner: str, constants: Constants, C: float, a: float) -> float:
+def growth(inner: str, constants: Constants, C: float, a: float) -> float:
     """Error of an inner optimizer at relative noise a = sqrt(k) z / n, by the leading terms."""
     if inner == "recursive_regularization":
         return C * a
@@ -185,7 +175,7 @@ def _growth(inner: str, constants: Constants, C: float, a: float) -> float:
     return float((8 * scale) ** 0.25 * math.sqrt(C * a))
 
 
-def _least(error: Callable[[float], float], d: int) -> int:
+def least(error: Callable[[float], float], d: int) -> int:
     """Return the k in [1, d] of the smallest error; errors fall and then rise."""
     best = minimum(lambda x: error(math.exp(x)), 0.0, math.log(d), sections=_SECTIONS)
     return max(1, min(d, round(math.exp(best))))

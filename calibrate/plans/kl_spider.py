@@ -27,7 +27,6 @@ from typing import Any
 from dpcal import _validate
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans.common import (
-    PRESETS,
     Given,
     builder,
     differences,
@@ -45,12 +44,7 @@ from dpcal.calibrate.plans.kl_problem import (
 from dpcal.calibrate.query import Query
 from dpcal.errors import warn_caller
 
-__all__ = ["Round", "checked_problem", "kl_spider", "schedule", "theory_floor"]
-
-# A round of the theorem (Lemmas 2 and 9, corrected) does this, in units of Phi_k^(1/kappa) / gamma,
-# the least gradient norm at an excess risk of Phi_k: errors stay below an eighth, steps are a
-# quarter over L1 long, and each brings F down by a 64th over L1.
-_THEORY = {"tolerance": 1 / 8, "stride": 1 / 4, "descent": 1 / 64}
+__all__ = ["Round", "checked_problem", "kl_spider", "planned", "schedule"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,11 +79,10 @@ def kl_spider(
     kappa: float = 2.0,
     beta: float = 0.05,
     l2: float = 0.0,
-    preset: str = "practical",
 ) -> Plan:
     r"""Return the plan of KL Spider (Menart et al. 2024, Algorithm 1) that meets (epsilon, delta).
 
-    Both presets come from one proof. With r_k the zCDP budget of round k, M_k its steps, D0 and D_k
+    With r_k the zCDP budget of round k, M_k its steps, D0 and D_k
     the sensitivities of a gradient and of a difference over a step, and the split of Notes,
 
         V_k = D0 + (M_k - 1) D_k,   error of an estimate <= q V_k / sqrt(2 r_k)
@@ -97,7 +90,11 @@ def kl_spider(
     with q the chi quantile of d dimensions at ``beta`` over the number of estimates. If that is at
     most nu G_k, G_k = Phi_k^(1/kappa) / gamma, then steps of length (1 - 2 nu) G_k / L1 while the
     estimate is at least (1 - nu) G_k bring F down by (1 - 2 nu)^2 G_k^2 / (2 L1) each, and the KL
-    condition ends the round at an excess risk of at most Phi_k.
+    condition ends the round at an excess risk of at most Phi_k. Here nu and c are those that
+    promise most, budgets grow as V_k^2 / G_k^2, so that early rounds, which stand more noise, cost
+    little, and what a round leaves unspent goes to the later ones. Where no round keeps its
+    tolerance, it warns, and plans plain steps of noisy gradient descent. The schedule of the paper
+    is :func:`dpcal.calibrate.theory`'s.
 
     Shared parameters are documented in :mod:`dpcal.calibrate.plans`.
 
@@ -110,13 +107,6 @@ def kl_spider(
         KL constant > 0; ``(2 strong_convexity)^(-1/2)`` when omitted, for kappa = 2.
     kappa
         KL exponent in [1, 2].
-    preset
-        ``"theory"``: the schedule of the paper, corrected: one budget for each round and c - 1 =
-        1 / (64 F0^(-(2 - kappa) / kappa) gamma^2 L1). Where its guards find that it promises
-        nothing, the run returns its start and touches no record. ``"practical"``: nu and c are
-        those that promise most, budgets grow as V_k^2 / G_k^2, so that early rounds, which stand
-        more noise, cost little, and what a round leaves unspent goes to the later ones. Where no
-        round keeps its tolerance, it warns, and plans plain steps of noisy gradient descent.
 
     Returns
     -------
@@ -138,8 +128,12 @@ def kl_spider(
     minimises the variance s_0^2 + m s_1^2 of their sum: it is V^2 / (2 r).
     """
     problem, per_distance = checked_problem(given, kappa=kappa, l2=l2, gamma=gamma, beta=beta)
-    theory = _validate.choice(PRESETS, preset=preset) == "theory"
-    settled = _theory(problem, per_distance) if theory else _practical(problem, per_distance)
+    return planned(problem, per_distance, _practical(problem, per_distance))
+
+
+def planned(problem: Problem, per_distance: float, settled: dict[str, Parameter]) -> Plan:
+    """Return the plan of rounds that are settled."""
+    settled = {**settled, **_common(problem, per_distance)}
     rounds = _rounds(settled)
     parameters = {
         **settled,
@@ -234,9 +228,6 @@ def multipliers(plan: Plan, each: Round, left: float = 1.0) -> tuple[float, floa
     return multiplier(budget, gradient * left), multiplier(budget, difference * left)
 
 
-# ------------------------------------------------------------------------------------------ theory
-
-
 def _common(problem: Problem, per_distance: float) -> dict[str, Parameter]:
     return {
         "gap": problem.F0,
@@ -246,40 +237,6 @@ def _common(problem: Problem, per_distance: float) -> dict[str, Parameter]:
         "smoothness": problem.L1,
         "per_distance": per_distance,
     }
-
-
-def _theory(problem: Problem, per_distance: float) -> dict[str, Parameter]:
-    """Return the settings of Algorithm 1, lines 1 to 6, corrected."""
-    K, c, floor = _levels(problem) or (0, 2.0, problem.F0)
-    return {
-        "preset": "theory",
-        "rounds": K,
-        "contraction": c,
-        "floor": floor,
-        **_THEORY,
-        **_common(problem, per_distance),
-        **problem.promise("kl_spider", theory_floor),
-    }
-
-
-def theory_floor(problem: Problem) -> float:
-    """Return the excess risk that the theorem promises: F0 where its guards return the start."""
-    levels = _levels(problem)
-    return problem.F0 if levels is None else levels[2]
-
-
-def _levels(p: Problem) -> tuple[int, float, float] | None:
-    """Return (K, c, floor), or None where a guard returns the start."""
-    if p.room <= 1:  # line 2
-        return None
-    a = p.F0 ** (-(2 - p.kappa) / p.kappa) * p.gamma**2 * p.L1  # line 3
-    K = math.ceil((1 + 64 * a) * math.log(p.room))
-    rate = p.gamma * p.L0 * math.sqrt(K) * p.rate
-    beta = p.beta / K * (rate / p.F0 ** (1 / p.kappa)) ** (2 - p.kappa)  # line 4
-    if beta >= 1 / 6:  # line 5
-        return None
-    floor = (32 * rate * math.sqrt(math.log(1 / beta))) ** p.kappa  # line 6
-    return (K, 1 + 1 / (64 * a), floor) if floor < p.F0 else None
 
 
 # --------------------------------------------------------------------------------------- practical
@@ -304,30 +261,28 @@ def _practical(problem: Problem, per_distance: float) -> dict[str, Parameter]:
             )
 
         promise = problem.promise("kl_spider", promised)
-        return {**_plain(problem, per_distance), **promise}
+        return {**_plain(problem), **promise}
     if (plain := problem.descended()) < accuracy:
         warn_caller(
             f"kl_spider ends where its proof does, at an excess risk of {accuracy:.2g}; the mean "
             f"of noisy_gd's is at most {plain:.2g} for the same budget."
         )
-    settled = _settled(problem, per_distance, nu, c, rounds)
+    settled = _settled(nu, c, rounds)
     return {**settled, "accuracy": accuracy, "accuracy_kind": "guarantee", "vacuous": False}
 
 
-def _plain(p: Problem, per_distance: float) -> dict[str, Parameter]:
+def _plain(p: Problem) -> dict[str, Parameter]:
     """Return rounds of one step each: those of noisy gradient descent, as many as it would take.
 
     Steps are 1 / L1 per unit of the gradient, and no longer than that along one of norm L0.
     """
     noise = math.sqrt(p.d / (2 * p.rho)) * p.sensitivity
     steps = min(MOST_PLAIN, rounded_up(math.sqrt(2 * p.L1 * p.F0) / noise))
-    settled = _settled(p, per_distance, 0.0, 1.0, steps)
+    settled = _settled(0.0, 1.0, steps)
     return {**settled, "tolerance": 1.0, "stride": p.L0 * p.gamma / p.F0 ** (1 / p.kappa)}
 
 
-def _settled(
-    problem: Problem, per_distance: float, nu: float, c: float, rounds: int
-) -> dict[str, Parameter]:
+def _settled(nu: float, c: float, rounds: int) -> dict[str, Parameter]:
     return {
         "preset": "practical",
         "rounds": rounds,
@@ -336,7 +291,6 @@ def _settled(
         "tolerance": nu,
         "stride": 1 - 2 * nu,
         "descent": (1 - 2 * nu) ** 2 / 2,
-        **_common(problem, per_distance),
     }
 
 

@@ -22,11 +22,11 @@ from collections.abc import Mapping
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Parameter, Plan
-from dpcal.calibrate.plans.common import PRESETS, Given, builder, gradients, practical_only
+from dpcal.calibrate.plans.common import Given, builder, gradients
 from dpcal.calibrate.plans.kl_problem import Problem, multiplier, number
 from dpcal.errors import warn_caller
 
-__all__ = ["proximal_point", "stage_weights"]
+__all__ = ["planned", "proximal_point", "settings", "stage_weights"]
 
 # Largest number of stages that is tried. Each stage takes hundreds of passes over the records.
 _MOST_STAGES = 400
@@ -43,7 +43,6 @@ def proximal_point(
     weak_convexity: float = 0.0,
     beta: float = 0.05,
     inner_steps: int | None = None,
-    preset: str = "practical",
 ) -> Plan:
     r"""Return the plan of the private proximal point method that meets (epsilon, delta).
 
@@ -61,7 +60,10 @@ def proximal_point(
     in all T stages with probability 1 - beta, d' = d + 2 sqrt(d l / S) + 2 l / S at l = log(2 T /
     beta): in the weighted regret, <noise, w* - w_t> is a Gaussian martingale whose variance the
     strong convexity pays for, and the noise's own square is a chi square of d S degrees (Laurent
-    and Massart 2000).
+    and Massart 2000). The number of stages is that which brings Phi_t <- (1 - y_t) Phi_t + tau_t
+    lowest with tau_t = (2 G_t^2 / S + d s^2 / (3 S)) / lambda_t: the error of the averaged iterate
+    of a stage if gradients are as small as the KL condition allows, G_t = Phi_t^(1 / kappa) /
+    gamma, and the pull gives all the curvature, 2 lambda_t.
 
     Shared parameters are documented in :mod:`dpcal.calibrate.plans`.
 
@@ -76,50 +78,42 @@ def proximal_point(
     weak_convexity
         Ltil >= 0: F + Ltil / 2 ||w||^2 is convex; 0 for convex losses.
     inner_steps
-        For the preset ``"practical"``: gradients S >= 1 of a stage, each a pass over the records;
+        Gradients S >= 1 of a stage, each a pass over the records;
         when omitted, the fewest of 32 to 512 with which the last stage's error is mostly noise.
-    preset
-        ``"theory"``: stages and inner steps of the paper, corrected, of which there are millions.
-        Where its guards find that it promises nothing, the run returns its start and touches no
-        record. ``"practical"``: the number of stages that brings Phi_t <- (1 - y_t) Phi_t + tau_t
-        lowest with tau_t = (2 G_t^2 / S + d s^2 / (3 S)) / lambda_t: the error of the averaged
-        iterate of a stage if gradients are as small as the KL condition allows, G_t =
-        Phi_t^(1 / kappa) / gamma, and the pull gives all the curvature, 2 lambda_t.
 
     Returns
     -------
     Plan
-        ``parameters["predicted"]`` is the excess risk that the practical stages were chosen by, no
-        promise; ``"accuracy"`` of the theory bounds it with probability 1 - beta, for a loss whose
-        gradients are never clipped and without a regulariser.
+        ``parameters["predicted"]`` is the excess risk that the stages were chosen by, no promise.
 
     Warns
     -----
     VacuousSchedule
         If the loss is smooth, kappa = 2, and noisy gradient descent reaches less on average than
-        the practical stages are predicted to; or if the theory promises nothing at these sizes.
+        the stages are predicted to.
     """
     if not _validate.positive(kappa=kappa) >= 2:
         raise ValueError(f"kappa must be at least 2 for the proximal point method, got {kappa!r}.")
     Ltil = _validate.non_negative(weak_convexity=weak_convexity)
     problem = Problem.of(given, gamma=gamma, kappa=kappa, beta=beta)
-    if _validate.choice(PRESETS, preset=preset) == "theory":
-        practical_only(preset, inner_steps=inner_steps)
-        settled = _theory(problem, Ltil)
-    else:
-        asked = _INNER_STEPS if inner_steps is None else (_validate.count(inner_steps=inner_steps),)
-        for S in asked:
-            settled = _practical(problem, Ltil, S)
-            if _noisy(settled):
-                break
-        predicted = number(settled, "predicted")
-        compared = kappa == 2 and 0 < problem.L1 < math.inf
-        if compared and (plain := problem.descended()) < predicted:
-            warn_caller(
-                f"proximal_point is predicted to reach an excess risk of {predicted:.2g}, and does "
-                f"not use that the loss is smooth; the mean of noisy_gd's is at most {plain:.2g} "
-                "for the same budget."
-            )
+    asked = _INNER_STEPS if inner_steps is None else (_validate.count(inner_steps=inner_steps),)
+    for S in asked:
+        settled = _practical(problem, Ltil, S)
+        if _noisy(settled):
+            break
+    predicted = number(settled, "predicted")
+    compared = kappa == 2 and 0 < problem.L1 < math.inf
+    if compared and (plain := problem.descended()) < predicted:
+        warn_caller(
+            f"proximal_point is predicted to reach an excess risk of {predicted:.2g}, and does not "
+            f"use that the loss is smooth; the mean of noisy_gd's is at most {plain:.2g} for the "
+            "same budget."
+        )
+    return planned(problem, settled, "practical")
+
+
+def planned(problem: Problem, settled: dict[str, Parameter], preset: str) -> Plan:
+    """Return the plan of stages that are settled."""
     count = max(1, int(number(settled, "stages"))) * int(number(settled, "inner_steps"))
     query = gradients(problem.L0, multiplier(problem.z, 1 / count), count)
     parameters = {**settled, "preset": preset, "steps": count}
@@ -151,7 +145,8 @@ def _stages(p: Mapping[str, Parameter]) -> list[tuple[float, float]]:
     return found
 
 
-def _common(p: Problem, Ltil: float) -> dict[str, Parameter]:
+def settings(p: Problem, Ltil: float) -> dict[str, Parameter]:
+    """Return the parameters that a run needs of the problem."""
     return {
         "gap": p.F0,
         "gamma": p.gamma,
@@ -159,51 +154,6 @@ def _common(p: Problem, Ltil: float) -> dict[str, Parameter]:
         "lipschitz": p.L0,
         "weak_convexity": Ltil,
     }
-
-
-def _theory(problem: Problem, Ltil: float) -> dict[str, Parameter]:
-    """Return the settings of Algorithm 2, lines 1 to 4, corrected."""
-    T, S, floor = _levels(problem, Ltil) or (0, 1, problem.F0)
-
-    def accuracy(p: Problem) -> float:
-        levels = _levels(p, Ltil)
-        return p.F0 if levels is None else levels[2]
-
-    return {
-        "stages": T,
-        "inner_steps": S,
-        "floor": floor,
-        **_common(problem, Ltil),
-        **problem.promise("proximal_point", accuracy),
-    }
-
-
-def _levels(p: Problem, Ltil: float) -> tuple[int, int, float] | None:
-    """Return (stages T, gradients of a stage S, floor), or None where a guard returns the start."""
-    if p.room <= 1:  # line 2
-        return None
-    T = _stage_count(p, Ltil)  # line 3
-    S = _inner_steps(p, T)
-    floor = (8 * p.gamma * math.sqrt(_inner_error(p, T, S))) ** p.kappa  # line 4
-    return (T, S, floor) if floor < p.F0 else None
-
-
-def _stage_count(p: Problem, Ltil: float) -> int:
-    curvature = 64 * math.pow(p.F0, (p.kappa - 2) / p.kappa) * p.gamma**2 * Ltil
-    return math.ceil(max(8.0, curvature) * math.log(p.room))
-
-
-def _inner_steps(p: Problem, T: int) -> int:
-    """Line 1 of Algorithm 4 for a T-th of the budget: gradients of a stage."""
-    ell = math.log(2 * T / p.beta)
-    return max(2, math.ceil((ell / p.rate) ** 2 / T)) - 1
-
-
-def _inner_error(p: Problem, T: int, S: int) -> float:
-    """lambda_t times the bound on tau_t that holds in all stages with probability 1 - beta."""
-    ell = math.log(2 * T / p.beta)
-    d = p.d + 2 * math.sqrt(p.d * ell / S) + 2 * ell / S
-    return 8 * (4 * p.L0**2 / S + p.sensitivity**2 * T / (2 * p.rho) * (d + ell))
 
 
 def _noisy(p: Mapping[str, Parameter]) -> bool:
@@ -219,7 +169,7 @@ def _practical(p: Problem, Ltil: float, S: int) -> dict[str, Parameter]:
     def settled(T: int) -> dict[str, Parameter]:
         # Squared noise of a mean over d coordinates, per inner step, for T S releases in all.
         noise = p.d * p.sensitivity**2 * T / (2 * p.rho)
-        common = _common(p, Ltil)
+        common = settings(p, Ltil)
         return {"stages": T, "inner_steps": S, "floor": 0.0, "noise": noise, **common}
 
     def reached(T: int) -> float:

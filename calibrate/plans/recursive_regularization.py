@@ -29,23 +29,21 @@ from typing import Any
 from dpcal import _validate
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans.common import (
-    PRESETS,
     Given,
     builder,
     gradients,
     positive_or,
-    promise,
     repeated,
     replaced_in_place,
     warn_convex,
 )
 from dpcal.calibrate.query import Query
 
-__all__ = ["SUBSOLVERS", "recursive_regularization"]
+__all__ = ["SUBSOLVERS", "Round", "planned", "problem_of", "recursive_regularization"]
 
 SUBSOLVERS = ("noisy_gd", "phased_sgd")
 
-_Inner = Callable[[tuple[int, float], int], "_Round"]
+_Inner = Callable[[tuple[int, float], int], "Round"]
 
 
 @builder("replace-one")
@@ -54,10 +52,12 @@ def recursive_regularization(
     *,
     distance: float | None = None,
     subsolver: str = "noisy_gd",
-    preset: str = "practical",
     max_norm: float | None = None,
 ) -> Plan:
     """Return the plan of recursive regularization that meets (epsilon, delta).
+
+    lam is where its bias equals half the error of one round, and inner steps are as many as bring a
+    round's initial error below its noise.
 
     Shared parameters are documented in :mod:`dpcal.calibrate.plans`.
 
@@ -75,11 +75,6 @@ def recursive_regularization(
         released (Feldman, Koren and Talwar 2020, without the restarts of their strongly convex
         version). Its price rests on a theorem about linear models with convex losses; the
         optimizer refuses others.
-    preset
-        ``"practical"``: lam where its bias equals half the error of one round, and as many inner
-        steps as bring a round's initial error below its noise. ``"theory"``: lam, radii and inner
-        steps of Theorem 5, corrected; for ``"noisy_gd"`` alone. Its inner steps are too many to
-        run except for small n.
 
     Returns
     -------
@@ -91,47 +86,46 @@ def recursive_regularization(
     Warns
     -----
     VacuousSchedule
-        If the theory promises nothing at these sizes; for the preset ``"practical"``, by
-        ``"noisy_gd"``: DP-SGD ended lower.
+        For ``"noisy_gd"``: DP-SGD ended lower.
 
     References
     ----------
     Arora, Bassily, Gonzalez, Guzman, Menart and Ullah 2022, Algorithm 3 and Theorem 5 (corrected:
     see the errata); Foster, Sekhari, Shamir, Srebro, Sridharan and Woodworth 2019 (the rounds).
     """
-    _validate.choice(PRESETS, preset=preset)
     _validate.choice(SUBSOLVERS, subsolver=subsolver)
-    target = given.target
-    replaced_in_place(target.relation)
-    if preset == "theory" and subsolver != "noisy_gd":
-        raise ValueError(f"subsolver must be 'noisy_gd' for preset 'theory', got {subsolver!r}.")
-    n, d = given.n, given.dimension
-    problem = _Problem(
-        n=n,
-        d=d,
+    replaced_in_place(given.target.relation)
+    problem = problem_of(given, distance, max_norm)
+    lam = problem.noise_level(given.n) / (2 * problem.W)
+    inner = problem.inner if subsolver == "noisy_gd" else problem.one_pass
+    rounds = problem.rounds(lam, inner)
+    if subsolver == "noisy_gd":
+        warn_convex("recursive_regularization")
+    return planned(given, problem, subsolver, lam, rounds, {"preset": "practical"})
+
+
+def problem_of(given: Given, distance: float | None, max_norm: float | None = None) -> _Problem:
+    """Return the checked constants of a problem."""
+    return _Problem(
+        n=given.n,
+        d=given.dimension,
         C=given.known("lipschitz", "max_norm", max_norm),
         L1=given.known("smoothness", "smoothness"),
-        W=positive_or(math.sqrt(d), distance=distance),
+        W=positive_or(math.sqrt(given.dimension), distance=distance),
         z=given.single,
     )
-    parameters: dict[str, Parameter] = {"preset": preset, "subsolver": subsolver}
-    if preset == "theory":
-        rate = 1 / math.sqrt(n), math.sqrt(d * math.log(1 / target.delta)) / (n * target.epsilon)
-        lam = problem.C**2 / (problem.L1 * problem.W**2) * min(1 / n, rate[1] ** 2)
-        parameters |= promise(
-            "recursive_regularization",
-            problem.C * sum(rate),
-            ("Lipschitz constant", problem.C),
-            lambda size: problem.C * (rate[0] * math.sqrt(n / size) + rate[1] * n / size),
-            n,
-        )
-        rounds = problem.rounds(lam, lambda at, m: problem.inner_of_theorem(at, m, rate[1] * n / m))
-    else:
-        lam = problem.noise_level(n) / (2 * problem.W)
-        inner = problem.inner if subsolver == "noisy_gd" else problem.one_pass
-        rounds = problem.rounds(lam, inner)
-        if subsolver == "noisy_gd":
-            warn_convex("recursive_regularization")
+
+
+def planned(
+    given: Given,
+    problem: _Problem,
+    subsolver: str,
+    lam: float,
+    rounds: list[Round],
+    parameters: dict[str, Parameter],
+) -> Plan:
+    """Return the plan of rounds that are settled, with what is said of its accuracy."""
+    parameters["subsolver"] = subsolver
     parameters |= {"rounds": len(rounds), "regularization": min(lam, problem.L1 / 2)}
     for t, chosen in enumerate(rounds, start=1):
         parameters |= {f"learning_rate {t}": chosen.learning_rate, f"radius {t}": chosen.radius}
@@ -140,7 +134,7 @@ def recursive_regularization(
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Round:
+class Round:
     """Inner steps K, step size, and radius of the ball, of one round."""
 
     steps: int
@@ -163,7 +157,7 @@ class _Problem:
         """Error of a mean gradient over m records: sampling, and one release's noise."""
         return self.C * (1 / math.sqrt(m) + self.z * math.sqrt(self.d) / m)
 
-    def rounds(self, lam: float, inner: _Inner) -> list[_Round]:
+    def rounds(self, lam: float, inner: _Inner) -> list[Round]:
         """Return the rounds for a strength lam, capped so that there is one at least."""
         lam = min(lam, self.L1 / 2)
         T = max(1, math.floor(math.log2(self.L1 / lam)))
@@ -171,7 +165,7 @@ class _Problem:
             raise ValueError(f"n must be at least {2 * T} for {T} rounds, got n={self.n}.")
         return [inner((t, (2**t - 1) * lam), self.n // T) for t in range(1, T + 1)]
 
-    def inner(self, at: tuple[int, float], m: int) -> _Round:
+    def inner(self, at: tuple[int, float], m: int) -> Round:
         """Noisy descent whose initial error falls below its noise.
 
         With Q = (1 - eta mu)^-K, the weighted mean's excess risk is at most mu D^2 / (Q - 1) from
@@ -181,18 +175,9 @@ class _Problem:
         radius = math.sqrt(t) * self.W
         Q = max(math.e, 1 + (mu * radius / self.noise_level(m)) ** 2)
         steps = math.ceil(2 * (self.L1 + mu) / mu * math.log(Q))
-        return _Round(steps=steps, learning_rate=math.log(Q) / (mu * steps), radius=radius)
+        return Round(steps=steps, learning_rate=math.log(Q) / (mu * steps), radius=radius)
 
-    def inner_of_theorem(self, at: tuple[int, float], m: int, rate: float) -> _Round:
-        """K_t and eta_t of Theorem 5.1, corrected, with mu_t; ``rate`` is of a block."""
-        t, mu = at
-        radius = 2 ** (t / 2) * self.W
-        condition = (self.L1 + mu) / mu
-        balance = (1 + (mu * radius / self.C) ** 2) / rate**2
-        steps = max(2, math.ceil(max(2 * condition * math.log(condition), balance)))
-        return _Round(steps=steps, learning_rate=math.log(steps) / (mu * steps), radius=radius)
-
-    def one_pass(self, at: tuple[int, float], m: int) -> _Round:
+    def one_pass(self, at: tuple[int, float], m: int) -> Round:
         """Phased descent: the first step size, four times what the first phase takes.
 
         The distance to a round's minimiser is W at first, and then what strong convexity makes of
@@ -203,9 +188,9 @@ class _Problem:
         before = mu * (2 ** (t - 1) - 1) / (2**t - 1)
         distance = min(self.W, 2 * self.noise_level(m) / before) if t > 1 else self.W
         best = distance / self.C * min(4 / math.sqrt(m), 1 / (self.z * math.sqrt(self.d)))
-        return _Round(steps=1, learning_rate=min(best, 4 / (self.L1 + mu)), radius=radius)
+        return Round(steps=1, learning_rate=min(best, 4 / (self.L1 + mu)), radius=radius)
 
-    def descents(self, rounds: list[_Round]) -> tuple[Query, ...]:
+    def descents(self, rounds: list[Round]) -> tuple[Query, ...]:
         """One query a round; K answers with multiplier z sqrt(K) are as private as one with z."""
         return tuple(
             gradients(
@@ -219,7 +204,7 @@ class _Problem:
             for t, chosen in enumerate(rounds, start=1)
         )
 
-    def passes(self, rounds: list[_Round]) -> tuple[Query, ...]:
+    def passes(self, rounds: list[Round]) -> tuple[Query, ...]:
         """One query a phase, about records of its own."""
         m = self.n // len(rounds)
         return tuple(

@@ -38,23 +38,18 @@ from dpcal import _validate
 from dpcal.accountants import epsilon as epsilon_of
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans.common import (
-    PRESETS,
     Given,
     Target,
     builder,
     positive_or,
-    practical_only,
-    promise,
     repeated,
-    rounded_down,
-    rounded_up,
     warn_convex,
 )
-from dpcal.calibrate.plans.variance_reduction import Bounds, Releases, settled_counts
+from dpcal.calibrate.plans.variance_reduction import Bounds, Releases
 from dpcal.calibrate.query import Query
 from dpcal.errors import TargetUnreachable
 
-__all__ = ["check_enough_records", "spiderboost"]
+__all__ = ["spiderboost"]
 
 # Unit: the sensitivity. A difference with less noise costs an epsilon of hundreds alone; a split
 # that would need it is left out before it is priced.
@@ -70,7 +65,6 @@ _FACTORS = (0.3, 0.5, 0.65, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5)
 def spiderboost(
     given: Given,
     *,
-    preset: str = "practical",
     steps: int | None = None,
     batch_size: int | None = None,
     max_norm: float | None = None,
@@ -87,10 +81,6 @@ def spiderboost(
     ----------
     constants
         ``smoothness`` L1, ``lipschitz`` L0 (unless ``max_norm`` is given) and ``gap`` F0.
-    preset
-        ``"practical"`` minimises the module's bound over steps, period and split, and takes
-        ``steps``, ``batch_size``, ``max_norm`` and ``learning_rate``. ``"theory"`` takes steps,
-        period and batch size as Theorem 9 does, corrected.
     batch_size
         Of the samples for differences.
     learning_rate
@@ -108,8 +98,7 @@ def spiderboost(
     Warns
     -----
     VacuousSchedule
-        If the theory promises nothing at these sizes; for the preset ``"practical"``, if
-        ``constants.strong_convexity`` is above 0: on convex losses DP-SGD ended lower.
+        If ``constants.strong_convexity`` is above 0: on convex losses DP-SGD ended lower.
 
     References
     ----------
@@ -118,23 +107,12 @@ def spiderboost(
     see the errata); Wang, Ji, Zhou, Liang and Tarokh 2019 (SpiderBoost). The bound above has
     smaller constants than their Lemma 3.
     """
-    _validate.choice(PRESETS, preset=preset)
     problem = _problem(given, max_norm, learning_rate)
-    if preset == "theory":
-        practical_only(
-            preset,
-            steps=steps,
-            batch_size=batch_size,
-            max_norm=max_norm,
-            learning_rate=learning_rate,
-        )
-        chosen = _of_theorem(problem)
-    else:
-        chosen = _of_bound(problem, steps, batch_size)
-        if given.constants.strong_convexity > 0:
-            warn_convex("spiderboost")
+    chosen = _of_bound(problem, steps, batch_size)
+    if given.constants.strong_convexity > 0:
+        warn_convex("spiderboost")
     parameters: dict[str, Parameter] = {
-        "preset": preset,
+        "preset": "practical",
         "steps": chosen.counts.steps,
         "period": chosen.counts.period,
         "batch_size": chosen.counts.batch_size,
@@ -142,12 +120,7 @@ def spiderboost(
         "refresh_share": chosen.counts.refreshes * (problem.z / chosen.z1) ** 2,
     }
     accuracy = problem.bound(chosen)
-    if preset == "theory":
-        trivial = ("Lipschitz constant", problem.C)
-        parameters |= promise(
-            "spiderboost", accuracy, trivial, problem.promised, given.n, kind="guarantee"
-        )
-    elif accuracy < math.inf and given.constants.lipschitz <= problem.C:
+    if accuracy < math.inf and given.constants.lipschitz <= problem.C:
         parameters |= {"accuracy": accuracy, "accuracy_kind": "guarantee"}
     return given.plan("spiderboost", problem.queries(chosen), parameters)
 
@@ -197,13 +170,6 @@ class _Problem:
             return math.inf
         fresh = self.d * (self.C * choice.z1 / self.n) ** 2
         return math.sqrt(2 * self.F0 / (self.eta * choice.counts.steps) + fresh)
-
-    def promised(self, size: float) -> float:
-        """Return about the bound of Theorem 9 at another size; gradients get 3/5 of the budget."""
-        a = 1.5 * self.a * self.n / size
-        F0 = self.F0 or 0.0
-        steps = max((F0 * self.L1 / self.C**2) ** (1 / 3) * a ** (-4 / 3), 1 / a)
-        return math.sqrt(4 * F0 * self.L1 / steps + 3.5 * (self.C * steps * a**2) ** 2)
 
     def queries(self, choice: _Choice) -> tuple[Query, ...]:
         """The plan's queries."""
@@ -264,46 +230,6 @@ def _problem(given: Given, max_norm: float | None, learning_rate: float | None) 
         z=given.single,
         target=given.target,
     )
-
-
-def _of_theorem(problem: _Problem) -> _Choice:
-    """Steps, period and batch of Theorem 9, corrected."""
-    counts = _counts_of_theorem(problem)
-    period = counts.period
-    choice = problem.split(counts.steps, period, counts.batch_size)
-    while choice is None:  # the noise scale of the theorem left too little for gradients
-        period = max(1, min(period - 1, math.floor(0.95 * period)))
-        choice = problem.split(counts.steps, period, counts.batch_size)
-    return choice
-
-
-def _counts_of_theorem(p: _Problem) -> Releases:
-    """Return the theorem's counts at the exact noise scale; ``rate`` is its variable abar."""
-    F0 = _validate.positive(gap=p.F0)
-    cap = math.sqrt(F0 * p.L1) / p.C
-
-    def at(rate: float) -> Releases:
-        check_enough_records(p.n, rate, cap, "abar <= 1 and sqrt(F0 L1) abar <= L0", "abar")
-        steps = rounded_up(max(math.cbrt(F0 * p.L1 / p.C**2) * rate ** (-4 / 3), 1 / rate))
-        period = min(steps, rounded_down(1 / (2 * steps * rate**2)))
-        batch = rounded_up(min(p.n, max(1 / (steps * rate**2), p.n / math.sqrt(steps))))
-        return p.counts(steps, period, batch)
-
-    return settled_counts(at, p.target, n=p.n, d=p.d)[0]
-
-
-def check_enough_records(n: int, rate: float, cap: float, condition: str, name: str) -> None:
-    """Refuse a rate variable above 1, or above 1 / cap, with the number of records that suffices.
-
-    The rate falls as 1 / n. ``condition`` and ``name`` are both conditions and the rate's name, in
-    the paper's letters.
-    """
-    worst = rate * max(1.0, cap)
-    if worst > 1:
-        raise ValueError(
-            f"n must be at least {math.ceil(n * worst):d} for {condition}, got n={n} ({name} "
-            f"= {rate:.3g})."
-        )
 
 
 def _of_bound(problem: _Problem, steps: int | None, batch_size: int | None) -> _Choice:

@@ -35,18 +35,16 @@ from dpcal import _validate
 from dpcal._roots import Stop, bracket, brent
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans.common import (
-    PRESETS,
     Given,
     builder,
     differences,
     gradients,
-    promise,
     replaced_in_place,
 )
 from dpcal.calibrate.query import Query
 from dpcal.errors import warn_caller
 
-__all__ = ["tree_spider"]
+__all__ = ["Tree", "planned", "problem_of", "tree_spider"]
 
 
 # The smallest error of a tree is found to these digits, and rounded up by 1e-9.
@@ -57,7 +55,6 @@ _STOP = Stop(absolute=2e-12, relative=2.0**-50, evaluations=100)
 def tree_spider(
     given: Given,
     *,
-    preset: str = "practical",
     failure_probability: float | None = None,
     max_norm: float | None = None,
 ) -> Plan:
@@ -70,15 +67,10 @@ def tree_spider(
     constants
         ``smoothness`` L1, ``lipschitz`` L0 (unless ``max_norm`` is given) and ``gap`` F0, of the
         population risk.
-    preset
-        ``"practical"`` minimises v in the module's argument over depth and batch size.
-        ``"theory"`` takes them as Theorem 4 does, corrected; it promises nothing below some 10^16
-        records.
     failure_probability
         In (0, 1): v bounds all errors at once but with this probability, and ``parameters`` holds 3
-        v as ``accuracy``. When omitted, 0.05 for ``"theory"``, and for ``"practical"`` v is the
-        root of the mean square error of one estimate, which makes steps several times as long and
-        proves nothing.
+        v as ``accuracy``. When omitted, v is the root of the mean square error of one estimate,
+        which makes steps several times as long and proves nothing.
 
     Returns
     -------
@@ -90,50 +82,45 @@ def tree_spider(
     Warns
     -----
     VacuousSchedule
-        If the bound on noisy gradient descent is below the errors of the practical estimates, where
-        no ``failure_probability`` is given; or if the theory promises nothing at these sizes.
+        If the bound on noisy gradient descent is below the errors of the estimates, where no
+        ``failure_probability`` is given.
 
     References
     ----------
     Arora, Bassily, Gonzalez, Guzman, Menart and Ullah 2022, Algorithm 2 and Theorem 4 (corrected:
     see the errata).
     """
-    _validate.choice(PRESETS, preset=preset)
-    n, target = given.n, given.target
-    replaced_in_place(target.relation)
+    replaced_in_place(given.target.relation)
     p = failure_probability
-    if p is not None:
-        _validate.probability(failure_probability=p)
-    problem = _Problem(
-        n=n,
+    problem = problem_of(given, p, max_norm)
+    parameters: dict[str, Parameter] = {"preset": "practical"}
+    tree = problem.best()
+    if p is None and (plain := problem.descended()) < tree.error:
+        warn_caller(
+            f"tree_spider reads each record once, and its gradients err by {tree.error:.2g}; the "
+            "gradient of the training loss is on average at most "
+            f"{plain:.2g} along noisy_gd's steps for the same budget."
+        )
+    if p is not None and given.constants.lipschitz <= problem.L0:
+        parameters |= {"accuracy": 3 * tree.error, "accuracy_kind": "guarantee"}
+    return planned(given, problem, tree, parameters)
+
+
+def problem_of(given: Given, p: float | None, max_norm: float | None = None) -> _Problem:
+    """Return the checked constants of a problem; p is the failure probability."""
+    return _Problem(
+        n=given.n,
         d=given.dimension,
         L0=given.known("lipschitz", "max_norm", max_norm),
         L1=given.known("smoothness", "smoothness"),
         F0=given.known("gap", "gap"),
         z=given.single,
-        p=0.05 if p is None and preset == "theory" else p,
+        p=None if p is None else _validate.probability(failure_probability=p),
     )
-    parameters: dict[str, Parameter] = {"preset": preset}
-    if preset == "theory":
-        tree, accuracy = problem.of_theorem(target.epsilon, target.delta)
-        parameters |= promise(
-            "tree_spider",
-            accuracy,
-            ("Lipschitz constant", problem.L0),
-            lambda size: problem.at(size).of_theorem(target.epsilon, target.delta)[1],
-            n,
-            kind="guarantee",
-        )
-    else:
-        tree = problem.best()
-        if p is None and (plain := problem.descended()) < tree.error:
-            warn_caller(
-                f"tree_spider reads each record once, and its gradients err by {tree.error:.2g}; "
-                "the gradient of the training loss is on average at most "
-                f"{plain:.2g} along noisy_gd's steps for the same budget."
-            )
-        if p is not None and given.constants.lipschitz <= problem.L0:
-            parameters |= {"accuracy": 3 * tree.error, "accuracy_kind": "guarantee"}
+
+
+def planned(given: Given, problem: _Problem, tree: Tree, parameters: dict[str, Parameter]) -> Plan:
+    """Return the plan of a tree, with what is said of its accuracy."""
     parameters |= {
         "rounds": tree.rounds,
         "depth": tree.depth,
@@ -145,7 +132,7 @@ def tree_spider(
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Tree:
+class Tree:
     """One shape of tree, the length of its steps (as beta) and the error v of its estimates."""
 
     depth: int
@@ -166,10 +153,6 @@ class _Problem:
     F0: float
     z: float
     p: float | None
-
-    def at(self, size: float) -> _Problem:
-        """Return the problem with another number of records."""
-        return dataclasses.replace(self, n=math.ceil(size))
 
     def descended(self) -> float:
         """Return the bound on noisy gradient descent's mean gradient, at its best length."""
@@ -192,7 +175,7 @@ class _Problem:
         quantile = 2 * float(gammainccinv(self.d / 2, self.p / (2 * leaves)))
         return math.sqrt(noise * quantile) + math.sqrt(16 * spread * math.log(8 * leaves / self.p))
 
-    def tree(self, depth: int, batch: int) -> _Tree | None:
+    def tree(self, depth: int, batch: int) -> Tree | None:
         """The tree of this shape with the smallest error, or None if no step is short enough."""
         rounds = self.rounds(depth, batch)
         if rounds < 1:
@@ -211,11 +194,11 @@ class _Problem:
         if excess(low) > 0:
             high = bracket(lambda v: excess(v) <= 0, miss=low, start=2 * low).meet
             v = brent(excess, low, high, _STOP).root * (1 + 1e-9)
-        return _Tree(depth=depth, batch=batch, rounds=rounds, beta=beta(v), error=v)
+        return Tree(depth=depth, batch=batch, rounds=rounds, beta=beta(v), error=v)
 
-    def best(self) -> _Tree:
+    def best(self) -> Tree:
         """The tree with the smallest error over depths and batch sizes."""
-        found: list[_Tree] = []
+        found: list[Tree] = []
         for depth in range(1, 40):
             unit, most = 2**depth, 2 * self.n // (depth + 2)
             if most < unit:
@@ -230,31 +213,8 @@ class _Problem:
             raise ValueError(f"n must be at least 3 for one round of a tree, got n={self.n}.")
         return min(found, key=lambda tree: tree.error)
 
-    def of_theorem(self, epsilon: float, delta: float) -> tuple[_Tree, float]:
-        """The tree of Theorem 4, with d + 1 for d and whole numbers, and its accuracy."""
-        n, d, p = self.n, self.d + 1, self.p or 0.05
-        wanted = max(n ** (2 / 3), math.sqrt(n) * d**0.25 / math.sqrt(epsilon))
-        depth = max(k for k in range(1, 60) if k * 2 ** (k + 1) <= max(wanted, 4))
-        batch = 2**depth * math.ceil(wanted / 2**depth)
-        rounds = self.rounds(depth, batch)
-        if rounds < 1:
-            needed = max(
-                math.sqrt(d) * (depth / 2 + 1) ** 2 / epsilon, (depth / 2 + 1) ** 3, 2 * batch
-            )
-            raise ValueError(
-                f"n must be at least about {needed:.2g} for one round of Theorem 4, got n={n}."
-            )
-        alpha = math.sqrt(2) * self.L0 * max(n ** (-1 / 3), math.sqrt(math.sqrt(d) / (n * epsilon)))
-        beta = alpha * min(1.0, math.sqrt(batch) * epsilon / math.sqrt(d))
-        factor = 256 * math.log(1.25 / delta) * math.log(2 * rounds * 2 ** (depth + 1) / p)
-        factor += 8 * self.L1 * self.F0 * math.sqrt(2 * depth) * (depth / 2 + 1) / (2 * self.L0**2)
-        steps = rounds * 2 ** (depth / 2)
-        factor = max(factor, 4 * (1 + 1e-9) * self.L1 * self.F0 / (steps * beta * alpha))
-        error = factor * alpha
-        return _Tree(depth=depth, batch=batch, rounds=rounds, beta=beta, error=error), 3 * error
 
-
-def _queries(problem: _Problem, tree: _Tree) -> tuple[Query, ...]:
+def _queries(problem: _Problem, tree: Tree) -> tuple[Query, ...]:
     """The root's query and one for the right children of each depth."""
     root = gradients(
         problem.L0,

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,19 +30,10 @@ from dpcal.calibrate.plans.common import (
     differences,
     gradients,
     sampling_of,
-    single_release,
 )
 from dpcal.calibrate.query import Query
 
-__all__ = ["Bounds", "Releases", "rate_within_noise", "settled_counts"]
-
-# Schedule and noise scale are alternated until the scale changes by less than this ratio. The scale
-# enters settings that are rounded to whole numbers, so more digits would not change a plan by more
-# than a step or two.
-_SETTLED = 0.002
-# Largest number of alternations: rounding may keep the scale from settling.
-_ROUNDS = 6
-
+__all__ = ["Bounds", "Releases", "rate_within_noise"]
 
 # Largest noise of differences in proportion to steps, in units of the estimate that is followed.
 _FEEDBACK = 0.5
@@ -167,12 +157,6 @@ class Releases:
         queries = self.queries(multipliers, Bounds())[first:]
         return compose(((query, query.count) for query in queries), self.n, self.relation)
 
-    def multipliers(self, scale: float) -> tuple[float, float]:
-        """Return the noise multipliers at a common scale, in the ratio of the theorems."""
-        refresh = max(1.0, math.sqrt(self.steps / self.period))
-        difference = max(1.0, self.batch_size * math.sqrt(self.steps * self.inner) / self.n)
-        return scale * refresh, scale * difference
-
     def split(self, variances: tuple[float, float]) -> tuple[float, float]:
         """Return the ratio of noises with the least variance of an estimate, at one price.
 
@@ -219,29 +203,3 @@ def rate_within_noise(
             variance += noise**2 * (1 if query is refresh else period / 2)
     far = math.sqrt(steps * period * variance / _RAISED)
     return min(rate, refresh.max_norm / (L * far))
-
-
-def settled_counts(
-    counts_at: Callable[[float], Releases],
-    target: Target,
-    *,
-    n: int,
-    d: float,
-) -> tuple[Releases, float, float]:
-    """Alternate between a theorem's counts and their exact noise scale until both settle.
-
-    ``counts_at`` is a function of the theorem's rate variable, sqrt(d) scale / n. Returned are
-    counts, noise scale and rate variable.
-    """
-    scale = math.sqrt(2) * single_release(*target)
-    rate = math.sqrt(d) * scale / n
-    for _ in range(_ROUNDS):
-        counts = counts_at(rate)
-        renewed = target.noise(
-            lambda value, counts=counts: counts.event(counts.multipliers(value))  # type: ignore[misc]
-        )
-        settled = abs(renewed - scale) < _SETTLED * scale
-        scale, rate = renewed, math.sqrt(d) * renewed / n
-        if settled:
-            break
-    return counts, scale, rate

@@ -115,7 +115,7 @@ def test_options_reach_the_plan(cli, train, table, tmp_path):
     bare = TARGET.replace("--bounds 0:10", "")
     given = "spiderboost --max-norm 1 --smoothness 50 -o"
     assert cli("train", table, bare, given, tmp_path / "report")
-    given = "kl_spider --gamma 1 --preset theory -o"
+    given = "kl_spider --gamma 1 --kappa 1 --n 20 -o"
     status, out, err = cli.run("train", table, TARGET, given, tmp_path / "report")
     assert status == 0
     assert "dpcal: warning: " in err

@@ -76,12 +76,11 @@ def test_rounds_are_the_paper_s_pseudocode():
     np.testing.assert_allclose(found.w, center, rtol=1e-9)
 
 
-@pytest.mark.parametrize("preset", ["practical", "theory"])
-def test_steps_are_short_enough_for_the_lemma(preset):
-    plan = plan_for(n=300, preset=preset, epsilon=10.0)
+@pytest.mark.parametrize(("limit", "build"), [(0.5, None), (1.0, theory_of)])
+def test_steps_are_short_enough_for_the_lemma(limit, build):
+    plan = plan_for(n=300, epsilon=10.0, build=build)
     lam = plan.parameters["regularization"]
     assert 0 < lam <= 0.5
-    limit = 0.5 if preset == "practical" else 1.0
     for t, one in enumerate(plan.queries, start=1):
         mu = (2**t - 1) * lam
         assert plan.parameters[f"learning_rate {t}"] * (1 + mu) <= limit * (1 + 1e-12)

@@ -157,12 +157,12 @@ def test_a_walk_beyond_its_budget_is_refused_before_anything_is_spent():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("preset", ["practical", "theory"])
-def test_the_split_leaves_differences_what_the_descent_lemma_tolerates(preset):
+@pytest.mark.parametrize("build", [calibrate.spiderboost, partial(theory_of, "spiderboost")])
+def test_the_split_leaves_differences_what_the_descent_lemma_tolerates(build):
     n, d = 5_000, 7
     for relation in RELATIONS:
         target = {"epsilon": 1.5, "delta": 1e-6, "neighboring_relation": relation}
-        plan = calibrate.spiderboost(ONES, n=n, dimension=d, preset=preset, **target)
+        plan = build(ONES, n=n, dimension=d, **target)
         assert 1.5 * (1 - 1e-4) < plan.price() <= 1.5
         refresh, difference = plan.queries
         assert difference.cap == 2.0
@@ -171,9 +171,13 @@ def test_the_split_leaves_differences_what_the_descent_lemma_tolerates(preset):
         assert difference.sampler == ("fixed-size" if replaced else "poisson")
         sampling = (n - b) / ((n - 1) * b) if replaced else (1 - b / n) / b
         per_movement = sampling + d * (difference.noise_multiplier / b) ** 2
-        assert (q - 1) * per_movement == pytest.approx(2.0, rel=1e-9)
+        own = build is calibrate.spiderboost
+        assert (q - 1) * per_movement <= 2.0 * (1 + 1e-9)
         error = 4 / T + d * (refresh.noise_multiplier / n) ** 2
         assert plan.parameters["accuracy"] == pytest.approx(math.sqrt(error), rel=1e-12)
+        if not own:
+            continue
+        assert (q - 1) * per_movement == pytest.approx(2.0, rel=1e-9)
         # Any other split that meets the condition gives gradients more noise.
         quieter = dataclasses.replace(
             difference, noise_multiplier=difference.noise_multiplier * 0.99
@@ -189,7 +193,7 @@ def test_the_bound_is_better_than_that_of_descent_and_falls_as_the_theorem_says(
         target = {"n": n, "dimension": 20, "epsilon": 1.0, "delta": 1e-6}
         found[n] = calibrate.spiderboost(ONES, **target).parameters["accuracy"]
         assert found[n] < calibrate.noisy_gd(ONES, **target).parameters["accuracy"]
-        theory = calibrate.spiderboost(ONES, **target, preset="theory").parameters
+        theory = theory_of("spiderboost", ONES, **target).parameters
         assert found[n] < theory["accuracy"]
     slope = math.log(found[100_000] / found[1_000]) / math.log(100)
     assert slope == pytest.approx(-2 / 3, abs=0.03)

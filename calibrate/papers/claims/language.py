@@ -18,11 +18,10 @@ corrected*, and claims about them. All of it is data:
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sympy
 
@@ -56,9 +55,6 @@ from dpcal.calibrate.papers.claims.ranges import Range, positive_symbols
 from dpcal.calibrate.papers.claims.recursion import Recursion
 from dpcal.calibrate.papers.claims.resolve import resolved, unfold
 from dpcal.calibrate.papers.kernel.terms import Term, symbols
-
-if TYPE_CHECKING:
-    from dpcal.calibrate.plan import Plan
 
 __all__ = [
     "Balance",
@@ -267,8 +263,6 @@ class Schedule:
         Printed statements that do not hold.
     notes
         Remarks for the reader of the errata, in sentences.
-    planner
-        Function that turns sizes and constants into a calibrated :class:`~dpcal.calibrate.Plan`.
     """
 
     name: str
@@ -279,7 +273,6 @@ class Schedule:
     claims: tuple[Claim, ...] = ()
     errata: tuple[Erratum, ...] = ()
     notes: tuple[str, ...] = ()
-    planner: Callable[..., Plan] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
         names = [claim.name for claim in self.all_claims()]
@@ -366,35 +359,6 @@ class Schedule:
             return resolved(claim, settings, self.ranges(), rounded)
         except ValueError as error:
             raise ValueError(f"claim {claim.name!r}: {error}") from error
-
-    def planned_by(self, planner: Callable[..., Plan] | None) -> Schedule:
-        """Return a copy with a planner; its claims are not checked a second time."""
-        planned = copy.copy(self)
-        object.__setattr__(planned, "planner", planner)
-        return planned
-
-    def plan(self, *, n: int, epsilon: float, delta: float, **constants: Any) -> Plan:
-        """Solve the corrected setting to a calibrated plan.
-
-        Parameters
-        ----------
-        n
-            Number of records, at least 1.
-        epsilon, delta
-            The target.
-        **constants
-            The other constants of the schedule: the dimension ``d``, Lipschitz and smoothness
-            constants, and so on.
-
-        Raises
-        ------
-        ValueError
-            If the schedule has no planner, a constant is missing or out of range, or no setting
-            is feasible.
-        """
-        if self.planner is None:
-            raise ValueError(f"schedule must have a planner, got {self.name!r}, which has none.")
-        return self.planner(n=n, epsilon=epsilon, delta=delta, **constants)
 
 
 def standalone(claim: Claim) -> Claim:

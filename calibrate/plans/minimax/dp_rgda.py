@@ -15,23 +15,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpcal import _validate
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.common import Given, builder
 from dpcal.calibrate.plans.minimax.practical import practical
 from dpcal.calibrate.plans.minimax.setting import Options, Setting
-from dpcal.calibrate.plans.minimax.theory import empirical, population
 
 __all__ = ["dp_rgda"]
-
-PRESETS = {"practical": practical, "theory": empirical, "population": population}
 
 
 @builder("replace-one", sizes="dimensions", options=Options)
 def dp_rgda(
     given: Given,
     *,
-    preset: str = "practical",
     max_norm: float | None = None,
     value_smoothness: float | None = None,
     **options: Any,
@@ -47,14 +42,9 @@ def dp_rgda(
         (unless ``escape_steps`` is given).
     dimensions
         With d2 = 0 the run looks for a second-order stationary point of a plain minimisation.
-    preset
-        ``"practical"``: what is not given is derived as
-        :mod:`dpcal.calibrate.plans.minimax.practical` says. ``"theory"``: the paper's Theorem 1 and
-        Lemma 6, corrected. ``"population"``: one pass over disjoint batches, for the population
-        risk; needs a relation under which records stay in place. The last two take ``inner_steps``
-        of the options, and no other.
     **options
-        Of :class:`~dpcal.calibrate.plans.minimax.setting.Options`.
+        Of :class:`~dpcal.calibrate.plans.minimax.setting.Options`; what is not given is derived as
+        :mod:`dpcal.calibrate.plans.minimax.practical` says.
 
     Returns
     -------
@@ -72,8 +62,7 @@ def dp_rgda(
     ----------
     Xu, Tao, Ding, Fan and Wang 2026, Algorithms 2 and 3, corrected; see the errata.
     """
-    build = PRESETS[_validate.choice(tuple(PRESETS), preset=preset)]
     chosen = Options(**options)
     setting = Setting.of(given, max_norm, value_smoothness)
-    chosen.check(setting, preset)
-    return build(setting, chosen)
+    chosen.check(setting)
+    return practical(setting, chosen)

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Parameter
-from dpcal.calibrate.plans.common import Given, Target, positive_or, practical_only
+from dpcal.calibrate.plans.common import Given, Target, positive_or
 from dpcal.calibrate.plans.variance_reduction import Bounds, Releases
 from dpcal.errors import warn_caller
 
@@ -26,9 +26,6 @@ ALGORITHMS = ("corrected", "literal")
 SPLITS = ("balanced", "common")
 STEPS = ("normalised", "plain")
 SELECTIONS = ("last", "argmin")
-
-# Options that presets of theorems take too.
-_OF_THEOREMS = ("inner_steps",)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,12 +97,8 @@ class Options:
         if self.warm_start:
             _validate.count(warm_start=self.warm_start)
 
-    def check(self, setting: Setting, preset: str) -> None:
-        """Refuse options of another preset, and an inner loop that would never move y."""
-        for each in fields(self):
-            given = getattr(self, each.name)
-            if given != each.default and each.name not in _OF_THEOREMS:
-                practical_only(preset, **{each.name: given})
+    def check(self, setting: Setting) -> None:
+        """Refuse an inner loop that would never move y."""
         K = self.inner_steps
         if K is not None:
             _validate.count(inner_steps=K)

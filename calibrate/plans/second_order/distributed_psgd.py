@@ -40,7 +40,6 @@ def distributed_psgd(
     given: Given,
     *,
     silos: int = 1,
-    preset: str = "practical",
     max_norm: float | None = None,
     **options: Any,
 ) -> Plan:
@@ -74,7 +73,7 @@ def distributed_psgd(
     SPIDER of DIFF2 (Murata and Suzuki 2023).
     """
     m = _validate.count(silos=silos)
-    plan = planned(given, max_norm, preset, Options(**options), silos=m)
+    plan = planned(given, max_norm, Options(**options), silos=m)
     parameters = {**plan.parameters, "silos": m}
     return dataclasses.replace(plan, optimizer="distributed_psgd", parameters=parameters)
 

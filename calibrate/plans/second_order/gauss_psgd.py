@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,20 +36,17 @@ from dpcal import _validate
 from dpcal.calibrate.constants import Constants
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans.common import (
-    PRESETS,
     Given,
     builder,
     differences,
     gradients,
     known,
     positive_or,
-    practical_only,
     promise,
     repeated,
     replaced_in_place,
     warn_below_noise,
 )
-from dpcal.calibrate.plans.second_order.implicit import FixedPoint, solved
 from dpcal.calibrate.plans.second_order.problem import FEEDBACK, Errors
 from dpcal.calibrate.query import Query
 from dpcal.errors import warn_caller
@@ -69,17 +67,6 @@ _SHARPNESS = 8
 # Unit: the drift at which differences err as much as the fresh gradient before them. At a quarter
 # they add a quarter to its squared error. Less makes more gradients fresh, which take more records.
 _DRIFT = 1 / 4
-# Options that the theorem sets.
-_OF_PRACTICE = (
-    "batch_size",
-    "difference_batch_size",
-    "threshold",
-    "escape_radius",
-    "escape_steps",
-    "learning_rate",
-    "drift",
-    "period",
-)
 # Noise must grow to this, in units of the radius over one step's noise: the 40 of Lemma 1's proof.
 _GROWTH = 40.0
 
@@ -144,7 +131,6 @@ class Options:
 def gauss_psgd(
     given: Given,
     *,
-    preset: str = "practical",
     max_norm: float | None = None,
     **options: Any,
 ) -> Plan:
@@ -157,11 +143,6 @@ def gauss_psgd(
     constants
         ``smoothness`` M, ``lipschitz`` G (unless ``max_norm`` is given) and ``hessian_lipschitz``
         rho (unless ``escape_radius`` and ``escape_steps`` are given).
-    preset
-        ``"practical"``, as the module says; or ``"theory"``: every setting is that of Theorem 1 and
-        2, corrected, where they agree (:mod:`dpcal.calibrate.plans.second_order.implicit`), with
-        the two absolute constants at 1. It needs ``gap`` and ``hessian_lipschitz``, and promises
-        nothing at any number of records that there is.
     **options
         Of :class:`~dpcal.calibrate.plans.second_order.gauss_psgd.Options`.
 
@@ -192,32 +173,25 @@ def gauss_psgd(
     they leave constants open. Theorem 1 is proved for oracles with fresh noise of one size in every
     step, which ``drift=0`` is; for Ada-DP-SPIDER its guarantee is empirical (see the errata).
     """
-    return planned(given, max_norm, preset, Options(**options))
+    return planned(given, max_norm, Options(**options))
 
 
 def planned(
-    given: Given, max_norm: float | None, preset: str, options: Options, silos: int = 1
+    given: Given,
+    max_norm: float | None,
+    options: Options,
+    silos: int = 1,
+    promised: Callable[[float], float] | None = None,
 ) -> Plan:
-    """Return the plan of Gauss-PSGD for estimates that are means over so many silos."""
+    """Return the plan of Gauss-PSGD for estimates that are means over so many silos.
+
+    ``promised`` is the accuracy of a theorem that set the options, as a function of n.
+    """
     target = given.target
     replaced_in_place(target.relation)
     _validate.choice(RESETS, reset=options.reset)
     E = _validate.count(passes=options.passes)
     multiplier = repeated(given.single, E)
-    at = None
-    if _validate.choice(PRESETS, preset=preset) == "theory":
-        at = _of_theorem(given, max_norm, options, multiplier, silos)
-        options = dataclasses.replace(
-            options,
-            learning_rate=at.eta,
-            drift=at.kappa,
-            batch_size=max(1, math.floor(at.b1)),
-            difference_batch_size=max(1, math.floor(at.b2)),
-            threshold=at.alpha / 4,
-            escape_radius=at.radius,
-            escape_steps=math.ceil(at.steps),
-            escape_rounds=math.ceil(at.rounds),
-        )
     errors = errors_of(given, max_norm, multiplier, options, silos)
     if errors.kappa == 0 and options.batch_size is None:
         errors = _certifying(errors, given.constants, options, E)
@@ -231,33 +205,10 @@ def planned(
         "reset": options.reset,
         "passes": E,
         "steps": horizon,
-        "preset": preset,
-        **settled(errors, given.constants, options, horizon, at),
+        "preset": "practical",
+        **settled(errors, given.constants, options, horizon, promised),
     }
     return given.plan("gauss_psgd", pool_queries(errors, E), parameters)
-
-
-def _of_theorem(
-    given: Given, max_norm: float | None, options: Options, multiplier: float, silos: int
-) -> FixedPoint:
-    """Return the settings of the theorem; refuse options in place of them."""
-    chosen = dataclasses.asdict(options)
-    practical_only("theory", **{name: chosen[name] for name in _OF_PRACTICE})
-    n = given.n
-    problem: dict[str, Any] = {
-        "G": given.known("lipschitz", "max_norm", max_norm),
-        "M": given.known("smoothness"),
-        "rho": given.known("hessian_lipschitz"),
-        "U": given.known("gap"),
-        "d": given.dimension,
-    }
-    try:
-        return solved(**problem, m=silos, z=multiplier, n=float(n))
-    except (ArithmeticError, ValueError):
-        raise ValueError(
-            f"n must be larger for the settings of preset 'theory' to have a solution, got {n}. "
-            "Use preset='practical'."
-        ) from None
 
 
 def errors_of(
@@ -322,12 +273,12 @@ def settled(
     constants: Constants,
     options: Options,
     horizon: int,
-    theorem: FixedPoint | None = None,
+    promised: Callable[[float], float] | None = None,
 ) -> dict[str, Parameter]:
     """Return threshold, radius, steps and rounds of an escape, and what is claimed with them.
 
-    A run takes ``horizon`` gradients at most. ``theorem`` holds the settings of the theorem at this
-    number of records, if they are used.
+    A run takes ``horizon`` gradients at most. ``promised`` is a theorem's accuracy by size, if it is
+    used.
     """
     rounds = _validate.count(escape_rounds=options.escape_rounds)
     if options.failure_probability is not None:
@@ -336,8 +287,6 @@ def settled(
     R, Gamma = _escape(errors, constants, options, alpha)
 
     def accuracy(size: float) -> float:
-        if theorem is not None:
-            return theorem.at_size(size).alpha
         scale = size / errors.n
         b1, b2 = (max(1, round(b * scale)) for b in (errors.b1, errors.b2))
         there = dataclasses.replace(errors, b1=b1, b2=b2)
@@ -364,7 +313,7 @@ def settled(
         "error": errors.size,
         "certificate": needed,
         **verdict,
-        **promise("gauss_psgd", alpha, _trivial(errors, constants), accuracy, errors.n),
+        **promise("gauss_psgd", alpha, _trivial(errors, constants), promised or accuracy, errors.n),
     }
 
 

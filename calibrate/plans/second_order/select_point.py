@@ -43,7 +43,6 @@ from dpcal.calibrate.plans.common import (
     gradients,
     repeated,
     single_release,
-    warn_below_noise,
 )
 from dpcal.calibrate.plans.second_order.power import best_power
 from dpcal.calibrate.query import Query
@@ -52,7 +51,6 @@ __all__ = ["METHODS", "select_point"]
 
 METHODS = ("gaussian", "power-method", "gaussian-score", "above-threshold", "report-noisy-max")
 _OF_SILOS = ("gaussian", "power-method")
-THRESHOLDS = ("explicit", "printed")
 # Kind of query behind each method that takes scores.
 _SCORED = {
     "gaussian-score": "saddle score",
@@ -72,7 +70,6 @@ def select_point(
     rank: int | None = None,
     max_norm: float | None = None,
     failure_probability: float = 0.1,
-    thresholds: str = "explicit",
 ) -> Plan:
     """Return the plan of a private test of candidates that meets (epsilon, delta).
 
@@ -108,9 +105,6 @@ def select_point(
         Hessians is in proportion to its root.
     failure_probability
         omega in (0, 1), of the claims about the outcome.
-    thresholds
-        ``"explicit"``, as in the module; ``"printed"``, those of the paper, which hold constants
-        open and reject borderline points (erratum E12): for audits alone.
 
     Returns
     -------
@@ -147,16 +141,9 @@ def select_point(
     )
     target = given.target
     queries, slack = test.settled(method, target)
-    if _validate.choice(THRESHOLDS, thresholds=thresholds) == "printed":
-        if method == "power-method":
-            raise ValueError("thresholds must be 'explicit' for method='power-method'.")
-        printed = test.printed_slack(_validate.positive(epsilon=target.epsilon), target.delta)
-        slack = _Slack(*printed, 2 * printed[1])
-        if method == "gaussian":
-            test.warn_below_noise(queries, slack)
     parameters: dict[str, Parameter] = {
         "method": method,
-        "thresholds": thresholds,
+        "thresholds": "explicit",
         "candidates": T,
         "silos": m,
         "failure_probability": test.omega,
@@ -280,26 +267,6 @@ class _Test:
         mean = noise / self.n
         e_H = hessian + self.M * mean
         return _Slack(gradient + self.G * mean, e_H, 2 * e_H)
-
-    def printed_slack(self, epsilon: float, delta: float) -> tuple[float, float]:
-        """Return e_g and e_H as the paper prints them."""
-        d, w, N = self.d, self.omega, self.m * self.n
-        log, private = math.log(8 * d / w), math.sqrt(self.m) * self.n * epsilon
-        once = math.sqrt(self.T * math.log(1 / delta))
-        gradient = self.G * log / math.sqrt(N)
-        gradient += self.G * math.sqrt(d) * once * math.sqrt(math.log(16 / w)) / private
-        hessian = self.M * math.sqrt(log / N)
-        hessian += self.M * d * once * math.sqrt(math.log(32 / w)) / private
-        return gradient, hessian
-
-    def warn_below_noise(self, queries: tuple[Query, ...], slack: _Slack) -> None:
-        """Warn of thresholds that the noise of a candidate's gradient or Hessian exceeds."""
-        rows = zip(queries, ("gradient", "hessian"), self.thresholds(slack), strict=True)
-        for query, what, level in rows:
-            one = query.max_norm * (query.noise_multiplier or 0.0) / self.n / math.sqrt(self.m)
-            # Root mean square of the norm; half of the largest eigenvalue, in many dimensions.
-            noise = one * math.sqrt(self.d)
-            warn_below_noise("select_point", self.n, f"the size of a {what}", level, noise)
 
     def thresholds(self, slack: _Slack) -> tuple[float, float]:
         """Return the largest gradient, and the size of the most negative eigenvalue, that pass."""

@@ -71,9 +71,9 @@ def test_adaptive_descent_spends_what_its_algorithm_leaves():
 
 def test_a_run_that_goes_nowhere_says_so():
     """On few records it spent its budget, returned its start, and said nothing."""
-    given = {**TARGET, "n": 40, "epsilon": 0.05, "preset": "theory"}
+    given = {**TARGET, "n": 40, "epsilon": 0.05, "gamma": 1.0}
     with pytest.warns(VacuousSchedule, match="takes no step at n=40 but by chance"):
-        calibrate.adaptive_gd(CONSTANTS, neighboring_relation="replace-special", **given)
+        theory_of("adaptive_gd", CONSTANTS, neighboring_relation="replace-special", **given)
 
 
 class Shifted(PrivateOracle):

@@ -11,10 +11,8 @@ from scipy.optimize import brentq
 
 from dpcal import calibrate
 from dpcal.calibrate import Constants
-from dpcal.calibrate.plans.common import Given
-from dpcal.calibrate.plans.kl_problem import Problem
 from dpcal.calibrate.plans.kl_spider import multipliers, schedule
-from dpcal.calibrate.plans.proximal_point import _inner_steps, _stage_count, stage_weights
+from dpcal.calibrate.plans.proximal_point import stage_weights
 from dpcal.errors import BudgetExceeded, LedgerMismatch
 from dpcal.optim import Ledger, PrivateOracle, adaptive_gd
 
@@ -67,11 +65,12 @@ def test_spider_noise_by_hand(kappa, k, level, steps, noise):
 )
 def test_proximal_counts_by_hand(kappa, stages, printed_stages, points):
     constants = Constants(lipschitz=1.0, smoothness=math.inf, gap=0.5)
-    given = Given.of(constants, n=10**4, dimension=10, **HALF)
-    problem = Problem.of(given, gamma=1.0, kappa=kappa)
-    assert _stage_count(problem, 0.5) == stages
-    # The points of the inner solver for the printed number of stages; the first is its start.
-    assert _inner_steps(problem, printed_stages) + 1 == pytest.approx(points, rel=2e-6)
+    given = {"n": 10**4, "dimension": 10, "gamma": 1.0, "kappa": kappa, "Ltil": 0.5, **HALF}
+    p = theory_of("proximal_point", constants, **given).parameters
+    assert p["stages"] == stages
+    # The points of the inner solver are as many as its logarithm asks for; the first is its start.
+    at = [math.log(2 * count / 0.05) ** 2 / count for count in (stages, printed_stages)]
+    assert p["inner_steps"] + 1 == pytest.approx(points * at[0] / at[1], rel=4e-6)
 
 
 def test_adaptive_noise_by_hand():
@@ -80,13 +79,13 @@ def test_adaptive_noise_by_hand():
     Where a record is added there are 2 n sqrt(rho).
     """
     constants = Constants(lipschitz=1.0, smoothness=1.0)
-    given = {"n": 10**4, "dimension": 20, "preset": "theory", **HALF}
-    norm = calibrate.adaptive_gd(constants, **given).query("norm")
+    given = {"n": 10**4, "dimension": 20, "gamma": 1.0, **HALF}
+    norm = theory_of("adaptive_gd", constants, **given).query("norm")
     assert norm.noise_multiplier / 10**4 == pytest.approx(0.011892071, rel=1e-6)
     assert norm.count == 3535
     assert 0.5 * float(norm.share) / norm.count == pytest.approx(1.4142136e-4, rel=1e-5)
     added = {**given, "neighboring_relation": "add-or-remove-one", "epsilon": 2.0}
-    plan = calibrate.adaptive_gd(constants, **added)
+    plan = theory_of("adaptive_gd", constants, **added)
     rho = 1 / (2 * plan.query("norm").budget ** 2)
     assert plan.query("norm").count == math.floor(2 * 10**4 * math.sqrt(rho))
 
@@ -140,9 +139,7 @@ def test_the_printed_charge_of_a_negative_norm_is_caught():
     """Literally: noise at its floor when N_t < 0, charged L0^2 d ell / (n^2 N_t^2)."""
     n = 2_000
     objective = power(2.0, n=n, d=1)
-    plan = calibrate.adaptive_gd(
-        objective.constants, public=True, n=n, dimension=1, preset="theory", **HALF
-    )
+    plan = theory_of("adaptive_gd", objective.constants, n=n, dimension=1, gamma=1.0, **HALF)
     rho, L0 = 0.5, objective.constants.lipschitz
     ell = math.log(n * math.sqrt(rho) / 0.05)
     query, z_norm = plan.query("gradient"), plan.query("norm").noise_multiplier
@@ -191,10 +188,10 @@ def test_growing_weights_reach_the_theorem_s_level_and_constant_ones_do_not():
     p, Ltil, ratios = 1.5, 0.2, {}
     gamma = p ** (-(p - 1) / p)
     constants = Constants(lipschitz=2.0, smoothness=math.inf, gap=1 / p)
-    given = {"dimension": 4, "epsilon": 1.0, "delta": 1e-6, "preset": "theory"}
+    given = {"dimension": 4, "epsilon": 1.0, "delta": 1e-6}
     for n in (10**6, 10**8):
-        plan = calibrate.proximal_point(
-            constants, n=n, gamma=gamma, kappa=3.0, weak_convexity=Ltil, **given
+        plan = theory_of(
+            "proximal_point", constants, n=n, gamma=gamma, kappa=3.0, Ltil=Ltil, **given
         )
         weights, floor = stage_weights(plan), plan.parameters["accuracy"]
         error = (floor ** (1 / 3) / (8 * gamma)) ** 2

@@ -204,7 +204,7 @@ def test_inner_steps_end_where_noise_makes_them_pointless():
 def test_spider_keeps_the_promise_of_its_theory():
     # rho is huge, so that the constants of the theorem bite at few records.
     objective = power(3.0, n=4_000, d=2)
-    plan = plan_for(calibrate.kl_spider, objective, epsilon=4_000.0, preset="theory")
+    plan = plan_for("kl_condition", objective, epsilon=4_000.0)
     assert plan.parameters["vacuous"] is False
     result = kl_spider(objective, plan, seed=0, initial=start(objective))
     assert objective.loss(result.w) <= plan.parameters["accuracy"] < plan.parameters["gap"]
@@ -223,7 +223,7 @@ def test_adaptive_steps_descend_as_the_theory_says():
     # F(w_t) - F(w_{t+1}) >= (||grad F||^2 - s^2) / (8 L1) in all steps, but for 5 % of the runs.
     objective = power(4.0, n=20_000, d=50)
     constants = objective.constants
-    plan = plan_for(calibrate.adaptive_gd, objective, preset="theory", epsilon=50.0)
+    plan = plan_for("adaptive_gd", objective, epsilon=50.0)
     norms = plan.query("norm").count
     s = stats.norm.isf(0.05 / (2 * norms)) * plan.query("norm").noise_multiplier
     s *= constants.lipschitz / objective.n
@@ -274,11 +274,12 @@ def test_where_the_theory_promises_nothing_it_says_so_and_touches_nothing():
         raise AssertionError("a record was touched")
 
     objective = FromGradients(gradients, n=N, dimension=4)
-    given = {"constants": OTHER, "preset": "theory", "gamma": 1.0}
+    given = {"constants": OTHER, "gamma": 1.0}
     w = np.array([0.1, 0.2, 0.3, 0.4])
-    for optimizer in (kl_spider, proximal_point, adaptive_gd):
+    theorems = ("kl_condition", "proximal_point", "adaptive_gd")
+    for name, optimizer in zip(theorems, (kl_spider, proximal_point, adaptive_gd), strict=True):
         with pytest.warns(VacuousSchedule):
-            plan = plan_for(getattr(calibrate, optimizer.__name__), objective, **given)
+            plan = plan_for(name, objective, **given)
         assert plan.parameters["vacuous"] is True
         if optimizer is not adaptive_gd:
             result = optimizer(objective, plan, seed=0, initial=w)

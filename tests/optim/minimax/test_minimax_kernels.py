@@ -114,7 +114,7 @@ def test_what_cannot_be_fused_is_taken_answer_by_answer():
     own = acceptance(**{**SMALL, "n": N, "dimensions": (3, 3)})
     assert loops(PROBLEMS["own"](), own) is None
     once = {"n": 50_000, "dimensions": (2, 2), "epsilon": 2.0, "delta": 1e-6}
-    once = calibrate.dp_rgda(ToySaddle.constants, preset="population", **once)
+    once = theory_of("dp_rgda_population", ToySaddle.constants, **once)
     assert loops(toy(50_000), once) is None
 
 
