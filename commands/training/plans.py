@@ -82,7 +82,7 @@ def _of_network(
         raise ValueError("--accountant does not go with --model kan, whose plan is its paper's.")
     asked = {name: value for name, value in target.items() if name != "accountant"}
     columns, lam = len(request.coding.names), request.noise.get("decay") or 0.0
-    found: Plan = dpcal.calibrate.schedules.plan_of("kan", d=columns, lam=lam, **asked, **given)
+    found: Plan = dpcal.calibrate.theory("kan", d=columns, lam=lam, **asked, **given)
     return found
 
 
