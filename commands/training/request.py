@@ -19,7 +19,7 @@ import numpy as np
 from dpcal import _validate
 from dpcal._files import document
 from dpcal.calibrate import Constants, Plan
-from dpcal.commands._options import fields_of, required, source_of
+from dpcal.commands._options import fields_of, source_of
 from dpcal.commands.training.booking import check_book
 from dpcal.commands.training.constants import check_needs, public_constants
 from dpcal.commands.training.given_plan import checked_tuning, of_plan
@@ -214,13 +214,14 @@ class Request(Learning):
         ValueError
             If an option is not what it must be, or does not go with the others.
         """
-        table = _one_table(options.table, options.csv)
-        files = () if options.cluster is None else parquet_files(table)
         plan = None
         if options.use_plan is not None:
             options, plan = of_plan(options)
+        elif None in (options.epsilon, options.delta):
+            raise ValueError("train needs --epsilon and --delta, or --use-plan.")
+        table = _one_table(options.table, options.csv)
+        files = () if options.cluster is None else parquet_files(table)
         schema, tuning = _given_schema(options)
-        required(options, "epsilon", "delta")
         n = _public_n(options, schema) if plan is None else options.n
         network = Network.asked(options, tuning)
         if plan is None:
