@@ -53,7 +53,7 @@ Fit a private linear model to a table of your own, and report what it claims.
   FILE                   text with a row of names, also compressed, or parquet
   --schema TOML          types, ranges, classes: 'dpcal schema FILE' drafts one
   --target COLUMN        what to predict
-  --epsilon E --delta D  the target of privacy, or --use-plan FILE: run that plan
+  --epsilon E --delta D  the target, or --use-plan FILE: run that plan
   --n N                  public number of records (default: read from the table)
   --bounds LOW:HIGH      public range of every feature, where there is no schema
   --group-size K         rows that a person has at most (default: the schema's)
