@@ -22,6 +22,7 @@ __getattr__, __dir__ = _lazy.attributes(
         "composing": "dpcal.accountants.correlated.composing",
         "check_versions": "dpcal.optim.silos.partitioned",
         "grid_of": "dpcal.optim.boundary.lattice",
+        "network_scores": "dpcal.optim.objectives.networks",
         "predicted_seconds": "dpcal.calibrate.recommending.seconds",
         "pricing": "dpcal.accountants.correlated.pricing",
         "replacing": "dpcal.accountants.correlated.replacing",

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 EXAMPLES = (
     "--n 60000 --batch-size 512 --epochs 10 --epsilon 2 --delta 1e-6 -o plan.json",
     "--sampling-probability 0.01 --steps 10000 --epsilon 1 2 4 --delta 1e-6",
-    "--n 60000 --batch-size 512 --steps 500 --noise banded --accountant renyi --epsilon 2 "
-    "--delta 1e-6 -o correlated.json",
 )
 
 

@@ -53,7 +53,7 @@ Fit a private linear model to a table of your own, and report what it claims.
   FILE                   text with a row of names, also compressed, or parquet
   --schema TOML          types, ranges, classes: 'dpcal schema FILE' drafts one
   --target COLUMN        what to predict
-  --epsilon E --delta D  the target of privacy, or --use-plan FILE: run that plan
+  --epsilon E --delta D  the target, or --use-plan FILE: run that plan
   --n N                  public number of records (default: read from the table)
   --bounds LOW:HIGH      public range of every feature, where there is no schema
   --group-size K         rows that a person has at most (default: the schema's)
@@ -98,6 +98,9 @@ MODEL = """
     with the steps of the least predicted error, as 'dpcal recommend' has it; dpsgd, if tuning is
     given)
 --plan                  print the plan, its noise and its cost, and spend nothing
+--model linear|kan|mlp  a linear model, or a network of splines (kan; --gamma is its margin)
+    or of tanh units (mlp), by the plan of its paper (default: linear)
+--width M:whole         hidden units >= 1 of a network (default: the plan's, or 16)
 --loss NAME=logistic    logistic or squared (default: %(default)s)
 --features NAME=linear  what a number becomes: itself (linear), bins or splines, so that the model
     adds up a curve a column, or random waves of all numbers; bins, splines and random need ranges

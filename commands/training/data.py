@@ -67,7 +67,9 @@ class Data:
 
     def model(self, w: NDArray[np.float64], about: Mapping[str, Any]) -> Model:
         """Return the model of parameters; a minimax problem appends parameters of its own."""
-        count, intercept = len(self.features), self.task.intercept
+        network = self.task.about_network
+        count, intercept = len(self.features), self.task.intercept and not network
+        count = len(w) if network else count
         return Model(
             schema=self.records.schema,
             target=self.records.target,
@@ -75,6 +77,7 @@ class Data:
             weights=w[:count],
             intercept=float(w[count]) if intercept else 0.0,
             about={"loss": self.task.loss, **about},
+            network=network,
         )
 
 

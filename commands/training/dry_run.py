@@ -25,6 +25,7 @@ def show_plan(options: Namespace) -> int:
     asked = compared(request, task)
     table = None if asked is None else dpcal.calibrate.recommend(**asked)
     plan = calibrated(request, task, table)
+    task = task.planned(plan)
     print_warnings(warn_before(plan))
     dimension = task.objective.dimension
     document: dict[str, Any] = {
@@ -34,15 +35,18 @@ def show_plan(options: Namespace) -> int:
         "dimension": dimension,
         "passes": plan.evaluations / plan.n,
         "evaluations": plan.evaluations,
-        "seconds": plan.seconds(dimension),
     }
+    seconds = ""
+    if task.about_network is None:  # whose gradients are those that are timed
+        document["seconds"] = plan.seconds(dimension)
+        seconds = f", about {document['seconds']:.1g} s of this machine"
     lines = [str(plan)]
     if table is not None:
         document["recommendation"] = table.to_dict()
         lines += ["dpsgd or noisy_gd, by their predicted excess of the training loss:", str(table)]
     lines.append(
         f"{document['passes']:.3g} passes, {plan.evaluations:.3g} gradients of {dimension} "
-        f"parameters, about {document['seconds']:.1g} s of this machine"
+        f"parameters{seconds}"
     )
     lines.append("nothing was spent: without --plan this plan is run")
     present(options, document, "\n".join(lines))

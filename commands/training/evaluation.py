@@ -113,7 +113,7 @@ def _scores(data: Data, w: Vector) -> Any:
     if is_placed(task.X_test):
         decide: Any = partial(_decision, w=w, intercept=task.intercept)
     else:
-        decide = partial(task.objective.decision, w=w)
+        decide = partial(task.decide, w=w)
     return by_row(partial(_scored, decide=decide, least=least), task.X_test, task.y_test)
 
 
@@ -132,10 +132,9 @@ def _scored(X: Vector, y: Vector, *, decide: Callable[[Vector], Vector], least: 
 def _classified(data: Data, w: Vector) -> _Sums:
     """Return the sums that :func:`metrics` is made of."""
     model = data.model(w, {})
-    grid: dict[str, Any] = {
-        "center": model.intercept,
-        "scale": float(np.linalg.norm(model.weights)),
-    }
+    # The scores of a linear model spread as its weights are long; those of networks about by 1.
+    scale = 1.0 if model.network else float(np.linalg.norm(model.weights))
+    grid: dict[str, Any] = {"center": model.intercept, "scale": scale}
     rows = partial(_held, **grid)
     return _Sums(bound=1.0, rows=rows, scored=_scores(data, w), width=2 * BINS + GRID, count=2)
 

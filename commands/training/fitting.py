@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import warnings
 from argparse import Namespace
@@ -127,6 +128,7 @@ def fitted(request: Request, progress: Progress) -> Fitted:
     with connected(request.cluster) as client:
         data = read(request, progress, client)
         plan = calibrated(request, data.task)
+        data = replace(data, task=data.task.planned(plan))
         print_warnings(warn_before(plan))
         book = None
         if request.budget is not None:  # all bytes of a folder are read to know it by
@@ -215,7 +217,7 @@ def _reported(
         "optimizer": result.plan.optimizer,
         "loss": task.loss,
         "l2": task.l2,
-        "averaging": averaging(result.plan.optimizer),
+        "averaging": "none" if task.about_network else averaging(result.plan.optimizer),
         **weighted,
         **task.told(),
     }
@@ -270,11 +272,11 @@ def _unit(data: Data, result: Result) -> str | None:
 
 def _parameters(model: Model) -> dict[str, Any]:
     """Return the released parameters, for scaled features, as JSON values."""
-    found = {
-        "weights": dict(zip(model.coding.names, model.weights.tolist(), strict=True)),
-        "intercept": model.intercept,
-        "for": "scaled features, as under data.scaling",
-    }
+    told = json.loads(model.to_json())
+    found = {name: told[name] for name in ("weights", "intercept")}
+    found["for"] = "scaled features, as under data.scaling"
+    if model.network:
+        return {**found, "network": told["network"], "classes": list(model.labels)}
     if model.labels:
         found["classes"] = list(model.labels)
         found["predicts"] = "the second class where <weights, features> + intercept > 0"

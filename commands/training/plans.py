@@ -50,7 +50,10 @@ def calibrated(request: Request, task: Task, table: Recommendation | None = None
         "neighboring_relation": request.relation,
     }
     build: Callable[..., Plan] = row.build()
-    if request.noise:
+    if request.network is not None:
+        with warnings_printed():
+            plan = _of_network(request.network.kind, request, target, given)
+    elif request.noise:
         with warnings_printed():
             plan = correlated_plan(build, request.noise, target, given)
     elif row.name == "dpsgd" and (row_norm := _row_norm(request)) is not None:
@@ -66,6 +69,21 @@ def calibrated(request: Request, task: Task, table: Recommendation | None = None
         with warnings_printed():
             plan = build(request.constants(row), **task.sizes, **target, **given)
     return plan if request.n is None else replace(plan, public_n=True)
+
+
+def _of_network(
+    kind: str, request: Request, target: Mapping[str, Any], given: Mapping[str, Any]
+) -> Plan:
+    """Return the plan of a network's paper."""
+    if kind == "mlp":
+        plan: Plan = request.row.build()(**target, **default_sizes(target["n"], given), **given)
+        return plan
+    if request.accountant != "auto":
+        raise ValueError("--accountant does not go with --model kan, whose plan is its paper's.")
+    asked = {name: value for name, value in target.items() if name != "accountant"}
+    columns, lam = len(request.coding.names), request.noise.get("decay") or 0.0
+    found: Plan = dpcal.calibrate.theory("kan", d=columns, lam=lam, **asked, **given)
+    return found
 
 
 def _given_plan(request: Request, plan: Plan, task: Task) -> Plan:

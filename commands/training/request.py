@@ -19,11 +19,12 @@ import numpy as np
 from dpcal import _validate
 from dpcal._files import document
 from dpcal.calibrate import Constants, Plan
-from dpcal.commands._options import fields_of, required, source_of
+from dpcal.commands._options import fields_of, source_of
 from dpcal.commands.training.booking import check_book
 from dpcal.commands.training.constants import check_needs, public_constants
 from dpcal.commands.training.given_plan import checked_tuning, of_plan
 from dpcal.commands.training.minimax import Problem
+from dpcal.commands.training.networks import Network, NetworkTask
 from dpcal.commands.training.silos import SiloTask, check_silos
 from dpcal.commands.training.task import Task
 from dpcal.commands.training.tuning import NOISES, flag, given_tuning
@@ -150,6 +151,8 @@ class Request(Learning):
         Whose epsilon meets the target.
     plan
         The plan that is run in place of one that is made for the target, if any.
+    network
+        The network that is trained in place of a linear model, if any.
     budget, output, force
         The budget book, if any; the report's folder; whether an earlier report is replaced.
     """
@@ -167,6 +170,7 @@ class Request(Learning):
     held_out: str | None
     accountant: str
     plan: Plan | None
+    network: Network | None
     budget: Path | None
     output: Path
     force: bool
@@ -210,16 +214,18 @@ class Request(Learning):
         ValueError
             If an option is not what it must be, or does not go with the others.
         """
-        table = _one_table(options.table, options.csv)
-        files = () if options.cluster is None else parquet_files(table)
         plan = None
         if options.use_plan is not None:
             options, plan = of_plan(options)
+        elif None in (options.epsilon, options.delta):
+            raise ValueError("train needs --epsilon and --delta, or --use-plan.")
+        table = _one_table(options.table, options.csv)
+        files = () if options.cluster is None else parquet_files(table)
         schema, tuning = _given_schema(options)
-        required(options, "epsilon", "delta")
         n = _public_n(options, schema) if plan is None else options.n
+        network = Network.asked(options, tuning)
         if plan is None:
-            row = _optimizer(options, tuning)
+            row = _optimizer(options, {} if network else tuning)
         else:
             row, tuning = find(plan.optimizer), checked_tuning(plan, tuning)
         relation = _relation(options.neighboring_relation, row, n)
@@ -255,9 +261,11 @@ class Request(Learning):
             tuning=tuning,
             noise={} if plan is not None else correlated_noise(options, row.name),
             plan=plan,
+            network=network,
             problem=problem,
             chosen=options.optimizer is None
             and options.accountant == "auto"
+            and network is None
             and not (tuning or options.noise or options.silos)
             and relation in ("add-or-remove-one", "replace-special"),
             **fields_of(options, *AS_GIVEN),
@@ -266,6 +274,8 @@ class Request(Learning):
     def task(self, **records: Any) -> Task:
         """Return the task of coded and split records: of a minimax problem, or over silos, too."""
         shared = {"loss": self.loss, "l2": self.l2, "intercept": self.intercept, **records}
+        if self.network is not None:
+            return NetworkTask(network=self.network, **shared)
         if self.problem is not None:
             return self.problem.task(self.coding.names, shared)
         if self.silos is not None:

@@ -111,6 +111,10 @@ def _candidates(paths: Iterable[Path], *, intercept: bool) -> Candidates:
         points = None if path.is_dir() else _points(path)
         if points is None:
             model = load_model(path)
+            if model.network:
+                raise ValueError(
+                    f"candidates must be linear models, got a network in {str(path)!r}."
+                )
             points = [np.append(model.weights, model.intercept)[: None if intercept else -1]]
             found.models.append(model)
             folder = path if path.is_dir() else path.parent

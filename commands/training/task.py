@@ -90,6 +90,19 @@ class Task:
         """Names of what was read off the records to pose the task."""
         return []
 
+    def planned(self, plan: Plan) -> Task:
+        """Return the task with what the plan says of its model."""
+        return self
+
+    @property
+    def about_network(self) -> dict[str, Any] | None:
+        """What a model's file says of a network; None for a linear model."""
+        return None
+
+    def decide(self, X: NDArray[np.float64], w: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the score of each row, shape (m,)."""
+        return np.asarray(self.objective.decision(X, w))
+
     def told(self) -> dict[str, Any]:
         """Return further entries of a report on the training."""
         return {}
@@ -158,7 +171,7 @@ def train(
         return stopping.asked
 
     how = averaging(plan.optimizer)
-    options = task.options | ({} if how == "none" else {"output": how})
+    options = ({} if how == "none" else {"output": how}) | task.options
     with stopping:
         result = run(
             task.asked, plan, seed=seed, store=store, callback=follow, noise=noise, **options

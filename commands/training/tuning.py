@@ -65,7 +65,7 @@ OPTIONS = """
 --preset practical|theory         constants best for the n at hand, or the theorem's (default:
     practical)
 --gamma G:number                  KL constant > 0: F(w) - F* <= (G ||grad F(w)||)^kappa (default:
-    (2 l2)^(-1/2) with --no-intercept and kappa = 2)
+    (2 l2)^(-1/2) with --no-intercept and kappa = 2); or margin in (0, 1] of --model kan
 --kappa K:number                  KL exponent (default: 2)
 --beta P:number                   failure probability of the promised accuracy, in (0, 1)
     (default: 0.05)

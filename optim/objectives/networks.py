@@ -19,7 +19,8 @@ True
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,7 @@ from dpcal.optim.objectives.domains import (
 )
 from dpcal.optim.objectives.products import MOST, longest, whole_products
 
-__all__ = ["KAN", "MLP"]
+__all__ = ["KAN", "MLP", "NETWORKS", "network_scores"]
 
 Rows = NDArray[np.intp]
 Integers = NDArray[np.int64]
@@ -451,6 +452,28 @@ class KAN(Network):
         margins = self._signs[rows] * self._forward(w, self._H[rows])[0]
         with np.errstate(invalid="ignore"):
             return np.asarray(np.logaddexp(0.0, -margins))
+
+
+NETWORKS: Mapping[str, type[MLP] | type[KAN]] = MappingProxyType({"kan": KAN, "mlp": MLP})
+
+
+def network_scores(kind: str, X: Vector, w: Vector, *, scale: float, **sizes: int) -> Vector:
+    """Return by how much the score of the second of two classes is above that of the first.
+
+    Parameters
+    ----------
+    kind
+        Of the network, a name in ``NETWORKS``.
+    X
+        Rows, shape (m, d); they are divided by ``scale`` first.
+    w
+        Parameters of the network.
+    **sizes
+        Its further arguments, such as ``width``.
+    """
+    network = NETWORKS[kind](np.zeros((1, X.shape[1])), [0], classes=[0, 1], **sizes)
+    found = network.decision(X / scale, w)
+    return found if found.ndim == 1 else np.asarray(found[:, 1] - found[:, 0])
 
 
 # -- clipping by norms
