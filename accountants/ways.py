@@ -1,7 +1,7 @@
 """Which way answers a question about finite losses? An exact sum, contours, or moments.
 
 A single use has a closed form, and a sum of few values is enumerated. All other laws are inverted:
-on one contour, or in layers of their rare large losses. Beside these stand bounds that take no
+on one contour, or on one of the law below a cut. Beside these stand bounds that take no
 inversion: by the chance that any step depends on the record, by the largest loss, by Renyi
 divergences, and for exponential mechanisms by a recursion. What several ways prove holds together.
 

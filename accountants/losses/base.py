@@ -137,6 +137,8 @@ class Served(NamedTuple):
     latest: float
     normal: tuple[float, float]
     highest: float
+    gone: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """Masses of P and Q beyond the points, and their relative error in units."""
 
 
 class PrivacyLoss(ABC):

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
-from dpcal._ext.contour import tilted_moments
+from dpcal._ext.question import moments
 from dpcal.accountants.losses.base import Points, PrivacyLoss, Reals
 from dpcal.accountants.rounding import UNIT, rounded_up
 
@@ -67,9 +67,8 @@ class AtomLoss(PrivacyLoss):
     def cumulants(self, c: ArrayLike) -> Reals:
         """Return log M(c) and three moments of the tilted laws, as finite sums."""
         c = np.atleast_1d(np.asarray(c, dtype=float))
-        values, base, _ = self._atoms(float(c.max()))
         surplus = self.surplus
-        found: Reals = np.asarray(tilted_moments(values + surplus, base - surplus, 1.0 + c, c))
+        found: Reals = moments(self.points(float(c.max())).real_rows(surplus), c)
         found[:, 0] -= c * surplus
         found[:, 1] -= surplus
         # A tilted law is never a single point, but its variance may be below the range of a double.

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpcal._ext.contour import tilted_moments
+from dpcal._ext.question import moments
 from dpcal.accountants.losses.base import Complexes, Points, PrivacyLoss, Reals
 
 __all__ = ["PointLoss", "argument_sizes", "complex_log1p"]
@@ -69,4 +69,4 @@ class PointLoss(PrivacyLoss):
         """Return log M(c) and three moments of the tilted laws, as sums over points."""
         c = np.atleast_1d(np.asarray(c, dtype=float))
         _, points = self._served(float(c.max()))
-        return tilted_moments(points.values, points.log_reference, 1.0 + c, c)
+        return moments(points.real_rows(0.0), c)
