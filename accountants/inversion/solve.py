@@ -21,6 +21,8 @@ import math
 from collections.abc import Callable
 from functools import partial
 
+import numpy as np
+
 from dpcal import _lazy
 from dpcal._ext import question
 from dpcal._ext.question import Law
@@ -114,7 +116,7 @@ def _estimate(total: Total, epsilon: float) -> float:
         closed = loss.log_delta(epsilon)
         if closed is not None and closed[1] < 1.0:
             logs.append(math.log(times) + closed[0])
-    return min(max(logs), 0.0)
+    return min(float(np.logaddexp.reduce(logs)), 0.0)
 
 
 def _epsilon_estimate(total: Total, log_delta: float) -> float:
@@ -180,19 +182,22 @@ def _by_halving(total: Total, log_delta: float) -> Bounds | None:
 def _on_cut(total: Total, log_delta: float) -> Bounds | None:
     """Return bounds by contours of the law below a cut, which is moved with the root."""
     epsilon, found = _epsilon_estimate(total, log_delta), None
-    for _ in range(_CUTS):
-        laws, beyond = _cut.split(total.parts, epsilon, log_delta)
-        ends = question.epsilon(laws, log_delta, True, beyond)
-        if ends is None:
-            break
-        lower, upper, _ = ends
-        if found is None or upper - lower < found.upper - found.lower:
-            found = Bounds(lower, upper, "cut")
-        # Above the cut, where the put is large, a root has no upper end.
-        root = lower if math.isinf(upper) else upper
-        if upper - lower <= _TIGHT * upper or not root > 0 or abs(root - epsilon) < _NEAR * epsilon:
-            break
-        epsilon = root
+    with contextlib.suppress(OutOfReach):
+        for _ in range(_CUTS):
+            laws, beyond = _cut.split(total.parts, epsilon, log_delta)
+            ends = question.epsilon(laws, log_delta, True, beyond)
+            if ends is None:
+                break
+            lower, upper, _ = ends
+            if found is None or upper - lower < found.upper - found.lower:
+                found = Bounds(lower, upper, "cut")
+            # Above the cut, where the put is large, a root has no upper end.
+            root = lower if math.isinf(upper) else upper
+            if upper - lower <= _TIGHT * root or not root > 0:
+                break
+            if abs(root - epsilon) < _NEAR * epsilon:
+                break
+            epsilon = root
     return found
 
 
