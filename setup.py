@@ -75,7 +75,6 @@ def declarations_root():
 
 
 HEADERS = {
-    "contour": [f"_ext/{name}.h" for name in ("law", "loops", "vector")],
     "question": [f"_ext/{name}.h" for name in ("contour", "law", "loops", "vector")],
     "discrete": ["_ext/search.h"],
     "gradients": ["_ext/rows.h"],

@@ -54,7 +54,8 @@ static const double DPCAL_RATIO = 1.12;
 /* Most products of points and nodes of a first try, for each law: other ways cost less than a longer contour; and of a
    patient one, which takes about a second, and of one that only shows where a root is. */
 static const double DPCAL_WORK = 1e7, DPCAL_MOST_WORK = 2e9, DPCAL_COARSE_WORK = 3e7;
-/* Width of bounds on log delta that a smoothed contour gets as many nodes for as it takes. */
+/* Width of bounds on log delta that a smoothed contour gets as many nodes for as it takes; of epsilon, a quarter of it
+   relative to epsilon, where that is more. */
 static const double DPCAL_WANTED = 2e-7;
 /* What the nodes beyond a smoothed contour may add, over that width: it is far below delta, where that is far below the
    peak of the integrand, too. */
@@ -62,17 +63,26 @@ static const double DPCAL_OF_WANTED = 5e-6;
 /* Distance of a root, over it, from the epsilon of a smoothed contour whose width is that of its smoothing. */
 static const double DPCAL_NEAR = 0.03;
 
+/* What of delta lies beyond a cut, where a step has a large loss (inversion/cut.py): p - exp(epsilon) q, and at most
+   exp(bounds - tilts epsilon) more; and no more than p. */
+enum { DPCAL_PUTS = 6 };
+typedef struct {
+    double p, q, units; /* and their relative error */
+    double tilts[DPCAL_PUTS], bounds[DPCAL_PUTS];
+} dpcal_beyond;
+
 typedef struct {
     dpcal_law **laws;
     const double *counts;
     ptrdiff_t k;
+    const dpcal_beyond *beyond; /* NULL for nothing */
     double c, log_mgf, mean, variance, error, mean_error; /* of the sum, tilted by c */
     double epsilon, step, width, log_tolerance, remainder; /* the contour, made for this epsilon */
     double spread; /* aliases are negligible at epsilons so many deviations of the tilted law away */
     double sizes, first, rounding; /* sums of abs(v), t abs(v), and errors of v in units */
     double all, all_first, all_rounding; /* the same of what the poles divide, for the gain of smoothing */
-    double wanted;            /* width of bounds on log delta for which eta is chosen, if eta^2 c (1 + c) is its share of delta */
-    double smoothing, beyond; /* eta, and what the nodes that are left out add to the gain */
+    double smoothing, after; /* eta, and what the nodes that are left out add to the gain */
+    double wanted;           /* width of bounds on log delta for which eta is chosen, if eta^2 c (1 + c) is its share of delta */
     int patient, coarse; /* whether a contour may be long, or smoothed, and whether it is so only to find a root */
     double tilts[DPCAL_TRIALS], bounds[DPCAL_TRIALS], gaps[DPCAL_TRIALS]; /* of aliases' logarithms below bounds */
     int trials, nodes;
@@ -155,7 +165,7 @@ static int dpcal_is_below(const dpcal_question *ask) {
         mean += ask->counts[i] * (law->variance > 0 ? 0.5 * law->variance : law->mean - law->surplus);
         variance += ask->counts[i] * law->spread;
     }
-    return ask->patient && ask->epsilon < mean && variance > DPCAL_NARROW;
+    return ask->patient && !ask->beyond && ask->epsilon < mean && variance > DPCAL_NARROW;
 }
 
 /* The saddle in (-1, 0) by Newton steps within a bracket: the equation falls to minus infinity at -1, and rises to infinity
@@ -443,18 +453,18 @@ static int dpcal_end_at(dpcal_question *ask, double nodes) {
 
 /* What the nodes that are left out add to the gain of smoothing, over its scale: up to a time until which the laws have a
    bound that ends there, and one node and the integral of exp(-(eta s)^2 / 2) beyond. */
-static void dpcal_set_beyond(dpcal_question *ask, double until) {
+static void dpcal_set_after(dpcal_question *ask, double until) {
     const double eta = ask->smoothing, h = ask->step;
     double t = h * (double)(ask->nodes - 1), end, last;
-    ask->smoothing = ask->beyond = 0.0;
+    ask->smoothing = ask->after = 0.0;
     if (until > t) {
-        ask->beyond = exp(dpcal_decay_of_sum(ask, t, until / t)) * ((until - t) / h + 1.0);
+        ask->after = exp(dpcal_decay_of_sum(ask, t, until / t)) * ((until - t) / h + 1.0);
         t = until;
     }
     end = eta * t;
     last = exp(-0.5 * end * end);
     last += fmin(last / end, sqrt(0.5 * DPCAL_PI)) / (h * eta);
-    ask->beyond += exp(dpcal_decay_of_sum(ask, t, INFINITY)) * last;
+    ask->after += exp(dpcal_decay_of_sum(ask, t, INFINITY)) * last;
     ask->smoothing = eta;
 }
 
@@ -497,7 +507,7 @@ static int dpcal_choose_nodes(dpcal_question *ask) {
         status = dpcal_cut_off(ask, 1.3 * nodes);
     }
     if (!status && ask->smoothing > 0.0)
-        dpcal_set_beyond(ask, until * (1.0 - 1e-9));
+        dpcal_set_after(ask, until * (1.0 - 1e-9));
     return status;
 }
 
@@ -598,8 +608,34 @@ static double dpcal_gain(const dpcal_question *ask, const double *sums, double p
     /* The integrand without its poles. */
     plain = sums[0] - pole * sums[2] - (1.0 / c + 1.0 / (1.0 + c)) * sums[1];
     errors = 4.0 * ask->all_rounding + phases * ask->all_first + (32.0 + prefactors) * fabs(plain);
-    plain = dpcal_larger(plain + DPCAL_UNIT * errors + ask->beyond, 0.0);
+    plain = dpcal_larger(plain + DPCAL_UNIT * errors + ask->after, 0.0);
     return fabs(c) * (1.0 + c) * eta * eta * exp(0.125 * eta * eta) * plain * (1.0 + 1e-12);
+}
+
+/* log(exp(a) + exp(b)). */
+static double dpcal_log_sum(double a, double b) {
+    const double most = fmax(a, b);
+    return isinf(most) ? most : most + log1p(exp(fmin(a, b) - most));
+}
+
+/* Adds what lies beyond a cut. */
+static void dpcal_add_beyond(
+    const dpcal_beyond *beyond, double epsilon, double *lower, double *upper, double *value, double *slope
+) {
+    const double growth = exp(epsilon), p = beyond->p, q = growth * beyond->q, gap = p - q;
+    /* Below 1e-300 probabilities have lost digits. */
+    const double error = DPCAL_UNIT * (beyond->units + 8.0 + epsilon) * (p + q) + 1e-300 * (1.0 + growth);
+    const double below = *value >= -700.0 ? exp(*value) : 0.0, sum = below + fmax(gap, 0.0);
+    double put = INFINITY, above;
+    for (int i = 0; i < DPCAL_PUTS; i++)
+        put = fmin(put, beyond->bounds[i] - beyond->tilts[i] * epsilon);
+    above = fmin(dpcal_log_sum(log(fmax(gap + error, 0.0)), put), log(p + DPCAL_UNIT * (beyond->units + 8.0) * p + 1e-300));
+    *lower = dpcal_log_sum(*lower, log(fmax(gap - error, 0.0)));
+    *upper = dpcal_log_sum(*upper, above);
+    *lower -= 8.0 * DPCAL_UNIT * (1.0 + fabs(*lower)), *upper += 8.0 * DPCAL_UNIT * (1.0 + fabs(*upper));
+    *upper = fmin(*upper, 0.0);
+    *slope = sum > 0.0 ? ((below > 0.0 ? below * *slope : 0.0) - (gap > 0.0 ? q : 0.0)) / sum : NAN;
+    *value = sum > 0.0 ? log(sum) : NAN;
 }
 
 /* Bounds on log delta(epsilon), the value between them and its derivative. */
@@ -636,6 +672,8 @@ static void dpcal_interval(
     }
     if (isnan(total) || isnan(error) || isnan(gain) || isnan(*lower) || isnan(*upper))
         *lower = -INFINITY, *upper = 0.0;
+    if (ask->beyond)
+        dpcal_add_beyond(ask->beyond, epsilon, lower, upper, value, slope);
 }
 
 /* -- questions */
@@ -654,9 +692,11 @@ typedef struct {
 
 /* A question about a sum of losses; NULL parts of memory that the caller frees by dpcal_end. */
 static int dpcal_begin(
-    dpcal_question *ask, dpcal_law **laws, const double *counts, ptrdiff_t k, int patient, dpcal_work *work
+    dpcal_question *ask, dpcal_law **laws, const double *counts, ptrdiff_t k, int patient, const dpcal_beyond *beyond,
+    dpcal_work *work
 ) {
     memset(ask, 0, sizeof *ask);
+    ask->beyond = beyond;
     ask->patient = patient;
     ask->wanted = DPCAL_WANTED;
     ask->laws = laws, ask->counts = counts, ask->k = k, ask->work = work;
@@ -757,6 +797,7 @@ static int dpcal_search_epsilon(dpcal_question *ask, double log_delta, dpcal_ans
         ask->epsilon = at;
         if (tries > 0 && (status = dpcal_tilt_of(ask, 0.0)))
             return status;
+        ask->wanted = DPCAL_WANTED * fmax(1.0, 0.25 * ask->c * at);
         if ((status = dpcal_build(ask, DPCAL_ERROR))) {
             if (!ask->coarse || status != DPCAL_MANY)
                 return status;
@@ -838,23 +879,23 @@ static void dpcal_finish(dpcal_question *ask, dpcal_answer *out, int status) {
 /* Bounds on the epsilon of one direction at a delta: the smallest epsilon >= 0 with log delta(epsilon) <= log_delta.
    Any status but DPCAL_DONE means that the question is for another way. */
 static void dpcal_epsilon(
-    dpcal_law **laws, const double *counts, ptrdiff_t k, double log_delta, int patient, dpcal_work *work,
-    dpcal_answer *out
+    dpcal_law **laws, const double *counts, ptrdiff_t k, double log_delta, int patient,
+    const dpcal_beyond *beyond, dpcal_work *work, dpcal_answer *out
 ) {
     dpcal_question ask;
     memset(out, 0, sizeof *out);
-    const int status = dpcal_begin(&ask, laws, counts, k, patient, work);
+    const int status = dpcal_begin(&ask, laws, counts, k, patient, beyond, work);
     dpcal_finish(&ask, out, status ? status : dpcal_search_epsilon(&ask, log_delta, out));
 }
 
 /* Bounds on log delta(epsilon) of one direction, epsilon >= 0. */
 static void dpcal_log_delta(
-    dpcal_law **laws, const double *counts, ptrdiff_t k, double epsilon, int patient, dpcal_work *work,
-    dpcal_answer *out
+    dpcal_law **laws, const double *counts, ptrdiff_t k, double epsilon, int patient,
+    const dpcal_beyond *beyond, dpcal_work *work, dpcal_answer *out
 ) {
     dpcal_question ask;
     memset(out, 0, sizeof *out);
-    const int status = dpcal_begin(&ask, laws, counts, k, patient, work);
+    const int status = dpcal_begin(&ask, laws, counts, k, patient, beyond, work);
     dpcal_finish(&ask, out, status ? status : dpcal_search_log_delta(&ask, epsilon, DPCAL_ERROR, 0.0, out));
 }
 
@@ -865,7 +906,7 @@ static void dpcal_at_most(
 ) {
     dpcal_question ask;
     memset(out, 0, sizeof *out);
-    const int status = dpcal_begin(&ask, laws, counts, k, 0, work);
+    const int status = dpcal_begin(&ask, laws, counts, k, 0, NULL, work);
     dpcal_finish(&ask, out, status ? status : dpcal_search_log_delta(&ask, epsilon, DPCAL_CRUDE, log_delta, out));
 }
 
@@ -922,7 +963,7 @@ static void dpcal_log_deltas(
     memset(out, 0, sizeof *out);
     for (ptrdiff_t i = 0; i < n; i++)
         lower[i] = NAN, upper[i] = 0.0;
-    out->status = dpcal_begin(&ask, laws, counts, k, patient, work);
+    out->status = dpcal_begin(&ask, laws, counts, k, patient, NULL, work);
     if (!out->status)
         dpcal_closed_bounds(&ask, &log_seen, &most);
     for (ptrdiff_t i = 0; !out->status && i < n && epsilons[i] < most;) {
@@ -961,7 +1002,7 @@ static void dpcal_epsilons(
     memset(out, 0, sizeof *out);
     for (ptrdiff_t i = 0; i < n; i++)
         lower[i] = NAN, upper[i] = INFINITY;
-    out->status = dpcal_begin(&ask, laws, counts, k, patient, work);
+    out->status = dpcal_begin(&ask, laws, counts, k, patient, NULL, work);
     if (!out->status) {
         dpcal_closed_bounds(&ask, &log_seen, &most);
         if (n > 0 && dpcal_tilt_of(&ask, log_deltas[n - 1]) == DPCAL_DONE)
@@ -1015,14 +1056,14 @@ static void dpcal_worst_epsilon(
     const dpcal_direction *directions, ptrdiff_t n, double log_delta, dpcal_work *work, dpcal_answer *out
 ) {
     dpcal_answer other;
-    dpcal_epsilon(directions[0].laws, directions[0].counts, directions[0].k, log_delta, 0, work, out);
+    dpcal_epsilon(directions[0].laws, directions[0].counts, directions[0].k, log_delta, 0, NULL, work, out);
     for (ptrdiff_t i = 1; i < n && out->status == DPCAL_DONE; i++) {
         const dpcal_direction *d = &directions[i];
         dpcal_at_most(d->laws, d->counts, d->k, out->upper, log_delta, work, &other);
         if (other.status == DPCAL_DONE && other.upper <= log_delta)
             continue;
         if (other.status == DPCAL_DONE)
-            dpcal_epsilon(d->laws, d->counts, d->k, log_delta, 0, work, &other);
+            dpcal_epsilon(d->laws, d->counts, d->k, log_delta, 0, NULL, work, &other);
         out->status = other.status;
         out->sampling = other.upper > out->upper ? other.sampling : out->sampling;
         out->upper = fmax(out->upper, other.upper);
@@ -1035,10 +1076,10 @@ static void dpcal_worst_log_delta(
     const dpcal_direction *directions, ptrdiff_t n, double epsilon, dpcal_work *work, dpcal_answer *out
 ) {
     dpcal_answer other;
-    dpcal_log_delta(directions[0].laws, directions[0].counts, directions[0].k, epsilon, 0, work, out);
+    dpcal_log_delta(directions[0].laws, directions[0].counts, directions[0].k, epsilon, 0, NULL, work, out);
     for (ptrdiff_t i = 1; i < n && out->status == DPCAL_DONE; i++) {
         const dpcal_direction *d = &directions[i];
-        dpcal_log_delta(d->laws, d->counts, d->k, epsilon, 0, work, &other);
+        dpcal_log_delta(d->laws, d->counts, d->k, epsilon, 0, NULL, work, &other);
         out->status = other.status;
         out->upper = fmax(out->upper, other.upper);
         out->lower = fmax(out->lower, other.lower);

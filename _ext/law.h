@@ -87,8 +87,8 @@ typedef struct {
 
 typedef struct {
     double highest;        /* largest tilt that the points serve */
-    double mean;           /* E_P l, and its relative error in units */
-    double mean_error;
+    double mean, mean_error; /* E_P l, and its error in units */
+    double gone, gone_error; /* mass of P that the points lack, and its error in units */
     double upper;          /* supremum of the loss, rounded up */
     double log_unaffected; /* log of a chance that the output does not depend on the record, rounded down */
     double variance;       /* > 0 for a normal loss of this variance, which has no points */
@@ -175,7 +175,7 @@ static dpcal_mixture dpcal_mixture_of(const dpcal_law *law) {
 }
 
 typedef struct {
-    double log_mass, mean, variance;
+    double log_mass, mean, variance, fourth;
     double error, mean_error; /* absolute errors of log_mass and mean, in units */
     double total;             /* mass of the weights */
 } dpcal_moments;
@@ -315,7 +315,7 @@ static int dpcal_fill_sampled(dpcal_law *law, double highest, dpcal_work *work) 
     if (!dpcal_sums_at(law, -1.0, 1.0, work->block, sums) || !(sums[0] > 0.0))
         return DPCAL_REACH;
     law->mean = sums[0];
-    law->mean_error = sums[3] / sums[0] + 10.0 + (double)law->n / 128.0;
+    law->mean_error = sums[3] + (10.0 + (double)law->n / 128.0) * sums[0];
     return DPCAL_DONE;
 }
 
@@ -347,8 +347,11 @@ static void dpcal_sampled_gaussian(dpcal_law *law, double q, double sigma, int a
     law->steep = add ? INFINITY : 1.0 - 2.0 * sigma * sigma * log(q);
 }
 
-/* Takes an owner's points: rows of loss, mass, log mass, error and slope, n a multiple of 8. */
-static int dpcal_take_points(dpcal_law *law, ptrdiff_t n, double *rows, dpcal_work *work) {
+/* Takes an owner's points: rows of loss, mass, log mass, error and slope, n a multiple of 8. Of P and Q the masses `gone`
+   may lie beyond them, known to `units`: P (exp(-l) - 1) then adds up to what P lacks less what Q lacks. */
+static int dpcal_take_points(
+    dpcal_law *law, ptrdiff_t n, double *rows, const double *gone, double units, dpcal_work *work
+) {
     double sums[5], second = 0.0;
     law->owned = 1;
     law->n = n;
@@ -365,8 +368,9 @@ static int dpcal_take_points(dpcal_law *law, ptrdiff_t n, double *rows, dpcal_wo
         return DPCAL_MEMORY;
     if (!dpcal_sums_at(law, -1.0, 1.0, work->block, sums) || !(sums[0] > 0.0))
         return DPCAL_REACH;
-    law->mean = sums[0];
-    law->mean_error = sums[3] / sums[0] + 10.0 + (double)n / 128.0;
+    law->gone = gone[0], law->gone_error = units * gone[0];
+    law->mean = sums[0] - (gone[0] - gone[1]);
+    law->mean_error = sums[3] + (10.0 + (double)n / 128.0) * sums[0] + (units + 4.0) * (gone[0] + gone[1]);
     law->spread = fmax(second - law->mean * law->mean, 1e-300);
     return DPCAL_DONE;
 }
@@ -398,18 +402,19 @@ static int dpcal_scaled_moments(const dpcal_law *law, double c, double *weights,
     out->error = error / sums[2] + (double)law->n / 16.0 + 4 * fabs(largest);
     out->mean_error = (mean_error + (double)law->n / 16.0 * fabs(sums[1])) / sums[2] + 4 * fabs(out->mean);
     DPCAL_WIDEST(dpcal_central_sums)(law->loss, weights, law->n, out->mean, central);
-    out->variance = dpcal_larger(central[0] / sums[2], DPCAL_LEAST);
+    out->variance = dpcal_larger(central[0] / sums[2], DPCAL_LEAST), out->fourth = central[1] / sums[2];
     return isfinite(out->log_mass) ? DPCAL_DONE : DPCAL_REACH;
 }
 
 /* log M(c), mean and variance of the tilt at c, -1 < c <= highest, and the weights P exp(c l).
 
-   M(c) - 1 = c E l + E (exp(c l) - 1 - c l), and all terms are positive for c > 0; where M(c) is small, it is a sum. */
+   M(c) - 1 = c E l + E (exp(c l) - 1 - c l), less the mass that is gone, and all other terms are positive for c > 0; where
+   M(c) is small, it is a sum. */
 static int dpcal_plain_moments_at(const dpcal_law *law, double c, double *weights, dpcal_moments *out) {
     double sums[5], central[2], grown, adding = 10.0 + (double)law->n / 128.0;
     if (law->variance > 0) {
         const double v = law->variance;
-        *out = (dpcal_moments){0.5 * v * (c * c + c), v * (c + 0.5), v, 0, 0, 1};
+        *out = (dpcal_moments){0.5 * v * (c * c + c), v * (c + 0.5), v, 3.0 * v * v, 0, 0, 1};
         out->error = 4 * fabs(out->log_mass);
         out->mean_error = 4 * fabs(out->mean);
         return DPCAL_DONE;
@@ -418,18 +423,19 @@ static int dpcal_plain_moments_at(const dpcal_law *law, double c, double *weight
         return DPCAL_REACH;
     if (!dpcal_sums_at(law, c, fabs(c), weights, sums))
         return dpcal_scaled_moments(law, c, weights, out);
-    grown = c * law->mean + sums[0];
-    if (c < 0.0 && !(grown > -0.5))
+    grown = c * law->mean + sums[0] - law->gone;
+    if (!(grown > -0.5))
         return dpcal_scaled_moments(law, c, weights, out);
     out->log_mass = log1p(grown);
     out->mean = (law->mean + sums[1]) / (1.0 + grown);
     out->total = sums[2];
-    out->error = (fabs(c) * law->mean * (law->mean_error + 2) + sums[3] + adding * sums[0]) / (1.0 + grown);
-    out->mean_error = (law->mean * law->mean_error + sums[4] + adding * fabs(sums[1])) / (1.0 + grown);
+    out->error = fabs(c) * (law->mean_error + 2 * fabs(law->mean)) + sums[3] + adding * sums[0];
+    out->error = (out->error + law->gone_error + 2 * law->gone) / (1.0 + grown);
+    out->mean_error = (law->mean_error + sums[4] + adding * fabs(sums[1])) / (1.0 + grown);
     out->mean_error += fabs(out->mean) * (out->error + 4);
     out->error += 4 * fabs(out->log_mass);
     DPCAL_WIDEST(dpcal_central_sums)(law->loss, weights, law->n, out->mean, central);
-    out->variance = dpcal_larger(central[0] / sums[2], DPCAL_LEAST);
+    out->variance = dpcal_larger(central[0] / sums[2], DPCAL_LEAST), out->fourth = central[1] / sums[2];
     return isfinite(grown) ? DPCAL_DONE : DPCAL_REACH;
 }
 

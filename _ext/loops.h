@@ -48,95 +48,6 @@ DPCAL_TARGET static inline void DPCAL_NAME(dpcal_angle)(const dpcal_v *x, const 
     *out = DPCAL_CHOICE(*y < 0.0, -angle, angle);
 }
 
-/* Weights base exp(p ell) and the sums of tilted_moments (contour.pyx) over points with a base; n is a
-   multiple of 8. Terms of points with p ell >= far are left out and get weight 0. Two functions: next to
-   p = 1 terms are sums of what M(1) = 1 cancels, so that no digit is lost. */
-#undef DPCAL_TILTED
-#define DPCAL_TILTED(name, argument, FIRST, POWER, SMALL, BIG) \
-    DPCAL_TARGET static void DPCAL_NAME(name)( \
-        const double *ell, const double *base, const double *second, const double *whole, ptrdiff_t n, \
-        double p, double excess, double far, double *weights, double *sums \
-    ) { \
-        dpcal_v s0 = {0}, s1 = {0}, total = {0}; \
-        for (ptrdiff_t i = 0; i < n; i += DPCAL_LANES_OF) { \
-            const dpcal_v l = DPCAL_AT(ell), x2 = DPCAL_AT(second), e = DPCAL_AT(whole); \
-            const dpcal_v a = p * l, b = DPCAL_CHOICE(a < far, DPCAL_AT(base), 0.0); \
-            /* Nothing overflows, also where it is not taken. */ \
-            const dpcal_v exponent = DPCAL_CHOICE(a < far, argument, 0.0); \
-            const dpcal_m big = (l > 1.0) | (l < -1.0); \
-            dpcal_v x, y, z; \
-            DPCAL_EXPONENTIALS(exponent, x, y, z); \
-            /* exp(ell) - 1, exp(a) - 1 and exp(a) */ \
-            const dpcal_v grown = DPCAL_CHOICE(big, e - 1.0, l + x2), first = FIRST, power = POWER; \
-            const dpcal_v weight = b * power; \
-            s0 += b * DPCAL_CHOICE(big, BIG, SMALL); \
-            s1 += b * DPCAL_CHOICE(big, l * power - grown, l * first - x2); \
-            total += weight; \
-            *(dpcal_v *)(weights + i) = weight; \
-        } \
-        sums[0] = DPCAL_SUM_OF(s0); \
-        sums[1] = DPCAL_SUM_OF(s1); \
-        sums[2] = DPCAL_SUM_OF(total); \
-    }
-DPCAL_TILTED(
-    dpcal_tilted_near, excess * l, grown + e * y, DPCAL_CHOICE(big, e * z, 1.0 + first),
-    e * x + excess * (l * grown - x2), e * y - excess * grown
-)
-DPCAL_TILTED(dpcal_tilted_far, a, y, z, x - p * x2, first - p * grown)
-
-/* The largest of log_base + p ell. */
-DPCAL_TARGET static double DPCAL_NAME(dpcal_largest_exponent)(
-    const double *ell, const double *log_base, ptrdiff_t n, double p
-) {
-    dpcal_v most = DPCAL_FROM(log_base, 0) + p * DPCAL_FROM(ell, 0);
-    double largest;
-    for (ptrdiff_t i = DPCAL_LANES_OF; i < n; i += DPCAL_LANES_OF) {
-        const dpcal_v exponent = DPCAL_AT(log_base) + p * DPCAL_AT(ell);
-        most = DPCAL_CHOICE(exponent > most, exponent, most);
-    }
-    largest = *(const double *)&most;
-    for (size_t lane = 1; lane < DPCAL_LANES_OF; lane++)
-        largest = fmax(largest, ((const double *)&most)[lane]);
-    return largest;
-}
-
-/* The span of blocks of eight that leaves out, at both ends, points with log_base + p ell below `least` and log_base + max(ell,
-   0) below `least_base`. */
-DPCAL_TARGET static void DPCAL_NAME(dpcal_narrow)(
-    const double *ell, const double *log_base, ptrdiff_t n, double p, double least, double least_base, ptrdiff_t *ends
-) {
-    const ptrdiff_t lanes = DPCAL_LANES_OF;
-    ptrdiff_t span[2] = {0, n - lanes};
-    for (int side = 0; side < 2; side++)
-        for (ptrdiff_t i = span[side]; span[0] <= span[1]; i = span[side] += side ? -lanes : lanes) {
-            const dpcal_v l = DPCAL_AT(ell), base = DPCAL_AT(log_base), above = DPCAL_CHOICE(l > 0.0, l, 0.0);
-            const dpcal_v out = DPCAL_CHOICE((base + p * l < least) & (base + above < least_base), 1.0, 0.0);
-            if (DPCAL_SUM_OF(out) < (double)lanes)
-                break;
-        }
-    ends[0] = span[0] - span[0] % 8;
-    ends[1] = (span[1] + lanes + 7) / 8 * 8;
-}
-
-/* exp(log_base), exp(ell) - 1 - ell and exp(ell); all are 0 where one of the exponentials is beyond `far`, and
-   the last one is where ell is below -far. */
-DPCAL_TARGET static void DPCAL_NAME(dpcal_prepared)(
-    const double *ell, const double *log_base, ptrdiff_t n, double far, double *base, double *second, double *whole
-) {
-    for (ptrdiff_t i = 0; i < n; i += DPCAL_LANES_OF) {
-        const dpcal_v l = DPCAL_AT(ell), size = DPCAL_AT(log_base);
-        const dpcal_m known = (size > -far) & (l < far);
-        dpcal_v x, y, z, mass;
-        DPCAL_EXPONENTIALS(size, x, y, mass);
-        DPCAL_PUT(base) = DPCAL_CHOICE(known, mass, 0.0);
-        DPCAL_EXPONENTIALS(l, x, y, z);
-        DPCAL_PUT(second) = DPCAL_CHOICE(known, x, 0.0);
-        /* Exponentials end at 708: products with others of large losses would be 1, not 0. */
-        DPCAL_PUT(whole) = DPCAL_CHOICE(known & (l > -far), z, 0.0);
-        (void)y;
-    }
-}
-
 /* Weights exp(log_base + p ell - largest), their sum times ell and their sum. */
 DPCAL_TARGET static void DPCAL_NAME(dpcal_scaled_sums)(
     const double *ell, const double *log_base, ptrdiff_t n, double p, double largest, double *weights,
@@ -170,54 +81,6 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_central_sums)(
     }
     sums[0] = DPCAL_SUM_OF(s2);
     sums[1] = DPCAL_SUM_OF(s4);
-}
-
-/* One node of second_order_sums: adds the states up, and moves them to the next node. */
-DPCAL_TARGET static void DPCAL_NAME(dpcal_second_order_node)(
-    double *table, ptrdiff_t n, double slope, double *sums
-) {
-    dpcal_v x = {0}, y = {0};
-    for (ptrdiff_t i = 0; i < n; i += DPCAL_LANES_OF) {
-        const dpcal_v a = DPCAL_AT(table), b = DPCAL_AT(table + n);
-        const dpcal_v e = DPCAL_AT(table + 2 * n), f = DPCAL_AT(table + 3 * n);
-        x += a;
-        y += b;
-        *(dpcal_v *)(table + i) = a * e - b * f + (DPCAL_AT(table + 4 * n) + slope * DPCAL_AT(table + 6 * n));
-        *(dpcal_v *)(table + n + i) = a * f + b * e + (DPCAL_AT(table + 5 * n) + slope * DPCAL_AT(table + 7 * n));
-    }
-    sums[0] = DPCAL_SUM_OF(x);
-    sums[1] = DPCAL_SUM_OF(y);
-}
-
-/* Sums over points of min(s^2 / 2, 2) errors, min(s, 2) errors, and (2 + s) sizes where s > 1; s = t distance. */
-DPCAL_TARGET static void DPCAL_NAME(dpcal_phase_sums)(
-    const double *distance, const double *sizes, const double *errors, ptrdiff_t n, double t, double *sums
-) {
-    dpcal_v s0 = {0}, s1 = {0}, s2 = {0};
-    for (ptrdiff_t i = 0; i < n; i += DPCAL_LANES_OF) {
-        const dpcal_v s = t * DPCAL_AT(distance), half = 0.5 * (s * s), error = DPCAL_AT(errors);
-        s0 += DPCAL_CHOICE(half < 2.0, half, 2.0) * error;
-        s1 += DPCAL_CHOICE(s < 2.0, s, 2.0) * error;
-        s2 += DPCAL_CHOICE(s > 1.0, 2.0 + s, 0.0) * DPCAL_AT(sizes);
-    }
-    sums[0] = DPCAL_SUM_OF(s0);
-    sums[1] = DPCAL_SUM_OF(s1);
-    sums[2] = DPCAL_SUM_OF(s2);
-}
-
-/* One node of power_sums. */
-DPCAL_TARGET static void DPCAL_NAME(dpcal_power_node)(double *table, ptrdiff_t n, double *sums) {
-    dpcal_v x = {0}, y = {0};
-    for (ptrdiff_t i = 0; i < n; i += DPCAL_LANES_OF) {
-        const dpcal_v a = DPCAL_AT(table), b = DPCAL_AT(table + n);
-        const dpcal_v e = DPCAL_AT(table + 2 * n), f = DPCAL_AT(table + 3 * n);
-        x += a;
-        y += b;
-        *(dpcal_v *)(table + i) = a * e - b * f;
-        *(dpcal_v *)(table + n + i) = a * f + b * e;
-    }
-    sums[0] = DPCAL_SUM_OF(x);
-    sums[1] = DPCAL_SUM_OF(y);
 }
 
 /* -- the Poisson-sampled Gaussian */
@@ -303,48 +166,6 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_weights)(
             DPCAL_PUT(im) = turned;
         }
         DPCAL_PUT(re) = value;
-    }
-}
-
-/* Points x + i angle sigma^2 with weights density w^p share / mass, in rows of n numbers: x and the log of the share; then
-   log w, weights, the sizes of terms of their logarithms, and how the points count, also in the variance, as logarithms.
-   `at` holds the log of the mass, the mean and the variance of log w, and the density's largest logarithm. SciPy's
-   logarithms of complex shares are off by up to 24 units where a share is next to 1, elsewhere by 2 of their sizes. */
-DPCAL_TARGET static void DPCAL_NAME(dpcal_tilted_line)(
-    const dpcal_law *law, dpcal_angle line, double p, const double *at, ptrdiff_t n, double *rows
-) {
-    const dpcal_mixture m = dpcal_mixture_of(law);
-    const double log_mass = at[0], mean = at[1], variance = at[2], scale = at[3];
-    const double power = fabs(p), shift = line.angle, sigma = law->sigma;
-    for (ptrdiff_t i = 0; i < n; i += DPCAL_LANES_OF) {
-        const dpcal_v x = DPCAL_AT(rows), scaled = x / sigma, u = (x - 0.5) * m.inverse;
-        dpcal_v re, im, grown, all, value, cosine, sine, second, first, weight, length, turned, far;
-        DPCAL_NAME(dpcal_weight)(&m, &line, &x, &re, &im);
-        const dpcal_v size = ((scale - 0.5 * (scaled * scaled)) + p * re - log_mass) + DPCAL_AT(rows + n);
-        const dpcal_v phase = p * im - shift * x + DPCAL_AT(rows + 2 * n), away = re - mean;
-        grown = (away * away + im * im) / variance;
-        all = 1.0 + grown;
-        DPCAL_NAME(dpcal_log1p)(&grown, &all, &value);
-        DPCAL_NAME(dpcal_turn)(&phase, &cosine, &sine);
-        DPCAL_EXPONENTIALS(size, second, first, weight);
-        weight = DPCAL_CHOICE(size > DPCAL_NO_MASS, weight, 0.0);
-        DPCAL_PUT(rows + 3 * n) = re;
-        DPCAL_PUT(rows + 4 * n) = im;
-        DPCAL_PUT(rows + 5 * n) = weight * cosine;
-        DPCAL_PUT(rows + 6 * n) = weight * sine;
-        DPCAL_PUT(rows + 8 * n) = size + value;
-        const dpcal_v square = re * re + im * im, argument = u * u + shift * shift, known = m.log_q + (u - re);
-        DPCAL_ROOT(&square, &length);
-        DPCAL_ROOT(&argument, &turned);
-        value = DPCAL_CHOICE(known < 0.0, known, 0.0);
-        DPCAL_EXPONENTIALS(value, second, first, weight);
-        const dpcal_v share = DPCAL_SIZE(DPCAL_AT(rows + n)) + DPCAL_SIZE(DPCAL_AT(rows + 2 * n));
-        /* Of small weights the density's logarithm counts by itself. */
-        far = DPCAL_CHOICE(size < -8.0, -8.0 - size, 0.0) + DPCAL_SIZE(size);
-        DPCAL_PUT(rows + 7 * n) = 2.0 * (power * length + fabs(log_mass)) + far + power * (turned * weight)
-            + 4.0 * share + DPCAL_CHOICE(share > 1e-10, 24.0, 0.0);
-        (void)second;
-        (void)first;
     }
 }
 

@@ -16,10 +16,19 @@ cdef extern from "contour.h" nogil:
         double merged_loss[2]
         double merged_log[2]
         dpcal_line line, near
+        double q, log_q, sigma, step
 
     ctypedef struct dpcal_work:
         int (*stopped)(void* owner)
         void* owner
+
+    enum:
+        DPCAL_PUTS
+
+    ctypedef struct dpcal_beyond:
+        double p, q, units
+        double *tilts
+        double *bounds
 
     ctypedef struct dpcal_answer:
         double lower, upper
@@ -33,16 +42,30 @@ cdef extern from "contour.h" nogil:
 
     void dpcal_sampled_gaussian(dpcal_law* law, double q, double sigma, int add)
     void dpcal_gaussian(dpcal_law* law, double variance)
-    int dpcal_take_points(dpcal_law* law, ptrdiff_t n, double* rows, dpcal_work* work)
+    int dpcal_take_points(
+        dpcal_law* law, ptrdiff_t n, double* rows, const double* gone, double units, dpcal_work* work
+    )
+    ctypedef struct dpcal_moments:
+        double log_mass, mean, variance, fourth
+
+    ctypedef struct dpcal_angle:
+        pass
+
+    ptrdiff_t dpcal_padded(ptrdiff_t n)
+    dpcal_angle dpcal_angle_of(double angle)
+    void dpcal_weights "DPCAL_WIDEST(dpcal_weights)" (
+        const dpcal_law* law, dpcal_angle line, const double* points, ptrdiff_t n, double* re, double* im
+    )
+    int dpcal_moments_at(const dpcal_law* law, double c, double* weights, dpcal_moments* out)
     void dpcal_free_law(dpcal_law* law)
     void dpcal_free_work(dpcal_work* work)
     void dpcal_epsilon(
         dpcal_law** laws, const double* counts, ptrdiff_t k, double log_delta, int patient,
-        dpcal_work* work, dpcal_answer* out
+        const dpcal_beyond* beyond, dpcal_work* work, dpcal_answer* out
     )
     void dpcal_log_delta(
         dpcal_law** laws, const double* counts, ptrdiff_t k, double epsilon, int patient,
-        dpcal_work* work, dpcal_answer* out
+        const dpcal_beyond* beyond, dpcal_work* work, dpcal_answer* out
     )
     void dpcal_at_most(
         dpcal_law** laws, const double* counts, ptrdiff_t k, double epsilon, double log_delta,

@@ -13,7 +13,7 @@ that the contour does not serve gets no answer, and is for :mod:`dpcal.accountan
 import numpy as np
 
 from cpython.exc cimport PyErr_CheckSignals
-from libc.math cimport isnan
+from libc.math cimport INFINITY, isnan, log
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
@@ -75,6 +75,7 @@ cdef class Law:
         cdef dpcal_law law
         cdef dpcal_work work
         cdef double[:, ::1] real
+        cdef double[2] gone
         found = self.loss.served(highest)
         if found is None:
             return False
@@ -91,7 +92,8 @@ cdef class Law:
         take_line(&law.line, found.line)
         if found.near is not None:
             take_line(&law.near, found.near)
-        status = dpcal_take_points(&law, real.shape[1], &real[0, 0], &work)
+        gone[0], gone[1], units = found.gone
+        status = dpcal_take_points(&law, real.shape[1], &real[0, 0], gone, units, &work)
         dpcal_free_work(&work)
         if status == DPCAL_MEMORY:
             raise MemoryError
@@ -133,14 +135,15 @@ cdef enum:
 
 cdef int asked(
     int kind, list parts, double at, double target, bint patient, dpcal_answer* out,
-    const double* points = NULL, Py_ssize_t n = 0, double* lower = NULL, double* upper = NULL,
+    const dpcal_beyond* beyond = NULL, const double* points = NULL, Py_ssize_t n = 0,
+    double* lower = NULL, double* upper = NULL,
 ) except -1:
     """Ask about losses, and again with further points where these were missing."""
     cdef Law law
     cdef Py_ssize_t i = 0
     for _ in range(EXTENSIONS):
         wanted = asked_once(
-            kind, parts, at, target, patient, out, points + i, n - i, lower + i, upper + i
+            kind, parts, at, target, patient, out, beyond, points + i, n - i, lower + i, upper + i
         )
         while i < n and not isnan(lower[i]):
             i += 1
@@ -156,7 +159,7 @@ cdef int asked(
 
 cdef list asked_once(
     int kind, list parts, double at, double target, bint patient, dpcal_answer* out,
-    const double* points, Py_ssize_t n, double* lower, double* upper,
+    const dpcal_beyond* beyond, const double* points, Py_ssize_t n, double* lower, double* upper,
 ):
     """Ask about losses and their counts; return the places of those that lacked points, and the tilts.
 
@@ -188,9 +191,9 @@ cdef list asked_once(
         raise
     with nogil:
         if kind == EPSILON:
-            dpcal_epsilon(pointers, counts, k, target, patient, &work, out)
+            dpcal_epsilon(pointers, counts, k, target, patient, beyond, &work, out)
         elif kind == LOG_DELTA:
-            dpcal_log_delta(pointers, counts, k, at, patient, &work, out)
+            dpcal_log_delta(pointers, counts, k, at, patient, beyond, &work, out)
         elif kind == AT_MOST:
             dpcal_at_most(pointers, counts, k, at, target, &work, out)
         elif kind == LOG_DELTAS:
@@ -210,6 +213,15 @@ cdef list asked_once(
     return wanted
 
 
+cdef const dpcal_beyond* taken(beyond, dpcal_beyond* cut) except? NULL:
+    if beyond is None:
+        return NULL
+    cut.p, cut.q, cut.units = beyond.p, beyond.q, beyond.units
+    for i in range(DPCAL_PUTS):
+        cut.tilts[i], cut.bounds[i] = beyond.tilts[i], beyond.bounds[i]
+    return cut
+
+
 cdef answer(dpcal_answer* out, bint wide):
     if out.status != DPCAL_DONE and not (wide and out.status == DPCAL_WIDE):
         return None
@@ -217,7 +229,7 @@ cdef answer(dpcal_answer* out, bint wide):
     return out.lower, out.upper, method
 
 
-def epsilon(list parts not None, double log_delta, bint patient=False):
+def epsilon(list parts not None, double log_delta, bint patient=False, beyond=None):
     """Return (lower, upper, method) of the smallest epsilon >= 0 with log delta <= ``log_delta``.
 
     Parameters
@@ -226,9 +238,10 @@ def epsilon(list parts not None, double log_delta, bint patient=False):
         Laws and how often each adds up.
     log_delta
         A negative number.
-
     patient
         Whether the contour may be long or smoothed, and the bounds wide.
+    beyond
+        What delta has beyond the laws' cut (:class:`dpcal.accountants.inversion.cut.Beyond`), or None.
 
     Returns
     -------
@@ -236,11 +249,12 @@ def epsilon(list parts not None, double log_delta, bint patient=False):
         None if one contour does not answer the question.
     """
     cdef dpcal_answer out
-    asked(EPSILON, parts, 0.0, log_delta, patient, &out)
+    cdef dpcal_beyond cut
+    asked(EPSILON, parts, 0.0, log_delta, patient, &out, taken(beyond, &cut))
     return answer(&out, patient)
 
 
-def log_delta(list parts not None, double epsilon, bint patient=False):
+def log_delta(list parts not None, double epsilon, bint patient=False, beyond=None):
     """Return (lower, upper, method) of log delta(epsilon), epsilon >= 0.
 
     Parameters
@@ -249,9 +263,10 @@ def log_delta(list parts not None, double epsilon, bint patient=False):
         Laws and how often each adds up.
     epsilon
         A finite number >= 0.
-
     patient
         Whether the contour may be long or smoothed, and the bounds wide.
+    beyond
+        What delta has beyond the laws' cut (:class:`dpcal.accountants.inversion.cut.Beyond`), or None.
 
     Returns
     -------
@@ -259,7 +274,8 @@ def log_delta(list parts not None, double epsilon, bint patient=False):
         None if one contour does not answer the question.
     """
     cdef dpcal_answer out
-    asked(LOG_DELTA, parts, epsilon, 0.0, patient, &out)
+    cdef dpcal_beyond cut
+    asked(LOG_DELTA, parts, epsilon, 0.0, patient, &out, taken(beyond, &cut))
     return answer(&out, patient)
 
 
@@ -331,7 +347,7 @@ cdef curve(int kind, list parts, const double[::1] points, bint patient):
     found = np.empty((2, n))
     cdef double[:, ::1] ends = found
     if n > 0:
-        asked(kind, parts, 0.0, 0.0, patient, &out, &points[0], n, &ends[0, 0], &ends[1, 0])
+        asked(kind, parts, 0.0, 0.0, patient, &out, NULL, &points[0], n, &ends[0, 0], &ends[1, 0])
     return found
 
 
@@ -412,3 +428,59 @@ def many(list rows not None, const double[::1] at not None, bint log_deltas):
         free(pointers)
         free(asked_of)
     return found
+
+
+def moments(double[:, ::1] rows not None, const double[::1] c not None):
+    """Return log M, mean, variance and fourth central moment of a loss tilted by numbers c > -1.
+
+    The digits of M - 1 are kept where M is near 1.
+
+    Parameters
+    ----------
+    rows
+        Points as ``law.h`` takes them: losses, masses, their logarithms, and two errors in units.
+        Both P and Q have mass 1.
+    c
+        The tilts, shape (n,).
+
+    Returns
+    -------
+    ndarray of shape (n, 4)
+    """
+    cdef dpcal_law law
+    cdef dpcal_work work
+    cdef dpcal_moments at
+    cdef double[2] gone
+    cdef Py_ssize_t i
+    memset(&law, 0, sizeof(law))
+    memset(&work, 0, sizeof(work))
+    gone[0] = gone[1] = 0.0
+    law.highest = INFINITY
+    found = np.empty((c.shape[0], 4))
+    cdef double[:, ::1] table = found
+    cdef double[::1] weights = np.empty(rows.shape[1])
+    status = dpcal_take_points(&law, rows.shape[1], &rows[0, 0], gone, 0.0, &work)
+    dpcal_free_work(&work)
+    if status == DPCAL_MEMORY:
+        raise MemoryError
+    with nogil:
+        for i in range(c.shape[0]):
+            dpcal_moments_at(&law, c[i], &weights[0], &at)
+            table[i, 0], table[i, 1], table[i, 2], table[i, 3] = at.log_mass, at.mean, at.variance, at.fourth
+    return found
+
+
+def mixture_log_weights(const double[::1] x not None, double q, double sigma, double angle):
+    """Return log(1 - q + q exp(u)) at u = (2 x - 1) / (2 sigma^2) + i angle, elementwise.
+
+    It is real for an angle of 0. The digits of the weight less one are kept, and nothing overflows.
+    """
+    cdef Py_ssize_t n = x.shape[0], padded = dpcal_padded(n)
+    cdef dpcal_law law
+    table = np.zeros((3, padded))
+    table[0, :n] = x
+    cdef double[:, ::1] rows = table
+    law.q, law.log_q, law.sigma, law.step = q, log(q), sigma, 1.0
+    with nogil:
+        dpcal_weights(&law, dpcal_angle_of(angle), &rows[0, 0], padded, &rows[1, 0], &rows[2, 0])
+    return table[1, :n] if angle == 0.0 else table[1, :n] + 1j * table[2, :n]

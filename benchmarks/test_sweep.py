@@ -45,7 +45,7 @@ def test_answers_hold_where_losses_have_no_exponentials(chunk):
     ("steps", "delta", "width"),
     [
         ([(1e-7 * (1 + i / 40), 0.3 + 0.005 * i, 5 + i) for i in range(40)], 1e-7, math.inf),
-        # In layers, whose contours together have more points than those of a few losses may have.
+        # Below a cut, where a contour has more points than that of a few losses may have.
         ([(1e-3, 0.5 + 0.0012 * i, 4) for i in range(250)], 1e-6, 1e-6),
     ],
 )

@@ -14,14 +14,14 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal.accountants.inversion.limits import SADDLE
 from dpcal.accountants.losses.base import OutOfReach
-from dpcal.accountants.rounding import UNIT
 
-__all__ = ["chernoff_at", "increasing_root", "log_chernoff"]
+__all__ = ["increasing_root", "log_chernoff"]
 
 Reals = NDArray[np.float64]
 
+# The largest tilt, as a loss of 1e-12 cannot be distinguished from 0, and most evaluations.
+_LARGEST, _EVALUATIONS = 1e12, 200
 # Tolerance of a root for a contour: every bound holds on any contour, and the peak of this one is
 # within a factor of exp(5e-5) of the smallest.
 _COARSE = 0.01
@@ -43,19 +43,13 @@ def log_chernoff(c: Reals | float) -> NDArray[np.float64]:
     return np.where(c > 0, value, 0.0)
 
 
-def chernoff_at(constants: Reals, c: Reals, epsilons: Reals) -> Reals:
-    """Return the least of constants - c epsilon over c > -1, rounded up, at each epsilon."""
-    products = np.outer(epsilons, c)
-    return np.asarray((constants - products + 4 * UNIT * np.abs(products)).min(axis=1))
-
-
 def increasing_root(
     equation: Callable[[float], tuple[float, float, float]],
     low: float,
     high: float,
     guess: float,
     tolerance: float = _COARSE,
-    evaluations: int = SADDLE.evaluations,
+    evaluations: int = _EVALUATIONS,
 ) -> float:
     """Return the root in (low, high) of an increasing function, by safeguarded Newton steps.
 
@@ -67,7 +61,7 @@ def increasing_root(
     slope: at the tolerance t the function is within t^2 / 2 of its minimum. A coarse root is enough
     for a contour: every bound holds on any contour, and the saddle only makes it cheap.
     """
-    c, far, before = guess, SADDLE.tilt, math.inf
+    c, far, before = guess, _LARGEST, math.inf
     # Value and integral at both ends of the bracket.
     ends = {-1: (math.nan, math.nan), 1: (math.nan, math.nan)}
     for _ in range(evaluations):

@@ -21,7 +21,7 @@ from dpcal.accountants.losses.base import PrivacyLoss
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.accountants.rounding import UNIT, rounded_up
 
-__all__ = ["Parts", "Total", "has_rare_losses", "rows_of"]
+__all__ = ["Parts", "Total", "has_rare_losses"]
 
 Reals = NDArray[np.float64]
 # Losses whose closed bounds are one array: 13 MB at the tilts of a search.
@@ -36,25 +36,6 @@ def _log_complement_up(log_value: float) -> float:
         return -math.inf
     value = math.log(-math.expm1(log_value))
     return min(0.0, value + UNIT * (8 + 4 * abs(value)))
-
-
-def rows_of(losses: Sequence[PrivacyLoss], c: Reals | Sequence[float]) -> Reals:
-    """Return log M and three moments of losses tilted by each c; shape (len(losses), len(c), 4).
-
-    Sampled Gaussians of one direction are summed in one compiled call.
-    """
-    c = np.asarray(c, dtype=float)
-    found = np.empty((len(losses), len(c), 4))
-    alike: dict[str, list[int]] = {}
-    for place, loss in enumerate(losses):
-        if isinstance(loss, SampledGaussian):
-            alike.setdefault(loss.direction, []).append(place)
-        else:
-            found[place] = loss.cumulants(c)
-    for places in alike.values():
-        some = [losses[place] for place in places]
-        found[places] = sampled_gaussian.cumulants_of(some, c)  # type: ignore[arg-type]
-    return found
 
 
 def has_rare_losses(loss: PrivacyLoss) -> bool:
@@ -77,7 +58,8 @@ class Total:
     def cumulants(self, c: Reals | Sequence[float]) -> Reals:
         """Return log M, mean and variance of the sums tilted by each c; shape (len(c), 3)."""
         times = np.array([float(times) for _, times in self.parts])[:, None, None]
-        rows = rows_of([loss for loss, _ in self.parts], c)
+        c = np.asarray(c, dtype=float)
+        rows = np.array([loss.cumulants(c) for loss, _ in self.parts])
         return np.asarray((times * rows[:, :, :3]).sum(axis=0))
 
     @cached_property

@@ -26,8 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpcal._ext.contour import tilted_moments
-from dpcal._ext.question import Law
+from dpcal._ext.question import Law, moments
 
 __all__ = [
     "NO_LOSS",
@@ -138,6 +137,8 @@ class Served(NamedTuple):
     latest: float
     normal: tuple[float, float]
     highest: float
+    gone: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """Masses of P and Q beyond the points, and their relative error in units."""
 
 
 class PrivacyLoss(ABC):
@@ -183,8 +184,7 @@ class PrivacyLoss(ABC):
                 raise OutOfReach
             self._kept_points["last"] = highest, points
         points, surplus = self._kept_points["last"][1], self.surplus
-        values, reference = points.values + surplus, points.log_reference - surplus
-        found: Reals = np.asarray(tilted_moments(values, reference, 1.0 + c, c))
+        found: Reals = np.asarray(moments(points.real_rows(surplus), c))
         found[:, 0] -= c * surplus
         found[:, 1] -= surplus
         # A tilted law is never a single point, but its variance may be below the range of a double.

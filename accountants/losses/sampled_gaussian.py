@@ -16,22 +16,20 @@ Its moments are integrals over the noise, by the trapezoid rule with its error b
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpcal import _validate
-from dpcal._ext.contour import mixture_log_weights, moments_of, prepared_moments, tilted_line
-from dpcal._ext.question import Law
-from dpcal.accountants.losses.base import Complexes, Points, PrivacyLoss, Reals
+from dpcal._ext.question import Law, mixture_log_weights, moments
+from dpcal.accountants.losses.base import Points, PrivacyLoss, Reals
 from dpcal.accountants.losses.gaussian import log_gaussian_delta
 from dpcal.accountants.losses.lattice import (
     LARGEST_ANGLE,
-    LOG_TOLERANCE,
     RANGE,
     growth_of,
     narrowed,
@@ -45,7 +43,6 @@ __all__ = [
     "Limits",
     "SampledGaussian",
     "TrapezoidRule",
-    "cumulants_of",
     "log_expm1_over",
     "log_mgf_bounds_of",
 ]
@@ -139,11 +136,6 @@ class TrapezoidRule:
         self.ell = self.log_weight(self.x, 0.0)
         self.log_base = self.log_density(self.x)
 
-    @cached_property
-    def prepared(self) -> Reals:
-        """The points as sums of moments take them."""
-        return prepared_moments(self.ell, self.log_base)
-
     def serves(self, lowest: float, highest: float) -> bool:
         """Return whether the rule is long enough for all powers between these."""
         return self.lowest <= lowest and highest <= self.highest
@@ -152,7 +144,9 @@ class TrapezoidRule:
         shift = angle * self.sigma**2
         # Far from the real line the density grows, and so does the share of a cut.
         growth = 2 * (shift / self.sigma) ** 2 + 2 * (shift / self._limits.width) ** 2
-        return step_within(shift, growth)
+        # Multiples of a step of 40 digits are numbers: next to a cut, rounding them would count.
+        digits, power = math.frexp(step_within(shift, growth))
+        return math.ldexp(math.floor(math.ldexp(digits, 40)), power - 40)
 
     def _points(self, step: float) -> Reals:
         return spaced(self.low, self.high, step, most=self._limits.points)
@@ -163,49 +157,6 @@ class TrapezoidRule:
         density = self.log_density(x)
         on_line = density + self.lowest * self.log_weight(x, 0.0)
         return growth_of(on_line, density + self.lowest * self.log_weight(x, 2 * angle).real)
-
-    def tilted(
-        self,
-        power: float,
-        moments: Reals,
-        angle: float,
-        log_share: Callable[[Reals, float], Any] | None = None,
-    ) -> tuple[Complexes, Complexes, Reals]:
-        """Return log w and weights at the points of a shifted line that count.
-
-        The third array has the sizes of the terms of the weights' logarithms.
-
-        Parameters
-        ----------
-        power
-            The weights are proportional to the density times w^power.
-        moments
-            Log mass, mean and variance of log w under these weights. Points whose weight is
-            negligible, also in the variance, are left out.
-        angle
-            The line is Im x = angle sigma^2.
-        log_share
-            Log of a factor of the density, from points x and the line's distance; None for 1.
-        """
-        x = self.x[self._window(power, moments)]
-        share = None if log_share is None else log_share(x, angle * self.sigma**2)
-        highest = self._log_scale + 0.5 * (angle * self.sigma) ** 2
-        at = np.array([*moments[:3], highest])
-        return tilted_line(x, self.q, self.sigma, angle, power, at, LOG_TOLERANCE, share)
-
-    def _window(self, power: float, moments: Reals) -> slice | NDArray[np.intp]:
-        """Return a superset of the rows that count on a shifted line, from the real weights.
-
-        For positive powers abs(w) is largest on the real line, so that a point's weight relative to
-        the mass grows by at most exp((angle sigma)^2 / 2) < 4, and the sum over the shifted line
-        has the same mass.
-        """
-        if power < 0:
-            return slice(None)
-        sizes = self.log_base + power * self.ell - moments[0]
-        # Angles are below 2, so the squares of imaginary parts of log w are below 4.
-        sizes += np.log1p(((self.ell - moments[1]) ** 2 + 4.0) / moments[2])
-        return np.flatnonzero(sizes > LOG_TOLERANCE - 20.0)
 
     @property
     def _log_scale(self) -> float:
@@ -223,10 +174,10 @@ class TrapezoidRule:
 
 
 class _Kept:
-    """The last quadrature of a loss, and the last tilt with its cumulants, at once for threads."""
+    """The last quadrature of a loss, and one with its rows of points, at once for threads."""
 
     rule: TrapezoidRule | None = None
-    last: tuple[float, Reals] = (math.nan, np.empty(0))
+    rows: tuple[TrapezoidRule | None, Reals] = (None, np.empty((5, 0)))
 
 
 @dataclass(frozen=True)
@@ -313,11 +264,13 @@ class SampledGaussian(PrivacyLoss):
     def cumulants(self, c: ArrayLike) -> Reals:
         """Return log M(c) and three moments of the tilted laws, by the trapezoid rule."""
         c = np.atleast_1d(np.asarray(c, dtype=float))
-        # The last result is kept, since a contour uses its own tilt several times.
-        tilt, cumulants = self._kept.last
-        if len(c) == 1 and c[0] == tilt:
-            return cumulants.copy()
-        return np.asarray(cumulants_of([self], c)[0])
+        highest = max(0.0, float(c.max()))
+        rule = self._rule(*sorted(self._power(at) for at in (-1.0, highest)))
+        known, rows = self._kept.rows
+        if known is not rule:
+            rows = self.points(highest).real_rows(0.0)
+            self._kept.rows = rule, rows
+        return moments(rows, c)
 
     def points(self, highest: float) -> Points:
         """Return the points of the rule on the real line."""
@@ -410,22 +363,3 @@ def log_mgf_bounds_of(losses: Sequence[SampledGaussian], c: Reals) -> Reals:
     near = np.log1p(q * np.expm1(np.minimum(exponent, 700.0)))
     far = exponent + np.log(q + (1 - q) * np.exp(-exponent))
     return np.asarray(np.where(exponent < 700, near, far))
-
-
-def cumulants_of(losses: Sequence[SampledGaussian], c: Reals) -> Reals:
-    """Return log M(c) and three moments of several losses of one direction, at each tilt.
-
-    The result has the shape (len(losses), len(c), 4).
-    """
-    powers = losses[0]._power(c)
-    lowest, highest = float(powers.min()), float(powers.max())
-    # The sum 1 + c loses digits of a small c, which matter for large epsilons.
-    excesses = c if losses[0].direction == "remove" else powers - 1.0
-    plain = np.zeros((len(losses), len(c)), dtype=np.uint8)
-    tables = [loss._rule(lowest, highest).prepared for loss in losses]
-    rows = moments_of(tables, powers, excesses, plain)
-    rows[:, :, 1] *= losses[0]._sign
-    if len(c) == 1:
-        for loss, row in zip(losses, rows, strict=True):
-            loss._kept.last = float(c[0]), row.copy()
-    return rows

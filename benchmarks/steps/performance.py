@@ -96,7 +96,7 @@ take.
 
 {stages}
 
-Rare large losses (q = 1e-5, sigma = 0.6, T = 10^5) take layers of contours, in Python and numpy.
+Rare large losses (q = 1e-5, sigma = 0.6, T = 10^5) take a cut, whose points are made in numpy.
 The flame graph has a bar for each function, over the one that called it, as wide as its share of
 the time; compiled code counts where it is called.
 

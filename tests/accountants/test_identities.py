@@ -5,8 +5,9 @@ import pytest
 from contracts._identities import KINDS, pairs, wrong
 from scipy.special import logsumexp
 
-from dpcal._ext.contour import tilted_moments
+from dpcal._ext.question import moments
 from dpcal.accountants import epsilon, events, log_delta
+from dpcal.accountants.losses.base import Points
 
 S = events.SelfComposedDpEvent
 
@@ -71,7 +72,8 @@ def test_moments_of_large_losses(size, excess):
     logs = np.array([0.0, -size / 3, -2 * size / 3, -size]) - 20 * np.array([0.0, 1, 1, 0])
     logs -= logsumexp(logs)
     exponents = logs + (1 + excess) * values
-    found = tilted_moments(values, logs, np.array([1 + excess]), np.array([excess]))[0]
+    points = Points(values, logs + values, np.abs(values), np.abs(logs))
+    found = moments(points.real_rows(0.0), np.array([excess]))[0]
     truth = logsumexp(exponents)
     assert found[0] == pytest.approx(truth, rel=1e-9, abs=1e-9 * size)
     assert found[1] == pytest.approx(np.exp(exponents - truth) @ values, rel=1e-8, abs=1e-8 * size)

@@ -28,7 +28,7 @@ def test_both_questions_match_the_reference_and_bracket_it(row):
     bounds = characteristic.log_delta_bounds(direction, row["epsilon"])
     # The truth is rounded to a double of size up to 120: half a unit there is 7e-15.
     rounding = 1e-16 * abs(truth)
-    assert bounds.method in ("contour", "layers")
+    assert bounds.method in ("contour", "cut")
     assert bounds.lower <= truth + rounding
     assert truth - rounding <= bounds.upper
     # Widest at the sparsest row, 0.001-0.7-0.5: each rounding at its worst in the phases of 2000

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, loggamma
 
-from dpcal._ext.contour import mixture_log_weights
+from dpcal._ext.question import mixture_log_weights
 from dpcal.accountants.certificates.proofs import MAX_POINTS, Rays, ShiftedLattice
 from dpcal.accountants.losses.allocation import Allocation
 from dpcal.accountants.losses.base import OutOfReach

@@ -46,8 +46,8 @@ def test_profile_meets_the_single_answers(setting, seed):
         assert low <= single.upper
         assert single.lower <= high
         # As narrow as promised, or as the single answer about is; but only single answers look at
-        # rarely sampled laws layer by layer.
-        promised = 1e-5 if single.method.startswith("layers") else 1e-6
+        # rarely sampled laws below a cut.
+        promised = 1e-5 if single.method.startswith("cut") else 1e-6
         assert high - low <= max(promised, 3 * (single.upper - single.lower))
 
 

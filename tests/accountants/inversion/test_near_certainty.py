@@ -10,7 +10,7 @@ from dpcal._ext import question
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.characteristic import log_delta_bounds
 from dpcal.accountants.directions import Direction
-from dpcal.accountants.inversion.layers.layered import invert_layered
+from dpcal.accountants.inversion.cut import split
 from dpcal.accountants.inversion.solve import log_delta_on_contours
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach
@@ -22,12 +22,18 @@ def _compiled(direction, epsilon, patient=False):
     return found and Bounds(*found)
 
 
+def _cut(direction, epsilon):
+    laws, beyond = split(direction.parts, epsilon, -0.1)
+    found = question.log_delta(laws, epsilon, True, beyond)
+    return found and Bounds(*found)
+
+
 WAYS = {
     "answer": log_delta_bounds,
     "compiled": _compiled,
     "chosen": lambda item, at: log_delta_on_contours(Total(item.parts), at),
     "one contour": lambda item, at: _compiled(item, at, patient=True),
-    "layered": lambda item, at: invert_layered(Total(item.parts), at).log_bounds(at),
+    "cut": _cut,
 }
 
 
@@ -81,4 +87,4 @@ def test_bounds_near_1_agree_with_balls():
 def test_bounds_near_1_hold_everywhere():
     seen = _search(11, range(1500), work=1e5)
     assert min(seen["answer"], seen["one contour"]) > 400
-    assert min(seen["layered"], seen["balls"]) > 10
+    assert min(seen["cut"], seen["balls"]) > 10

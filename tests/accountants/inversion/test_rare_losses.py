@@ -1,4 +1,4 @@
-"""Layers of a law of rare large losses: against closed forms, brute force and each other."""
+"""Laws of rare large losses below a cut and beyond it: against closed forms and brute force."""
 
 import math
 
@@ -7,47 +7,76 @@ import pytest
 from _integrals import POINTS
 from scipy.special import log_ndtr
 
+from dpcal._ext import question
 from dpcal.accountants import characteristic
 from dpcal.accountants.directions import Direction
-from dpcal.accountants.inversion.layers.layered import invert_in_layers
-from dpcal.accountants.inversion.layers.rare_losses import Layers
+from dpcal.accountants.inversion.cut import Cut, split
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
 
-def layered(parts, epsilon, size):
-    """Bounds on log delta from layers around a delta of this size."""
-    return invert_in_layers(Layers(parts, size - 37.0), epsilon, size).log_bounds(epsilon)
+def cut(parts, epsilon, size):
+    """Bounds on log delta by a cut for a delta of this size."""
+    laws, beyond = split(parts, epsilon, size)
+    found = question.log_delta(laws, epsilon, True, beyond)
+    return (-math.inf, 0.0) if found is None else found[:2]
 
 
 @pytest.mark.slow
-def test_layers_of_one_step_hold_its_closed_form():
+def test_one_step_below_and_beyond_a_cut_has_its_closed_form():
     rng = np.random.default_rng(3)
     held = 0
-    for _ in range(25):
+    for _ in range(60):
         q, sigma = 10 ** rng.uniform(-9, -0.1), 10 ** rng.uniform(-1, 0.7)
         loss, epsilon = SampledGaussian(q, sigma, "remove"), 10 ** rng.uniform(-6, 1.3)
         truth, error = loss.log_delta(epsilon)
-        if truth < -300:
+        if truth < -60:
             continue
         try:
-            bounds = layered(((loss, 1),), epsilon, truth)
+            lower, upper = cut(((loss, 1),), epsilon, truth)
         except OutOfReach:
             continue
-        assert bounds.lower <= truth + error
-        assert bounds.upper >= truth - error
-        held += bounds.upper - bounds.lower < 1e-6
-    assert held >= 10
+        assert lower <= truth + error
+        assert upper >= truth - error
+        held += upper - lower < 1e-6
+    assert held >= 20
 
 
-def test_cuts_that_are_close_are_one():
-    # The loss of a record that is nearly always sampled is no exponential of the noise: cuts at
-    # losses four times apart would overlap, and the layers add up to more than the law.
-    loss = SampledGaussian(0.7555974970482255, 0.12393886258140152, "remove")
-    truth, error = loss.log_delta(1.0469341855232856e-4)
-    bounds = layered(((loss, 1),), 1.0469341855232856e-4, truth)
-    assert bounds.upper - bounds.lower < 1e-11
-    assert bounds.lower - error <= truth <= bounds.upper + error
+@pytest.mark.parametrize(
+    ("q", "sigma", "position", "share"),
+    [
+        (1e-4, 0.8, 4.9, 0.04),
+        (0.02, 2.0, 9.3, 0.1),
+        (3e-6, 0.4, 2.4, 0.05),
+        (1e-3, 14.7, 80.0, 0.15),
+    ],
+)
+def test_masses_beyond_a_cut_are_integrals(q, sigma, position, share):
+    piece = Cut(SampledGaussian(q, sigma, "remove"), position, share)
+    x = np.linspace(-14 * sigma, 14 * sigma + 1, 40_001)
+    loss = np.log1p(q * np.expm1((x - 0.5) / sigma**2))
+    density = -0.5 * (x / sigma) ** 2 - math.log(sigma * math.sqrt(2 * math.pi))
+    logs = density + loss + math.log(x[1] - x[0])
+    far = logs + log_ndtr((x - position) / piece.width)
+    below = logs + log_ndtr((position - x) / piece.width)
+    assert np.logaddexp.reduce(far) == pytest.approx(math.log(piece.gone[0]), abs=1e-11)
+    assert np.logaddexp.reduce(far - loss) == pytest.approx(math.log(piece.gone[1]), abs=1e-11)
+    tilts = -1.0 - np.array([0.5, 10.0, 300.0])
+    bounds = piece.log_beyond(tilts)
+    for tilt, bound in zip(tilts, bounds, strict=True):
+        exact = np.logaddexp.reduce(far + tilt * loss)
+        assert exact <= bound < exact + 6.0
+    # The points have the law below the cut, on the real line and on the shifted ones.
+    served = piece.served(64.0)
+    for c in (0.0, 3.0, 40.0):
+        exact = np.logaddexp.reduce(below + c * loss)
+        found = np.log(served.real[1] @ np.exp(c * served.real[0]))
+        assert found == pytest.approx(exact, abs=1e-11)
+        for line in (served.line, served.near):
+            values, masses = line[0] + 1j * line[1], np.exp(line[2] + 1j * line[3])
+            assert np.log(masses @ np.exp(c * values)) == pytest.approx(exact, abs=1e-9)
+            turned = np.exp(below + c * loss) @ np.exp(2j * loss)
+            assert masses @ np.exp((c + 2j) * values) == pytest.approx(turned, rel=1e-9)
 
 
 def two_steps(q, sigma, epsilon):
@@ -77,7 +106,7 @@ def two_steps(q, sigma, epsilon):
 def test_two_steps_agree_with_brute_force(q, sigma, epsilon):
     parts = ((SampledGaussian(q, sigma, "remove"), 2),)
     truth = two_steps(q, sigma, epsilon)
-    bounds = layered(parts, epsilon, truth)
+    bounds = characteristic.log_delta_bounds(Direction("remove", parts), epsilon)
     assert bounds.upper - bounds.lower < 1e-4
     assert bounds.lower - 1e-7 < truth < bounds.upper + 1e-7
 
@@ -86,23 +115,17 @@ def test_rare_jumps_are_priced_on_both_sides():
     # Every tilt of these laws sees no jump or the largest: Renyi's epsilon is 14 times too large.
     direction = Direction("remove", ((SampledGaussian(1.9e-5, 1.94, "remove"), 24),))
     bounds = characteristic.epsilon_bounds(direction, -160.0)
-    assert bounds.method == "layers"
+    assert bounds.method == "cut"
     assert bounds.upper - bounds.lower < 1e-6 * bounds.upper
     # One jump at least: what it costs alone, 24 times over, is a little less.
     single, _ = direction.parts[0][0].log_delta(bounds.upper)
     assert -160.1 < single + math.log(24) < -160.0 + 1e-6
 
 
-@pytest.mark.slow
-def test_a_delta_below_its_own_rounding_has_an_upper_end():
-    loss = SampledGaussian(5e-8, 4.738173755939964, "remove")
-    direction = Direction("remove", ((loss, 51),))
-    for epsilon in (1.863, 1.95):
-        single, _ = loss.log_delta(epsilon)
-        bounds = characteristic.log_delta_bounds(direction, epsilon)
-        assert single < bounds.upper < single + math.log(51) + 60
+def test_a_delta_far_below_its_own_rounding_has_two_ends():
     loss = SampledGaussian(4.1007708662480444e-09, 7.888805968948533, "remove")
     bounds = characteristic.epsilon_bounds(Direction("remove", ((loss, 9),)), -318.0679262030678)
-    # At the upper end one step alone meets the target; a tenth before it, nine deltas do not.
-    single, both = (loss.log_delta(epsilon)[0] for epsilon in (bounds.upper, bounds.upper / 1.1))
-    assert single < -318.0679262030678 < both + math.log(9)
+    assert bounds.upper - bounds.lower < 1e-5 * bounds.upper
+    # At the upper end one step alone meets the target, and at a tenth of it it does not.
+    single, far = (loss.log_delta(epsilon)[0] for epsilon in (bounds.upper, bounds.upper / 10))
+    assert single < -318.0679262030678 < far

@@ -6,15 +6,15 @@ import mpmath
 import numpy as np
 import pytest
 
-from dpcal._ext.contour import power_sums, second_order_sums, tilted_line, tilted_moments
-from dpcal.accountants.inversion.layers.cuts import Cut
+from dpcal._ext.question import moments
+from dpcal.accountants.inversion.cut import Cut
 from dpcal.accountants.losses import lattice
-from dpcal.accountants.losses.base import OutOfReach
-from dpcal.accountants.losses.sampled_gaussian import TrapezoidRule
+from dpcal.accountants.losses.base import OutOfReach, Points
+from dpcal.accountants.losses.sampled_gaussian import SampledGaussian, TrapezoidRule
 from dpcal.accountants.rounding import UNIT
 
 
-def moments(ell, log_base, power, excess):
+def exact_moments(ell, log_base, power, excess):
     """Log M, mean, variance and fourth central moment, of points whose masses are taken to be 1."""
     with mpmath.workdps(40):
         ell = [mpmath.mpf(x) for x in ell]
@@ -54,59 +54,48 @@ def test_tilted_moments_have_their_digits(q, sigma, powers):
     # Not a multiple of eight points.
     last = len(rule.ell) - len(rule.ell) % 8 - 3
     ell, log_base = rule.ell[:last].copy(), rule.log_base[:last].copy()
-    found = tilted_moments(ell, log_base, np.array(powers), excesses)
-    for row, power, excess in zip(found, powers, excesses, strict=True):
-        truth = moments(ell, log_base, power, excess)
+    removed = Points(ell, log_base + ell, np.abs(ell), np.abs(log_base)).real_rows(0.0)
+    added = Points(-ell, log_base, np.abs(ell), np.abs(log_base)).real_rows(0.0)
+    for power, excess in zip(powers, excesses, strict=True):
+        row = moments(removed, np.array([excess]))[0]
+        if power < 0.5:
+            row = moments(added, np.array([-power]))[0] * [1, -1, 1, 1]
+        truth = exact_moments(ell, log_base, power, excess)
         # An exponential of a large argument has the error of its argument.
         np.testing.assert_allclose(row[:2], truth[:2], rtol=2e-13)
         np.testing.assert_allclose(row[2:], truth[2:], rtol=1e-10)
 
 
-def test_nodes_are_sums_of_powers():
-    rng = np.random.default_rng(4)
-    theta = 0.1 * rng.normal(size=21) + 0.01j * rng.uniform(size=21)
-    weights = rng.normal(size=21) + 1j * rng.normal(size=21)
-    k = np.arange(300)
-    exact = np.exp(1j * np.outer(k, theta)) @ weights
-    np.testing.assert_allclose(power_sums(theta, weights, 0, 300), exact, atol=1e-12)
-    exact -= weights.sum() + 1j * k * (weights @ theta)
-    np.testing.assert_allclose(second_order_sums(theta, weights, 0, 300), exact, atol=1e-11)
-
-
 @pytest.mark.parametrize(
-    ("q", "sigma", "power", "cut"),
-    [
-        (0.27, 5.1, 1.2, None),
-        (0.02, 0.2, -9.0, None),
-        (2e-3, 2.0, 142.0, Cut(4.6, 0.31)),
-        (6.5e-5, 14.7, 1.6, Cut(602.0, 0.25)),
-        (0.01, 0.21, 18.0, Cut(0.685, 0.00376)),
-    ],
+    ("q", "sigma", "position", "share"),
+    [(2e-3, 2.0, 16.6, 0.08), (6.5e-5, 14.7, 602.0, 0.02), (0.01, 0.21, 0.685, 0.04)],
 )
-def test_weights_on_a_line_are_as_accurate_as_the_sizes_of_their_terms_say(q, sigma, power, cut):
-    scale, width = -0.3, math.inf if cut is None else cut.width
-    angle = min(1.5, 1.5 / sigma, 3 * width / sigma**2)
-    x = np.linspace(-9.5 * sigma, (9.5 * sigma if cut is None else cut.position + 9 * width), 157)
-    share = None if cut is None else cut.log_below(x, angle * sigma**2)
-    # All points are kept, as none is this small.
-    at = np.array([-0.7, 0.1, 2.0, scale + 0.5 * (angle * sigma) ** 2])
-    ell, weights, sizes = tilted_line(x, q, sigma, angle, power, at, -1e300, share)
-    assert len(ell) == len(x)
-    with mpmath.workdps(40):
-        s, q, p = mpmath.mpf(sigma), mpmath.mpf(q), mpmath.mpf(power)
-        for point, value, weight, size in zip(x, ell, weights, sizes, strict=True):
-            z = mpmath.mpc(point, angle * s**2)
-            loss = mpmath.log(1 - q + q * mpmath.exp((z - 0.5) / s**2))
-            exponent = scale - z**2 / (2 * s**2) + p * loss + mpmath.mpf(0.7)
-            # The density is given by its largest logarithm, rounded as the kernel has it.
-            exponent += mpmath.mpf(at[3]) - scale - mpmath.mpf(angle) ** 2 * s**2 / 2
-            if cut is not None:
+def test_points_below_a_cut_are_as_accurate_as_their_errors_say(q, sigma, position, share):
+    cut = Cut(SampledGaussian(q, sigma, "remove"), position, share)
+    served = cut.served(16.0)
+    rule = cut._rule(16.0)
+    angles = (0.0, rule.angle * 3.0 / 4.85, rule.angle)
+    for angle, rows in zip(angles, (served.real, served.line, served.near), strict=True):
+        for place in np.linspace(0, len(rule.x) - 1, 41).astype(int):
+            # The lattice's points are exact; losses rise along it on the real line.
+            x = mpmath.mpf(float(rule.x[place]))
+            with mpmath.workdps(40):
+                s, z = mpmath.mpf(sigma), mpmath.mpc(x, angle * mpmath.mpf(sigma) ** 2)
+                loss = mpmath.log(1 - mpmath.mpf(q) + q * mpmath.exp((z - 0.5) / s**2))
                 below = (mpmath.mpf(cut.position) - z) / mpmath.mpf(cut.width)
-                exponent += mpmath.log(mpmath.erfc(-below / mpmath.sqrt(2)) / 2)
-            assert abs(mpmath.mpc(value) - loss) <= 2e-15 * abs(loss)
-            if weight:
-                error = abs(mpmath.mpc(weight) / mpmath.exp(exponent) - 1)
-                assert error <= 1.25 * (8 + size) * UNIT
+                log_mass = mpmath.log(mpmath.erfc(-below / mpmath.sqrt(2)) / 2) + loss
+                log_mass += mpmath.log(mpmath.mpf(rule.step) / (s * mpmath.sqrt(2 * mpmath.pi)))
+                log_mass -= z**2 / (2 * s**2)
+                away = abs(rows[0] - float(loss.real)) + abs(rows[2] - float(log_mass.real))
+                nearest = np.argmin(away)
+                found = complex(rows[0, nearest], 0.0 if angle == 0.0 else rows[1, nearest])
+                mass = complex(rows[2, nearest], 0.0 if angle == 0.0 else rows[3, nearest])
+                error, rounding = rows[4, nearest], rows[3 if angle == 0.0 else 5, nearest]
+                assert abs(found - loss) <= max(error, 9 * abs(loss)) * UNIT
+                # Logs of masses differ by whole turns.
+                gap = mass - log_mass
+                turns = mpmath.nint(gap.imag / (2 * mpmath.pi))
+                assert abs(gap - 2j * mpmath.pi * turns) <= rounding * UNIT
 
 
 # -- the lattice of all quadratures
@@ -136,13 +125,3 @@ def test_a_strip_is_narrowed_until_the_growth_is_small():
     assert math.cos(angle) ** -40.0 < 8.0 < math.cos(angle * math.sqrt(2)) ** -40.0
     with pytest.raises(OutOfReach):
         lattice.narrowed(1.5, lambda w: math.inf)
-
-
-def test_points_left_out_change_neither_mass_nor_variance():
-    x = np.linspace(-40.0, 40.0, 4001) + 0j
-    logs = -0.5 * x**2 - 0.5 * math.log(2 * math.pi) + math.log(0.02)
-    kept = lattice.relevant(x, logs, 0.0, 1.0)
-    assert 0.2 < kept.mean() < 0.3
-    weights = np.exp(logs[~kept].real)
-    assert math.fsum(weights) < 1e-18
-    assert math.fsum(weights * x[~kept].real ** 2) < 1e-16

@@ -1,3 +1,0 @@
-"""Contours for each layer of rare large losses."""
-
-__all__: list[str] = []
