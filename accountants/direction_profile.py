@@ -17,7 +17,6 @@ import math
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcal import _lazy
 from dpcal._ext import question
@@ -27,11 +26,10 @@ from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.failure import combine
 from dpcal.accountants.inversion.parity import has_allocation, has_contour
 from dpcal.accountants.inversion.transform import Total
-from dpcal.accountants.losses.base import OutOfReach
+from dpcal.accountants.losses.base import OutOfReach, Reals
 
 __all__ = ["DirectionProfile"]
 
-Reals = NDArray[np.float64]
 
 # Laws of epochs, which few questions need.
 _allocated = _lazy.Module("dpcal.accountants.inversion.allocated")

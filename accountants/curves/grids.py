@@ -28,13 +28,13 @@ from dpcal import _validate
 from dpcal._ext import question
 from dpcal.accountants import interface
 from dpcal.accountants.events import DpEvent
+from dpcal.accountants.losses.base import Reals
 from dpcal.accountants.mechanisms.decompose import decompose
 from dpcal.accountants.rounding import UNIT, exp_down, exp_up
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["Grid", "grid"]
 
-Reals = NDArray[np.float64]
 Answer = tuple[float, float, str]
 # Points of one compiled call, and of one task of an executor: about 20 ms.
 _CHUNK = 256

@@ -24,7 +24,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal._ext import question
@@ -32,6 +32,7 @@ from dpcal.accountants import characteristic
 from dpcal.accountants.direction_profile import DirectionProfile
 from dpcal.accountants.directions import Composition
 from dpcal.accountants.events import DpEvent
+from dpcal.accountants.losses.base import Reals
 from dpcal.accountants.mechanisms.decompose import decompose
 from dpcal.accountants.rounding import exp_down, exp_up
 
@@ -41,8 +42,6 @@ __all__ = [
     "epsilon_profile",
     "privacy_profile",
 ]
-
-Reals = NDArray[np.float64]
 
 
 class _WorstProfile:

@@ -27,34 +27,16 @@ from dpcal.accountants.inversion.masses import require_kept
 from dpcal.accountants.losses.base import NO_LOSS, Pairs, PrivacyLoss, Reals
 from dpcal.accountants.losses.discrete import ScatteredLoss
 from dpcal.accountants.losses.failure import LossWithFailure
+from dpcal.accountants.losses.quadrature import log_mixture
 
-__all__ = ["amplified", "between", "fixed_batch", "loss_of", "revealed", "sampled"]
+__all__ = ["between", "fixed_batch", "loss_of", "revealed", "sampled"]
 
-# Losses, in nats, from which on 1 - q is a small correction to q exp(l).
+# A loss, in nats, that is less than any that counts.
 _LARGE = 500.0
 # Probability of outcomes of Q alone that are left out of a law, in which they would change nothing.
 _NOTHING = 1e-18
 # Values, log probabilities under Q, probability of an infinite loss, and the log of the mass of Q.
 _Law = tuple[Reals, Reals, float, float]
-
-
-def amplified(values: Reals, q: float) -> Reals:
-    """Return log(1 - q + q exp(l)) of each l, without overflow, with the digits of small values.
-
-    Parameters
-    ----------
-    values
-        Privacy losses.
-    q
-        Sampling probability in (0, 1).
-    """
-    moderate = np.minimum(values, _LARGE)
-    near = np.log1p(q * np.expm1(moderate))
-    if q > 0.5:
-        # This form takes no difference from 1, which would lose the digits of 1 - q.
-        near = np.where(values < -0.5, np.log((1 - q) + q * np.exp(moderate)), near)
-    far = values + math.log(q) + np.log1p((1 - q) / q * np.exp(-np.maximum(values, _LARGE)))
-    return np.asarray(np.where(values < _LARGE, near, far))
 
 
 def between(log_noise: Reals, above: Reals, below: Reals, q: float) -> tuple[Reals, Reals]:
@@ -74,7 +56,7 @@ def between(log_noise: Reals, above: Reals, below: Reals, q: float) -> tuple[Rea
     tuple
         Losses, and their log probabilities under Q.
     """
-    up, down = amplified(above, q), amplified(below, q)
+    up, down = log_mixture(q, above), log_mixture(q, below)
     return up - down, log_noise + down
 
 
@@ -91,7 +73,7 @@ def sampled(law: FiniteLaw, q: float, name: str) -> Pairs:
 
 def _removed(law: FiniteLaw, q: float) -> _Law:
     """Return the law of removing a record; outcomes of Q alone keep the share 1 - q under P."""
-    values, logs = amplified(law.values, q), law.log_reference
+    values, logs = log_mixture(q, law.values), law.log_reference
     if law.outside > _NOTHING:
         values = np.append(math.log1p(-q), values)
         logs = np.append(math.log(law.outside), logs)
@@ -102,7 +84,7 @@ def _removed(law: FiniteLaw, q: float) -> _Law:
 
 def _added(law: FiniteLaw, q: float) -> _Law:
     """Return the law of adding a record: that of removing one, reversed."""
-    places = amplified(law.values, q)
+    places = log_mixture(q, law.values)
     values, logs = -places[::-1], (law.log_reference + places)[::-1]
     if law.outside > _NOTHING:
         # Outcomes that only the record causes have a loss of minus infinity, or less than any.
@@ -149,7 +131,7 @@ def fixed_batch(law: FiniteLaw, q: float, name: str) -> PrivacyLoss:
 
     def both_ways(item: FiniteLaw) -> _Law:
         gains = item.values > 0
-        values, logs = amplified(item.values[gains], q), item.log_reference[gains]
+        values, logs = log_mixture(q, item.values[gains]), item.log_reference[gains]
         failure = q * item.outside
         rest = 1 - failure - math.fsum(np.exp(logs + values)) - math.fsum(np.exp(logs))
         values, logs = mirrored(values, logs, math.log(rest) if rest > 0 else -math.inf)
