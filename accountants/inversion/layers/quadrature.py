@@ -310,12 +310,13 @@ def tilted(piece: PrivacyLoss | Part, c: float) -> Tilt:
     log_mgf, mean, variance, fourth = piece.cumulants([c])[0]
 
     def weighed(points: Points) -> tuple[Complexes, Complexes, Reals]:
-        sizes = points.log_masses + c * points.values - log_mgf
-        kept = relevant(points.values, sizes, mean, variance, least=0.0)
+        sizes = (points.log_masses + c * points.values - log_mgf).astype(complex)
+        values = points.values.astype(complex)
+        kept = relevant(values, sizes, mean, variance, least=0.0)
         # Rounding of a value, and of its product with c.
-        exponents = points.mass_sizes + 2 * abs(log_mgf)
+        exponents = points.mass_sizes + np.abs(points.log_masses) + 2 * abs(log_mgf)
         exponents += abs(c) * (points.value_sizes + np.abs(points.values))
-        return points.values[kept], np.exp(sizes[kept]), exponents[kept]
+        return values[kept], np.exp(sizes[kept]), exponents[kept].astype(float)
 
     values, weights, exponents = weighed(line)
     merged = list(line.merged)
@@ -327,7 +328,10 @@ def tilted(piece: PrivacyLoss | Part, c: float) -> Tilt:
         (mean, variance, fourth),
         exponents=exponents,
         restricted=restricted_moments(
-            real.values, real.log_reference, 1.0 + c, np.array([log_mgf, mean])
+            real.values.astype(float),
+            real.log_reference.astype(float),
+            1.0 + c,
+            np.array([log_mgf, mean]),
         ),
         nearer=None if near is None else weighed(near)[:2],
         merged=(float(np.exp(sizes.real).sum()), line.reach),
