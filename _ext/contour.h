@@ -53,12 +53,12 @@ static const double DPCAL_NARROW = 1e-3;
 static const double DPCAL_RATIO = 1.12;
 /* Most products of points and nodes of a first try, for each law: other ways cost less than a longer contour; and of a
    patient one, which takes about a second, and of one that only shows where a root is. */
-static const double DPCAL_WORK = 1e7, DPCAL_MOST_WORK = 2e9, DPCAL_COARSE_WORK = 3e7;
+static const double DPCAL_WORK = 1e7, DPCAL_MOST_WORK = 1.75e9, DPCAL_COARSE_WORK = 3e7;
 /* Width of bounds on log delta that a smoothed contour gets as many nodes for as it takes; of epsilon, a quarter of it
    relative to epsilon, where that is more. */
 static const double DPCAL_WANTED = 2e-7;
-/* What the nodes beyond a smoothed contour may add, over that width: it is far below delta, where that is far below the
-   peak of the integrand, too. */
+/* What the nodes beyond a contour may add, over that width: it is far below delta, where that is far below the peak of the
+   integrand, too. */
 static const double DPCAL_OF_WANTED = 5e-6;
 /* Distance of a root, over it, from the epsilon of a smoothed contour whose width is that of its smoothing. */
 static const double DPCAL_NEAR = 0.03;
@@ -448,7 +448,7 @@ static int dpcal_end_at(dpcal_question *ask, double nodes) {
     for (ptrdiff_t i = 0; i < ask->k; i++)
         if (t > ask->parts[i].latest)
             return DPCAL_MANY;
-    return ask->remainder < dpcal_target(ask) - ask->log_tolerance + log(0.005 * DPCAL_WANTED) ? DPCAL_DONE : DPCAL_MANY;
+    return ask->remainder < dpcal_target(ask) - ask->log_tolerance + log(DPCAL_OF_WANTED * DPCAL_WANTED) ? DPCAL_DONE : DPCAL_MANY;
 }
 
 /* What the nodes that are left out add to the gain of smoothing, over its scale: up to a time until which the laws have a
@@ -503,8 +503,12 @@ static int dpcal_choose_nodes(dpcal_question *ask) {
     }
     /* The poles end most contours before: then as many nodes take less smoothing. */
     if (!status && ask->smoothing > eta && ask->nodes < 0.95 * nodes) {
-        ask->smoothing = dpcal_larger(eta, ask->smoothing * ask->nodes / nodes);
-        status = dpcal_cut_off(ask, 1.3 * nodes);
+        const double before = ask->smoothing;
+        ask->smoothing = dpcal_larger(eta, before * ask->nodes / nodes);
+        if (dpcal_cut_off(ask, 1.3 * nodes)) {
+            ask->smoothing = before;
+            status = dpcal_cut_off(ask, 1.3 * nodes);
+        }
     }
     if (!status && ask->smoothing > 0.0)
         dpcal_set_after(ask, until * (1.0 - 1e-9));
@@ -777,7 +781,7 @@ static int dpcal_is_as_wanted(const dpcal_question *ask) {
 }
 
 static int dpcal_search_epsilon(dpcal_question *ask, double log_delta, dpcal_answer *out) {
-    double at, log_seen, most, lower, upper, value, slope;
+    double at, log_seen, most, lower, upper, value, slope, closer = 1.0;
     int status = DPCAL_DONE;
     dpcal_closed_bounds(ask, &log_seen, &most);
     if (log_seen <= log_delta) {
@@ -797,7 +801,7 @@ static int dpcal_search_epsilon(dpcal_question *ask, double log_delta, dpcal_ans
         ask->epsilon = at;
         if (tries > 0 && (status = dpcal_tilt_of(ask, 0.0)))
             return status;
-        ask->wanted = DPCAL_WANTED * fmax(1.0, 0.25 * ask->c * at);
+        ask->wanted = closer * DPCAL_WANTED * fmax(1.0, 0.25 * ask->c * at);
         if ((status = dpcal_build(ask, DPCAL_ERROR))) {
             if (!ask->coarse || status != DPCAL_MANY)
                 return status;
@@ -819,8 +823,8 @@ static int dpcal_search_epsilon(dpcal_question *ask, double log_delta, dpcal_ans
         const double width = upper - lower, most = fmax(0.5, -slope * at) * accepted;
         out->smoothed = ask->smoothing > 0;
         /* Next to atoms the gain of smoothing is larger than its square suggests. */
-        if (last && tries < most_tries - 1 && width > most && dpcal_is_as_wanted(ask) && ask->wanted == DPCAL_WANTED) {
-            ask->wanted *= dpcal_larger(0.5 * most / width, 0.01);
+        if (last && at > 0 && tries < most_tries - 1 && width > most && closer == 1.0 && dpcal_is_as_wanted(ask)) {
+            closer = dpcal_larger(0.5 * most / width, 0.01);
             continue;
         }
         if (width < most || (last && ask->patient))

@@ -183,7 +183,9 @@ typedef struct {
 /* -- a tilted law */
 
 /* Nodes between two evaluations without the recurrence, and nodes at which rounding is summed. */
-enum { DPCAL_SHARES = 9, DPCAL_ANCHOR = 64, DPCAL_SOME = 12 };
+enum { DPCAL_SHARES = 9, DPCAL_ANCHOR = 32, DPCAL_SOME = 12 };
+/* Points that are summed apart, so that few roundings add up; their tables fit in a processor's nearest memory. */
+enum { DPCAL_CHUNK = 256 };
 /* Chances of the events to which a law is restricted when its decay is bounded. */
 static const double dpcal_shares[DPCAL_SHARES] = {0.6, 0.75, 0.85, 0.93, 0.97, 0.99, 0.999, 0.9999, 1.0};
 
@@ -647,12 +649,19 @@ static double dpcal_log_decay(const dpcal_tilt *tilt, double t, double ratio) {
 static void dpcal_log_psi(
     const dpcal_tilt *tilt, double h, int nodes, double *table, double *lr, double *li, double *inverse
 ) {
-    double left[4];
-    DPCAL_WIDEST(dpcal_recurrence)(tilt, h, table, left);
-    for (int start = 0; start < nodes; start += DPCAL_ANCHOR) {
-        const int stop = start + DPCAL_ANCHOR < nodes ? start + DPCAL_ANCHOR : nodes;
-        DPCAL_WIDEST(dpcal_anew)(tilt, h, start * h, table);
-        DPCAL_WIDEST(dpcal_second_order_nodes)(table, tilt->n, start, stop, lr, li);
+    double left[4] = {0};
+    memset(lr, 0, (size_t)nodes * sizeof(double));
+    memset(li, 0, (size_t)nodes * sizeof(double));
+    for (ptrdiff_t from = 0; from < tilt->n; from += DPCAL_CHUNK) {
+        dpcal_tilt part = *tilt;
+        part.n = tilt->n - from < DPCAL_CHUNK ? tilt->n - from : DPCAL_CHUNK;
+        part.re += from, part.im += from, part.wr += from, part.wi += from, part.distance += from;
+        DPCAL_WIDEST(dpcal_recurrence)(&part, h, table, left);
+        for (int start = 0; start < nodes; start += DPCAL_ANCHOR) {
+            const int stop = start + DPCAL_ANCHOR < nodes ? start + DPCAL_ANCHOR : nodes;
+            DPCAL_WIDEST(dpcal_anew)(&part, h, start * h, table);
+            DPCAL_WIDEST(dpcal_second_order_nodes)(table, part.n, start, stop, lr, li);
+        }
     }
     DPCAL_WIDEST(dpcal_log_psi_of)(tilt, h, nodes, left, lr, li, inverse);
 }
@@ -662,7 +671,8 @@ static void dpcal_add_errors(
     const dpcal_tilt *tilt, double h, int nodes, const double *lr, const double *li, const double *inverse,
     double *errors
 ) {
-    const double last = nodes > 2 ? nodes - 1.0 : 1.0;
+    const double last = nodes > 2 ? nodes - 1.0 : 1.0, n = (double)tilt->n;
+    const double adding = n <= DPCAL_CHUNK ? n / 16.0 : DPCAL_CHUNK / 16.0 + n / (2.0 * DPCAL_CHUNK) + 1.0;
     double before = 1.0, low[4], high[4] = {INFINITY, INFINITY, INFINITY, INFINITY};
     int first = 1;
     for (int i = 0; i < DPCAL_SOME && first < nodes; i++) {
@@ -672,7 +682,7 @@ static void dpcal_add_errors(
             tilt->distance, tilt->size, tilt->error, tilt->shift, tilt->n, h, at, high
         );
         DPCAL_WIDEST(dpcal_node_errors)(
-            lr, li, inverse, first, (int)at + 1, before, low, high, (double)tilt->n, tilt->times, errors
+            lr, li, inverse, first, (int)at + 1, before, low, high, adding, tilt->times, errors
         );
         first = (int)at + 1 > first ? (int)at + 1 : first;
         before = at;

@@ -460,7 +460,7 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_recurrence)(
         sums[3] += fr * im + fi * re;
     }
     for (int i = 0; i < 4; i++)
-        left[i] = DPCAL_SUM_OF(sums[i]);
+        left[i] += DPCAL_SUM_OF(sums[i]);
 }
 
 /* The states of a recurrence at a time, without the recurrence. */
@@ -479,7 +479,7 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_anew)(const dpcal_tilt *tilt, double h
     }
 }
 
-/* Sums at nodes k, ..., end - 1 of a recurrence of n points, four at a time. */
+/* Adds sums at nodes k, ..., end - 1 of a recurrence of n points, four at a time. */
 DPCAL_TARGET static void DPCAL_NAME(dpcal_second_order_nodes)(
     double *table, ptrdiff_t n, int k, int end, double *lr, double *li
 ) {
@@ -503,8 +503,8 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_second_order_nodes)(
             DPCAL_PUT(table + n) = b;
         }
         for (int j = 0; j < 4 && k + j < end; j++) {
-            lr[k + j] = DPCAL_SUM_OF(re[j]);
-            li[k + j] = DPCAL_SUM_OF(im[j]);
+            lr[k + j] += DPCAL_SUM_OF(re[j]);
+            li[k + j] += DPCAL_SUM_OF(im[j]);
         }
     }
 }
@@ -536,18 +536,18 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_log_psi_of)(
 /* Adds the errors of a law's log psi at nodes first, ..., last - 1, in units, times its count. `low` and `high` are
    sums of dpcal_rounding_sums at the nodes `start` before and at or beyond them: all rise with t, and all but the last
    fall over t^2. Points and weights have their own errors, a direct evaluation has 4 (2 + s), each step of the recurrence
-   adds 5 (dpcal_rounding_sums), and the sum n / 16. */
+   adds 5 (dpcal_rounding_sums), and the sum over points `adding`. */
 DPCAL_TARGET static void DPCAL_NAME(dpcal_node_errors)(
     const double *lr, const double *li, const double *inverse, int first, int last, double start, const double *low,
-    const double *high, double points, double times, double *errors
+    const double *high, double adding, double times, double *errors
 ) {
     for (int k = first; k < last; k++) {
         const double ratio = k / start, square = ratio * ratio, away = sqrt(lr[k] * lr[k] + li[k] * li[k]);
         const double b0 = low[0] * square < high[0] ? low[0] * square : high[0];
         const double b1 = low[1] * square < high[1] ? low[1] * square : high[1];
         const double b2 = low[2] * square < high[2] ? low[2] * square : high[2];
-        const double own = 10.0 + points / 16.0 + 5.0 * (k % DPCAL_ANCHOR);
-        errors[k] += times * (b0 + b1 * (away < 2.0 ? away : 2.0) + own * b2 + (4.0 + points / 16.0) * high[3]) * inverse[k];
+        const double own = 10.0 + adding + 5.0 * (k % DPCAL_ANCHOR);
+        errors[k] += times * (b0 + b1 * (away < 2.0 ? away : 2.0) + own * b2 + (4.0 + adding) * high[3]) * inverse[k];
     }
 }
 

@@ -24,7 +24,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcal._roots import minimum
 from dpcal.accountants.answers import Bounds
@@ -36,10 +35,8 @@ from dpcal.accountants.inversion.failure import (
 )
 from dpcal.accountants.inversion.saddle import increasing_root, log_chernoff
 from dpcal.accountants.inversion.transform import Total
-from dpcal.accountants.losses.base import OutOfReach
+from dpcal.accountants.losses.base import OutOfReach, Reals
 from dpcal.accountants.rounding import UNIT
-
-Reals = NDArray[np.float64]
 
 # Tolerance of the root finder over orders. The bound exceeds the best one by half its square, less
 # than a hundred units.

@@ -46,6 +46,7 @@ from dpcal._ext import question
 from dpcal.accountants import interface
 from dpcal.accountants.characteristic import DirectionProfile
 from dpcal.accountants.events import DpEvent
+from dpcal.accountants.losses.base import Reals
 from dpcal.accountants.mechanisms.decompose import decompose
 from dpcal.accountants.rounding import UNIT, exp_down, exp_up
 from dpcal.errors import UnsupportedEvent
@@ -61,7 +62,6 @@ __all__ = [
     "privacy_profile",
 ]
 
-Reals = NDArray[np.float64]
 Answer = tuple[float, float, str]
 
 # Points of one compiled call, and of one task of an executor: about 20 ms.

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal._lazy import special
@@ -37,6 +37,7 @@ from dpcal.accountants.characteristic import DirectionProfile
 from dpcal.accountants.curves.conversions import largest_mu
 from dpcal.accountants.directions import RELATIONS, Direction
 from dpcal.accountants.events import DpEvent
+from dpcal.accountants.losses.base import Reals
 from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.mechanisms.decompose import decompose
 from dpcal.accountants.rounding import UNIT, exp_down, exp_up
@@ -53,7 +54,6 @@ __all__ = [
     "true_positive_rate",
 ]
 
-Reals = NDArray[np.float64]
 
 NULLS = ("absent", "present", "either")
 

@@ -53,11 +53,11 @@ from dpcal.accountants.losses.base import NO_LOSS, Pairs, PrivacyLoss, Reals
 from dpcal.accountants.losses.discrete import ScatteredLoss
 from dpcal.accountants.losses.failure import LossWithFailure
 from dpcal.accountants.losses.gaussian import Gaussian
+from dpcal.accountants.losses.quadrature import log_mixture
 from dpcal.accountants.rounding import UNIT
 
 __all__ = [
     "allocated",
-    "amplified",
     "between",
     "fixed_batch",
     "loss_of",
@@ -66,7 +66,7 @@ __all__ = [
     "sampled",
 ]
 
-# Losses, in nats, from which on 1 - q is a small correction to q exp(l).
+# A loss, in nats, that is less than any that counts.
 _LARGE = 500.0
 # Probability of outcomes of Q alone that are left out of a law, in which they would change nothing.
 _NOTHING = 1e-18
@@ -81,25 +81,6 @@ _FAR = 500.0
 _MOST_OF_MEAN = 512
 # Most batches of an epoch: with many more, the share of one is lost in the rounding of a double.
 _MOST_BATCHES = 1e18
-
-
-def amplified(values: Reals, q: float) -> Reals:
-    """Return log(1 - q + q exp(l)) of each l, without overflow, with the digits of small values.
-
-    Parameters
-    ----------
-    values
-        Privacy losses.
-    q
-        Sampling probability in (0, 1).
-    """
-    moderate = np.minimum(values, _LARGE)
-    near = np.log1p(q * np.expm1(moderate))
-    if q > 0.5:
-        # This form takes no difference from 1, which would lose the digits of 1 - q.
-        near = np.where(values < -0.5, np.log((1 - q) + q * np.exp(moderate)), near)
-    far = values + math.log(q) + np.log1p((1 - q) / q * np.exp(-np.maximum(values, _LARGE)))
-    return np.asarray(np.where(values < _LARGE, near, far))
 
 
 def between(log_noise: Reals, above: Reals, below: Reals, q: float) -> tuple[Reals, Reals]:
@@ -119,7 +100,7 @@ def between(log_noise: Reals, above: Reals, below: Reals, q: float) -> tuple[Rea
     tuple
         Losses, and their log probabilities under Q.
     """
-    up, down = amplified(above, q), amplified(below, q)
+    up, down = log_mixture(q, above), log_mixture(q, below)
     return up - down, log_noise + down
 
 
@@ -170,7 +151,7 @@ def sampled(law: FiniteLaw, q: float, name: str) -> Pairs:
 
 def _removed(law: FiniteLaw, q: float) -> FiniteLaw:
     """Return the law of removing a record; outcomes of Q alone keep the share 1 - q under P."""
-    values, logs = amplified(law.values, q), law.log_reference
+    values, logs = log_mixture(q, law.values), law.log_reference
     if law.lost > _NOTHING:
         values, logs = np.append(math.log1p(-q), values), np.append(math.log(law.lost), logs)
     return FiniteLaw(values, logs, q * law.outside, log_finite=0.0)
@@ -178,7 +159,7 @@ def _removed(law: FiniteLaw, q: float) -> FiniteLaw:
 
 def _added(law: FiniteLaw, q: float) -> FiniteLaw:
     """Return the law of adding a record: that of removing one, reversed."""
-    places = amplified(law.values, q)
+    places = log_mixture(q, law.values)
     values, logs = -places[::-1], (law.log_reference + places)[::-1]
     if law.lost > _NOTHING:
         values = np.append(values, -math.log1p(-q))
@@ -224,7 +205,7 @@ def fixed_batch(law: FiniteLaw, q: float, name: str) -> PrivacyLoss:
 
     def both_ways(item: FiniteLaw) -> FiniteLaw:
         gains = item.values > 0
-        values, logs = amplified(item.values[gains], q), item.log_reference[gains]
+        values, logs = log_mixture(q, item.values[gains]), item.log_reference[gains]
         failure = q * item.outside
         rest = 1 - failure - math.fsum(np.exp(logs + values)) - math.fsum(np.exp(logs))
         values, logs = mirrored(values, logs, math.log(rest) if rest > 0 else -math.inf)

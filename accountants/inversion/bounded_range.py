@@ -36,16 +36,15 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
-from numpy.typing import NDArray
 
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import Direction
+from dpcal.accountants.losses.base import Reals
 from dpcal.accountants.losses.laplace import BoundedRange
 from dpcal.accountants.rounding import UNIT, exp_down, exp_up
 
 __all__ = ["epsilon_by_recursion", "log_delta_by_recursion"]
 
-Reals = NDArray[np.float64]
 
 _METHOD = "adaptive recursion"
 

@@ -19,16 +19,15 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.transform import Total
+from dpcal.accountants.losses.base import Reals
 from dpcal.accountants.rounding import UNIT
 
 __all__ = ["combine", "epsilon_with_failures", "log_delta_with_failures"]
-
-Reals = NDArray[np.float64]
 
 
 def _log_infinite(log_finite: float) -> float:

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from dpcal._lazy import special
 from dpcal.accountants.inversion.masses import log_moments, log_sums, require_kept
-from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
+from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss, Reals
 from dpcal.accountants.losses.discrete import DiscreteLoss, pure
 from dpcal.accountants.losses.failure import LossWithFailure
 from dpcal.accountants.losses.gaussian import Gaussian
@@ -51,7 +51,6 @@ __all__ = [
     "summed",
 ]
 
-Reals = NDArray[np.float64]
 Places = NDArray[np.intp]
 
 # Number of intervals into which a density between two ends is cut. For ten steps at q = 0.1 of

@@ -27,11 +27,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcal.accountants.losses.base import Reals
 from dpcal.errors import BrokenLaw
 
 __all__ = ["log_moments", "log_sums", "require_kept"]
 
-Reals = NDArray[np.float64]
 
 # Powers of exp(l) whose sums are compared: masses of Q and P, and two that are convex in the ratio.
 _POWERS = np.array([0.0, 1.0, 2.0, -1.0])

@@ -30,17 +30,15 @@ from typing import Any
 
 import numpy as np
 from flint import acb, acb_poly, arb
-from numpy.typing import NDArray
 from scipy.fft import next_fast_len
 from scipy.special import loggamma
 
 from dpcal._precision import workprec
 from dpcal.accountants.losses.allocation import Allocation, Group
-from dpcal.accountants.losses.base import OutOfReach
+from dpcal.accountants.losses.base import OutOfReach, Reals
 
 __all__ = ["Ball", "Ray"]
 
-Reals = NDArray[np.float64]
 # python-flint has no type annotations.
 Ball = Any
 

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpcal._ext.question import Law, moments
+from dpcal.accountants.rounding import UNIT
 
 __all__ = [
     "NO_LOSS",
@@ -62,9 +63,10 @@ class Points:
     values
         The losses l, real or on a line with Im l >= 0.
     log_masses
-        Log of the masses under P.
+        Log of the masses under P. Both may be wider than doubles.
     value_sizes, mass_sizes
-        Sizes of the terms of each value and logarithm, to which its rounding is relative.
+        Sizes of the terms of each value and logarithm, to which its rounding is relative; that of a
+        logarithm itself is added.
     merged, reach
         Points that stand for a mass around them, and how far it reaches.
     latest
@@ -106,15 +108,18 @@ class Points:
         sizes, moved = np.abs(values), self.value_sizes + abs(surplus)
         doubled = np.divide(2 * moved, sizes, out=np.zeros_like(sizes), where=sizes > 0)
         masses = np.where(logs > -700.0, np.exp(np.maximum(logs, -700.0)), 0.0)
-        rows = [values, masses, logs, 11 + self.mass_sizes + doubled, moved + 0.5 * sizes]
+        # Masses are as good as their logarithms before these are rounded to doubles.
+        own = self.mass_sizes + np.abs(logs) * float(np.finfo(logs.dtype).eps) / UNIT
+        rows = [values, masses, logs, 11 + own + doubled, moved + 0.5 * sizes]
         return _padded(rows, values, log=2)
 
     def line_rows(self) -> Reals:
         """Losses and log masses, by real and imaginary parts, and their errors in units."""
         values, logs = self.values.astype(complex), self.log_masses.astype(complex)
+        own = self.mass_sizes + np.abs(logs)
         # Rounding must not turn a point into one that grows with t.
         height, sizes = np.maximum(values.imag, 0.0), np.maximum(logs.real, _NO_MASS)
-        rows = [values.real, height, sizes, logs.imag, self.value_sizes, self.mass_sizes]
+        rows = [values.real, height, sizes, logs.imag, self.value_sizes, own]
         return _padded(rows, values.real, log=2)
 
 

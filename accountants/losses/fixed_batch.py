@@ -23,14 +23,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from dpcal import _validate
 from dpcal.accountants.losses.base import Complexes, OutOfReach, Points, PrivacyLoss
 from dpcal.accountants.losses.lattice import RANGE, step_within
-from dpcal.accountants.losses.quadrature import argument_sizes, complex_log1p
+from dpcal.accountants.losses.quadrature import argument_sizes, log_mixture, unit_of
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
 __all__ = ["FixedBatchGaussian", "HalfLine"]
@@ -81,7 +80,7 @@ class HalfLine:
         count = (last - self.first) / step
         if not count < _MAX_POINTS:
             raise OutOfReach
-        v = self.first + step * np.arange(math.ceil(count) + 1.0)
+        v = self.first + step * np.arange(math.ceil(count) + 1, dtype=np.longdouble)
         share = 1 / (1 + np.exp(-v))
         y = scale * (np.logaddexp(0.0, v) + 1j * self.slope * share)
         weights = step * scale * share * (1 + 1j * self.slope * (1 - share))
@@ -100,15 +99,6 @@ def _scale(rule: HalfLine, mu: float) -> float:
     """Return the largest scale for which mu Im y stays below about 1 and Im y below 1.2."""
     reach = 1.2 if rule.slope == 0 else 1.0
     return min(reach / mu, 1.2) / (rule.slope + rule.strip)
-
-
-def log_mixture_weight(q: float, u: Any) -> Complexes:
-    """Return log(1 - q + q exp(u)) for abs(Im u) < pi, with the digits of small values."""
-    u = np.asarray(u, dtype=complex)
-    far = u.real > 30.0
-    near = complex_log1p(q * np.expm1(np.where(far, 0.0, u)))
-    beyond = u + math.log(q) + complex_log1p((1 - q) / q * np.exp(-np.where(far, u, 30.0)))
-    return np.where(far, beyond, near)
 
 
 @dataclass(frozen=True)
@@ -179,19 +169,21 @@ class FixedBatchGaussian(PrivacyLoss):
         q, mu = self.sampling_probability, self._mu
         scale = _scale(rule, mu)
         y, weights, left_out = rule.points(scale, RANGE + (1.0 + highest) * mu, growth=1.5)
-        gains = log_mixture_weight(q, mu * y)
-        base = np.log(weights) - 0.5 * (y + mu / 2) ** 2 - 0.5 * math.log(2 * math.pi)
+        gains = log_mixture(q, y / self.noise_multiplier)
+        moved = y + np.longdouble(0.5) / self.noise_multiplier
+        base = np.log(weights) - 0.5 * moved**2 - 0.5 * np.log(2 * np.longdouble(math.pi))
         rest = 2 * math.exp(-(mu**2) / 8) / math.sqrt(2 * math.pi) * scale * left_out
         # A mass below that range is far below the rounding of all others.
         atoms = np.log(np.maximum([self.mass_at_zero, rest], 1e-300))
         # The argument of log w, and the logarithm of the density, have terms that cancel.
-        sizes = np.abs(gains) + argument_sizes(q, mu * y, gains)
-        terms = np.abs(base) + np.abs(y + mu / 2) ** 2
+        unit = unit_of(gains)
+        sizes = np.abs(gains) + unit * argument_sizes(q, mu * y, gains)
+        terms = unit * (np.abs(base) + np.abs(moved) ** 2)
         return Points(
             np.concatenate([-gains[::-1].conj(), [0.0, 0.0], gains]),
             np.concatenate([base[::-1].conj(), atoms, base + gains]),
             np.concatenate([sizes[::-1], [0.0, 0.0], sizes]),
-            np.concatenate([terms[::-1], np.abs(atoms), terms + sizes]),
+            np.concatenate([terms[::-1], np.abs(atoms), terms + unit * sizes]),
             merged=(len(y) + 1,),
             reach=float(np.abs(gains[0])),
         )

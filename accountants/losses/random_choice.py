@@ -85,7 +85,12 @@ class RandomChoice(PrivacyLoss):
                 ]
             ),
             np.concatenate([item.value_sizes for item in kept]),
-            np.concatenate([item.mass_sizes for item in kept]),
+            np.concatenate(
+                [
+                    item.mass_sizes + abs(share)
+                    for share, item in zip(self._log_weights, kept, strict=True)
+                ]
+            ),
             tuple(
                 int(start) + at
                 for start, item in zip(starts, kept, strict=False)

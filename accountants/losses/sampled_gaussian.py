@@ -22,7 +22,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
 from dpcal._ext.question import Law, mixture_log_weights, moments
@@ -36,7 +36,7 @@ from dpcal.accountants.losses.lattice import (
     spaced,
     step_within,
 )
-from dpcal.accountants.losses.quadrature import argument_sizes
+from dpcal.accountants.losses.quadrature import argument_sizes, log_mixture, unit_of
 from dpcal.accountants.rounding import UNIT
 
 __all__ = [
@@ -150,6 +150,11 @@ class TrapezoidRule:
 
     def _points(self, step: float) -> Reals:
         return spaced(self.low, self.high, step, most=self._limits.points)
+
+    @property
+    def exact(self) -> NDArray[Any]:
+        """The points, as multiples of the step in the widest numbers."""
+        return np.asarray(np.longdouble(self.step) * np.rint(self.x / self.step))
 
     def _growth(self, angle: float) -> float:
         """Return the growth of the integral of the lowest power up to the strip's far edge."""
@@ -274,30 +279,26 @@ class SampledGaussian(PrivacyLoss):
 
     def points(self, highest: float) -> Points:
         """Return the points of the rule on the real line."""
-        lowest, most = sorted(self._power(c) for c in (-1.0, highest))
-        rule = self._rule(lowest, most)
-        values = self._sign * rule.ell
-        logs = rule.log_base + (rule.ell if self.direction == "remove" else 0.0)
-        sizes = np.abs(rule.x / self.noise_multiplier) ** 2
-        order = np.argsort(values)
-        return Points(values[order], logs[order], np.abs(values)[order], sizes[order])
+        return self._on(highest, 0.0).real
 
     def _on(self, highest: float, angle: float) -> Points:
         """Return the points of the rule on a shifted line, at most at the rule's own angle."""
+        q, sigma = self.sampling_probability, np.longdouble(self.noise_multiplier)
         lowest, most = sorted(self._power(c) for c in (-1.0, highest))
         rule = self._rule(lowest, most)
-        angle = min(angle, rule.angle)
-        ell = rule.log_weight(rule.x, angle)
-        shift = angle * self.noise_multiplier
-        logs = rule.log_density(rule.x) + 0.5 * shift**2 - 1j * angle * rule.x
+        x, turn = rule.exact, 1j * min(angle, rule.angle)
+        u = (x - 0.5) / sigma**2 + turn
+        ell = log_mixture(q, u)
+        logs = -0.5 * (x / sigma + turn * sigma) ** 2 + np.log(rule.step / sigma)
+        logs -= 0.5 * np.log(2 * np.longdouble(math.pi))
         if self.direction == "add":
             values, logs = -ell.conj(), logs.conj()
         else:
             values, logs = ell, logs + ell
-        u = np.asarray((rule.x - 0.5) / self.noise_multiplier**2 + 1j * angle)
-        sizes = np.abs(ell) + argument_sizes(self.sampling_probability, u, ell)
-        terms = np.abs(rule.x / self.noise_multiplier) ** 2 + shift**2 + angle * np.abs(rule.x)
-        return Points(values, logs, sizes, np.abs(logs) + terms + sizes)
+        unit = unit_of(ell)
+        sizes = np.abs(ell) + unit * argument_sizes(q, u, ell)
+        terms = np.abs(x / sigma) ** 2 + np.abs(turn * sigma) ** 2 + np.abs(turn * x)
+        return Points(values, logs, sizes, unit * (np.abs(logs) + terms + sizes))
 
     def line(self, highest: float) -> Points:
         """Return the points of the rule on its shifted line."""
@@ -358,8 +359,4 @@ def log_mgf_bounds_of(losses: Sequence[SampledGaussian], c: Reals) -> Reals:
     """Return :meth:`SampledGaussian.log_mgf_bound` of losses at tilts, (len(losses), len(c))."""
     q = np.array([[loss.sampling_probability] for loss in losses])
     sigma = np.array([[loss.noise_multiplier] for loss in losses])
-    with np.errstate(over="ignore"):
-        exponent = (c * c + c) / (2 * sigma**2)
-    near = np.log1p(q * np.expm1(np.minimum(exponent, 700.0)))
-    far = exponent + np.log(q + (1 - q) * np.exp(-exponent))
-    return np.asarray(np.where(exponent < 700, near, far))
+    return log_mixture(q, (c * c + c) / (2 * sigma**2))

@@ -21,8 +21,8 @@ import numpy as np
 
 from dpcal.accountants import events
 from dpcal.accountants.answers import Bounds
-from dpcal.accountants.inversion.amplification import amplified
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
+from dpcal.accountants.losses.quadrature import log_mixture
 from dpcal.accountants.mechanisms.decompose import leaves
 from dpcal.accountants.mechanisms.row import dominating_pairs, row_of
 from dpcal.accountants.rounding import UNIT, sum_up
@@ -108,7 +108,7 @@ def added(bounds: Bounds, q: float) -> Bounds:
 
 def on_sample(bounds: Bounds, q: float) -> Bounds:
     """Return bounds on log(1 - q + q exp(l)) of a loss l, which may be negative."""
-    low, high = amplified(np.array([bounds.lower, bounds.upper]), q).tolist()
+    low, high = log_mixture(q, np.array([bounds.lower, bounds.upper])).tolist()
     return Bounds(low - _ERROR * abs(low), high + _ERROR * abs(high), bounds.method)
 
 
