@@ -200,7 +200,7 @@ def exact_log_delta(direction: Direction, epsilon: float) -> Bounds | None:
 
 def finite_log_delta(direction: Direction, epsilon: float) -> Bounds:
     """Return bounds on log delta(epsilon) of finite losses, at any finite number epsilon >= 0."""
-    total = Total(direction.parts)
+    total, one = Total(direction.parts), _one_of_class(direction)
 
     def in_balls() -> Bounds:
         if (poisson := as_poisson(direction)) is not None:
@@ -210,7 +210,8 @@ def finite_log_delta(direction: Direction, epsilon: float) -> Bounds:
         return log_delta_bounds(on_finite_laws(direction), epsilon)
 
     def inverted() -> Bounds | None:
-        return _of_pair(total, log_delta_on_contours(total, epsilon), -math.inf)
+        found = log_delta_on_contours(total, epsilon)
+        return Bounds(-math.inf, found.upper, found.method) if found and one else found
 
     by_renyi = partial(renyi.log_delta_bounds, direction, epsilon)
     ways: list[Way] = [
@@ -220,7 +221,7 @@ def finite_log_delta(direction: Direction, epsilon: float) -> Bounds:
         lambda: Bounds(-math.inf, total.log_support_bound(epsilon), "support"),
         by_renyi,
         lambda: _recursion.log_delta_by_recursion(direction, epsilon),
-        lambda: _of_one(direction, lambda one: finite_log_delta(one, epsilon)),
+        lambda: one and finite_log_delta(one, epsilon).from_below,
     ]
     bounds = Bounds(-math.inf, 0.0, "no bound")
     if has_allocation(direction):
@@ -234,7 +235,7 @@ def finite_log_delta(direction: Direction, epsilon: float) -> Bounds:
 
 def finite_epsilon(direction: Direction, log_delta: float) -> Bounds:
     """Return bounds on the smallest epsilon >= 0 of finite losses, at any log delta < 0."""
-    total = Total(direction.parts)
+    total, one = Total(direction.parts), _one_of_class(direction)
 
     @cache
     def by_renyi() -> Bounds:
@@ -253,7 +254,8 @@ def finite_epsilon(direction: Direction, log_delta: float) -> Bounds:
         return epsilon_of(partial(exact_log_delta, direction), by_renyi(), log_delta)
 
     def inverted() -> Bounds | None:
-        return _of_pair(total, epsilon_on_contours(total, log_delta), 0.0)
+        found = epsilon_on_contours(total, log_delta)
+        return Bounds(0.0, found.upper, found.method) if found and one else found
 
     ways: list[Way] = [
         lambda: Bounds(0.0, 0.0, "sampling") if total.log_delta_bound <= log_delta else None,
@@ -261,7 +263,7 @@ def finite_epsilon(direction: Direction, log_delta: float) -> Bounds:
         inverted,
         by_renyi,
         lambda: _recursion.epsilon_by_recursion(direction, log_delta, by_renyi().upper),
-        lambda: _of_one(direction, lambda one: finite_epsilon(one, log_delta)),
+        lambda: one and finite_epsilon(one, log_delta).from_below,
         lambda: _next_to_largest(direction, log_delta),
     ]
     bounds = Bounds(0.0, math.inf, "no bound")
@@ -287,25 +289,17 @@ def _next_to_largest(direction: Direction, target: float) -> Bounds | None:
     return Bounds(lower, largest, "support")
 
 
-def _of_pair(total: Total, bounds: Bounds | None, nothing: float) -> Bounds | None:
-    """Return bounds on the dominating pair as bounds on what it dominates.
+def _one_of_class(direction: Direction) -> Direction | None:
+    """Return one mechanism of each class that a loss dominates; None if no loss dominates a class.
 
     Where Renyi divergences of several mechanisms are smaller than those of the pair, its lower end
-    is not theirs.
+    is not theirs, and that of one mechanism is.
     """
-    if bounds is None or not total.renyi_is_tighter:
-        return bounds
-    return Bounds(nothing, bounds.upper, bounds.method)
-
-
-def _of_one(direction: Direction, bounds_of: Callable[[Direction], Bounds]) -> Bounds | None:
-    """Return the lower end of one mechanism of each class that a loss dominates, if one does."""
     if not Total(direction.parts).renyi_is_tighter:
         return None
     attained = ((loss.attained, times) for loss, times in direction.parts)
     parts = tuple((loss, times) for loss, times in attained if loss is not NO_LOSS)
-    found = bounds_of(Direction(direction.name, parts))
-    return Bounds(found.lower, math.inf, found.method)
+    return Direction(direction.name, parts)
 
 
 # -- many epsilons
