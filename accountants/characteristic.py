@@ -59,6 +59,7 @@ from dpcal.accountants.losses.base import NO_LOSS, OutOfReach, Reals
 from dpcal.accountants.losses.discrete import log_delta_of_sum
 from dpcal.accountants.losses.laplace import are_few_uses, log_delta_of_few_uses
 from dpcal.accountants.rounding import UNIT
+from dpcal.errors import UnsupportedEvent
 
 __all__ = [
     "DirectionProfile",
@@ -306,13 +307,22 @@ def _one_of_class(direction: Direction) -> Direction | None:
 
 
 class DirectionProfile:
-    """Log delta of one direction at many epsilons."""
+    """Log delta of one direction at many epsilons.
+
+    Raises
+    ------
+    UnsupportedEvent
+        If only Renyi divergences of a loss are known.
+    """
 
     def __init__(self, direction: Direction) -> None:
         if has_allocation(direction) and as_poisson(direction.finite[1]) is None:
             direction = on_finite_laws(direction)
         # Infinite losses have no transform: the law is inverted given that none occurs.
         self._log_finite, self._direction = direction.finite
+        for loss, _ in self._direction.parts:
+            if not loss.has_law:
+                raise UnsupportedEvent(f"Only Renyi divergences are known of {loss!r}.")
         below = direction.below
         self._below = None if below is None else DirectionProfile(below)
         self._quick = direction.compiled if self._log_finite == 0 else None
@@ -350,8 +360,8 @@ class DirectionProfile:
             wide = np.isnan(lower) | (upper - lower > _WIDE)
         for i in np.flatnonzero(wide):
             bounds = finite_log_delta(self._direction, float(points[i]))
-            if not bounds.upper - bounds.lower >= upper[i] - lower[i]:
-                lower[i], upper[i] = bounds.lower, bounds.upper
+            lower[i] = np.fmax(lower[i], bounds.lower)
+            upper[i] = np.fmin(upper[i], bounds.upper)
         lower, upper = combine(self._log_finite, lower, upper)
         if self._below is not None:
             # Contours bound only the rounded losses.
