@@ -41,6 +41,11 @@ class Bounds:
         )
         return Bounds(low, min(high, 0.0), method)
 
+    @property
+    def from_below(self) -> Bounds:
+        """The lower end alone."""
+        return Bounds(self.lower, math.inf, self.method)
+
     def both(self, other: Bounds | None) -> Bounds:
         """Return what these and other bounds on one number say together; these if there is None."""
         if other is None:

@@ -58,6 +58,7 @@ from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import NO_LOSS, OutOfReach, Reals
 from dpcal.accountants.losses.discrete import log_delta_of_sum
 from dpcal.accountants.rounding import UNIT
+from dpcal.errors import UnsupportedEvent
 
 __all__ = [
     "DirectionProfile",
@@ -195,7 +196,7 @@ def exact_log_delta(direction: Direction, epsilon: float) -> Bounds | None:
 
 def finite_log_delta(direction: Direction, epsilon: float) -> Bounds:
     """Return bounds on log delta(epsilon) of finite losses, at any finite number epsilon >= 0."""
-    total = Total(direction.parts)
+    total, one = Total(direction.parts), _one_of_class(direction)
 
     def in_balls() -> Bounds:
         if (poisson := as_poisson(direction)) is not None:
@@ -205,7 +206,8 @@ def finite_log_delta(direction: Direction, epsilon: float) -> Bounds:
         return log_delta_bounds(on_finite_laws(direction), epsilon)
 
     def inverted() -> Bounds | None:
-        return _of_pair(total, log_delta_on_contours(total, epsilon), -math.inf)
+        found = log_delta_on_contours(total, epsilon)
+        return Bounds(-math.inf, found.upper, found.method) if found and one else found
 
     by_renyi = partial(renyi.log_delta_bounds, direction, epsilon)
     ways: list[Way] = [
@@ -215,7 +217,7 @@ def finite_log_delta(direction: Direction, epsilon: float) -> Bounds:
         lambda: Bounds(-math.inf, total.log_support_bound(epsilon), "support"),
         by_renyi,
         lambda: _recursion.log_delta_by_recursion(direction, epsilon),
-        lambda: _of_one(direction, lambda one: finite_log_delta(one, epsilon)),
+        lambda: one and finite_log_delta(one, epsilon).from_below,
     ]
     bounds = Bounds(-math.inf, 0.0, "no bound")
     if has_allocation(direction):
@@ -229,7 +231,7 @@ def finite_log_delta(direction: Direction, epsilon: float) -> Bounds:
 
 def finite_epsilon(direction: Direction, log_delta: float) -> Bounds:
     """Return bounds on the smallest epsilon >= 0 of finite losses, at any log delta < 0."""
-    total = Total(direction.parts)
+    total, one = Total(direction.parts), _one_of_class(direction)
 
     @cache
     def by_renyi() -> Bounds:
@@ -248,7 +250,8 @@ def finite_epsilon(direction: Direction, log_delta: float) -> Bounds:
         return epsilon_of(partial(exact_log_delta, direction), by_renyi(), log_delta)
 
     def inverted() -> Bounds | None:
-        return _of_pair(total, epsilon_on_contours(total, log_delta), 0.0)
+        found = epsilon_on_contours(total, log_delta)
+        return Bounds(0.0, found.upper, found.method) if found and one else found
 
     ways: list[Way] = [
         lambda: Bounds(0.0, 0.0, "sampling") if total.log_delta_bound <= log_delta else None,
@@ -256,7 +259,7 @@ def finite_epsilon(direction: Direction, log_delta: float) -> Bounds:
         inverted,
         by_renyi,
         lambda: _recursion.epsilon_by_recursion(direction, log_delta, by_renyi().upper),
-        lambda: _of_one(direction, lambda one: finite_epsilon(one, log_delta)),
+        lambda: one and finite_epsilon(one, log_delta).from_below,
         lambda: _next_to_largest(direction, log_delta),
     ]
     bounds = Bounds(0.0, math.inf, "no bound")
@@ -282,38 +285,39 @@ def _next_to_largest(direction: Direction, target: float) -> Bounds | None:
     return Bounds(lower, largest, "support")
 
 
-def _of_pair(total: Total, bounds: Bounds | None, nothing: float) -> Bounds | None:
-    """Return bounds on the dominating pair as bounds on what it dominates.
+def _one_of_class(direction: Direction) -> Direction | None:
+    """Return one mechanism of each class that a loss dominates; None if no loss dominates a class.
 
     Where Renyi divergences of several mechanisms are smaller than those of the pair, its lower end
-    is not theirs.
+    is not theirs, and that of one mechanism is.
     """
-    if bounds is None or not total.renyi_is_tighter:
-        return bounds
-    return Bounds(nothing, bounds.upper, bounds.method)
-
-
-def _of_one(direction: Direction, bounds_of: Callable[[Direction], Bounds]) -> Bounds | None:
-    """Return the lower end of one mechanism of each class that a loss dominates, if one does."""
     if not Total(direction.parts).renyi_is_tighter:
         return None
     attained = ((loss.attained, times) for loss, times in direction.parts)
     parts = tuple((loss, times) for loss, times in attained if loss is not NO_LOSS)
-    found = bounds_of(Direction(direction.name, parts))
-    return Bounds(found.lower, math.inf, found.method)
+    return Direction(direction.name, parts)
 
 
 # -- many epsilons
 
 
 class DirectionProfile:
-    """Log delta of one direction at many epsilons."""
+    """Log delta of one direction at many epsilons.
+
+    Raises
+    ------
+    UnsupportedEvent
+        If only Renyi divergences of a loss are known.
+    """
 
     def __init__(self, direction: Direction) -> None:
         if has_allocation(direction) and as_poisson(direction.finite[1]) is None:
             direction = on_finite_laws(direction)
         # Infinite losses have no transform: the law is inverted given that none occurs.
         self._log_finite, self._direction = direction.finite
+        for loss, _ in self._direction.parts:
+            if not loss.has_law:
+                raise UnsupportedEvent(f"Only Renyi divergences are known of {loss!r}.")
         below = direction.below
         self._below = None if below is None else DirectionProfile(below)
         self._quick = direction.compiled if self._log_finite == 0 else None
@@ -351,8 +355,8 @@ class DirectionProfile:
             wide = np.isnan(lower) | (upper - lower > _WIDE)
         for i in np.flatnonzero(wide):
             bounds = finite_log_delta(self._direction, float(points[i]))
-            if not bounds.upper - bounds.lower >= upper[i] - lower[i]:
-                lower[i], upper[i] = bounds.lower, bounds.upper
+            lower[i] = np.fmax(lower[i], bounds.lower)
+            upper[i] = np.fmin(upper[i], bounds.upper)
         lower, upper = combine(self._log_finite, lower, upper)
         if self._below is not None:
             # Contours bound only the rounded losses.

@@ -14,15 +14,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dpcal import _validate
 from dpcal._ext.question import Law
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
 
-__all__ = ["RELATIONS", "Composition", "Direction"]
+__all__ = ["RELATIONS", "Composition", "Direction", "relation_of"]
 
 RELATIONS = ("add-or-remove-one", "replace-one", "replace-special")
 
 # Counts up to this are doubles of their own.
 _MOST_TIMES = 2**53
+
+
+def relation_of(value: object) -> str:
+    """Return the name of a neighboring relation, given by its name or dp-accounting's value."""
+    return _validate.choice(RELATIONS, neighboring_relation=_validate.relation(value))
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, combinations
 from typing import Any
@@ -28,7 +28,7 @@ import attr
 from dpcal import _annexes, _lazy, _validate
 from dpcal.accountants import characteristic, events, renyi
 from dpcal.accountants.answers import Bounds, Delta, Epsilon, LogDelta
-from dpcal.accountants.directions import RELATIONS, Composition, Direction
+from dpcal.accountants.directions import Composition, Direction, relation_of
 from dpcal.accountants.events import DpEvent
 from dpcal.accountants.losses.failure import LossWithFailure
 from dpcal.accountants.mechanisms.allocation import DRAWN
@@ -99,38 +99,29 @@ def _log_delta_bounds(name: str, composition: Composition, epsilon: float) -> Bo
     return Bounds(min(bounds.lower, -UNIT), min(bounds.upper, 0.0), bounds.method)
 
 
-@dataclass(frozen=True)
-class _Kind:
-    """A kind of question: the number that is asked, that which is given, and the answer's class.
-
-    Accountants bound ``bounded``, "epsilon" or "log_delta", whose end is ``open_end`` where nothing
-    bounds it from below; an event that is not private has that of ``non_private``.
-    """
-
-    name: str
-    given: str
-    answer: type[Any]
-    bounded: str
-    open_end: float
-    non_private: float
-    bounds: Callable[[str, Composition, float], Bounds]
-
-
-_EPSILON = _Kind("epsilon", "delta", Epsilon, "epsilon", 0.0, math.inf, _epsilon_bounds)
-_LOG_DELTA = _Kind("log_delta", "epsilon", LogDelta, "log_delta", -math.inf, 0.0, _log_delta_bounds)
-_DELTA = replace(_LOG_DELTA, name="delta", answer=Delta)
+_ANSWERS: dict[str, Any] = {"epsilon": Epsilon, "log_delta": LogDelta, "delta": Delta}
 
 
 @dataclass(frozen=True)
 class _Question:
     """One number of an event at another, under a relation, and who is to answer it."""
 
-    kind: _Kind
+    number: str
     at: float
     relation: str
     accountant: str = "auto"
     cross_check: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def given(self) -> str:
+        """The number at which another one is asked."""
+        return "delta" if self.number == "epsilon" else "epsilon"
+
+    @property
+    def bounded(self) -> str:
+        """The number that accountants bound."""
+        return "epsilon" if self.number == "epsilon" else "log_delta"
 
     def __post_init__(self) -> None:
         _validate.choice(ACCOUNTANTS, accountant=self.accountant)
@@ -138,20 +129,21 @@ class _Question:
 
     def bounds(self, composition: Composition, name: str, options: Mapping[str, Any]) -> Bounds:
         """Return one accountant's bounds; all but Renyi's need a law for each loss."""
-        kind, laws = self.kind, None
+        laws, ends = None, (0.0, math.inf) if self.bounded == "epsilon" else (-math.inf, 0.0)
         if name != "renyi" and not composition.has_law:
             laws = composition.laws
         priced = laws or composition
         if not priced.private:
-            bounds = Bounds(kind.non_private, kind.non_private, "non-private event")
+            bounds = Bounds(ends[1], ends[1], "non-private event")
         elif name in _BACKENDS:
-            backend = getattr(_BACKENDS[name], f"{kind.bounded}_bounds")
+            backend = getattr(_BACKENDS[name], f"{self.bounded}_bounds")
             bounds = backend(priced, self.at, **options)
         else:
             _no_options(name, options)
-            bounds = kind.bounds(name, priced, self.at)
+            own = _epsilon_bounds if self.bounded == "epsilon" else _log_delta_bounds
+            bounds = own(name, priced, self.at)
         # A law that replaces a mechanism dominates it, and does not bound its price from below.
-        return Bounds(kind.open_end, bounds.upper, bounds.method) if laws else bounds
+        return Bounds(ends[0], bounds.upper, bounds.method) if laws else bounds
 
     def checked(self, event: DpEvent, composition: Composition, name: str) -> Bounds:
         """Return one accountant's bounds, which must meet those of one with other numerics.
@@ -172,14 +164,13 @@ class _Question:
                 lower = self.bounds(alone, _EXACT, {}).lower
                 found[f"{part!r}, a part of it,"] = Bounds(lower, math.inf, "")
         for sentence in _contradictions(found):
-            number = self.kind.bounded.replace("_", " ")
-            asked = f"{number} at {self.kind.given}={self.at!r}"
+            asked = f"{self.bounded.replace('_', ' ')} at {self.given}={self.at!r}"
             raise AccountantsDisagree(f"For {asked}, {sentence} One of them is wrong.")
         return bounds
 
     def answer(self, event: DpEvent) -> Any:
         """Return the answer: of a whole run, or that with the smallest upper end."""
-        if self.kind is _EPSILON and self.at == 0:
+        if self.number == "epsilon" and self.at == 0:
             return self._pure(event)
         if self.accountant == "auto" and not self.cross_check:
             whole = _whole_run(event, self.relation)
@@ -191,17 +182,16 @@ class _Question:
             ask = partial(self.checked, event, composition)
         found = [(ask(each), each) for each in _answering(self.accountant, composition)]
         bounds, name = min(found, key=lambda each: each[0].upper)
-        if self.kind is _DELTA:
+        if self.number == "delta":
             bounds = Bounds(exp_down(bounds.lower), exp_up(bounds.upper), bounds.method)
         return self._of(bounds, name)
 
     def _of(self, bounds: Bounds, accountant: str) -> Any:
         how = {"accountant": accountant, "neighboring_relation": self.relation}
-        return self.kind.answer.of(bounds, **how)
+        return _ANSWERS[self.number].of(bounds, **how)
 
     def _pure(self, event: DpEvent) -> Any:
         """Return epsilon at delta=0, the largest loss, whoever is asked."""
-        _validate.choice(RELATIONS, neighboring_relation=self.relation)
         if self.accountant in _BACKENDS or self.cross_check:
             raise BackendRefused(
                 "delta=0 is priced in closed form: no other package is asked, and none checks the "
@@ -212,9 +202,9 @@ class _Question:
 
     def _of_whole_run(self, module: Any, run: DpEvent, how: Mapping[str, Any]) -> Any:
         """Return an annex's answer about a run, from its delta where it has no logarithm."""
-        name = self.kind.name if hasattr(module, self.kind.name) else "delta"
-        found = getattr(module, name)(run, **{self.kind.given: self.at}, **how, **self.options)
-        if name == self.kind.name:
+        name = self.number if hasattr(module, self.number) else "delta"
+        found = getattr(module, name)(run, **{self.given: self.at}, **how, **self.options)
+        if name == self.number:
             return found
         ends = Bounds.of_logarithms(found.lower, found.upper, found.provenance)
         return self._of(ends, found.accountant)
@@ -368,8 +358,8 @@ def epsilon(
     >>> print(f"{epsilon(event, delta=1e-6, cross_check=True, interval=1e-3):.6f}")
     2.675035
     """
-    at, relation = _validate.below_one(delta=delta), _validate.relation(neighboring_relation)
-    found: Epsilon = _Question(_EPSILON, at, relation, accountant, cross_check, options).answer(
+    at, relation = _validate.below_one(delta=delta), relation_of(neighboring_relation)
+    found: Epsilon = _Question("epsilon", at, relation, accountant, cross_check, options).answer(
         event
     )
     return found
@@ -395,9 +385,9 @@ def log_delta(
     epsilon
         A finite number >= 0.
     """
-    at, relation = _validate.non_negative(epsilon=epsilon), _validate.relation(neighboring_relation)
+    at, relation = _validate.non_negative(epsilon=epsilon), relation_of(neighboring_relation)
     how = accountant, cross_check, options
-    found: LogDelta = _Question(_LOG_DELTA, at, relation, *how).answer(event)
+    found: LogDelta = _Question("log_delta", at, relation, *how).answer(event)
     return found
 
 
@@ -419,9 +409,9 @@ def delta(
     epsilon
         A finite number >= 0.
     """
-    at, relation = _validate.non_negative(epsilon=epsilon), _validate.relation(neighboring_relation)
+    at, relation = _validate.non_negative(epsilon=epsilon), relation_of(neighboring_relation)
     how = accountant, cross_check, options
-    found: Delta = _Question(_DELTA, at, relation, *how).answer(event)
+    found: Delta = _Question("delta", at, relation, *how).answer(event)
     return found
 
 
@@ -506,8 +496,8 @@ def compare(
     >>> [f"{row.accountant} {row.upper:.4f}" for row in result.rows]
     ['characteristic 1.9931', 'renyi 2.1657']
     """
-    relation = _validate.relation(neighboring_relation)
-    question = _Question(_EPSILON, _validate.probability(delta=delta), relation)
+    relation = relation_of(neighboring_relation)
+    question = _Question("epsilon", _validate.probability(delta=delta), relation)
     composition = decompose(event, relation)
     for name in (*accountants, *(options or {})):
         _validate.choice(ACCOUNTANTS, accountant=name)

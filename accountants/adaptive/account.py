@@ -30,7 +30,7 @@ from dpcal import _validate
 from dpcal._spending import OwnLock
 from dpcal.accountants import events, interface
 from dpcal.accountants.answers import Delta, Epsilon
-from dpcal.accountants.directions import RELATIONS, Composition
+from dpcal.accountants.directions import Composition, relation_of
 from dpcal.accountants.mechanisms.decompose import decompose, leaves
 from dpcal.accountants.mechanisms.row import OnlyAuto
 from dpcal.accountants.rounding import exp_up
@@ -65,8 +65,7 @@ class Account:
     """
 
     def __init__(self, *, neighboring_relation: str = "add-or-remove-one") -> None:
-        neighboring_relation = _validate.relation(neighboring_relation)
-        self._relation = _validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
+        self._relation = relation_of(neighboring_relation)
         self._counts: dict[events.DpEvent, int] = {}
         self._by_parts = True
         self._lock = OwnLock()
@@ -162,8 +161,7 @@ class _Adapter(privacy_accountant.PrivacyAccountant):  # type: ignore[misc]
     _accountant: str
 
     def __init__(self, neighboring_relation: Any = NeighboringRelation.ADD_OR_REMOVE_ONE) -> None:
-        neighboring_relation = _validate.relation(neighboring_relation)
-        name = _validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
+        name = relation_of(neighboring_relation)
         super().__init__(NeighboringRelation[name.upper().replace("-", "_")])
         self._account = Account(neighboring_relation=name)
 

@@ -54,7 +54,7 @@ from dpcal._spending import Spender
 from dpcal.accountants import events
 from dpcal.accountants.curves.conversions import largest_mu, renyi_divergence
 from dpcal.accountants.curves.tradeoff import squared_gdp_mu
-from dpcal.accountants.directions import RELATIONS
+from dpcal.accountants.directions import relation_of
 from dpcal.accountants.inversion.saddle import log_chernoff
 from dpcal.accountants.mechanisms.decompose import decompose, leaves
 from dpcal.accountants.mechanisms.pure import pure_epsilon
@@ -189,7 +189,7 @@ def renyi_order(
     >>> print(f"{renyi_order(events.GaussianDpEvent(10.0), epsilon=1.0, delta=1e-6):.3f}")
     21.985
     """
-    neighboring_relation = _validate.relation(neighboring_relation)
+    neighboring_relation = relation_of(neighboring_relation)
 
     def divergence(order: float) -> float:
         return renyi_divergence(event, order=order, neighboring_relation=neighboring_relation)
@@ -208,10 +208,7 @@ class _Meter(Spender):
     _spent: tuple[float, ...]
 
     def __init__(self, neighboring_relation: str) -> None:
-        neighboring_relation = _validate.relation(neighboring_relation)
-        self.neighboring_relation = _validate.choice(
-            RELATIONS, neighboring_relation=neighboring_relation
-        )
+        self.neighboring_relation = relation_of(neighboring_relation)
         self._known: dict[tuple[tuple[events.DpEvent, int], ...], tuple[float, ...]] = {}
         self._lock = Lock()
 

@@ -20,7 +20,7 @@ import math
 from dpcal import _validate
 from dpcal._roots import Stop, brent
 from dpcal.accountants import characteristic, renyi
-from dpcal.accountants.directions import Direction
+from dpcal.accountants.directions import Direction, relation_of
 from dpcal.accountants.events import DpEvent
 from dpcal.accountants.inversion.saddle import log_chernoff
 from dpcal.accountants.losses.gaussian import Gaussian, log_gaussian_delta
@@ -59,7 +59,7 @@ def renyi_divergence(
     >>> print(f"{renyi_divergence(events.GaussianDpEvent(2.0), order=8.0):.6f}")
     1.000000
     """
-    neighboring_relation = _validate.relation(neighboring_relation)
+    neighboring_relation = relation_of(neighboring_relation)
     alpha = _validate.order(order=order)
     composition = decompose(event, neighboring_relation)
     if not composition.private:

@@ -45,6 +45,7 @@ from dpcal import _validate
 from dpcal._ext import question
 from dpcal.accountants import interface
 from dpcal.accountants.characteristic import DirectionProfile
+from dpcal.accountants.directions import relation_of
 from dpcal.accountants.events import DpEvent
 from dpcal.accountants.losses.base import Reals
 from dpcal.accountants.mechanisms.decompose import decompose
@@ -156,7 +157,7 @@ def privacy_profile(
     UnsupportedEvent
         If no theorem here covers the event under this relation.
     """
-    neighboring_relation = _validate.relation(neighboring_relation)
+    neighboring_relation = relation_of(neighboring_relation)
     asked = _numbers(_validate.non_negative, epsilons=epsilons)
     composition = decompose(event, neighboring_relation)
     lower = upper = np.zeros(len(asked))
@@ -249,7 +250,7 @@ def grid(
     UnsupportedEvent
         If no theorem here covers one of the events under this relation.
     """
-    neighboring_relation = _validate.relation(neighboring_relation)
+    neighboring_relation = relation_of(neighboring_relation)
     if (delta is None) == (epsilon is None):
         raise TypeError("grid() takes one of delta and epsilon.")
     deltas = epsilon is not None

@@ -35,7 +35,7 @@ from dpcal.accountants import characteristic
 from dpcal.accountants.answers import Bounds, Risk
 from dpcal.accountants.characteristic import DirectionProfile
 from dpcal.accountants.curves.conversions import largest_mu
-from dpcal.accountants.directions import RELATIONS, Direction
+from dpcal.accountants.directions import Direction, relation_of
 from dpcal.accountants.events import DpEvent
 from dpcal.accountants.losses.base import Reals
 from dpcal.accountants.losses.gaussian import Gaussian
@@ -164,7 +164,7 @@ def _minimum_from_below(epsilons: Reals, lows: Reals, highs: Reals) -> Reals:
 
 def _tests(event: DpEvent, relation: str, null: str) -> list[_Test]:
     """Return the tests that attackers may use; none if the event is not private."""
-    composition = decompose(event, _validate.relation(relation))
+    composition = decompose(event, relation_of(relation))
     _validate.choice(NULLS, null=null)
     if not composition.private:
         return []
@@ -176,7 +176,7 @@ def _tests(event: DpEvent, relation: str, null: str) -> list[_Test]:
 
 
 def _risk(bounds: Bounds, name: str) -> Risk:
-    relation = _validate.relation(name)
+    relation = relation_of(name)
     return Risk.of(bounds, accountant="characteristic", neighboring_relation=relation)
 
 
@@ -249,7 +249,7 @@ def trade_off(
     # 1 - x is exact where the power is at least a half, and half a unit off elsewhere.
     lower = np.maximum(0.0, (1.0 - strongest) * (1 - UNIT))
     upper = np.minimum((1.0 - weakest) * (1 + UNIT), 1.0)
-    return TradeOff(rates, lower, upper, null, _validate.relation(neighboring_relation))
+    return TradeOff(rates, lower, upper, null, relation_of(neighboring_relation))
 
 
 def trade_off_from_deltas(
@@ -288,8 +288,7 @@ def trade_off_from_deltas(
     >>> [f"{rate:.6f}" for rate in curve.lower]
     ['0.628172', '0.000000']
     """
-    relation = _validate.relation(neighboring_relation)
-    _validate.choice(RELATIONS, neighboring_relation=relation)
+    relation = relation_of(neighboring_relation)
     at = np.atleast_1d(_validate.each(_validate.non_negative, epsilons=epsilons))
     most = np.atleast_1d(_validate.each(partial(_validate.within, 0.0, 1.0), deltas=deltas))
     if at.shape != most.shape or at.ndim > 1 or not at.size:
@@ -411,7 +410,7 @@ def attack_risk(
     >>> print(*(f"{risk:.4f}" for risk in found))
     0.1974 0.5987
     """
-    relation = {"neighboring_relation": _validate.relation(neighboring_relation)}
+    relation = {"neighboring_relation": relation_of(neighboring_relation)}
     if false_positive_rate is not None and prior is not None:
         given = f"{false_positive_rate!r} and {prior!r}"
         raise ValueError(f"false_positive_rate and prior exclude each other, got {given}.")
@@ -461,7 +460,7 @@ def gdp_mu(
         A float equal to its upper bound. ``.lower`` is proved too: no smaller mu has the property.
     """
     level = _validate.probability(slack=slack)
-    composition = decompose(event, _validate.relation(neighboring_relation))
+    composition = decompose(event, relation_of(neighboring_relation))
     bounds = [Bounds(math.inf, math.inf, "non-private event")]
     if composition.private:
         bounds = [_gdp_mu(direction, level) for direction in composition.directions]

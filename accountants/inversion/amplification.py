@@ -136,6 +136,18 @@ def _loss(
     return LossWithFailure(given, failure, below) if failure > 0 else given
 
 
+def _both_ways(law: FiniteLaw, name: str, probability: float = 1.0) -> Pairs:
+    """Return the losses with a law, and with that of the reversed pair."""
+
+    def reversed_law(item: FiniteLaw) -> FiniteLaw:
+        logs = (item.log_reference + item.values)[::-1]
+        log_finite = None if item.log_finite is None else math.log1p(-item.outside)
+        return FiniteLaw(-item.values[::-1], logs, item.lost, log_finite=log_finite)
+
+    added = loss_of(law.changed(reversed_law), f"{name}, added", probability)
+    return loss_of(law, name, probability), added
+
+
 # -- samples
 
 
@@ -144,29 +156,15 @@ def sampled(law: FiniteLaw, q: float, name: str) -> Pairs:
 
     The law is that of a removed record; the reversed pair must be that of adding one.
     """
-    name = f"{q!r}-sampled {name}"
-    remove, add = (law.changed(partial(side, q=q)) for side in (_removed, _added))
-    return loss_of(remove, name, q), loss_of(add, f"{name}, added", q)
 
+    def removed(item: FiniteLaw) -> FiniteLaw:
+        values, logs = log_mixture(q, item.values), item.log_reference
+        if item.lost > _NOTHING:
+            # Outcomes of Q alone keep the share 1 - q under P.
+            values, logs = np.append(math.log1p(-q), values), np.append(math.log(item.lost), logs)
+        return FiniteLaw(values, logs, q * item.outside, log_finite=0.0)
 
-def _removed(law: FiniteLaw, q: float) -> FiniteLaw:
-    """Return the law of removing a record; outcomes of Q alone keep the share 1 - q under P."""
-    values, logs = log_mixture(q, law.values), law.log_reference
-    if law.lost > _NOTHING:
-        values, logs = np.append(math.log1p(-q), values), np.append(math.log(law.lost), logs)
-    return FiniteLaw(values, logs, q * law.outside, log_finite=0.0)
-
-
-def _added(law: FiniteLaw, q: float) -> FiniteLaw:
-    """Return the law of adding a record: that of removing one, reversed."""
-    places = log_mixture(q, law.values)
-    values, logs = -places[::-1], (law.log_reference + places)[::-1]
-    if law.lost > _NOTHING:
-        values = np.append(values, -math.log1p(-q))
-        logs = np.append(logs, math.log1p(-q) + math.log(law.lost))
-    # Outcomes that only the record causes have a loss of minus infinity.
-    log_finite = math.log1p(-q * law.outside) if law.outside > _NOTHING else None
-    return FiniteLaw(values, logs, log_finite=log_finite)
+    return _both_ways(law.changed(removed), f"{q!r}-sampled {name}", q)
 
 
 def revealed(law: FiniteLaw, q: float, name: str) -> PrivacyLoss:
@@ -246,10 +244,6 @@ def allocated(law: FiniteLaw, batches: int, name: str) -> Pairs:
     return _both_ways(found, name)
 
 
-def _both_ways(law: FiniteLaw, name: str) -> Pairs:
-    return loss_of(law, name), loss_of(law.changed(_reversed), f"{name}, added")
-
-
 def on_finite_laws(direction: Direction) -> Direction:
     """Return a direction with finite laws in place of random allocations of Gaussians."""
     parts = tuple(
@@ -310,10 +304,3 @@ def _mean(one: FiniteLaw, m: float, other: FiniteLaw, n: float) -> FiniteLaw:
         return np.array([first[0] + second[0], p])
 
     return combined("a mean of ratios", one, other, _MOST_OF_MEAN, ratios, masses)
-
-
-def _reversed(law: FiniteLaw) -> FiniteLaw:
-    """Return the law of the reversed pair."""
-    logs = (law.log_reference + law.values)[::-1]
-    log_finite = None if law.log_finite is None else math.log1p(-law.outside)
-    return FiniteLaw(-law.values[::-1], logs, law.lost, log_finite=log_finite)

@@ -1,11 +1,19 @@
 r"""What is E L^q of a random allocation at nodes q = -b + i u? Sums along one ray, in balls.
 
-    E L^q = 1 / Gamma(b - i u) * integral over v of exp((b - i u)(v - i theta)) G(exp(v - i theta)),
-    G(s) = E exp(-s L) = the product over batches of E exp(-s p_j Y_j),
+A power is a Gamma integral, L^q = 1 / Gamma(-q) * integral over s > 0 of s^(-q - 1) exp(-s L) ds.
+Its mean needs only G(s) = E exp(-s L), a product over batches of E exp(-s p_j Y_j), with
+L = sum p_j Y_j and Y_j = exp(t_j X_j - t_j^2 / 2):
 
-with L = sum p_j Y_j, Y_j = exp(t_j X_j - t_j^2 / 2). Both integrals are sums over lattices, the
-inner one along a line on which s Y is turned towards the real axis. Steps and ends are chosen in
-doubles, with a margin, so that they leave out at most exp(-digits) of E L^-b:
+    E L^q = 1 / Gamma(b - i u) * integral over v of exp((b - i u)(v - i theta)) G(exp(v - i theta)).
+
+Here s = exp(v - i theta) runs along a ray. On the real one, theta = 0, terms of size Gamma(b) add
+up to one of size Gamma(b - i u), and the digits of their ratio cancel. At theta = arg(b + i u) the
+integrand has its saddle on the ray, and nothing cancels: one ray serves a block of nodes near u.
+Each mean E exp(-s p_j Y_j) is an integral over x along a line that is moved by eta, on which s Y_j
+is turned towards the real axis. All integrals are sums over lattices, and the lattices of v and of
+all t_j x are one: exp(-s Y) is tabulated once, the means are products of this table with Gaussian
+weights as polynomials, and the sums over v for all nodes are one Fourier transform. Steps and ends
+are chosen in doubles, with a margin, so that they leave out at most exp(-digits) of E L^-b:
 
 * a step of v: at v + i y the integrand is at most that of the real line at s cos(y - theta)
   (Trefethen and Weideman 2014, Theorem 5.1, for each side of the strip), whose bound is convex in u

@@ -26,19 +26,25 @@ import numpy as np
 from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.directions import RELATIONS, Composition, Direction
-from dpcal.accountants.limits import (
-    MOST_DISTINCT,
-    MOST_LEVELS,
-    MOST_OF_OTHER_NOISE,
-    MOST_PARTS,
-    MOST_SELECTIONS,
-)
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
 from dpcal.accountants.mechanisms.row import dominating_pairs, priced_as, row_of
 from dpcal.errors import TooLarge
 
 __all__ = ["decompose", "leaves"]
 
+# Most events inside each other that are priced one by the other, such as samples of compositions of
+# samples. Each takes some ten calls inside each other, of the thousand that Python allows.
+MOST_LEVELS = 50
+# Most selections inside each other, the best of runs of which each is the best of runs: each level
+# takes twice the work, and this many take four seconds.
+MOST_SELECTIONS = 8
+# Events that a composition may hold, in all of its lists: some seconds of counting. Lists that hold
+# one list twice double them at each level.
+MOST_PARTS = 2_000_000
+# Distinct mechanisms of a composition: so many Gaussian ones take some seconds and 300 MB.
+MOST_DISTINCT = 200_000
+# Those of other than Gaussian noise, which take ten seconds: each is a sum over points at a node.
+MOST_OF_OTHER_NOISE = 2_000
 # Most uses of a mechanism: squares of variances are doubles, too.
 _MOST_USES = 10**100
 

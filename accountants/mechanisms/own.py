@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
-from dpcal.accountants.directions import RELATIONS
+from dpcal.accountants.directions import relation_of
 from dpcal.accountants.events import DominatingPairDpEvent
 from dpcal.accountants.inversion.amplification import loss_of
 from dpcal.accountants.inversion.finite_laws import FiniteLaw, gathered, law_of, law_of_profile
@@ -187,10 +187,9 @@ def _event(
 
     Laws that are not exact only dominate the mechanism, which may cost nothing.
     """
-    relation = _validate.choice(RELATIONS, neighboring_relation=_validate.relation(relation))
     known = (replace(law, below=below or law.below) for law in laws)
     remove, add = (loss_of(gathered(law), name) for law in known)
-    return DominatingPairDpEvent(name, relation, remove, add)
+    return DominatingPairDpEvent(name, relation_of(relation), remove, add)
 
 
 def _few(name: str, given: Reals) -> list[Fraction]:

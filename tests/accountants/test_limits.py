@@ -19,12 +19,12 @@ import dpcal
 from dpcal import accountants
 from dpcal._validate import NoiseOutOfRange
 from dpcal.accountants import events
-from dpcal.accountants.limits import (
+from dpcal.accountants.limits import hold
+from dpcal.accountants.mechanisms.decompose import (
     MOST_DISTINCT,
     MOST_LEVELS,
     MOST_OF_OTHER_NOISE,
     MOST_SELECTIONS,
-    hold,
 )
 from dpcal.errors import DpcalError, TooLarge
 
