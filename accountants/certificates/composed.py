@@ -20,7 +20,14 @@ from typing import Annotated
 from dpcal.accountants.certificates import balls
 from dpcal.accountants.certificates.balls import Ball
 from dpcal.accountants.certificates.cost import FUNCTION, TERM
-from dpcal.accountants.certificates.order import Cell, Law, gathered, power, spread
+from dpcal.accountants.certificates.order import (
+    MAX_NODES_OF_LAW,
+    Cell,
+    Law,
+    gathered,
+    power,
+    spread,
+)
 from dpcal.accountants.certificates.pairs import Outcomes, oriented, pair_of
 from dpcal.accountants.certificates.proofs import (
     CELLS,
@@ -186,7 +193,13 @@ def _on_grid(outcomes: Outcomes, empty: Law, own: bool) -> Law:
     def place_of(at: Ball) -> float:
         return float(((at - empty.offset) / step).mid())
 
-    cells: list[Cell] = [(place_of((p / q).log()), q, p) for q, p in _of_mass(outcomes.cells)]
+    known_cells = list(_of_mass(outcomes.cells))
+    if len(known_cells) > 1:
+        (q, p), last = known_cells[-2:]
+        far = place_of((last[1] / last[0]).log()) - place_of((p / q).log())
+        if not far < MAX_NODES_OF_LAW / 2:
+            known_cells = _joined(known_cells, p / q * step.exp())
+    cells: list[Cell] = [(place_of((p / q).log()), q, p) for q, p in known_cells]
     for at, mass, k in outcomes.points:
         place = known(k)
         if place is not None:
@@ -197,6 +210,18 @@ def _on_grid(outcomes: Outcomes, empty: Law, own: bool) -> Law:
         cells.append((near, mass, None) if is_node else (place_of(at), mass, mass * at.exp()))
     cells.sort(key=lambda cell: cell[0])
     return gathered(cells, empty.node).on_nodes(empty)
+
+
+def _joined(cells: list[tuple[Ball, Ball]], ratio: Ball) -> list[tuple[Ball, Ball]]:
+    """Return ascending cells of which the last one is joined with others until it has a ratio."""
+    *kept, (q, p) = cells
+    while kept:
+        a, b = kept.pop()
+        share = balls.arb(((p - ratio * q) / (ratio * a - b)).mid())
+        if 0 <= share < 1:
+            return [*kept, (a - share * a, b - share * b), (q + share * a, p + share * b)]
+        q, p = q + a, p + b
+    return [(q, p)]
 
 
 def _of_mass(cells: list[tuple[Ball, Ball]]) -> Iterator[tuple[Ball, Ball]]:

@@ -20,16 +20,8 @@ from typing import Any
 import attr
 
 from dpcal.accountants import events
-from dpcal.accountants.certificates.schema import (
-    Reader,
-    Shape,
-    boolean,
-    exact_number,
-    list_of,
-    one_of_shapes,
-    text,
-    whole,
-)
+from dpcal.accountants.certificates import schema
+from dpcal.accountants.certificates.schema import Reader, Shape
 from dpcal.accountants.events import DpEvent
 from dpcal.accountants.mechanisms.decompose import leaves
 from dpcal.errors import UnsupportedEvent
@@ -43,7 +35,7 @@ _COVERED = (
     "noise, randomized response, and claims of (epsilon, delta) or permute-and-flip; "
     "and a run over shuffled epochs"
 )
-_MONOTONE = "monotone"
+_MONOTONE, _GAUSSIAN = "monotone", "GaussianDpEvent"
 # Most values of a discrete Laplace loss, whose law is computed in full: as many as its sensitivity.
 _MOST_VALUES = 1 << 16
 # Most components of a mixture of Gaussians. A law of 1,000 intervals then takes 256,000 error
@@ -104,6 +96,10 @@ def values_of(event: DpEvent) -> int:
 # -- the events that are covered, and their parameters
 
 
+def _always(event: Any) -> bool:
+    return True
+
+
 def _has_gaussian(event: Any) -> bool:
     return type(event.event) is events.GaussianDpEvent
 
@@ -131,62 +127,60 @@ def _has_exact_groups(event: Any) -> bool:
 # For each class of events the condition under which its dominating pair follows from its parameters
 # in balls. The price checks the parameters' ranges.
 _CONDITIONS: dict[type[DpEvent], Callable[[Any], bool]] = {
-    events.GaussianDpEvent: lambda event: True,
+    events.GaussianDpEvent: _always,
     events.PoissonSampledDpEvent: _has_gaussian,
-    events.RandomAllocationDpEvent: lambda event: True,
+    events.RandomAllocationDpEvent: _always,
     events.SampledWithoutReplacementDpEvent: _has_gaussian,
     events.MixtureOfGaussiansDpEvent: _has_few_components,
     events.ExchangedRowsDpEvent: _has_few_components,
-    events.LaplaceDpEvent: lambda event: True,
+    events.LaplaceDpEvent: _always,
     events.DiscreteLaplaceDpEvent: _has_few_values,
-    events.DiscreteGaussianDpEvent: lambda event: True,
-    events.RandomizedResponseDpEvent: lambda event: True,
-    events.EpsilonDeltaDpEvent: lambda event: True,
-    events.PermuteAndFlipDpEvent: lambda event: True,
+    events.DiscreteGaussianDpEvent: _always,
+    events.RandomizedResponseDpEvent: _always,
+    events.EpsilonDeltaDpEvent: _always,
+    events.PermuteAndFlipDpEvent: _always,
     events.ShuffledEpochsDpEvent: _has_few_epochs,
     events.UnequalAllocationDpEvent: _has_exact_groups,
 }
 
 
-def _shape(cls: type[DpEvent], readers: Mapping[str, Reader], without: str = "") -> Shape:
+def _shape(cls: type[DpEvent], readers: Mapping[str, Reader]) -> Shape:
     """Return the shape of an event: its class's name as the type, and its parameters.
 
-    Parameters that ``readers`` does not name are numbers. The one named ``without`` is left out.
+    Parameters that ``readers`` does not name are numbers.
     """
 
     def build(**values: Any) -> DpEvent:
         del values["type"]
         return cls(**values)
 
-    names = (item.name for item in attr.fields(cls) if item.name != without)
-    entries: dict[str, Reader] = {"type": text}
-    entries |= {name: readers.get(name, exact_number) for name in names}
+    entries = {each.name: readers.get(each.name, schema.exact_number) for each in attr.fields(cls)}
     covered = ("type", f"that of one of {_COVERED}", _CONDITIONS[cls])
-    return Shape(cls.__name__, build, entries, (covered,))
+    return Shape(cls.__name__, build, {"type": schema.text, **entries}, (covered,))
 
 
-_gaussian_shape = _shape(events.GaussianDpEvent, {})
-_gaussian = one_of_shapes(
-    lambda value: _gaussian_shape if value.get("type") == "GaussianDpEvent" else None,
-    "a GaussianDpEvent",
-)
-_numbers = list_of(exact_number, 1, _MOST_COMPONENTS)
+_numbers = schema.list_of(schema.exact_number, 1, _MOST_COMPONENTS)
 _READERS: dict[str, Reader] = {
-    "event": _gaussian,
+    "event": lambda value, name: _event_of(value, name, {_GAUSSIAN: _SHAPES[_GAUSSIAN]}),
     "sensitivities": _numbers,
     "sampling_probs": _numbers,
-    "monotone": boolean,
-    "remainder": boolean,
-    "groups": list_of(list_of(exact_number, 3, 3), 1, _MOST_GROUPS),
+    "monotone": schema.boolean,
+    "remainder": schema.boolean,
+    "groups": schema.list_of(schema.list_of(schema.exact_number, 3, 3), 1, _MOST_GROUPS),
 }
 _SHAPES = {cls.__name__: _shape(cls, _READERS) for cls in _CONDITIONS}
-# A mechanism that is not monotone does not say so, as in documents of earlier versions.
-_PLAIN = {cls.__name__: _shape(cls, _READERS, without=_MONOTONE) for cls in _CONDITIONS}
 
 
-def _shape_of(value: Mapping[str, Any]) -> Shape | None:
-    name, shapes = value.get("type"), _SHAPES if _MONOTONE in value else _PLAIN
-    return shapes.get(name) if isinstance(name, str) else None
+def _event_of(value: Any, name: str, shapes: Mapping[str, Shape]) -> DpEvent:
+    """Return the event of a document. A mechanism that is not monotone does not say so."""
+    kind = value.get("type") if isinstance(value, Mapping) else None
+    shape = shapes.get(kind) if isinstance(kind, str) else None
+    if shape is None:
+        schema.reject(name, f"an event of a type among {sorted(shapes)}", value)
+    event: DpEvent = shape(
+        {_MONOTONE: False, **value} if _MONOTONE in shape.entries else value, name
+    )
+    return event
 
 
 # The reader of one mechanism of a document.
@@ -194,8 +188,8 @@ MECHANISM = Shape(
     "mechanism",
     Mechanism,
     {
-        "event": one_of_shapes(_shape_of, f"an event of a type among {sorted(_SHAPES)}"),
-        "count": whole(1, _MOST_USES),
+        "event": lambda value, name: _event_of(value, name, _SHAPES),
+        "count": schema.whole(1, _MOST_USES),
     },
 )
 
@@ -205,15 +199,10 @@ def _event_document(event: DpEvent) -> dict[str, Any]:
     values = {item.name: getattr(event, item.name) for item in attr.fields(type(event))}
     if not values.get(_MONOTONE, True):
         del values[_MONOTONE]
-    return {
-        "type": type(event).__name__,
-        **{
-            name: _event_document(value) if isinstance(value, DpEvent) else _plain(value)
-            for name, value in values.items()
-        },
-    }
 
+    def plain(value: Any) -> Any:
+        # NumPy's scalars become Python's.
+        return _event_document(value) if isinstance(value, DpEvent) else value.item()
 
-def _plain(value: Any) -> Any:
-    """Return numbers as JSON values: NumPy's scalars become Python's."""
-    return json.loads(json.dumps(value, default=lambda other: other.item()))
+    found: dict[str, Any] = json.loads(json.dumps(values, default=plain))
+    return {"type": type(event).__name__, **found}

@@ -81,9 +81,14 @@ class Outcomes:
     def between(self, masses: tuple[Ball, Ball], ends: tuple[Ball, Ball], *places: int) -> None:
         """Move the masses under Q and P of a cell to its ends, with ratios u < v."""
         (q, p), (u, v) = masses, ends
-        share = (p - q * u.exp()) / (v.exp() - u.exp())
-        high = balls.arb.max(balls.arb.min(share, q), balls.arb(0))
         low_place, high_place = places or (None, None)
+        more, apart = p - q * u.exp(), v.exp() - u.exp()
+        if not apart > 0:
+            # Ratios of so few digits are the lower one, with what that leaves at infinity.
+            self.points.append((u, q, low_place))
+            self.infinite += balls.arb.max(more, balls.arb(0))
+            return
+        high = balls.arb.max(balls.arb.min(more / apart, q), balls.arb(0))
         self.points += [(u, q - high, low_place), (v, high, high_place)]
 
 

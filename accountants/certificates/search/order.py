@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcal._roots import Sides, Stop, bisect
 from dpcal.accountants import interface
 from dpcal.accountants.certificates import balls
 from dpcal.accountants.certificates.composed import MAX_LEVEL, OrderProof, Use
@@ -66,12 +67,14 @@ _INTERVAL, _WIDEST, _BEYOND = 2.5, 2.0, 0.1
 class _Aim:
     """The logarithm of the mass that a use may leave out, that times exp(-epsilon), and the step.
 
-    It is relative to the deviation of the loss.
+    It is relative to the deviation of the loss. Of a loss above ``top`` it does not matter by how
+    much: the others together are less than -c with a probability of at most exp(-c).
     """
 
     log_rest: float
     log_rest_of_q: float
     finest: float
+    top: float
 
 
 def laws(parts: Parts, epsilon: float, width: float) -> Iterator[tuple[int, OrderProof]]:
@@ -118,7 +121,9 @@ def choose_order(
     nats = math.log(max(count, 1) / width) - (_LEAST_DELTA if nothing else log_delta)
     bits = _BITS + math.ceil(nats / math.log(2))
     finest = math.sqrt(_SHARE * width / max(1.0, -log_delta))
-    aim = _Aim(log_rest, log_rest - min(epsilon, _MOST_NATS), finest)
+    aim = _Aim(
+        log_rest, log_rest - min(epsilon, _MOST_NATS), finest, max(epsilon, 0.0) - log_rest + 8
+    )
     with balls.workprec(_BITS_OF_LOOK):
         looks = [_look(oriented(loss)[0], times, aim, cells) for loss, times in parts]
     ways = [oriented(loss)[1] for loss, _ in parts]
@@ -134,8 +139,13 @@ def choose_order(
     finest = math.sqrt(allowed / variance) if variance > 0 else 1.0
     allowed /= max(len(looks), 1)
     tail = 0.0 if nothing or log_tail < -700 else math.exp(log_tail)
-    chosen = [look.finer(allowed) if cells is None else cells for look in looks]
-    own = [_step_of(look.pair, each) for look, each in zip(looks, chosen, strict=True)]
+    chosen = [
+        _cells(look.loss, look.pair, aim, look.factor(allowed)) if cells is None else cells
+        for look in looks
+    ]
+    with balls.workprec(_BITS_OF_LOOK):
+        lattices = [look.pair.lattice(each) for look, each in zip(looks, chosen, strict=True)]
+    own = [None if each is None else float(each[1].mid()) for each in lattices]
     base = next((index for index, step in enumerate(own) if step is not None), None)
     steps = [
         each if index == base and each is not None else look.step(spread, allowed)
@@ -187,13 +197,6 @@ def _tilted(looks: list[_Look], epsilon: float) -> tuple[list[_Look], float]:
     return [replace(look, masses=weights(look, tilt)) for look in looks], tilt
 
 
-def _step_of(pair: Pair, cells: Cells) -> float | None:
-    """Return the step of a pair's own lattice, if it has one."""
-    with balls.workprec(_BITS_OF_LOOK):
-        lattice = pair.lattice(cells)
-        return None if lattice is None else float(lattice[1].mid())
-
-
 @dataclass(frozen=True)
 class _Look:
     """What a first look at one part shows: masses under Q and P in balls, by ascending losses.
@@ -234,7 +237,8 @@ class _Look:
             return 0.0
         with balls.workprec(_BITS_OF_LOOK):
             q, p = (sum((self.rows[k][i] for k in small.tolist()), balls.arb(0)) for i in (0, 1))
-            return float((p / q).log().mid())
+            # A node that is not below the mean, where all of these ratios are one.
+            return math.nextafter(float((p / q).log().upper()), math.inf)
 
     def step(self, spread: float, allowed: float) -> float:
         """Return the widest step whose nodes add no more variance than is allowed."""
@@ -248,14 +252,11 @@ class _Look:
             raise OutOfReach
         return step
 
-    def finer(self, allowed: float) -> Cells:
-        """Return cells that add no more variance than is allowed."""
-        assert isinstance(self.cells, Grid)
+    def factor(self, allowed: float) -> float:
+        """Return by how much cells must be finer to add no more variance than is allowed."""
         widths = np.abs(np.gradient(self.losses)) if len(self.losses) > 1 else np.zeros(1)
         added = self.times * float(np.dot(self.masses, widths**2)) / 6
-        return _finer(
-            self.loss, self.cells, math.sqrt(max(added / allowed, 1e-4)) if allowed else 1.0
-        )
+        return math.sqrt(max(added / allowed, 1e-4)) if allowed else 1.0
 
 
 def _look(loss: PrivacyLoss, times: int, aim: _Aim, given: Cells | None) -> _Look:
@@ -274,8 +275,8 @@ def _look(loss: PrivacyLoss, times: int, aim: _Aim, given: Cells | None) -> _Loo
 
 
 @singledispatch
-def _cells(loss: Any, pair: Pair, aim: _Aim) -> Cells:
-    """Return coarse cells that leave out no more than they may; of a line of Gaussians."""
+def _cells(loss: Any, pair: Pair, aim: _Aim, finer: float = 1.0) -> Cells:
+    """Return cells that leave out no more than they may, finer than a first look's by a factor."""
     line = getattr(pair, "line", pair)
     if not isinstance(line, Line):
         return Grid(1.0, 0, 1)
@@ -285,10 +286,19 @@ def _cells(loss: Any, pair: Pair, aim: _Aim) -> Cells:
         for side in (line.numerator, line.denominator)
         for mean, weight in side
     ]
-    low = min(mean - sigma * reach for mean, reach in ends)
-    high = max(mean + sigma * reach for mean, reach in ends)
-    step = sigma / _CELLS_OF_LOOK
-    return Grid(step, math.floor(low / step), math.ceil(high / step))
+    step = sigma / _CELLS_OF_LOOK / finer
+    low = min(mean - sigma * reach for mean, reach in ends) / step
+    high = max(mean + sigma * reach for mean, reach in ends) / step
+
+    def tells(x: float) -> bool:
+        with balls.workprec(_BITS_OF_LOOK):
+            return float(line.loss(balls.arb(x * step)).mid()) > aim.top
+
+    if tells(high):
+        high = bisect(tells, Sides(meet=high, miss=low), Stop(absolute=0.5)).meet
+    if not high - low < MAX_POINTS - 2:
+        raise OutOfReach
+    return Grid(step, math.floor(low), math.ceil(high))
 
 
 def _nats(aim: _Aim, weight: Any) -> float:
@@ -296,12 +306,15 @@ def _nats(aim: _Aim, weight: Any) -> float:
 
 
 @_cells.register
-def _(loss: Laplace, pair: Pair, aim: _Aim) -> Cells:
-    return Grid(1.0, 0, 64)
+def _(loss: Laplace, pair: Pair, aim: _Aim, finer: float = 1.0) -> Cells:
+    count = 1 << max(math.ceil(math.log2(64 * finer)), 1)
+    if count > MAX_POINTS:
+        raise OutOfReach
+    return Grid(1.0, 0, count)
 
 
 @_cells.register
-def _(loss: DiscreteGaussian, pair: Pair, aim: _Aim) -> Cells:
+def _(loss: DiscreteGaussian, pair: Pair, aim: _Aim, finer: float = 1.0) -> Cells:
     far = math.ceil(loss.sigma * math.sqrt(-2 * aim.log_rest_of_q)) + 1
     if 2 * far + loss.sensitivity > MAX_POINTS:
         raise OutOfReach
@@ -309,7 +322,7 @@ def _(loss: DiscreteGaussian, pair: Pair, aim: _Aim) -> Cells:
 
 
 @_cells.register
-def _(loss: Allocation, pair: Pair, aim: _Aim) -> Cells:
+def _(loss: Allocation, pair: Pair, aim: _Aim, finer: float = 1.0) -> Cells:
     if isinstance(loss, UnequalAllocation):
         raise OutOfReach
     deviation = math.sqrt(math.expm1(loss.noise_multiplier**-2))
@@ -320,28 +333,3 @@ def _(loss: Allocation, pair: Pair, aim: _Aim) -> Cells:
     if interval > _WIDEST * deviation:
         raise OutOfReach
     return Grid(interval / loss.batches, 0, math.ceil(largest / interval))
-
-
-@singledispatch
-def _finer(loss: Any, cells: Grid, factor: float) -> Cells:
-    """Return cells that are finer by a factor; of a line of Gaussians."""
-    step = cells.step / factor
-    low, high = cells.first * cells.step / step, cells.last * cells.step / step
-    if high - low > MAX_POINTS:
-        raise OutOfReach
-    return Grid(step, math.floor(low), math.ceil(high))
-
-
-@_finer.register
-def _(loss: Laplace, cells: Grid, factor: float) -> Cells:
-    count = 1 << max(math.ceil(math.log2(cells.points * factor)), 1)
-    if count > MAX_POINTS:
-        raise OutOfReach
-    return Grid(1.0, 0, count)
-
-
-@_finer.register(LatticeLoss)
-@_finer.register(DiscreteGaussian)
-@_finer.register(Allocation)
-def _(loss: Any, cells: Grid, factor: float) -> Cells:
-    return cells
