@@ -32,10 +32,10 @@ _COVERED = (
     "Gaussian mechanisms, on everyone, Poisson samples, batches without replacement or epochs of "
     "random allocation (where batches differ, with probabilities of distinct groups that add up to "
     "1 in doubles), mixtures of Gaussians, Laplace, discrete Laplace and discrete Gaussian "
-    "noise, randomized response, and claims of (epsilon, delta) or permute-and-flip; "
-    "and a run over shuffled epochs"
+    "noise, such noise on Poisson samples, batches and epochs, randomized response, and claims of "
+    "(epsilon, delta) or permute-and-flip; and a run over shuffled epochs"
 )
-_MONOTONE, _GAUSSIAN = "monotone", "GaussianDpEvent"
+_MONOTONE = "monotone"
 # Most values of a discrete Laplace loss, whose law is computed in full: as many as its sensitivity.
 _MOST_VALUES = 1 << 16
 # Most components of a mixture of Gaussians. A law of 1,000 intervals then takes 256,000 error
@@ -43,6 +43,8 @@ _MOST_VALUES = 1 << 16
 _MOST_COMPONENTS = 1 << 8
 # Most groups of alike batches of an epoch, each of which takes a table of its own.
 _MOST_GROUPS = 1 << 4
+# Most mechanisms that answer about one batch.
+_MOST_ANSWERS = 1 << 4
 # Most uses of one mechanism. Sums of counts stay below 2^76, whose powers take 76 squarings.
 _MOST_USES = 1 << 62
 
@@ -67,8 +69,20 @@ def mechanisms_of(event: DpEvent) -> tuple[Mechanism, ...]:
             continue
         if not _CONDITIONS.get(type(leaf), lambda event: False)(leaf):
             raise UnsupportedEvent(f"No certificate covers {leaf!r}: only {_COVERED}.")
-        found.append(Mechanism(leaf, count))
+        found.append(Mechanism(_written(leaf), count))
     return tuple(found)
+
+
+def _written(event: Any) -> DpEvent:
+    """Return an event with all answers about a random batch as one list."""
+    if type(event) not in _ON_BATCHES:
+        return event
+    parts = list(leaves(event.event).items())
+    if [times for _, times in parts] == [1]:
+        return attr.evolve(event, event=parts[0][0])
+    return attr.evolve(
+        event, event=events.ComposedDpEvent([events.SelfComposedDpEvent(*x) for x in parts])
+    )
 
 
 def has_rounded_probabilities(mechanisms: tuple[Mechanism, ...]) -> bool:
@@ -90,6 +104,9 @@ def values_of(event: DpEvent) -> int:
         return int(event.sensitivity)
     if isinstance(event, events.UnequalAllocationDpEvent):
         return len(event.groups)
+    if type(event) in _ON_BATCHES and type(event.event) is not events.GaussianDpEvent:
+        # Laws of answers about a batch take up to a second in doubles.
+        return _MOST_VALUES + sum(map(values_of, leaves(event.event)))
     return len(event.sensitivities) if isinstance(event, events.MixtureOfGaussiansDpEvent) else 1
 
 
@@ -100,8 +117,15 @@ def _always(event: Any) -> bool:
     return True
 
 
-def _has_gaussian(event: Any) -> bool:
-    return type(event.event) is events.GaussianDpEvent
+def _has_answers(event: Any) -> bool:
+    """Return whether a batch is drawn at random, and a few known mechanisms answer about it."""
+    if not isinstance(event.event, DpEvent):
+        return False
+    found = leaves(event.event)
+    return len(found) <= _MOST_ANSWERS and all(
+        type(leaf) in _ANSWERS and _CONDITIONS[type(leaf)](leaf) and times <= _MOST_USES
+        for leaf, times in found.items()
+    )
 
 
 def _has_few_values(event: Any) -> bool:
@@ -128,9 +152,9 @@ def _has_exact_groups(event: Any) -> bool:
 # in balls. The price checks the parameters' ranges.
 _CONDITIONS: dict[type[DpEvent], Callable[[Any], bool]] = {
     events.GaussianDpEvent: _always,
-    events.PoissonSampledDpEvent: _has_gaussian,
+    events.PoissonSampledDpEvent: _has_answers,
     events.RandomAllocationDpEvent: _always,
-    events.SampledWithoutReplacementDpEvent: _has_gaussian,
+    events.SampledWithoutReplacementDpEvent: _has_answers,
     events.MixtureOfGaussiansDpEvent: _has_few_components,
     events.ExchangedRowsDpEvent: _has_few_components,
     events.LaplaceDpEvent: _always,
@@ -141,7 +165,15 @@ _CONDITIONS: dict[type[DpEvent], Callable[[Any], bool]] = {
     events.PermuteAndFlipDpEvent: _always,
     events.ShuffledEpochsDpEvent: _has_few_epochs,
     events.UnequalAllocationDpEvent: _has_exact_groups,
+    events.AllocatedDpEvent: _has_answers,
 }
+_ON_BATCHES = tuple(cls for cls, holds in _CONDITIONS.items() if holds is _has_answers)
+_ANSWERS = (
+    events.GaussianDpEvent,
+    events.LaplaceDpEvent,
+    events.DiscreteLaplaceDpEvent,
+    events.DiscreteGaussianDpEvent,
+)
 
 
 def _shape(cls: type[DpEvent], readers: Mapping[str, Reader]) -> Shape:
@@ -155,13 +187,13 @@ def _shape(cls: type[DpEvent], readers: Mapping[str, Reader]) -> Shape:
         return cls(**values)
 
     entries = {each.name: readers.get(each.name, schema.exact_number) for each in attr.fields(cls)}
-    covered = ("type", f"that of one of {_COVERED}", _CONDITIONS[cls])
+    covered = ("type", f"that of one of {_COVERED}", _CONDITIONS.get(cls, _always))
     return Shape(cls.__name__, build, {"type": schema.text, **entries}, (covered,))
 
 
 _numbers = schema.list_of(schema.exact_number, 1, _MOST_COMPONENTS)
 _READERS: dict[str, Reader] = {
-    "event": lambda value, name: _event_of(value, name, {_GAUSSIAN: _SHAPES[_GAUSSIAN]}),
+    "event": lambda value, name: _event_of(value, name, _INSIDE),
     "sensitivities": _numbers,
     "sampling_probs": _numbers,
     "monotone": schema.boolean,
@@ -169,6 +201,18 @@ _READERS: dict[str, Reader] = {
     "groups": schema.list_of(schema.list_of(schema.exact_number, 3, 3), 1, _MOST_GROUPS),
 }
 _SHAPES = {cls.__name__: _shape(cls, _READERS) for cls in _CONDITIONS}
+_ALONE = {cls.__name__: _SHAPES[cls.__name__] for cls in _ANSWERS}
+_TIMES = {
+    "event": lambda value, name: _event_of(value, name, _ALONE),
+    "count": schema.whole(1, _MOST_USES),
+}
+_REPEATED = {"SelfComposedDpEvent": _shape(events.SelfComposedDpEvent, _TIMES)}
+_LIST = {
+    "events": schema.list_of(
+        lambda value, name: _event_of(value, name, _REPEATED), 1, _MOST_ANSWERS
+    )
+}
+_INSIDE = _ALONE | {"ComposedDpEvent": _shape(events.ComposedDpEvent, _LIST)}
 
 
 def _event_of(value: Any, name: str, shapes: Mapping[str, Shape]) -> DpEvent:

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from dpcal._roots import Sides, Stop, bisect
 from dpcal.accountants import interface
 from dpcal.accountants.certificates import balls
-from dpcal.accountants.certificates.composed import MAX_LEVEL, OrderProof, Use
+from dpcal.accountants.certificates.batches import Batched
+from dpcal.accountants.certificates.composed import MAX_LEVEL, Batch, OrderProof, Use, law_of
 from dpcal.accountants.certificates.cost import BITS, MAX_WORK_OF_PROOF, work
 from dpcal.accountants.certificates.pairs import Line, Pair, oriented, pair_of
 from dpcal.accountants.certificates.proofs import MAX_POINTS, Cells, Grid, Parts
@@ -65,12 +66,15 @@ _INTERVAL, _WIDEST, _BEYOND = 2.5, 2.0, 0.1
 
 @dataclass(frozen=True)
 class _Aim:
-    """The logarithm of the mass that a use may leave out, that times exp(-epsilon), and the step.
+    """A width, an epsilon of one use, and what it may leave out.
 
-    It is relative to the deviation of the loss. Of a loss above ``top`` it does not matter by how
+    This is the logarithm of a mass, and that times exp(-epsilon). The finest step is relative to
+    the deviation of the loss. Of a loss above ``top`` it does not matter by how
     much: the others together are less than -c with a probability of at most exp(-c).
     """
 
+    width: float
+    epsilon: float
     log_rest: float
     log_rest_of_q: float
     finest: float
@@ -121,9 +125,10 @@ def choose_order(
     nats = math.log(max(count, 1) / width) - (_LEAST_DELTA if nothing else log_delta)
     bits = _BITS + math.ceil(nats / math.log(2))
     finest = math.sqrt(_SHARE * width / max(1.0, -log_delta))
-    aim = _Aim(
-        log_rest, log_rest - min(epsilon, _MOST_NATS), finest, max(epsilon, 0.0) - log_rest + 8
-    )
+    log_rest_of_q = log_rest - min(epsilon, _MOST_NATS)
+    top = max(epsilon, 0.0) - log_rest + 8
+    once = max(epsilon, 0.0) / math.sqrt(max(count, 1))
+    aim = _Aim(width, once, log_rest, log_rest_of_q, finest, top)
     with balls.workprec(_BITS_OF_LOOK):
         looks = [_look(oriented(loss)[0], times, aim, cells) for loss, times in parts]
     ways = [oriented(loss)[1] for loss, _ in parts]
@@ -207,7 +212,7 @@ class _Look:
     loss: PrivacyLoss
     times: int
     pair: Pair
-    cells: Cells
+    cells: Any
     rows: Sequence[tuple[Any, Any]]
     losses: Reals
     of_q: Reals
@@ -275,7 +280,7 @@ def _look(loss: PrivacyLoss, times: int, aim: _Aim, given: Cells | None) -> _Loo
 
 
 @singledispatch
-def _cells(loss: Any, pair: Pair, aim: _Aim, finer: float = 1.0) -> Cells:
+def _cells(loss: Any, pair: Pair, aim: _Aim, finer: float = 1.0) -> Any:
     """Return cells that leave out no more than they may, finer than a first look's by a factor."""
     line = getattr(pair, "line", pair)
     if not isinstance(line, Line):
@@ -306,7 +311,7 @@ def _nats(aim: _Aim, weight: Any) -> float:
 
 
 @_cells.register
-def _(loss: Laplace, pair: Pair, aim: _Aim, finer: float = 1.0) -> Cells:
+def _(loss: Laplace, pair: Pair, aim: _Aim, finer: float = 1.0) -> Any:
     count = 1 << max(math.ceil(math.log2(64 * finer)), 1)
     if count > MAX_POINTS:
         raise OutOfReach
@@ -314,7 +319,7 @@ def _(loss: Laplace, pair: Pair, aim: _Aim, finer: float = 1.0) -> Cells:
 
 
 @_cells.register
-def _(loss: DiscreteGaussian, pair: Pair, aim: _Aim, finer: float = 1.0) -> Cells:
+def _(loss: DiscreteGaussian, pair: Pair, aim: _Aim, finer: float = 1.0) -> Any:
     far = math.ceil(loss.sigma * math.sqrt(-2 * aim.log_rest_of_q)) + 1
     if 2 * far + loss.sensitivity > MAX_POINTS:
         raise OutOfReach
@@ -322,7 +327,7 @@ def _(loss: DiscreteGaussian, pair: Pair, aim: _Aim, finer: float = 1.0) -> Cell
 
 
 @_cells.register
-def _(loss: Allocation, pair: Pair, aim: _Aim, finer: float = 1.0) -> Cells:
+def _(loss: Allocation, pair: Pair, aim: _Aim, finer: float = 1.0) -> Any:
     if isinstance(loss, UnequalAllocation):
         raise OutOfReach
     deviation = math.sqrt(math.expm1(loss.noise_multiplier**-2))
@@ -333,3 +338,25 @@ def _(loss: Allocation, pair: Pair, aim: _Aim, finer: float = 1.0) -> Cells:
     if interval > _WIDEST * deviation:
         raise OutOfReach
     return Grid(interval / loss.batches, 0, math.ceil(largest / interval))
+
+
+@_cells.register
+def _(loss: Batched, pair: Pair, aim: _Aim, finer: float = 1.0) -> Batch:
+    width = min(aim.width / finer**2, _WIDEST_AIM)
+    at = math.log1p(math.expm1(min(aim.epsilon, 500.0)) * loss.among / loss.drawn)
+    log_delta = aim.log_rest - math.log(_CUT * width)
+    bits, law = choose_order(loss.answers, at, log_delta=log_delta, width=width)
+    if not loss.epoch:
+        return Batch(law, None)
+    with balls.workprec(bits):
+        found = law_of(loss.answers, law, False, True)
+        assert found is not None
+        ratios = np.array([float(found.log_node(k).exp().mid()) for k in range(len(found.masses))])
+        masses = np.array([float(mass.mid()) for mass in found.masses])
+    deviation = math.sqrt(max(float(masses @ (ratios - 1) ** 2), 1e-12))
+    far = math.sqrt(-2 * max(aim.log_rest, -_MOST_NATS) * loss.among) * deviation
+    largest = loss.among + far + float(ratios.max())
+    interval = max(_INTERVAL * aim.finest / finer * deviation, largest / (MAX_POINTS - 1))
+    if interval > _WIDEST * deviation:
+        raise OutOfReach
+    return Batch(law, Grid(interval / loss.among, 0, math.ceil(largest / interval)))
