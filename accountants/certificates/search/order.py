@@ -57,6 +57,8 @@ _REACH, _LEAST_NODES = 64, 1 << 13
 _MOST_NATS = 3000.0
 # Logarithms of a delta that stands for 0 where cells are chosen, and where bits are.
 _SMALL, _LEAST_DELTA = -50.0, -700.0
+# Mass under P of a largest ratio that is a node.
+_ATOM = 0.02
 # Largest tilt that is tried, and halvings of its range.
 _MOST_TILT, _HALVINGS = 1e4, 50
 # Width of the intervals of a ratio of random allocation, over its deviation and the share of nodes,
@@ -231,6 +233,11 @@ class _Look:
         Rare samples tell nearly always as little. What is left of such a group, up to the next node
         above it, must have as much beyond that node to be gathered with.
         """
+        if len(self.losses) and self.of_q[-1] * math.exp(min(self.losses[-1], 700.0)) > _ATOM:
+            # No mass is above a largest ratio, to be gathered with.
+            with balls.workprec(_BITS_OF_LOOK):
+                q, p = self.rows[-1]
+                return math.nextafter(float((p / q).log().upper()), math.inf)
         beyond = self.losses - self.least - step
         if not len(beyond) or beyond[0] < -1.5 * step:
             return 0.0
