@@ -12,26 +12,44 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated
+from typing import Annotated, Any
 
 from dpcal.accountants.certificates import balls
 from dpcal.accountants.certificates.balls import Ball
 from dpcal.accountants.certificates.cost import FUNCTION, TERM
-from dpcal.accountants.certificates.order import Cell, Law, gathered, power, spread
+from dpcal.accountants.certificates.order import (
+    MAX_NODES_OF_LAW,
+    Cell,
+    Law,
+    gathered,
+    power,
+    spread,
+)
 from dpcal.accountants.certificates.pairs import Outcomes, oriented, pair_of
 from dpcal.accountants.certificates.proofs import (
-    CELLS,
+    GRID,
     MAX_PARTS,
     MAX_POINTS,
+    SCORES,
     Cells,
+    Grid,
     Interval,
     Parts,
     Proof,
 )
-from dpcal.accountants.certificates.schema import list_of, not_negative, number, shape_of, whole
+from dpcal.accountants.certificates.schema import (
+    Reader,
+    list_of,
+    not_negative,
+    number,
+    one_of_shapes,
+    optional,
+    shape_of,
+    whole,
+)
 from dpcal.accountants.losses.base import PrivacyLoss
 
 __all__ = ["MAX_LEVEL", "OrderProof", "Use"]
@@ -46,6 +64,33 @@ _BITS_OF_BATCHES = 62
 _LEAST_BITS = 30
 # A loss, the number of its uses, and whether it is that of the other direction.
 Part = tuple[PrivacyLoss, int, bool]
+
+
+def _law(value: Any, name: str) -> Any:
+    return shape_of("a law of answers", OrderProof)(value, name)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """How answers about a random batch are put on a grid.
+
+    Attributes
+    ----------
+    law
+        The proof by which the ratio of all answers has laws.
+    ratios
+        The multiples on which the ratios of an epoch's batches are summed; None for a sample.
+    """
+
+    law: Annotated[Any, _law]
+    ratios: Annotated[Grid | None, optional(GRID)]
+
+
+_BATCH = shape_of("a batch", Batch)
+
+
+def _cells_of(value: Mapping[str, Any]) -> Reader:
+    return _BATCH if "law" in value else SCORES if "places" in value else GRID
 
 
 @dataclass(frozen=True)
@@ -65,7 +110,7 @@ class Use:
 
     offset: Annotated[float, number()]
     level: Annotated[int, whole(0, MAX_LEVEL)]
-    cells: Annotated[Cells, CELLS]
+    cells: Annotated[Cells | Batch, one_of_shapes(_cells_of, "a grid, scores or a batch")]
 
 
 @dataclass(frozen=True)
@@ -95,8 +140,7 @@ class OrderProof(Proof):
     def fits(self, parts: Parts) -> bool:
         """Return whether the outcomes of each part may be cut into its cells."""
         return len(self.uses) == len(parts) and all(
-            isinstance(item.cells, pair_of(loss).kinds)
-            for (loss, _), item in zip(parts, self.uses, strict=True)
+            pair_of(loss).fits(item.cells) for (loss, _), item in zip(parts, self.uses, strict=True)
         )
 
     def work(self, parts: Parts) -> float:
@@ -128,7 +172,15 @@ class OrderProof(Proof):
         return found[0], balls.arb.min(found[1], balls.arb(1))
 
 
-@lru_cache(maxsize=4)
+def law_of(parts: Parts, proof: OrderProof, rounded: bool, above: bool) -> Law | None:
+    """Return the law of a composition in its own direction; None if none is known on this side."""
+    told = tuple(
+        (each, times, way is False) for loss, times in parts for each, way in [oriented(loss)]
+    )
+    return _law_of(told, proof, rounded, balls.ctx.prec, above)
+
+
+@lru_cache(maxsize=8)
 def _law_of(
     parts: tuple[Part, ...], proof: OrderProof, rounded: bool, bits: int, above: bool
 ) -> Law | None:
@@ -186,7 +238,13 @@ def _on_grid(outcomes: Outcomes, empty: Law, own: bool) -> Law:
     def place_of(at: Ball) -> float:
         return float(((at - empty.offset) / step).mid())
 
-    cells: list[Cell] = [(place_of((p / q).log()), q, p) for q, p in _of_mass(outcomes.cells)]
+    known_cells = list(_of_mass(outcomes.cells))
+    if len(known_cells) > 1:
+        (q, p), last = known_cells[-2:]
+        far = place_of((last[1] / last[0]).log()) - place_of((p / q).log())
+        if not far < MAX_NODES_OF_LAW / 2:
+            known_cells = _joined(known_cells, p / q * step.exp())
+    cells: list[Cell] = [(place_of((p / q).log()), q, p) for q, p in known_cells]
     for at, mass, k in outcomes.points:
         place = known(k)
         if place is not None:
@@ -197,6 +255,18 @@ def _on_grid(outcomes: Outcomes, empty: Law, own: bool) -> Law:
         cells.append((near, mass, None) if is_node else (place_of(at), mass, mass * at.exp()))
     cells.sort(key=lambda cell: cell[0])
     return gathered(cells, empty.node).on_nodes(empty)
+
+
+def _joined(cells: list[tuple[Ball, Ball]], ratio: Ball) -> list[tuple[Ball, Ball]]:
+    """Return ascending cells of which the last one is joined with others until it has a ratio."""
+    *kept, (q, p) = cells
+    while kept:
+        a, b = kept.pop()
+        share = balls.arb(((p - ratio * q) / (ratio * a - b)).mid())
+        if 0 <= share < 1:
+            return [*kept, (a - share * a, b - share * b), (q + share * a, p + share * b)]
+        q, p = q + a, p + b
+    return [(q, p)]
 
 
 def _of_mass(cells: list[tuple[Ball, Ball]]) -> Iterator[tuple[Ball, Ball]]:

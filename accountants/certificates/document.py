@@ -27,6 +27,7 @@ from functools import cached_property
 from typing import Annotated, Any
 
 from dpcal.accountants.certificates import schema
+from dpcal.accountants.certificates.batches import is_batched, with_batches
 from dpcal.accountants.certificates.composed import OrderProof
 from dpcal.accountants.certificates.contour import ContourProof, ParityProof
 from dpcal.accountants.certificates.cost import BITS
@@ -217,8 +218,10 @@ class Certificate:
         shuffled = [isinstance(item.event, ShuffledEpochsDpEvent) for item in self.mechanisms]
         if shuffled == [True] and self.mechanisms[0].count == 1:
             return directions_of(self.mechanisms[0].event, self.neighboring_relation)
-        events = [SelfComposedDpEvent(item.event, item.count) for item in self.mechanisms]
-        return decompose(ComposedDpEvent(events), self.neighboring_relation)
+        others = [item for item in self.mechanisms if not is_batched(item.event)]
+        plain = ComposedDpEvent([SelfComposedDpEvent(item.event, item.count) for item in others])
+        batched = [(x.event, x.count) for x in self.mechanisms if is_batched(x.event)]
+        return with_batches(decompose(plain, self.neighboring_relation), batched)
 
     def covers(self, event: DpEvent) -> bool:
         """Return whether an event composes exactly the mechanisms of the certificate."""

@@ -20,16 +20,8 @@ from typing import Any
 import attr
 
 from dpcal.accountants import events
-from dpcal.accountants.certificates.schema import (
-    Reader,
-    Shape,
-    boolean,
-    exact_number,
-    list_of,
-    one_of_shapes,
-    text,
-    whole,
-)
+from dpcal.accountants.certificates import schema
+from dpcal.accountants.certificates.schema import Reader, Shape
 from dpcal.accountants.events import DpEvent
 from dpcal.accountants.mechanisms.decompose import leaves
 from dpcal.errors import UnsupportedEvent
@@ -40,8 +32,8 @@ _COVERED = (
     "Gaussian mechanisms, on everyone, Poisson samples, batches without replacement or epochs of "
     "random allocation (where batches differ, with probabilities of distinct groups that add up to "
     "1 in doubles), mixtures of Gaussians, Laplace, discrete Laplace and discrete Gaussian "
-    "noise, randomized response, and claims of (epsilon, delta) or permute-and-flip; "
-    "and a run over shuffled epochs"
+    "noise, such noise on Poisson samples, batches and epochs, randomized response, and claims of "
+    "(epsilon, delta) or permute-and-flip; and a run over shuffled epochs"
 )
 _MONOTONE = "monotone"
 # Most values of a discrete Laplace loss, whose law is computed in full: as many as its sensitivity.
@@ -51,6 +43,8 @@ _MOST_VALUES = 1 << 16
 _MOST_COMPONENTS = 1 << 8
 # Most groups of alike batches of an epoch, each of which takes a table of its own.
 _MOST_GROUPS = 1 << 4
+# Most mechanisms that answer about one batch.
+_MOST_ANSWERS = 1 << 4
 # Most uses of one mechanism. Sums of counts stay below 2^76, whose powers take 76 squarings.
 _MOST_USES = 1 << 62
 
@@ -75,8 +69,20 @@ def mechanisms_of(event: DpEvent) -> tuple[Mechanism, ...]:
             continue
         if not _CONDITIONS.get(type(leaf), lambda event: False)(leaf):
             raise UnsupportedEvent(f"No certificate covers {leaf!r}: only {_COVERED}.")
-        found.append(Mechanism(leaf, count))
+        found.append(Mechanism(_written(leaf), count))
     return tuple(found)
+
+
+def _written(event: Any) -> DpEvent:
+    """Return an event with all answers about a random batch as one list."""
+    if type(event) not in _ON_BATCHES:
+        return event
+    parts = list(leaves(event.event).items())
+    if [times for _, times in parts] == [1]:
+        return attr.evolve(event, event=parts[0][0])
+    return attr.evolve(
+        event, event=events.ComposedDpEvent([events.SelfComposedDpEvent(*x) for x in parts])
+    )
 
 
 def has_rounded_probabilities(mechanisms: tuple[Mechanism, ...]) -> bool:
@@ -98,14 +104,28 @@ def values_of(event: DpEvent) -> int:
         return int(event.sensitivity)
     if isinstance(event, events.UnequalAllocationDpEvent):
         return len(event.groups)
+    if type(event) in _ON_BATCHES and type(event.event) is not events.GaussianDpEvent:
+        # Laws of answers about a batch take up to a second in doubles.
+        return _MOST_VALUES + sum(map(values_of, leaves(event.event)))
     return len(event.sensitivities) if isinstance(event, events.MixtureOfGaussiansDpEvent) else 1
 
 
 # -- the events that are covered, and their parameters
 
 
-def _has_gaussian(event: Any) -> bool:
-    return type(event.event) is events.GaussianDpEvent
+def _always(event: Any) -> bool:
+    return True
+
+
+def _has_answers(event: Any) -> bool:
+    """Return whether a batch is drawn at random, and a few known mechanisms answer about it."""
+    if not isinstance(event.event, DpEvent):
+        return False
+    found = leaves(event.event)
+    return len(found) <= _MOST_ANSWERS and all(
+        type(leaf) in _ANSWERS and _CONDITIONS[type(leaf)](leaf) and times <= _MOST_USES
+        for leaf, times in found.items()
+    )
 
 
 def _has_few_values(event: Any) -> bool:
@@ -131,62 +151,80 @@ def _has_exact_groups(event: Any) -> bool:
 # For each class of events the condition under which its dominating pair follows from its parameters
 # in balls. The price checks the parameters' ranges.
 _CONDITIONS: dict[type[DpEvent], Callable[[Any], bool]] = {
-    events.GaussianDpEvent: lambda event: True,
-    events.PoissonSampledDpEvent: _has_gaussian,
-    events.RandomAllocationDpEvent: lambda event: True,
-    events.SampledWithoutReplacementDpEvent: _has_gaussian,
+    events.GaussianDpEvent: _always,
+    events.PoissonSampledDpEvent: _has_answers,
+    events.RandomAllocationDpEvent: _always,
+    events.SampledWithoutReplacementDpEvent: _has_answers,
     events.MixtureOfGaussiansDpEvent: _has_few_components,
     events.ExchangedRowsDpEvent: _has_few_components,
-    events.LaplaceDpEvent: lambda event: True,
+    events.LaplaceDpEvent: _always,
     events.DiscreteLaplaceDpEvent: _has_few_values,
-    events.DiscreteGaussianDpEvent: lambda event: True,
-    events.RandomizedResponseDpEvent: lambda event: True,
-    events.EpsilonDeltaDpEvent: lambda event: True,
-    events.PermuteAndFlipDpEvent: lambda event: True,
+    events.DiscreteGaussianDpEvent: _always,
+    events.RandomizedResponseDpEvent: _always,
+    events.EpsilonDeltaDpEvent: _always,
+    events.PermuteAndFlipDpEvent: _always,
     events.ShuffledEpochsDpEvent: _has_few_epochs,
     events.UnequalAllocationDpEvent: _has_exact_groups,
+    events.AllocatedDpEvent: _has_answers,
 }
+_ON_BATCHES = tuple(cls for cls, holds in _CONDITIONS.items() if holds is _has_answers)
+_ANSWERS = (
+    events.GaussianDpEvent,
+    events.LaplaceDpEvent,
+    events.DiscreteLaplaceDpEvent,
+    events.DiscreteGaussianDpEvent,
+)
 
 
-def _shape(cls: type[DpEvent], readers: Mapping[str, Reader], without: str = "") -> Shape:
+def _shape(cls: type[DpEvent], readers: Mapping[str, Reader]) -> Shape:
     """Return the shape of an event: its class's name as the type, and its parameters.
 
-    Parameters that ``readers`` does not name are numbers. The one named ``without`` is left out.
+    Parameters that ``readers`` does not name are numbers.
     """
 
     def build(**values: Any) -> DpEvent:
         del values["type"]
         return cls(**values)
 
-    names = (item.name for item in attr.fields(cls) if item.name != without)
-    entries: dict[str, Reader] = {"type": text}
-    entries |= {name: readers.get(name, exact_number) for name in names}
-    covered = ("type", f"that of one of {_COVERED}", _CONDITIONS[cls])
-    return Shape(cls.__name__, build, entries, (covered,))
+    entries = {each.name: readers.get(each.name, schema.exact_number) for each in attr.fields(cls)}
+    covered = ("type", f"that of one of {_COVERED}", _CONDITIONS.get(cls, _always))
+    return Shape(cls.__name__, build, {"type": schema.text, **entries}, (covered,))
 
 
-_gaussian_shape = _shape(events.GaussianDpEvent, {})
-_gaussian = one_of_shapes(
-    lambda value: _gaussian_shape if value.get("type") == "GaussianDpEvent" else None,
-    "a GaussianDpEvent",
-)
-_numbers = list_of(exact_number, 1, _MOST_COMPONENTS)
+_numbers = schema.list_of(schema.exact_number, 1, _MOST_COMPONENTS)
 _READERS: dict[str, Reader] = {
-    "event": _gaussian,
+    "event": lambda value, name: _event_of(value, name, _INSIDE),
     "sensitivities": _numbers,
     "sampling_probs": _numbers,
-    "monotone": boolean,
-    "remainder": boolean,
-    "groups": list_of(list_of(exact_number, 3, 3), 1, _MOST_GROUPS),
+    "monotone": schema.boolean,
+    "remainder": schema.boolean,
+    "groups": schema.list_of(schema.list_of(schema.exact_number, 3, 3), 1, _MOST_GROUPS),
 }
 _SHAPES = {cls.__name__: _shape(cls, _READERS) for cls in _CONDITIONS}
-# A mechanism that is not monotone does not say so, as in documents of earlier versions.
-_PLAIN = {cls.__name__: _shape(cls, _READERS, without=_MONOTONE) for cls in _CONDITIONS}
+_ALONE = {cls.__name__: _SHAPES[cls.__name__] for cls in _ANSWERS}
+_TIMES = {
+    "event": lambda value, name: _event_of(value, name, _ALONE),
+    "count": schema.whole(1, _MOST_USES),
+}
+_REPEATED = {"SelfComposedDpEvent": _shape(events.SelfComposedDpEvent, _TIMES)}
+_LIST = {
+    "events": schema.list_of(
+        lambda value, name: _event_of(value, name, _REPEATED), 1, _MOST_ANSWERS
+    )
+}
+_INSIDE = _ALONE | {"ComposedDpEvent": _shape(events.ComposedDpEvent, _LIST)}
 
 
-def _shape_of(value: Mapping[str, Any]) -> Shape | None:
-    name, shapes = value.get("type"), _SHAPES if _MONOTONE in value else _PLAIN
-    return shapes.get(name) if isinstance(name, str) else None
+def _event_of(value: Any, name: str, shapes: Mapping[str, Shape]) -> DpEvent:
+    """Return the event of a document. A mechanism that is not monotone does not say so."""
+    kind = value.get("type") if isinstance(value, Mapping) else None
+    shape = shapes.get(kind) if isinstance(kind, str) else None
+    if shape is None:
+        schema.reject(name, f"an event of a type among {sorted(shapes)}", value)
+    event: DpEvent = shape(
+        {_MONOTONE: False, **value} if _MONOTONE in shape.entries else value, name
+    )
+    return event
 
 
 # The reader of one mechanism of a document.
@@ -194,8 +232,8 @@ MECHANISM = Shape(
     "mechanism",
     Mechanism,
     {
-        "event": one_of_shapes(_shape_of, f"an event of a type among {sorted(_SHAPES)}"),
-        "count": whole(1, _MOST_USES),
+        "event": lambda value, name: _event_of(value, name, _SHAPES),
+        "count": schema.whole(1, _MOST_USES),
     },
 )
 
@@ -205,15 +243,10 @@ def _event_document(event: DpEvent) -> dict[str, Any]:
     values = {item.name: getattr(event, item.name) for item in attr.fields(type(event))}
     if not values.get(_MONOTONE, True):
         del values[_MONOTONE]
-    return {
-        "type": type(event).__name__,
-        **{
-            name: _event_document(value) if isinstance(value, DpEvent) else _plain(value)
-            for name, value in values.items()
-        },
-    }
 
+    def plain(value: Any) -> Any:
+        # NumPy's scalars become Python's.
+        return _event_document(value) if isinstance(value, DpEvent) else value.item()
 
-def _plain(value: Any) -> Any:
-    """Return numbers as JSON values: NumPy's scalars become Python's."""
-    return json.loads(json.dumps(value, default=lambda other: other.item()))
+    found: dict[str, Any] = json.loads(json.dumps(values, default=plain))
+    return {"type": type(event).__name__, **found}

@@ -218,7 +218,7 @@ def spread(empty: Law, points: Iterable[Point]) -> Law:
     """Return a law above: points, each moved to the two nodes about it so that its mean is kept."""
     found = Masses()
     step = empty.step * 2**empty.level
-    widths = [(k * step).expm1() for k in (1, 2)]
+    width, infinite = step.expm1(), balls.arb(0)
     for at, mass, known in points:
         if known is not None:
             found.add(known, mass)
@@ -227,14 +227,21 @@ def spread(empty: Law, points: Iterable[Point]) -> Law:
         beyond = at - empty.offset - place * step
         if not beyond >= 0:
             place, beyond = place - 1, beyond + step
+        if not beyond >= 0:
+            found.add(None, mass)
+            infinite += mass * at.exp()
+            continue
         if beyond == 0:
             found.add(place, mass)
             continue
-        far = 1 if beyond <= step else 2
-        share = balls.arb.min(beyond.expm1() / widths[far - 1], balls.arb(1))
+        more = balls.arb((beyond - step).upper())
+        share = balls.arb.min(beyond.expm1() / width, balls.arb(1))
         found.add(place, mass * (1 - share))
-        found.add(place + far, mass * share)
-    return found.on_nodes(empty)
+        found.add(place + 1, mass * share)
+        if more > 0:
+            # By as much a ratio, of few digits, may be above both nodes.
+            infinite += mass * empty.node(place + 1) * more.expm1()
+    return found.on_nodes(replace(empty, infinite=empty.infinite + infinite))
 
 
 def gathered(cells: Iterable[Cell], node_of: Callable[[int], Ball]) -> Masses:
@@ -285,7 +292,7 @@ def _left_out(more: Ball, over: Ball) -> Ball:
 
 
 class Masses(dict[int | None, Ball]):
-    """Masses by the places of their nodes; None is that of infinity."""
+    """Masses by the places of their nodes; None is that of infinity, of laws above that of 0."""
 
     def add(self, place: int | None, mass: Ball) -> None:
         """Add mass at a node."""

@@ -40,7 +40,7 @@ from dpcal.accountants.losses.laplace import Laplace
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["Line", "Outcomes", "Pair", "ends_of", "oriented", "pair_of"]
+__all__ = ["AllocationPair", "Line", "Outcomes", "Pair", "ends_of", "oriented", "pair_of"]
 
 # Means and weights of a mixture.
 Mixture = tuple[tuple[Ball, Ball], ...]
@@ -81,9 +81,14 @@ class Outcomes:
     def between(self, masses: tuple[Ball, Ball], ends: tuple[Ball, Ball], *places: int) -> None:
         """Move the masses under Q and P of a cell to its ends, with ratios u < v."""
         (q, p), (u, v) = masses, ends
-        share = (p - q * u.exp()) / (v.exp() - u.exp())
-        high = balls.arb.max(balls.arb.min(share, q), balls.arb(0))
         low_place, high_place = places or (None, None)
+        more, apart = p - q * u.exp(), v.exp() - u.exp()
+        if not apart > 0:
+            # Ratios of so few digits are the lower one, with what that leaves at infinity.
+            self.points.append((u, q, low_place))
+            self.infinite += balls.arb.max(more, balls.arb(0))
+            return
+        high = balls.arb.max(balls.arb.min(more / apart, q), balls.arb(0))
         self.points += [(u, q - high, low_place), (v, high, high_place)]
 
 
@@ -100,6 +105,10 @@ class Pair(ABC):
     @abstractmethod
     def outcomes(self, cells: Cells, *, above: bool) -> Outcomes:
         """Return outcomes whose ratio is above that of the pair in convex order, or below it."""
+
+    def fits(self, cells: Cells) -> bool:
+        """Return whether its outcomes may be cut into these cells."""
+        return isinstance(cells, self.kinds)
 
     def lattice(self, cells: Cells) -> tuple[Ball, Ball] | None:
         """Return the offset and step of the points' own lattice, if they have one."""
@@ -234,7 +243,7 @@ def ends_of(cells: Cells) -> list[Ball]:
 # -- random allocation
 
 
-class _Allocation(Pair):
+class AllocationPair(Pair):
     """An epoch of random allocation: a weighted mean of independent ratios of batches.
 
     Each is exp(t X - t^2 / 2), X standard normal. Both they, times their weights, and their sums
@@ -250,13 +259,16 @@ class _Allocation(Pair):
         self.groups = [(1 / balls.arb(s), m, chance / whole / m) for s, m, chance in groups]
 
     def size(self, cells: Cells) -> int:
+        """Return the number of multiples."""
         assert isinstance(cells, Grid)
         return max(cells.last, 1) * len(self.groups)
 
     def terms(self, cells: Cells) -> int:
+        """Return the terms of a product of two laws."""
         return 2 * self.size(cells)
 
     def outcomes(self, cells: Cells, *, above: bool) -> Outcomes:
+        """Return the multiples of the step, over the sums of ratios."""
         assert isinstance(cells, Grid)
         arb, step, count = balls.arb, balls.arb(cells.step), max(cells.last, 1)
 
@@ -279,8 +291,7 @@ class _Allocation(Pair):
             found.infinite = arb.max(1 - mean, arb(0))
         return found
 
-    @staticmethod
-    def _law(t: Ball, width: Ball, count: int, above: bool) -> list[Ball]:
+    def _law(self, t: Any, width: Ball, count: int, above: bool) -> list[Ball]:
         """Return masses of one ratio at multiples 0 to ``count`` of a width."""
         root, law = balls.arb(2).sqrt(), [balls.arb(0)] * (count + 1)
         below, cells = (balls.arb(0), balls.arb(0)), []
@@ -436,7 +447,7 @@ def pair_of(loss: PrivacyLoss, rounded: bool = False, above: bool = True) -> Pai
     raise UnsupportedEvent(f"No certificate covers {loss!r}.")
 
 
-pair_of.register(Allocation, lambda loss, rounded=False, above=True: _Allocation(loss))
+pair_of.register(Allocation, lambda loss, rounded=False, above=True: AllocationPair(loss))
 pair_of.register(Laplace, lambda loss, rounded=False, above=True: _Laplace(loss))
 pair_of.register(LatticeLoss, lambda loss, rounded=False, above=True: _discrete_laplace(loss))
 pair_of.register(ResponseLoss, lambda loss, rounded=False, above=True: _response(loss))

@@ -233,7 +233,7 @@ class Scores:
         return self.places - 1
 
 
-_SCORES = shape_of("scores", Scores)
+SCORES = shape_of("scores", Scores)
 
 # A contour sums the transform of each loss on a lattice; None stands for a closed form.
 Substitute = ShiftedLattice | Rays | Clones | None
@@ -248,4 +248,3 @@ def _shape_of(value: Mapping[str, Any]) -> Reader:
 
 
 SUBSTITUTE = optional(one_of_shapes(_shape_of, "a lattice, a ray or a ray of clones"))
-CELLS = one_of_shapes(lambda value: _SCORES if "places" in value else GRID, "a grid or scores")

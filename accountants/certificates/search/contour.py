@@ -140,6 +140,7 @@ def about_log_delta(parts: Parts, epsilon: float) -> float:
 
     A delta of 0 is out of reach.
     """
+    parts = tuple((getattr(loss, "in_doubles", loss), times) for loss, times in parts)
     bounds = log_delta_bounds(Direction("", parts), epsilon)
     if bounds.lower > -math.inf:
         return bounds.lower

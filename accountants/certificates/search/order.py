@@ -18,9 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcal._roots import Sides, Stop, bisect
 from dpcal.accountants import interface
 from dpcal.accountants.certificates import balls
-from dpcal.accountants.certificates.composed import MAX_LEVEL, OrderProof, Use
+from dpcal.accountants.certificates.batches import Batched
+from dpcal.accountants.certificates.composed import MAX_LEVEL, Batch, OrderProof, Use, law_of
 from dpcal.accountants.certificates.cost import BITS, MAX_WORK_OF_PROOF, work
 from dpcal.accountants.certificates.pairs import Line, Pair, oriented, pair_of
 from dpcal.accountants.certificates.proofs import MAX_POINTS, Cells, Grid, Parts
@@ -55,6 +57,8 @@ _REACH, _LEAST_NODES = 64, 1 << 13
 _MOST_NATS = 3000.0
 # Logarithms of a delta that stands for 0 where cells are chosen, and where bits are.
 _SMALL, _LEAST_DELTA = -50.0, -700.0
+# Mass under P of a largest ratio that is a node.
+_ATOM = 0.02
 # Largest tilt that is tried, and halvings of its range.
 _MOST_TILT, _HALVINGS = 1e4, 50
 # Width of the intervals of a ratio of random allocation, over its deviation and the share of nodes,
@@ -64,14 +68,19 @@ _INTERVAL, _WIDEST, _BEYOND = 2.5, 2.0, 0.1
 
 @dataclass(frozen=True)
 class _Aim:
-    """The logarithm of the mass that a use may leave out, that times exp(-epsilon), and the step.
+    """A width, an epsilon of one use, and what it may leave out.
 
-    It is relative to the deviation of the loss.
+    This is the logarithm of a mass, and that times exp(-epsilon). The finest step is relative to
+    the deviation of the loss. Of a loss above ``top`` it does not matter by how
+    much: the others together are less than -c with a probability of at most exp(-c).
     """
 
+    width: float
+    epsilon: float
     log_rest: float
     log_rest_of_q: float
     finest: float
+    top: float
 
 
 def laws(parts: Parts, epsilon: float, width: float) -> Iterator[tuple[int, OrderProof]]:
@@ -118,7 +127,10 @@ def choose_order(
     nats = math.log(max(count, 1) / width) - (_LEAST_DELTA if nothing else log_delta)
     bits = _BITS + math.ceil(nats / math.log(2))
     finest = math.sqrt(_SHARE * width / max(1.0, -log_delta))
-    aim = _Aim(log_rest, log_rest - min(epsilon, _MOST_NATS), finest)
+    log_rest_of_q = log_rest - min(epsilon, _MOST_NATS)
+    top = max(epsilon, 0.0) - log_rest + 8
+    once = max(epsilon, 0.0) / math.sqrt(max(count, 1))
+    aim = _Aim(width, once, log_rest, log_rest_of_q, finest, top)
     with balls.workprec(_BITS_OF_LOOK):
         looks = [_look(oriented(loss)[0], times, aim, cells) for loss, times in parts]
     ways = [oriented(loss)[1] for loss, _ in parts]
@@ -134,8 +146,13 @@ def choose_order(
     finest = math.sqrt(allowed / variance) if variance > 0 else 1.0
     allowed /= max(len(looks), 1)
     tail = 0.0 if nothing or log_tail < -700 else math.exp(log_tail)
-    chosen = [look.finer(allowed) if cells is None else cells for look in looks]
-    own = [_step_of(look.pair, each) for look, each in zip(looks, chosen, strict=True)]
+    chosen = [
+        _cells(look.loss, look.pair, aim, look.factor(allowed)) if cells is None else cells
+        for look in looks
+    ]
+    with balls.workprec(_BITS_OF_LOOK):
+        lattices = [look.pair.lattice(each) for look, each in zip(looks, chosen, strict=True)]
+    own = [None if each is None else float(each[1].mid()) for each in lattices]
     base = next((index for index, step in enumerate(own) if step is not None), None)
     steps = [
         each if index == base and each is not None else look.step(spread, allowed)
@@ -187,13 +204,6 @@ def _tilted(looks: list[_Look], epsilon: float) -> tuple[list[_Look], float]:
     return [replace(look, masses=weights(look, tilt)) for look in looks], tilt
 
 
-def _step_of(pair: Pair, cells: Cells) -> float | None:
-    """Return the step of a pair's own lattice, if it has one."""
-    with balls.workprec(_BITS_OF_LOOK):
-        lattice = pair.lattice(cells)
-        return None if lattice is None else float(lattice[1].mid())
-
-
 @dataclass(frozen=True)
 class _Look:
     """What a first look at one part shows: masses under Q and P in balls, by ascending losses.
@@ -204,7 +214,7 @@ class _Look:
     loss: PrivacyLoss
     times: int
     pair: Pair
-    cells: Cells
+    cells: Any
     rows: Sequence[tuple[Any, Any]]
     losses: Reals
     of_q: Reals
@@ -223,6 +233,11 @@ class _Look:
         Rare samples tell nearly always as little. What is left of such a group, up to the next node
         above it, must have as much beyond that node to be gathered with.
         """
+        if len(self.losses) and self.of_q[-1] * math.exp(min(self.losses[-1], 700.0)) > _ATOM:
+            # No mass is above a largest ratio, to be gathered with.
+            with balls.workprec(_BITS_OF_LOOK):
+                q, p = self.rows[-1]
+                return math.nextafter(float((p / q).log().upper()), math.inf)
         beyond = self.losses - self.least - step
         if not len(beyond) or beyond[0] < -1.5 * step:
             return 0.0
@@ -234,7 +249,8 @@ class _Look:
             return 0.0
         with balls.workprec(_BITS_OF_LOOK):
             q, p = (sum((self.rows[k][i] for k in small.tolist()), balls.arb(0)) for i in (0, 1))
-            return float((p / q).log().mid())
+            # A node that is not below the mean, where all of these ratios are one.
+            return math.nextafter(float((p / q).log().upper()), math.inf)
 
     def step(self, spread: float, allowed: float) -> float:
         """Return the widest step whose nodes add no more variance than is allowed."""
@@ -248,14 +264,11 @@ class _Look:
             raise OutOfReach
         return step
 
-    def finer(self, allowed: float) -> Cells:
-        """Return cells that add no more variance than is allowed."""
-        assert isinstance(self.cells, Grid)
+    def factor(self, allowed: float) -> float:
+        """Return by how much cells must be finer to add no more variance than is allowed."""
         widths = np.abs(np.gradient(self.losses)) if len(self.losses) > 1 else np.zeros(1)
         added = self.times * float(np.dot(self.masses, widths**2)) / 6
-        return _finer(
-            self.loss, self.cells, math.sqrt(max(added / allowed, 1e-4)) if allowed else 1.0
-        )
+        return math.sqrt(max(added / allowed, 1e-4)) if allowed else 1.0
 
 
 def _look(loss: PrivacyLoss, times: int, aim: _Aim, given: Cells | None) -> _Look:
@@ -274,8 +287,8 @@ def _look(loss: PrivacyLoss, times: int, aim: _Aim, given: Cells | None) -> _Loo
 
 
 @singledispatch
-def _cells(loss: Any, pair: Pair, aim: _Aim) -> Cells:
-    """Return coarse cells that leave out no more than they may; of a line of Gaussians."""
+def _cells(loss: Any, pair: Pair, aim: _Aim, finer: float = 1.0) -> Any:
+    """Return cells that leave out no more than they may, finer than a first look's by a factor."""
     line = getattr(pair, "line", pair)
     if not isinstance(line, Line):
         return Grid(1.0, 0, 1)
@@ -285,10 +298,19 @@ def _cells(loss: Any, pair: Pair, aim: _Aim) -> Cells:
         for side in (line.numerator, line.denominator)
         for mean, weight in side
     ]
-    low = min(mean - sigma * reach for mean, reach in ends)
-    high = max(mean + sigma * reach for mean, reach in ends)
-    step = sigma / _CELLS_OF_LOOK
-    return Grid(step, math.floor(low / step), math.ceil(high / step))
+    step = sigma / _CELLS_OF_LOOK / finer
+    low = min(mean - sigma * reach for mean, reach in ends) / step
+    high = max(mean + sigma * reach for mean, reach in ends) / step
+
+    def tells(x: float) -> bool:
+        with balls.workprec(_BITS_OF_LOOK):
+            return float(line.loss(balls.arb(x * step)).mid()) > aim.top
+
+    if tells(high):
+        high = bisect(tells, Sides(meet=high, miss=low), Stop(absolute=0.5)).meet
+    if not high - low < MAX_POINTS - 2:
+        raise OutOfReach
+    return Grid(step, math.floor(low), math.ceil(high))
 
 
 def _nats(aim: _Aim, weight: Any) -> float:
@@ -296,12 +318,15 @@ def _nats(aim: _Aim, weight: Any) -> float:
 
 
 @_cells.register
-def _(loss: Laplace, pair: Pair, aim: _Aim) -> Cells:
-    return Grid(1.0, 0, 64)
+def _(loss: Laplace, pair: Pair, aim: _Aim, finer: float = 1.0) -> Any:
+    count = 1 << max(math.ceil(math.log2(64 * finer)), 1)
+    if count > MAX_POINTS:
+        raise OutOfReach
+    return Grid(1.0, 0, count)
 
 
 @_cells.register
-def _(loss: DiscreteGaussian, pair: Pair, aim: _Aim) -> Cells:
+def _(loss: DiscreteGaussian, pair: Pair, aim: _Aim, finer: float = 1.0) -> Any:
     far = math.ceil(loss.sigma * math.sqrt(-2 * aim.log_rest_of_q)) + 1
     if 2 * far + loss.sensitivity > MAX_POINTS:
         raise OutOfReach
@@ -309,7 +334,7 @@ def _(loss: DiscreteGaussian, pair: Pair, aim: _Aim) -> Cells:
 
 
 @_cells.register
-def _(loss: Allocation, pair: Pair, aim: _Aim) -> Cells:
+def _(loss: Allocation, pair: Pair, aim: _Aim, finer: float = 1.0) -> Any:
     if isinstance(loss, UnequalAllocation):
         raise OutOfReach
     deviation = math.sqrt(math.expm1(loss.noise_multiplier**-2))
@@ -322,26 +347,23 @@ def _(loss: Allocation, pair: Pair, aim: _Aim) -> Cells:
     return Grid(interval / loss.batches, 0, math.ceil(largest / interval))
 
 
-@singledispatch
-def _finer(loss: Any, cells: Grid, factor: float) -> Cells:
-    """Return cells that are finer by a factor; of a line of Gaussians."""
-    step = cells.step / factor
-    low, high = cells.first * cells.step / step, cells.last * cells.step / step
-    if high - low > MAX_POINTS:
+@_cells.register
+def _(loss: Batched, pair: Pair, aim: _Aim, finer: float = 1.0) -> Batch:
+    width = min(aim.width / finer**2, _WIDEST_AIM)
+    at = math.log1p(math.expm1(min(aim.epsilon, 500.0)) * loss.among / loss.drawn)
+    log_delta = aim.log_rest - math.log(_CUT * width)
+    bits, law = choose_order(loss.answers, at, log_delta=log_delta, width=width)
+    if not loss.epoch:
+        return Batch(law, None)
+    with balls.workprec(bits):
+        found = law_of(loss.answers, law, False, True)
+        assert found is not None
+        ratios = np.array([float(found.log_node(k).exp().mid()) for k in range(len(found.masses))])
+        masses = np.array([float(mass.mid()) for mass in found.masses])
+    deviation = math.sqrt(max(float(masses @ (ratios - 1) ** 2), 1e-12))
+    far = math.sqrt(-2 * max(aim.log_rest, -_MOST_NATS) * loss.among) * deviation
+    largest = loss.among + far + float(ratios.max())
+    interval = max(_INTERVAL * aim.finest / finer * deviation, largest / (MAX_POINTS - 1))
+    if interval > _WIDEST * deviation:
         raise OutOfReach
-    return Grid(step, math.floor(low), math.ceil(high))
-
-
-@_finer.register
-def _(loss: Laplace, cells: Grid, factor: float) -> Cells:
-    count = 1 << max(math.ceil(math.log2(cells.points * factor)), 1)
-    if count > MAX_POINTS:
-        raise OutOfReach
-    return Grid(1.0, 0, count)
-
-
-@_finer.register(LatticeLoss)
-@_finer.register(DiscreteGaussian)
-@_finer.register(Allocation)
-def _(loss: Any, cells: Grid, factor: float) -> Cells:
-    return cells
+    return Batch(law, Grid(interval / loss.among, 0, math.ceil(largest / interval)))

@@ -1,0 +1,204 @@
+r"""Answers about a random batch in ball arithmetic: samples and epochs of any composition.
+
+Let R be the likelihood ratio of all answers about one batch when a record is removed, under Q. A
+record that is in the batch with probability q leaves the ratio 1 - q + q R, one that draws one of M
+batches the mean of M independent copies of R (:mod:`dpcal.accountants.mechanisms.batches`). Both
+rise with R and are linear, so that laws above R, and below it, in convex order give laws above and
+below.
+
+>>> from dpcal.accountants import events
+>>> answers = events.ComposedDpEvent([events.LaplaceDpEvent(4.0), events.GaussianDpEvent(3.0)])
+>>> loss, _ = pairs_of(events.PoissonSampledDpEvent(0.1, answers), "add-or-remove-one")
+>>> len(loss.answers), loss.direction
+(2, 'remove')
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from numpy.typing import ArrayLike
+
+from dpcal.accountants import events
+from dpcal.accountants.certificates import balls
+from dpcal.accountants.certificates.balls import Ball
+from dpcal.accountants.certificates.composed import Batch, law_of
+from dpcal.accountants.certificates.cost import FUNCTION
+from dpcal.accountants.certificates.order import Law, gathered
+from dpcal.accountants.certificates.pairs import AllocationPair, Outcomes, pair_of
+from dpcal.accountants.certificates.proofs import Cells, Parts
+from dpcal.accountants.directions import Composition, Direction
+from dpcal.accountants.events import DpEvent
+from dpcal.accountants.losses.base import Pairs, PrivacyLoss, Reals
+from dpcal.accountants.mechanisms.decompose import decompose
+from dpcal.accountants.mechanisms.row import dominating_pairs
+from dpcal.errors import UnsupportedEvent
+
+__all__ = ["Batched", "is_batched", "pairs_of", "with_batches"]
+
+
+@dataclass(frozen=True)
+class Batched(PrivacyLoss):
+    """Answers about a batch which a record may be in, as a removed or an added record changes them.
+
+    Parameters
+    ----------
+    answers
+        Losses of the answers when a record that is in the batch is removed.
+    drawn, among
+        The record is in the batch with probability drawn / among.
+    epoch
+        Whether it is in one of ``among`` batches of an epoch, and ``drawn`` is 1.
+    direction
+        ``"remove"`` or ``"add"``.
+    priced
+        The losses of both directions in doubles, for the search.
+    """
+
+    answers: Parts
+    drawn: float
+    among: int
+    epoch: bool
+    direction: str
+    priced: Pairs = field(compare=False, repr=False)
+
+    @property
+    def opposite(self) -> Batched:
+        """The loss of the other direction."""
+        return replace(self, direction="add" if self.direction == "remove" else "remove")
+
+    @property
+    def in_doubles(self) -> PrivacyLoss:
+        """The loss of this direction, in doubles."""
+        return self.priced[self.direction == "add"]
+
+    def cumulants(self, c: ArrayLike) -> Reals:
+        """Return those in doubles."""
+        return self.in_doubles.cumulants(c)
+
+    def log_mgf_bound(self, c: float) -> float:
+        """Return that in doubles."""
+        return self.in_doubles.log_mgf_bound(c)
+
+
+def is_batched(event: DpEvent) -> bool:
+    """Return whether an event is one of other answers about a random batch than a Gaussian one."""
+    if isinstance(event, events.PoissonSampledDpEvent | events.SampledWithoutReplacementDpEvent):
+        return not isinstance(event.event, events.GaussianDpEvent)
+    return isinstance(event, events.AllocatedDpEvent)
+
+
+def pairs_of(event: DpEvent, relation: str) -> tuple[Batched, Batched]:
+    """Return the losses of removing and of adding a record; the price checks the parameters.
+
+    In a batch of fixed size a record stands in another one's place.
+
+    Raises
+    ------
+    UnsupportedEvent
+        If the theorem on the ratio does not cover the event under this relation.
+    """
+    priced = dominating_pairs(event, relation)
+    fixed = isinstance(event, events.SampledWithoutReplacementDpEvent)
+    if relation == "replace-one" or (fixed and relation != "add-or-remove-one"):
+        raise UnsupportedEvent(f"No certificate covers {event!r} under {relation!r}.")
+    answers = decompose(event.event, "replace-one" if fixed else relation).directions[0].parts
+    drawn, among, epoch = (1.0, 1, False)
+    if fixed:
+        drawn, among = float(event.sample_size), int(event.source_dataset_size)
+    elif isinstance(event, events.PoissonSampledDpEvent):
+        drawn = float(event.sampling_probability)
+    else:
+        among, epoch = int(event.batches), True
+    remove = Batched(answers, drawn, among, epoch, "remove", priced)
+    return remove, remove.opposite
+
+
+def with_batches(composition: Composition, batched: list[tuple[DpEvent, int]]) -> Composition:
+    """Return a composition with answers about random batches, and the numbers of their uses."""
+    if not batched:
+        return composition
+    relation = composition.neighboring_relation
+    pairs = [(pairs_of(event, relation), times) for event, times in batched]
+    ends = (0, "remove", composition.directions[0]), (1, "add", composition.directions[-1])
+    return Composition(
+        relation,
+        tuple(
+            Direction(name, (*item.parts, *((both[way], times) for both, times in pairs)))
+            for way, name, item in ends
+        ),
+        composition.private,
+    )
+
+
+class _Batched(AllocationPair):
+    """The pair of answers about a batch. An epoch's ratios are summed on multiples of a step."""
+
+    kinds = (Batch,)
+    work_of_cell = 8
+
+    def __init__(self, loss: Batched, rounded: bool) -> None:
+        self.loss, self.rounded = loss, rounded
+        self.share = balls.arb(loss.drawn) / loss.among
+        self.groups = [(None, loss.among, 1 / balls.arb(loss.among))]
+
+    def fits(self, cells: Cells) -> bool:
+        if not isinstance(cells, Batch) or (cells.ratios is None) is self.loss.epoch:
+            return False
+        return not any(isinstance(loss, Batched) for loss, _ in self.loss.answers) and (
+            cells.law.fits(self.loss.answers)
+        )
+
+    @property
+    def least(self) -> Ball:
+        return balls.arb(0) if self.loss.epoch else (1 - self.share).log()
+
+    def size(self, cells: Cells) -> int:
+        assert isinstance(cells, Batch)
+        of_law = cells.law.work(self.loss.answers) / (FUNCTION * self.work_of_cell)
+        return int(of_law) + cells.law.nodes + (super().size(cells.ratios) if cells.ratios else 0)
+
+    def terms(self, cells: Cells) -> int:
+        assert isinstance(cells, Batch)
+        return 2 * super().size(cells.ratios) if cells.ratios else 0
+
+    def outcomes(self, cells: Cells, *, above: bool) -> Outcomes:
+        assert isinstance(cells, Batch)
+        law = law_of(self.loss.answers, cells.law, self.rounded, above)
+        if law is None:
+            raise ValueError("The answers have no law on this side.")
+        if cells.ratios is not None:
+            self.law = law
+            return super().outcomes(cells.ratios, above=above)
+        q = self.share
+        found = Outcomes(infinite=q * law.infinite)
+        for place, mass in enumerate(law.masses):
+            found.points.append(((q * law.log_node(place).expm1()).log1p(), mass, None))
+        if above:
+            found.points.insert(0, (self.least, law.lost, None))
+        else:
+            found.lost = law.lost
+        return found
+
+    def _law(self, t: Ball, width: Ball, count: int, above: bool) -> list[Ball]:
+        """Return masses of the ratio of one batch at multiples 0 to ``count`` of a width."""
+        law: Law = self.law
+        found = [balls.arb(0)] * (count + 1)
+        rows = [(law.log_node(k).exp() / width, mass) for k, mass in enumerate(law.masses)]
+        if not above:
+            cells = [(float(at.mid()), mass, mass * at * width) for at, mass in rows]
+            groups = gathered(cells, lambda place: place * width)
+            return [groups.get(k, balls.arb(0)) for k in range(count + 1)]
+        found[0] += law.lost
+        for at, mass in rows:
+            place = min(int(float(at.lower())), count)
+            if place == count or not place <= at:
+                found[min(place, count) if place <= at else 0] += mass
+                continue
+            share = balls.arb.min(at - place, balls.arb(1))
+            found[place] += mass * (1 - share)
+            found[place + 1] += mass * share
+        return found
+
+
+pair_of.register(Batched, lambda loss, rounded=False, above=True: _Batched(loss, rounded))
