@@ -46,7 +46,7 @@ from numpy.typing import NDArray
 from dpcal._ext import tilted as kernels
 from dpcal.accountants.correlated.bounds.joining import Joining
 from dpcal.accountants.correlated.bounds.replicas import ReplicaMoments, ReplicaSum
-from dpcal.accountants.correlated.draws.estimators import Floats, OfEngine, rising
+from dpcal.accountants.correlated.draws.estimators import Direct, Floats, rising
 from dpcal.accountants.correlated.likelihood import Likelihood
 from dpcal.errors import UnsupportedEvent
 
@@ -89,7 +89,7 @@ def _log_range(order: int, log_moment: float) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Tilted(OfEngine):
+class Tilted(Direct):
     """Draws of B^q Q / E[B^q], with the terms (L - e^eps)_+ / (B^q / E[B^q]).
 
     Parameters
