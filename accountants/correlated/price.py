@@ -35,7 +35,7 @@ from dpcal.accountants.correlated.bounds.adding import Adding
 from dpcal.accountants.correlated.bounds.base import Bound, Least, Proof, least_epsilon
 from dpcal.accountants.correlated.bounds.convexity import ConvexTail
 from dpcal.accountants.correlated.bounds.joining import Joining
-from dpcal.accountants.correlated.bounds.proved import proved, proved_adding
+from dpcal.accountants.correlated.bounds.proved import joined, proved, proved_adding
 from dpcal.accountants.correlated.draws import tilted
 from dpcal.accountants.correlated.draws.bins import Bins
 from dpcal.accountants.correlated.draws.confidence import draws_needed
@@ -210,11 +210,8 @@ class Question:
     def joining(self) -> Joining | None:
         """How a record joins, for tilted draws; None if its group is secret, or it has no law."""
         groups = self.sampler.groups(self.mechanism.steps)
-        found = Joining.of(self.sampler, self.mechanism.steps)
-        if found is None or (groups is not None and groups.secret):
-            return None
-        apart = found.epoch or self.mechanism.bands <= found.separation or found.separation == 1
-        return found if apart or self.mechanism.column is not None else None
+        secret = groups is not None and groups.secret
+        return None if secret else joined(self.mechanism, self.sampler)
 
     @cached_property
     def engine(self) -> Likelihood:
