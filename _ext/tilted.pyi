@@ -30,13 +30,3 @@ def replica_draws(
     first: NDArray[np.intp],
     generator: np.random.Generator,
 ) -> tuple[_Floats, _Floats]: ...
-def energy_law(
-    energies: _Floats,
-    rates: _Floats,
-    s: _Floats,
-    idle_to: _Ints,
-    join_to: _Ints,
-    decay: float,
-    cell: float,
-    cells: int,
-) -> _Floats: ...

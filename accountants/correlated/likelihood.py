@@ -144,7 +144,7 @@ class Likelihood(Plain):
         if self.memory == "sum":
             # In each round the sum is rounded by less than this part of it, outward.
             outward = 1 + (-2 if above else 2) * _CLOSE * T
-            products, memories = self.mechanism.couplings[:, :1] * outward, self._nodes[None]
+            products, memories = self.mechanism.couplings[:, None] * outward, self._nodes[None]
         else:
             lags = np.arange(1, self.mechanism.bands)
             before = np.arange(T)[:, None] - lags

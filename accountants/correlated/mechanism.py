@@ -7,11 +7,12 @@ record's contributions out (zero-out) is dominated, also for adaptively chosen v
     P = sum_y s(y) N(C y, sigma^2 I)      against      Q = N(0, sigma^2 I),
 
 with s the law of the record's participations (Choquette-Choo et al. 2024; Dong and Ganesh 2026).
-For C with entries of both signs, the pair of abs(C) dominates (``docs/internals/correlated_proofs.md``, "Mixed
-signs"), so that every mechanism here is one with C >= 0.
+For C with entries of both signs, the pair of abs(C) dominates
+(``docs/internals/correlated_proofs.md``, "Mixed signs"), so that every mechanism here is one with
+C >= 0.
 
 >>> C = np.array([[1.0, 0.0], [0.5, 1.0]])
->>> mechanism = Mechanism.of(Matrix(C, decay=0.5), noise_multiplier=2.0)
+>>> mechanism = Mechanism.of(Matrix(C), noise_multiplier=2.0)
 >>> mechanism.kind, mechanism.sigma, round(mechanism.largest_column, 6)
 ('lambda-CGD', 2.0, 1.118034)
 """
@@ -46,10 +47,6 @@ KINDS = ("diagonal", "banded", "lambda-CGD", "BLT", "dense")
 # each of them; one band more doubles the time of a draw.
 WIDEST_BAND = 12
 
-# Most axes of the grid of states for sums of geometric series; the number of nodes grows
-# exponentially in them.
-MOST_BUFFERS = 3
-
 # Relative rounding of sums of products, far above that of a Fourier transform of a million.
 _FOURIER = 1e-12
 
@@ -66,12 +63,9 @@ class Matrix:
     C
         Shape (T, T), finite, zero above the diagonal and nonzero on it. If entries have both signs,
         their absolute values count.
-    decay
-        Set if ``abs(C[t, u]) = decay^(t - u)``; such a C has methods of its own.
     """
 
     C: ArrayLike = field(repr=False)
-    decay: float | None = None
 
     def __post_init__(self) -> None:
         C = _validate.reals(C=self.C)
@@ -82,8 +76,6 @@ class Matrix:
         if not np.diagonal(C).all():
             raise ValueError("C must have a diagonal without zeros.")
         object.__setattr__(self, "C", C)
-        if self.decay is not None and not _geometric(_column(np.abs(C)), abs(float(self.decay))):
-            raise ValueError(f"decay must be the ratio of every column of C, got {self.decay!r}.")
 
     @property
     def steps(self) -> int:
@@ -95,11 +87,8 @@ class Matrix:
         """None: a Toeplitz matrix is recognised by its entries."""
 
     @property
-    def series(self) -> tuple[Floats, Floats] | None:
-        """One series, if a decay was given."""
-        if self.decay is None:
-            return None
-        return np.array([abs(self.decay)]), np.array([abs(self.decay)])
+    def series(self) -> None:
+        """None: a series is recognised by the entries."""
 
     def matrix(self) -> Floats:
         """Return C."""
@@ -135,13 +124,12 @@ class Shape(Plain):
         First column of abs(C), of shape (steps,), if C is Toeplitz, else None.
     dense
         abs(C), lower triangular, of shape (steps, steps), if it is not Toeplitz, else None.
-    decay
-        The ratio of each column, if ``C[t, u] = decay^(t - u)``, else None.
     bands
         Number of diagonals of C that are not zero.
-    series
-        For ``"BLT"``, decays and scales of at most three geometric series whose sum is the column
-        of C below its diagonal: ``C[t + k, t] = sum_j scales[j] decays[j]^(k - 1)``.
+    walk
+        Decay and scale of the number w that carries the past, or None if one is not enough: a round
+        of k participations after a state w has the mean ``scale w + k``, and the state becomes
+        ``decay w + k``. It is that of lambda-CGD, and of one buffer that decays.
     strategy
         The strategy itself, whose C may have entries of both signs.
     """
@@ -150,9 +138,8 @@ class Shape(Plain):
     steps: int
     column: Floats | None
     dense: Floats | None
-    decay: float | None
     bands: int
-    series: tuple[Floats, Floats] | None
+    walk: tuple[float, float] | None
     strategy: Shaped
 
     @classmethod
@@ -171,20 +158,14 @@ class Shape(Plain):
             column = _column(dense)
             dense = dense if column is None else None
         bands = _bands(column, dense)
-        decay, series = None, strategy.series
-        if series is None or bands == 1 or column is None or not _is_sum_of(column, *series):
-            series = None
-        elif len(series[0]) == 1 and series[0][0] == series[1][0] > 0:
-            decay, series = float(series[0][0]), None
+        walk = None if bands == 1 or column is None else _walk(column, strategy.series)
         if bands == 1:
             kind = "diagonal"
-        elif decay is not None:
-            kind = "lambda-CGD"
-        elif series is not None:
-            kind = "BLT"
+        elif walk is not None:
+            kind = "lambda-CGD" if walk[0] == walk[1] else "BLT"
         else:
             kind = "banded" if bands <= WIDEST_BAND else "dense"
-        return cls(kind, strategy.steps, column, dense, decay, bands, series, strategy)
+        return cls(kind, strategy.steps, column, dense, bands, walk, strategy)
 
     @cached_property
     def matrix(self) -> Floats:
@@ -268,19 +249,9 @@ class Mechanism(Plain):
         return self.shape.kind
 
     @property
-    def decay(self) -> float | None:
-        """The ratio of each column, if ``C[t, u] = decay^(t - u)``, else None."""
-        return self.shape.decay
-
-    @property
     def bands(self) -> int:
         """Number of diagonals of C that are not zero."""
         return self.shape.bands
-
-    @property
-    def series(self) -> tuple[Floats, Floats] | None:
-        """Decays and scales of the geometric series of a ``"BLT"``, else None."""
-        return self.shape.series
 
     @property
     def column(self) -> Floats | None:
@@ -289,17 +260,8 @@ class Mechanism(Plain):
 
     @property
     def walk(self) -> tuple[float, float] | None:
-        """Decay and scale of the number w that carries the past, or None if one is not enough.
-
-        A round of k participations after a state w has the mean ``scale w + k``, and the state
-        becomes ``decay w + k``: lambda-CGD, and one buffer that decays.
-        """
-        if self.decay is not None:
-            return self.decay, self.decay
-        if self.series is not None and len(self.series[0]) == 1:
-            decay, scale = float(self.series[0][0]), float(self.series[1][0])
-            return (decay, scale) if 0 <= decay < 1 and scale >= 0 else None
-        return None
+        """Decay and scale of the number that carries the past; see :class:`Shape`."""
+        return self.shape.walk
 
     @property
     def matrix(self) -> Floats:
@@ -353,17 +315,15 @@ class Mechanism(Plain):
 
     @cached_property
     def couplings(self) -> Floats:
-        """Products of later columns with each series, of shape (steps, buffers).
+        """Products of each column with its past, of shape (steps,), for a past of one number.
 
-        With states ``w_j = sum_{t < u} y_t decays[j]^(u - t - 1)`` before round u, the overlap of
-        column u with the columns of earlier participations is ``couplings[u] @ w`` times sigma^2.
+        With the state ``w = sum_{t < u} y_t decay^(u - t - 1)`` before round u, the overlap of
+        column u with the columns of earlier participations is ``couplings[u] w`` times sigma^2.
         """
-        if self.column is None or self._series is None:
-            raise ValueError(f"mechanism must be of kind 'BLT' or 'lambda-CGD', got {self.kind!r}.")
-        decays, scales = self._series
-        powers = decays ** np.arange(self.steps)[:, None]
-        sums = np.cumsum(powers * self.column[:, None], axis=0)[::-1]
-        return np.ascontiguousarray(scales * sums / self.variance)
+        assert self.column is not None
+        decay, scale = self.walk or (0.0, 0.0)
+        powers = decay ** np.arange(self.steps)
+        return np.ascontiguousarray(scale * np.cumsum(powers * self.column)[::-1] / self.variance)
 
     def means(self, y: Floats) -> Floats:
         """C y, of the shape (steps, draws) of the participations."""
@@ -394,15 +354,11 @@ class Mechanism(Plain):
         return np.ascontiguousarray(self.matrix.T @ x / self.variance)
 
     @property
-    def _series(self) -> tuple[Floats, Floats] | None:
-        """Decays and scales of the series of lambda-CGD, too."""
-        return self.series if self.decay is None else (np.array([self.decay]),) * 2
-
-    @property
     def _recurrence(self) -> tuple[_Kernel, _Kernel, tuple[Any, ...]] | None:
         """Kernels that multiply by C and by C^T in place, with arguments; None without kernels."""
-        if self._series is not None:
-            return kernels.series_states, kernels.series_fields, self._series
+        if self.walk is not None:
+            one = tuple(np.array([each]) for each in self.walk)
+            return kernels.series_states, kernels.series_fields, one
         if self.column is not None and self.bands <= WIDEST_BAND:
             return kernels.band_states, kernels.band_fields, (self.column[: self.bands],)
         return None
@@ -424,12 +380,22 @@ def _column(C: Floats) -> Floats | None:
     return None
 
 
-def _is_sum_of(column: Floats, decays: Floats, scales: Floats) -> bool:
-    """Return whether a column has a unit diagonal and these few geometric series below it."""
-    if not 1 <= len(decays) <= MOST_BUFFERS:
-        return False
-    ideal = np.concatenate([[1.0], (decays ** np.arange(len(column) - 1)[:, None]) @ scales])
-    return bool(np.allclose(column, ideal, rtol=1e-12, atol=1e-14))
+def _walk(column: Floats, series: tuple[Floats, Floats] | None) -> tuple[float, float] | None:
+    """Return decay and scale of one geometric series below a unit diagonal, which decays."""
+    if series is not None:
+        if len(series[0]) != 1:
+            return None
+        decay, scale = float(series[0][0]), float(series[1][0])
+    else:
+        scale = float(column[1])
+        decay = float(column[2] / scale) if len(column) > 2 and scale else scale
+        if decay == 0:
+            return None  # Two bands have a window.
+        decay = scale if math.isclose(decay, scale, rel_tol=1e-12) else decay
+    if not (0 <= decay < 1 and scale >= 0):
+        return None
+    ideal = np.concatenate([[1.0], scale * decay ** np.arange(len(column) - 1)])
+    return (decay, scale) if np.allclose(column, ideal, rtol=1e-12, atol=1e-14) else None
 
 
 def _bands(column: Floats | None, dense: Floats | None) -> int:
@@ -438,9 +404,3 @@ def _bands(column: Floats | None, dense: Floats | None) -> int:
     assert dense is not None
     rows, columns = np.nonzero(dense)
     return int((rows - columns).max()) + 1
-
-
-def _geometric(column: Floats | None, decay: float) -> bool:
-    if column is None or not decay < 1:
-        return False
-    return bool(np.allclose(column, decay ** np.arange(len(column)), rtol=1e-12, atol=1e-300))

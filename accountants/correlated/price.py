@@ -25,7 +25,7 @@ import secrets
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -35,12 +35,12 @@ from dpcal.accountants.correlated.bounds.adding import Adding
 from dpcal.accountants.correlated.bounds.base import Bound, Least, Proof, least_epsilon
 from dpcal.accountants.correlated.bounds.convexity import ConvexTail
 from dpcal.accountants.correlated.bounds.joining import Joining
-from dpcal.accountants.correlated.bounds.proved import proved, proved_adding
+from dpcal.accountants.correlated.bounds.proved import joined, proved, proved_adding
 from dpcal.accountants.correlated.draws import tilted
 from dpcal.accountants.correlated.draws.bins import Bins
 from dpcal.accountants.correlated.draws.confidence import draws_needed
-from dpcal.accountants.correlated.draws.estimators import Direct, Estimator, Floats, Without
-from dpcal.accountants.correlated.draws.montecarlo import Sample, simulate
+from dpcal.accountants.correlated.draws.estimators import Direct, Floats, Without
+from dpcal.accountants.correlated.draws.montecarlo import Estimator, Reading, Sample, simulate
 from dpcal.accountants.correlated.likelihood import Likelihood
 from dpcal.accountants.correlated.mechanism import Mechanism, Shape, Shaped
 from dpcal.accountants.correlated.table import (
@@ -54,7 +54,7 @@ from dpcal.accountants.rounding import exp_up
 from dpcal.accountants.samplers import Sampler
 from dpcal.errors import DrawsCannotTell, TargetUnreachable
 
-__all__ = ["STATISTICS", "Evidence", "Goal", "Options", "Question", "Reading", "answer"]
+__all__ = ["STATISTICS", "Evidence", "Goal", "Options", "Question", "answer"]
 __all__ += ["collected", "expected_epsilon", "provenance", "removing"]
 
 STATISTICS = ("certified", "none")
@@ -210,11 +210,8 @@ class Question:
     def joining(self) -> Joining | None:
         """How a record joins, for tilted draws; None if its group is secret, or it has no law."""
         groups = self.sampler.groups(self.mechanism.steps)
-        found = Joining.of(self.sampler, self.mechanism.steps)
-        if found is None or (groups is not None and groups.secret):
-            return None
-        apart = found.epoch or self.mechanism.bands <= found.separation or found.separation == 1
-        return found if apart or self.mechanism.column is not None else None
+        secret = groups is not None and groups.secret
+        return None if secret else joined(self.mechanism, self.sampler)
 
     @cached_property
     def engine(self) -> Likelihood:
@@ -282,14 +279,6 @@ def removing(question: Question, goal: Goal) -> Estimator:
     return min(best(nearer), found, key=nearer.range_of)
 
 
-class Reading(NamedTuple):
-    """Lower end, estimate and upper end of a delta or an epsilon."""
-
-    lower: float
-    estimate: float
-    upper: float
-
-
 @dataclass(frozen=True, eq=False)
 class Evidence:
     """Draws for removing a record, and draws or a bound for adding one.
@@ -344,7 +333,7 @@ class Evidence:
             return least_epsilon(lambda e: float(getattr(self.at(e), part)), delta)
 
         upper = self._beyond(least("upper"), delta)
-        return Reading(min(least("lower"), upper), least("estimate"), upper)
+        return Reading(min(least("lower"), upper), least("mean"), upper)
 
     def reading(self, goal: Goal) -> Reading:
         """Return the epsilon at the goal's delta, or the delta at its epsilon."""
@@ -499,7 +488,7 @@ def provenance(
         "lower": min(reading.lower, reading.upper),
         "method": f"{question.row.route}: {evidence.name}",
         "label": WITH_CONFIDENCE,
-        "estimate": reading.estimate,
+        "estimate": reading.mean,
         "failure_probability": evidence.failure_probability,
         "draws": evidence.removing.draws,
         "seed": question.options.seed,

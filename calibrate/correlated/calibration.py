@@ -31,7 +31,6 @@ from dpcal._roots import NoBracket, Stop, newton, secant
 from dpcal.accountants import events
 from dpcal.accountants.correlated import CorrelatedDelta, Mechanism, Sampler
 from dpcal.accountants.correlated.bounds.base import Proof
-from dpcal.accountants.correlated.bounds.proved import compositions
 from dpcal.accountants.correlated.draws.confidence import draws_needed
 from dpcal.accountants.correlated.mechanism import Shape
 from dpcal.accountants.correlated.price import (
@@ -71,8 +70,8 @@ _SEARCH = 8
 _WORTH, _GAIN = 0.97, 0.85
 # Power by which epsilon falls with noise where it is not measured.
 _FALL = 1.3
-# Relative width of a search by proofs, by proofs that only end draws, and by draws.
-_PROVED, _ROUGH, _DRAWN = 5e-4, 2e-2, 3e-3
+# Relative width of a search by exact prices, by proofs, by proofs that end draws, and by draws.
+_EXACT, _PROVED, _ROUGH, _DRAWN = 1e-8, 5e-4, 2e-2, 3e-3
 # A multiplier this many times the first guess is not worth having.
 _FARTHEST = 1e6
 # Evaluations of a search at most.
@@ -171,29 +170,18 @@ class Calibration:
 
     # --- without draws ---------------------------------------------------------------------------
 
-    def composed(self) -> float:
-        """Return the least multiplier of a composition, to a relative 1e-8."""
-        unit = compositions(Mechanism(self.shape, 1.0), self.sampler)
-
-        def least(group: int) -> float:
-            return independent_noise(
-                lambda sigma: compositions(Mechanism(self.shape, sigma), self.sampler)[group],
-                epsilon=self.epsilon,
-                delta=self.delta,
-            )
-
-        return max(least(group) for group in range(len(unit)))
-
     @cached_property
     def proved(self) -> float:
         """The least multiplier that a deterministic bound proves, to a relative 5e-4.
+
+        If the price is exact, it is found to a relative 1e-8.
 
         Raises
         ------
         TargetUnreachable
             If none does.
         """
-        return self.composed() if self.exact else self._proved(_PROVED)
+        return self._proved(_EXACT if self.exact else _PROVED)
 
     def _proved(self, width: float) -> float:
         return _least(lambda sigma: self._bound(sigma).value, self.epsilon, self._near, width)

@@ -174,15 +174,9 @@ def usual(steps: int, participation: Participation, workload: Workload) -> tuple
     )
 
 
-def for_random_batches(
-    steps: int, participation: Participation, workload: Workload
-) -> tuple[Strategy | Best, ...]:
+def for_random_batches(steps: int) -> tuple[str, ...]:
     """One or more of each family, for batches that are drawn at random."""
-    trees = (Tree(steps),) if 1 < steps <= _TREE_STEPS else ()
-    buffered = [
-        BLT.optimised(steps, buffers, participation=participation, workload=workload)
-        for buffers in (1, _FEW)
-    ]
-    cgd = [LambdaCGD(steps, decay) for decay in _DECAYS]
-    inverse = BISR(steps, min(_FEW, steps))
-    return (Identity(steps), *trees, *cgd, Best(steps), inverse, *buffered, SquareRoot(steps))
+    tree = ("tree",) if 1 < steps <= _TREE_STEPS else ()
+    decays = (f"lambda-cgd={decay}" for decay in _DECAYS)
+    few = (f"bisr={min(_FEW, steps)}", "blt=1", f"blt={_FEW}")
+    return ("identity", *tree, *decays, f"banded={_BEST}", *few, "square-root")

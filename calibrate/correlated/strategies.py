@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import as_completed
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from dpcal import _validate
@@ -456,12 +457,13 @@ def compare_strategies(
     _validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
     priced_by, schema = _priced_by(count, participation, sampler, pricing)
     schema.earliest(count)
-    families = for_random_batches if isinstance(priced_by, SampledBatches) else usual
+    sampled = isinstance(priced_by, SampledBatches)
     candidates: Sequence[Strategy | Best | str] | None = strategies
     if candidates is None:
-        candidates = families(count, schema, workload)
+        candidates = for_random_batches(count) if sampled else usual(count, schema, workload)
+    relation = {"neighboring_relation": neighboring_relation}
     works = [
-        _Work(each, priced_by, schema, workload, neighboring_relation, **target)
+        partial(_row, each, priced_by, schema, workload, {**target, **relation})
         for each in chosen(candidates, count, schema, workload)
     ]
     rows = _rows(works, executor, progress)
@@ -502,52 +504,40 @@ def _priced_by(
     return KnownSchedule(schema) if pricing is None else pricing, schema
 
 
-@dataclass(frozen=True)
-class _Work:
-    """One strategy, or the best of a family, that is to be calibrated, here or elsewhere."""
-
-    strategy: Strategy | Best
-    pricing: Pricing
-    schema: Participation
-    workload: Workload
-    relation: str
-    epsilon: float
-    delta: float
-
-    def row(self) -> StrategyRow:
-        """Return the strategy's row, or the row of the family's best member."""
-        if isinstance(self.strategy, Strategy):
-            return self._row(self.strategy)
-        members = self.strategy.members(self.schema, self.workload)
-        rows = (self._row(each) for each in members)
+def _row(
+    strategy: Strategy | Best,
+    pricing: Pricing,
+    schema: Participation,
+    workload: Workload,
+    target: dict[str, Any],
+) -> StrategyRow:
+    """Return the row of a strategy, or of the best of a family, calibrated to a target."""
+    if isinstance(strategy, Best):
+        members = strategy.members(schema, workload)
+        rows = (_row(each, pricing, schema, workload, target) for each in members)
         tried = ((math.inf if row.mean_error is None else row.mean_error, row) for row in rows)
         best = least_until_rising(tried)
         assert best is not None  # There is always a single band.
         return best[1]
+    memory = len(strategy.recurrence(1).buffers)
+    try:
+        found = pricing(strategy, **target)
+    except (UnsupportedEvent, TargetUnreachable) as refusal:
+        return StrategyRow(strategy, None, None, None, memory, note=str(refusal))
+    sigma = found.noise_multiplier
+    return StrategyRow(
+        strategy,
+        sigma,
+        sigma * strategy.max_error(workload),
+        sigma * strategy.mean_error(workload),
+        memory,
+        sigma * strategy.mean_error(_MOMENTUM),
+        found.method,
+        found.label,
+    )
 
-    def _row(self, strategy: Strategy) -> StrategyRow:
-        workload = self.workload
-        memory = len(strategy.recurrence(1).buffers)
-        try:
-            found = self.pricing(
-                strategy,
-                epsilon=self.epsilon,
-                delta=self.delta,
-                neighboring_relation=self.relation,
-            )
-        except (UnsupportedEvent, TargetUnreachable) as refusal:
-            return StrategyRow(strategy, None, None, None, memory, note=str(refusal))
-        sigma = found.noise_multiplier
-        return StrategyRow(
-            strategy,
-            sigma,
-            sigma * strategy.max_error(workload),
-            sigma * strategy.mean_error(workload),
-            memory,
-            sigma * strategy.mean_error(_MOMENTUM),
-            found.method,
-            found.label,
-        )
+
+_Work = Callable[[], StrategyRow]
 
 
 def _rows(works: list[_Work], executor: Any, report: Progress | None) -> list[StrategyRow]:
@@ -563,9 +553,9 @@ def _rows(works: list[_Work], executor: Any, report: Progress | None) -> list[St
 def _finished(works: list[_Work], executor: Any) -> Iterator[tuple[int, StrategyRow]]:
     """Places and rows, as they are done."""
     if executor is None:
-        yield from ((place, work.row()) for place, work in enumerate(works))
+        yield from ((place, work()) for place, work in enumerate(works))
         return
     pool = executor.get_executor() if hasattr(executor, "get_executor") else executor
-    futures = {pool.submit(_Work.row, work): place for place, work in enumerate(works)}
+    futures = {pool.submit(work): place for place, work in enumerate(works)}
     for future in as_completed(futures):
         yield futures[future], future.result()

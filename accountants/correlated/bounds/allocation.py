@@ -3,13 +3,14 @@ r"""What does one random round an epoch cost, without draws? Independent and cor
 With independent noise the transform of the loss is inverted on contours
 (:mod:`dpcal.accountants.losses.allocation`). With correlated noise there is an upper bound.
 
-A larger covariance of the likelihood terms never costs less (docs/internals/correlated_proofs.md, "Mixed signs": E
-F(u exp(X - Var / 2)) increases in each entry). Let the adversary know the round modulo w, which
-does not depend on the record. Two rounds are then the same, or w or more apart, where columns of C
-overlap little or not at all. So the covariance of two patterns is at most c + (d - c) 1{the same},
-with d the largest squared norm of a pattern and c the largest overlap of two that are w or more
-apart. Equality is the pair of a Gaussian mechanism of squared mean c and of random allocation to a
-w-th of the rounds, an exact price. Epochs repeat the first one's round, or there is one.
+A larger covariance of the likelihood terms never costs less (docs/internals/correlated_proofs.md,
+"Mixed signs": E F(u exp(X - Var / 2)) increases in each entry). Let the adversary know the round
+modulo w, which does not depend on the record. Two rounds are then the same, or w or more apart,
+where columns of C overlap little or not at all. So the covariance of two patterns is at most c + (d
+- c) 1{the same}, with d the largest squared norm of a pattern and c the largest overlap of two that
+are w or more apart. Equality is the pair of a Gaussian mechanism of squared mean c and of random
+allocation to a w-th of the rounds, an exact price. Epochs repeat the first one's round, or there is
+one.
 
 >>> bound = allocated(norm=1.0, rounds=100, epochs=1)
 >>> 2.1544e-3 < bound.lower_delta(0.25) < bound.delta(0.25) < 2.1635e-3

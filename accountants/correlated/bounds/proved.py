@@ -38,7 +38,7 @@ from dpcal.accountants.participations import Automaton, Epochs, independent
 from dpcal.accountants.samplers import BallsInBins, CyclicPoisson, Sampler
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["TwoBlanks", "compositions", "largest_norm", "proved", "proved_adding"]
+__all__ = ["TwoBlanks", "compositions", "joined", "largest_norm", "proved", "proved_adding"]
 
 # Least noise over the largest column for conditional composition: with less noise, outputs reveal
 # participations, and the bound for known participations is as good.
@@ -123,7 +123,7 @@ def proved(mechanism: Mechanism, sampler: Sampler, relation: str = "zero-out") -
 
 def _of_secret_rounds(mechanism: Mechanism, sampler: Sampler, revealed: Bound) -> list[Bound]:
     """Return bounds that use that the rounds of a record's participations are secret."""
-    joining, found = _joining(mechanism, sampler), spaced(mechanism, sampler)
+    joining, found = joined(mechanism, sampler), spaced(mechanism, sampler)
     bounds: list[Bound] = [] if found is None else [found]
     if joining is not None and (moments := ReplicaMoments(mechanism, joining)).possible:
         adding = Least((Adding.of(mechanism, joining), revealed))
@@ -136,7 +136,7 @@ def _of_secret_rounds(mechanism: Mechanism, sampler: Sampler, revealed: Bound) -
     return [Conditional(mechanism, float(joining.chances.max()))]
 
 
-def _joining(mechanism: Mechanism, sampler: Sampler) -> Joining | None:
+def joined(mechanism: Mechanism, sampler: Sampler) -> Joining | None:
     """Return how a record joins, the first of its groups; None if bounds on it do not apply.
 
     The first group is the worst if C is Toeplitz, and by joint convexity no secret one is worse.
@@ -259,7 +259,7 @@ def proved_adding(mechanism: Mechanism, sampler: Sampler) -> Bound:
     if patterns is not None:
         return Adding.of_bins(mechanism.products(patterns))
     law, revealed = sampler.automaton(mechanism.steps), _revealed(mechanism, sampler)
-    joining = _joining(mechanism, sampler)
+    joining = joined(mechanism, sampler)
     if joining is None:
         return Least((Adding(never=-law.never), revealed))
     return Least((Adding.of(mechanism, joining, -law.never), revealed))

@@ -27,7 +27,7 @@ True
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from dpcal.accountants.correlated.likelihood import Likelihood
 from dpcal.accountants.correlated.mechanism import Plain
 
-__all__ = ["Direct", "Estimator", "OfEngine", "Without", "rising"]
+__all__ = ["Direct", "Without", "rising"]
 
 Floats = NDArray[np.float64]
 
@@ -43,30 +43,14 @@ Floats = NDArray[np.float64]
 _NOISE_AT_ONCE = 2**17
 
 
-class Estimator(Protocol):
-    """Draws, and the terms whose mean is delta."""
-
-    @property
-    def direction(self) -> str:
-        """``"remove"`` or ``"add"``."""
-
-    @property
-    def steps(self) -> int:
-        """Number of values of one draw."""
-
-    def draw(self, draws: int, generator: np.random.Generator) -> Floats:
-        """Return the numbers that are kept of draws, shape (rows, draws)."""
-
-    def terms(self, kept: Floats, epsilon: float, *, above: bool = True) -> Floats:
-        """Return terms >= 0 whose mean is at least delta, or at most."""
-
-    def largest(self, epsilon: float) -> float:
-        """Return a proved bound on the terms."""
+def rising(log_l: Floats, epsilon: float) -> Floats:
+    """Return (1 - e^(epsilon - l))_+."""
+    return np.where(log_l > epsilon, -np.expm1(np.minimum(epsilon - log_l, 0.0)), 0.0)
 
 
 @dataclass(frozen=True, eq=False)
-class OfEngine(Plain):
-    """Draws of a run, one value for each round, with likelihood ratios by an engine."""
+class Direct(Plain):
+    """Draws of outputs with the record, one value for each round."""
 
     engine: Likelihood
 
@@ -103,20 +87,6 @@ class OfEngine(Plain):
             ]
         )
 
-    def largest(self, epsilon: float) -> float:
-        """Return a proved bound on the terms, which is 1 for plain draws."""
-        return 1.0
-
-
-def rising(log_l: Floats, epsilon: float) -> Floats:
-    """Return (1 - e^(epsilon - l))_+."""
-    return np.where(log_l > epsilon, -np.expm1(np.minimum(epsilon - log_l, 0.0)), 0.0)
-
-
-@dataclass(frozen=True, eq=False)
-class Direct(OfEngine):
-    """Draws of outputs with the record."""
-
     def draw(self, draws: int, generator: np.random.Generator) -> Floats:
         """Return the numbers that are kept of draws, shape (rows, draws)."""
         return self.sides(self.with_record(draws, generator))
@@ -124,6 +94,10 @@ class Direct(OfEngine):
     def terms(self, kept: Floats, epsilon: float, *, above: bool = True) -> Floats:
         """Return terms >= 0 whose mean is at least delta, or at most."""
         return rising(kept[0 if above else 1], epsilon)
+
+    def largest(self, epsilon: float) -> float:
+        """Return a proved bound on the terms, which is 1 for plain draws."""
+        return 1.0
 
 
 @dataclass(frozen=True, eq=False)

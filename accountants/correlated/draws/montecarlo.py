@@ -20,18 +20,20 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcal import _validate
+from dpcal.accountants.correlated.draws.bins import Bins
 from dpcal.accountants.correlated.draws.confidence import Bets, lower_mean
-from dpcal.accountants.correlated.draws.estimators import Estimator
+from dpcal.accountants.correlated.draws.estimators import Direct
 
-__all__ = ["CHUNK", "Reading", "Sample", "simulate"]
+__all__ = ["CHUNK", "Estimator", "Reading", "Sample", "simulate"]
 
 Floats = NDArray[np.float64]
+Estimator = Direct | Bins
 
 # Draws of one chunk, which has one seed sequence.
 CHUNK = 1024
@@ -47,24 +49,22 @@ _CELL = 0.01
 _FIRST_CELL = -700
 
 
-@dataclass(frozen=True)
-class Reading:
+class Reading(NamedTuple):
     """A mean and its bounds.
 
     Attributes
     ----------
-    mean
-        Estimate of delta.
-    lower, upper
-        Confidence bounds, each failing with at most the probability asked for.
+    lower, mean, upper
+        Estimate of delta, or of epsilon, between confidence bounds, each failing with at most the
+        probability asked for.
     standard_error
-        Standard error of the mean.
+        Standard error of the mean, if it is known.
     """
 
-    mean: float
     lower: float
+    mean: float
     upper: float
-    standard_error: float
+    standard_error: float = math.nan
 
 
 def _cell(epsilon: float) -> int:

@@ -23,7 +23,7 @@ Counts are drawn forward in time with the table of what later rounds weigh, whic
 Where the table holds a polygon above a convex function of a sum, a draw gets a weight of at most 1
 instead of 1, so that the terms keep their mean, and stay below the range that the polygon proves.
 
->>> >>> from dpcal.accountants.matrix import LambdaCGD
+>>> from dpcal.accountants.matrix import LambdaCGD
 >>> from dpcal.accountants.samplers import Poisson
 >>> mechanism, sampler = Mechanism.of(LambdaCGD(50, 0.5), noise_multiplier=3.0), Poisson(0.02)
 >>> engine = Likelihood.of(mechanism, sampler.automaton(50))
@@ -46,7 +46,7 @@ from numpy.typing import NDArray
 from dpcal._ext import tilted as kernels
 from dpcal.accountants.correlated.bounds.joining import Joining
 from dpcal.accountants.correlated.bounds.replicas import ReplicaMoments, ReplicaSum
-from dpcal.accountants.correlated.draws.estimators import Floats, OfEngine, rising
+from dpcal.accountants.correlated.draws.estimators import Direct, Floats, rising
 from dpcal.accountants.correlated.likelihood import Likelihood
 from dpcal.errors import UnsupportedEvent
 
@@ -89,7 +89,7 @@ def _log_range(order: int, log_moment: float) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Tilted(OfEngine):
+class Tilted(Direct):
     """Draws of B^q Q / E[B^q], with the terms (L - e^eps)_+ / (B^q / E[B^q]).
 
     Parameters
@@ -233,7 +233,7 @@ def best_tilt(
 
     Ranges are compared by a coarse polygon. The result is None if no order has a finite range.
     """
-    if joining is None or not (joining.epoch or joining.chances.max() < 1):
+    if joining is None:
         return None
     moments, walks = ReplicaMoments(engine.mechanism, joining), engine.mechanism.walk is not None
     found: dict[tuple[float, int], float] = {}

@@ -16,12 +16,12 @@ ROUNDS = 12
 PATTERNS = patterns(ROUNDS)
 
 
-def mechanism(column, sigma, decay=None):
-    return Mechanism.of(correlated.Matrix(toeplitz(column), decay=decay), noise_multiplier=sigma)
+def mechanism(column, sigma):
+    return Mechanism.of(correlated.Matrix(toeplitz(column)), noise_multiplier=sigma)
 
 
 def ar1(T, decay, sigma):
-    return mechanism(decay ** np.arange(T), sigma, decay)
+    return mechanism(decay ** np.arange(T), sigma)
 
 
 def min_separation(b, p):
@@ -85,8 +85,7 @@ def test_windows_agree_with_every_pattern(law, log_weights):
     columns = [1.0, 0.5, 0.3, 0.2], [1.0, 0.7], [1.0], list(0.8 ** np.arange(ROUNDS))
     for column in columns:
         run = mechanism(column + [0.0] * (ROUNDS - len(column)), 0.8 if len(column) < 9 else 2.0)
-        engine = Likelihood.of(run, law)
-        assert engine.exact
+        engine = Likelihood(run, law, "window" if run.bands > 1 else "none")
         low, high, rounding = differences(engine, run, observations(run), log_weights)
         assert (np.abs([low, high]) <= rounding).all(), column
 
@@ -107,9 +106,9 @@ def test_sums_are_bounds_on_both_sides_of_every_pattern(law, log_weights):
         )
         assert (low <= rounding).all(), decay
         assert (high >= -rounding).all(), decay
-        # Sums are rounded to nodes that are 5 or 10 percent apart.
-        assert high.max() < 0.1, decay
-        assert low.min() > -1.0, decay
+        # Sums are rounded to nodes that are up to 30 percent apart.
+        assert high.max() < 0.15, decay
+        assert low.min() > -1.2, decay
     buffer = Mechanism.of(BLT(ROUNDS, (0.6,), (0.3,)), noise_multiplier=0.8)
     engine = Likelihood(buffer, law, "sum")
     low, high, rounding = differences(engine, buffer, observations(buffer), log_weights)
@@ -220,12 +219,9 @@ def test_kinds_are_read_from_matrices_and_not_from_what_a_strategy_says():
         return Mechanism.of(run, noise_multiplier=1.0).kind
 
     assert kind(BISR(40, 2)) == kind(BLT(40, (0.7,), (0.7,))) == "lambda-CGD"
-    assert kind(BISR(40, 3)) == "BLT"
-    # Complex pairs of decays turn the states, and four states are too many.
-    assert kind(BISR(40, 4)) == "dense"
-    assert kind(BLT(40, (0.9, 0.8, 0.7, 0.6), (0.1, 0.1, 0.1, 0.1))) == "dense"
-    merged = Mechanism.of(BLT(40, (0.9, 0.5, 0.9), (0.1, 0.2, 0.3)), noise_multiplier=1.0)
-    assert [part.tolist() for part in merged.series] == [[0.5, 0.9], [0.2, 0.4]]
+    # Two sums are too many.
+    assert kind(BISR(40, 3)) == kind(BLT(40, (0.9, 0.5), (0.1, 0.2))) == "dense"
+    assert Mechanism.of(BLT(40, (0.9,), (0.1,)), noise_multiplier=1.0).walk == (0.9, 0.1)
 
     class Lying(BLT):
         series = np.array([0.9]), np.array([0.2])
@@ -235,8 +231,8 @@ def test_kinds_are_read_from_matrices_and_not_from_what_a_strategy_says():
 
 def test_signs_are_left_out():
     C = toeplitz((-0.5) ** np.arange(6))
-    flipped = Mechanism.of(correlated.Matrix(C, decay=-0.5), noise_multiplier=1.0)
-    assert flipped.decay == 0.5
+    flipped = Mechanism.of(correlated.Matrix(C), noise_multiplier=1.0)
+    assert flipped.walk == (0.5, 0.5)
     assert (flipped.matrix == np.abs(C)).all()
     mixed = np.array([[1.0, 0, 0], [-0.5, 1, 0], [0.25, 0, 1]])
     found = Mechanism.of(correlated.Matrix(mixed), noise_multiplier=1.0)
