@@ -81,7 +81,11 @@ SAID = {
     "kl_condition": {"rounds": "K", "contraction": "c", "floor": "level", "accuracy": "level"},
     "proximal_point": {"stages": "T_prox", "floor": "level_prox", "accuracy": "level_prox"},
     "tree_spider": {"rounds": "trees", "threshold": "2*threshold", "accuracy": "3*threshold"},
-    "recursive_regularization": {"regularization": "lam_1", "rounds": "centers", "accuracy": "rate_5"},
+    "recursive_regularization": {
+        "regularization": "lam_1",
+        "rounds": "centers",
+        "accuracy": "rate_5",
+    },
     "jl_glm": {},
     "adaptive_gd": {"accuracy": "Min(F0, main_term + second_term + third_term)"},
     "gauss_psgd": {"threshold": "chi", "drift": "kappa", "escape_radius": "R"},

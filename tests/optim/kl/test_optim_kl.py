@@ -57,7 +57,11 @@ def test_compiled_answers_are_those_of_watched_oracles(optimizer, l2):
     objective = Logistic(X, Y, l2=l2, classes_from_data=True)
     options = {"constants": Constants(lipschitz=1.0, smoothness=0.5, gap=0.7)}
     adaptive = optimizer is adaptive_gd
-    more = {"steps": 400, "epsilon": 2e3} if adaptive else {"gamma": 2.0, "inner_steps": 100, "epsilon": 20.0}
+    more = (
+        {"steps": 400, "epsilon": 2e3}
+        if adaptive
+        else {"gamma": 2.0, "inner_steps": 100, "epsilon": 20.0}
+    )
     plan = plan_for(getattr(calibrate, optimizer.__name__), objective, **options, **more)
     slow, _ = record(optimizer, objective, plan, seed=5)
     fast = optimizer(objective, plan, seed=5)
