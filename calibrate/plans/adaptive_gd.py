@@ -94,6 +94,7 @@ def checked_problem(
 def planned(problem: Problem, count: int, z_norm: float, settled: dict[str, Parameter]) -> Plan:
     """Return the plan of so many norms of one multiplier; warn if nothing is left for a gradient."""
     parameters = {
+        "preset": settled["preset"],
         "steps": count,
         "learning_rate": 1 / (2 * problem.L1),
         "norm_multiplier": z_norm,

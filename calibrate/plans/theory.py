@@ -74,7 +74,9 @@ _PERTURBATION = 0.1
 
 # Rounds of the fixed point of gauss_psgd, with steps halved in logarithms: about 40 suffice, and
 # batches of few records may keep it from settling, which it has where no logarithm moves by more.
-_ITERATIONS, _FIXED = 200, 1e-7
+# The drift kappa is found first: kappa_best falls as its inverse or the square of it, and steps of a
+# third in logarithms settle at once, or to a third each.
+_ITERATIONS, _FIXED, _DRIFTS = 200, 1e-7, 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,7 +161,7 @@ class Case:
         values = {**self.letters, **more}
         for name in names or self.row.settings:
             if name not in more:
-                values[name] = _evaluated(self.schedule.setting(name), values)
+                values[name] = evaluated(self.schedule.setting(name), values)
         return values
 
     def keep(self, *names: str, **more: Any) -> Values:
@@ -190,7 +192,7 @@ def _compiled(setting: Setting, printed: bool) -> tuple[list[str], Any]:
     return symbols, sympy.lambdify(symbols, expression, "math")
 
 
-def _evaluated(setting: Setting, values: Values, printed: bool = False) -> Any:
+def evaluated(setting: Setting, values: Values, printed: bool = False) -> Any:
     """Return the value of a setting at numbers, rounded to its safe side."""
     symbols, function = _compiled(setting, printed)
     return _ROUNDED[setting.rounding](float(function(*(values[symbol] for symbol in symbols))))
@@ -201,7 +203,7 @@ def _tried(setting: Setting, values: Values, printed: bool = False) -> Any:
     if missing := [name for name in _compiled(setting, printed)[0] if name not in values]:
         return f"needs {', '.join(missing)}"
     try:
-        return _evaluated(setting, values, printed)
+        return evaluated(setting, values, printed)
     except (ArithmeticError, ValueError, TypeError):
         return None
 
@@ -597,12 +599,12 @@ def _kl_condition(case: Case) -> Plan:
 
     told = _excess(case, problem, lambda p: (levels(p) or {}).get("level"))
     v = levels(problem) or {"K": 0, "c": 2.0, "level": problem.F0}
-    told |= {"rounds": v["K"], "contraction": v["c"], "floor": v["level"]}
+    settled: Parameters = {"rounds": v["K"], "contraction": v["c"], "floor": v["level"]}
     # Lines 8 and 11 and Lemma 9: errors stay below an eighth, in units of Phi_k^(1/kappa) / gamma,
     # the least gradient norm at an excess risk of Phi_k; steps are a quarter over L1 long, and each
     # brings F down by a 64th over L1.
-    told |= {"tolerance": 1 / 8, "stride": 1 / 4, "descent": 1 / 64}
-    return kl_spider.planned(problem, per_distance, told)
+    settled |= {"tolerance": 1 / 8, "stride": 1 / 4, "descent": 1 / 64}
+    return kl_spider.planned(problem, per_distance, settled, told)
 
 
 def _proximal_point(case: Case) -> Plan:
@@ -662,20 +664,27 @@ def fixed_point(case: Case, size: float, z: float) -> Values:
 
     z is the noise multiplier of an answer, which takes the place of 1/epsilon.
     """
-    x: Values = {"psi": case.letters["G"], "mu": 1.0, "T": max(size, 2.0), "kappa": 1.0}
+    x: Values = {"psi": case.letters["G"], "mu": 1.0, "kappa": 1.0}
     for _ in range(_ITERATIONS):
-        v = case.at(*case.row.settings[:-1], **x, n=size, epsilon=1 / z)
+        v = case.at("iota", "chi", "alpha", "eta", **x, n=size, epsilon=1 / z)
+        v["eta"] = min(v["eta"], 1 / v["M"])  # as M >= sqrt(rho alpha), which is assumed
+        v = case.at("Gamma", "R", "Phi", "saddles", "Q_all", "calls", **v)
+        v["T"] = v["calls"]
+        for _ in range(_DRIFTS):
+            best = case.at("refreshes", "b_refresh", "b_difference", "kappa_best", **v)
+            v["kappa"] = math.cbrt(v["kappa"] ** 2 * best["kappa_best"])
+        v = case.at(*case.row.settings[:-1], **v)
         v = case.at("log_mu", **v, r=v["noise"])
-        to = {"psi": v["error"], "mu": v["log_mu"], "T": v["calls"], "kappa": v["kappa_best"]}
+        to = {"psi": v["error"], "mu": v["log_mu"]}
         moved = max(abs(math.log(to[name] / x[name])) for name in to)
         if moved < _FIXED:
             break
-        x = {name: math.sqrt(x[name] * to[name]) for name in to}
+        x = {name: math.sqrt(x[name] * to[name]) for name in to} | {"kappa": v["kappa"]}
     return v
 
 
 def _gauss_psgd(case: Case) -> Plan:
-    z, M = case.given.single, case.letters["M"]
+    z = case.given.single
     try:
         v = fixed_point(case, float(case.n), z)
     except (ArithmeticError, ValueError):
@@ -684,7 +693,7 @@ def _gauss_psgd(case: Case) -> Plan:
         ) from None
     case.keep(**v)
     options = gauss_psgd.Options(
-        learning_rate=min(v["eta"], 1 / M),
+        learning_rate=v["eta"],
         drift=v["kappa"],
         batch_size=min(case.n, v["b_refresh"]),
         difference_batch_size=min(case.n, v["b_difference"]),

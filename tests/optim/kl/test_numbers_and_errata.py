@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from _built_plans import theory_of
 from _kl import HALF, big_plan
 from _problems import power
 from scipy.optimize import brentq

@@ -5,6 +5,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from _built_plans import theory_of
 from _minimax import MATRICES, PROBLEMS, START, N, acceptance, toy
 from _problems import MatrixSensing
 from _recording import record
