@@ -81,10 +81,9 @@ class Claim:
             return "DEFINITION"
         return "LOOSE" if self.kind == "loose" else "PROVED"
 
-    def as_printed(self, *settings: str, name: str = "") -> Claim:
+    def as_printed(self, *settings: str) -> Claim:
         """Return the same claim with these settings as printed."""
-        printed = (*self.printed, *settings)
-        return dataclasses.replace(self, name=name or self.name, printed=printed)
+        return dataclasses.replace(self, printed=(*self.printed, *settings))
 
     def all_terms(self) -> tuple[Term, ...]:
         """Return the terms of the claim and of its conditions."""

@@ -203,7 +203,7 @@ def to_sympy(term: t.Term, signs: Mapping[str, str], evaluate: bool = True) -> A
     if head == "pi":
         return sympy.pi
     parts = [to_sympy(part, signs, evaluate) for part in term[1:]]
-    return getattr(sympy, _SYMPY.get(head, head))(*parts, evaluate=evaluate)
+    return getattr(sympy, _SYMPY.get(str(head), str(head)))(*parts, evaluate=evaluate)
 
 
 def to_latex(term: t.Term) -> str:

@@ -191,9 +191,8 @@ def settings_of(text: str) -> tuple[Setting, ...]:
     for name, corrected, options, source in _lines(text, "setting"):
         printed = [row.removeprefix("printed ") for row in options if row.startswith("printed ")]
         rounding = [row for row in options if not row.startswith("printed ")]
-        found.append(
-            Setting(name, corrected, *(printed[-1:] or [None]), source, " ".join(rounding))
-        )
+        last = printed[-1] if printed else None
+        found.append(Setting(name, corrected, last, source, " ".join(rounding)))
     return tuple(found)
 
 
@@ -284,7 +283,8 @@ class Schedule:
         """Return the setting of ``symbol`` (a symbol or its name)."""
         by_name = {setting.name: setting for setting in self.settings}
         if str(symbol) in by_name:
-            return by_name[str(symbol)]
+            found: Setting = by_name[str(symbol)]
+            return found
         raise ValueError(f"setting {nearest(str(symbol), by_name)}")
 
     def ranges(self) -> dict[str, Range]:

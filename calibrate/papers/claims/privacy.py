@@ -47,7 +47,7 @@ class Release(NamedTuple):
     ----------
     sensitivity, std
         L2 sensitivity under the named relation, and noise standard deviation per coordinate.
-    count
+    answers
         Number of answers.
     probability
         Probability in (0, 1] with which a sample holds a record, each record independently; every
@@ -56,7 +56,7 @@ class Release(NamedTuple):
 
     sensitivity: t.Term
     std: t.Term
-    count: t.Term = t.ONE
+    answers: t.Term = t.ONE
     probability: t.Term = t.ONE
 
     @property
@@ -78,7 +78,7 @@ def is_whole(order: t.Term) -> bool:
 
 def squared_mu(claim: Claim) -> t.Term:
     """Return the squared Gaussian-DP parameter of all releases."""
-    return t.plus(*(t.times(row.count, row.squared_ratio) for row in claim.parts["releases"]))
+    return t.plus(*(t.times(row.answers, row.squared_ratio) for row in claim.parts["releases"]))
 
 
 def goals(claim: Claim, given: Sequence[t.Term], context: Any = None) -> list[Relation]:
@@ -108,7 +108,7 @@ def _sane(claim: Claim) -> list[Relation]:
     """Return the goals that numbers of releases and of a budget have their ranges."""
     releases = claim.parts["releases"]
     found = [Relation(t.ZERO, "<", release.std) for release in releases]
-    found += [Relation(t.ZERO, "<=", release.count) for release in releases]
+    found += [Relation(t.ZERO, "<=", release.answers) for release in releases]
     for release in releases if is_sampled(claim) else ():
         q = release.probability
         found += [Relation(t.ZERO, "<", q), Relation(q, "<=", t.ONE)]
@@ -136,7 +136,7 @@ def _divergence(claim: Claim, order: t.Term) -> t.Term:
         q, u = release.probability, release.squared_ratio
         whole = order[0] == "num"
         one = sampled.at_whole_order(int(order[1]), q, u) if whole else t.ZERO
-        rows.append(t.times(release.count, one if whole else sampled.upper_bound(order, q, u)))
+        rows.append(t.times(release.answers, one if whole else sampled.upper_bound(order, q, u)))
     return t.plus(*rows)
 
 
@@ -174,7 +174,7 @@ def priced(
     rows: list[Any] = []
     for release in claim.parts["releases"]:
         ratio = t.over(release.std, release.sensitivity)
-        rows.append([balls.value(x, box) for x in (ratio, release.count, release.probability)])
+        rows.append([balls.value(x, box) for x in (ratio, release.answers, release.probability)])
     budget = (balls.value(claim.parts[name], box) for name in ("epsilon", "delta"))
     epsilon, delta = (sampled.rounded(part, up=not outward) for part in budget)
     return sampled.event_of(rows, outward), epsilon, delta, claim.parts["relation"]

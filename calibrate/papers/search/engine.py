@@ -21,23 +21,9 @@ import sympy
 from dpcal.calibrate.papers.kernel import terms as t
 from dpcal.calibrate.papers.kernel.context import Context, obligations
 from dpcal.calibrate.papers.kernel.rules import chosen
-from dpcal.calibrate.papers.search.boxes import by_balls, by_cut
+from dpcal.calibrate.papers.search import boxes, moves, multipliers, products, reductions
 from dpcal.calibrate.papers.search.goal import TERMS, Goal, Proof
 from dpcal.calibrate.papers.search.limits import LIMITS
-from dpcal.calibrate.papers.search.moves import by_derivative, by_zero
-from dpcal.calibrate.papers.search.multipliers import by_means, by_multipliers
-from dpcal.calibrate.papers.search.products import (
-    by_factors,
-    by_square,
-    by_step,
-    by_terms,
-)
-from dpcal.calibrate.papers.search.reductions import (
-    by_fact,
-    by_logarithms,
-    by_squares,
-    by_tangents,
-)
 from dpcal.calibrate.papers.search.samples import may_hold
 
 __all__ = ["Search"]
@@ -45,23 +31,13 @@ __all__ = ["Search"]
 Strategy = Callable[["Search", Goal], Proof | None]
 # In the order in which they are tried: those that take longer come later.
 STRATEGIES: tuple[Strategy, ...] = (
-    by_terms,
-    by_step,
-    by_multipliers,
-    by_square,
-    by_balls,
-    by_logarithms,
-    by_factors,
-    by_means,
-    by_fact,
-    by_zero,
-    by_tangents,
-    by_squares,
-    by_derivative,
-    by_cut,
+    *(products.by_terms, products.by_step, multipliers.by_multipliers, products.by_square),
+    *(boxes.by_balls, reductions.by_logarithms, products.by_factors, multipliers.by_means),
+    *(reductions.by_fact, moves.by_zero, reductions.by_tangents, reductions.by_squares),
+    *(moves.by_derivative, boxes.by_cut),
 )
 # These are tried up to LIMITS.depth_of_moves.
-_SHALLOW = frozenset((by_derivative, by_fact, by_squares, by_tangents, by_zero))
+_SHALLOW = frozenset(STRATEGIES[8:13])
 _FAILURES = (t.Undecided, ArithmeticError, ValueError, TypeError, sympy.PolynomialError)
 
 
@@ -134,7 +110,7 @@ class Search:
     def _tried(self, strategy: Strategy, goal: Goal) -> Proof | None:
         """Return the proof of a strategy, which gets a share of the time near the goal."""
         deadline, now = self.deadline, time.thread_time()
-        if goal.depth <= LIMITS.depth_of_shares:
+        if goal.depth == 0:
             self.deadline = now + (deadline - now) * LIMITS.share
         try:
             return strategy(self, goal)
