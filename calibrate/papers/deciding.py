@@ -73,19 +73,14 @@ def decided(
     missing = [k for k, key in enumerate(keys) if key not in known]
     verdicts = {k: known[key] for k, key in enumerate(keys) if key in known}
     forks = processes > 0 and "fork" in multiprocessing.get_all_start_methods()
-    run = _in_children(claims, missing, processes) if forks else _here(claims, missing)
-    for k, verdict in run:
+    here = ((k, papers.prove(claims[k])) for k in missing)
+    for k, verdict in _in_children(claims, missing, processes) if forks else here:
         verdicts[k] = verdict
         if progress is not None:
             progress(len(verdicts), len(claims))
     if store:
         store.write({keys[k]: verdicts[k] for k in missing if keys[k]})
     return [verdicts[k] for k in range(len(claims))]
-
-
-def _here(claims: Sequence[Claim], indices: Sequence[int]) -> Iterator[tuple[int, Verdict]]:
-    for k in indices:
-        yield k, papers.prove(claims[k])
 
 
 # ---------------------------------------------------------------------------------------- children

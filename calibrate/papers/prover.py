@@ -284,11 +284,13 @@ def _decide_sampled(claim: Claim, where: _Point, deadline: float) -> Verdict:
             reason = f"by the divergence of order {show(given)}, {found.reason}"
             return Verdict(found.status, found.method, reason, found.evidence)
     if numbers:
-        found = _certified(claim, {}, "PROVED") or _certified(claim, {}, "REFUTED")
-        return found or _open("the certificate's interval holds the claim")
+        for status in ("PROVED", "REFUTED"):
+            if (settled := _certified(claim, {}, status)) is not None:
+                return settled
+        return _open("the certificate's interval holds the claim")
     for point in itertools.islice(points(claim, MORE_POINTS), _PRICED_POINTS):
-        if (found := _certified(claim, point, "REFUTED")) is not None:
-            return found
+        if (settled := _certified(claim, point, "REFUTED")) is not None:
+            return settled
     return _open("no order proves it; give one with the option order")
 
 

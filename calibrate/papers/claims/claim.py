@@ -18,7 +18,7 @@ from typing import Any
 
 from dpcal.calibrate.papers.claims.kinds import KINDS
 from dpcal.calibrate.papers.claims.ranges import Range, Relation, Replace
-from dpcal.calibrate.papers.kernel.context import Context, context_of
+from dpcal.calibrate.papers.kernel.context import Context
 from dpcal.calibrate.papers.kernel.terms import Term, require, symbol, symbols
 
 __all__ = ["Claim"]
@@ -81,10 +81,9 @@ class Claim:
             return "DEFINITION"
         return "LOOSE" if self.kind == "loose" else "PROVED"
 
-    def as_printed(self, *settings: str, name: str = "") -> Claim:
+    def as_printed(self, *settings: str) -> Claim:
         """Return the same claim with these settings as printed."""
-        printed = (*self.printed, *settings)
-        return dataclasses.replace(self, name=name or self.name, printed=printed)
+        return dataclasses.replace(self, printed=(*self.printed, *settings))
 
     def all_terms(self) -> tuple[Term, ...]:
         """Return the terms of the claim and of its conditions."""
@@ -126,7 +125,7 @@ class Claim:
         context
             Facts of the domain, with the limit of time of a check.
         """
-        return KINDS[self.kind].goals(self, given, context or context_of(self))
+        return KINDS[self.kind].goals(self, given, context)
 
     def necessary(self) -> list[Relation]:
         """Return the goals that must hold for any choice of a proof; a point refutes them."""

@@ -24,18 +24,8 @@ from typing import Any
 from dpcal.calibrate.papers.claims.claim import Claim
 from dpcal.calibrate.papers.claims.privacy import squared_mu
 from dpcal.calibrate.papers.claims.ranges import Range, Relation
+from dpcal.calibrate.papers.kernel import terms as t
 from dpcal.calibrate.papers.kernel.normal import Normal
-from dpcal.calibrate.papers.kernel.terms import (
-    ONE,
-    Term,
-    Undecided,
-    minus,
-    number,
-    over,
-    substitute,
-    symbol,
-    symbols,
-)
 
 __all__ = ["known_positive", "restated", "same_as_written"]
 
@@ -45,7 +35,7 @@ _SIGN = ("sign",)
 
 
 def known_positive(
-    ranges: Mapping[str, Range], settings: Mapping[str, tuple[Term, ...]]
+    ranges: Mapping[str, Range], settings: Mapping[str, tuple[t.Term, ...]]
 ) -> frozenset[str]:
     """Return the symbols that are positive by their range, or by the formulas of their setting."""
     known = frozenset(name for name, values in ranges.items() if values.excludes_zero)
@@ -58,7 +48,7 @@ def known_positive(
 
 def restated(
     claim: Claim,
-    settings: Mapping[str, tuple[Term, ...]] | None = None,
+    settings: Mapping[str, tuple[t.Term, ...]] | None = None,
     positive: frozenset[str] = frozenset(),
 ) -> str:
     """Return the reason why a claim has no content; empty if it has content.
@@ -76,7 +66,7 @@ def restated(
     if claim.kind not in ("identity", "bound", "loose"):
         return ""
     left, right = claim.pairs[0][::2]
-    special = [substitute(side, claim.at) for side in (left, right)]
+    special = [t.substitute(side, claim.at) for side in (left, right)]
     if special[0] == special[1] or same_as_written(left, right, positive):
         return "both sides are the same as they are written"
     if claim.kind == "identity":
@@ -93,41 +83,43 @@ def _restates(claimed: Relation, pair: Relation, positive: frozenset[str]) -> bo
         same_as_written(*sides, positive) for sides in zip(claimed[::2], pair[::2], strict=True)
     ):
         return True
-    same = same_as_written(over(claimed.left, claimed.right), over(pair.left, pair.right), positive)
+    same = same_as_written(
+        t.over(claimed.left, claimed.right), t.over(pair.left, pair.right), positive
+    )
     return same and all(_is_positive(side, positive) for side in (claimed.right, pair.right))
 
 
 def _restated_settings(
     claim: Claim,
-    special: list[Term],
-    settings: Mapping[str, tuple[Term, ...]],
+    special: list[t.Term],
+    settings: Mapping[str, tuple[t.Term, ...]],
     positive: frozenset[str],
 ) -> str:
     """Return the reason why an identity only repeats a setting or a value, or holds for any."""
     left, right = claim.pairs[0][::2]
     known = {name: row for name, row in settings.items() if name not in claim.free}
     stated = {**known, **{name: (value,) for name, value in claim.at.items()}}
-    occur = symbols(left) | symbols(right) | symbols(special[0]) | symbols(special[1])
+    occur = t.symbols(left) | t.symbols(right) | t.symbols(special[0]) | t.symbols(special[1])
     for name, row in stated.items():
         if name not in occur:
             continue
-        ratios = [over(symbol(name), formula) for formula in row]
-        told = {_form(part, positive) for ratio in ratios for part in (ratio, over(ONE, ratio))}
-        if told & {_form(over(*sides), positive) for sides in ((left, right), special)}:
+        ratios = [t.over(t.symbol(name), formula) for formula in row]
+        told = {_form(part, positive) for ratio in ratios for part in (ratio, t.over(t.ONE, ratio))}
+        if told & {_form(t.over(*sides), positive) for sides in ((left, right), special)}:
             kind = "value" if name in claim.at else "setting"
             return f"it restates the {kind} of {name}; declare it as a Definition"
-    used = known.keys() & (symbols(special[0]) | symbols(special[1]))
+    used = known.keys() & (t.symbols(special[0]) | t.symbols(special[1]))
     if len(used) == 1:
         (name,) = used
         for formula in known[name]:
-            sides = [substitute(side, {name: formula}) for side in special]
+            sides = [t.substitute(side, {name: formula}) for side in special]
             if same_as_written(sides[0], sides[1], positive):
                 return f"it restates the setting of {name}; declare it as a Definition"
-    if known.keys() & (symbols(left) | symbols(right)):
+    if known.keys() & (t.symbols(left) | t.symbols(right)):
         forms = Normal({s: "+" if s in positive else "?" for s in occur})
         try:
-            return "it holds whatever its settings are" if forms.is_zero(minus(*special)) else ""
-        except Undecided:
+            return "it holds whatever its settings are" if forms.is_zero(t.minus(*special)) else ""
+        except t.Undecided:
             return ""
     return ""
 
@@ -137,16 +129,16 @@ def _restated_cost(claim: Claim, settings: Container[str], positive: frozenset[s
     if "rho" not in claim.parts or claim.parts["definition"]:
         return ""
     cost, rho = (
-        substitute(part, claim.at)
-        for part in (over(squared_mu(claim), number(2)), claim.parts["rho"])
+        t.substitute(part, claim.at)
+        for part in (t.over(squared_mu(claim), t.number(2)), claim.parts["rho"])
     )
-    used = {name for name in symbols(cost) | symbols(rho) if name in settings}
+    used = {name for name in t.symbols(cost) | t.symbols(rho) if name in settings}
     if used - {*claim.free} or not same_as_written(cost, rho, positive):
         return ""
     return "it restates the cost of Gaussian noise; declare it as a definition"
 
 
-def same_as_written(left: Term, right: Term, positive: frozenset[str]) -> bool:
+def same_as_written(left: t.Term, right: t.Term, positive: frozenset[str]) -> bool:
     """Return whether two terms differ only in the order and the grouping of their parts.
 
     Factors cancel where these symbols are positive; ``sqrt(x**2)`` is then x.
@@ -155,7 +147,7 @@ def same_as_written(left: Term, right: Term, positive: frozenset[str]) -> bool:
 
 
 @functools.lru_cache(maxsize=8192)
-def _form(term: Term, positive: frozenset[str]) -> _Form:
+def _form(term: t.Term, positive: frozenset[str]) -> _Form:
     """Return a product as its factors, in which equal factors are put together.
 
     Only what holds on the stated ranges is: ``x/x`` is 1 and ``sqrt(x**2)`` is x for a positive x.
@@ -182,7 +174,7 @@ def _form(term: Term, positive: frozenset[str]) -> _Form:
     return _gathered([((*content, _is_positive(term, positive)), Fraction(1))])
 
 
-def _rows(term: Term, positive: frozenset[str]) -> list[_Row]:
+def _rows(term: t.Term, positive: frozenset[str]) -> list[_Row]:
     """Return the factors of a term; one that may be negative has several powers."""
     return [(atom, exponent) for (atom, *_), exponent in _form(term, positive)]
 
@@ -202,7 +194,7 @@ def _gathered(rows: list[_Row]) -> _Form:
     return frozenset((key, exponent) for key, exponent in powers.items() if exponent)
 
 
-def _is_positive(term: Term, positive: frozenset[str]) -> bool:
+def _is_positive(term: t.Term, positive: frozenset[str]) -> bool:
     """Return whether a term is positive by its parts, where these symbols are."""
     head, *parts = term
     if head == "num":

@@ -117,9 +117,7 @@ def _erratum(paragraph: str, checks: Checks | None) -> Erratum:
     wrong = wrong or (claim and claim.as_printed(*given.get("settings", "").split()))
     if wrong is None:
         raise ValueError(f"erratum {name} must have a claim or a printed claim, got neither.")
-    sides = {
-        side: one and dataclasses.replace(one, name=f"{name}.{side}", source=source)
-        for side, one in (("printed", wrong), ("corrected", claim))
-    }
+    wrong = dataclasses.replace(wrong, name=f"{name}.printed", source=source)
+    right = claim and dataclasses.replace(claim, name=f"{name}.corrected", source=source)
     use, about = given.get("use", ""), given.get("about", "")
-    return Erratum(name, title, **sides, use=use, severity=severity, source=source, about=about)
+    return Erratum(name, title, wrong, right, use, severity, source, about)

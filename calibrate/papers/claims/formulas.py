@@ -18,19 +18,8 @@ from typing import Any
 
 import sympy
 
+from dpcal.calibrate.papers.kernel import terms as t
 from dpcal.calibrate.papers.kernel.normal import exact
-from dpcal.calibrate.papers.kernel.terms import (
-    ARITY,
-    Term,
-    minus,
-    negative,
-    number,
-    over,
-    plus,
-    power,
-    symbol,
-    times,
-)
 
 __all__ = [
     "parse",
@@ -44,12 +33,12 @@ _HALF = Fraction(1, 2)
 _TEXT_NAMES = {"max": "Max", "min": "Min", "abs": "Abs"}
 _NAMES = {text: head for head, text in _TEXT_NAMES.items()}
 _SYMPY = {"add": "Add", "mul": "Mul", "pow": "Pow", **_TEXT_NAMES}
-_OPERATIONS: dict[type, Callable[[Term, Term], Term]] = {
-    ast.Add: plus,
-    ast.Sub: minus,
-    ast.Mult: times,
-    ast.Div: over,
-    ast.Pow: power,
+_OPERATIONS: dict[type, Callable[[t.Term, t.Term], t.Term]] = {
+    ast.Add: t.plus,
+    ast.Sub: t.minus,
+    ast.Mult: t.times,
+    ast.Div: t.over,
+    ast.Pow: t.power,
 }
 
 
@@ -57,7 +46,7 @@ _OPERATIONS: dict[type, Callable[[Term, Term], Term]] = {
 
 
 @functools.lru_cache(maxsize=8192)
-def parse(text: str) -> Term:
+def parse(text: str) -> t.Term:
     """Return the term of a text in Python's notation.
 
     Parameters
@@ -78,7 +67,7 @@ def parse(text: str) -> Term:
     return _node(tree.body, text)
 
 
-def _node(node: ast.expr, text: str) -> Term:
+def _node(node: ast.expr, text: str) -> t.Term:
     if isinstance(node, ast.BinOp) and type(node.op) in _OPERATIONS:
         left, right = _node(node.left, text), _node(node.right, text)
         if isinstance(node.op, ast.Pow):
@@ -86,41 +75,41 @@ def _node(node: ast.expr, text: str) -> Term:
         return folded(_OPERATIONS[type(node.op)](left, right), left, right, type(node.op))
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
         inner = _node(node.operand, text)
-        return negative(inner) if isinstance(node.op, ast.USub) else inner
+        return t.negative(inner) if isinstance(node.op, ast.USub) else inner
     if isinstance(node, ast.Constant) and type(node.value) in (int, float):
-        return number(Fraction(ast.get_source_segment(text.strip(), node) or ""))
+        return t.number(Fraction(ast.get_source_segment(text.strip(), node) or ""))
     if isinstance(node, ast.Name):
-        return ("pi",) if node.id == "pi" else symbol(node.id)
+        return ("pi",) if node.id == "pi" else t.symbol(node.id)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
         return _call(node.func.id, [_node(part, text) for part in node.args], text)
     raise ValueError(f"formula must use names, numbers and known functions, got {text!r}.")
 
 
-def folded(term: Term, left: Term, right: Term, operation: type) -> Term:
+def folded(term: t.Term, left: t.Term, right: t.Term, operation: type) -> t.Term:
     """Return a quotient or a power of two numbers as one number, as in 2/3."""
     if left[0] != "num" or right[0] != "num":
         return term
     a, b = left[1], right[1]
     if operation is ast.Div and b != 0:
-        return number(a / b)
+        return t.number(a / b)
     if operation is ast.Pow and b.denominator == 1 and abs(b) < 200 and (a != 0 or b > 0):
-        return number(a ** int(b))
+        return t.number(a ** int(b))
     return term
 
 
-def _number(term: Term) -> Term:
+def _number(term: t.Term) -> t.Term:
     """Return an exponent without symbols as one number."""
     value = exact(term, {})
-    return term if value is None else number(value)
+    return term if value is None else t.number(value)
 
 
-def _call(name: str, arguments: list[Term], text: str) -> Term:
+def _call(name: str, arguments: list[t.Term], text: str) -> t.Term:
     if name == "sqrt" and len(arguments) == 1:
-        return power(arguments[0], number(_HALF))
+        return t.power(arguments[0], t.number(_HALF))
     if name == "Rational" and len(arguments) == 2:
-        return number(arguments[0][1] / arguments[1][1])
+        return t.number(arguments[0][1] / arguments[1][1])
     head = _NAMES.get(name, name)
-    low, high = ARITY.get(head, (1, 0))
+    low, high = t.ARITY.get(head, (1, 0))
     if head in ("add", "mul", "pow") or not low <= len(arguments) <= high:
         raise ValueError(f"formula must use known functions, got {name} in {text!r}.")
     return (head, *arguments)
@@ -129,12 +118,12 @@ def _call(name: str, arguments: list[Term], text: str) -> Term:
 _SUM, _PRODUCT, _POWER, _ATOM = range(4)
 
 
-def show(term: Term) -> str:
+def show(term: t.Term) -> str:
     """Return a term as text that :func:`parse` reads."""
     return _show(term)[0]
 
 
-def _show(term: Term) -> tuple[str, int]:
+def _show(term: t.Term) -> tuple[str, int]:
     head = term[0]
     if head == "num":
         value = term[1]
@@ -154,7 +143,7 @@ def _show(term: Term) -> tuple[str, int]:
     return f"{_TEXT_NAMES.get(head, head)}({inside})", _ATOM
 
 
-def _show_sum(term: Term) -> str:
+def _show_sum(term: t.Term) -> str:
     text = ""
     for part in term[1:]:
         piece, level = _show(part)
@@ -164,31 +153,31 @@ def _show_sum(term: Term) -> str:
     return text
 
 
-def _show_product(term: Term) -> tuple[str, int]:
+def _show_product(term: t.Term) -> tuple[str, int]:
     sign = ""
     tops: list[str] = []
     bottoms: list[str] = []
     for part in term[1:]:
-        if part == number(-1):
+        if part == t.number(-1):
             sign = "" if sign else "-"
         elif part[0] == "pow" and part[2][0] == "num" and part[2][1] < 0:
-            bottoms.append(_wrapped(power(part[1], number(-part[2][1])), _POWER))
+            bottoms.append(_wrapped(t.power(part[1], t.number(-part[2][1])), _POWER))
         else:
             tops.append(_wrapped(part, _PRODUCT if not tops else _POWER))
     text = sign + ("*".join(tops) or "1") + "".join(f"/{bottom}" for bottom in bottoms)
     return text, _SUM if sign else _PRODUCT
 
 
-def _show_power(term: Term) -> tuple[str, int]:
+def _show_power(term: t.Term) -> tuple[str, int]:
     base, exponent = term[1:]
-    if exponent == number(_HALF):
+    if exponent == t.number(_HALF):
         return f"sqrt({show(base)})", _ATOM
     if exponent[0] == "num" and exponent[1] < 0:
-        return f"1/{_wrapped(power(base, number(-exponent[1])), _POWER)}", _PRODUCT
+        return f"1/{_wrapped(t.power(base, t.number(-exponent[1])), _POWER)}", _PRODUCT
     return f"{_wrapped(base, _ATOM)}**{_wrapped(exponent, _ATOM)}", _POWER
 
 
-def _wrapped(term: Term, least: int) -> str:
+def _wrapped(term: t.Term, least: int) -> str:
     text, level = _show(term)
     return text if level >= least else f"({text})"
 
@@ -196,14 +185,14 @@ def _wrapped(term: Term, least: int) -> str:
 # ------------------------------------------------------------------------------------------- sympy
 
 
-def term_of(value: Any) -> Term:
+def term_of(value: Any) -> t.Term:
     """Return a text, a number or a term as a term."""
     if isinstance(value, tuple):
         return value
-    return parse(value) if isinstance(value, str) else number(value)
+    return parse(value) if isinstance(value, str) else t.number(value)
 
 
-def to_sympy(term: Term, signs: Mapping[str, str], evaluate: bool = True) -> Any:
+def to_sympy(term: t.Term, signs: Mapping[str, str], evaluate: bool = True) -> Any:
     """Return a term as a sympy expression whose symbols are positive, nonnegative or real."""
     head = term[0]
     if head == "num":
@@ -214,9 +203,9 @@ def to_sympy(term: Term, signs: Mapping[str, str], evaluate: bool = True) -> Any
     if head == "pi":
         return sympy.pi
     parts = [to_sympy(part, signs, evaluate) for part in term[1:]]
-    return getattr(sympy, _SYMPY.get(head, head))(*parts, evaluate=evaluate)
+    return getattr(sympy, _SYMPY.get(str(head), str(head)))(*parts, evaluate=evaluate)
 
 
-def to_latex(term: Term) -> str:
+def to_latex(term: t.Term) -> str:
     """Return a term as LaTeX, as it is written."""
     return str(sympy.latex(to_sympy(term, {}, evaluate=False)))

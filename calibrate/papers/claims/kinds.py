@@ -32,21 +32,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dpcal.calibrate.papers.claims import growth, privacy
 from dpcal.calibrate.papers.claims.formulas import show
 from dpcal.calibrate.papers.claims.ranges import Range, Relation
+from dpcal.calibrate.papers.kernel import terms as t
 from dpcal.calibrate.papers.kernel.context import Context
 from dpcal.calibrate.papers.kernel.normal import exact
-from dpcal.calibrate.papers.kernel.terms import (
-    ONE,
-    ZERO,
-    Term,
-    Undecided,
-    number,
-    plus,
-    require,
-    substitute,
-    symbol,
-    symbols,
-    times,
-)
 
 if TYPE_CHECKING:
     from dpcal.calibrate.papers.claims.claim import Claim
@@ -54,7 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["KINDS", "UNROLLED", "Enumeration", "Kind"]
 
 UNROLLED = 6  # first values at which a point may refute a claim; terms grow with each value
-Goals = Callable[["Claim", Sequence[Term], Context], list[Relation]]
+Goals = Callable[["Claim", Sequence[t.Term], Context | None], list[Relation]]
 
 
 class Kind(NamedTuple):
@@ -78,117 +66,117 @@ class Kind(NamedTuple):
     ranges: Callable[[Claim, dict[str, Range]], dict[str, Range]] | None = None
 
 
-def _pairs(claim: Claim, given: Sequence[Term] = (), context: Any = None) -> list[Relation]:
+def _pairs(claim: Claim, given: Sequence[t.Term] = (), context: Any = None) -> list[Relation]:
     return list(claim.pairs)
 
 
-def _undecided(claim: Claim, given: Sequence[Term] = (), context: Any = None) -> list[Relation]:
-    raise Undecided(f"a {claim.kind} is not decided by goals.")
+def _undecided(claim: Claim, given: Sequence[t.Term] = (), context: Any = None) -> list[Relation]:
+    raise t.Undecided(f"a {claim.kind} is not decided by goals.")
 
 
-def _loose(claim: Claim, given: Sequence[Term], context: Context) -> list[Relation]:
+def _loose(claim: Claim, given: Sequence[t.Term] = (), context: Any = None) -> list[Relation]:
     ((left, sign, right),), factor = claim.pairs, claim.parts["factor"]
-    smaller = Relation(times(factor, left), sign, right)
-    return [Relation(ONE, "<", factor), Relation(ZERO, "<=", left), smaller]
+    smaller = Relation(t.times(factor, left), sign, right)
+    return [Relation(t.ONE, "<", factor), Relation(t.ZERO, "<=", left), smaller]
 
 
 # ------------------------------------------------------------------------------------------- units
 
 
-def _powers(term: Term, units: Mapping[str, Any], same: list[Relation]) -> dict[str, Term]:
+def _powers(term: t.Term, units: Mapping[str, Any], same: list[Relation]) -> dict[str, t.Term]:
     """Return the exponents of base units in a term, and add what makes it have a unit."""
     head, *parts = term
     if head in ("num", "pi"):
         return {}
     if head == "sym":
-        require(term[1] in units, f"units of {term[1]}.")
+        t.require(term[1] in units, f"units of {term[1]}.")
         return dict(units[term[1]])
     if head == "pow":
         same += _equal(_powers(parts[1], units, same), {})
         base = _powers(parts[0], units, same)
-        return {name: _folded(times(power, parts[1])) for name, power in base.items()}
-    rows = [_powers(part, units, same) for part in parts if part != ZERO]
+        return {name: _folded(t.times(power, parts[1])) for name, power in base.items()}
+    rows = [_powers(part, units, same) for part in parts if part != t.ZERO]
     if head == "mul":
         names = dict.fromkeys(name for row in rows for name in row)
-        return {s: _folded(plus(*(row[s] for row in rows if s in row))) for s in names}
+        return {s: _folded(t.plus(*(row[s] for row in rows if s in row))) for s in names}
     first = rows[0] if rows and head in ("add", "max", "min", "abs") else {}
     same += [pair for row in rows for pair in _equal(row, first)]
     return first
 
 
-def _folded(power: Term) -> Term:
-    value = None if symbols(power) else exact(power, {})
-    return power if value is None else number(value)
+def _folded(power: t.Term) -> t.Term:
+    value = None if t.symbols(power) else exact(power, {})
+    return power if value is None else t.number(value)
 
 
-def _equal(left: Mapping[str, Term], right: Mapping[str, Term]) -> list[Relation]:
-    rows = ((left.get(name, ZERO), right.get(name, ZERO)) for name in {**left, **right})
+def _equal(left: Mapping[str, t.Term], right: Mapping[str, t.Term]) -> list[Relation]:
+    rows = ((left.get(name, t.ZERO), right.get(name, t.ZERO)) for name in {**left, **right})
     return [Relation(a, "=", b) for a, b in rows if a != b]
 
 
-def _units(claim: Claim, given: Sequence[Term] = (), context: Any = None) -> list[Relation]:
+def _units(claim: Claim, given: Sequence[t.Term] = (), context: Any = None) -> list[Relation]:
     """Return the goals that parts of sums have one unit, and the whole has the one it should."""
     same: list[Relation] = []
     found = _powers(claim.parts["expression"], claim.parts["scales"], same)
     same += _equal(found, claim.parts["unit"])
-    return list(dict.fromkeys(same)) or [Relation(ZERO, "=", ZERO)]
+    return list(dict.fromkeys(same)) or [Relation(t.ZERO, "=", t.ZERO)]
 
 
 def _unit_text(claim: Claim) -> str:
-    rows = ((name, power) for name, power in claim.parts["unit"].items() if power != ZERO)
+    rows = ((name, power) for name, power in claim.parts["unit"].items() if power != t.ZERO)
     unit = " ".join(f"{name}^({show(power)})" for name, power in rows)
     return f"[{show(claim.parts['expression'])}] = {unit or '1'}"
 
 
-def _balance(claim: Claim, given: Sequence[Term], context: Context) -> list[Relation]:
+def _balance(claim: Claim, given: Sequence[t.Term] = (), context: Any = None) -> list[Relation]:
     """Return the goals that both sides are equal, and go as opposite powers of the parameter."""
     of, same = claim.parts["of"], list[Relation]()
     raw = claim.parts["raw"]
-    units = {name: {of: ONE} if name == of else {} for side in raw for name in symbols(side)}
-    powers = [_powers(side, units, same).get(of, ZERO) for side in raw]
-    return [*claim.pairs, *same, Relation(times(*powers), "<", ZERO)]
+    units = {name: {of: t.ONE} if name == of else {} for side in raw for name in t.symbols(side)}
+    powers = [_powers(side, units, same).get(of, t.ZERO) for side in raw]
+    return [*claim.pairs, *same, Relation(t.times(*powers), "<", t.ZERO)]
 
 
 # --------------------------------------------------------------------------------------- sequences
 
 
-def _at(claim: Claim, index: Term, value: Term) -> list[Relation]:
+def _at(claim: Claim, index: t.Term, value: t.Term) -> list[Relation]:
     """Return the conditions of a recursion at an index, about a value."""
     table = {claim.parts["of"]: value, claim.parts["over"]: index}
     if claim.pairs[0].sign == "=":  # the formula does not name the value
-        return [Relation(value, "=", substitute(claim.pairs[0].right, table))]
+        return [Relation(value, "=", t.substitute(claim.pairs[0].right, table))]
     return [
-        Relation(substitute(a, table), sign, substitute(b, table)) for a, sign, b in claim.pairs
+        Relation(t.substitute(a, table), sign, t.substitute(b, table)) for a, sign, b in claim.pairs
     ]
 
 
-def _recursion(claim: Claim, given: Sequence[Term], context: Context) -> list[Relation]:
+def _recursion(claim: Claim, given: Sequence[t.Term] = (), context: Any = None) -> list[Relation]:
     """Return the conditions about the first value, and about the next from those about one."""
     parts = claim.parts
     value, first = parts["next"], claim.pairs[0]
     if first.sign == "=":
-        value = substitute(value, {parts["of"]: first.right})
-    begin = _at(claim, number(parts["start"]), parts["first"])
-    return [*begin, *_at(claim, plus(symbol(parts["over"]), ONE), value)]
+        value = t.substitute(value, {parts["of"]: first.right})
+    begin = _at(claim, t.number(parts["start"]), parts["first"])
+    return [*begin, *_at(claim, t.plus(t.symbol(parts["over"]), t.ONE), value)]
 
 
 def _first_values(claim: Claim) -> list[Relation]:
     found, parts = [], claim.parts
     value = parts["first"]
-    for index in map(number, range(parts["start"], parts["start"] + UNROLLED)):
+    for index in map(t.number, range(parts["start"], parts["start"] + UNROLLED)):
         found += _at(claim, index, value)
-        value = substitute(parts["next"], {parts["of"]: value, parts["over"]: index})
+        value = t.substitute(parts["next"], {parts["of"]: value, parts["over"]: index})
     return found
 
 
 def _sequence_ranges(claim: Claim, found: dict[str, Range]) -> dict[str, Range]:
     """Return the ranges: the value may be any number, and the index begins at its start."""
     parts, own = claim.parts, {claim.parts["of"], claim.parts["over"]}
-    require(own <= found.keys() and len(own) == 2, "a value and an index that stay.")
+    t.require(own <= found.keys() and len(own) == 2, "a value and an index that stay.")
     others = [pair for pair in claim.where if pair not in claim.pairs]
-    named = {s for pair in others for side in pair[::2] for s in symbols(side)}
-    require(
-        not own & (named | symbols(parts["first"]) | claim.on.keys()), "conditions on no value."
+    named = {s for pair in others for side in pair[::2] for s in t.symbols(side)}
+    t.require(
+        not own & (named | t.symbols(parts["first"]) | claim.on.keys()), "conditions on no value."
     )
     index = Range(Fraction(parts["start"]), whole=True)
     return {**found, parts["of"]: Range(), parts["over"]: index}
@@ -226,12 +214,12 @@ class Enumeration:
             raise ValueError("cases must have at least one case, got none.")
 
 
-def _cases(claim: Claim, given: Sequence[Term], context: Context) -> list[Relation]:
+def _cases(claim: Claim, given: Sequence[t.Term] = (), context: Any = None) -> list[Relation]:
     """Return the goal that no case fails, if the list of cases is complete."""
     program = claim.parts["program"]
-    require(program.complete, "cases that are all there is.")
+    t.require(program.complete, "cases that are all there is.")
     failed = sum(program.holds(case) is not True for case in program.cases)
-    return [Relation(number(failed), "<=", ZERO)]
+    return [Relation(t.number(failed), "<=", t.ZERO)]
 
 
 def _cases_text(claim: Claim) -> str:

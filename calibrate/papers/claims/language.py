@@ -22,7 +22,7 @@ corrected*, and claims about them. All of it is data:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
@@ -147,18 +147,27 @@ def quantities_of(text: str) -> tuple[Quantity, ...]:
     ('smoothness constant', '(0, oo)', ['loss', 'parameter'])
     """
     found = []
-    for entry in indented(text):
-        names, _, rest = " ".join(entry.split()).partition(": ")
-        meaning, *options = (part.strip() for part in rest.split(";"))
-        values: dict[str, Any] = {}
+    for names, meaning, options, _ in _lines(text, "quantity"):
+        units, interval, whole = {}, "(0, oo)", False
         for option in options:
             word, _, value = option.partition(" ")
             if word == "unit":
-                values["units"] = unit_of(parse(value))
+                units = unit_of(parse(value))
             else:
-                values["whole"], values["range"] = word == "whole", option.removeprefix("whole ")
-        found += [Quantity(name, meaning, **values) for name in names.split()]
+                whole, interval = word == "whole", option.removeprefix("whole ")
+        found += [Quantity(name, meaning, units, interval, whole) for name in names.split()]
     return tuple(found)
+
+
+def _lines(text: str, kind: str) -> Iterator[tuple[str, str, list[str], str]]:
+    """Yield head, first part, options and comment of lines ``HEAD: PART; OPTION... # COMMENT``."""
+    for entry in indented(text):
+        body, _, comment = " ".join(entry.split()).partition("#")
+        head, mark, rest = body.partition(":")
+        if not mark:
+            raise ValueError(f"{kind} must begin with its name and a colon, got {entry!r}.")
+        first, *options = (part.strip() for part in rest.split(";"))
+        yield head, first, options, comment.strip()
 
 
 def settings_of(text: str) -> tuple[Setting, ...]:
@@ -175,20 +184,11 @@ def settings_of(text: str) -> tuple[Setting, ...]:
     ('q', '1/T**2', 'down', 'Theorem 9')
     """
     found = []
-    for entry in indented(text):
-        body, _, source = " ".join(entry.split()).partition("#")
-        name, mark, formulas = body.partition(":")
-        if not mark:
-            raise ValueError(f"setting must begin with its name and a colon, got {entry!r}.")
-        corrected, *options = (part.strip() for part in formulas.split(";"))
-        values = {"source": source.strip()}
-        for option in options:
-            word, _, rest = option.partition(" ")
-            if word == "printed":
-                values["printed"] = rest
-            else:
-                values["rounding"] = option
-        found.append(Setting(name, corrected, **values))
+    for name, corrected, options, source in _lines(text, "setting"):
+        printed = [row.removeprefix("printed ") for row in options if row.startswith("printed ")]
+        rounding = [row for row in options if not row.startswith("printed ")]
+        last = printed[-1] if printed else None
+        found.append(Setting(name, corrected, last, source, " ".join(rounding)))
     return tuple(found)
 
 
@@ -276,7 +276,8 @@ class Schedule:
         """Return the setting of ``symbol`` (a symbol or its name)."""
         by_name = {setting.name: setting for setting in self.settings}
         if str(symbol) in by_name:
-            return by_name[str(symbol)]
+            found: Setting = by_name[str(symbol)]
+            return found
         raise ValueError(f"setting {nearest(str(symbol), by_name)}")
 
     def ranges(self) -> dict[str, Range]:

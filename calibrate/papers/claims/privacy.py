@@ -17,22 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dpcal.calibrate.papers.claims import sampled
 from dpcal.calibrate.papers.claims.formulas import show
 from dpcal.calibrate.papers.claims.ranges import Relation
-from dpcal.calibrate.papers.kernel import balls
-from dpcal.calibrate.papers.kernel.context import Context
+from dpcal.calibrate.papers.kernel import balls, terms as t
 from dpcal.calibrate.papers.kernel.normal import sign_at
-from dpcal.calibrate.papers.kernel.terms import (
-    ONE,
-    ZERO,
-    Term,
-    minus,
-    number,
-    over,
-    plus,
-    power,
-    require,
-    symbols,
-    times,
-)
 
 if TYPE_CHECKING:
     from dpcal.accountants.events import DpEvent
@@ -61,54 +47,54 @@ class Release(NamedTuple):
     ----------
     sensitivity, std
         L2 sensitivity under the named relation, and noise standard deviation per coordinate.
-    count
+    answers
         Number of answers.
     probability
         Probability in (0, 1] with which a sample holds a record, each record independently; every
         answer has its own sample.
     """
 
-    sensitivity: Term
-    std: Term
-    count: Term = ONE
-    probability: Term = ONE
+    sensitivity: t.Term
+    std: t.Term
+    answers: t.Term = t.ONE
+    probability: t.Term = t.ONE
 
     @property
-    def squared_ratio(self) -> Term:
+    def squared_ratio(self) -> t.Term:
         """The squared sensitivity in units of the noise."""
-        return power(over(self.sensitivity, self.std), number(2))
+        return t.power(t.over(self.sensitivity, self.std), t.number(2))
 
 
 def is_sampled(claim: Claim) -> bool:
     """Return whether a release is about a sample."""
-    return any(release.probability != ONE for release in claim.parts["releases"])
+    return any(release.probability != t.ONE for release in claim.parts["releases"])
 
 
-def is_whole(order: Term) -> bool:
+def is_whole(order: t.Term) -> bool:
     """Return whether an order is a whole number whose divergence is written as a sum."""
     value = order[1] if order[0] == "num" else Fraction(1, 2)
     return bool(value.denominator == 1 and 2 <= value <= sampled.HIGHEST)
 
 
-def squared_mu(claim: Claim) -> Term:
+def squared_mu(claim: Claim) -> t.Term:
     """Return the squared Gaussian-DP parameter of all releases."""
-    return plus(*(times(row.count, row.squared_ratio) for row in claim.parts["releases"]))
+    return t.plus(*(t.times(row.answers, row.squared_ratio) for row in claim.parts["releases"]))
 
 
-def goals(claim: Claim, given: Sequence[Term], context: Context) -> list[Relation]:
+def goals(claim: Claim, given: Sequence[t.Term], context: Any = None) -> list[Relation]:
     """Return the goals: positive deviations, nonnegative counts, a cost within the budget.
 
     ``given`` has the order of the divergence for a pair of epsilon and delta about samples.
     """
     parts, found = claim.parts, _sane(claim)
     if "rho" in parts:
-        return [*found, Relation(over(squared_mu(claim), number(2)), "<=", parts["rho"])]
+        return [*found, Relation(t.over(squared_mu(claim), t.number(2)), "<=", parts["rho"])]
     if "renyi" in parts:
         return [*found, Relation(_divergence(claim, parts["renyi"]), "<=", parts["epsilon"])]
     if is_sampled(claim):
-        require(len(given) == 1, "an order.")
+        t.require(len(given) == 1, "an order.")
         return [*found, *_goals_at(claim, *given)]
-    spent = gaussian_delta(parts["epsilon"], power(squared_mu(claim), number("1/2")))
+    spent = gaussian_delta(parts["epsilon"], t.power(squared_mu(claim), t.number("1/2")))
     return [*found, Relation(spent, "<=", parts["delta"])]
 
 
@@ -121,21 +107,21 @@ def necessary(claim: Claim) -> list[Relation]:
 def _sane(claim: Claim) -> list[Relation]:
     """Return the goals that numbers of releases and of a budget have their ranges."""
     releases = claim.parts["releases"]
-    found = [Relation(ZERO, "<", release.std) for release in releases]
-    found += [Relation(ZERO, "<=", release.count) for release in releases]
+    found = [Relation(t.ZERO, "<", release.std) for release in releases]
+    found += [Relation(t.ZERO, "<=", release.answers) for release in releases]
     for release in releases if is_sampled(claim) else ():
         q = release.probability
-        found += [Relation(ZERO, "<", q), Relation(q, "<=", ONE)]
+        found += [Relation(t.ZERO, "<", q), Relation(q, "<=", t.ONE)]
     with_delta = "delta" in claim.parts
-    return [*found, Relation(ZERO, "<=", claim.parts["epsilon"])] if with_delta else found
+    return [*found, Relation(t.ZERO, "<=", claim.parts["epsilon"])] if with_delta else found
 
 
-def _goals_at(claim: Claim, order: Term) -> list[Relation]:
+def _goals_at(claim: Claim, order: t.Term) -> list[Relation]:
     """Return the goals that the divergence of an order is within epsilon and delta."""
-    require(symbols(order) <= claim.ranges().keys(), "an order in declared symbols.")
-    found = [Relation(ZERO, "<", claim.parts["delta"])]
+    t.require(t.symbols(order) <= claim.ranges().keys(), "an order in declared symbols.")
+    found = [Relation(t.ZERO, "<", claim.parts["delta"])]
     if order[0] == "num":
-        require(is_whole(order), f"a whole order from 2 to {sampled.HIGHEST}.")
+        t.require(is_whole(order), f"a whole order from 2 to {sampled.HIGHEST}.")
     else:
         for release in claim.parts["releases"]:
             found += sampled.conditions(order, release.probability, release.squared_ratio)
@@ -143,26 +129,26 @@ def _goals_at(claim: Claim, order: Term) -> list[Relation]:
     return [*found, Relation(cost, "<=", claim.parts["epsilon"])]
 
 
-def _divergence(claim: Claim, order: Term) -> Term:
+def _divergence(claim: Claim, order: t.Term) -> t.Term:
     """Return the divergence of all releases at an order, or a bound on it."""
     rows = []
     for release in claim.parts["releases"]:
         q, u = release.probability, release.squared_ratio
         whole = order[0] == "num"
-        one = sampled.at_whole_order(int(order[1]), q, u) if whole else ZERO
-        rows.append(times(release.count, one if whole else sampled.upper_bound(order, q, u)))
-    return plus(*rows)
+        one = sampled.at_whole_order(int(order[1]), q, u) if whole else t.ZERO
+        rows.append(t.times(release.answers, one if whole else sampled.upper_bound(order, q, u)))
+    return t.plus(*rows)
 
 
-def gaussian_delta(epsilon: Term, mu: Term) -> Term:
+def gaussian_delta(epsilon: t.Term, mu: t.Term) -> t.Term:
     """Return the delta of mu-Gaussian-DP at epsilon (Dong, Roth and Su 2022, Corollary 2.13)."""
-    half, ratio = over(mu, number(2)), over(epsilon, mu)
-    first = _normal_tail(minus(ratio, half))
-    return minus(first, times(("exp", epsilon), _normal_tail(plus(ratio, half))))
+    half, ratio = t.over(mu, t.number(2)), t.over(epsilon, mu)
+    first = _normal_tail(t.minus(ratio, half))
+    return t.minus(first, t.times(("exp", epsilon), _normal_tail(t.plus(ratio, half))))
 
 
-def _normal_tail(x: Term) -> Term:
-    return times(number("1/2"), ("erfc", times(x, power(number(2), number("-1/2")))))
+def _normal_tail(x: t.Term) -> t.Term:
+    return t.times(t.number("1/2"), ("erfc", t.times(x, t.power(t.number(2), t.number("-1/2")))))
 
 
 def priced(
@@ -184,11 +170,11 @@ def priced(
     box = {name: (x, x) for name, x in point.items()}
     for goal in _sane(claim):
         sign = sign_at(goal.gap, point)
-        require(sign == 1 or (sign == 0 and not goal.strict), "releases with a price.")
+        t.require(sign == 1 or (sign == 0 and not goal.strict), "releases with a price.")
     rows: list[Any] = []
     for release in claim.parts["releases"]:
-        ratio = over(release.std, release.sensitivity)
-        rows.append([balls.value(x, box) for x in (ratio, release.count, release.probability)])
+        ratio = t.over(release.std, release.sensitivity)
+        rows.append([balls.value(x, box) for x in (ratio, release.answers, release.probability)])
     budget = (balls.value(claim.parts[name], box) for name in ("epsilon", "delta"))
     epsilon, delta = (sampled.rounded(part, up=not outward) for part in budget)
     return sampled.event_of(rows, outward), epsilon, delta, claim.parts["relation"]

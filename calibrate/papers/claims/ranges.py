@@ -83,7 +83,7 @@ class Range(NamedTuple):
     @property
     def excludes_zero(self) -> bool:
         """Whether all values are positive."""
-        return self.low is not None and (self.low, self.open_low) >= (0, True)
+        return self.low is not None and (self.low, self.open_low) >= (Fraction(0), True)
 
     def text(self) -> str:
         """Return the range as an interval."""

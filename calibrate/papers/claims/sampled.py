@@ -25,17 +25,7 @@ from dpcal.accountants.events import (
     SelfComposedDpEvent,
 )
 from dpcal.calibrate.papers.claims.ranges import Relation
-from dpcal.calibrate.papers.kernel.terms import (
-    ONE,
-    Term,
-    minus,
-    negative,
-    number,
-    over,
-    plus,
-    power,
-    times,
-)
+from dpcal.calibrate.papers.kernel import terms as t
 
 __all__ = [
     "HIGHEST",
@@ -50,65 +40,71 @@ __all__ = [
 HIGHEST = 256  # order whose divergence is written as a sum; a sum has at most 400 addends
 
 
-def at_whole_order(order: int, q: Term, u: Term) -> Term:
+def at_whole_order(order: int, q: t.Term, u: t.Term) -> t.Term:
     """Return the divergence of an answer at a whole order (Mironov, Talwar and Zhang 2019, 3.3).
 
     It is ``log(sum_k C(order, k) (1 - q)^(order - k) q^k exp((k^2 - k) u/2))/(order - 1)``, the
     larger one of both directions.
     """
-    if q == ONE:
-        return times(number(Fraction(order, 2)), u)
+    if q == t.ONE:
+        return t.times(t.number(Fraction(order, 2)), u)
     rows = []
     for k in range(order + 1):
-        chance = times(_whole_power(minus(ONE, q), order - k), _whole_power(q, k))
-        growth = ("exp", times(number(Fraction(k * k - k, 2)), u)) if k > 1 else ONE
-        rows.append(times(number(math.comb(order, k)), chance, growth))
-    return times(number(Fraction(1, order - 1)), ("log", plus(*rows)))
+        chance = t.times(_whole_power(t.minus(t.ONE, q), order - k), _whole_power(q, k))
+        growth = ("exp", t.times(t.number(Fraction(k * k - k, 2)), u)) if k > 1 else t.ONE
+        rows.append(t.times(t.number(math.comb(order, k)), chance, growth))
+    return t.times(t.number(Fraction(1, order - 1)), ("log", t.plus(*rows)))
 
 
-def _whole_power(base: Term, count: int) -> Term:
-    return power(base, number(count)) if count else ONE
+def _whole_power(base: t.Term, count: int) -> t.Term:
+    return t.power(base, t.number(count)) if count else t.ONE
 
 
-def upper_bound(order: Term, q: Term, u: Term) -> Term:
+def upper_bound(order: t.Term, q: t.Term, u: t.Term) -> t.Term:
     """Return the bound ``2 q^2 order u`` on the divergence, which needs :func:`conditions`."""
-    return times(order, u, number("1/2")) if q == ONE else times(number(2), q, q, order, u)
+    return (
+        t.times(order, u, t.number("1/2")) if q == t.ONE else t.times(t.number(2), q, q, order, u)
+    )
 
 
-def conditions(order: Term, q: Term, u: Term) -> list[Relation]:
+def conditions(order: t.Term, q: t.Term, u: t.Term) -> list[Relation]:
     """Return the conditions of :func:`upper_bound` (Mironov, Talwar and Zhang 2019, Theorem 11)."""
-    if q == ONE:
-        return [Relation(ONE, "<", order)]
-    rest = minus(order, ONE)
-    spread = ("log", plus(ONE, over(ONE, times(q, rest))))
-    half = number("1/2")
-    first = plus(times(half, over(spread, u)), ("log", u))
-    second = plus(times(half, over(power(spread, number(2)), u)), ("log", u), negative(_LOG5))
+    if q == t.ONE:
+        return [Relation(t.ONE, "<", order)]
+    rest = t.minus(order, t.ONE)
+    spread = ("log", t.plus(t.ONE, t.over(t.ONE, t.times(q, rest))))
+    half = t.number("1/2")
+    first = t.plus(t.times(half, t.over(spread, u)), ("log", u))
+    second = t.plus(
+        t.times(half, t.over(t.power(spread, t.number(2)), u)), ("log", u), t.negative(_LOG5)
+    )
     return [
-        Relation(ONE, "<", order),
-        Relation(times(number(5), q), "<=", ONE),
-        Relation(times(number(16), u), "<=", ONE),
+        Relation(t.ONE, "<", order),
+        Relation(t.times(t.number(5), q), "<=", t.ONE),
+        Relation(t.times(t.number(16), u), "<=", t.ONE),
         Relation(order, "<=", first),
         Relation(
-            times(order, plus(spread, ("log", times(q, order)), times(half, u))), "<=", second
+            t.times(order, t.plus(spread, ("log", t.times(q, order)), t.times(half, u))),
+            "<=",
+            second,
         ),
     ]
 
 
-_LOG5: Term = ("log", number(5))
+_LOG5: t.Term = ("log", t.number(5))
 
 
-def converted(cost: Term, order: Term, delta: Term) -> Term:
+def converted(cost: t.Term, order: t.Term, delta: t.Term) -> t.Term:
     """Return the epsilon at a delta of a divergence at an order.
 
     A number as order takes the bound of Canonne, Kamath and Steinke (2020, Proposition 12), any
     other term the simpler one of Mironov (2017, Proposition 3), which is larger.
     """
-    rest = minus(order, ONE)
+    rest = t.minus(order, t.ONE)
     if order[0] != "num":
-        return plus(cost, over(("log", over(ONE, delta)), rest))
-    gain = ("log", over(rest, order))
-    return plus(cost, gain, negative(over(("log", times(delta, order)), rest)))
+        return t.plus(cost, t.over(("log", t.over(t.ONE, delta)), rest))
+    gain = ("log", t.over(rest, order))
+    return t.plus(cost, gain, t.negative(t.over(("log", t.times(delta, order)), rest)))
 
 
 def event_of(rows: Sequence[Sequence[Any]], outward: bool) -> DpEvent:

@@ -58,7 +58,7 @@ def _first_is_worst(case: tuple[int, Fraction, int]) -> bool:
         _sensitivity_squared(size, rate, chosen)
         for chosen in itertools.combinations(range(size), count)
     )
-    return worst == _sensitivity_squared(size, rate, tuple(range(count)))
+    return bool(worst == _sensitivity_squared(size, rate, tuple(range(count))))
 
 
 _SIZES = [(size, rate) for size in (1, 2, 5) for rate in RATES]
@@ -78,7 +78,7 @@ def _bound_holds(case: tuple[int, Fraction, int]) -> bool:
     """g_N sqrt(k) is at least the sensitivity of k participations."""
     size, rate, count = case
     bound = ((1 - rate**size) / (1 - rate)) ** 2 * count
-    return _sensitivity_squared(size, rate, tuple(range(count))) <= bound
+    return bool(_sensitivity_squared(size, rate, tuple(range(count))) <= bound)
 
 
 def _binomial_tail(steps: int, rate: Fraction, above: int) -> Fraction:

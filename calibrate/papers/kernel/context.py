@@ -119,13 +119,10 @@ class Context:
         """Return whether a term, which must be defined, vanishes identically."""
         return self.normal.is_zero(term)
 
-    def sign(self, term: t.Term) -> str:
-        """Return ``"+"``, ``"0+"``, ``"0"`` or ``"?"``, from terms and single facts."""
-        return self.normal.known_sign(self.normal.sum(term))
-
     def holds(self, term: t.Term, strict: bool) -> bool:
         """Return whether a term, which must be defined, is plainly nonnegative or positive."""
-        return self.sign(term) in (("+",) if strict else ("+", "0+", "0"))
+        sign = self.normal.known_sign(self.normal.sum(term))
+        return sign in (("+",) if strict else ("+", "0+", "0"))
 
     def is_plainly(self, term: t.Term, relation: str) -> bool:
         """Return whether a term is plainly defined, and plainly ``relation`` zero."""

@@ -26,19 +26,8 @@ from typing import Any, TypeGuard, cast
 
 import flint
 
-from dpcal.calibrate.papers.kernel import balls
+from dpcal.calibrate.papers.kernel import balls, terms as t
 from dpcal.calibrate.papers.kernel.exponents import Exponent, Ratio, generator
-from dpcal.calibrate.papers.kernel.terms import (
-    Term,
-    Undecided,
-    number,
-    plus,
-    power,
-    require,
-    substitute,
-    symbols,
-    times,
-)
 
 __all__ = ["Normal", "Sum", "exact", "sign_at"]
 
@@ -79,29 +68,29 @@ class Normal:
     ) -> None:
         self.signs, self.deadline, self.logs = dict(signs), deadline, dict(logs or {})
         self.facts: list[tuple[Sum, bool]] = []
-        self._cache: dict[Term, Sum] = {}
+        self._cache: dict[t.Term, Sum] = {}
         self._bases: set[frozenset[Any]] = set()
         self._generators: dict[Any, int] = {}
         self._asking: set[Any] = set()
         self._numbers: dict[Any, bool] = {}
         self._arguments: dict[Any, Any] = {}  # of extrema, in their first order
 
-    def add_fact(self, term: Term, strict: bool) -> None:
+    def add_fact(self, term: t.Term, strict: bool) -> None:
         """Add a term that is known to be nonnegative, or positive."""
         self.facts.append((self.sum(term), strict))
 
-    def sum(self, term: Term) -> Sum:
+    def sum(self, term: t.Term) -> Sum:
         """Return the normal form of a term."""
         if (found := self._cache.get(term)) is None:
-            require(time.thread_time() <= self.deadline, "a normal form in time")
+            t.require(time.thread_time() <= self.deadline, "a normal form in time")
             found = self._cache[term] = self._sum(term)
         return found
 
-    def is_zero(self, term: Term) -> bool:
+    def is_zero(self, term: t.Term) -> bool:
         """Return whether a term is zero wherever it is defined."""
         return not self.clear(self.sum(term))
 
-    def _sum(self, term: Term) -> Sum:
+    def _sum(self, term: t.Term) -> Sum:
         head = term[0]
         if head == "num":
             return _constant(term[1])
@@ -133,8 +122,8 @@ class Normal:
         return _atom((head, *(_frozen(part) for part in inner)))
 
     def _times(self, left: Sum, right: Sum) -> Sum:
-        require(len(left) * len(right) <= MOST_TERMS, "a product with fewer terms")
-        require(time.thread_time() <= self.deadline, "a product in time")
+        t.require(len(left) * len(right) <= MOST_TERMS, "a product with fewer terms")
+        t.require(time.thread_time() <= self.deadline, "a product in time")
         return _collect(
             self._product(dict(a), b, x * y) for a, x in left.items() for b, y in right.items()
         )
@@ -154,14 +143,14 @@ class Normal:
             if atom[0] == "num":
                 whole = _whole_part(exponent)
                 short = abs(whole) * math.log10(atom[1]) <= MOST_DIGITS
-                require(short, "a number with fewer digits")
+                t.require(short, "a number with fewer digits")
                 value *= Fraction(atom[1]) ** whole
                 exponent = exponent - Fraction(whole)
             if exponent != 0:
                 kept[atom] = exponent
         return frozenset(kept.items()), value
 
-    def _power_of(self, base: Term, exponent: Exponent) -> Sum:
+    def _power_of(self, base: t.Term, exponent: Exponent) -> Sum:
         """Return a power; factors of the base that are nonnegative get their own power."""
         if _is_whole(exponent) or base[0] not in ("mul", "pow"):
             return self._power(self.sum(base), exponent)
@@ -177,7 +166,7 @@ class Normal:
                 inside = self._times(inside, self._power(part, e))
         return outside if alone else self._times(outside, self._power(inside, exponent))
 
-    def factors(self, term: Term) -> list[tuple[Term, Exponent]]:
+    def factors(self, term: t.Term) -> list[tuple[t.Term, Exponent]]:
         """Return the factors of a term with their exponents; powers open on nonnegative bases."""
         if term[0] == "mul":
             return [pair for part in term[1:] for pair in self.factors(part)]
@@ -192,7 +181,9 @@ class Normal:
             return reduce(self._times, [inner] * int(exponent), {_UNIT: _ONE})
         odd = _is_whole(exponent) and exponent % 2 == 1
         if not inner:
-            require(isinstance(exponent, Fraction) and exponent > 0, "a power of what is not zero")
+            t.require(
+                isinstance(exponent, Fraction) and exponent > 0, "a power of what is not zero"
+            )
             return {}
         if len(inner) > 1 and any(_is_whole(e) and e < 0 for m in inner for _, e in m):
             inner = self.clear(inner) or inner
@@ -265,7 +256,7 @@ class Normal:
 
     def _logarithm(self, inner: Sum) -> Sum:
         inner = self.clear(inner)
-        require(inner, "a logarithm of what is not zero")
+        t.require(inner, "a logarithm of what is not zero")
         shared, size, rest = self._content(inner, False)
         parts = [self._times(self._opened(e), self._log(atom)) for atom, e in shared]
         parts += [{m: Fraction(c) for m in self._log(p)} for p, c in _primes(size).items()]
@@ -304,7 +295,7 @@ class Normal:
         if not _is_whole(e) or abs(e) > HIGHEST:
             return self._generator((atom, e))
         base = self._exponent(dict(atom[1])) if atom[0] == "sum" else self._generator((atom, _ONE))
-        require(base != 0, "an exponent that does not divide by zero")
+        t.require(base != 0, "an exponent that does not divide by zero")
         result: Exponent = _ONE
         for _ in range(abs(int(e))):
             result = result * base
@@ -338,7 +329,7 @@ class Normal:
             if step is None:
                 return total
             total = step
-        raise Undecided("a sum has too many denominators")
+        raise t.Undecided("a sum has too many denominators")
 
     def _cleared_once(self, total: Sum) -> Sum | None:
         atoms = {atom for monomial in total for atom, _ in monomial if atom[0] == "sum"}
@@ -353,7 +344,7 @@ class Normal:
                 rest[atom] = lowest
                 settled, value = self._settled(rest, value)
                 part: Sum = {settled: value}
-                require(steps <= HIGHEST, "a power that can be multiplied out")
+                t.require(steps <= HIGHEST, "a power that can be multiplied out")
                 parts.append(reduce(self._times, [dict(atom[1])] * steps, part))
                 moved = moved or steps > 0
             if moved:
@@ -460,38 +451,38 @@ class Normal:
         """Return whether a power of an atom has no symbols."""
         key = (atom, exponent)
         if key not in self._numbers:
-            self._numbers[key] = not symbols(self.factor_term(atom, exponent))
+            self._numbers[key] = not t.symbols(self.factor_term(atom, exponent))
         return self._numbers[key]
 
-    def term(self, total: Sum) -> Term:
+    def term(self, total: Sum) -> t.Term:
         """Return a term with this normal form."""
         rows = []
         for monomial, value in total.items():
             factors = (self.factor_term(a, e) for a, e in monomial)
-            rows.append(times(number(value), *factors))
-        return plus(*rows)
+            rows.append(t.times(t.number(value), *factors))
+        return t.plus(*rows)
 
-    def factor_term(self, atom: Atom, exponent: Exponent) -> Term:
+    def factor_term(self, atom: Atom, exponent: Exponent) -> t.Term:
         """Return a power of an atom as a term."""
         inner = self.exponent_term(exponent)
-        return ("exp", inner) if atom == _E else power(self.atom_term(atom), inner)
+        return ("exp", inner) if atom == _E else t.power(self.atom_term(atom), inner)
 
-    def exponent_term(self, exponent: Exponent) -> Term:
+    def exponent_term(self, exponent: Exponent) -> t.Term:
         """Return an exponent as a term."""
         return self.term(self._opened(exponent))
 
-    def atom_term(self, atom: Atom) -> Term:
+    def atom_term(self, atom: Atom) -> t.Term:
         """Return an atom as a term."""
         head = atom[0]
         if head in ("sym", "pi"):
             return atom
         if head == "num":
-            return number(atom[1])
+            return t.number(atom[1])
         if head == "e":
-            return ("exp", number(1))
+            return ("exp", t.number(1))
         if head == "logatom":
             base = self.atom_term(atom[1])
-            return ("log", base if atom[2] == 1 else power(base, number(-1)))
+            return ("log", base if atom[2] == 1 else t.power(base, t.number(-1)))
         if head == "sum":
             return self.term(dict(atom[1]))
         parts: Any = atom[1:]
@@ -500,35 +491,35 @@ class Normal:
         return (head, *(self.term(dict(part)) for part in parts))
 
 
-def exact(term: Term, point: Mapping[str, Fraction]) -> Fraction | None:
+def exact(term: t.Term, point: Mapping[str, Fraction]) -> Fraction | None:
     """Return the value of a term at an exact point, if it is known to be a rational number."""
-    values = {name: number(value) for name, value in point.items()}
+    values = {name: t.number(value) for name, value in point.items()}
     try:
         balls.at(term, balls.balls_of(point))  # a term without a value has a normal form
-        return _number(Normal({}).sum(substitute(term, values)))
-    except Undecided:
+        return _number(Normal({}).sum(t.substitute(term, values)))
+    except t.Undecided:
         return None
 
 
-def sign_at(term: Term, point: Mapping[str, Fraction]) -> int | None:
+def sign_at(term: t.Term, point: Mapping[str, Fraction]) -> int | None:
     """Return the certain sign of a term at an exact point; zero only when exactly zero."""
-    values = {name: number(value) for name, value in point.items()}
+    values = {name: t.number(value) for name, value in point.items()}
     try:
         ball = balls.at(term, balls.balls_of(point))
         if ball > 0 or ball < 0:
             return 1 if ball > 0 else -1
         forms = Normal({})
-        found = _number(forms.clear(forms.sum(substitute(term, values))))
-    except Undecided:
+        found = _number(forms.clear(forms.sum(t.substitute(term, values))))
+    except t.Undecided:
         return None
     return None if found is None else int(found > 0) - int(found < 0)
 
 
-def _is_positive(term: Term) -> bool:
+def _is_positive(term: t.Term) -> bool:
     """Return whether a ball shows that a term without symbols is positive."""
     try:
         return bool(balls.value(term, {}) > 0)
-    except Undecided:
+    except t.Undecided:
         return False
 
 
@@ -554,12 +545,12 @@ def _collect(parts: Iterable[Sum]) -> Sum:
     for part in parts:
         for monomial, value in part.items():
             total[monomial] = total.get(monomial, _ZERO) + value
-    require(len(total) <= MOST_TERMS, "a sum with fewer terms")
+    t.require(len(total) <= MOST_TERMS, "a sum with fewer terms")
     return {monomial: value for monomial, value in total.items() if value}
 
 
 def _fraction(exponent: Exponent) -> Fraction:
-    require(isinstance(exponent, Fraction), "an exponent that is a number")
+    t.require(isinstance(exponent, Fraction), "an exponent that is a number")
     return cast(Fraction, exponent)
 
 
@@ -579,7 +570,7 @@ def _whole_part(exponent: Exponent) -> int:
 
 def _lowest(powers: Sequence[Exponent]) -> Exponent:
     """Return the smallest exponent when all differ by numbers, else zero."""
-    steps = [power - powers[0] for power in powers]
+    steps = [e - powers[0] for e in powers]
     if any(isinstance(step, Ratio) for step in steps):
         return Fraction(0)
     return powers[0] + min(_fraction(step) for step in steps)

@@ -6,17 +6,9 @@ import time
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from dpcal.calibrate.papers.kernel import terms as t
 from dpcal.calibrate.papers.kernel.context import Context
 from dpcal.calibrate.papers.kernel.rules import is_outside, is_possible
-from dpcal.calibrate.papers.kernel.terms import (
-    Undecided,
-    encode,
-    minus,
-    negative,
-    number,
-    symbol,
-    symbols,
-)
 from dpcal.calibrate.papers.search.goal import Goal, Proof
 from dpcal.calibrate.papers.search.limits import LIMITS
 
@@ -28,12 +20,12 @@ __all__ = ["by_balls", "by_cut"]
 
 def by_balls(search: Search, goal: Goal) -> Proof | None:
     """Enclose the term over the parts of a box that are cut as needed."""
-    box, used = goal.context.box, symbols(goal.term)
+    box, used = goal.context.box, t.symbols(goal.term)
     if any(None in box[name] for name in used):
         return None
     names = set(used)
     for fact, _ in goal.context.facts:
-        extra = symbols(fact)
+        extra = t.symbols(fact)
         if extra & used and all(None not in box[name] for name in extra):
             names |= extra
     tree = _tree(search, goal, {name: box[name] for name in goal.context.signs if name in names})
@@ -68,11 +60,11 @@ def _tree(search: Search, goal: Goal, box: Any) -> Any:
 def by_cut(search: Search, goal: Goal) -> Proof | None:
     """Cut the range of one symbol in two: an unbounded one into a box and the rest."""
     context, term, strict, depth = goal
-    names = [name for name in symbols(term) if context.box[name][0] is not None]
+    names = [name for name in t.symbols(term) if context.box[name][0] is not None]
     for cut in _cuts(context, names[0], depth) if len(names) == 1 else ():
-        on = minus(symbol(names[0]), number(cut))
-        step: Proof = {"rule": "cases", "on": encode(on)}
-        for side, fact in (("nonnegative", on), ("nonpositive", negative(on))):
+        on = t.minus(t.symbol(names[0]), t.number(cut))
+        step: Proof = {"rule": "cases", "on": t.encode(on)}
+        for side, fact in (("nonnegative", on), ("nonpositive", t.negative(on))):
             inner = goal.inside(term, strict, 2, context.with_facts((fact, False)))
             step[side] = search.inequality(inner)
             if step[side] is None:
@@ -95,7 +87,7 @@ def _leaf(goal: Goal, part: Any) -> str | None:
     try:
         if is_possible(goal.term, goal.strict, part):
             return "."
-    except Undecided:
+    except t.Undecided:
         pass
     return "x" if is_outside(goal.context, part) else None
 

@@ -18,35 +18,12 @@ from typing import Any
 
 import sympy
 
+from dpcal.calibrate.papers.kernel import terms as t
 from dpcal.calibrate.papers.kernel.context import Context, obligations
 from dpcal.calibrate.papers.kernel.rules import chosen
-from dpcal.calibrate.papers.kernel.terms import (
-    Term,
-    Undecided,
-    decode,
-    encode,
-    negative,
-    replace,
-    subterms,
-    symbols,
-)
-from dpcal.calibrate.papers.search.boxes import by_balls, by_cut
-from dpcal.calibrate.papers.search.goal import Goal, Proof
+from dpcal.calibrate.papers.search import boxes, moves, multipliers, products, reductions
+from dpcal.calibrate.papers.search.goal import TERMS, Goal, Proof
 from dpcal.calibrate.papers.search.limits import LIMITS
-from dpcal.calibrate.papers.search.moves import by_derivative, by_zero
-from dpcal.calibrate.papers.search.multipliers import by_means, by_multipliers
-from dpcal.calibrate.papers.search.products import (
-    by_factors,
-    by_square,
-    by_step,
-    by_terms,
-)
-from dpcal.calibrate.papers.search.reductions import (
-    by_fact,
-    by_logarithms,
-    by_squares,
-    by_tangents,
-)
 from dpcal.calibrate.papers.search.samples import may_hold
 
 __all__ = ["Search"]
@@ -54,24 +31,14 @@ __all__ = ["Search"]
 Strategy = Callable[["Search", Goal], Proof | None]
 # In the order in which they are tried: those that take longer come later.
 STRATEGIES: tuple[Strategy, ...] = (
-    by_terms,
-    by_step,
-    by_multipliers,
-    by_square,
-    by_balls,
-    by_logarithms,
-    by_factors,
-    by_means,
-    by_fact,
-    by_zero,
-    by_tangents,
-    by_squares,
-    by_derivative,
-    by_cut,
+    *(products.by_terms, products.by_step, multipliers.by_multipliers, products.by_square),
+    *(boxes.by_balls, reductions.by_logarithms, products.by_factors, multipliers.by_means),
+    *(reductions.by_fact, moves.by_zero, reductions.by_tangents, reductions.by_squares),
+    *(moves.by_derivative, boxes.by_cut),
 )
 # These are tried up to LIMITS.depth_of_moves.
-_SHALLOW = frozenset((by_derivative, by_fact, by_squares, by_tangents, by_zero))
-_FAILURES = (Undecided, ArithmeticError, ValueError, TypeError, sympy.PolynomialError)
+_SHALLOW = frozenset(STRATEGIES[8:13])
+_FAILURES = (t.Undecided, ArithmeticError, ValueError, TypeError, sympy.PolynomialError)
 
 
 class Search:
@@ -116,8 +83,8 @@ class Search:
             return None
         extrema = _innermost_extrema(term)
         if not extrema and depth == 0:
-            used = symbols(term)
-            extrema = _innermost_extrema(*(f for f, _ in context.facts if symbols(f) & used))
+            used = t.symbols(term)
+            extrema = _innermost_extrema(*(f for f, _ in context.facts if t.symbols(f) & used))
         if extrema:
             return self._split(
                 context,
@@ -143,7 +110,7 @@ class Search:
     def _tried(self, strategy: Strategy, goal: Goal) -> Proof | None:
         """Return the proof of a strategy, which gets a share of the time near the goal."""
         deadline, now = self.deadline, time.thread_time()
-        if goal.depth <= LIMITS.depth_of_shares:
+        if goal.depth == 0:
             self.deadline = now + (deadline - now) * LIMITS.share
         try:
             return strategy(self, goal)
@@ -152,30 +119,30 @@ class Search:
         finally:
             self.deadline = deadline
 
-    def definedness(self, context: Context, term: Term, depth: int = 0) -> list[Any] | None:
+    def definedness(self, context: Context, term: t.Term, depth: int = 0) -> list[Any] | None:
         """Return proofs of the conditions for a term to be defined, except plain ones."""
         rows: list[Any] = []
         for part, relation in obligations(term):
             try:
                 if context.is_plainly(part, relation):
                     continue
-            except Undecided:
+            except t.Undecided:
                 pass
             if depth > LIMITS.depth_of_domains:
                 return None
             proof = self.inequality(Goal(context, part, relation != ">=", depth + 1))
             if proof is None and relation == "!=":
-                part = negative(part)
+                part = t.negative(part)
                 proof = self.inequality(Goal(context, part, True, depth + 1))
             if proof is None:
                 return None
-            rows.append([encode(part), proof])
+            rows.append([t.encode(part), proof])
         return rows
 
-    def _informed(self, context: Context, term: Term, defined: list[Any]) -> Context:
+    def _informed(self, context: Context, term: t.Term, defined: list[Any]) -> Context:
         """Return the context with the facts that make a term defined."""
         signs = dict(obligations(term))
-        facts = [(decode(row[0]), signs.get(decode(row[0]), ">") != ">=") for row in defined]
+        facts = [(t.decode(row[0]), signs.get(t.decode(row[0]), ">") != ">=") for row in defined]
         key = (id(context), *facts)
         if key not in self._wider:
             self._contexts.append(context)
@@ -189,37 +156,35 @@ class Search:
         """Find a fact that the others contradict, among the facts of the last split."""
         for index in range(len(context.facts) - 1, max(-1, len(context.facts) - 4), -1):
             fact, strict = context.facts[index]
-            if not _may_hold(context, negative(fact), not strict):
-                continue
-            others = tuple(known for k, known in enumerate(context.facts) if k != index)
-            rest = Context(context.signs, others)
-            try:
-                if rest.holds(negative(fact), not strict):
-                    return {"rule": "absurd", "index": index, "against": {"rule": "terms"}}
+            rest = Context(context.signs, (*context.facts[:index], *context.facts[index + 1 :]))
+            try:  # all facts are asked first, since their normal forms are known
+                if all(c.holds(t.negative(fact), not strict) for c in (context, rest)):
+                    return {"rule": "absurd", "index": index, "against": TERMS}
             except _FAILURES:
                 continue
         return None
 
     def _split(
-        self, context: Context, extremum: Term, prove: Callable[..., Proof | None]
+        self, context: Context, extremum: t.Term, prove: Callable[..., Proof | None]
     ) -> Proof | None:
         """Prove a goal in the case of each argument of a maximum or minimum."""
-        known = {part for fact, _ in context.facts for part in subterms(fact)}
+        known = {part for fact, _ in context.facts for part in t.subterms(fact)}
         defined = [] if extremum in known else self.definedness(context, extremum)
         if defined is None:
             return None
         cases = []
         for part in extremum[1:]:
             proof = prove(
-                chosen(context, extremum, part), functools.partial(replace, table={extremum: part})
+                chosen(context, extremum, part),
+                functools.partial(t.replace, table={extremum: part}),
             )
             if proof is None:
                 return None
             cases.append(proof)
-        step: Proof = {"rule": "extremum", "of": encode(extremum), "cases": cases}
+        step: Proof = {"rule": "extremum", "of": t.encode(extremum), "cases": cases}
         return {**step, "defined": defined} if defined else step
 
-    def equation(self, context: Context, gap: Term) -> Proof | None:
+    def equation(self, context: Context, gap: t.Term) -> Proof | None:
         """Return a proof that a term is zero."""
         absurd = self._absurd(context)
         if absurd is not None:
@@ -238,19 +203,12 @@ class Search:
         return self._split(context, found[0], lambda c, at: self.equation(c, at(gap)))
 
 
-def _may_hold(context: Context, term: Term, strict: bool) -> bool:
-    try:
-        return context.holds(term, strict)
-    except _FAILURES:
-        return True
-
-
-def _innermost_extrema(*terms: Term) -> list[Term]:
+def _innermost_extrema(*terms: t.Term) -> list[t.Term]:
     """Return the maxima and minima in terms that contain no other maximum or minimum."""
     return [
         part
         for term in terms
-        for part in subterms(term)
+        for part in t.subterms(term)
         if part[0] in ("max", "min")
-        and not any(inner[0] in ("max", "min") for a in part[1:] for inner in subterms(a))
+        and not any(inner[0] in ("max", "min") for a in part[1:] for inner in t.subterms(a))
     ]

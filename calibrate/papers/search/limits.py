@@ -22,8 +22,8 @@ class Limits:
     depth_of_domains, depth_of_factors, depth_of_moves, depth_of_cuts
         Depth up to which the search proves that parts are defined, factors a term, follows a
         slope, and cuts an unbounded range.
-    depth_of_shares, share
-        Depth up to which each strategy gets a share of the time that is left, and this share.
+    share
+        Share of the time that is left, which each strategy gets at the goal itself.
     boxes
         Parts of a box.
     ratios, negatives
@@ -39,7 +39,6 @@ class Limits:
     depth_of_factors: int = 5
     depth_of_moves: int = 6
     depth_of_cuts: int = 1
-    depth_of_shares: int = 0
     share: float = 0.35
     boxes: int = 2500
     ratios: int = 4

@@ -9,25 +9,10 @@ from typing import TYPE_CHECKING
 
 import sympy
 
+from dpcal.calibrate.papers.kernel import terms as t
 from dpcal.calibrate.papers.kernel.context import Context
 from dpcal.calibrate.papers.kernel.normal import Normal, Sum
 from dpcal.calibrate.papers.kernel.rules import closed_at
-from dpcal.calibrate.papers.kernel.terms import (
-    ONE,
-    ZERO,
-    Term,
-    Undecided,
-    difference,
-    encode,
-    minus,
-    negative,
-    number,
-    over,
-    substitute,
-    subterms,
-    symbol,
-    symbols,
-)
 from dpcal.calibrate.papers.search.goal import Goal, Proof
 
 if TYPE_CHECKING:
@@ -35,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["by_derivative", "by_zero"]
 
-FAILURES = (Undecided, ArithmeticError, ValueError, TypeError, sympy.PolynomialError)
+FAILURES = (t.Undecided, ArithmeticError, ValueError, TypeError, sympy.PolynomialError)
 
 
 def by_zero(search: Search, goal: Goal) -> Proof | None:
@@ -48,8 +33,8 @@ def by_derivative(search: Search, goal: Goal) -> Proof | None:
     return _from_any(search, goal, lambda name: _starts(goal.context, name))
 
 
-def _from_any(search: Search, goal: Goal, starts: Callable[[str], list[Term]]) -> Proof | None:
-    pairs = [(name, start) for name in sorted(symbols(goal.term)) for start in starts(name)]
+def _from_any(search: Search, goal: Goal, starts: Callable[[str], list[t.Term]]) -> Proof | None:
+    pairs = [(name, start) for name in sorted(t.symbols(goal.term)) for start in starts(name)]
     for name, start in pairs:
         proof = _from(search, goal, name, start)
         if proof is not None:
@@ -57,32 +42,32 @@ def _from_any(search: Search, goal: Goal, starts: Callable[[str], list[Term]]) -
     return None
 
 
-def _from(search: Search, goal: Goal, name: str, start: Term) -> Proof | None:
+def _from(search: Search, goal: Goal, name: str, start: t.Term) -> Proof | None:
     context, term, strict, _ = goal
-    x, slope = symbol(name), difference(term, name)
+    x, slope = t.symbol(name), t.difference(term, name)
     try:
         closed = closed_at(context, name, start)
         if closed.signs[name] != "?" and not closed.holds(start, False):
             return None
         for fact, positive in closed.facts:
-            moved = substitute(fact, {name: start})
-            if name in symbols(fact) and not closed.holds(moved, positive):
+            moved = t.substitute(fact, {name: start})
+            if name in t.symbols(fact) and not closed.holds(moved, positive):
                 return None
-    except Undecided:
+    except t.Undecided:
         return None
-    gaps = {"above": (minus(x, start), slope), "below": (minus(start, x), negative(slope))}
+    gaps = {"above": (t.minus(x, start), slope), "below": (t.minus(start, x), t.negative(slope))}
     apart = strict and any(context.holds(gap, True) for gap, _ in gaps.values())
     defined = search.definedness(closed, term, goal.depth)
     if defined is None:
         return None
-    at_start, value = closed.substituted(name, start), substitute(term, {name: start})
+    at_start, value = closed.substituted(name, start), t.substitute(term, {name: start})
     begin = search.inequality(goal.inside(value, strict and not apart, 2, at_start))
     if begin is None:
         return None
-    step: Proof = {"rule": "derivative", "symbol": name, "start": encode(start), "at": begin}
+    step: Proof = {"rule": "derivative", "symbol": name, "start": t.encode(start), "at": begin}
     step.update({"open": apart, "closed_defined": defined})
     for side, (gap, direction) in gaps.items():
-        if closed.holds(negative(gap), False):
+        if closed.holds(t.negative(gap), False):
             continue
         beyond = closed.with_facts((gap, True))
         step[side] = search.inequality(goal.inside(direction, apart, 2, beyond))
@@ -91,38 +76,38 @@ def _from(search: Search, goal: Goal, name: str, start: Term) -> Proof | None:
     return step
 
 
-def _starts(context: Context, name: str) -> list[Term]:
+def _starts(context: Context, name: str) -> list[t.Term]:
     low, high = context.box.get(name, (None, None))
-    ends = [number(end) for end in (low, high) if end is not None]
-    return ends if low is not None and high is not None else [*ends, ZERO, ONE][:3]
+    ends = [t.number(end) for end in (low, high) if end is not None]
+    return ends if low is not None and high is not None else [*ends, t.ZERO, t.ONE][:3]
 
 
-def _zeros(context: Context, term: Term, name: str) -> list[Term]:
+def _zeros(context: Context, term: t.Term, name: str) -> list[t.Term]:
     """Return terms in other symbols at which the term is zero: from arguments that are equal."""
     normal = context.normal
-    found: list[Term] = []
-    others = (symbol(other) for other in symbols(term) - {name})
-    pairs = [(symbol(name), other) for other in sorted(others)]
+    found: list[t.Term] = []
+    others = (t.symbol(other) for other in t.symbols(term) - {name})
+    pairs = [(t.symbol(name), other) for other in sorted(others)]
     for head in ("log", "exp"):
-        inner = dict.fromkeys(p[1] for p in subterms(term) if p[0] == head and symbols(p))
+        inner = dict.fromkeys(p[1] for p in t.subterms(term) if p[0] == head and t.symbols(p))
         pairs += itertools.combinations(inner, 2)
     for pair in pairs:
         try:
-            start = _solved(normal.clear(normal.sum(minus(*pair))), name, normal)
-            if start is not None and context.is_zero(substitute(term, {name: start})):
+            start = _solved(normal.clear(normal.sum(t.minus(*pair))), name, normal)
+            if start is not None and context.is_zero(t.substitute(term, {name: start})):
                 found.append(start)
         except FAILURES:
             continue
     return list(dict.fromkeys(found))[:2]
 
 
-def _solved(total: Sum, name: str, normal: Normal) -> Term | None:
+def _solved(total: Sum, name: str, normal: Normal) -> t.Term | None:
     """Return the value of a symbol at which a sum that is linear in it is zero."""
-    whole = (symbol(name), Fraction(1))
+    whole = (t.symbol(name), Fraction(1))
     slope = {m - {whole}: v for m, v in total.items() if whole in m}
     rest = normal.term({m: -v for m, v in total.items() if whole not in m})
     bottom = normal.term(slope)
-    if not slope or name in symbols(rest) | symbols(bottom):
+    if not slope or name in t.symbols(rest) | t.symbols(bottom):
         return None
-    value = normal.sum(over(rest, bottom))
+    value = normal.sum(t.over(rest, bottom))
     return normal.term(value)

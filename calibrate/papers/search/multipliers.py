@@ -16,23 +16,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dpcal.calibrate.papers.kernel import terms as t
 from dpcal.calibrate.papers.kernel.context import Context
 from dpcal.calibrate.papers.kernel.exponents import Exponent, Ratio
-from dpcal.calibrate.papers.kernel.terms import (
-    ONE,
-    ZERO,
-    Term,
-    Undecided,
-    encode,
-    minus,
-    number,
-    over,
-    plus,
-    power,
-    subterms,
-    symbols,
-    times,
-)
 from dpcal.calibrate.papers.search.goal import TERMS, Goal, Proof, product, total
 from dpcal.calibrate.papers.search.limits import LIMITS
 
@@ -45,8 +31,8 @@ __all__ = ["by_means", "by_multipliers", "solve"]
 class _Share(NamedTuple):
     """A negative term as a share of the target, times powers of ratios below one."""
 
-    share: Term
-    factors: list[tuple[Term, Term, Proof, Proof]]  # ratio, exponent, proofs of their ends
+    share: t.Term
+    factors: list[tuple[t.Term, t.Term, Proof, Proof]]  # ratio, exponent, proofs of their ends
 
 
 def by_multipliers(search: Search, goal: Goal) -> Proof | None:
@@ -65,7 +51,7 @@ def by_multipliers(search: Search, goal: Goal) -> Proof | None:
             continue
         shares = []
         for row in negatives:
-            found = _share(search, goal, over(normal.term(dict([row])), whole), ratios)
+            found = _share(search, goal, t.over(normal.term(dict([row])), whole), ratios)
             if found is None:
                 break
             shares.append(found)
@@ -84,36 +70,36 @@ def by_means(search: Search, goal: Goal) -> Proof | None:
     others = [part for part in addends if part not in rows]
     if goal.strict or len(others) != 1 or not 2 <= len(rows) <= 5:
         return None
-    powers = (part for part in subterms(goal.term) if part[0] == "pow")
-    fixed = set[str]().union(*(symbols(part[2]) for part in powers))
+    powers = (part for part in t.subterms(goal.term) if part[0] == "pow")
+    fixed = set[str]().union(*(t.symbols(part[2]) for part in powers))
     *columns, aim = (_powers(goal.context, row, fixed) for row in (*rows, *others))
     bases = sorted(set(aim).union(*columns))
     table = [[*(column.get(b, Fraction(0)) for b in bases), Fraction(1)] for column in columns]
     shares = solve(table, [*(aim.get(b, Fraction(0)) for b in bases), Fraction(1)])
-    found, mean = [], ONE
+    found, mean = [], t.ONE
     for row, share in zip(rows, shares or (), strict=False):
         weight = goal.context.normal.exponent_term(share)
-        value = over(row, weight)
+        value = t.over(row, weight)
         ends = [search.inequality(goal.inside(entry, True, 2)) for entry in (weight, value)]
         if None in ends:
             return None
-        found.append([encode(weight), encode(value), *ends])
-        mean = times(mean, power(value, weight))
-    same = found and goal.context.is_zero(minus(goal.term, minus(plus(*rows), mean)))
+        found.append([t.encode(weight), t.encode(value), *ends])
+        mean = t.times(mean, t.power(value, weight))
+    same = found and goal.context.is_zero(t.minus(goal.term, t.minus(t.plus(*rows), mean)))
     return {"rule": "means", "parts": found} if same else None
 
 
-def _addends(term: Term) -> list[Term]:
+def _addends(term: t.Term) -> list[t.Term]:
     parts = term[1:] if term[0] == "add" else ()
     return [inner for part in parts for inner in _addends(part)] or [term]
 
 
-def _is_positive_product(context: Context, term: Term) -> bool:
+def _is_positive_product(context: Context, term: t.Term) -> bool:
     normal = context.normal
     return all(normal.known_sign(normal.sum(part)) == "+" for part, _ in normal.factors(term))
 
 
-def _powers(context: Context, term: Term, fixed: set[str]) -> dict[str, Any]:
+def _powers(context: Context, term: t.Term, fixed: set[str]) -> dict[str, Any]:
     """Return the exponents of the symbols of a product, except fixed ones."""
     found: dict[str, Any] = {}
     for part, exponent in context.normal.factors(term):
@@ -123,32 +109,32 @@ def _powers(context: Context, term: Term, fixed: set[str]) -> dict[str, Any]:
 
 
 def _assembled(
-    search: Search, goal: Goal, whole: Term, rest: Term, shares: list[_Share]
+    search: Search, goal: Goal, whole: t.Term, rest: t.Term, shares: list[_Share]
 ) -> Proof | None:
     """Write the goal as products of the target and of terms known to be nonnegative."""
-    left_over = minus(ONE, plus(*(row.share for row in shares)))
-    strictly_rest = goal.strict and rest != ZERO and goal.context.holds(rest, True)
+    left_over = t.minus(t.ONE, t.plus(*(row.share for row in shares)))
+    strictly_rest = goal.strict and rest != t.ZERO and goal.context.holds(rest, True)
     left = search.inequality(goal.inside(left_over, goal.strict and not strictly_rest, 2))
     if left is None:
         return None
-    first = times(whole, left_over), product((whole, TERMS), (left_over, left))
-    parts = [first] if rest == ZERO else [first, (rest, TERMS)]
+    first = t.times(whole, left_over), product((whole, TERMS), (left_over, left))
+    parts = [first] if rest == t.ZERO else [first, (rest, TERMS)]
     parts = parts[::-1] if strictly_rest else parts
     for share, factors in shares:
         if factors:
-            gap = minus(ONE, times(*(power(ratio, m) for ratio, m, *_ in factors)))
-            rows = [[encode(ratio), encode(m), TERMS, *ends] for ratio, m, *ends in factors]
+            gap = t.minus(t.ONE, t.times(*(t.power(ratio, m) for ratio, m, *_ in factors)))
+            rows = [[t.encode(ratio), t.encode(m), TERMS, *ends] for ratio, m, *ends in factors]
             step = {"rule": "unit_powers", "factors": rows}
-            size = times(whole, share)
-            parts.append((times(size, gap), product((size, TERMS), (gap, step))))
+            size = t.times(whole, share)
+            parts.append((t.times(size, gap), product((size, TERMS), (gap, step))))
     return total(*parts)
 
 
-def _exponents(context: Context, term: Term) -> dict[Any, Exponent]:
+def _exponents(context: Context, term: t.Term) -> dict[Any, Exponent]:
     """Return the exponents of the one monomial of a term, numbers left out."""
     cleared = context.normal.sum(term)
     if len(cleared) != 1:
-        raise Undecided("one monomial")
+        raise t.Undecided("one monomial")
     return {a: e for a, e in next(iter(cleared)) if not _is_number(a)}
 
 
@@ -156,13 +142,13 @@ def _is_number(atom: Any) -> bool:
     return atom[0] in ("num", "e", "pi")
 
 
-def _ratios(context: Context) -> list[tuple[Term, dict[Any, Exponent]]]:
+def _ratios(context: Context) -> list[tuple[t.Term, dict[Any, Exponent]]]:
     """Return ratios that a fact bounds by one, with their exponents."""
     rows = []
     for fact, _ in context.facts:
         try:
             total = context.normal.clear(context.normal.sum(fact))
-        except Undecided:
+        except t.Undecided:
             continue
         larges = [(m, v) for m, v in total.items() if v > 0]
         smalls = [(m, -v) for m, v in total.items() if v < 0]
@@ -170,16 +156,16 @@ def _ratios(context: Context) -> list[tuple[Term, dict[Any, Exponent]]]:
             continue
         large = context.normal.term(dict(larges))
         for monomial, value in smalls:
-            ratio = over(context.normal.term({monomial: value}), large)
+            ratio = t.over(context.normal.term({monomial: value}), large)
             try:
                 if context.holds(ratio, True):
                     rows.append((ratio, _exponents(context, ratio)))
-            except Undecided:
+            except t.Undecided:
                 continue
     return rows[:12]
 
 
-def _share(search: Search, goal: Goal, quotient: Term, ratios: Any) -> _Share | None:
+def _share(search: Search, goal: Goal, quotient: t.Term, ratios: Any) -> _Share | None:
     """Write a quotient as a share times a product of ratio ** multiplier."""
     wanted = _exponents(goal.context, quotient)
     bases = list(set(wanted).union(*(powers for _, powers in ratios)))
@@ -196,7 +182,9 @@ def _share(search: Search, goal: Goal, quotient: Term, ratios: Any) -> _Share | 
     return None
 
 
-def _proved(search: Search, goal: Goal, quotient: Term, subset: Any, solved: Any) -> _Share | None:
+def _proved(
+    search: Search, goal: Goal, quotient: t.Term, subset: Any, solved: Any
+) -> _Share | None:
     factors, normal = [], goal.context.normal
     for (ratio, _), multiplier in zip(subset, solved, strict=True):
         term = normal.exponent_term(multiplier)
@@ -205,14 +193,14 @@ def _proved(search: Search, goal: Goal, quotient: Term, subset: Any, solved: Any
         if sign is None or below is None:
             return None
         factors.append((ratio, term, below, sign))
-    remaining = over(quotient, times(*(power(r, m) for r, m, *_ in factors)))
+    remaining = t.over(quotient, t.times(*(t.power(r, m) for r, m, *_ in factors)))
     share = normal.term(normal.sum(remaining))
     return _Share(share, factors) if goal.context.holds(share, True) else None
 
 
-def _below_one(context: Context, ratio: Term) -> Proof | None:
+def _below_one(context: Context, ratio: t.Term) -> Proof | None:
     """Prove 1 - small/large >= 0 as (large - small)/large."""
-    if context.holds(minus(ONE, ratio), False):
+    if context.holds(t.minus(t.ONE, ratio), False):
         return TERMS
     monomial, value = next(iter(context.normal.sum(ratio).items()))
     top = frozenset((a, e) for a, e in monomial if isinstance(e, Ratio) or e > 0)
@@ -220,21 +208,21 @@ def _below_one(context: Context, ratio: Term) -> Proof | None:
     small = context.normal.term({top: Fraction(value.numerator)})
     large = context.normal.term({bottom: Fraction(value.denominator)})
     for scale in _scalings(context, small, large):
-        gap = times(minus(large, small), scale)
+        gap = t.times(t.minus(large, small), scale)
         if context.holds(gap, False):
-            inverse = power(times(large, scale), number(-1))
+            inverse = t.power(t.times(large, scale), t.number(-1))
             return product((inverse, TERMS), (gap, TERMS))
     return None
 
 
-def _scalings(context: Context, small: Term, large: Term) -> list[Term]:
+def _scalings(context: Context, small: t.Term, large: t.Term) -> list[t.Term]:
     """Return factors that may turn the gap into one of the facts."""
-    scales = [ONE]
+    scales = [t.ONE]
     for fact, _ in context.facts:
         total = context.normal.clear(context.normal.sum(fact))
         larges = [context.normal.term({m: v}) for m, v in total.items() if v > 0]
         if len(larges) == 1:
-            scale = over(larges[0], large)
+            scale = t.over(larges[0], large)
             if context.holds(scale, True):
                 scales.append(context.normal.term(context.normal.sum(scale)))
     return scales

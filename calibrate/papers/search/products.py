@@ -10,17 +10,8 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from dpcal.calibrate.papers.claims.formulas import parse, to_sympy
+from dpcal.calibrate.papers.kernel import terms as t
 from dpcal.calibrate.papers.kernel.rules import bounds
-from dpcal.calibrate.papers.kernel.terms import (
-    ONE,
-    Term,
-    encode,
-    minus,
-    negative,
-    number,
-    power,
-    subterms,
-)
 from dpcal.calibrate.papers.search.goal import TERMS, Goal, Proof, product, total
 from dpcal.calibrate.papers.search.limits import LIMITS
 
@@ -45,12 +36,12 @@ def by_terms(search: Search, goal: Goal) -> Proof | None:
 
 def by_step(search: Search, goal: Goal) -> Proof | None:
     """Use the bounds of floor, ceiling and abs."""
-    for part in subterms(goal.term):
+    for part in t.subterms(goal.term):
         for k, (image, _) in enumerate(bounds(part) if part[0] in _STEPS else ()):
-            rest = minus(goal.term, image)
+            rest = t.minus(goal.term, image)
             if goal.context.holds(rest, False):
-                gaps = [[encode(ONE), encode(part), k]]
-                return {"rule": "tangents", "gaps": gaps, "rest": encode(rest), "proof": TERMS}
+                gaps = [[t.encode(t.ONE), t.encode(part), k]]
+                return {"rule": "tangents", "gaps": gaps, "rest": t.encode(rest), "proof": TERMS}
     return None
 
 
@@ -73,7 +64,7 @@ def by_factors(search: Search, goal: Goal) -> Proof | None:
     return product(*rows) if sign > 0 else None
 
 
-def _expanded(term: Term) -> tuple[int, Fraction, Fraction]:
+def _expanded(term: t.Term) -> tuple[int, Fraction, Fraction]:
     """Return bounds of the terms, and of the degrees above and below, of a quotient of sums."""
     head, *parts = term
     if head == "pow" and parts[1][0] == "num":
@@ -94,24 +85,24 @@ def _expanded(term: Term) -> tuple[int, Fraction, Fraction]:
     return sum(counts), max(rest), below
 
 
-def _term(expression: Any) -> Term:
+def _term(expression: Any) -> t.Term:
     one = sympy.Symbol("exp(1)")  # sympy prints it as a name
     return parse(str(expression.xreplace({sympy.E: one})))
 
 
-def _numbers(term: Term) -> list[Fraction]:
-    return [part[1] for part in subterms(term) if part[0] == "num"]
+def _numbers(term: t.Term) -> list[Fraction]:
+    return [part[1] for part in t.subterms(term) if part[0] == "num"]
 
 
-def _is_small(term: Term) -> bool:
+def _is_small(term: t.Term) -> bool:
     """Return whether a term may be factored, which does not look at the clock."""
-    powers = [part for part in subterms(term) if part[0] in ("exp", "pow")]
+    powers = [part for part in t.subterms(term) if part[0] in ("exp", "pow")]
     finest = math.lcm(*(value.denominator for part in powers for value in _numbers(part[-1])))
     count, *degrees = _expanded(term)
     return count <= LIMITS.factored and max(degrees) * finest <= LIMITS.degree
 
 
-def _factor(search: Search, goal: Goal, part: Any) -> tuple[Term, Proof, int] | None:
+def _factor(search: Search, goal: Goal, part: Any) -> tuple[t.Term, Proof, int] | None:
     """Return a factor or its opposite, the proof of its sign, and the sign of the factor."""
     base, exponent = part.as_base_exp()
     term, root = _term(part), _term(base)
@@ -119,21 +110,21 @@ def _factor(search: Search, goal: Goal, part: Any) -> tuple[Term, Proof, int] | 
     if defined and goal.context.holds(term, goal.strict):
         return term, TERMS, 1
     if exponent.is_Integer and exponent % 2 == 0 and exponent > 0 and not goal.strict:
-        half = power(root, _term(exponent / 2))
-        return term, {"rule": "square", "root": encode(half)}, 1
+        half = t.power(root, _term(exponent / 2))
+        return term, {"rule": "square", "root": t.encode(half)}, 1
     strict = bool(goal.strict or exponent.is_negative)
     for sign in (1, -1):
-        signed = root if sign == 1 else negative(root)
+        signed = root if sign == 1 else t.negative(root)
         proof = search.inequality(goal.inside(signed, strict, 2))
         if proof is None:
             continue
         if exponent == 1:
             return signed, proof, sign
         if strict and (exponent.is_Integer or sign == 1):
-            form = {"base": encode(signed), "exponent": encode(_term(exponent))}
+            form = {"base": t.encode(signed), "exponent": t.encode(_term(exponent))}
             step = {"rule": "power", **form, "positive": proof}
             odd = sign == -1 and exponent % 2 == 1
-            return power(signed, _term(exponent)), step, -1 if odd else 1
+            return t.power(signed, _term(exponent)), step, -1 if odd else 1
     return None
 
 
@@ -144,9 +135,9 @@ def by_square(search: Search, goal: Goal) -> Proof | None:
         return None
     rows = [context.normal.term({m: v}) for m, v in cleared.items() if v > 0]
     for a, b in itertools.combinations([row for row in rows if context.holds(row, False)], 2):
-        root = minus(power(a, number("1/2")), power(b, number("1/2")))
-        square = power(root, number(2))
-        rest = minus(goal.term, square)
+        root = t.minus(t.power(a, t.number("1/2")), t.power(b, t.number("1/2")))
+        square = t.power(root, t.number(2))
+        rest = t.minus(goal.term, square)
         if context.holds(rest, False):
-            return total((square, {"rule": "square", "root": encode(root)}), (rest, TERMS))
+            return total((square, {"rule": "square", "root": t.encode(root)}), (rest, TERMS))
     return None

@@ -18,43 +18,32 @@ from typing import Any
 from dpcal.calibrate.papers.claims.claim import Claim
 from dpcal.calibrate.papers.claims.formulas import show
 from dpcal.calibrate.papers.claims.growth import Order, Orders, outgrows
+from dpcal.calibrate.papers.kernel import terms as t
 from dpcal.calibrate.papers.kernel.context import Context
 from dpcal.calibrate.papers.kernel.normal import exact
-from dpcal.calibrate.papers.kernel.terms import (
-    ZERO,
-    Term,
-    Undecided,
-    minus,
-    number,
-    over,
-    plus,
-    power,
-    symbol,
-    times,
-)
 
 __all__ = ["chosen", "outgrown"]
 
 
-def _terms_of(context: Context, side: Term) -> list[Term]:
+def _terms_of(context: Context, side: t.Term) -> list[t.Term]:
     """Return the monomials of a side."""
     normal = context.normal
     return [normal.term({m: v}) for m, v in normal.clear(normal.sum(side)).items()]
 
 
-def _conjugated(context: Context, side: Term) -> list[Term]:
+def _conjugated(context: Context, side: t.Term) -> list[t.Term]:
     """Return the terms of (P^2 - N^2)/(P + N), where the side is P - N with positive terms."""
     normal = context.normal
     total = normal.clear(normal.sum(side))
     rises = normal.term({m: v for m, v in total.items() if v > 0})
     falls = normal.term({m: -v for m, v in total.items() if v < 0})
-    if falls == ZERO or rises == ZERO:
+    if falls == t.ZERO or rises == t.ZERO:
         return []
-    squares = minus(power(rises, number(2)), power(falls, number(2)))
-    return [over(term, plus(rises, falls)) for term in _terms_of(context, squares)]
+    squares = t.minus(t.power(rises, t.number(2)), t.power(falls, t.number(2)))
+    return [t.over(term, t.plus(rises, falls)) for term in _terms_of(context, squares)]
 
 
-def _ways(claim: Claim, context: Context) -> Iterator[list[Term]]:
+def _ways(claim: Claim, context: Context) -> Iterator[list[t.Term]]:
     """Yield ways to write both sides as sums."""
     left, _, right = claim.pairs[0]
     rows = (_terms_of(context, left), _conjugated(context, left), [left])
@@ -65,36 +54,38 @@ def _ways(claim: Claim, context: Context) -> Iterator[list[Term]]:
 
 def chosen(
     claim: Claim, context: Context, point: Mapping[str, Fraction]
-) -> Iterator[tuple[str, list[Term]]]:
+) -> Iterator[tuple[str, list[t.Term]]]:
     """Yield sums of both sides with the largest right term at a point, and what is compared."""
     orders = Orders(context, claim.parts["growth"])
     for sums in _ways(claim, context):
         try:
             below = [orders.of(row, exactly=False) for row in sums[0][1:]]
             above = [orders.of(row, exactly=True) for row in sums[1][1:]]
-        except Undecided:
+        except t.Undecided:
             continue
         best = max(above, key=lambda order: (exact(order[0], point) or Fraction(0), order[1]))
-        places = [number(above.index(best))] * len(below)
+        places = [t.number(above.index(best))] * len(below)
         pairs = sorted({f"{_name(order)} within {_name(best)}" for order in below})
         yield ", ".join(pairs), [*sums, *places]
 
 
 def _name(order: Order) -> str:
-    t, (size, logs) = symbol("t"), order
-    parts = [power(t, size)] if size != ZERO else []
-    return show(times(*parts, *([power(("log", t), number(logs))] if logs else [])))
+    size, logs = order
+    parts = [t.power(t.symbol("t"), size)] if size != t.ZERO else []
+    return show(
+        t.times(*parts, *([t.power(("log", t.symbol("t")), t.number(logs))] if logs else []))
+    )
 
 
 def outgrown(
     claim: Claim, context: Context, point: Mapping[str, Fraction]
-) -> Iterator[tuple[str, list[Term]]]:
+) -> Iterator[tuple[str, list[t.Term]]]:
     """Yield sums of both sides with a left term that outgrows the right side, and this term."""
     for sums in _ways(claim, context):
         for k, row in enumerate(sums[0][1:]):
-            given: list[Any] = [*sums, number(k)]
+            given: list[Any] = [*sums, t.number(k)]
             try:
                 if outgrows(claim, given, context, point):
                     yield show(row), given
-            except Undecided:
+            except t.Undecided:
                 continue

@@ -16,26 +16,10 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from dpcal.calibrate.papers.kernel import terms as t
 from dpcal.calibrate.papers.kernel.context import Context
 from dpcal.calibrate.papers.kernel.normal import Sum
 from dpcal.calibrate.papers.kernel.rules import bounds
-from dpcal.calibrate.papers.kernel.terms import (
-    ONE,
-    Term,
-    difference,
-    encode,
-    minus,
-    negative,
-    number,
-    over,
-    plus,
-    power,
-    replace,
-    subterms,
-    symbol,
-    symbols,
-    times,
-)
 from dpcal.calibrate.papers.search.goal import TERMS, Goal, Proof, product, total
 from dpcal.calibrate.papers.search.limits import LIMITS
 
@@ -50,7 +34,7 @@ __all__ = [
 ]
 
 
-def _taken_out(context: Context, cleared: Sum) -> tuple[Term, Sum]:
+def _taken_out(context: Context, cleared: Sum) -> tuple[t.Term, Sum]:
     normal = context.normal
     shared, size, rest = normal._content(cleared, False) if cleared else (frozenset(), 1, cleared)
     return normal.term({shared: Fraction(size)}), rest
@@ -67,14 +51,14 @@ def _signed(sides: Sum) -> list[Sum]:
 def by_logarithms(search: Search, goal: Goal) -> Proof | None:
     """Compare the logarithms of both sides, where one side is a power or an exponential."""
     written = goal.context.normal.sum(goal.term)
-    for factor, sides in ((ONE, written), _taken_out(goal.context, goal.cleared())):
+    for factor, sides in ((t.ONE, written), _taken_out(goal.context, goal.cleared())):
         proof = _by_logarithms(search, goal, factor, sides)
         if proof is not None:
             return proof
     return None
 
 
-def _by_logarithms(search: Search, goal: Goal, factor: Term, sides: Sum) -> Proof | None:
+def _by_logarithms(search: Search, goal: Goal, factor: t.Term, sides: Sum) -> Proof | None:
     context, normal = goal.context, goal.context.normal
     parts = _signed(sides)
     if not all(parts) or not any(len(part) == 1 and _is_power(part) for part in parts):
@@ -87,16 +71,16 @@ def _by_logarithms(search: Search, goal: Goal, factor: Term, sides: Sum) -> Proo
         ("log", side) if len(part) > 1 else normal.term(normal.clear(normal.sum(("log", side))))
         for side, part in zip((high, low), parts, strict=True)
     ]
-    order = minus(*logs)
+    order = t.minus(*logs)
     if goal.depth > LIMITS.depth_of_moves and not context.holds(order, goal.strict):
         return None
     proof = search.inequality(goal.inside(order, goal.strict, 2))
     if proof is None:
         return None
-    ends = {"low": encode(low), "high": encode(high), "order": encode(order)}
+    ends = {"low": t.encode(low), "high": t.encode(high), "order": t.encode(order)}
     step = {"rule": "exponential", **ends, "proof": proof}
     positive = search.inequality(goal.inside(factor, goal.strict, 1))
-    return None if positive is None else product((factor, positive), (minus(high, low), step))
+    return None if positive is None else product((factor, positive), (t.minus(high, low), step))
 
 
 def _is_power(total: Sum) -> bool:
@@ -120,10 +104,10 @@ def by_squares(search: Search, goal: Goal) -> Proof | None:
     high, low = map(normal.term, parts)
     if not (context.holds(high, True) and context.holds(low, False)):
         return None
-    gap = minus(power(high, number(2)), power(low, number(2)))
+    gap = t.minus(t.power(high, t.number(2)), t.power(low, t.number(2)))
     squares = normal.term(normal.clear(normal.sum(gap)))
     rows: list[Any] = []
-    for part in (squares, times(factor, power(plus(high, low), number(-1)))):
+    for part in (squares, t.times(factor, t.power(t.plus(high, low), t.number(-1)))):
         rows.append((part, search.inequality(goal.inside(part, goal.strict, 2))))
         if rows[-1][1] is None:
             return None
@@ -144,30 +128,30 @@ def by_tangents(search: Search, goal: Goal) -> Proof | None:
     tried = [list(c) for k in range(1, len(rows) + 1) for c in itertools.combinations(rows, k)]
     normal = goal.context.normal
     for chosen in (*tried, *([row] for row in _grouped_logs(goal))):
-        gaps = [times(factor, bounds(of)[index][0]) for factor, of, index in chosen]
-        rest = normal.term(normal.clear(normal.sum(minus(goal.term, plus(*gaps)))))
+        gaps = [t.times(factor, bounds(of)[index][0]) for factor, of, index in chosen]
+        rest = normal.term(normal.clear(normal.sum(t.minus(goal.term, t.plus(*gaps)))))
         proof = search.inequality(goal.inside(rest, goal.strict, 2))
         if proof is not None:
-            found = [[encode(factor), encode(of), index] for factor, of, index in chosen]
-            return {"rule": "tangents", "gaps": found, "rest": encode(rest), "proof": proof}
+            found = [[t.encode(factor), t.encode(of), index] for factor, of, index in chosen]
+            return {"rule": "tangents", "gaps": found, "rest": t.encode(rest), "proof": proof}
     return None
 
 
 # A nonnegative factor, a function, and the place of a bound among those that the kernel knows.
-Gap = tuple[Term, Term, int]
+Gap = tuple[t.Term, t.Term, int]
 
 
-def _written_logs(context: Context, term: Term) -> list[Gap]:
+def _written_logs(context: Context, term: t.Term) -> list[Gap]:
     """Return bounds of the logarithms and tails in which a term is linear."""
     rows: list[Gap] = []
-    for part in dict.fromkeys(part for part in subterms(term) if part[0] in ("log", "erfc")):
+    for part in dict.fromkeys(part for part in t.subterms(term) if part[0] in ("log", "erfc")):
         slope = _coefficient(term, part)
-        if slope is None or not symbols(part):
+        if slope is None or not t.symbols(part):
             continue
-        rises, falls = context.holds(slope, False), context.holds(negative(slope), False)
-        factor, is_log = slope if rises else negative(slope), part[0] == "log"
+        rises, falls = context.holds(slope, False), context.holds(t.negative(slope), False)
+        factor, is_log = slope if rises else t.negative(slope), part[0] == "log"
         if (rises or falls) and (is_log or context.holds(part[1], True)):
-            of = ("log", over(ONE, part[1])) if is_log and rises else part
+            of = ("log", t.over(t.ONE, part[1])) if is_log and rises else part
             rows.append((factor, of, int(rises and not is_log)))
     return rows[:3]
 
@@ -175,7 +159,7 @@ def _written_logs(context: Context, term: Term) -> list[Gap]:
 def _grouped_logs(goal: Goal) -> list[Gap]:
     """Return logarithms that have one factor as that of one quotient."""
     context, normal = goal.context, goal.context.normal
-    groups: dict[Any, dict[Term, Fraction]] = {}
+    groups: dict[Any, dict[t.Term, Fraction]] = {}
     for monomial, value in goal.cleared().items():
         logs = [(a, e) for a, e in monomial if a[0] == "logatom" and e == 1]
         if len(logs) == 1:
@@ -186,20 +170,20 @@ def _grouped_logs(goal: Goal) -> list[Gap]:
         factor = normal.term({rest: Fraction(1)})
         whole = all(value.denominator == 1 for value in bases.values())
         if 2 <= len(bases) <= 4 and whole and context.holds(factor, True):
-            product = times(*(power(b, number(-v)) for b, v in bases.items()))
+            product = t.times(*(t.power(b, t.number(-v)) for b, v in bases.items()))
             rows.append((factor, ("log", product), 0))
     return rows
 
 
-def _coefficient(term: Term, part: Term) -> Term | None:
+def _coefficient(term: t.Term, part: t.Term) -> t.Term | None:
     """Return the factor of a part in which a term is linear, or None."""
     name = "_part"
-    replaced = replace(term, {part: symbol(name)})
+    replaced = t.replace(term, {part: t.symbol(name)})
     try:
-        slope = difference(replaced, name)
+        slope = t.difference(replaced, name)
     except ArithmeticError:
         return None
-    return None if name in symbols(slope) else slope
+    return None if name in t.symbols(slope) else slope
 
 
 # ------------------------------------------------------------------------------------------- facts
@@ -209,19 +193,19 @@ def by_fact(search: Search, goal: Goal) -> Proof | None:
     """Subtract a multiple of a fact that cancels a monomial, and prove the shorter rest."""
     normal, cleared = goal.context.normal, goal.cleared()
     for fact, scale in _multiples(goal.context, cleared):
-        rest = normal.clear(normal.sum(minus(goal.term, times(scale, fact))))
+        rest = normal.clear(normal.sum(t.minus(goal.term, t.times(scale, fact))))
         if len(rest) > len(cleared) - (goal.depth > 0):
             continue
         simpler, held = normal.term(rest), goal.context.holds(fact, True)
         proof = search.inequality(goal.inside(simpler, goal.strict and not held, 2))
         if proof is not None:
-            multiple = times(scale, fact), product((scale, TERMS), (fact, TERMS))
+            multiple = t.times(scale, fact), product((scale, TERMS), (fact, TERMS))
             rows = [(simpler, proof), multiple]
             return total(*(rows[::-1] if held and goal.strict else rows))
     return None
 
 
-def _multiples(context: Context, cleared: Sum) -> Iterator[tuple[Term, Term]]:
+def _multiples(context: Context, cleared: Sum) -> Iterator[tuple[t.Term, t.Term]]:
     normal = context.normal
     for fact, _ in context.facts:
         try:
@@ -232,7 +216,7 @@ def _multiples(context: Context, cleared: Sum) -> Iterator[tuple[Term, Term]]:
         for (m, v), (k, w) in itertools.product(cleared.items(), known.items()):
             if v * w <= 0 or len(known) < 2:
                 continue
-            scale = normal.sum(over(normal.term({m: v}), normal.term({k: w})))
+            scale = normal.sum(t.over(normal.term({m: v}), normal.term({k: w})))
             key = frozenset(scale.items())
             if key not in tried and normal.sign(scale) == "+":
                 tried.add(key)

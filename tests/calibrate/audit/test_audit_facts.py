@@ -12,7 +12,8 @@ import sympy
 from _tree import DATA
 from hypothesis import given, settings, strategies as st
 
-from dpcal.calibrate.papers.claims.formulas import gaussian_delta, parse, show, to_sympy
+from dpcal.calibrate.papers.claims.formulas import parse, show, to_sympy
+from dpcal.calibrate.papers.claims.privacy import gaussian_delta
 from dpcal.calibrate.papers.kernel import balls
 from dpcal.calibrate.papers.kernel.context import Context
 from dpcal.calibrate.papers.kernel.normal import Normal, sign_at

@@ -105,7 +105,7 @@ def test_releases_and_programs_are_lines():
     sources = [claim.source for claim in (zcdp, pair, program)]
     assert sources == ["Theorem 1", "Theorem 1", "Theorem 2, proof"]
     assert (zcdp.kind, zcdp.parts["relation"]) == ("private", "replace-special")
-    assert [(show(r.std), show(r.count)) for r in zcdp.parts["releases"]] == [
+    assert [(show(r.std), show(r.answers)) for r in zcdp.parts["releases"]] == [
         ("u", "n"),
         ("v", "1"),
     ]
