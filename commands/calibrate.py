@@ -14,7 +14,7 @@ from dpcal._files import document_of, text_of
 from dpcal.commands import training
 from dpcal.commands._options import TARGETS, accountant, add_options, fields_of, relation, required
 from dpcal.commands.checking.mechanism import Mechanism, add_run, noise_of
-from dpcal.commands.checking.output import answer, present
+from dpcal.commands.checking.output import answer, present, warnings_printed
 from dpcal.commands.checking.progress import stage
 from dpcal.commands.training.tuning import CORRELATED_NOISE, NOISES, SAMPLERS
 from dpcal.errors import reason_of
@@ -191,12 +191,20 @@ def _dpsgd(options: Namespace, told: Mechanism, epsilon: float, delta: float) ->
 
 def _correlated(options: Namespace, noise: Mapping[str, Any], epsilon: float, delta: float) -> Plan:
     """Return the plan of DP-SGD with correlated noise."""
+    known = [name for name in SAMPLERS if name != "shuffled-epochs"]
+    if options.sampler not in known:
+        raise ValueError(
+            f"--sampler must be one of {', '.join(known)} with --noise, got {options.sampler!r}."
+        )
+    if options.sampling_probability is not None:
+        raise ValueError("--sampling-probability is not for --noise: --batch-size says it.")
     sizes = fields_of(options, "batch_size", "steps", "max_norm", "sampler")
     sizes["epochs"] = None if options.epochs is None else float(options.epochs)
     target = {"epsilon": epsilon, "delta": delta, **fields_of(options, "n", "accountant")}
     target["neighboring_relation"] = options.neighboring_relation or "add-or-remove-one"
     given = {name: value for name, value in sizes.items() if value is not None}
-    return training.correlated_plan(dpcal.calibrate.correlated_dpsgd, noise, target, given)
+    with warnings_printed():
+        return training.correlated_plan(dpcal.calibrate.correlated_dpsgd, noise, target, given)
 
 
 def _plan(options: Namespace, plan: Plan) -> int:

@@ -384,12 +384,13 @@ SAMPLERS: Mapping[str, _Sampler] = MappingProxyType(
 
 def add_run(parser: ArgumentParser, samplers: Iterable[str] = ()) -> None:
     """Declare a run: how records are sampled, by further samplers too, how often, and the noise."""
-    known = tuple(dict.fromkeys((*SAMPLERS, *samplers)))
+    others = [name for name in samplers if name not in SAMPLERS]
+    also = f"; with --noise also {', '.join(others)}" if others else ""
     add_options(
         parser,
         f"""
 [mechanism: Gaussian noise on sampled batches, composed]
---sampler NAME:way=poisson         {", ".join(known)} (default: %(default)s);
+--sampler NAME:way=poisson         {", ".join(SAMPLERS)}{also} (default: %(default)s);
     in short: allocation, shuffle
 --sampling-probability Q:fraction  probability in (0, 1] that a record joins a step: an exact
     decimal or fraction
@@ -400,7 +401,7 @@ def add_run(parser: ArgumentParser, samplers: Iterable[str] = ()) -> None:
 --noise-multiplier S:number        standard deviation > 0 of the noise, in units of the clipping
     norm
 """,
-        sampler=known,
+        sampler=(*SAMPLERS, *others),
         fraction=fraction,
     )
 

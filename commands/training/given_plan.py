@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from dpcal import _validate
 from dpcal._files import text_of
 from dpcal.calibrate import Plan
 from dpcal.commands.training.tuning import TUNING, flag
@@ -32,7 +33,8 @@ def of_plan(options: Namespace) -> tuple[Namespace, Plan]:
     ValueError
         If the file is no plan, the plan costs more than it says, or an option contradicts it.
     """
-    plan = options.use_plan if isinstance(options.use_plan, Plan) else _read(options.use_plan)
+    given = _validate.instance(Plan, Path, use_plan=options.use_plan)
+    plan = given if isinstance(given, Plan) else _read(given)
     price = plan.price()
     if price > plan.epsilon * (1 + _ROUNDING):
         raise ValueError(

@@ -11,7 +11,6 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -92,14 +91,10 @@ class NetworkTask(Task):
 
     def of(self, X: NDArray[np.float64], y: NDArray[Any]) -> Any:
         """Return the network's loss on such records."""
-        make = partial(NETWORKS[self.network.kind], **self._sizes)
-        if self.network.kind == "kan":
-            make = partial(make, seed=_SEED)
-        return make(X / REACH, y, classes=list(self.classes or (0.0, 1.0)), l2=self.l2)
-
-    @property
-    def _sizes(self) -> dict[str, int]:
-        return {"width": self.network.width or _WIDTH}
+        told: dict[str, Any] = self.about_network
+        sizes = {name: told[name] for name in told if name not in ("kind", "scale")}
+        make: Any = NETWORKS[self.network.kind]
+        return make(X / REACH, y, classes=list(self.classes or (0.0, 1.0)), l2=self.l2, **sizes)
 
     def planned(self, plan: Plan) -> Task:
         """Return the task with the width that was given, or that of the plan."""
@@ -114,7 +109,7 @@ class NetworkTask(Task):
     @property
     def about_network(self) -> dict[str, Any]:
         """What a model's file says of the network."""
-        told = {"kind": self.network.kind, **self._sizes, "scale": REACH}
+        told = {"kind": self.network.kind, "width": self.network.width or _WIDTH, "scale": REACH}
         return told | ({"seed": _SEED} if self.network.kind == "kan" else {})
 
     def told(self) -> dict[str, Any]:

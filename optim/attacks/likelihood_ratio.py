@@ -308,7 +308,7 @@ def _judged(plan: Plan, members: Vector, others: Vector, confidence: float) -> L
         scale, epsilon = math.nan, alone
     elif least > most:
         scale = _largest_noise(plan, most, least)
-        epsilon = float(_scaled(plan, scale).price().lower)
+        epsilon = float(_scaled(plan, scale).price(accountant="auto").lower)
     return Likelihood(
         epsilon=epsilon,
         alone=alone,

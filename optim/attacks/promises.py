@@ -375,7 +375,7 @@ def _claims(tape: Tape, *, price: bool) -> Iterator[Finding]:
             yield Finding(violation="ledger", place="the result", detail=detail)
     for number, opened in enumerate(tape.opened):
         plan, place = opened.plan, f"oracle {number}"
-        cost = plan.price().lower if price else 0.0
+        cost = plan.price(accountant="auto").lower if price else 0.0
         if cost > plan.epsilon * (1 + _ROUNDING):
             detail = f"epsilon is at least {cost:.6g}, claimed {plan.epsilon:.6g}"
             yield Finding(violation="price", place=place, detail=detail)

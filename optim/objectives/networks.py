@@ -471,7 +471,8 @@ def network_scores(kind: str, X: Vector, w: Vector, *, scale: float, **sizes: in
     **sizes
         Its further arguments, such as ``width``.
     """
-    network = NETWORKS[kind](np.zeros((1, X.shape[1])), [0], classes=[0, 1], **sizes)
+    make: Any = NETWORKS[kind]
+    network = make(np.zeros((1, X.shape[1])), [0], classes=[0, 1], **sizes)
     found = network.decision(X / scale, w)
     return found if found.ndim == 1 else np.asarray(found[:, 1] - found[:, 0])
 

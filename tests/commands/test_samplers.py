@@ -109,14 +109,6 @@ def test_several_targets_are_answered_as_each_alone(cli, tmp_path):
     assert {each.name for each in tmp_path.iterdir()} == {"proof-1.json", "proof-2.json"}
 
 
-def test_calibration_by_another_accountant_meets_the_target_by_it(cli):
-    ours = cli.json("calibrate", RUN, "--epsilon 1", DELTA)["noise_multiplier"]
-    renyi = cli.json("calibrate", RUN, "--epsilon 1", DELTA, "--accountant renyi")
-    assert renyi["epsilon"]["accountant"] == "renyi"
-    assert renyi["epsilon"]["upper"] <= 1
-    assert renyi["noise_multiplier"] > ours
-
-
 @pytest.mark.slow
 def test_a_certificate_says_who_when_and_what_and_no_more_than_is_proved(cli, tmp_path):
     """Of draws with replacement it is an upper bound of its own run."""
