@@ -152,8 +152,8 @@ class Cut:
         """Return points up to where the law, tilted by up to ``highest``, is negligible.
 
         The law ends there: what the share leaves of the points beyond, less than 1e-19 of each,
-        counts to the rest, of whose masses it is less than rounding. A sharp end changes the sums on
-        a line by no more than a term at the end, at all times.
+        counts to the rest, of whose masses it is less than rounding. A sharp end changes the sums
+        on a line by no more than a term at the end, at all times.
         """
         q, sigma = self.loss.sampling_probability, self.loss.noise_multiplier
         ends = self.position + self.width * np.append(0.0, _ENDS)
