@@ -47,7 +47,7 @@ def test_profile_meets_the_single_answers(setting, seed):
         assert single.lower <= high
         # As narrow as promised, or as the single answer about is; but only single answers look at
         # rarely sampled laws below a cut.
-        promised = 1e-5 if single.method.startswith("cut") else 1e-6
+        promised = 1e-4 if single.method.startswith("cut") else 1e-6
         assert high - low <= max(promised, 5 * (single.upper - single.lower))
 
 
