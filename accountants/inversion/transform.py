@@ -59,7 +59,7 @@ class Total:
         """Return log M, mean and variance of the sums tilted by each c; shape (len(c), 3)."""
         times = np.array([float(times) for _, times in self.parts])[:, None, None]
         c = np.asarray(c, dtype=float)
-        rows = np.array([loss.cumulants(c) for loss, _ in self.parts])
+        rows = np.array([loss.cumulants(c) for loss, _ in self.parts]).reshape(-1, len(c), 4)
         return np.asarray((times * rows[:, :, :3]).sum(axis=0))
 
     @cached_property

@@ -33,10 +33,12 @@ def test_both_questions_match_the_reference_and_bracket_it(row):
     assert truth - rounding <= bounds.upper
     # Widest at the sparsest row, 0.001-0.7-0.5: each rounding at its worst in the phases of 2000
     # losses at 1100 nodes, and in a mean of losses that are exponentials, moves it by 3.8e-11.
-    assert abs(math.expm1(bounds.upper - truth)) < 5e-11
+    # A cut leaves a put of up to exp(-18) of delta.
+    closer = 1 if bounds.method == "contour" else 20
+    assert abs(math.expm1(bounds.upper - truth)) < 5e-11 * closer
     bounds = characteristic.epsilon_bounds(direction, truth)
     assert bounds.lower - 1e-14 <= row["epsilon"] <= bounds.upper + 1e-14
-    assert bounds.upper - bounds.lower < 2e-11
+    assert bounds.upper - bounds.lower < 2e-11 * closer
 
 
 @pytest.mark.parametrize(("steps", "truth"), [(1500, 1.6553534717241), (4500, 2.8514636235030)])

@@ -47,8 +47,8 @@ def test_profile_meets_the_single_answers(setting, seed):
         assert single.lower <= high
         # As narrow as promised, or as the single answer about is; but only single answers look at
         # rarely sampled laws below a cut.
-        promised = 1e-5 if single.method.startswith("cut") else 1e-6
-        assert high - low <= max(promised, 3 * (single.upper - single.lower))
+        promised = 1e-4 if single.method.startswith("cut") else 1e-6
+        assert high - low <= max(promised, 5 * (single.upper - single.lower))
 
 
 @pytest.mark.parametrize("sigma", [0.3, 2.0, 50.0])
