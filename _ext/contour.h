@@ -822,8 +822,9 @@ static int dpcal_search_epsilon(dpcal_question *ask, double log_delta, dpcal_ans
         const double accepted = ask->smoothing > 0 ? close : last ? DPCAL_LAST : DPCAL_ACCEPTED;
         const double width = upper - lower, most = fmax(0.5, -slope * at) * accepted;
         out->smoothed = ask->smoothing > 0;
-        /* Next to atoms the gain of smoothing is larger than its square suggests. */
-        if (last && at > 0 && tries < most_tries - 1 && width > most && closer == 1.0 && dpcal_is_as_wanted(ask)) {
+        /* Next to atoms the gain of smoothing, which moves one end alone, is larger than its square suggests. */
+        const int gains = dpcal_is_as_wanted(ask) && fabs(value - lower - (upper - value)) > 0.5 * width;
+        if (last && at > 0 && tries < most_tries - 1 && width > most && closer == 1.0 && gains) {
             closer = dpcal_larger(0.5 * most / width, 0.01);
             continue;
         }
