@@ -217,7 +217,7 @@ def finite_log_delta(direction: Direction, epsilon: float) -> Bounds:
         lambda: Bounds(-math.inf, total.log_support_bound(epsilon), "support"),
         by_renyi,
         lambda: _recursion.log_delta_by_recursion(direction, epsilon),
-        lambda: one and finite_log_delta(one, epsilon).from_below,
+        lambda: finite_log_delta(one, epsilon).from_below if one else None,
     ]
     bounds = Bounds(-math.inf, 0.0, "no bound")
     if has_allocation(direction):
@@ -259,7 +259,7 @@ def finite_epsilon(direction: Direction, log_delta: float) -> Bounds:
         inverted,
         by_renyi,
         lambda: _recursion.epsilon_by_recursion(direction, log_delta, by_renyi().upper),
-        lambda: one and finite_epsilon(one, log_delta).from_below,
+        lambda: finite_epsilon(one, log_delta).from_below if one else None,
         lambda: _next_to_largest(direction, log_delta),
     ]
     bounds = Bounds(0.0, math.inf, "no bound")

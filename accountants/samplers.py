@@ -30,7 +30,7 @@ from dpcal._ext.noise import poisson_sample
 from dpcal.accountants import events
 from dpcal.accountants.limits import hold
 from dpcal.accountants.participations import Automaton, Epochs, Groups, independent, poisson
-from dpcal.accountants.random_groups import RandomGroups, RandomOrder, later_states
+from dpcal.accountants.random_groups import RandomGroups, RandomOrder, is_long, later_states
 from dpcal.accountants.sampler_base import Floats, Rows, Sampler, everyone
 from dpcal.errors import UnsupportedEvent
 
@@ -361,7 +361,16 @@ class RandomAllocation(Sampler):
         """Yield the records whose subset holds the round, for each round."""
         epochs = self.epochs(rounds)
         for _ in range(epochs.drawn):
-            yield from RandomGroups(epochs.rounds, n, generator, each=epochs.times)
+            if epochs.times == 1 or is_long(n):
+                yield from RandomGroups(epochs.rounds, n, generator, each=epochs.times)
+                continue
+            due = np.full(n, epochs.times)
+            for left in range(epochs.rounds, 0, -1):
+                # Each remaining round is equally likely to be one of the participations that are
+                # due.
+                joined = np.flatnonzero(generator.random(n) * left < due)
+                due[joined] -= 1
+                yield joined
 
     def epochs(self, rounds: int) -> Epochs:
         """Return the epochs.

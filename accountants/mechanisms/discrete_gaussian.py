@@ -55,7 +55,7 @@ def _law(loss: DiscreteGaussian, q: float = 1.0) -> FiniteLaw:
     # The terms beyond fall faster than a geometric series.
     first = -0.5 * ((far + 1) / sigma) ** 2 - log_norm
     beyond = math.exp(max(first, -720.0)) / -math.expm1(-(far + 1) / variance)
-    x = np.arange(-far - s, far + s + 1.0)
+    x = np.arange(-far - (s if q < 1 else 0), far + s + 1.0)
     noise, up = -(x**2) / (2 * variance) - log_norm, s * (2 * x - s) / (2 * variance)
     law = FiniteLaw(*(between(noise, up, up[::-1], q) if q < 1 else (up, noise)))
     return gathered(replace(law, outside=max(2 * beyond, _LEAST_OUTSIDE), below=law))
