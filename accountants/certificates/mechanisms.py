@@ -80,9 +80,8 @@ def _written(event: Any) -> DpEvent:
     parts = list(leaves(event.event).items())
     if [times for _, times in parts] == [1]:
         return attr.evolve(event, event=parts[0][0])
-    return attr.evolve(
-        event, event=events.ComposedDpEvent([events.SelfComposedDpEvent(*x) for x in parts])
-    )
+    repeated = tuple(events.SelfComposedDpEvent(*each) for each in parts)
+    return attr.evolve(event, event=events.ComposedDpEvent(repeated))
 
 
 def has_rounded_probabilities(mechanisms: tuple[Mechanism, ...]) -> bool:

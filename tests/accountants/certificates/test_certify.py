@@ -6,6 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 import pytest
+from _certificates import resigned
 from _tree import DATA
 from contracts._events import WRITTEN, made
 
@@ -72,6 +73,17 @@ CORNERS = {
     "responses": (RESPONSES, 5.0, "replace-one", "convex order", 0.1),
     "responses of blanked records": (RESPONSES, 2.5, "replace-special", "convex order", 0.1),
 }
+ANSWERS = events.ComposedDpEvent([events.LaplaceDpEvent(4.0), events.GaussianDpEvent(3.0)])
+NOISELESS = events.PoissonSampledDpEvent(0.01, events.GaussianDpEvent(0.03))
+ADDED = (
+    ("sample", events.PoissonSampledDpEvent(0.1, ANSWERS), 5, 0.4),
+    ("batch", events.SampledWithoutReplacementDpEvent(100, 10, ANSWERS), 2, 0.5),
+    ("epoch", events.AllocatedDpEvent(ANSWERS, 10), 2, 0.5),
+    ("next to no noise", NOISELESS, 10, 1.0),
+)
+for name, event, times, epsilon in ADDED:
+    run = events.SelfComposedDpEvent(event, times)
+    CORNERS[name] = run, epsilon, "add-or-remove-one", "convex order", 0.01
 for name, document in STORED.items():
     if document["delta"] is None:
         known = Certificate.from_json(json.dumps(document))
@@ -100,6 +112,23 @@ def test_hard_corners_are_proved_and_hold_what_accountants_say(name):
     assert certificate.width < width
     worst = max(certificate.proofs[0].directions, key=lambda item: item.upper)
     assert worst.upper_method == method
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("q", [0.1, 1 / 3])
+def test_an_answer_about_a_sample_is_amplified(q):
+    """On a sample delta(log(1 + q (e^x - 1))) is q delta(x) of a removed record (Balle et al.)."""
+    x = 0.3
+    truth = q * -math.expm1((x - 0.5) / 2)
+    sample = events.PoissonSampledDpEvent(q, events.LaplaceDpEvent(2.0))
+    certificate = certify(sample, epsilon=math.log1p(q * math.expm1(x)))
+    assert Decimal(truth * (1 - 1e-12)) <= certificate.upper
+    assert certificate.lower <= Decimal(truth * (1 + 1e-12))
+    assert certificate.width < 1e-2
+    document = certificate.to_dict()
+    document["proofs"][0]["directions"][0]["upper"] = str(0.99 * truth)
+    with pytest.raises(CertificateRejected, match="gives delta in"):
+        verify_certificate(resigned(document))
 
 
 # -- draws with replacement: weights by exact binomials, and proofs beside prices
