@@ -60,9 +60,9 @@ __all__ = ["Likelihood"]
 Floats = NDArray[np.float64]
 _Cells = tuple[NDArray[np.intc], Floats]
 
-# Ratio of neighboring nodes, and where overlaps exceed 1: the error of rounding is quadratic in both.
+# Ratio of neighboring nodes, and where overlaps exceed 1: the error is quadratic in both.
 # Rounding to nodes so close raises log L by less than 1e-4 at the noise that runs have.
-_RATIO, _CLOSER = 0.7, 0.9
+_RATIO, _CLOSER = 0.7, 0.95
 # Decays from this one on are not a power of the ratio of nodes, which would be too many.
 _SLOW = 0.98
 # Smallest node above 0: smaller sums weigh nothing.
