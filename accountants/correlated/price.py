@@ -160,8 +160,8 @@ class Options:
 
     def simulate(self, estimator: Estimator, stream: int, draws: int | None = None) -> Sample:
         """Return draws of a direction, each of which has a stream."""
-        how = {"seed": int(self.seed or 0), "stream": stream, "executor": self.executor}
-        return simulate(estimator, draws=draws or self.draws, **how)
+        draws, seed = draws or self.draws, int(self.seed or 0)
+        return simulate(estimator, draws=draws, seed=seed, stream=stream, executor=self.executor)
 
 
 @dataclass(frozen=True, eq=False)
