@@ -31,6 +31,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -178,10 +179,11 @@ def _composed(
         with suppress(UnsupportedEvent):
             answer = price(both, neighboring_relation=relation, accountant=name, **given)
             found[f"run composed by accountant {name!r}, {answer.method}"] = answer
-    asked = "epsilon" if "epsilon" in given else "delta"
-    alone = [
-        lambda at, each=each: price(each, neighboring_relation=relation, **{asked: at})
-        for each in runs
-    ]
-    ends = beside(alone, events.ComposedDpEvent(rest), found, relation, claimed=_CLAIMED, **given)
+    (asked,) = given
+
+    def alone(each: events.DpEvent, at: float) -> Answer:
+        return price(each, neighboring_relation=relation, **{asked: at})
+
+    prices = [partial(alone, each) for each in runs]
+    ends = beside(prices, events.ComposedDpEvent(rest), found, relation, claimed=_CLAIMED, **given)
     return made.of(ends, accountant="correlated", neighboring_relation=relation)

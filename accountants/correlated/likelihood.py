@@ -60,9 +60,9 @@ __all__ = ["Likelihood"]
 Floats = NDArray[np.float64]
 _Cells = tuple[NDArray[np.intc], Floats]
 
-# Ratio of neighboring nodes: rounding to nodes so close raises log L by less than 1e-4 at the noise
-# that runs have.
-_RATIO = 0.7
+# Ratio of neighboring nodes, and where overlaps exceed 1: the error is quadratic in both.
+# Rounding to nodes so close raises log L by less than 1e-4 at the noise that runs have.
+_RATIO, _CLOSER = 0.7, 0.95
 # Decays from this one on are not a power of the ratio of nodes, which would be too many.
 _SLOW = 0.98
 # Smallest node above 0: smaller sums weigh nothing.
@@ -120,8 +120,7 @@ class Likelihood(Plain):
     def _nodes(self) -> Floats:
         """Sums of the automaton, of which 0 is the first, up to the largest that can be."""
         decay = self._decay
-        # Overlaps above 1 take nodes that are closer: the error of rounding is quadratic in both.
-        goal = _RATIO if self.mechanism.energies.max() <= 1 else math.sqrt(_RATIO)
+        goal = _RATIO if self.mechanism.energies.max() <= 1 else _CLOSER
         ratio = decay ** (1 / max(1, round(math.log(decay) / math.log(goal))))
         if decay >= _SLOW:
             ratio = goal

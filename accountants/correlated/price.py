@@ -79,6 +79,8 @@ _PLAIN_DRAWS = 8192
 # Half of the deviations that a failure probability of 1e-11 allows.
 _FAILS_OFTEN = 1e-2
 _NOT_DRAWN = "a replaced record is priced by proofs alone"
+# So many times the least number of plain draws bound delta where a few of them exceed epsilon.
+_ENOUGH = 1.25
 # Most tuples of bins that are tabulated; more would take more than 16 MB.
 _MOST_TUPLES = 2_000_000
 
@@ -160,8 +162,8 @@ class Options:
 
     def simulate(self, estimator: Estimator, stream: int, draws: int | None = None) -> Sample:
         """Return draws of a direction, each of which has a stream."""
-        how = {"seed": int(self.seed or 0), "stream": stream, "executor": self.executor}
-        return simulate(estimator, draws=draws or self.draws, **how)
+        draws, seed = draws or self.draws, int(self.seed or 0)
+        return simulate(estimator, draws=draws, seed=seed, stream=stream, executor=self.executor)
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,8 +245,10 @@ class Question:
 # -- draws
 
 
-def removing(question: Question, goal: Goal) -> Estimator:
+def removing(question: Question, goal: Goal, draws: int = 0) -> Estimator:
     """Return the draws of removing a record that have the least proved range at the answer.
+
+    If ``draws`` plain ones suffice, none are taken that bound delta from above alone.
 
     Raises
     ------
@@ -253,6 +257,9 @@ def removing(question: Question, goal: Goal) -> Estimator:
     """
     if question.refusal is not None:
         raise DrawsCannotTell(f"{question.sampler.name!r} batches: {question.refusal}.")
+    enough = goal.delta is not None and draws >= _ENOUGH * draws_needed(
+        goal.delta, failure_probability=0.5 * question.options.failure(goal.delta)
+    )
     if question.row.route == "bins":
         orders = [q for q in (1, 2, 3) if len(question.gram) ** q <= _MOST_TUPLES]
         bins: list[Estimator] = [Bins(question.gram, "remove", q) for q in orders]
@@ -264,7 +271,8 @@ def removing(question: Question, goal: Goal) -> Estimator:
         def best(goal: Goal) -> Estimator:
             tried: list[Estimator] = [Direct(question.engine)]
             at = {"epsilon": goal.level, "delta": goal.delta}
-            if (found := tilted.best_tilt(question.engine, question.joining, **at)) is not None:
+            found = tilted.best_tilt(question.engine, question.joining, **at)
+            if found is not None and not (found.shared and enough):
                 tried.insert(0, found)
             return min(tried, key=goal.range_of)
 
@@ -428,7 +436,7 @@ def _drawn_removing(question: Question, goal: Goal, draws: int) -> tuple[Sample,
             f"failure_probability must be less than delta={goal.delta!r}, of which it is a part, "
             f"got {failure!r}."
         )
-    estimator = removing(question, goal)
+    estimator = removing(question, goal, draws)
     if goal.delta is not None:
         _require_enough(estimator, goal.delta, failure, draws)
     return question.options.simulate(estimator, 0), failure

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dpcal.accountants.matrix import (
     BIFR,
@@ -161,7 +161,7 @@ def usual(steps: int, participation: Participation, workload: Workload) -> tuple
         separation = min(steps, participation.separation)
     trees = (Tree(steps), Tree(steps, efficient=True)) if steps <= _TREE_STEPS else ()
     bands = min(_BANDS, separation)
-    aim = {"participation": participation, "workload": workload}
+    aim: dict[str, Any] = {"participation": participation, "workload": workload}
     banded = (Banded.optimised(steps, bands, **aim),) if bands > 1 else ()
     return (
         Identity(steps),

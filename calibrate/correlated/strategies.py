@@ -540,7 +540,7 @@ def _row(
 _Work = Callable[[], StrategyRow]
 
 
-def _rows(works: list[_Work], executor: Any, report: Progress | None) -> list[StrategyRow]:
+def _rows(works: Sequence[_Work], executor: Any, report: Progress | None) -> list[StrategyRow]:
     """Rows in the order of the strategies; each is reported as it is done."""
     rows: dict[int, StrategyRow] = {}
     for place, row in _finished(works, executor):
@@ -550,7 +550,7 @@ def _rows(works: list[_Work], executor: Any, report: Progress | None) -> list[St
     return [rows[place] for place in range(len(works))]
 
 
-def _finished(works: list[_Work], executor: Any) -> Iterator[tuple[int, StrategyRow]]:
+def _finished(works: Sequence[_Work], executor: Any) -> Iterator[tuple[int, StrategyRow]]:
     """Places and rows, as they are done."""
     if executor is None:
         yield from ((place, work()) for place, work in enumerate(works))

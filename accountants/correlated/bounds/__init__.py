@@ -12,3 +12,5 @@
 >>> best.value < everybody_knows.value / 4, best.method[:5]
 (True, 'Renyi')
 """
+
+__all__: list[str] = []

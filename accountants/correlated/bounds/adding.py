@@ -151,12 +151,12 @@ def lower_tail(mechanism: Mechanism, rates: Floats) -> tuple[float, float] | Non
     """Return K and the root of V for independent participations; None if they overflow."""
     odds = rates / (1 - rates)
     if mechanism.column is None:
-        J, weights = mechanism.gram, odds[:, None] * odds
+        J, weights = mechanism.gram, np.asarray(odds[:, None] * odds)
     else:
         J = mechanism.overlaps[: mechanism.bands]
         pairs = 2.0 * (mechanism.steps - np.arange(len(J)))
         pairs[0] = mechanism.steps
-        weights = pairs * float(odds.max()) ** 2
+        weights = np.asarray(pairs * float(odds.max()) ** 2)
     if J.max() > _LARGEST:
         return None
     mean = 0.5 * float((weights * np.expm1(J)).sum()) * (1 + _MARGIN)

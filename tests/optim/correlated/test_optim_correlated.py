@@ -119,7 +119,7 @@ def test_the_failure_probability_of_every_confirmation_is_part_of_delta(plans):
         correlation.strategy,
         correlated.Poisson(0.1),
         noise_multiplier=query.noise_multiplier,
-        delta=1e-2 - 7 * correlation.failure_probability,
+        delta=1e-2 - (correlation.confirmations - 1) * correlation.failure_probability,
         failure_probability=correlation.failure_probability,
         draws=correlation.draws,
         seed=correlation.seed,
