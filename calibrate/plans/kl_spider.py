@@ -247,7 +247,10 @@ def _common(problem: Problem, per_distance: float) -> dict[str, Parameter]:
 def _practical(
     problem: Problem, per_distance: float
 ) -> tuple[dict[str, Parameter], dict[str, Parameter]]:
-    """Return the settings, and what is said of their accuracy, with the fewest steps whose promise is within a tenth of the best."""
+    """Return settings with the fewest steps whose promise is within a tenth of the best.
+
+    With them, what is said of their accuracy.
+    """
     tried = [
         (*_deepest(problem, per_distance, nu / 32, 1.25**power), nu / 32, 1.25**power)
         for nu in range(1, 16)
@@ -270,7 +273,11 @@ def _practical(
             f"kl_spider ends where its proof does, at an excess risk of {accuracy:.2g}; the mean "
             f"of noisy_gd's is at most {plain:.2g} for the same budget."
         )
-    told = {"accuracy": accuracy, "accuracy_kind": "guarantee", "vacuous": False}
+    told: dict[str, Parameter] = {
+        "accuracy": accuracy,
+        "accuracy_kind": "guarantee",
+        "vacuous": False,
+    }
     return _settled(nu, c, rounds), told
 
 
