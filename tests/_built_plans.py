@@ -28,7 +28,7 @@ def plan_of(*queries, n, epsilon=9.0, delta=DELTA, optimizer="test", **fields):
 
 
 def theory_of(name, constants, *, dimension=None, dimensions=(), **given):
-    """Return the plan of a theorem at constants; a gap that is not known is as large as it may be."""
+    """Return the plan of a theorem at constants; an unknown gap is as large as it may be."""
     letters = {
         letter: getattr(constants, field) for letter, field in THEOREMS[name].constants.items()
     }

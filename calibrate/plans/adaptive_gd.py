@@ -20,19 +20,14 @@ import math
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Parameter, Plan
-from dpcal.calibrate.plans.common import (
-    Given,
-    builder,
-    gradients,
-    warn_convex,
-    warn_no_step,
-)
+from dpcal.calibrate.plans import common
+from dpcal.calibrate.plans.common import Given
 from dpcal.calibrate.plans.kl_problem import Problem, number
 
 __all__ = ["adaptive_gd", "checked_problem", "planned"]
 
 
-@builder()
+@common.builder()
 def adaptive_gd(
     given: Given,
     *,
@@ -73,10 +68,14 @@ def adaptive_gd(
     default = math.ceil(math.pow(problem.n * math.sqrt(problem.rho), 2 / 3))
     count = _validate.count(steps=max(1, default) if steps is None else steps)
     if given.constants.strong_convexity > 0:
-        warn_convex("adaptive_gd")
+        common.warn_convex("adaptive_gd")
     # Up, so that shares of the budget sum to no more than was set aside.
     z_norm = problem.z * math.sqrt(2 * count) * (1 + 1e-11)
-    settled = {"preset": "practical", "shrink": 1.0, "quantile": math.sqrt(problem.d)}
+    settled: dict[str, Parameter] = {
+        "preset": "practical",
+        "shrink": 1.0,
+        "quantile": math.sqrt(problem.d),
+    }
     return planned(problem, count, z_norm, settled)
 
 
@@ -92,7 +91,7 @@ def checked_problem(
 
 
 def planned(problem: Problem, count: int, z_norm: float, settled: dict[str, Parameter]) -> Plan:
-    """Return the plan of so many norms of one multiplier; warn if nothing is left for a gradient."""
+    """Return the plan of so many norms; warn if nothing is left for a gradient."""
     parameters = {
         "preset": settled["preset"],
         "steps": count,
@@ -103,7 +102,7 @@ def planned(problem: Problem, count: int, z_norm: float, settled: dict[str, Para
     longest = problem.n / (2.0 * number(parameters, "quantile"))
     if settled["shrink"] == 2 and (problem.z / longest) ** 2 + (problem.z / z_norm) ** 2 > 1:
         why = f"the budget pays for no gradient, whose norm is at most L0={problem.L0:.3g}"
-        warn_no_step("adaptive_gd", problem.n, why)
-    gradient = gradients(problem.L0, problem.z, count, budget=problem.z)
+        common.warn_no_step("adaptive_gd", problem.n, why)
+    gradient = common.gradients(problem.L0, problem.z, count, budget=problem.z)
     norm = dataclasses.replace(gradient, name="norm", kind="gradient norm", noise_multiplier=z_norm)
     return problem.plan("adaptive_gd", (norm, gradient), parameters)

@@ -26,14 +26,8 @@ from typing import Any
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Parameter, Plan
-from dpcal.calibrate.plans.common import (
-    Given,
-    builder,
-    differences,
-    gradients,
-    rounded_up,
-    warn_no_step,
-)
+from dpcal.calibrate.plans import common
+from dpcal.calibrate.plans.common import Given
 from dpcal.calibrate.plans.kl_problem import (
     MOST_PLAIN,
     Problem,
@@ -71,7 +65,7 @@ class Round:
     shares: tuple[float, float]
 
 
-@builder()
+@common.builder()
 def kl_spider(
     given: Given,
     *,
@@ -144,7 +138,7 @@ def planned(
     }
     if rounds and min(each.threshold for each in rounds) >= problem.L0:
         why = f"all rounds end at gradients that are no longer than L0={problem.L0:.3g}"
-        warn_no_step("kl_spider", problem.n, why)
+        common.warn_no_step("kl_spider", problem.n, why)
     if rounds:
         parameters["gradient_share"] = sum(each.shares[0] for each in rounds)
     return problem.plan("kl_spider", _queries(problem, per_distance, rounds), parameters)
@@ -185,7 +179,7 @@ def _rounds(p: Mapping[str, Parameter]) -> list[Round]:
     for _ in range(int(number(p, "rounds"))):
         level = max(level / c, number(p, "floor"))  # 9
         G = level ** (1 / kappa) / gamma
-        steps = rounded_up(work * level ** ((kappa - 2) / kappa))  # 10
+        steps = common.rounded_up(work * level ** ((kappa - 2) / kappa))  # 10
         length = number(p, "stride") * G / L1  # 11
         drift = min(per_distance * length, 2 * L0) / L0  # 12: D_k / D0
         found.append((level, G, steps, length, drift, 1 + (steps - 1) * drift))
@@ -205,11 +199,11 @@ def _rounds(p: Mapping[str, Parameter]) -> list[Round]:
 
 def _queries(problem: Problem, per_distance: float, rounds: list[Round]) -> tuple[Query, ...]:
     """Return two adaptive queries on one budget: noise differs from round to round."""
-    gradient = gradients(problem.L0, problem.z, max(1, len(rounds)), budget=problem.z)
+    gradient = common.gradients(problem.L0, problem.z, max(1, len(rounds)), budget=problem.z)
     count = sum(each.steps - 1 for each in rounds)
     if not count:
         return (gradient,)
-    difference = differences(gradient, per_distance, count=count)
+    difference = common.differences(gradient, per_distance, count=count)
     return gradient, difference
 
 
@@ -247,7 +241,10 @@ def _common(problem: Problem, per_distance: float) -> dict[str, Parameter]:
 def _practical(
     problem: Problem, per_distance: float
 ) -> tuple[dict[str, Parameter], dict[str, Parameter]]:
-    """Return the settings, and what is said of their accuracy, with the fewest steps whose promise is within a tenth of the best."""
+    """Return settings with the fewest steps whose promise is within a tenth of the best.
+
+    With them, what is said of their accuracy.
+    """
     tried = [
         (*_deepest(problem, per_distance, nu / 32, 1.25**power), nu / 32, 1.25**power)
         for nu in range(1, 16)
@@ -270,7 +267,11 @@ def _practical(
             f"kl_spider ends where its proof does, at an excess risk of {accuracy:.2g}; the mean "
             f"of noisy_gd's is at most {plain:.2g} for the same budget."
         )
-    told = {"accuracy": accuracy, "accuracy_kind": "guarantee", "vacuous": False}
+    told: dict[str, Parameter] = {
+        "accuracy": accuracy,
+        "accuracy_kind": "guarantee",
+        "vacuous": False,
+    }
     return _settled(nu, c, rounds), told
 
 
@@ -280,7 +281,7 @@ def _plain(p: Problem) -> dict[str, Parameter]:
     Steps are 1 / L1 per unit of the gradient, and no longer than that along one of norm L0.
     """
     noise = math.sqrt(p.d / (2 * p.rho)) * p.sensitivity
-    steps = min(MOST_PLAIN, rounded_up(math.sqrt(2 * p.L1 * p.F0) / noise))
+    steps = min(MOST_PLAIN, common.rounded_up(math.sqrt(2 * p.L1 * p.F0) / noise))
     settled = _settled(0.0, 1.0, steps)
     return {**settled, "tolerance": 1.0, "stride": p.L0 * p.gamma / p.F0 ** (1 / p.kappa)}
 
@@ -307,7 +308,7 @@ def _deepest(p: Problem, per_distance: float, nu: float, c: float) -> tuple[int,
     while rounds < 1000:
         deeper = level / c
         G = deeper ** (1 / p.kappa) / p.gamma
-        steps = rounded_up(work * deeper ** ((p.kappa - 2) / p.kappa))
+        steps = common.rounded_up(work * deeper ** ((p.kappa - 2) / p.kappa))
         spent += ((1 + (steps - 1) * min(stride * G, longest) / p.L0) / G) ** 2
         if chi_quantile(p.d, p.beta / (estimates + steps)) ** 2 * spent > budget:
             break

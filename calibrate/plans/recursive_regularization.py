@@ -28,15 +28,8 @@ from typing import Any
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Parameter, Plan
-from dpcal.calibrate.plans.common import (
-    Given,
-    builder,
-    gradients,
-    positive_or,
-    repeated,
-    replaced_in_place,
-    warn_convex,
-)
+from dpcal.calibrate.plans import common
+from dpcal.calibrate.plans.common import Given
 from dpcal.calibrate.query import Query
 
 __all__ = ["SUBSOLVERS", "Round", "planned", "problem_of", "recursive_regularization"]
@@ -46,7 +39,7 @@ SUBSOLVERS = ("noisy_gd", "phased_sgd")
 _Inner = Callable[[tuple[int, float], int], "Round"]
 
 
-@builder("replace-one")
+@common.builder("replace-one")
 def recursive_regularization(
     given: Given,
     *,
@@ -94,13 +87,13 @@ def recursive_regularization(
     see the errata); Foster, Sekhari, Shamir, Srebro, Sridharan and Woodworth 2019 (the rounds).
     """
     _validate.choice(SUBSOLVERS, subsolver=subsolver)
-    replaced_in_place(given.target.relation)
+    common.replaced_in_place(given.target.relation)
     problem = problem_of(given, distance, max_norm)
     lam = problem.noise_level(given.n) / (2 * problem.W)
     inner = problem.inner if subsolver == "noisy_gd" else problem.one_pass
     rounds = problem.rounds(lam, inner)
     if subsolver == "noisy_gd":
-        warn_convex("recursive_regularization")
+        common.warn_convex("recursive_regularization")
     return planned(given, problem, subsolver, lam, rounds, {"preset": "practical"})
 
 
@@ -111,7 +104,7 @@ def problem_of(given: Given, distance: float | None, max_norm: float | None = No
         d=given.dimension,
         C=given.known("lipschitz", "max_norm", max_norm),
         L1=given.known("smoothness", "smoothness"),
-        W=positive_or(math.sqrt(given.dimension), distance=distance),
+        W=common.positive_or(math.sqrt(given.dimension), distance=distance),
         z=given.single,
     )
 
@@ -193,9 +186,9 @@ class _Problem:
     def descents(self, rounds: list[Round]) -> tuple[Query, ...]:
         """One query a round; K answers with multiplier z sqrt(K) are as private as one with z."""
         return tuple(
-            gradients(
+            common.gradients(
                 self.C,
-                repeated(self.z, chosen.steps),
+                common.repeated(self.z, chosen.steps),
                 chosen.steps,
                 name=f"round {t}",
                 answers_per_part=chosen.steps,
@@ -208,7 +201,7 @@ class _Problem:
         """One query a phase, about records of its own."""
         m = self.n // len(rounds)
         return tuple(
-            gradients(
+            common.gradients(
                 self.C * chosen.learning_rate / 4**i,
                 self.z,
                 1,

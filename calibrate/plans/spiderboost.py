@@ -37,14 +37,8 @@ from dataclasses import dataclass
 from dpcal import _validate
 from dpcal.accountants import epsilon as epsilon_of
 from dpcal.calibrate.plan import Parameter, Plan
-from dpcal.calibrate.plans.common import (
-    Given,
-    Target,
-    builder,
-    positive_or,
-    repeated,
-    warn_convex,
-)
+from dpcal.calibrate.plans import common
+from dpcal.calibrate.plans.common import Given, Target
 from dpcal.calibrate.plans.variance_reduction import Bounds, Releases
 from dpcal.calibrate.query import Query
 from dpcal.errors import TargetUnreachable
@@ -61,7 +55,7 @@ _LEAST_MULTIPLIER = 1e-2
 _FACTORS = (0.3, 0.5, 0.65, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5)
 
 
-@builder()
+@common.builder()
 def spiderboost(
     given: Given,
     *,
@@ -110,7 +104,7 @@ def spiderboost(
     problem = _problem(given, max_norm, learning_rate)
     chosen = _of_bound(problem, steps, batch_size)
     if given.constants.strong_convexity > 0:
-        warn_convex("spiderboost")
+        common.warn_convex("spiderboost")
     parameters: dict[str, Parameter] = {
         "preset": "practical",
         "steps": chosen.counts.steps,
@@ -214,7 +208,7 @@ class _Problem:
 def _problem(given: Given, max_norm: float | None, learning_rate: float | None) -> _Problem:
     C = given.known("lipschitz", "max_norm", max_norm)
     L1 = given.known("smoothness", "smoothness")
-    eta = positive_or(0.5 / L1, learning_rate=learning_rate)
+    eta = common.positive_or(0.5 / L1, learning_rate=learning_rate)
     if not eta * L1 < 1:
         raise ValueError(
             f"learning_rate must be below 1 / L1 = {1 / L1:.6g} for estimates to follow the "
@@ -256,7 +250,8 @@ def _descent(problem: _Problem, steps: int | None) -> _Choice:
         steps = max(1, math.ceil(math.sqrt(2 * F0 / problem.eta) / rate))
     count = _validate.count(steps=steps)
     return _Choice(
-        counts=problem.counts(count, period=1, batch=problem.n), z1=repeated(problem.z, count)
+        counts=problem.counts(count, period=1, batch=problem.n),
+        z1=common.repeated(problem.z, count),
     )
 
 

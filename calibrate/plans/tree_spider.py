@@ -25,7 +25,6 @@ than 2 v, and the gradient there not longer than 3 v.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from dataclasses import dataclass
 
@@ -34,13 +33,8 @@ from scipy.special import gammainccinv
 from dpcal import _validate
 from dpcal._roots import Stop, bracket, brent
 from dpcal.calibrate.plan import Parameter, Plan
-from dpcal.calibrate.plans.common import (
-    Given,
-    builder,
-    differences,
-    gradients,
-    replaced_in_place,
-)
+from dpcal.calibrate.plans import common
+from dpcal.calibrate.plans.common import Given
 from dpcal.calibrate.query import Query
 from dpcal.errors import warn_caller
 
@@ -51,7 +45,7 @@ __all__ = ["Tree", "planned", "problem_of", "tree_spider"]
 _STOP = Stop(absolute=2e-12, relative=2.0**-50, evaluations=100)
 
 
-@builder("replace-one")
+@common.builder("replace-one")
 def tree_spider(
     given: Given,
     *,
@@ -90,7 +84,7 @@ def tree_spider(
     Arora, Bassily, Gonzalez, Guzman, Menart and Ullah 2022, Algorithm 2 and Theorem 4 (corrected:
     see the errata).
     """
-    replaced_in_place(given.target.relation)
+    common.replaced_in_place(given.target.relation)
     p = failure_probability
     problem = problem_of(given, p, max_norm)
     parameters: dict[str, Parameter] = {"preset": "practical"}
@@ -216,7 +210,7 @@ class _Problem:
 
 def _queries(problem: _Problem, tree: Tree) -> tuple[Query, ...]:
     """The root's query and one for the right children of each depth."""
-    root = gradients(
+    root = common.gradients(
         problem.L0,
         problem.z,
         tree.rounds,
@@ -227,7 +221,7 @@ def _queries(problem: _Problem, tree: Tree) -> tuple[Query, ...]:
         partition="tree",
     )
     below = (
-        differences(
+        common.differences(
             root,
             problem.L1,
             name=f"depth {j}",

@@ -24,13 +24,8 @@ from typing import Any
 from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.calibrate.plan import compose
-from dpcal.calibrate.plans.common import (
-    SAMPLERS,
-    Target,
-    differences,
-    gradients,
-    sampling_of,
-)
+from dpcal.calibrate.plans import common
+from dpcal.calibrate.plans.common import Target
 from dpcal.calibrate.query import Query
 
 __all__ = ["Bounds", "Releases", "rate_within_noise"]
@@ -111,7 +106,7 @@ class Releases:
                 f"refreshed, got {self.steps}."
             )
         if self.sampler is not None:
-            _validate.choice(SAMPLERS, sampler=self.sampler)
+            _validate.choice(common.SAMPLERS, sampler=self.sampler)
 
     @property
     def refreshes(self) -> int:
@@ -128,7 +123,7 @@ class Releases:
 
         Multipliers are those of a refresh and of a difference, in units of the bounds.
         """
-        refresh = gradients(
+        refresh = common.gradients(
             bounds.gradient,
             multipliers[0],
             self.refreshes,
@@ -141,7 +136,7 @@ class Releases:
         if self.differences:
             scale = {} if bounds.proportional else {"proportional": False, "cap": None}
             made.append(
-                differences(
+                common.differences(
                     refresh,
                     bounds.difference,
                     noise_multiplier=multipliers[1],
@@ -177,7 +172,7 @@ class Releases:
         return scale * ray[0], scale * ray[1]
 
     def _sampling(self, size: int) -> dict[str, Any]:
-        return sampling_of(size, self.n, self.relation, self.sampler)
+        return common.sampling_of(size, self.n, self.relation, self.sampler)
 
 
 def rate_within_noise(

@@ -73,9 +73,15 @@ def test_every_setting_is_evaluated_as_its_text_says(paper):
 SAID = {
     "spiderboost": {"steps": "T", "batch_size": "b2", "learning_rate": "eta", "accuracy": "bound"},
     "dp_rgda": {
-        **{"steps": "T", "batch_size": "S2", "refresh_size": "S1", "accuracy": "rate"},
-        **{"step_length": "eta", "escape_rate": "eta_h", "escape_steps": "t_thres"},
-        **{"perturbation": "r", "movement": "D_bar"},
+        "steps": "T",
+        "batch_size": "S2",
+        "refresh_size": "S1",
+        "accuracy": "rate",
+        "step_length": "eta",
+        "escape_rate": "eta_h",
+        "escape_steps": "t_thres",
+        "perturbation": "r",
+        "movement": "D_bar",
     },
     "dp_rgda_population": {"steps": "T_pop", "period": "q_pop", "batch_size": "S2_pop"},
     "kl_condition": {"rounds": "K", "contraction": "c", "floor": "level", "accuracy": "level"},
@@ -119,7 +125,7 @@ def test_printed_values_stand_beside_corrected_ones_and_missing_letters_are_name
     given = {"n": 60_000, "d": 784, "L0": 1, "L1": 2, "F0": 1}
     _, rows = theorem_at("spiderboost", epsilon=1.0, delta=1e-6, **given)
     table = {name: (value, printed) for name, value, printed, _ in rows}
-    assert [name for name in table] == [each.name for each in load("spiderboost").settings]
+    assert list(table) == [each.name for each in load("spiderboost").settings]
     assert table["q"][1] in (2 * table["q"][0] // 4, 2 * table["q"][0] // 4 + 1)  # over L1^2 = 4
     assert table["lam"] == ("needs W", "needs W")
 

@@ -15,14 +15,8 @@ from __future__ import annotations
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Parameter, Plan
-from dpcal.calibrate.plans.common import (
-    Given,
-    builder,
-    differences,
-    gradients,
-    positive_or,
-    sampling_of,
-)
+from dpcal.calibrate.plans import common
+from dpcal.calibrate.plans.common import Given
 from dpcal.calibrate.plans.minimax.setting import Setting
 from dpcal.calibrate.plans.variance_reduction import rate_within_noise
 from dpcal.calibrate.query import Query
@@ -30,7 +24,7 @@ from dpcal.calibrate.query import Query
 __all__ = ["ada_dp_spider"]
 
 
-@builder("replace-one")
+@common.builder("replace-one")
 def ada_dp_spider(
     given: Given,
     *,
@@ -78,11 +72,11 @@ def ada_dp_spider(
         raise ValueError(f"most_refreshes must be at most steps={T}, got {most}.")
     b1 = _validate.count(refresh_size=max(1, n // 2) if refresh_size is None else refresh_size)
     b2 = max(1, n // 8) if batch_size is None else batch_size
-    whole, some = (sampling_of(size, n, target.relation, sampler) for size in (b1, b2))
+    whole, some = (common.sampling_of(size, n, target.relation, sampler) for size in (b1, b2))
 
     def queries(multiplier: float) -> tuple[Query, ...]:
-        refresh = gradients(setting.C, multiplier, most, name="refresh", **whole)
-        return refresh, differences(refresh, setting.L, count=T, **some)
+        refresh = common.gradients(setting.C, multiplier, most, name="refresh", **whole)
+        return refresh, common.differences(refresh, setting.L, count=T, **some)
 
     refresh, difference = target.met_by(queries, n)
     # Short steps may never drift far enough for a second refresh.
@@ -90,9 +84,9 @@ def ada_dp_spider(
     parameters: dict[str, Parameter] = {
         **setting.dimensions,
         "steps": T,
-        "drift": positive_or(0.1, drift=drift),
+        "drift": common.positive_or(0.1, drift=drift),
         "batch_size": b2,
         "refresh_size": b1,
-        "learning_rate": positive_or(rate, learning_rate=learning_rate),
+        "learning_rate": common.positive_or(rate, learning_rate=learning_rate),
     }
     return given.plan("ada_dp_spider", (refresh, difference), parameters)

@@ -14,21 +14,15 @@ import math
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Parameter, Plan
-from dpcal.calibrate.plans.common import (
-    Given,
-    builder,
-    differences,
-    gradients,
-    positive_or,
-    sampling_of,
-)
+from dpcal.calibrate.plans import common
+from dpcal.calibrate.plans.common import Given
 from dpcal.calibrate.plans.minimax.setting import Setting
 from dpcal.calibrate.query import Query
 
 __all__ = ["privatediff"]
 
 
-@builder("replace-one", sizes="dimensions")
+@common.builder("replace-one", sizes="dimensions")
 def privatediff(
     given: Given,
     *,
@@ -76,15 +70,15 @@ def privatediff(
     if batch_size is None:
         batch_size = min(n, max(math.ceil(math.sqrt(n)), math.ceil(n / 10)))
     b1 = _validate.count(refresh_size=n if refresh_size is None else refresh_size)
-    some, whole = (sampling_of(b, n, target.relation, sampler) for b in (batch_size, b1))
+    some, whole = (common.sampling_of(b, n, target.relation, sampler) for b in (batch_size, b1))
     restarts = -(-T // q)
 
     def queries(multiplier: float) -> tuple[Query, ...]:
-        ascent = gradients(setting.C, multiplier, T * K, name="ascent", **some)
-        refresh = gradients(setting.C, multiplier, restarts, name="refresh", **whole)
+        ascent = common.gradients(setting.C, multiplier, T * K, name="ascent", **some)
+        refresh = common.gradients(setting.C, multiplier, restarts, name="refresh", **whole)
         if restarts == T:
             return ascent, refresh
-        return ascent, refresh, differences(ascent, setting.L, count=T - restarts)
+        return ascent, refresh, common.differences(ascent, setting.L, count=T - restarts)
 
     parameters: dict[str, Parameter] = {
         **setting.dimensions,
@@ -92,7 +86,7 @@ def privatediff(
         "period": q,
         "inner_steps": K,
         "batch_size": batch_size,
-        "learning_rate": positive_or(0.5 / setting.L_Phi, learning_rate=learning_rate),
-        "ascent_rate": positive_or(1 / setting.L, ascent_rate=ascent_rate),
+        "learning_rate": common.positive_or(0.5 / setting.L_Phi, learning_rate=learning_rate),
+        "ascent_rate": common.positive_or(1 / setting.L, ascent_rate=ascent_rate),
     }
     return given.plan("privatediff", target.met_by(queries, n), parameters)

@@ -35,18 +35,8 @@ from typing import Any
 from dpcal import _validate
 from dpcal.calibrate.constants import Constants
 from dpcal.calibrate.plan import Parameter, Plan
-from dpcal.calibrate.plans.common import (
-    Given,
-    builder,
-    differences,
-    gradients,
-    known,
-    positive_or,
-    promise,
-    repeated,
-    replaced_in_place,
-    warn_below_noise,
-)
+from dpcal.calibrate.plans import common
+from dpcal.calibrate.plans.common import Given
 from dpcal.calibrate.plans.second_order.problem import FEEDBACK, Errors
 from dpcal.calibrate.query import Query
 from dpcal.errors import warn_caller
@@ -127,7 +117,7 @@ class Options:
     failure_probability: float | None = None
 
 
-@builder("replace-one", options=Options)
+@common.builder("replace-one", options=Options)
 def gauss_psgd(
     given: Given,
     *,
@@ -188,10 +178,10 @@ def planned(
     ``promised`` is the accuracy of a theorem that set the options, as a function of n.
     """
     target = given.target
-    replaced_in_place(target.relation)
+    common.replaced_in_place(target.relation)
     _validate.choice(RESETS, reset=options.reset)
     E = _validate.count(passes=options.passes)
-    multiplier = repeated(given.single, E)
+    multiplier = common.repeated(given.single, E)
     errors = errors_of(given, max_norm, multiplier, options, silos)
     if errors.kappa == 0 and options.batch_size is None:
         errors = _certifying(errors, given.constants, options, E)
@@ -220,7 +210,7 @@ def errors_of(
     """
     n, d = given.n, given.dimension
     G, M = given.known("lipschitz", "max_norm", max_norm), given.known("smoothness")
-    eta = positive_or(_STEP / M, learning_rate=options.learning_rate)
+    eta = common.positive_or(_STEP / M, learning_rate=options.learning_rate)
     if eta * M > 1:
         raise ValueError(f"learning_rate must be at most 1 / M = {1 / M:.6g}, got {eta!r}.")
     root = math.sqrt(d / silos)
@@ -277,8 +267,7 @@ def settled(
 ) -> dict[str, Parameter]:
     """Return threshold, radius, steps and rounds of an escape, and what is claimed with them.
 
-    A run takes ``horizon`` gradients at most. ``promised`` is a theorem's accuracy by size, if it is
-    used.
+    A run takes ``horizon`` gradients at most; ``promised`` is a theorem's accuracy by size.
     """
     rounds = _validate.count(escape_rounds=options.escape_rounds)
     if options.failure_probability is not None:
@@ -294,7 +283,7 @@ def settled(
 
     fresh = math.sqrt(errors.d) * dataclasses.replace(errors, kappa=0.0).noise
     told = "an estimate's norm, where an escape begins,"
-    warn_below_noise("gauss_psgd", errors.n, told, 3 * alpha / 4, fresh)
+    common.warn_below_noise("gauss_psgd", errors.n, told, 3 * alpha / 4, fresh)
     needed = _certificate(errors, rounds, Gamma)
     if possible := needed <= options.passes * errors.n:
         verdict: dict[str, Parameter] = {}
@@ -313,7 +302,9 @@ def settled(
         "error": errors.size,
         "certificate": needed,
         **verdict,
-        **promise("gauss_psgd", alpha, _trivial(errors, constants), promised or accuracy, errors.n),
+        **common.promise(
+            "gauss_psgd", alpha, _trivial(errors, constants), promised or accuracy, errors.n
+        ),
     }
 
 
@@ -332,10 +323,10 @@ def _escape(
     """Return the radius of an escape and the steps of a round."""
     R, Gamma = options.escape_radius, options.escape_steps
     if R is None:
-        R = math.sqrt(alpha / known(constants, "hessian_lipschitz", "escape_radius"))
+        R = math.sqrt(alpha / common.known(constants, "hessian_lipschitz", "escape_radius"))
     R = _validate.positive(escape_radius=R)
     if Gamma is None:
-        gamma = math.sqrt(known(constants, "hessian_lipschitz", "escape_steps") * alpha)
+        gamma = math.sqrt(common.known(constants, "hessian_lipschitz", "escape_steps") * alpha)
         growth = max(math.e, _GROWTH * R / (errors.eta * errors.noise))
         Gamma = math.ceil(math.log(growth) / math.log1p(errors.eta * min(gamma, errors.M)))
     return R, _validate.count(escape_steps=Gamma)
@@ -376,7 +367,7 @@ def pool_queries(errors: Errors, passes: int) -> tuple[Query, ...]:
     queries = []
     for number in range(1, passes + 1):
         ending = "" if passes == 1 else f" {number}"
-        refresh = gradients(
+        refresh = common.gradients(
             errors.G,
             errors.z,
             errors.n // errors.b1,
@@ -390,6 +381,6 @@ def pool_queries(errors: Errors, passes: int) -> tuple[Query, ...]:
         if errors.kappa:
             name, count = f"difference{ending}", errors.n // errors.b2
             queries.append(
-                differences(refresh, errors.M, name=name, batch_size=errors.b2, count=count)
+                common.differences(refresh, errors.M, name=name, batch_size=errors.b2, count=count)
             )
     return tuple(queries)

@@ -36,14 +36,8 @@ from dataclasses import dataclass
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Parameter, Plan
-from dpcal.calibrate.plans.common import (
-    Given,
-    Target,
-    builder,
-    gradients,
-    repeated,
-    single_release,
-)
+from dpcal.calibrate.plans import common
+from dpcal.calibrate.plans.common import Given, Target
 from dpcal.calibrate.plans.second_order.power import best_power
 from dpcal.calibrate.query import Query
 
@@ -59,7 +53,7 @@ _SCORED = {
 }
 
 
-@builder("replace-one")
+@common.builder("replace-one")
 def select_point(
     given: Given,
     *,
@@ -199,13 +193,13 @@ class _Test:
     def settled(self, method: str, target: Target) -> tuple[tuple[Query, ...], _Slack]:
         """Return the queries of a method at a target, with the slack of its thresholds."""
         if method in _OF_SILOS:
-            multiplier = repeated(single_release(*target), 2 * self.T)
+            multiplier = common.repeated(common.single_release(*target), 2 * self.T)
             if method == "power-method":
                 return self.products(multiplier)
             e_g, e_H = self.gaussian_slack(multiplier)
             return self.answers(multiplier), _Slack(e_g, e_H, 2 * e_H)
         if method == "gaussian-score":
-            z = repeated(single_release(*target), self.T)
+            z = common.repeated(common.single_release(*target), self.T)
             # One tail of one number, on either side of the threshold.
             return (self.score(method, z),), self.score_slack(z * self.tail)
         moved = 2 if target.relation == "replace-one" else 1
@@ -225,10 +219,10 @@ class _Test:
                 f"noisy to find an eigenvalue above -smoothness, the smallest possible. Use "
                 "method='gaussian-score', or a larger epsilon."
             )
-        gradient = gradients(self.G, multiplier, self.T)
-        product = gradients(
+        gradient = common.gradients(self.G, multiplier, self.T)
+        product = common.gradients(
             self.M,
-            repeated(multiplier, run.products),
+            common.repeated(multiplier, run.products),
             self.T * run.products,
             name="product",
             kind="hessian vector",
@@ -240,7 +234,7 @@ class _Test:
 
     def answers(self, multiplier: float) -> tuple[Query, ...]:
         """Return the queries of Algorithm 4; both have the same noise multiplier."""
-        gradient = gradients(self.G, multiplier, self.T)
+        gradient = common.gradients(self.G, multiplier, self.T)
         norm = self.M * self.root_of_rank
         return gradient, dataclasses.replace(
             gradient, name="hessian", kind="hessian", max_norm=norm
@@ -249,7 +243,7 @@ class _Test:
     def score(self, method: str, scale: float) -> Query:
         """Return the query of scores, or of their comparisons."""
         count = 1 if method == "report-noisy-max" else self.T
-        return gradients(1.0, scale, count, name="score", kind=_SCORED[method])
+        return common.gradients(1.0, scale, count, name="score", kind=_SCORED[method])
 
     def gaussian_slack(self, multiplier: float) -> tuple[float, float]:
         """Return e_g and e_H of noisy gradients and Hessians."""

@@ -9,7 +9,7 @@ from _built_plans import theory_of
 from _minimax import EXPERIMENT, START, acceptance, curvature, noiseless, toy
 from _recording import check_promises
 
-from dpcal import calibrate, optim
+from dpcal import optim
 from dpcal.accountants import epsilon
 from dpcal.calibrate.plans.common import Target
 from dpcal.calibrate.plans.theory import case_of, one_pass
