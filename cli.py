@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import dpcal
-from dpcal.commands import COMMANDS, load
+from dpcal.commands import COMMANDS, MOVED, load
 from dpcal.commands.checking.progress import Progress
 from dpcal.errors import DpcalError, MissingExtra, extra, reason_of
 
@@ -66,7 +66,8 @@ class _Parser(argparse.ArgumentParser):
         meant = []
         for word in (wrong[1] or wrong[2]).split():
             name = word.partition("=")[0]
-            found = difflib.get_close_matches(name, self.known, n=1, cutoff=0.7)
+            close = difflib.get_close_matches(name, self.known, n=1, cutoff=0.7)
+            found = [MOVED[name]] if name in MOVED else close
             meant += [f"{name} may be meant to be {found[0]}"] if found else []
         return f"; {', '.join(meant)}" if meant else ""
 

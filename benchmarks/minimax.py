@@ -257,6 +257,20 @@ def saddle(seeds=40):
     print(f"{1e6 * each:.0f} microseconds a release")
 
 
+def planned(preset, constants, n):
+    """Return the plan of the builder, or of a theorem."""
+    target = {"n": n, "epsilon": 2.0, "delta": DELTA}
+    if preset == "practical":
+        given = {"dimensions": (2, 2), "value_smoothness": 5.0}
+        relation = {"neighboring_relation": "add-or-remove-one"}
+        return calibrate.dp_rgda(constants, **target, **given, **relation)
+    name = "dp_rgda_population" if preset == "population" else "dp_rgda"
+    letters = {"M": "lipschitz", "L": "smoothness", "F0": "gap", "mu": "strong_concavity"}
+    letters = {**letters, "rho": "hessian_lipschitz"}
+    known = {letter: getattr(constants, field) for letter, field in letters.items()}
+    return calibrate.theory(name, d=4, **target, **known)
+
+
 def slopes(seeds=3):
     """Fit log of the final gradient's norm against log of eb, which is in proportion to 1 / n."""
     sizes_of = {
@@ -271,18 +285,7 @@ def slopes(seeds=3):
             problem = minimax.ToySaddle(n=n, seed=0)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                plan = calibrate.dp_rgda(
-                    problem.constants,
-                    n=n,
-                    dimensions=(2, 2),
-                    epsilon=2.0,
-                    delta=DELTA,
-                    preset=preset,
-                    value_smoothness=5.0,
-                    neighboring_relation=(
-                        "replace-one" if preset == "population" else "add-or-remove-one"
-                    ),
-                )
+                plan = planned(preset, problem.constants, n)
             runs = [optim.dp_rgda(problem, plan, seed=s, initial=[0.3, 0.0]) for s in range(seeds)]
             norms = [float(np.linalg.norm(problem.phi_gradient(run.x))) for run in runs]
             lowest = [np.linalg.eigvalsh(problem.phi_hessian(run.x))[0] for run in runs]

@@ -132,16 +132,18 @@ def spider_theory(kappas=(1.5, 2.0), *, d=2, seeds=2, sizes=(4_000, 10_000, 26_0
         for n in sizes:
             objective, w = problem_of(kappa, n, d)
             gamma, _ = objective.kl
-            plan = calibrate.kl_spider(
-                objective.constants,
-                public=True,
+            known = objective.constants
+            plan = calibrate.theory(
+                "kl_condition",
                 n=n,
-                dimension=d,
-                gamma=gamma,
-                kappa=kappa,
-                preset="theory",
+                d=d,
                 epsilon=4_000.0,
                 delta=1e-6,
+                L0=known.lipschitz,
+                L1=known.smoothness,
+                F0=(gamma * known.lipschitz) ** kappa if known.gap is None else known.gap,
+                gamma=gamma,
+                kappa=kappa,
             )
             runs = [kl_spider(objective, plan, seed=seed, initial=w) for seed in range(seeds)]
             X = rate_variable(n, d, epsilon=4_000.0)

@@ -10,7 +10,7 @@ from argparse import ArgumentParser, Namespace
 from importlib import import_module
 from typing import Protocol, cast
 
-__all__ = ["COMMANDS", "Command", "load"]
+__all__ = ["COMMANDS", "MOVED", "Command", "load"]
 
 COMMANDS = {
     "demo": "calibrate, train and report on scikit-learn's breast-cancer records",
@@ -27,12 +27,15 @@ COMMANDS = {
     "recommend": "rank optimizers of a linear model by predicted error, before a record is read",
     "strategies": "compare correlated noise (tree, banded, BLT, ...) at one privacy target",
     "plot": "draw a privacy profile, trade-off or Renyi curve, or a report's accuracies",
-    "audit": "prove or refute the printed settings of six papers",
+    "audit": "prove or refute the printed settings of six papers, or plan with them",
     "optimizers": "list the optimizers: problems, what must be known, rates",
     "corpus": "score accountants on questions with proved answers, or verify the answers",
     "attack": "attack runs: replays on neighbours, likelihood ratios, canaries",
     "verify": "recompute the claims of a report from its ledgers",
 }
+
+# Commands that are gone, and what answers in their place.
+MOVED = {"schedule": "audit PAPER --at"}
 
 # Commands whose module is in a folder.
 _HOMES = {"recommend": "checking.recommend"}

@@ -29,9 +29,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 paper ?                {", ".join(PAPERS)} (default: all six), a file my_paper.py or a module
     package.module that defines SCHEDULE, or a name that an installed package offers
 --explain NAME         one claim or erratum, with formula and evidence
---at NUMBERS+          at n=1e6 d=100 and so on, print every setting's value, the plan of the theorem and its cost: n, epsilon,
-    delta, relation, and the theorem's constants in the paper's letters, which an error lists; PAPER
-    may be another algorithm of a paper: tree_spider, recursive_regularization, jl_glm,
+--at NUMBERS+          at n=1e6 d=100 and so on, print every setting's value, the theorem's plan
+    and its cost: n, epsilon, delta, relation, and constants in the paper's letters, which an error
+    lists; PAPER may be another algorithm of a paper: tree_spider, recursive_regularization, jl_glm,
     proximal_point, adaptive_gd, select_point, dp_rgda_population
 --format FORMAT=table  {", ".join(FORMATS)} (default: %(default)s)
 -o --output FILE       write the report to a file

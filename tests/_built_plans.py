@@ -28,8 +28,10 @@ def plan_of(*queries, n, epsilon=9.0, delta=DELTA, optimizer="test", **fields):
 
 
 def theory_of(name, constants, *, dimension=None, dimensions=(), **given):
-    """Return the plan of a theorem at constants; a gap that is not known is as large as it may be."""
-    letters = {letter: getattr(constants, field) for letter, field in THEOREMS[name].constants.items()}
+    """Return the plan of a theorem at constants; an unknown gap is as large as it may be."""
+    letters = {
+        letter: getattr(constants, field) for letter, field in THEOREMS[name].constants.items()
+    }
     letters |= {"F0": 1e300} if letters.get("F0", 0) is None else {}
     return calibrate.theory(name, d=dimension or sum(dimensions), **letters, **given)
 

@@ -1,7 +1,7 @@
 """Plans of the optimizers under the KL condition, and a table for them."""
 
 import numpy as np
-from _built_plans import records
+from _built_plans import records, theory_of
 from _problems import Tilted
 
 from dpcal import calibrate

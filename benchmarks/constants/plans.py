@@ -18,11 +18,11 @@ CORRELATED = {"strategy": LambdaCGD(20, 0.5), "batch_size": 100}
 BUILT = {
     "dpsgd": [{"batch_size": 100, "epochs": 1}],
     "noisy_gd": [PROBLEM],
-    "spiderboost": [PROBLEM, {**PROBLEM, "preset": "theory"}],
+    "spiderboost": [PROBLEM],
     "tree_spider": [{**PROBLEM, "n": 20_000}],
     "recursive_regularization": [PROBLEM],
     "jl_glm": [{"dimension": 400, "embedding_dimension": 5}],
-    "kl_spider": [KL, {**KL, "kappa": 1.0}, {**KL, "preset": "theory"}],
+    "kl_spider": [KL, {**KL, "kappa": 1.0}],
     "adaptive_gd": [KL],
     "proximal_point": [{**KL, "kappa": 3.0, "inner_steps": 32}],
     "gauss_psgd": [PROBLEM, {**PROBLEM, "passes": 3, "reset": "fresh"}],

@@ -76,7 +76,11 @@ def adaptive_gd(
         warn_convex("adaptive_gd")
     # Up, so that shares of the budget sum to no more than was set aside.
     z_norm = problem.z * math.sqrt(2 * count) * (1 + 1e-11)
-    settled = {"preset": "practical", "shrink": 1.0, "quantile": math.sqrt(problem.d)}
+    settled: dict[str, Parameter] = {
+        "preset": "practical",
+        "shrink": 1.0,
+        "quantile": math.sqrt(problem.d),
+    }
     return planned(problem, count, z_norm, settled)
 
 
@@ -92,8 +96,9 @@ def checked_problem(
 
 
 def planned(problem: Problem, count: int, z_norm: float, settled: dict[str, Parameter]) -> Plan:
-    """Return the plan of so many norms of one multiplier; warn if nothing is left for a gradient."""
+    """Return the plan of so many norms; warn if nothing is left for a gradient."""
     parameters = {
+        "preset": settled["preset"],
         "steps": count,
         "learning_rate": 1 / (2 * problem.L1),
         "norm_multiplier": z_norm,

@@ -128,12 +128,14 @@ def kl_spider(
     minimises the variance s_0^2 + m s_1^2 of their sum: it is V^2 / (2 r).
     """
     problem, per_distance = checked_problem(given, kappa=kappa, l2=l2, gamma=gamma, beta=beta)
-    return planned(problem, per_distance, _practical(problem, per_distance))
+    return planned(problem, per_distance, *_practical(problem, per_distance))
 
 
-def planned(problem: Problem, per_distance: float, settled: dict[str, Parameter]) -> Plan:
-    """Return the plan of rounds that are settled."""
-    settled = {**settled, **_common(problem, per_distance)}
+def planned(
+    problem: Problem, per_distance: float, settled: dict[str, Parameter], told: dict[str, Parameter]
+) -> Plan:
+    """Return the plan of rounds that are settled, with what is said of their accuracy."""
+    settled = {**settled, **_common(problem, per_distance), **told}
     rounds = _rounds(settled)
     parameters = {
         **settled,
@@ -242,8 +244,13 @@ def _common(problem: Problem, per_distance: float) -> dict[str, Parameter]:
 # --------------------------------------------------------------------------------------- practical
 
 
-def _practical(problem: Problem, per_distance: float) -> dict[str, Parameter]:
-    """Return the settings with the fewest steps whose promise is within a tenth of the best."""
+def _practical(
+    problem: Problem, per_distance: float
+) -> tuple[dict[str, Parameter], dict[str, Parameter]]:
+    """Return settings with the fewest steps whose promise is within a tenth of the best.
+
+    With them, what is said of their accuracy.
+    """
     tried = [
         (*_deepest(problem, per_distance, nu / 32, 1.25**power), nu / 32, 1.25**power)
         for nu in range(1, 16)
@@ -260,15 +267,18 @@ def _practical(problem: Problem, per_distance: float) -> dict[str, Parameter]:
                 for power in range(1, 16)
             )
 
-        promise = problem.promise("kl_spider", promised)
-        return {**_plain(problem), **promise}
+        return _plain(problem), problem.promise("kl_spider", promised)
     if (plain := problem.descended()) < accuracy:
         warn_caller(
             f"kl_spider ends where its proof does, at an excess risk of {accuracy:.2g}; the mean "
             f"of noisy_gd's is at most {plain:.2g} for the same budget."
         )
-    settled = _settled(nu, c, rounds)
-    return {**settled, "accuracy": accuracy, "accuracy_kind": "guarantee", "vacuous": False}
+    told: dict[str, Parameter] = {
+        "accuracy": accuracy,
+        "accuracy_kind": "guarantee",
+        "vacuous": False,
+    }
+    return _settled(nu, c, rounds), told
 
 
 def _plain(p: Problem) -> dict[str, Parameter]:

@@ -58,7 +58,11 @@ __all__ = ["THEOREMS", "Case", "Theorem", "case_of", "theorem_at", "theory"]
 Values = dict[str, Any]
 Parameters = dict[str, Parameter]
 
-_ROUNDED = {"up": common.rounded_up, "down": common.rounded_down, "": float}
+_ROUNDED: Mapping[str, Callable[[float], float]] = {
+    "up": common.rounded_up,
+    "down": common.rounded_down,
+    "": float,
+}
 
 # Counts and noise scale are alternated until the scale changes by less than this ratio: it enters
 # counts that are rounded, so more digits would change a plan by a step or two. Rounding may keep
@@ -74,7 +78,9 @@ _PERTURBATION = 0.1
 
 # Rounds of the fixed point of gauss_psgd, with steps halved in logarithms: about 40 suffice, and
 # batches of few records may keep it from settling, which it has where no logarithm moves by more.
-_ITERATIONS, _FIXED = 200, 1e-7
+# The drift kappa is found first: kappa_best falls as its inverse or the square of it, so that steps
+# of a third in logarithms settle at once, or to a third each.
+_ITERATIONS, _FIXED, _DRIFTS = 200, 1e-7, 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +110,7 @@ class Theorem:
 
     @classmethod
     def read(cls, paper: str, row: str) -> Theorem:
-        """Return the row ``LETTER=FIELD ...; LETTER[=DEFAULT] ...; RELATION SETTING ... # SOURCE``."""
+        """Read ``LETTER=FIELD ...; LETTER[=DEFAULT] ...; RELATION SETTING ...  # SOURCE``."""
         body, _, source = " ".join(row.split()).partition("#")
         constants, options, rest = (part.split() for part in body.split(";"))
         pairs = [
@@ -159,7 +165,7 @@ class Case:
         values = {**self.letters, **more}
         for name in names or self.row.settings:
             if name not in more:
-                values[name] = _evaluated(self.schedule.setting(name), values)
+                values[name] = evaluated(self.schedule.setting(name), values)
         return values
 
     def keep(self, *names: str, **more: Any) -> Values:
@@ -190,7 +196,7 @@ def _compiled(setting: Setting, printed: bool) -> tuple[list[str], Any]:
     return symbols, sympy.lambdify(symbols, expression, "math")
 
 
-def _evaluated(setting: Setting, values: Values, printed: bool = False) -> Any:
+def evaluated(setting: Setting, values: Values, printed: bool = False) -> Any:
     """Return the value of a setting at numbers, rounded to its safe side."""
     symbols, function = _compiled(setting, printed)
     return _ROUNDED[setting.rounding](float(function(*(values[symbol] for symbol in symbols))))
@@ -201,7 +207,7 @@ def _tried(setting: Setting, values: Values, printed: bool = False) -> Any:
     if missing := [name for name in _compiled(setting, printed)[0] if name not in values]:
         return f"needs {', '.join(missing)}"
     try:
-        return _evaluated(setting, values, printed)
+        return evaluated(setting, values, printed)
     except (ArithmeticError, ValueError, TypeError):
         return None
 
@@ -252,8 +258,8 @@ def theory(
     >>> theory("adaptive_gd", **given).parameters["learning_rate"]
     0.5
     """
-    target = {"n": n, "epsilon": epsilon, "delta": delta, "relation": neighboring_relation}
-    case = case_of(name, **target, **constants)
+    relation = neighboring_relation
+    case = case_of(name, n=n, epsilon=epsilon, delta=delta, relation=relation, **constants)
     return _BUILD[name](case)
 
 
@@ -309,7 +315,7 @@ def case_of(
     for letter, value in constants.items():
         default = row.options.get(letter, ...)
         values[letter] = value if value == default else _number(letter, value, ranges.get(letter))
-    fields = {name: float(values[letter]) for letter, name in row.constants.items()}
+    fields: Values = {name: float(values[letter]) for letter, name in row.constants.items()}
     given = common.Given.of(
         Constants(**{"lipschitz": math.inf, "smoothness": math.inf, **fields}),
         n=n,
@@ -425,7 +431,7 @@ def _escaping(
     letters: Values = {"alpha": alpha, "L_Phi": setting.L_Phi, "rho_phi": rho_phi}
     letters |= {"d1": setting.d1, "delta2": _PERTURBATION}
     iota = case.keep("log_h", **letters)["log_h"]
-    v = case.keep(*"eta eta_h alpha_h R r t_thres D_bar".split(), **letters, iota=iota)
+    v = case.keep(*["eta", "eta_h", "alpha_h", "R", "r", "t_thres", "D_bar"], **letters, iota=iota)
     bounds = Bounds(gradient=setting.C, difference=setting.L)
     multipliers = queries[0].noise_multiplier, queries[-1].noise_multiplier
     floor = setting.floor(setting.errors(counts, bounds, v["eta"]), multipliers)
@@ -480,7 +486,11 @@ def _one_pass(case: Case) -> Plan:
         batch_size=sizes[1],
         relation=case.given.target.relation,
     )
-    part = {"sampler": "fixed-size", "sampling_probability": None, "composition": "disjoint"}
+    part: Values = {
+        "sampler": "fixed-size",
+        "sampling_probability": None,
+        "composition": "disjoint",
+    }
     pairs = counts.queries((single, single), Bounds(gradient=M, difference=setting.L))
     queries = tuple(
         dataclasses.replace(query, batch_size=size, partition="one pass", **part)
@@ -556,7 +566,7 @@ def _jl_glm(case: Case) -> Plan:
     case.keep("embedding", k=k)
     told = case.promise(lambda size: error(k) * math.sqrt(case.n / size), ("Lipschitz constant", C))
     inner = jl_glm.embedded(known) if k < d else known
-    constants = {"L0": inner.lipschitz, "L1": inner.smoothness, "F0": inner.gap}
+    constants: Values = {"L0": inner.lipschitz, "L1": inner.smoothness, "F0": inner.gap}
     plan = theory("spiderboost", d=k, **case.target(), **constants)
     told |= {"matrix": "gaussian", "matrix_seed": 0}
     return jl_glm.wrapped(plan, "spiderboost", k, told)
@@ -575,7 +585,7 @@ def _sizes(p: Problem) -> Values:
 
 
 def _excess(case: Case, p: Problem, floor: Callable[[Problem], float | None]) -> Parameters:
-    """Return what is promised: a floor of the excess risk, or F0 where a guard returns the start."""
+    """Return what is promised: a floor of the excess risk, or F0 where there is none."""
 
     def accuracy(size: float) -> float:
         found = floor(p.at_size(size))
@@ -597,19 +607,19 @@ def _kl_condition(case: Case) -> Plan:
 
     told = _excess(case, problem, lambda p: (levels(p) or {}).get("level"))
     v = levels(problem) or {"K": 0, "c": 2.0, "level": problem.F0}
-    told |= {"rounds": v["K"], "contraction": v["c"], "floor": v["level"]}
+    settled: Parameters = {"rounds": v["K"], "contraction": v["c"], "floor": v["level"]}
     # Lines 8 and 11 and Lemma 9: errors stay below an eighth, in units of Phi_k^(1/kappa) / gamma,
     # the least gradient norm at an excess risk of Phi_k; steps are a quarter over L1 long, and each
     # brings F down by a 64th over L1.
-    told |= {"tolerance": 1 / 8, "stride": 1 / 4, "descent": 1 / 64}
-    return kl_spider.planned(problem, per_distance, told)
+    settled |= {"tolerance": 1 / 8, "stride": 1 / 4, "descent": 1 / 64}
+    return kl_spider.planned(problem, per_distance, settled, told)
 
 
 def _proximal_point(case: Case) -> Plan:
     problem = _kl(case, Problem.of)
 
     def levels(p: Problem) -> tuple[int, int, float] | None:
-        """Return stages, gradients of a stage and floor, or None where a guard returns the start."""
+        """Return stages, gradients of each and floor, or None where a guard stops."""
         v = case.keep("X", "R", "T_prox", **_sizes(p))
         if v["R"] <= 1:
             return None
@@ -662,20 +672,27 @@ def fixed_point(case: Case, size: float, z: float) -> Values:
 
     z is the noise multiplier of an answer, which takes the place of 1/epsilon.
     """
-    x: Values = {"psi": case.letters["G"], "mu": 1.0, "T": max(size, 2.0), "kappa": 1.0}
+    x: Values = {"psi": case.letters["G"], "mu": 1.0, "kappa": 1.0}
     for _ in range(_ITERATIONS):
-        v = case.at(*case.row.settings[:-1], **x, n=size, epsilon=1 / z)
+        v = case.at("iota", "chi", "alpha", "eta", **x, n=size, epsilon=1 / z)
+        v["eta"] = min(v["eta"], 1 / v["M"])  # as M >= sqrt(rho alpha), which is assumed
+        v = case.at("Gamma", "R", "Phi", "saddles", "Q_all", "calls", **v)
+        v["T"] = v["calls"]
+        for _ in range(_DRIFTS):
+            best = case.at("refreshes", "b_refresh", "b_difference", "kappa_best", **v)
+            v["kappa"] = math.cbrt(v["kappa"] ** 2 * best["kappa_best"])
+        v = case.at(*case.row.settings[:-1], **v)
         v = case.at("log_mu", **v, r=v["noise"])
-        to = {"psi": v["error"], "mu": v["log_mu"], "T": v["calls"], "kappa": v["kappa_best"]}
+        to = {"psi": v["error"], "mu": v["log_mu"]}
         moved = max(abs(math.log(to[name] / x[name])) for name in to)
         if moved < _FIXED:
             break
-        x = {name: math.sqrt(x[name] * to[name]) for name in to}
+        x = {name: math.sqrt(x[name] * to[name]) for name in to} | {"kappa": v["kappa"]}
     return v
 
 
 def _gauss_psgd(case: Case) -> Plan:
-    z, M = case.given.single, case.letters["M"]
+    z = case.given.single
     try:
         v = fixed_point(case, float(case.n), z)
     except (ArithmeticError, ValueError):
@@ -684,7 +701,7 @@ def _gauss_psgd(case: Case) -> Plan:
         ) from None
     case.keep(**v)
     options = gauss_psgd.Options(
-        learning_rate=min(v["eta"], 1 / M),
+        learning_rate=v["eta"],
         drift=v["kappa"],
         batch_size=min(case.n, v["b_refresh"]),
         difference_batch_size=min(case.n, v["b_difference"]),
@@ -735,10 +752,10 @@ def _kan(case: Case) -> Plan:
     names = _KAN[_validate.choice(tuple(_KAN), corollary=chosen)]
     if lam and chosen != "5.3":
         raise ValueError(f"lam must be 0 for corollary {chosen}, got {lam}.")
-    size: float = _validate.rate(rho=letters["rho"]) * n
+    wanted = _validate.rate(rho=letters["rho"]) * n
     if chosen == "5.6":
-        size = min(n, gamma * math.sqrt(n))
-    v = case.keep(*names, "risk", B=common.rounded_up(size))
+        wanted = min(n, gamma * math.sqrt(n))
+    v = case.keep(*names, "risk", B=common.rounded_up(wanted))
     steps, size = v[names[0]], v.get("B55", v["B"])
     radius = case.keep("R_star", T=steps)["R_star"]
     rate = v.get(f"eta{names[0][1:]}", 1.0)
@@ -761,7 +778,7 @@ def _kan(case: Case) -> Plan:
 
 
 def _moments(case: Case) -> Plan:
-    """Return DP-SGD at the least noise; c2 is the constant of Theorem 1 at which it is this noise."""
+    """Return DP-SGD at the least noise, of which c2 is the constant of Theorem 1."""
     letters = case.letters
     size = common.rounded_up(_validate.rate(q=letters["q"]) * case.n)
     given = case.target(max_norm=letters["max_norm"], batch_size=size, steps=letters["T"])

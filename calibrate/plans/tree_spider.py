@@ -25,7 +25,6 @@ than 2 v, and the gradient there not longer than 3 v.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from dataclasses import dataclass
 

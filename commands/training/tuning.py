@@ -7,8 +7,8 @@ so that ``dpcal train --help`` loads no optimizer.
 >>> from dpcal.commands._options import add_options
 >>> parser = ArgumentParser()
 >>> add_options(parser, OPTIONS)
->>> given_tuning(parser.parse_args(["--gamma", "2", "--preset", "theory"]))
-{'preset': 'theory', 'gamma': 2.0}
+>>> given_tuning(parser.parse_args(["--gamma", "2", "--kappa", "1.5"]))
+{'gamma': 2.0, 'kappa': 1.5}
 """
 
 from __future__ import annotations
@@ -62,8 +62,6 @@ OPTIONS = """
     'person'; more are left out (default: the schema's, or 1)
 --clipped row|user                what is drawn, and clipped: each row, or the sum of the rows of a
     person, for dpsgd and --noise (default: row)
---preset practical|theory         constants best for the n at hand, or the theorem's (default:
-    practical)
 --gamma G:number                  KL constant > 0: F(w) - F* <= (G ||grad F(w)||)^kappa (default:
     (2 l2)^(-1/2) with --no-intercept and kappa = 2); or margin in (0, 1] of --model kan
 --kappa K:number                  KL exponent (default: 2)

@@ -1,64 +1,61 @@
-"""The commands ``audit`` and ``schedule``."""
+"""The command ``audit``."""
 
-import inspect
 import json
-import tomllib
 from importlib.metadata import EntryPoint
 
 import pytest
-from _tree import DATA, ROOT
+from _tree import ROOT
 
-from dpcal.calibrate.papers import ALGORITHMS, PAPERS, sources
-from dpcal.calibrate.papers.from_schedule import PLANNERS
-from dpcal.commands.schedule import CONSTANTS, SCHEDULES
+from dpcal.calibrate import Plan
+from dpcal.calibrate.papers import sources
 
-SIZES = "--n 1000000 --epsilon 1 --delta 1e-6"
-BALL = "--L0 1 --L1 1 --F0 1"
-SCHEDULED = tomllib.loads((DATA / "schedules.toml").read_text(encoding="utf-8"))
-GUARANTEED = {
-    *("spiderboost", "tree_spider", "kl_condition", "proximal_point", "adaptive_gd"),
-    "select_point",
-}
+BALL = "L0=1 L1=1 F0=1"
+SIZES = "d=784 epsilon=1 delta=1e-6"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", SCHEDULES)
-def test_every_schedule_that_help_names_prints_a_plan(cli, name):
-    dimension = "--d 20" if "d" in SCHEDULES[name][1].split() else ""
-    document = json.loads(cli("schedule", name, SIZES, dimension, SCHEDULED[name]))
-    assert 0 < document["priced_epsilon"] <= 1
-    # What a plan promises is a bound or an order, and the two are told apart.
-    promised = {"accuracy", "vacuous"} & {*document["parameters"]}
-    assert document["accuracy_kind"] in (("guarantee", "order") if promised else (None,))
-    assert (document["accuracy_kind"] == "guarantee") == (name in GUARANTEED)
+def test_a_theorem_at_numbers_is_a_table_of_its_settings_its_plan_and_its_cost(cli):
+    out = cli("audit spiderboost --at n=60000", SIZES, BALL)
+    rows = {line.split()[0]: line.split() for line in out.splitlines() if line.strip()}
+    assert rows["q"][1:4:2] != rows["q"][2:4:2]
+    assert rows["lam"][1:3] == ["needs", "W"]
+    assert "refresh: 103 times, noise multiplier" in out
+    assert out.strip().endswith(" at delta 1e-06")
+    assert 0.999 < float(out.split()[-4]) <= 1
 
 
-def test_a_schedule_meets_its_target_or_is_vacuous_and_says_from_which_size_on_it_is_not(cli):
-    sizes = "schedule spiderboost --d 784 --epsilon 1 --delta 1e-6"
-    status, out, err = cli.run(sizes, "--n 60000", BALL)
-    assert (status, err) == (0, "")
-    assert 0.999 < json.loads(out)["priced_epsilon"] <= 1
-    _, out, err = cli.run(sizes, "--n 400", BALL)
+def test_a_theorem_at_numbers_is_a_document_with_a_plan_that_runs(cli):
+    status, out, err = cli.run("audit spiderboost --json --at n=400", SIZES, BALL)
+    assert status == 0
     assert "vacuous at n=400" in err
-    assert json.loads(out)["parameters"]["informative_from_n"] > 400
+    document = json.loads(out)
+    plan = Plan.from_json(json.dumps(document["plan"]))
+    assert plan.parameters["informative_from_n"] > 400
+    assert 0.999 < document["priced_epsilon"] == float(plan.price()) <= 1
+    assert document["accuracy_kind"] == "guarantee"
+    found = {row["setting"]: row["value"] for row in document["settings"]}
+    assert (found["T"], found["b2"]) == (plan.parameters["steps"], plan.parameters["batch_size"])
 
 
-def test_help_names_each_schedule_with_the_constants_that_it_takes():
-    assert set(SCHEDULES) == {*PLANNERS, *ALGORITHMS}
-    assert set(PLANNERS) == set(PAPERS)
-    given = {"schedule", "n", "epsilon", "delta", "neighboring_relation"}
-    for name, (_, needs) in SCHEDULES.items():
-        named, optional = needs.replace("]", "").partition("[")[::2]
-        if name in PLANNERS:
-            parameters = inspect.signature(PLANNERS[name]).parameters
-            known = {*parameters} - given
-            free = {k for k in known if parameters[k].default is not inspect.Parameter.empty}
-        else:
-            algorithm = ALGORITHMS[name]
-            known = {"d", *algorithm.constants, *algorithm.options}
-            free = {*algorithm.optional}
-        assert {*named.split(), *optional.split()} == known <= {*CONSTANTS}
-        assert {*optional.split()} == free
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("spiderboost --at n=60000 epsilon=1", "--at must have delta, got none"),
+        ("spiderboost --at n 3", "--at takes NAME=NUMBER, as in n=1e6, got 'n'"),
+        (f"spiderboost --at n=10 {SIZES} L0=1", "constants of spiderboost must include L1, F0"),
+        (f"spiderbost --at n=10 {SIZES}", "did you mean 'spiderboost'"),
+        (f"--at n=10 {SIZES}", "--at needs a paper"),
+    ],
+)
+def test_what_a_theorem_lacks_is_said_in_a_sentence(cli, words, sentence):
+    status, _, err = cli.run("audit", words)
+    assert status == 2
+    assert sentence in err
+
+
+def test_a_command_that_is_gone_names_its_successor(cli):
+    status, _, err = cli.run("schedule spiderboost --n 60000")
+    assert status == 2
+    assert "schedule may be meant to be audit PAPER --at" in err
 
 
 @pytest.mark.slow

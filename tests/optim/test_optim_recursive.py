@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from _built_plans import Interpreted, plan_of, query, records
+from _built_plans import Interpreted, plan_of, query, records, theory_of
 
 from dpcal import calibrate
 from dpcal.calibrate import Constants
@@ -36,6 +36,11 @@ HUBER = Huber(X, TARGETS, fit_intercept=False)
 def plan_for(**options):
     given = {"epsilon": 10.0, "delta": 1e-5, "distance": 3.0, "dimension": 4, "n": N, **options}
     return calibrate.recursive_regularization(ONES, **given)
+
+
+def theorem_for(*, n):
+    given = {"epsilon": 10.0, "delta": 1e-5, "W": 3.0, "dimension": 4, "n": n}
+    return theory_of("recursive_regularization", ONES, **given)
 
 
 def test_blocks_fit_the_records():
@@ -76,9 +81,9 @@ def test_rounds_are_the_paper_s_pseudocode():
     np.testing.assert_allclose(found.w, center, rtol=1e-9)
 
 
-@pytest.mark.parametrize(("limit", "build"), [(0.5, None), (1.0, theory_of)])
+@pytest.mark.parametrize(("limit", "build"), [(0.5, plan_for), (1.0, theorem_for)])
 def test_steps_are_short_enough_for_the_lemma(limit, build):
-    plan = plan_for(n=300, epsilon=10.0, build=build)
+    plan = build(n=300)
     lam = plan.parameters["regularization"]
     assert 0 < lam <= 0.5
     for t, one in enumerate(plan.queries, start=1):

@@ -2,10 +2,11 @@
 
 import dataclasses
 import math
+from functools import partial
 
 import numpy as np
 import pytest
-from _built_plans import Interpreted, plan_of, query, records
+from _built_plans import Interpreted, plan_of, query, records, theory_of
 
 from dpcal import calibrate
 from dpcal.accountants.adaptive.filters import PrivacyFilter

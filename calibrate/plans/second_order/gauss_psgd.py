@@ -277,8 +277,7 @@ def settled(
 ) -> dict[str, Parameter]:
     """Return threshold, radius, steps and rounds of an escape, and what is claimed with them.
 
-    A run takes ``horizon`` gradients at most. ``promised`` is a theorem's accuracy by size, if it is
-    used.
+    A run takes ``horizon`` gradients at most; ``promised`` is a theorem's accuracy by size.
     """
     rounds = _validate.count(escape_rounds=options.escape_rounds)
     if options.failure_probability is not None:

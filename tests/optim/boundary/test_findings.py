@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from _built_plans import theory_of
 from _stored_runs import OBJECTIVE, SAMPLED, D, N, X, Y, gaussian
 
 from dpcal import calibrate, optim

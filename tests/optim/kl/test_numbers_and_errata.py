@@ -5,11 +5,11 @@ import math
 
 import numpy as np
 import pytest
+from _built_plans import theory_of
 from _kl import HALF, big_plan
 from _problems import power
 from scipy.optimize import brentq
 
-from dpcal import calibrate
 from dpcal.calibrate import Constants
 from dpcal.calibrate.plans.kl_spider import multipliers, schedule
 from dpcal.calibrate.plans.proximal_point import stage_weights

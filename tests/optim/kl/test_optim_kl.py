@@ -17,7 +17,7 @@ from dpcal.calibrate import Constants
 from dpcal.calibrate.plans.common import Given
 from dpcal.calibrate.plans.kl_problem import Problem
 from dpcal.calibrate.plans.kl_spider import schedule
-from dpcal.calibrate.plans.proximal_point import _inner_error
+from dpcal.calibrate.plans.theory import case_of
 from dpcal.errors import VacuousSchedule
 from dpcal.optim import (
     Cauchy,
@@ -55,9 +55,13 @@ def rows_of_norm_one(n, d):
 @pytest.mark.parametrize("optimizer", [adaptive_gd, proximal_point])
 def test_compiled_answers_are_those_of_watched_oracles(optimizer, l2):
     objective = Logistic(X, Y, l2=l2, classes_from_data=True)
-    options = {"gamma": 2.0, "constants": Constants(lipschitz=1.0, smoothness=0.5, gap=0.7)}
+    options = {"constants": Constants(lipschitz=1.0, smoothness=0.5, gap=0.7)}
     adaptive = optimizer is adaptive_gd
-    more = {"steps": 400, "epsilon": 2e3} if adaptive else {"inner_steps": 100, "epsilon": 20.0}
+    more = (
+        {"steps": 400, "epsilon": 2e3}
+        if adaptive
+        else {"gamma": 2.0, "inner_steps": 100, "epsilon": 20.0}
+    )
     plan = plan_for(getattr(calibrate, optimizer.__name__), objective, **options, **more)
     slow, _ = record(optimizer, objective, plan, seed=5)
     fast = optimizer(objective, plan, seed=5)
@@ -384,7 +388,10 @@ def test_the_inner_error_stays_below_its_bound():
     objective = Logistic(X, Y, fit_intercept=False, classes_from_data=True)
     known = Constants(lipschitz=1.0, smoothness=0.25)
     problem = Problem.of(Given.of(known, n=N, dimension=4, **TARGET), gamma=1.0)
-    tau = _inner_error(problem, 1, S) / weight
+    case = case_of("proximal_point", n=N, d=4, L0=1.0, F0=1.0, gamma=1.0, **TARGET)
+    sizes = {"rho": problem.rho, "D": problem.sensitivity, "m": S, "T": 1}
+    v = case.at("X", "ell_prox", **sizes)
+    tau = case.at("A_prox", **v, ell_in=v["ell_prox"])["A_prox"] * v["X"] ** 2 / weight
     asked = {"gamma": 1.0, "constants": dataclasses.replace(known, gap=1e-3), "inner_steps": S}
     plan = plan_for(calibrate.proximal_point, objective, **asked)
     assert plan.parameters["stages"] == 1

@@ -5,11 +5,12 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from _built_plans import theory_of
 from _minimax import MATRICES, PROBLEMS, START, N, acceptance, toy
 from _problems import MatrixSensing
 from _recording import record
 
-from dpcal import calibrate, optim
+from dpcal import optim
 from dpcal.errors import BudgetExceeded, NonFiniteAnswer
 from dpcal.optim.boundary.noise import GaussianMechanism
 from dpcal.optim.minimax import ToySaddle

@@ -5,13 +5,14 @@ import warnings
 
 import numpy as np
 import pytest
+from _built_plans import theory_of
 from _minimax import EXPERIMENT, START, acceptance, curvature, noiseless, toy
 from _recording import check_promises
 
-from dpcal import calibrate, optim
+from dpcal import optim
 from dpcal.accountants import epsilon
 from dpcal.calibrate.plans.common import Target
-from dpcal.calibrate.plans.minimax.theory import OnePass
+from dpcal.calibrate.plans.theory import case_of, one_pass
 from dpcal.errors import BudgetExceeded
 from dpcal.optim.minimax import Minimax, ToySaddle
 from dpcal.optim.minimax.dp_rgda import Escape
@@ -268,6 +269,13 @@ def test_a_plan_for_other_dimensions_is_refused():
 # -- the one-pass schedule
 
 
+def one_pass_of(n, noise):
+    """Return the settings of one pass for L_Phi F0 = M = 1 and K = 2, at a noise."""
+    given = dict.fromkeys(("M", "L", "F0", "mu", "rho"), 1.0) | {"d": 4}
+    case = case_of("dp_rgda_population", n=10, epsilon=1.0, delta=1e-6, **given)
+    return one_pass(case, n, noise, {"L_Phi": 1.0})
+
+
 @pytest.mark.parametrize(
     ("noise", "sizes", "slope"),
     [
@@ -277,32 +285,32 @@ def test_a_plan_for_other_dimensions_is_refused():
     ],
 )
 def test_slopes_of_the_one_pass_schedule_in_the_number_of_records(noise, sizes, slope):
-    found = [OnePass.solve(n, noise=noise, inner=2) for n in sizes]
+    found = [one_pass_of(n, noise) for n in sizes]
     for each, n in zip(found, sizes, strict=True):
-        assert each.records(2) <= n
-        assert each.period >= 1
+        assert each["records"] <= n
+        assert each["q_pop"] >= 1
         # The printed refresh of all records would overrun the budget at once.
-        assert -(-each.steps // each.period) * n > n
+        assert each["refreshes"] > 1
         # Steps of alpha / (2 L_Phi), each sure of eta alpha / 2, cover the gap.
-        assert each.steps * each.accuracy**2 / 4 >= 1.0 - 1e-9
-    rise = np.diff(np.log([each.accuracy for each in found])) / np.diff(np.log(sizes))
+        assert each["T_pop"] * each["alpha"] ** 2 / 4 >= 1.0 - 1e-9
+    rise = np.diff(np.log([each["alpha"] for each in found])) / np.diff(np.log(sizes))
     assert rise == pytest.approx(slope, abs=0.01)
 
 
 def test_the_one_pass_schedule_rises_with_noise():
-    by_noise = [OnePass.solve(10**14, noise=r, inner=2).accuracy for r in (1e5, 1e6)]
+    by_noise = [one_pass_of(10**14, noise)["alpha"] for noise in (1e5, 1e6)]
     assert np.diff(np.log(by_noise)) / np.log(10) == pytest.approx(3 / 7, abs=0.01)
 
 
-@pytest.mark.parametrize("preset", ["theory", "population"])
-def test_plans_of_theorems_are_within_their_records(preset):
+@pytest.mark.parametrize("name", ["dp_rgda", "dp_rgda_population"])
+def test_plans_of_theorems_are_within_their_records(name):
     sizes = {"n": 3_000, "dimensions": (2, 2), "epsilon": 4.0, "delta": 1e-6}
-    plan = calibrate.dp_rgda(ToySaddle.constants, preset=preset, **sizes)
+    plan = theory_of(name, ToySaddle.constants, **sizes)
     read = plan.parameters
     assert read["vacuous"] == (read["accuracy"] >= 2.5)
     assert read["steps"] >= read["period"] >= 1
     asked = sum(query.count * (query.batch_size or 0) for query in plan.queries)
-    assert asked <= (3_000 if preset == "population" else np.inf)
-    if preset == "theory":
+    assert asked <= (np.inf if name == "dp_rgda" else 3_000)
+    if name == "dp_rgda":
         # As many records in an increment as its proof asks for.
         assert read["batch_size"] >= 3_000 / np.sqrt(read["steps"] * read["inner_steps"])
