@@ -243,9 +243,10 @@ class Call:
     def given(self):
         """Return good arguments, made afresh."""
         more = CALLS.get(self.name, dict)()
-        # A plan builder takes epsilon, or noise in its place.
-        if {"epsilon", "noise_multiplier"} <= set(self.signature.parameters):
-            more = {"epsilon": GOOD["epsilon"](), **more}
+        # A plan builder takes epsilon, or noise in its place; training a target, or a plan.
+        takes = self.signature.parameters
+        if takes.keys() & {"noise_multiplier", "use_plan"} and takes.keys() >= {"epsilon", "delta"}:
+            more = {name: GOOD[name]() for name in ("epsilon", "delta")} | more
         needed = [
             each.name
             for each in self.signature.parameters.values()
