@@ -271,12 +271,12 @@ def split(parts: Parts, epsilon: float, log_size: float) -> tuple[list[tuple[Law
     else:
         raise OutOfReach
     first = 2.0 ** math.ceil(math.log2((5.0 - log_size) / (2.0 * scale)))
-    laws = [
-        (Law.points(piece, first) if isinstance(piece, Cut) else piece.compiled, n)
-        for piece, n in pieces
-    ]
-    if any(law is None for law, _ in laws):
-        raise OutOfReach
+    laws = []
+    for piece, n in pieces:
+        law = Law.points(piece, first) if isinstance(piece, Cut) else piece.compiled
+        if law is None:
+            raise OutOfReach
+        laws.append((law, n))
     return laws, beyond
 
 

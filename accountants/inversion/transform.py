@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
+from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +39,7 @@ def _log_complement_up(log_value: float) -> float:
     return min(0.0, value + UNIT * (8 + 4 * abs(value)))
 
 
-def has_rare_losses(loss: PrivacyLoss) -> bool:
+def has_rare_losses(loss: PrivacyLoss) -> TypeGuard[SampledGaussian]:
     """Return whether a loss has rare large values that can be cut off."""
     return isinstance(loss, SampledGaussian) and loss.direction == "remove"
 

@@ -61,6 +61,6 @@ def log_mixture(q: float | Reals, u: NDArray[Any]) -> NDArray[Any]:
     return np.where(far, beyond, near)
 
 
-def argument_sizes(q: float, u: Complexes, ell: Complexes) -> Reals:
+def argument_sizes(q: float, u: NDArray[Any], ell: NDArray[Any]) -> Reals:
     """Return the size of u in ell = log(1 - q + q exp(u)), times the posterior probability."""
     return np.asarray(np.abs(u) * np.exp(np.minimum(math.log(q) + (u - ell).real, 0.0)))

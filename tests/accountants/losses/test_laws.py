@@ -11,7 +11,6 @@ from hypothesis import given, settings, strategies as st
 from dpcal import accountants
 from dpcal._ext import question
 from dpcal.accountants import events
-from dpcal.accountants.answers import Bounds
 from dpcal.accountants.losses.discrete import LatticeLoss, ScatteredLoss, log_delta_of_sum
 from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
 from dpcal.accountants.losses.laplace import BoundedRange, Laplace
