@@ -18,15 +18,11 @@ from scipy.stats import binom
 from dpcal import accountants
 from dpcal.accountants import events
 from dpcal.accountants.directions import RELATIONS
-from dpcal.accountants.inversion.layers.quadrature import tilted
-from dpcal.accountants.losses.fixed_batch import FixedBatchGaussian
 from dpcal.accountants.losses.gaussian import log_gaussian_delta
 from dpcal.accountants.losses.gaussian_mixtures import (
     mixture_of_gaussians,
     replaced_record,
 )
-from dpcal.accountants.losses.random_choice import RandomChoice
-from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.accountants.mechanisms.decompose import decompose
 
 
@@ -269,24 +265,6 @@ def test_transform_agrees_with_integrals(loss):
         assert gap < 1e-13 * abs(transform(loss, complex(z).real))
     for c in (0.5, 2.0, 10.0, 60.0):
         assert loss.cumulants([c])[0, 0] <= loss.log_mgf_bound(c) * (1 + 1e-12)
-
-
-def test_decay_bounds_hold_along_the_line():
-    choices = (
-        (0.7, replaced_record(sampling_probability=0.05, noise_multiplier=1.0)),
-        (0.3, mixture_of_gaussians([1.0, 3.0], [0.6, 0.4], standard_deviation=1.5)[1]),
-    )
-    batch = FixedBatchGaussian
-    for loss, c in (
-        *((loss, 2.0) for loss in (RandomChoice(choices), *(choice for _, choice in choices))),
-        *((SampledGaussian(0.01, 0.7, "remove"), 2.0), (SampledGaussian(0.2, 2.0, "add"), 2.0)),
-        *((batch(0.01, 1.0), 3.0), (batch(0.3, 0.4), 1.0), (batch(0.1, 8.0), 30.0)),
-    ):
-        tilt, step = tilted(loss, c), 0.02 / math.sqrt(loss.cumulants([c])[0, 2])
-        values = np.exp(tilt.log_ratio(step, 4000).real[1:])
-        bounds = tilt.log_decay(step * np.arange(1, 4000), 1.0)
-        assert np.all(values <= np.exp(bounds) * (1 + 1e-12) + 1e-12), loss
-        assert bounds[-1] < -0.001, loss
 
 
 # -- dp-accounting
