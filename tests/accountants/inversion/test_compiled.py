@@ -172,7 +172,8 @@ def test_bounds_on_decay_lie_above_integrals(tmp_path, which, c):
         here, there = (abs(transform(mpmath.mpc(c, t * x)) / transform(c)) for x in (1, ratio))
         truth = float(mpmath.log(max(here, there)))
         assert truth <= bound + 1e-13, t
-    assert bounds[0] < -1e-4 and min(bounds) < -0.01
+    assert bounds[0] < -1e-4
+    assert min(bounds) < -0.01
 
 
 def ask(direction, *, epsilon=None, log_delta=None):
