@@ -5,6 +5,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import mpmath
 import numpy as np
 import pytest
 from _integrals import POINTS, in_balls
@@ -15,7 +16,10 @@ from dpcal._ext import question
 from dpcal.accountants import events
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import Direction
+from dpcal.accountants.losses.fixed_batch import FixedBatchGaussian
 from dpcal.accountants.losses.gaussian import Gaussian
+from dpcal.accountants.losses.gaussian_mixtures import replaced_record
+from dpcal.accountants.losses.laplace import Laplace
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
 HERE = Path(__file__).parent
@@ -42,14 +46,15 @@ def exact_moments(q, sigma, c, *, add):
         return mass.log1p(), (-mean if add else mean) / (1 + mass)
 
 
-def printed_by(name, folder, *arguments):
+def printed_by(name, folder, *arguments, told=None):
     """Return what a program prints that is compiled with the build's own options."""
     program = folder / name
     options = ["-O1", "-w", "-ffp-contract=off", "-fno-math-errno", f"-I{HERE.parents[2] / '_ext'}"]
     source = HERE / f"{name}.h"
     command = [COMPILER, *options, "-x", "c", source, "-o", program, "-lm"]
     subprocess.run(command, check=True)
-    return subprocess.run([program, *arguments], check=True, capture_output=True, text=True).stdout
+    command = [program, *arguments]
+    return subprocess.run(command, input=told, check=True, capture_output=True, text=True).stdout
 
 
 @pytest.mark.slow
@@ -115,6 +120,60 @@ def test_points_are_within_their_errors(tmp_path):
     worst = np.max(shares, axis=0)
     assert len(shares) > 500
     assert ((worst > 0.1) & (worst < 1)).all(), worst
+
+
+def laplace(a):
+    """The transform of Laplace noise of scale 1 / a."""
+    return lambda z: (
+        mpmath.exp(-a / 2) * (mpmath.cosh(a * (z + 0.5)) + mpmath.sinh(a * (z + 0.5)) / (2 * z + 1))
+    )
+
+
+def mixtures(p, q):
+    """The transform of p phi against q phi, with phi the standard normal density."""
+    path = [x + 0.8j for x in (-13, -3, 0, 4, 9, 20)]
+    return lambda z: mpmath.quad(
+        lambda x: mpmath.npdf(x) * p(x) * mpmath.exp(z * mpmath.log(p(x) / q(x))), path
+    )
+
+
+def fixed_batch(q, mu):
+    """The transform of a loss with two halves and a mass at 0."""
+    at_zero = (1 - q) * mpmath.erf(mu / mpmath.sqrt(8))
+    log_w = lambda x: mpmath.log1p(q * mpmath.expm1(mu * x - mu**2 / 2))  # noqa: E731
+
+    def half(power, side):
+        # Above the real line powers of w with Im z > 0 shrink.
+        path = [mu / 2, *(mu / 2 + x + 0.6j * side for x in (1, 4, 12, 30))]
+        return mpmath.quad(lambda x: mpmath.npdf(x) * mpmath.exp(power * log_w(x)), path)
+
+    return lambda z: at_zero + half(1 + z, 1) + half(-z, -1)
+
+
+@pytest.mark.slow
+@compiled
+@pytest.mark.parametrize("c", [0.7, 6.0])
+@pytest.mark.parametrize("which", [0, 1, 2])
+def test_bounds_on_decay_lie_above_integrals(tmp_path, which, c):
+    """Between neighboring points events are cut, whose chances are integrals of their own."""
+    weight = lambda sign: lambda x: 0.95 + 0.05 * mpmath.exp(sign * x - 0.5)  # noqa: E731
+    replaced = replaced_record(sampling_probability=0.05, noise_multiplier=1.0)
+    cases = (Laplace(0.5), laplace(2.0)), (FixedBatchGaussian(0.3, 0.5), fixed_batch(0.3, 2.0))
+    loss, transform = (*cases, (replaced, mixtures(weight(1), weight(-1))))[which]
+    served, ratio = loss.served(8.0), 1.12
+    near = np.empty((6, 0)) if served.near is None else served.near
+    mean, variance = loss.mean, loss.cumulants([c])[0, 2]
+    times = np.geomspace(0.02, 60.0, 9) / variance**0.5
+    rows = (served.real, served.line, near)
+    numbers = [*(row.shape[1] for row in rows), *(x for row in rows for x in row.ravel()), mean]
+    told = " ".join(float(x).hex() for x in (*numbers, c, ratio, *times))
+    bounds = [float.fromhex(line) for line in printed_by("decay", tmp_path, told=told).split()]
+    for t, bound in zip(times, bounds, strict=True):
+        here, there = (abs(transform(mpmath.mpc(c, t * x)) / transform(c)) for x in (1, ratio))
+        truth = float(mpmath.log(max(here, there)))
+        assert truth <= bound + 1e-13, t
+    assert bounds[0] < -1e-4
+    assert min(bounds) < -0.01
 
 
 def ask(direction, *, epsilon=None, log_delta=None):
