@@ -107,7 +107,8 @@ def certify(
     event
         Any composition of Gaussian mechanisms, on everyone, Poisson samples or batches without
         replacement; of mixtures of Gaussians; of Laplace, discrete Laplace and discrete Gaussian
-        noise; of claims (epsilon, delta), whose worst case is bounded; of permute-and-flip.
+        noise, also of several such answers about one random batch; of claims (epsilon, delta),
+        whose worst case is bounded; of permute-and-flip.
     epsilon, delta
         Exactly one of them: epsilon >= 0, to bound delta; or delta in (0, 1), to bound epsilon.
     neighboring_relation

@@ -83,8 +83,9 @@ def contours(
             proof = choose(parts, epsilon, width=width)
             bits = bits_of_contour(proof, parts, width=width)
             if isinstance(proof, ParityProof):
-                # A difference of two numbers of about 1 is as small as delta.
-                bits += math.ceil(-about_log_delta(parts, epsilon) / math.log(2))
+                # A difference of two numbers of about 1 is as small as delta exp(-epsilon).
+                lost = epsilon - about_log_delta(parts, epsilon)
+                bits += math.ceil(lost / math.log(2))
             return [(min(bits, BITS[1]), proof)]
         return []
 
