@@ -23,6 +23,7 @@ Counts are drawn forward in time with the table of what later rounds weigh, whic
 Where the table holds a polygon above a convex function of a sum, a draw gets a weight of at most 1
 instead of 1, so that the terms keep their mean, and stay below the range that the polygon proves.
 
+>>> from dpcal.accountants.correlated.mechanism import Mechanism
 >>> from dpcal.accountants.matrix import LambdaCGD
 >>> from dpcal.accountants.samplers import Poisson
 >>> mechanism, sampler = Mechanism.of(LambdaCGD(50, 0.5), noise_multiplier=3.0), Poisson(0.02)
