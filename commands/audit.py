@@ -14,8 +14,7 @@ from dpcal.commands.checking.progress import stage
 
 EXAMPLES = (
     "kl_condition --explain EP1",
-    "kl_condition --explain EP1 --json",
-    "spiderboost --at n=60000 d=784 epsilon=1 delta=1e-6 L0=1 L1=1 F0=1",
+    "spiderboost --at n=60000 d=784 epsilon=1 delta=1e-6 L0=1 L1=1 F0=1 --json",
 )
 FORMATS = ("table", "json", "markdown", "latex")
 PAPERS = ("kl_condition", "spiderboost", "gauss_psgd", "dp_rgda", "kan", "moments")
