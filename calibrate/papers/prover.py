@@ -242,7 +242,7 @@ def _decide_rate(claim: Claim, where: _Point, deadline: float) -> Verdict:
             proofs = _proofs(claim, sums(claim, given, context), deadline)
             if proofs is not None:
                 found = _proved(claim, point, given, proofs)
-                reason = f"the term {term} grows faster than claimed"
+                reason = f"the term {term} more than claimed"
                 return Verdict("REFUTED", "orders", reason, found.evidence)
     for compared, given in chosen(claim, context, where):
         proofs = _proofs(claim, claim.goals(*given), deadline)

@@ -81,11 +81,16 @@ def outgrown(
     claim: Claim, context: Context, point: Mapping[str, Fraction]
 ) -> Iterator[tuple[str, list[t.Term]]]:
     """Yield sums of both sides with a left term that outgrows the right side, and this term."""
+    orders = Orders(context, claim.parts["growth"])
     for sums in _ways(claim, context):
         for k, row in enumerate(sums[0][1:]):
             given: list[Any] = [*sums, t.number(k)]
             try:
                 if outgrows(claim, given, context, point):
-                    yield show(row), given
+                    powers = [orders.of(other, False)[0] for other in sums[1][1:]]
+                    gaps = (t.minus(orders.of(row, True)[0], power) for power in powers)
+                    by = min(exact(gap, point) or Fraction(0) for gap in gaps)
+                    more = f"the power {by}" if by else "a logarithm"
+                    yield f"{show(row)} grows by {more}", given
             except t.Undecided:
                 continue
