@@ -156,7 +156,7 @@ class _Batched(AllocationPair):
     def size(self, cells: Cells) -> int:
         assert isinstance(cells, Batch)
         of_law = cells.law.work(self.loss.answers) / (FUNCTION * self.work_of_cell)
-        return int(of_law) + cells.law.nodes + (super().size(cells.ratios) if cells.ratios else 0)
+        return int(of_law + cells.law.nodes) + (super().size(cells.ratios) if cells.ratios else 0)
 
     def terms(self, cells: Cells) -> int:
         assert isinstance(cells, Batch)

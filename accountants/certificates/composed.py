@@ -34,11 +34,11 @@ from dpcal.accountants.certificates.proofs import (
     MAX_PARTS,
     MAX_POINTS,
     SCORES,
-    Cells,
     Grid,
     Interval,
     Parts,
     Proof,
+    Scores,
 )
 from dpcal.accountants.certificates.schema import (
     Reader,
@@ -85,6 +85,11 @@ class Batch:
     law: Annotated[Any, _law]
     ratios: Annotated[Grid | None, optional(GRID)]
 
+    @property
+    def points(self) -> int:
+        """Most nodes of the law of all answers."""
+        return int(self.law.nodes)
+
 
 _BATCH = shape_of("a batch", Batch)
 
@@ -110,7 +115,7 @@ class Use:
 
     offset: Annotated[float, number()]
     level: Annotated[int, whole(0, MAX_LEVEL)]
-    cells: Annotated[Cells | Batch, one_of_shapes(_cells_of, "a grid, scores or a batch")]
+    cells: Annotated[Grid | Scores | Batch, one_of_shapes(_cells_of, "a grid, scores or a batch")]
 
 
 @dataclass(frozen=True)

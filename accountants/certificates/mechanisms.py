@@ -211,7 +211,7 @@ _LIST = {
         lambda value, name: _event_of(value, name, _REPEATED), 1, _MOST_ANSWERS
     )
 }
-_INSIDE = _ALONE | {"ComposedDpEvent": _shape(events.ComposedDpEvent, _LIST)}
+_INSIDE: dict[str, Shape] = _ALONE | {"ComposedDpEvent": _shape(events.ComposedDpEvent, _LIST)}
 
 
 def _event_of(value: Any, name: str, shapes: Mapping[str, Shape]) -> DpEvent:

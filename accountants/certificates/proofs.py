@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
 from dpcal.accountants.certificates.balls import Ball
 from dpcal.accountants.certificates.schema import (
@@ -31,6 +31,9 @@ from dpcal.accountants.certificates.schema import (
     whole,
 )
 from dpcal.accountants.losses.base import PrivacyLoss
+
+if TYPE_CHECKING:
+    from dpcal.accountants.certificates.composed import Batch
 
 __all__ = ["MAX_PARTS", "MAX_POINTS", "Cells", "Interval", "Parts", "Proof", "Substitute"]
 
@@ -238,7 +241,7 @@ SCORES = shape_of("scores", Scores)
 # A contour sums the transform of each loss on a lattice; None stands for a closed form.
 Substitute = ShiftedLattice | Rays | Clones | None
 # A law on a grid is built from cells.
-Cells = Grid | Scores
+Cells: TypeAlias = "Grid | Scores | Batch"
 
 
 def _shape_of(value: Mapping[str, Any]) -> Reader:

@@ -148,7 +148,7 @@ def document_of(value: Any) -> Any:
     return str(value) if isinstance(value, Decimal) else value
 
 
-def one_of_shapes(shape_of: Callable[[Mapping[str, Any]], Shape | None], allowed: str) -> Reader:
+def one_of_shapes(shape_of: Callable[[Mapping[str, Any]], Reader | None], allowed: str) -> Reader:
     """Return a reader of objects whose shape, None if there is none, depends on their entries."""
 
     def read(value: Any, name: str) -> Any:

@@ -108,7 +108,7 @@ class _Statistics(Pair):
 
     # -- the largest answer
 
-    def _intervals(self, cells: Grid) -> list[tuple[Ball, Ball]]:
+    def _intervals(self, cells: Cells) -> list[tuple[Ball, Ball]]:
         ends = [None, *ends_of(cells), None]
         blank, present = (
             [self._mass_of_largest(shift, x, y) for x, y in pairwise(ends)] for shift in (1, 2)
