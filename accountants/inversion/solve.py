@@ -154,10 +154,13 @@ def _on_one_contour(total: Total, log_delta: float, *, patient: bool = False) ->
 
 def _by_halving(total: Total, log_delta: float) -> Bounds | None:
     """Return bounds where delta is below its rounding at the estimate, which is far too large."""
-    lower, upper, method, first = 0.0, math.inf, "", _epsilon_estimate(total, log_delta)
+    lower, upper, method = 0.0, total.upper, "support"
+    first = min(_epsilon_estimate(total, log_delta), total.upper)
 
     def misses(epsilon: float) -> bool:
         nonlocal lower, upper, method
+        if epsilon >= total.upper:
+            return False
         bounds = log_delta_on_contours(total, epsilon)
         if bounds is None:
             raise OutOfReach
