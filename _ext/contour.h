@@ -622,11 +622,15 @@ static double dpcal_log_sum(double a, double b) {
     return isinf(most) ? most : most + log1p(exp(fmin(a, b) - most));
 }
 
+/* An epsilon whose exponential is a double. */
+static const double DPCAL_NO_OVERFLOW = 700.0;
+
 /* Adds what lies beyond a cut. */
 static void dpcal_add_beyond(
     const dpcal_beyond *beyond, double epsilon, double *lower, double *upper, double *value, double *slope
 ) {
-    const double growth = exp(epsilon), p = beyond->p, q = growth * beyond->q, gap = p - q;
+    /* Where exp(epsilon) overflows, a smaller one makes the gap too large: the lower end has no part of it. */
+    const double growth = exp(fmin(epsilon, DPCAL_NO_OVERFLOW)), p = beyond->p, q = growth * beyond->q, gap = p - q;
     /* Below 1e-300 probabilities have lost digits. */
     const double error = DPCAL_UNIT * (beyond->units + 8.0 + epsilon) * (p + q) + 1e-300 * (1.0 + growth);
     const double below = *value >= -700.0 ? exp(*value) : 0.0, sum = below + fmax(gap, 0.0);
@@ -634,7 +638,7 @@ static void dpcal_add_beyond(
     for (int i = 0; i < DPCAL_PUTS; i++)
         put = fmin(put, beyond->bounds[i] - beyond->tilts[i] * epsilon);
     above = fmin(dpcal_log_sum(log(fmax(gap + error, 0.0)), put), log(p + DPCAL_UNIT * (beyond->units + 8.0) * p + 1e-300));
-    *lower = dpcal_log_sum(*lower, log(fmax(gap - error, 0.0)));
+    *lower = dpcal_log_sum(*lower, epsilon <= DPCAL_NO_OVERFLOW ? log(fmax(gap - error, 0.0)) : -INFINITY);
     *upper = dpcal_log_sum(*upper, above);
     *lower -= 8.0 * DPCAL_UNIT * (1.0 + fabs(*lower)), *upper += 8.0 * DPCAL_UNIT * (1.0 + fabs(*upper));
     *upper = fmin(*upper, 0.0);

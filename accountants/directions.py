@@ -18,12 +18,12 @@ from dpcal import _validate
 from dpcal._ext.question import Law
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
 
-__all__ = ["RELATIONS", "Composition", "Direction", "relation_of"]
+__all__ = ["MOST_TIMES", "RELATIONS", "Composition", "Direction", "relation_of"]
 
 RELATIONS = ("add-or-remove-one", "replace-one", "replace-special")
 
 # Counts up to this are doubles of their own.
-_MOST_TIMES = 2**53
+MOST_TIMES = 2**53
 
 
 def relation_of(value: object) -> str:
@@ -66,7 +66,7 @@ class Direction:
         return self._laws([(loss.pointed or loss.compiled, times) for loss, times in self.parts])
 
     def _laws(self, parts: list[tuple[Law | None, int]]) -> list[tuple[Law, int]] | None:
-        known = [(law, times) for law, times in parts if law is not None and times <= _MOST_TIMES]
+        known = [(law, times) for law, times in parts if law is not None and times <= MOST_TIMES]
         return known if len(known) == len(parts) else None
 
     @property

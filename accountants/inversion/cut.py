@@ -37,6 +37,7 @@ import numpy as np
 
 from dpcal._ext.question import Law, mixture_log_weights
 from dpcal._lazy import special
+from dpcal.accountants.directions import MOST_TIMES
 from dpcal.accountants.inversion.saddle import log_chernoff
 from dpcal.accountants.inversion.transform import Parts, Total, has_rare_losses
 from dpcal.accountants.losses.base import OutOfReach, Points, Reals, Served
@@ -250,11 +251,13 @@ def split(parts: Parts, epsilon: float, log_size: float) -> tuple[list[tuple[Law
     Raises
     ------
     OutOfReach
-        If a loss has no other direction, delta is too small, or no cut leaves a small put.
+        If a loss has no other direction, a count is no double, delta is too small, or no cut leaves
+        a small put.
     """
     reversible = all(loss.opposite is not None and loss.surplus == 0.0 for loss, _ in parts)
     rare = any(has_rare_losses(loss) for loss, _ in parts)
-    if not (reversible and rare) or max(-log_size, epsilon) > _MOST:
+    counted = all(times <= MOST_TIMES for _, times in parts)
+    if not (reversible and rare and counted) or max(-log_size, epsilon) > _MOST:
         raise OutOfReach
     scale = max(epsilon, math.sqrt(Total(parts).at_zero[1]))
     tilts, logs = _log_masses(parts, scale)

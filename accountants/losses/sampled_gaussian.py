@@ -144,9 +144,9 @@ class TrapezoidRule:
         shift = angle * self.sigma**2
         # Far from the real line the density grows, and so does the share of a cut.
         growth = 2 * (shift / self.sigma) ** 2 + 2 * (shift / self._limits.width) ** 2
-        # Multiples of a step of 40 digits are numbers: next to a cut, rounding them would count.
+        # Up to 2^18 times a step of 35 digits is a number: next to a cut, rounding it would count.
         digits, power = math.frexp(step_within(shift, growth))
-        return math.ldexp(math.floor(math.ldexp(digits, 40)), power - 40)
+        return math.ldexp(math.floor(math.ldexp(digits, 35)), power - 35)
 
     def _points(self, step: float) -> Reals:
         return spaced(self.low, self.high, step, most=self._limits.points)

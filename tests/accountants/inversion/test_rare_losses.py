@@ -79,6 +79,20 @@ def test_masses_beyond_a_cut_are_integrals(q, sigma, position, share):
             assert masses @ np.exp((c + 2j) * values) == pytest.approx(turned, rel=1e-9)
 
 
+def test_beyond_a_cut_delta_is_bounded_where_exp_epsilon_overflows():
+    loss = SampledGaussian(1e-9, 0.028, "remove")
+    laws, beyond = split(((loss, 1),), 560.0, -20.0)
+    for epsilon in (705.0, 710.0, 712.0):
+        lower, upper, _ = question.log_delta(laws, epsilon, True, beyond)
+        assert lower <= loss.log_delta(epsilon)[0] <= upper
+
+
+def test_points_next_to_a_far_cut_are_not_rounded():
+    rule = Cut(SampledGaussian(1e-5, 0.08, "remove"), 0.57, 0.02)._rule(64.0)
+    assert len(rule.x) > 2**13
+    assert (rule.x == rule.exact).all()
+
+
 def two_steps(q, sigma, epsilon):
     """Log delta of two steps: the closed form of the second, averaged over the first's output."""
     # The integrand is a density times a smooth function: the rule converges geometrically.
