@@ -155,10 +155,7 @@ def test_random_batches_are_priced_by_the_sampler():
 def test_batches_of_one_size_by_every_sampler(name):
     batches = calibrate.Batches(name, 0.05)
     table = calibrate.compare_strategies(
-        steps=40,
-        sampler=batches,
-        strategies=("identity", "banded=2", "banded=best"),
-        **TARGET,
+        steps=40, sampler=batches, strategies=("identity", "banded=2", "banded=best"), **TARGET
     )
     *members, best = table.rows
     # The best number of bands has the least error of all, at the noise of that number.

@@ -12,15 +12,7 @@ from dpcal import calibrate
 from dpcal.accountants.adaptive.filters import PrivacyFilter
 from dpcal.calibrate import Constants
 from dpcal.errors import BudgetExceeded
-from dpcal.optim import (
-    Cauchy,
-    Logistic,
-    PrivateOracle,
-    Sigmoid,
-    Softmax,
-    spiderboost,
-    tree_spider,
-)
+from dpcal.optim import Cauchy, Logistic, PrivateOracle, Sigmoid, Softmax, spiderboost, tree_spider
 from dpcal.optim.boundary.fused import Estimate, Loops
 from dpcal.optim.boundary.seeds import Streams
 

@@ -128,10 +128,7 @@ def test_bounds_of_longer_runs_lie_above_draws():
         law = Poisson(rate).automaton(mechanism.steps)
         engine = Likelihood.of(mechanism, law)
         epsilon = rng.uniform(0.1, 2.0)
-        for kind, proofs in (
-            (Direct, (*BOTH, replicas)),
-            (Without, (*BOTH, *ADDING)),
-        ):
+        for kind, proofs in ((Direct, (*BOTH, replicas)), (Without, (*BOTH, *ADDING))):
             drawn = simulate(kind(engine), draws=1024, seed=1).at(epsilon, **SURE)
             for bound_of in proofs:
                 assert drawn.lower <= bound_of(mechanism, rate).delta(epsilon), bound_of

@@ -19,10 +19,7 @@ from dpcal import accountants
 from dpcal.accountants import events
 from dpcal.accountants.directions import RELATIONS
 from dpcal.accountants.losses.gaussian import log_gaussian_delta
-from dpcal.accountants.losses.gaussian_mixtures import (
-    mixture_of_gaussians,
-    replaced_record,
-)
+from dpcal.accountants.losses.gaussian_mixtures import mixture_of_gaussians, replaced_record
 from dpcal.accountants.mechanisms.decompose import decompose
 
 

@@ -13,15 +13,7 @@ from contracts._runs import CONSTANTS
 from dpcal import calibrate
 from dpcal._ext.noise import add_gaussian
 from dpcal.estimators import LogisticRegression
-from dpcal.optim import (
-    FromGradients,
-    Huber,
-    Logistic,
-    PrivateOracle,
-    attacks,
-    dpsgd,
-    jl_glm,
-)
+from dpcal.optim import FromGradients, Huber, Logistic, PrivateOracle, attacks, dpsgd, jl_glm
 from dpcal.optim.attacks.promises import broken_promises
 from dpcal.optim.boundary import noise as noise_module
 from dpcal.optim.boundary.admission import Admission
