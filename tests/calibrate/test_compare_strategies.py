@@ -163,13 +163,8 @@ def test_batches_of_one_size_by_every_sampler(name):
     for row in table.rows:
         sampler = batches(row.strategy)
         assert sampler.expected_batch_size(1000, 40) == pytest.approx(50.0)
-        found = correlated.epsilon(
-            row.strategy,
-            sampler,
-            noise_multiplier=row.noise_multiplier,
-            delta=TARGET["delta"],
-            statistics="none",
-        )
+        asked = {"noise_multiplier": row.noise_multiplier, "delta": TARGET["delta"]}
+        found = correlated.epsilon(row.strategy, sampler, **asked, statistics="none")
         assert 0.99 * TARGET["epsilon"] < found <= TARGET["epsilon"] * (1 + 1e-6)
     assert calibrate.Batches(name, 0.05, 20)(Banded(40, 2)).automaton(40).rounds == 40
     for wrong in ({"name": "full"}, {"sampling_probability": 0.0}, {"apart": 0}):
