@@ -175,6 +175,7 @@ def test_batches_of_one_size_by_every_sampler(name):
 @pytest.mark.slow
 def test_draws_need_less_noise_than_bounds_and_too_few_are_not_trusted():
     run, sampler = (LambdaCGD(16, 0.7), SquareRoot(16)), correlated.Poisson(0.1)
+    cases = ((1e-2, "none", run[:1]), (1e-2, "certified", run[:1]), (1e-7, "certified", run[1:]))
     proved, drawn, few = (
         calibrate.compare_strategies(
             steps=16,
@@ -183,11 +184,7 @@ def test_draws_need_less_noise_than_bounds_and_too_few_are_not_trusted():
             strategies=which,
             pricing=SampledBatches(sampler, statistics=statistics, draws=2048, seed=2),
         )
-        for delta, statistics, which in (
-            (1e-2, "none", run[:1]),
-            (1e-2, "certified", run[:1]),
-            (1e-7, "certified", run[1:]),
-        )
+        for delta, statistics, which in cases
     )
     for certain, likely in zip(proved.rows, drawn.rows, strict=True):
         assert likely.label == "statistical with certified confidence"
