@@ -72,18 +72,9 @@ def untouchable():
 
 
 def parted(name, size, count, *, kind="gradient", partition="p", each=1, **changes):
-    changes = {"noise_multiplier": 3.0, **changes}
-    return query(
-        name,
-        kind,
-        sampler="fixed-size",
-        batch_size=size,
-        count=count,
-        composition="disjoint",
-        partition=partition,
-        answers_per_part=each,
-        **changes,
-    )
+    sizes = {"sampler": "fixed-size", "batch_size": size, "count": count, "answers_per_part": each}
+    parts = {"composition": "disjoint", "partition": partition, "noise_multiplier": 3.0, **changes}
+    return query(name, kind, **sizes, **parts)
 
 
 def adaptive_plan(budget=2.0, *, relation="replace-one", count=1000):

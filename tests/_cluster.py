@@ -40,14 +40,9 @@ def two_workers(module, processes=True, number=2):
     cloudpickle = pytest.importorskip("cloudpickle")
     for name in (module, __name__):
         cloudpickle.register_pickle_by_value(sys.modules[name])
+    options = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50}
     with (
-        distributed.LocalCluster(
-            n_workers=number,
-            threads_per_worker=1,
-            processes=processes,
-            dashboard_address=":0",
-            silence_logs=50,
-        ) as made,
+        distributed.LocalCluster(n_workers=number, processes=processes, **options) as made,
         distributed.Client(made) as client,
     ):
         yield client

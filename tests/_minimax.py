@@ -10,30 +10,16 @@ from _tree import DATA
 
 from dpcal import calibrate
 from dpcal.calibrate.plans.variance_reduction import Releases
+from dpcal.optim import minimax
 from dpcal.optim.boundary import noise as noise_module
-from dpcal.optim.minimax import (
-    AUCMaximization,
-    CovariateShift,
-    FairClassification,
-    Minimax,
-    ToySaddle,
-)
 
 START = [0.3, 0.0]
 SADDLE = tomllib.loads((DATA / "saddle.toml").read_text())
 SADDLE |= {"n": 20_000, "max_norm": 2.5, "batch_size": 2_000}
 
 # The counts of the paper's experiment, as printed.
-EXPERIMENT = Releases(
-    n=400,
-    steps=400,
-    period=10,
-    inner=5,
-    refresh_size=200,
-    batch_size=50,
-    relation="add-or-remove-one",
-    literal=True,
-)
+COUNTS = {"n": 400, "refresh_size": 200, "batch_size": 50, "steps": 400, "period": 10, "inner": 5}
+EXPERIMENT = Releases(**COUNTS, relation="add-or-remove-one", literal=True)
 
 
 RNG = np.random.default_rng(3)
@@ -54,23 +40,25 @@ def bilinear(x, y, rows):
 
 
 PROBLEMS = {
-    "toy": lambda **more: ToySaddle(n=N, seed=1, **more),
-    "fair": lambda **more: FairClassification(X, LABELS, GROUPS, **FAIR, **more),
-    "shift": lambda **more: CovariateShift(X, TARGETS, dual_l2=3.0, tilt_norm=2.0, **more),
-    "auc": lambda **more: AUCMaximization(X, LABELS, positive_share=0.4, **FROM_DATA, **more),
+    "toy": lambda **more: minimax.ToySaddle(n=N, seed=1, **more),
+    "fair": lambda **more: minimax.FairClassification(X, LABELS, GROUPS, **FAIR, **more),
+    "shift": lambda **more: minimax.CovariateShift(X, TARGETS, dual_l2=3.0, tilt_norm=2.0, **more),
+    "auc": lambda **more: minimax.AUCMaximization(
+        X, LABELS, positive_share=0.4, **FROM_DATA, **more
+    ),
     "sensing": lambda **more: MatrixSensing(MATRICES, MATRICES.sum((1, 2)), rank=1, **more),
     # Sums of the last one are not compiled.
-    "own": lambda **more: Minimax(bilinear, n=N, dimensions=(3, 3), dual_l2=2.0, **more),
+    "own": lambda **more: minimax.Minimax(bilinear, n=N, dimensions=(3, 3), dual_l2=2.0, **more),
 }
 
 
 def toy(n=20_000, **more):
-    return ToySaddle(n=n, seed=0, **more)
+    return minimax.ToySaddle(n=n, seed=0, **more)
 
 
 def acceptance(**changes):
     """Return the plan of the acceptance problem, with changes."""
-    return calibrate.dp_rgda(ToySaddle.constants, **{**SADDLE, **changes})
+    return calibrate.dp_rgda(minimax.ToySaddle.constants, **{**SADDLE, **changes})
 
 
 def curvature(problem, x):

@@ -11,18 +11,8 @@ from collections.abc import Iterator
 
 from _tree import ROOT
 
-ROOMS = (
-    "_ext",
-    "accountants",
-    "adapters",
-    "calibrate",
-    "commands",
-    "estimators",
-    "optim",
-    "plot",
-    "report",
-    "tables",
-)
+ROOMS = ("_ext", "accountants", "adapters", "calibrate", "commands")
+ROOMS += ("estimators", "optim", "plot", "report", "tables")
 
 
 # Modules that stand on a package of an extra, which the tests' environment need not have.

@@ -17,10 +17,7 @@ from dpcal.accountants.losses.discrete import pure
 from dpcal.accountants.losses.gaussian import log_gaussian_delta
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.accountants.mechanisms import batches
-from dpcal.errors import (
-    AccountantsDisagree,
-    DisagreementWarning,
-)
+from dpcal.errors import AccountantsDisagree, DisagreementWarning
 
 
 def dpsgd(q, sigma, steps):
@@ -125,10 +122,7 @@ def test_a_cross_check_finds_an_epsilon_that_is_too_small(monkeypatch):
     assert true == accountants.epsilon(STEPS, delta=1e-6)
     monkeypatch.setattr(characteristic, "epsilon_bounds", broken_below)
     monkeypatch.setattr(characteristic, "log_delta_bounds", lambda *_: Bounds(-40, -39, "broken"))
-    with pytest.raises(
-        AccountantsDisagree,
-        match=r"characteristic gives at most 0\.6 where pld",
-    ):
+    with pytest.raises(AccountantsDisagree, match=r"characteristic gives at most 0\.6 where pld"):
         accountants.epsilon(STEPS, delta=1e-6, cross_check=True, interval=1e-3)
     with pytest.raises(AccountantsDisagree, match=r"log delta at epsilon=1\.0"):
         accountants.delta(STEPS, epsilon=1.0, cross_check=True, interval=1e-3)
@@ -139,8 +133,7 @@ def test_a_cross_check_or_a_comparison_finds_a_broken_backend(monkeypatch):
     assert accountants.epsilon(STEPS, delta=1e-6, accountant="pld") == 0.6
     for name in ("pld", "auto"):
         with pytest.raises(
-            AccountantsDisagree,
-            match=r"pld gives at most 0\.6 where char.* least 2\.67",
+            AccountantsDisagree, match=r"pld gives at most 0\.6 where char.* least 2\.67"
         ):
             accountants.epsilon(STEPS, delta=1e-6, accountant=name, cross_check=True)
     with pytest.warns(DisagreementWarning, match="pld gives at most"):

@@ -53,9 +53,7 @@ def test_published_saddle_point_values(steps, truth):
 def test_two_hundred_distinct_steps(repeats, truth):
     steps = [
         events.dpsgd(
-            sampling_probability=0.002 + 0.0001 * i,
-            noise_multiplier=0.8 + 0.005 * i,
-            steps=repeats,
+            sampling_probability=0.002 + 0.0001 * i, noise_multiplier=0.8 + 0.005 * i, steps=repeats
         )
         for i in range(200)
     ]

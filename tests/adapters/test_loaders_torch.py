@@ -233,10 +233,7 @@ LOADERS = {
     ),
     "SubsetRandomSampler": (by(SubsetRandomSampler(range(20)), 5), shuffled(4)),
     "SubsetRandomSampler, twice": (by(SubsetRandomSampler([0, -N, 1])), "more than once"),
-    "WeightedRandomSampler": (
-        by(WeightedRandomSampler([1.0] * N, N)),
-        "probabilities that differ",
-    ),
+    "WeightedRandomSampler": (by(WeightedRandomSampler([1.0] * N, N)), "probabilities that differ"),
     "DistributedSampler": (by(DistributedSampler(ROWS, 2, 0)), "public seed"),
     "_InfiniteConstantSampler": ({"dataset": Streamed(), "batch_size": 10}, "order of its own"),
     "BatchSampler": ({"batch_sampler": BatchSampler(SHUFFLED, 10, False)}, shuffled(10)),

@@ -139,15 +139,9 @@ def ends(tmp_path_factory):
     program.write_text(PROGRAM)
     path = os.pathsep.join([str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": path}
-    subprocess.run(
-        [sys.executable, "-W", "ignore", program, folder],
-        input=json.dumps(cases),
-        text=True,
-        check=True,
-        timeout=240,
-        env=environment,
-        capture_output=True,
-    )
+    command = [sys.executable, "-W", "ignore", program, folder]
+    options = {"text": True, "check": True, "timeout": 240, "capture_output": True}
+    subprocess.run(command, input=json.dumps(cases), env=environment, **options)
     found = {}
     for number, (size, kind, how, _, change) in enumerate(CASES):
         files = [folder / f"{number}-{rank}.json" for rank in range(size)]

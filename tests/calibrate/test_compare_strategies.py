@@ -155,10 +155,7 @@ def test_random_batches_are_priced_by_the_sampler():
 def test_batches_of_one_size_by_every_sampler(name):
     batches = calibrate.Batches(name, 0.05)
     table = calibrate.compare_strategies(
-        steps=40,
-        sampler=batches,
-        strategies=("identity", "banded=2", "banded=best"),
-        **TARGET,
+        steps=40, sampler=batches, strategies=("identity", "banded=2", "banded=best"), **TARGET
     )
     *members, best = table.rows
     # The best number of bands has the least error of all, at the noise of that number.
@@ -166,13 +163,8 @@ def test_batches_of_one_size_by_every_sampler(name):
     for row in table.rows:
         sampler = batches(row.strategy)
         assert sampler.expected_batch_size(1000, 40) == pytest.approx(50.0)
-        found = correlated.epsilon(
-            row.strategy,
-            sampler,
-            noise_multiplier=row.noise_multiplier,
-            delta=TARGET["delta"],
-            statistics="none",
-        )
+        asked = {"noise_multiplier": row.noise_multiplier, "delta": TARGET["delta"]}
+        found = correlated.epsilon(row.strategy, sampler, **asked, statistics="none")
         assert 0.99 * TARGET["epsilon"] < found <= TARGET["epsilon"] * (1 + 1e-6)
     assert calibrate.Batches(name, 0.05, 20)(Banded(40, 2)).automaton(40).rounds == 40
     for wrong in ({"name": "full"}, {"sampling_probability": 0.0}, {"apart": 0}):
@@ -183,6 +175,7 @@ def test_batches_of_one_size_by_every_sampler(name):
 @pytest.mark.slow
 def test_draws_need_less_noise_than_bounds_and_too_few_are_not_trusted():
     run, sampler = (LambdaCGD(16, 0.7), SquareRoot(16)), correlated.Poisson(0.1)
+    cases = ((1e-2, "none", run[:1]), (1e-2, "certified", run[:1]), (1e-7, "certified", run[1:]))
     proved, drawn, few = (
         calibrate.compare_strategies(
             steps=16,
@@ -191,11 +184,7 @@ def test_draws_need_less_noise_than_bounds_and_too_few_are_not_trusted():
             strategies=which,
             pricing=SampledBatches(sampler, statistics=statistics, draws=2048, seed=2),
         )
-        for delta, statistics, which in (
-            (1e-2, "none", run[:1]),
-            (1e-2, "certified", run[:1]),
-            (1e-7, "certified", run[1:]),
-        )
+        for delta, statistics, which in cases
     )
     for certain, likely in zip(proved.rows, drawn.rows, strict=True):
         assert likely.label == "statistical with certified confidence"

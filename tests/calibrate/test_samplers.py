@@ -24,13 +24,8 @@ FIELDS = {
     "random-allocation": {"participations": 1, "epoch": 4},
     "shuffled-epochs": {"epoch": 4},
 }
-WRONG = {
-    "sampling_probability": 1.5,
-    "batch_size": 0,
-    "separation": 0,
-    "participations": 2.5,
-    "epoch": 0,
-}
+WRONG = {"sampling_probability": 1.5, "participations": 2.5}
+WRONG |= {"batch_size": 0, "separation": 0, "epoch": 0}
 # The samplers that no correlated noise goes with.
 BY_EPOCH = {"random-allocation", "shuffled-epochs"}
 ALONE = {"fixed-size", "shuffled-epochs"}

@@ -69,41 +69,6 @@ def test_every_setting_is_evaluated_as_its_text_says(paper):
     assert min(counts.values()) > 20
 
 
-# What a plan's parameters are, in settings and letters of the theorem.
-SAID = {
-    "spiderboost": {"steps": "T", "batch_size": "b2", "learning_rate": "eta", "accuracy": "bound"},
-    "dp_rgda": {
-        "steps": "T",
-        "batch_size": "S2",
-        "refresh_size": "S1",
-        "accuracy": "rate",
-        "step_length": "eta",
-        "escape_rate": "eta_h",
-        "escape_steps": "t_thres",
-        "perturbation": "r",
-        "movement": "D_bar",
-    },
-    "dp_rgda_population": {"steps": "T_pop", "period": "q_pop", "batch_size": "S2_pop"},
-    "kl_condition": {"rounds": "K", "contraction": "c", "floor": "level", "accuracy": "level"},
-    "proximal_point": {"stages": "T_prox", "floor": "level_prox", "accuracy": "level_prox"},
-    "tree_spider": {"rounds": "trees", "threshold": "2*threshold", "accuracy": "3*threshold"},
-    "recursive_regularization": {
-        "regularization": "lam_1",
-        "rounds": "centers",
-        "accuracy": "rate_5",
-    },
-    "jl_glm": {},
-    "adaptive_gd": {"accuracy": "Min(F0, main_term + second_term + third_term)"},
-    "gauss_psgd": {"threshold": "chi", "drift": "kappa", "escape_radius": "R"},
-    "select_point": {
-        "gradient_threshold": "alpha + slack_g",
-        "hessian_threshold": "sqrt(rho*alpha) + slack_H",
-    },
-    "kan": {"steps": "T55", "batch_size": "B55", "learning_rate": "eta55", "accuracy": "risk"},
-    "moments": {"c2": "z*epsilon/(q*sqrt(T*Lam))"},
-}
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", THEOREMS)
 def test_a_plan_says_what_the_settings_say(name):
@@ -115,7 +80,7 @@ def test_a_plan_says_what_the_settings_say(name):
         plan, rows = quietly(theorem_at, name, n=n, **given)
         values = {name: value for name, value, *_ in rows} | {"Lam": math.log(1e6)} | given
         values |= {"z": plan.queries[0].noise_multiplier, "kappa": plan.parameters.get("drift")}
-        for parameter, formula in SAID[name].items():
+        for parameter, formula in PAPERS["said"][name].items():
             wanted = eval(formula, MATH, values)
             assert plan.parameters[parameter] == pytest.approx(float(wanted), rel=1e-9), parameter
         assert 2.0 * (1 - 1e-3) < plan.price() <= 2.0

@@ -16,8 +16,7 @@ VALUES |= {
     **dict.fromkeys(("y", "labels", "targets"), ("labels.csv", 3, np.zeros((2, 2, 2)))),
     **dict.fromkeys(("w", "initial", "center"), ("zeros", np.zeros((2, 7)), [math.nan])),
     **dict.fromkeys(
-        ("class_weight", "class_weights"),
-        ("balanced", [1, 2], {0: 1, 1: -1}, {0: 1, 1: math.nan}),
+        ("class_weight", "class_weights"), ("balanced", [1, 2], {0: 1, 1: -1}, {0: 1, 1: math.nan})
     ),
     "C": ("eye", np.zeros((2, 3)), [[math.nan]]),
 }

@@ -329,10 +329,7 @@ def test_budgets_are_charged_the_whole_plan_once_before_the_first_answer(name):
             with outer, inner, first_entries(lambda inner=inner: inner.spent) as first:
                 spend()
             assert [*first.values()][-1] == inner.spent == outer.spent == pytest.approx(price), run
-        with (
-            dpcal.budget(epsilon=0.99 * price, **total) as small,
-            first_entries() as first,
-        ):
+        with dpcal.budget(epsilon=0.99 * price, **total) as small, first_entries() as first:
             with pytest.raises(BudgetExceeded) as refused:
                 run()
             assert small.spent == 0.0, run

@@ -28,14 +28,9 @@ def plan_momentum(**target):
     return dataclasses.replace(calibrate.dpsgd(**target), optimizer="dp_momentum")
 
 
-ROW = dataclasses.replace(
-    registry.find("dpsgd"),
-    name="dp_momentum",
-    summary="noisy gradient steps with momentum",
-    theorem="Polyak 1964, equation 9",
-    builder=plan_momentum,
-    function=dp_momentum,
-)
+OWN = {"name": "dp_momentum", "builder": plan_momentum, "function": dp_momentum}
+SAID = {"summary": "noisy gradient steps with momentum", "theorem": "Polyak 1964, equation 9"}
+ROW = dataclasses.replace(registry.find("dpsgd"), **OWN, **SAID)
 
 
 @pytest.fixture

@@ -35,9 +35,7 @@ def test_the_law_is_that_of_an_explicit_run_on_a_quadratic():
     strategy = Banded(steps, 3)
     mixed = np.linalg.inv(strategy.matrix())  # noises of the run, from independent ones
     np.testing.assert_allclose(
-        ((moved.T @ mixed) ** 2).sum(axis=1),
-        averaged(curved, eta, steps, strategy)[1],
-        rtol=1e-10,
+        ((moved.T @ mixed) ** 2).sum(axis=1), averaged(curved, eta, steps, strategy)[1], rtol=1e-10
     )
     np.testing.assert_allclose(transposed_inverse(strategy, moved.T), moved.T @ mixed, rtol=1e-9)
 

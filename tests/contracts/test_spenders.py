@@ -70,10 +70,7 @@ def filtered(kind):
     budget = PrivacyFilter(epsilon=1.0, delta=1e-6, kind=kind)
     cost = budget.cost(ONE)
     return Driven(
-        budget,
-        lambda: budget.spend(ONE),
-        lambda: round(budget.spent / cost),
-        budget.budget // cost,
+        budget, lambda: budget.spend(ONE), lambda: round(budget.spent / cost), budget.budget // cost
     )
 
 
@@ -120,11 +117,7 @@ def book_in(folder):
 def charged(folder):
     book = book_in(folder)
     charge = Charge(
-        optimizer="x",
-        event=ONE,
-        epsilon=0.3,
-        delta=1e-6,
-        neighboring_relation="replace-special",
+        optimizer="x", event=ONE, epsilon=0.3, delta=1e-6, neighboring_relation="replace-special"
     )
     return Driven(book, lambda: book.charge(charge), lambda: len(book.runs))
 

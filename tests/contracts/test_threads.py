@@ -32,14 +32,8 @@ def priced(event, **options):
 
 
 def simulated():
-    found = correlated.epsilon(
-        matrix.LambdaCGD(20, 0.5),
-        correlated.Poisson(0.2),
-        delta=1e-3,
-        noise_multiplier=2.0,
-        draws=500,
-        seed=1,
-    )
+    asked = {"delta": 1e-3, "noise_multiplier": 2.0, "draws": 500, "seed": 1}
+    found = correlated.epsilon(matrix.LambdaCGD(20, 0.5), correlated.Poisson(0.2), **asked)
     return found.lower, float(found)
 
 

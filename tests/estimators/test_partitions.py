@@ -9,9 +9,7 @@ from _recording import Alike
 from sklearn.pipeline import Pipeline, make_pipeline
 
 import dpcal
-from dpcal.estimators import (
-    LogisticRegression,
-)
+from dpcal.estimators import LogisticRegression
 from dpcal.optim.boundary.observers import observing
 from tests.estimators._models import made
 

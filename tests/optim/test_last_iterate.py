@@ -7,22 +7,12 @@ import numpy as np
 import pytest
 from _built_plans import plan_of, query, records
 
-from dpcal import calibrate
+from dpcal import calibrate, optim
 from dpcal.accountants import delta, epsilon, events
 from dpcal.accountants.mechanisms.last_iterate import amplitude
 from dpcal.calibrate import Constants
 from dpcal.calibrate.descent import Descent
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
-from dpcal.optim import (
-    Cauchy,
-    FromGradients,
-    Huber,
-    Logistic,
-    PrivateOracle,
-    Softmax,
-    Squared,
-    noisy_gd,
-)
 from dpcal.optim.attacks.recording import record
 from dpcal.optim.boundary.last_iterate import LastIterate
 from dpcal.optim.boundary.seeds import Streams
@@ -33,14 +23,14 @@ RNG = np.random.default_rng(0)
 N, D = 200, 4
 X, Y = records(N)
 L2 = 0.1
-OBJECTIVE = Logistic(X, Y, l2=L2, fit_intercept=False, classes=[False, True])
-CONSTANTS = Logistic.constants_for(row_norm=1.0, l2=L2, fit_intercept=False)
+OBJECTIVE = optim.Logistic(X, Y, l2=L2, fit_intercept=False, classes=[False, True])
+CONSTANTS = optim.Logistic.constants_for(row_norm=1.0, l2=L2, fit_intercept=False)
 
 
 GIVEN = {"n": N, "dimension": D, "epsilon": 1.0, "delta": 1e-6}
 # Steps are contractions by a half, and gradients are clipped: a normal law with a shift.
 HALVING = Descent(steps=4, learning_rate=1.0, smoothness=1.0, l2=0.5, strong_convexity=0.5)
-FAR = Squared(np.ones((4, 1)), np.full(4, 1e6), l2=0.5, fit_intercept=False)
+FAR = optim.Squared(np.ones((4, 1)), np.full(4, 1e6), l2=0.5, fit_intercept=False)
 
 
 def plan_for(**options):
@@ -69,7 +59,7 @@ def test_steps_are_the_textbook_algorithm():
         w = w - eta * (OBJECTIVE.clipped_sum(w, np.arange(N), shorter) / N + L2 * w)
         w = w + noise.normal(0.0, one.noise_multiplier * eta / N, D)
     assert 1 - 1e-5 < shorter < 1
-    result = noisy_gd(OBJECTIVE, plan, seed=3, noise="gaussian")
+    result = optim.noisy_gd(OBJECTIVE, plan, seed=3, noise="gaussian")
     np.testing.assert_allclose(result.w, w, rtol=1e-10)
 
 
@@ -101,7 +91,7 @@ def test_the_number_of_steps_is_the_best_in_the_bound():
 def test_rows_that_are_too_long_do_not_expand_distances():
     far = X * 10.0 ** RNG.integers(-2, 7, (N, 1))
     descent = Descent(steps=1, learning_rate=2 / 0.45, smoothness=0.25, l2=L2, strong_convexity=L2)
-    objective = Logistic(far, Y, l2=L2, fit_intercept=False, classes=[False, True])
+    objective = optim.Logistic(far, Y, l2=L2, fit_intercept=False, classes=[False, True])
     (one,) = sealed(descent, n=N, max_norm=0.3).queries
     step = LastIterate.planned(one, objective, np.zeros(D), N)
     rows, smooth = np.arange(N, dtype=np.intp), objective.as_smooth_as(0.25)
@@ -154,7 +144,7 @@ def blanked(objective):
 def test_an_attack_on_a_quadratic_reaches_the_price_and_not_more(noise):
     runs = 600
     plan = sealed(HALVING, n=4, noise_multiplier=1.0, count=runs)
-    oracles = [PrivateOracle(each, plan, noise=noise) for each in (FAR, blanked(FAR))]
+    oracles = [optim.PrivateOracle(each, plan, noise=noise) for each in (FAR, blanked(FAR))]
     found = [
         [oracle.last_iterate([0.0], "last iterate")[0] for _ in range(runs)] for oracle in oracles
     ]
@@ -203,9 +193,9 @@ CONVEX = Descent(steps=8, learning_rate=5.0, smoothness=0.25, l2=0.05, strong_co
 def test_the_exact_law_of_a_last_iterate_is_within_its_price(descent, sigma, near):
     # Logistic losses of two records in one dimension, of which one is blanked.
     table, labels = np.array([[1.0], [1.0]]), [1, 0]
-    there = Logistic(table, labels, l2=descent.l2, fit_intercept=False, classes=[0, 1])
+    there = optim.Logistic(table, labels, l2=descent.l2, fit_intercept=False, classes=[0, 1])
     table = np.array([[math.nan], [1.0]])
-    gone = Logistic(table, labels, l2=descent.l2, fit_intercept=False, classes=[0, 1])
+    gone = optim.Logistic(table, labels, l2=descent.l2, fit_intercept=False, classes=[0, 1])
     laws = [law(each, descent, sigma, 0.4) for each in (there, gone)]
     event = descent.event(noise_multiplier=sigma, max_norm=0.4, n=2)
     found = 0.0
@@ -235,14 +225,14 @@ def test_every_other_way_out_is_closed(tmp_path):
     ):
         (name,) = given
         with pytest.raises(UnsupportedEvent, match=f"^{name} must be left out with a plan"):
-            noisy_gd(OBJECTIVE, plan_for(), **given)
+            optim.noisy_gd(OBJECTIVE, plan_for(), **given)
     assert not list(tmp_path.iterdir())
 
 
 def test_nothing_but_the_last_iterate_leaves():
     plan = plan_for()
     assert plan.evaluations == 40 * N
-    result = noisy_gd(OBJECTIVE, plan)
+    result = optim.noisy_gd(OBJECTIVE, plan)
     assert result.trace.step.tolist() == [40]
     assert result.trace.norm == pytest.approx([np.linalg.norm(result.w)])
     assert (result.trace.distance == result.trace.norm).all()
@@ -251,14 +241,14 @@ def test_nothing_but_the_last_iterate_leaves():
     assert (entry.kind, entry.count, entry.descent) == ("last iterate", 1, plan.queries[0].descent)
     result.verify()
     assert result.epsilon(1e-6) == plan.price()
-    oracle = PrivateOracle(OBJECTIVE, plan)
+    oracle = optim.PrivateOracle(OBJECTIVE, plan)
     for ask in (oracle.gradient, oracle.norm, oracle.scalar):
         with pytest.raises(ValueError, match="last iterate"):
             ask(np.zeros(D), "last iterate")
     oracle.last_iterate(np.zeros(D), "last iterate")
     with pytest.raises(BudgetExceeded):
         oracle.last_iterate(np.zeros(D), "last iterate")
-    tape = record(lambda objective: noisy_gd(objective, plan), OBJECTIVE)
+    tape = record(lambda objective: optim.noisy_gd(objective, plan), OBJECTIVE)
     assert isinstance(tape.failure, UnsupportedEvent)
     assert "cannot be recorded" in str(tape.failure)
     assert not tape.answers
@@ -271,7 +261,7 @@ def test_an_oracle_that_hands_out_answers_is_refused():
         gradient = difference = norm = scalar = remaining = affords = lambda *_: None
 
     with pytest.raises(UnsupportedEvent, match="takes all steps itself, got a Answers"):
-        noisy_gd(Answers(), Answers.plan)
+        optim.noisy_gd(Answers(), Answers.plan)
 
 
 def test_a_run_that_is_broken_off_is_charged_as_a_whole(monkeypatch):
@@ -280,7 +270,7 @@ def test_a_run_that_is_broken_off_is_charged_as_a_whole(monkeypatch):
 
     monkeypatch.setattr(LastIterate, "mean_iterate", broken)
     with pytest.raises(KeyboardInterrupt) as caught:
-        noisy_gd(OBJECTIVE, plan_for())
+        optim.noisy_gd(OBJECTIVE, plan_for())
     ledger = caught.value.ledger
     assert ledger.epsilon(1e-6) == plan_for().price()
 
@@ -288,38 +278,41 @@ def test_a_run_that_is_broken_off_is_charged_as_a_whole(monkeypatch):
 def test_no_record_makes_it_fail():
     table = X.copy()
     table[:6] = np.array([math.nan, math.inf, 1e308, -1e308, 0.0, 1e-320])[:, np.newaxis]
-    hard = Logistic(table, Y, l2=L2, fit_intercept=False, classes=[False, True])
+    hard = optim.Logistic(table, Y, l2=L2, fit_intercept=False, classes=[False, True])
     for noise in ("discrete", "gaussian"):
-        result = noisy_gd(hard, plan_for(), noise=noise)
+        result = optim.noisy_gd(hard, plan_for(), noise=noise)
         assert result.complete
         assert np.isfinite(result.w).all()
     targets = np.resize([1e308, -1e308, math.inf, math.nan, 0.0], N)
     plan = sealed(
         Descent(steps=9, learning_rate=1.0, smoothness=1.0, l2=L2, strong_convexity=L2), n=N
     )
-    assert noisy_gd(Squared(table, targets, l2=L2, fit_intercept=False), plan).complete
+    assert optim.noisy_gd(optim.Squared(table, targets, l2=L2, fit_intercept=False), plan).complete
 
 
 def test_objectives_that_a_plan_is_not_for_are_refused():
-    known, asked = Logistic.constants_for(row_norm=1.0, l2=L2), {**GIVEN, "dimension": D + 1}
-    with_intercept = Logistic(X, Y, l2=L2, classes=[False, True])
-    weaker = Logistic(X, Y, l2=L2 / 2, fit_intercept=False, classes=[False, True])
+    known, asked = optim.Logistic.constants_for(row_norm=1.0, l2=L2), {**GIVEN, "dimension": D + 1}
+    with_intercept = optim.Logistic(X, Y, l2=L2, classes=[False, True])
+    weaker = optim.Logistic(X, Y, l2=L2 / 2, fit_intercept=False, classes=[False, True])
     convex = "convex losses of this package's linear models"
-    line, far = Squared(np.ones((6, 1)), np.zeros(6), fit_intercept=False), {"initial": [1e13]}
+    line, far = (
+        optim.Squared(np.ones((6, 1)), np.zeros(6), fit_intercept=False),
+        {"initial": [1e13]},
+    )
     for objective, given, sentence in (
-        (FromGradients(lambda w, rows: X[rows], n=N, dimension=D), {}, convex),
-        (Softmax(X, np.digitize(X[:, 0], [-0.3, 0.3]), l2=L2, classes=[0, 1, 2]), {}, convex),
-        (Cauchy(X, X[:, 0], l2=L2), {}, convex),
+        (optim.FromGradients(lambda w, rows: X[rows], n=N, dimension=D), {}, convex),
+        (optim.Softmax(X, np.digitize(X[:, 0], [-0.3, 0.3]), l2=L2, classes=[0, 1, 2]), {}, convex),
+        (optim.Cauchy(X, X[:, 0], l2=L2), {}, convex),
         (weaker, {"plan": plan_for()}, "descent is for l2="),
         (with_intercept, {"plan": plan_for()}, "descent is for l2="),
         (line, far, "A radius bounds iterates"),  # rounding would take too much
     ):
         descent = Descent(steps=5, learning_rate=1.0, smoothness=1.0, l2=objective.l2)
         with pytest.raises(UnsupportedEvent, match=sentence):
-            noisy_gd(objective, **{"plan": sealed(descent, n=objective.n), **given})
+            optim.noisy_gd(objective, **{"plan": sealed(descent, n=objective.n), **given})
     # An intercept is not regularised: no contraction, and the price of all iterates.
     plan = calibrate.noisy_gd(known, **asked, steps=9, release="last", l2=L2)
-    assert noisy_gd(with_intercept, plan).complete
+    assert optim.noisy_gd(with_intercept, plan).complete
     every = calibrate.noisy_gd(known, **asked, steps=9)
     noise = plan.queries[0].noise_multiplier
     assert noise == pytest.approx(every.queries[0].noise_multiplier, rel=1e-6)
@@ -337,7 +330,7 @@ def test_what_does_not_go_together_is_refused():
 
 
 def test_a_report_of_such_a_run_is_verified_and_says_so():
-    result = noisy_gd(OBJECTIVE, plan_for())
+    result = optim.noisy_gd(OBJECTIVE, plan_for())
     document = document_of(result)
     assert document["privacy"]["covered"] == "the released parameters, and no other iterate"
     assert "Bok, Su and Altschuler 2024" in document["privacy"]["mechanism"]
@@ -350,10 +343,10 @@ def test_a_report_of_such_a_run_is_verified_and_says_so():
 
 
 def test_a_huber_loss_in_a_ball_costs_less_than_its_steps():
-    objective = Huber(X, X[:, 0], width=0.1, fit_intercept=False)
+    objective = optim.Huber(X, X[:, 0], width=0.1, fit_intercept=False)
     known = Constants(lipschitz=0.1, smoothness=1.0, gap=1.0)
     plan = calibrate.noisy_gd(known, **GIVEN, steps=2_000, release="last", radius=1e-2)
-    assert np.linalg.norm(noisy_gd(objective, plan).w) <= 1e-2
+    assert np.linalg.norm(optim.noisy_gd(objective, plan).w) <= 1e-2
     single = plan.queries[0].noise_multiplier / amplitude(2_000, 1.0, 2 * 1e-2 / (0.1 / N))
     one = calibrate.noisy_gd(known, **GIVEN, steps=1)
     assert single == pytest.approx(one.queries[0].noise_multiplier, rel=1e-6)

@@ -13,17 +13,6 @@ from _tree import DATA
 from scipy import stats
 
 from dpcal.accountants import matrix
-from dpcal.accountants.matrix import (
-    BISR,
-    BLT,
-    Banded,
-    Dense,
-    Identity,
-    LambdaCGD,
-    SquareRoot,
-    Tree,
-    recurrences,
-)
 from dpcal.optim import NoiseStream
 from dpcal.optim.boundary import streams as noise
 
@@ -41,7 +30,7 @@ def rows(strategy, dimension=5, seed=1, **options):
 
 
 def check_rows(strategy, dimension):
-    z = rows(Identity(strategy.steps), dimension)
+    z = rows(matrix.Identity(strategy.steps), dimension)
     found = rows(strategy, dimension)
     expected = np.linalg.solve(strategy.matrix(), z)
     assert found.shape == (strategy.steps, dimension)
@@ -72,7 +61,7 @@ def test_rows_are_the_inverse_times_the_normals_and_a_restart_is_bit_equal(strat
 
 def test_every_strategy_gives_its_rows_and_its_exact_covariance_over_steps():
     lower = np.tril(np.random.default_rng(0).uniform(0.2, 1, (13, 13)))
-    for strategy in (*STRATEGIES, Dense(lower)):
+    for strategy in (*STRATEGIES, matrix.Dense(lower)):
         check_rows(strategy, 5)
         # Unit rows of z in place of random ones: C^-1 comes out, so C^-1 C^-T is the law.
         weights = strategy.recurrence(strategy.steps).solve(np.eye(strategy.steps))
@@ -82,17 +71,17 @@ def test_every_strategy_gives_its_rows_and_its_exact_covariance_over_steps():
 
 def test_memory_is_a_few_rows():
     for strategy, kept in (
-        (Identity(1000), 0),
-        (LambdaCGD(1000, 0.9), 1),
-        (Banded(1000, 32), 31),
-        (BISR(1000, 4), 3),
-        (BLT(1000, (0.9, 0.4), (0.4, 0.3)), 2),
-        (Tree(1000, efficient=True), 10),
+        (matrix.Identity(1000), 0),
+        (matrix.LambdaCGD(1000, 0.9), 1),
+        (matrix.Banded(1000, 32), 31),
+        (matrix.BISR(1000, 4), 3),
+        (matrix.BLT(1000, (0.9, 0.4), (0.4, 0.3)), 2),
+        (matrix.Tree(1000, efficient=True), 10),
     ):
         assert strategy.recurrence(3).buffers.shape == (kept, 3), strategy
     # Replayed, even fewer.
     dimension = 10 * noise._CHUNK
-    stream = NoiseStream(LambdaCGD(9, 0.9), dimension, 1, replay=True)
+    stream = NoiseStream(matrix.LambdaCGD(9, 0.9), dimension, 1, replay=True)
     next(stream)
     assert stream._recurrence.buffers.nbytes < dimension * 8 / 5
 
@@ -100,7 +89,7 @@ def test_memory_is_a_few_rows():
 @pytest.mark.parametrize("strategy", RECURRENCES[-3:], ids=repr)
 def test_steps_that_share_a_reading_have_the_bits_of_single_ones(strategy, monkeypatch):
     shared = [rows(strategy, dimension) for dimension in DIMENSIONS]
-    monkeypatch.setattr(recurrences, "_MANY", np.inf)
+    monkeypatch.setattr(matrix.recurrences, "_MANY", np.inf)
     for dimension, together in zip(DIMENSIONS, shared, strict=True):
         assert (rows(strategy, dimension) == together).all(), dimension
 
@@ -115,7 +104,7 @@ def test_no_normals_are_drawn_ahead(monkeypatch):
         return generator(self, block)
 
     monkeypatch.setattr(noise._Normals, "_generator", watched)
-    stream = NoiseStream(SquareRoot(11, 10), noise._BLOCK, 1)
+    stream = NoiseStream(matrix.SquareRoot(11, 10), noise._BLOCK, 1)
     for step in range(11):
         next(stream)
         assert drawn == list(range(step + 1))
@@ -134,21 +123,21 @@ def test_normals_may_be_read_from_any_step_on(dimension):
 
 def test_rows_depend_on_seed_and_step_only():
     # Whatever else is read, or how many rows the run has.
-    long, short = NoiseStream(Identity(50), 9, 3), NoiseStream(Identity(5), 9, 3)
+    long, short = NoiseStream(matrix.Identity(50), 9, 3), NoiseStream(matrix.Identity(5), 9, 3)
     for _ in range(5):
         assert (next(long) == next(short)).all()
-    assert (rows(Identity(5), seed=3) != rows(Identity(5), seed=4)).all()
+    assert (rows(matrix.Identity(5), seed=3) != rows(matrix.Identity(5), seed=4)).all()
     same = np.random.SeedSequence(3)
-    assert (rows(Identity(5), seed=same) == rows(Identity(5), seed=3)).all()
+    assert (rows(matrix.Identity(5), seed=same) == rows(matrix.Identity(5), seed=3)).all()
     # A generator hands out children.
     generator = np.random.default_rng(5)
-    first, second = (rows(Identity(3), seed=generator) for _ in range(2))
+    first, second = (rows(matrix.Identity(3), seed=generator) for _ in range(2))
     assert (first != second).all()
 
 
 def test_normals_do_not_repeat_between_steps_or_blocks():
     for dimension in DIMENSIONS:
-        z = rows(Identity(40), dimension)
+        z = rows(matrix.Identity(40), dimension)
         assert len(np.unique(z)) == z.size
 
 
@@ -156,7 +145,7 @@ def test_normals_are_independent_standard_gaussians():
     # Kolmogorov-Smirnov on 120,000 values, and chi-squared on the lag-1 correlation over steps and
     # over columns; false alarm 1e-4 each.
     for dimension in (30, 6_000):
-        z = rows(Identity(120_000 // dimension), dimension, seed=11)
+        z = rows(matrix.Identity(120_000 // dimension), dimension, seed=11)
         assert stats.kstest(z.ravel(), "norm").pvalue > 1e-4
         for lagged in (z[1:] * z[:-1], z[:, 1:] * z[:, :-1]):
             score = lagged.sum() / np.sqrt(lagged.size)
@@ -164,7 +153,7 @@ def test_normals_are_independent_standard_gaussians():
 
 
 def test_wrong_input_gets_a_sentence():
-    stream = NoiseStream(Identity(3), 2)
+    stream = NoiseStream(matrix.Identity(3), 2)
     for ask, error, sentence in (
         (stream.at(3).read, ValueError, "all have been read"),
         (lambda: stream.read(np.empty(3)), ValueError, r"out must have shape \(2,\), got \(3,\)"),
@@ -176,7 +165,7 @@ def test_wrong_input_gets_a_sentence():
 
 def test_a_stream_whose_read_was_interrupted_is_opened_anew(monkeypatch):
     dimension = 40_000
-    stream = NoiseStream(LambdaCGD(10, 0.9), dimension, seed=3)
+    stream = NoiseStream(matrix.LambdaCGD(10, 0.9), dimension, seed=3)
     rows = [next(stream) for _ in range(2)]
     whole = stream._recurrence.apply
 
@@ -191,6 +180,6 @@ def test_a_stream_whose_read_was_interrupted_is_opened_anew(monkeypatch):
     assert stream.step == len(rows)
     with pytest.raises(RuntimeError, match=r"Open the stream anew with at\(2\)"):
         next(stream)
-    again = NoiseStream(LambdaCGD(10, 0.9), dimension, seed=3)
+    again = NoiseStream(matrix.LambdaCGD(10, 0.9), dimension, seed=3)
     expected = [next(again) for _ in range(3)][-1]
     assert (next(stream.at(2)) == expected).all()

@@ -18,15 +18,8 @@ RNG = np.random.default_rng(0)
 X = RNG.standard_normal((N, D)) * 10.0 ** RNG.integers(-3, 6, (N, 1))
 Y = np.where(RNG.random(N) < 0.5, -1.0, 1.0)
 OBJECTIVE = Logistic(X, Y, fit_intercept=False, classes=[-1, 1])
-QUERY = query(
-    "one pass",
-    name="pass",
-    sampler="fixed-size",
-    batch_size=N,
-    composition="disjoint",
-    max_norm=BOUND,
-    noise_multiplier=3.0,
-)
+WHOLE = {"sampler": "fixed-size", "batch_size": N, "composition": "disjoint"}
+QUERY = query("one pass", name="pass", max_norm=BOUND, noise_multiplier=3.0, **WHOLE)
 PLAN = plan_of(QUERY, n=N, neighboring_relation="replace-one")
 OPTIONS = {"learning_rate": ETA, "strength": 0.3, "radius": 2.0}
 

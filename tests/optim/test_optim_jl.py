@@ -7,17 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpcal import calibrate
+from dpcal import calibrate, optim
 from dpcal.calibrate import Constants
-from dpcal.optim import (
-    FromGradients,
-    Huber,
-    Logistic,
-    Sigmoid,
-    Softmax,
-    jl_glm,
-    noisy_gd as run_noisy_gd,
-)
 from dpcal.optim.first_order.jl_glm import embedding
 from dpcal.optim.registry import find
 
@@ -28,7 +19,7 @@ X = RNG.standard_normal((N, RANK)) @ SPAN.T
 X /= np.linalg.norm(X, axis=1, keepdims=True)
 Y = X @ SPAN[:, 0] > 0
 SIGMOID = Constants(lipschitz=0.3, smoothness=0.155, gap=0.25)
-OBJECTIVE = Sigmoid(X, Y, fit_intercept=False, classes_from_data=True)
+OBJECTIVE = optim.Sigmoid(X, Y, fit_intercept=False, classes_from_data=True)
 INNER = ["spiderboost", "noisy_gd", "recursive_regularization", "tree_spider"]
 
 
@@ -79,7 +70,7 @@ def test_loss_and_gradient_of_a_lifted_solution_are_those_in_few_dimensions():
     A = embedding(plan_for(embedding_dimension=120), D)
     assert (np.linalg.norm(X @ A.T, axis=1) < math.sqrt(2)).all()
     u = RNG.standard_normal(120)
-    for objective in (OBJECTIVE, Logistic(X, Y, fit_intercept=False, classes_from_data=True)):
+    for objective in (OBJECTIVE, optim.Logistic(X, Y, fit_intercept=False, classes_from_data=True)):
         small = objective.embedded(A)
         assert small.loss(u) == pytest.approx(objective.loss(u @ A), rel=1e-12)
         np.testing.assert_allclose(
@@ -88,7 +79,7 @@ def test_loss_and_gradient_of_a_lifted_solution_are_those_in_few_dimensions():
 
 
 def test_embedded_records_are_never_longer_than_root_two():
-    objective, root = Huber(X, X[:, 0], fit_intercept=True), math.sqrt(2)
+    objective, root = optim.Huber(X, X[:, 0], fit_intercept=True), math.sqrt(2)
     for k in (1, 2, 5):
         longest = 0.0
         for seed in range(20):
@@ -105,7 +96,7 @@ def test_what_becomes_of_a_record_depends_on_it_alone():
     A, changed = RNG.standard_normal((3, D)), X.copy()
     changed[0] = 100 * RNG.standard_normal(D)
     whole, other = (
-        Sigmoid(table, Y, fit_intercept=False, classes=[0, 1]).embedded(A).kernel.features
+        optim.Sigmoid(table, Y, fit_intercept=False, classes=[0, 1]).embedded(A).kernel.features
         for table in (X, changed)
     )
     np.testing.assert_allclose(whole[1:], other[1:], rtol=1e-12)
@@ -119,10 +110,13 @@ def test_what_becomes_of_a_record_depends_on_it_alone():
 @pytest.mark.parametrize("inner", INNER)
 def test_a_solution_is_that_of_the_inner_optimizer_lifted(inner):
     plan = plan_for(inner=inner, embedding_dimension=12, neighboring_relation="replace-one")
-    objective, A = Logistic(X, Y, fit_intercept=False, classes_from_data=True), embedding(plan, D)
+    objective, A = (
+        optim.Logistic(X, Y, fit_intercept=False, classes_from_data=True),
+        embedding(plan, D),
+    )
     relabelled = dataclasses.replace(plan, optimizer=inner)
     alone = find(inner).optimizer()(objective.embedded(A), relabelled, seed=4)
-    lifted = jl_glm(objective, plan, seed=4)
+    lifted = optim.jl_glm(objective, plan, seed=4)
     np.testing.assert_allclose(lifted.w, alone.w @ A, rtol=1e-9)
     assert lifted.ledger == alone.ledger
     assert 8.0 * (1 - 1e-4) < plan.price() <= 8.0
@@ -132,9 +126,9 @@ def test_enough_dimensions_leave_records_alone():
     plan = plan_for(dimension=D, embedding_dimension=D, inner="noisy_gd")
     direct = calibrate.noisy_gd(SIGMOID, n=N, dimension=D, epsilon=8.0, delta=1e-5)
     assert plan.queries == direct.queries
-    found = jl_glm(OBJECTIVE, plan, seed=1)
+    found = optim.jl_glm(OBJECTIVE, plan, seed=1)
     inner = dataclasses.replace(plan, optimizer="noisy_gd")
-    assert found.w.tobytes() == run_noisy_gd(OBJECTIVE, inner, seed=1).w.tobytes()
+    assert found.w.tobytes() == optim.noisy_gd(OBJECTIVE, inner, seed=1).w.tobytes()
 
 
 @pytest.mark.slow
@@ -154,8 +148,8 @@ def test_dimensions_are_chosen_as_the_corollaries_say():
 def test_what_cannot_be_embedded_is_refused():
     plan = plan_for(embedding_dimension=10)
     with pytest.raises(ValueError, match="l2 must be 0 for records to be embedded"):
-        jl_glm(Sigmoid(X, Y, l2=0.1, classes_from_data=True), plan)
-    loose = FromGradients(lambda w, rows: X[rows], n=N, dimension=D)
-    for objective in (loose, Softmax(X, np.arange(N) % 3, classes_from_data=True)):
+        optim.jl_glm(optim.Sigmoid(X, Y, l2=0.1, classes_from_data=True), plan)
+    loose = optim.FromGradients(lambda w, rows: X[rows], n=N, dimension=D)
+    for objective in (loose, optim.Softmax(X, np.arange(N) % 3, classes_from_data=True)):
         with pytest.raises(TypeError, match="objective must be a linear model"):
-            jl_glm(objective, plan)
+            optim.jl_glm(objective, plan)

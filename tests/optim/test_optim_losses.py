@@ -41,12 +41,8 @@ def user(l2=0.0, **options):
 
     return FromGradients(
         lambda w, rows: residuals(w, rows)[:, np.newaxis] * X[rows],
-        n=25,
-        dimension=4,
         loss=lambda w, rows: residuals(w, rows) ** 2 / 2,
-        l2=l2,
-        block=7,
-        **options,
+        **{"n": 25, "dimension": 4, "l2": l2, "block": 7, **options},
     )
 
 

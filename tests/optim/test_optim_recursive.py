@@ -6,20 +6,9 @@ import numpy as np
 import pytest
 from _built_plans import Interpreted, plan_of, query, records, theory_of
 
-from dpcal import calibrate
+from dpcal import calibrate, optim
 from dpcal.calibrate import Constants
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
-from dpcal.optim import (
-    Cauchy,
-    FromGradients,
-    Huber,
-    Logistic,
-    PrivateOracle,
-    Sigmoid,
-    Softmax,
-    Squared,
-    recursive_regularization,
-)
 from dpcal.optim.boundary.seeds import Streams
 from dpcal.optim.objectives.linear import Linear
 
@@ -30,7 +19,7 @@ N = 400
 X, Y = records(N)
 TARGETS = X @ [1.0, -2.0, 0.5, 0.0]
 ONES = Constants(lipschitz=1.0, smoothness=1.0)
-HUBER = Huber(X, TARGETS, fit_intercept=False)
+HUBER = optim.Huber(X, TARGETS, fit_intercept=False)
 
 
 def plan_for(**options):
@@ -61,7 +50,7 @@ def test_rounds_are_the_paper_s_pseudocode():
     plan = plan_for(n=N, epsilon=30.0)
     lam, T = plan.parameters["regularization"], plan.parameters["rounds"]
     assert T == math.floor(math.log2(1 / lam)) >= 2
-    oracle = PrivateOracle(HUBER, plan, seed=3)
+    oracle = optim.PrivateOracle(HUBER, plan, seed=3)
     centers, center = [np.zeros(4)], np.zeros(4)
     for t in range(1, T + 1):
         one = plan.query(f"round {t}")
@@ -77,7 +66,7 @@ def test_rounds_are_the_paper_s_pseudocode():
         weights = (1 - eta * mu) ** -np.arange(1.0, one.count + 1)
         center = weights @ np.array(iterates) / weights.sum()
         centers.append(center)
-    found = recursive_regularization(HUBER, plan, seed=3)
+    found = optim.recursive_regularization(HUBER, plan, seed=3)
     np.testing.assert_allclose(found.w, center, rtol=1e-9)
 
 
@@ -113,9 +102,9 @@ def test_gradients_of_population_risk_fall_with_n():
             rows = rng.standard_normal((n, 5))
             rows /= np.linalg.norm(rows, axis=1, keepdims=True)
             targets = rows @ np.ones(5) + 0.3 * rng.standard_normal(n)
-            objective = Huber(rows, targets, fit_intercept=False)
+            objective = optim.Huber(rows, targets, fit_intercept=False)
             plan = plan_for(n=n, dimension=5, epsilon=4.0, delta=1e-6, subsolver="phased_sgd")
-            w = recursive_regularization(objective, plan, seed=seed).w
+            w = optim.recursive_regularization(objective, plan, seed=seed).w
             norms.append(np.linalg.norm(objective.gradient(w)))
         found.append(np.mean(norms))
     assert math.log(found[1] / found[0]) / math.log(16) < -0.4
@@ -133,7 +122,7 @@ def one_pass_plan(n, *, batch_size, learning_rate, noise_multiplier=1e-9, count=
 
 
 def passed(objective, plan, learning_rate, seed=0, **options):
-    oracle = PrivateOracle(objective, plan, seed=seed)
+    oracle = optim.PrivateOracle(objective, plan, seed=seed)
     start = np.full(objective.dimension, 0.5)
     return oracle.one_pass(start, "pass", learning_rate=learning_rate, **options)
 
@@ -142,7 +131,7 @@ def passed(objective, plan, learning_rate, seed=0, **options):
 def test_one_pass_is_the_textbook_loop(radius, monkeypatch):
     # Else the pass is refused to a class that only says that its loss is convex.
     monkeypatch.setattr("dpcal.optim.boundary.one_pass.own_sums", lambda *_: True)
-    objective = Logistic(3 * X, Y, l2=0.2, classes_from_data=True)
+    objective = optim.Logistic(3 * X, Y, l2=0.2, classes_from_data=True)
     plan = one_pass_plan(N, batch_size=150, learning_rate=0.3, noise_multiplier=1.5)
     options = {"strength": 0.4, "center": np.arange(5.0), "radius": radius}
     fused = passed(objective, plan, 0.3, **options)
@@ -185,7 +174,7 @@ def spread_of_neighbours(eta):
     ends = []
     for push in (1e3, -1e3):
         targets[order[0]] = push
-        ends.append(passed(Squared(table, targets, fit_intercept=False), plan, eta))
+        ends.append(passed(optim.Squared(table, targets, fit_intercept=False), plan, eta))
     return np.linalg.norm(ends[0] - ends[1]) / (2 * eta)
 
 
@@ -194,23 +183,25 @@ def test_without_the_step_condition_the_bound_is_broken(monkeypatch):
     assert spread_of_neighbours(1.9) <= 1.0
     assert spread_of_neighbours(3.7) <= 1.0
     monkeypatch.setattr("dpcal.optim.boundary.one_pass.own_sums", lambda *_: True)
-    monkeypatch.setattr(Squared, "smoothness_when_convex", lambda self, rows: np.zeros(len(rows)))
+    monkeypatch.setattr(
+        optim.Squared, "smoothness_when_convex", lambda self, rows: np.zeros(len(rows))
+    )
     assert spread_of_neighbours(1.9) <= 1.0
     assert spread_of_neighbours(3.7) > 2.0
 
 
 def test_clipped_steps_that_do_not_contract_are_refused():
     plan = one_pass_plan(N, batch_size=10, learning_rate=0.5)
-    loose = FromGradients(lambda w, rows: X[rows], n=N, dimension=4)
+    loose = optim.FromGradients(lambda w, rows: X[rows], n=N, dimension=4)
     labels = np.digitize(X[:, 0], [-0.3, 0.3])
     for objective in (
         loose,
-        Sigmoid(X, Y, classes_from_data=True),
-        Cauchy(X, TARGETS),
-        Softmax(X, labels, classes_from_data=True),
-        Interpreted(Sigmoid(X, Y, classes_from_data=True)),
+        optim.Sigmoid(X, Y, classes_from_data=True),
+        optim.Cauchy(X, TARGETS),
+        optim.Softmax(X, labels, classes_from_data=True),
+        Interpreted(optim.Sigmoid(X, Y, classes_from_data=True)),
     ):
-        oracle = PrivateOracle(objective, plan, seed=0)
+        oracle = optim.PrivateOracle(objective, plan, seed=0)
         with pytest.raises(UnsupportedEvent, match="needs a convex loss of a linear model"):
             oracle.one_pass(np.zeros(objective.dimension), "pass", learning_rate=0.5)
         assert not oracle.ledger.entries
@@ -220,7 +211,7 @@ def test_clipped_steps_that_do_not_contract_are_refused():
 
 def test_a_pass_takes_records_once():
     plan = one_pass_plan(N, batch_size=300, learning_rate=0.5, count=2)
-    oracle = PrivateOracle(HUBER, plan, seed=0)
+    oracle = optim.PrivateOracle(HUBER, plan, seed=0)
     oracle.one_pass(np.zeros(4), "pass", learning_rate=0.5)
     with pytest.raises(BudgetExceeded, match="has 100 left"):
         oracle.one_pass(np.zeros(4), "pass", learning_rate=0.5)

@@ -12,15 +12,7 @@ from dpcal import calibrate
 from dpcal.accountants.adaptive.filters import PrivacyFilter
 from dpcal.calibrate import Constants
 from dpcal.errors import BudgetExceeded
-from dpcal.optim import (
-    Cauchy,
-    Logistic,
-    PrivateOracle,
-    Sigmoid,
-    Softmax,
-    spiderboost,
-    tree_spider,
-)
+from dpcal.optim import Cauchy, Logistic, PrivateOracle, Sigmoid, Softmax, spiderboost, tree_spider
 from dpcal.optim.boundary.fused import Estimate, Loops
 from dpcal.optim.boundary.seeds import Streams
 
@@ -225,16 +217,11 @@ def test_leaves_are_those_of_a_depth_first_search(depth):
     # A tree of pure arithmetic: the textbook recursion against the walk from leaf to leaf.
     rounds, length, batch = 3, 0.25, 2**depth
     first = query(name="root", batch_size=batch, count=rounds, **PARTS)
+    moves = {"kind": "gradient difference", "proportional": True, **PARTS}
+    sizes = [(batch // 2**j, rounds * 2 ** (j - 1)) for j in range(1, depth + 1)]
     queries = [
-        query(
-            "gradient difference",
-            name=f"depth {j}",
-            batch_size=batch // 2**j,
-            count=rounds * 2 ** (j - 1),
-            proportional=True,
-            **PARTS,
-        )
-        for j in range(1, depth + 1)
+        query(name=f"depth {j}", batch_size=size, count=count, **moves)
+        for j, (size, count) in enumerate(sizes, 1)
     ]
     n = rounds * batch * (depth + 2)
     settings = {"step_length": length, "threshold": 1e-300}

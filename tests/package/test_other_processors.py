@@ -27,13 +27,8 @@ RUN = "import doctest, sys; sys.exit(doctest.testfile(sys.argv[1], module_relati
 
 
 def run(words, older):
-    done = subprocess.run(
-        [sys.executable, *words],
-        env=os.environ | OLDER[older],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-    )
+    command, environment = [sys.executable, *words], os.environ | OLDER[older]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stdout[-5_000:] + done.stderr[-1_000:]
     return done.stdout
 

@@ -72,11 +72,7 @@ MEASURED = {
     "files in a folder": (folders, FILES, KNOWN["folders"]),
     "lines of a module": (modules, MODULE, KNOWN["modules"]),
     "lines of a class": (lambda: defined(ast.ClassDef), CLASS, KNOWN["classes"]),
-    "lines of a function": (
-        lambda: defined(ast.FunctionDef, ast.AsyncFunctionDef),
-        FUNCTION,
-        {},
-    ),
+    "lines of a function": (lambda: defined(ast.FunctionDef, ast.AsyncFunctionDef), FUNCTION, {}),
 }
 
 

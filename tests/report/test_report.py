@@ -9,19 +9,10 @@ import numpy as np
 import pytest
 from _tree import DATA
 
+from dpcal import report
 from dpcal.accountants import Epsilon
 from dpcal.calibrate import Plan, Query
 from dpcal.optim import Logistic, dpsgd
-from dpcal.report import (
-    FORMAT,
-    composed_epsilon,
-    fingerprint,
-    privacy_statement,
-    released,
-    replace_file,
-    replacing,
-    verify,
-)
 
 X = np.random.default_rng(0).standard_normal((50, 2))
 TASK = Logistic(X, X[:, 0] > 0, classes_from_data=True)
@@ -38,10 +29,10 @@ def made():
     noise = {"sampler": "poisson", "sampling_probability": 0.2, "noise_multiplier": 2.0}
     runs = [dpsgd(TASK, plan_of(count=20, **noise), seed=seed) for seed in (0, 1)]
     return {
-        "format": FORMAT,
-        "privacy": privacy_statement(runs[0]),
-        "runs": [released(run) for run in runs],
-        "everything": composed_epsilon([run.ledger for run in runs], 1e-5),
+        "format": report.FORMAT,
+        "privacy": report.privacy_statement(runs[0]),
+        "runs": [report.released(run) for run in runs],
+        "everything": report.composed_epsilon([run.ledger for run in runs], 1e-5),
     }
 
 
@@ -52,11 +43,11 @@ def document(made):
 
 
 def holds(document):
-    return [row["holds"] for row in verify(document)]
+    return [row["holds"] for row in report.verify(document)]
 
 
 def test_verify_agrees_with_what_was_written(cli, document, tmp_path):
-    rows = verify(json.loads(json.dumps(document)))
+    rows = report.verify(json.loads(json.dumps(document)))
     assert [row["holds"] for row in rows] == [True, True, True]
     assert {row["delta"] for row in rows} == {1e-5}
     assert rows[2]["recomputed"] > rows[0]["recomputed"]
@@ -124,17 +115,17 @@ def test_verify_refuses_what_is_not_a_report(document):
     for damage in ("format", "runs", "everything"):
         less = {name: part for name, part in document.items() if name != damage}
         with pytest.raises(ValueError, match=damage):
-            verify(less)
+            report.verify(less)
     for part in ("plan", "ledger"):
         document["runs"][1][part]["neighboring_relation"] = "replace-special"
     with pytest.raises(ValueError, match="share one neighboring relation"):
-        verify(document)
+        report.verify(document)
 
 
 def save(folder, files, force=True):
     """Write a report with these files."""
-    with replacing(folder, force=force) as temporary:
-        (temporary / "report.json").write_text(json.dumps({"format": FORMAT}))
+    with report.replacing(folder, force=force) as temporary:
+        (temporary / "report.json").write_text(json.dumps({"format": report.FORMAT}))
         for name, text in files.items():
             (temporary / name).write_text(text)
             if text == "interrupted":
@@ -173,7 +164,7 @@ def test_a_folder_with_something_else_is_kept(tmp_path, content):
 
 def test_a_file_is_replaced_whole(tmp_path):
     for content in (b"one", b"two"):
-        replace_file(tmp_path / "plan.json", content)
+        report.replace_file(tmp_path / "plan.json", content)
     assert (tmp_path / "plan.json").read_bytes() == b"two"
     assert [path.name for path in tmp_path.iterdir()] == ["plan.json"]
 
@@ -181,19 +172,19 @@ def test_a_file_is_replaced_whole(tmp_path):
 def test_fingerprints_tell_shapes_types_and_order_apart():
     a, b = np.arange(6.0), np.arange(6.0)[::-1].copy()
     cases = [[a], [a.reshape(2, 3)], [a.astype("f4")], [b], [a, b], [b, a]]
-    values = {fingerprint(case)["value"] for case in cases}
+    values = {report.fingerprint(case)["value"] for case in cases}
     assert len(values) == len(cases)
-    assert fingerprint([a]) == fingerprint([np.arange(6.0)])
+    assert report.fingerprint([a]) == report.fingerprint([np.arange(6.0)])
 
 
 def test_runs_that_stopped_early_cost_their_plans_together():
     plan = plan_of(sampler="full", noise_multiplier=9.0, count=8)
     run = dpsgd(TASK, plan, seed=0, callback=lambda progress: progress.step == 2, callback_every=1)
     assert run.ledger.count("gradient") == 2
-    together = composed_epsilon([run], 1e-5)
+    together = report.composed_epsilon([run], 1e-5)
     assert together["epsilon"]["upper"] == pytest.approx(plan.price(), rel=1e-9)
-    written = {"format": FORMAT, "runs": [released(run)], "everything": together}
+    written = {"format": report.FORMAT, "runs": [report.released(run)], "everything": together}
     assert holds(written) == [True, True]
-    written["everything"] = composed_epsilon([run.ledger], 1e-5)
+    written["everything"] = report.composed_epsilon([run.ledger], 1e-5)
     written["runs"][0]["epsilon"] = run.ledger.epsilon(1e-5).to_dict()
     assert holds(written) == [False, False]

@@ -14,10 +14,7 @@ from dpcal.errors import BudgetExceeded, UnsupportedEvent
 GAUSSIAN = events.GaussianDpEvent
 
 
-@given(
-    epsilon=st.floats(1e-3, 30.0),
-    log_delta=st.floats(-60.0, -0.1),
-)
+@given(epsilon=st.floats(1e-3, 30.0), log_delta=st.floats(-60.0, -0.1))
 @settings(max_examples=25, deadline=None)
 def test_gdp_budget_is_the_largest_that_meets_the_target(epsilon, log_delta):
     target = math.exp(log_delta)

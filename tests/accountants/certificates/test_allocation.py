@@ -89,12 +89,7 @@ def test_known_deltas_are_enclosed_in_both_directions(row):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("groups", "epsilon", "direction"),
-    [
-        (TWO, 0.1, "remove"),
-        (TWO, 0.1, "add"),
-        (THREE, 1.5, "add"),
-        (PAIR_OF_TWO, 1.5, "remove"),
-    ],
+    [(TWO, 0.1, "remove"), (TWO, 0.1, "add"), (THREE, 1.5, "add"), (PAIR_OF_TWO, 1.5, "remove")],
 )
 def test_two_and_three_batches_against_quadrature(groups, epsilon, direction):
     truth, parts = truth_of(groups, epsilon)[direction], parts_of_groups(groups, direction)

@@ -135,8 +135,7 @@ def test_an_answer_about_a_sample_is_amplified(q):
 
 
 @pytest.mark.parametrize(
-    ("size", "batch", "failure"),
-    [(6000, 60, 1e-10), (2, 3, 1e-9), (3, 40, 1e-9), (5, 1, 1e-6)],
+    ("size", "batch", "failure"), [(6000, 60, 1e-10), (2, 3, 1e-9), (3, 40, 1e-9), (5, 1, 1e-6)]
 )
 def test_more_draws_are_never_rarer_than_they_are(size, batch, failure):
     """Every tail of the law of draws is at most that of the mixture with its failures."""

@@ -12,12 +12,7 @@ from dpcal.accountants import certify, events, verify_certificate
 from dpcal.accountants.certificates.composed import OrderProof, Use
 from dpcal.accountants.certificates.enclosure import enclose
 from dpcal.accountants.certificates.mechanisms import Mechanism
-from dpcal.accountants.certificates.proofs import (
-    Clones,
-    Grid,
-    Rays,
-    Scores,
-)
+from dpcal.accountants.certificates.proofs import Clones, Grid, Rays, Scores
 from dpcal.accountants.certificates.search.contour import choose_contour, choose_parity
 from dpcal.accountants.certificates.search.shuffles import proofs_of_shuffle
 from dpcal.accountants.certificates.shuffled_epochs import Shuffled, _chances, directions_of

@@ -18,14 +18,7 @@ from dpcal import accountants
 from dpcal.accountants import correlated, events, matrix
 from dpcal.accountants.correlated.pricing import whole_run
 from dpcal.accountants.correlated.table import CERTIFIED, EXACT, LABELS, chosen, render
-from dpcal.accountants.matrix import (
-    BISR,
-    Banded,
-    Dense,
-    Identity,
-    LambdaCGD,
-    LeastSeparation,
-)
+from dpcal.accountants.matrix import BISR, Banded, Dense, Identity, LambdaCGD, LeastSeparation
 from dpcal.calibrate import correlated_dpsgd
 from dpcal.calibrate.correlated import noise_multiplier, proved_noise_multiplier
 from dpcal.errors import UnsupportedEvent

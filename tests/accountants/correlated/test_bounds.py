@@ -13,7 +13,7 @@ from _integrals import independent, patterns, plane, two_rounds
 from scipy.special import logsumexp
 
 from dpcal import accountants
-from dpcal.accountants import correlated, events
+from dpcal.accountants import correlated, events, matrix
 from dpcal.accountants.correlated.bounds.adding import Adding, lower_tail
 from dpcal.accountants.correlated.bounds.allocation import allocated, spaced
 from dpcal.accountants.correlated.bounds.allocation_sums import SubsetBelow
@@ -26,18 +26,6 @@ from dpcal.accountants.correlated.draws.estimators import Direct, Without
 from dpcal.accountants.correlated.draws.montecarlo import simulate
 from dpcal.accountants.correlated.likelihood import Likelihood
 from dpcal.accountants.correlated.mechanism import Mechanism
-from dpcal.accountants.matrix import (
-    BISR,
-    BLT,
-    Banded,
-    Dense,
-    FixedEpochs,
-    Identity,
-    LambdaCGD,
-    LeastSeparation,
-    SquareRoot,
-    Tree,
-)
 from dpcal.accountants.samplers import (
     BallsInBins,
     CyclicPoisson,
@@ -74,7 +62,7 @@ def convex(mechanism, rate):
 
 ADDING = half_spaces, convex
 BOTH = (revealed,)
-DENSE = Dense([[1.0, 0.0], [0.7, 1.3]])
+DENSE = matrix.Dense([[1.0, 0.0], [0.7, 1.3]])
 
 
 @pytest.mark.slow
@@ -82,9 +70,9 @@ DENSE = Dense([[1.0, 0.0], [0.7, 1.3]])
     ("run", "sigma", "rate", "of_removing"),
     [
         (DENSE, 1.0, 0.1, ()),
-        (LambdaCGD(2, 0.9), 2.0, 0.3, (Conditional, replicas)),
-        (Banded(2, 2, (1.0, 0.6)), 1.2, 0.05, (replicas, Conditional)),
-        (BLT(2, (0.7,), (0.4,)), 1.5, 0.2, (Conditional, replicas)),
+        (matrix.LambdaCGD(2, 0.9), 2.0, 0.3, (Conditional, replicas)),
+        (matrix.Banded(2, 2, (1.0, 0.6)), 1.2, 0.05, (replicas, Conditional)),
+        (matrix.BLT(2, (0.7,), (0.4,)), 1.5, 0.2, (Conditional, replicas)),
     ],
     ids=["dense", "lambda-CGD", "bands", "buffer"],
 )
@@ -104,7 +92,7 @@ def test_every_bound_is_above_the_integral_of_two_rounds(run, sigma, rate, of_re
 
 
 def test_the_lower_tail_against_integrals_of_its_moments():
-    for run, sigma, rate in ((DENSE, 1.0, 0.1), (Identity(2), 0.8, 0.02)):
+    for run, sigma, rate in ((DENSE, 1.0, 0.1), (matrix.Identity(2), 0.8, 0.02)):
         log_q, log_l = plane(run.matrix(), sigma, rate)
         weights = np.exp(log_q)
         mean = float(weights @ log_l)
@@ -124,14 +112,11 @@ def test_bounds_of_longer_runs_lie_above_draws():
     rng = np.random.default_rng(11)
     for _ in range(8):
         decay, z, rate = rng.uniform(0.1, 0.9), rng.uniform(0.8, 4), rng.uniform(0.02, 0.3)
-        mechanism = normalised(LambdaCGD(int(rng.integers(4, 40)), decay), z)
+        mechanism = normalised(matrix.LambdaCGD(int(rng.integers(4, 40)), decay), z)
         law = Poisson(rate).automaton(mechanism.steps)
         engine = Likelihood.of(mechanism, law)
         epsilon = rng.uniform(0.1, 2.0)
-        for kind, proofs in (
-            (Direct, (*BOTH, replicas)),
-            (Without, (*BOTH, *ADDING)),
-        ):
+        for kind, proofs in ((Direct, (*BOTH, replicas)), (Without, (*BOTH, *ADDING))):
             drawn = simulate(kind(engine), draws=1024, seed=1).at(epsilon, **SURE)
             for bound_of in proofs:
                 assert drawn.lower <= bound_of(mechanism, rate).delta(epsilon), bound_of
@@ -141,7 +126,7 @@ def test_bounds_of_longer_runs_lie_above_draws():
 
 
 def test_conditioning_one_round_is_a_sampled_gaussian():
-    mechanism = Mechanism.of(Identity(1), noise_multiplier=2.0)
+    mechanism = Mechanism.of(matrix.Identity(1), noise_multiplier=2.0)
     event = events.dpsgd(sampling_probability=0.2, noise_multiplier=2.0, steps=1)
     found = Conditional(mechanism, 0.2).epsilon(1e-4).value
     # A tenth of delta is set aside for posteriors, which one round does not have.
@@ -150,7 +135,7 @@ def test_conditioning_one_round_is_a_sampled_gaussian():
 
 
 def test_posteriors_stay_below_their_bounds():
-    mechanism, rate, tail, draws = normalised(SquareRoot(ROUNDS), 1.0), 0.2, 0.05, 2000
+    mechanism, rate, tail, draws = normalised(matrix.SquareRoot(ROUNDS), 1.0), 0.2, 0.05, 2000
     most = posterior_chances(mechanism, rate, tail)
     assert most[0] == pytest.approx(rate, rel=1e-8)
     rng, log_chances = np.random.default_rng(7), independent(np.full(ROUNDS, rate))
@@ -172,10 +157,10 @@ def test_posteriors_stay_below_their_bounds():
 
 def test_conditioning_helps_dense_matrices():
     answer = correlated.epsilon(
-        SquareRoot(60), Poisson(0.03), noise_multiplier=20.0, delta=1e-5, statistics="none"
+        matrix.SquareRoot(60), Poisson(0.03), noise_multiplier=20.0, delta=1e-5, statistics="none"
     )
     assert (answer.method, answer.label) == ("conditional composition", "certified")
-    mechanism = Mechanism.of(SquareRoot(60), noise_multiplier=20.0)
+    mechanism = Mechanism.of(matrix.SquareRoot(60), noise_multiplier=20.0)
     assert answer < 0.8 * revealed(mechanism, 0.03).epsilon(1e-5).value
 
 
@@ -192,7 +177,7 @@ def test_conditioning_helps_dense_matrices():
     ],
 )
 def test_bounds_of_a_thousand_rounds_are_near_published_ones(bound_of, decay, z, least, most):
-    mechanism = normalised(LambdaCGD(1000, decay), z)
+    mechanism = normalised(matrix.LambdaCGD(1000, decay), z)
     assert least < bound_of(mechanism, 0.01).epsilon(1e-5).value < most
 
 
@@ -205,7 +190,7 @@ def test_published_state_caps():
 def test_one_buffer_that_is_nearly_lambda_cgd_is_priced_like_it():
     same, near = (
         correlated.epsilon(run, Poisson(0.02), noise_multiplier=2.0, delta=1e-5, statistics="none")
-        for run in (LambdaCGD(300, 0.6), BLT(300, (0.6,), (0.6 - 1e-9,)))
+        for run in (matrix.LambdaCGD(300, 0.6), matrix.BLT(300, (0.6,), (0.6 - 1e-9,)))
     )
     assert near == pytest.approx(float(same), rel=1e-6)
 
@@ -213,7 +198,7 @@ def test_one_buffer_that_is_nearly_lambda_cgd_is_priced_like_it():
 @pytest.mark.slow
 def test_long_runs_are_priced_without_dense_matrices():
     asked = {"noise_multiplier": 2.0, "delta": 1e-6, "statistics": "none"}
-    assert 0 < correlated.epsilon(LambdaCGD(100_000, 0.5), Poisson(0.001), **asked) < 6
+    assert 0 < correlated.epsilon(matrix.LambdaCGD(100_000, 0.5), Poisson(0.001), **asked) < 6
 
 
 # -- one random round an epoch
@@ -238,13 +223,8 @@ def test_all_rounds_of_an_epoch_are_the_gaussian_mechanism(mu, epsilon):
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("taken", [1, 2])
 def test_hardly_any_noise_is_priced_without_warnings(taken):
-    found = correlated.epsilon(
-        Identity(8),
-        RandomAllocation(taken, epoch=4),
-        noise_multiplier=0.01,
-        delta=1e-6,
-        statistics="none",
-    )
+    asked = {"noise_multiplier": 0.01, "delta": 1e-6, "statistics": "none"}
+    found = correlated.epsilon(matrix.Identity(8), RandomAllocation(taken, epoch=4), **asked)
     # Two rounds of norm 100 for each of one or two participations.
     exact = accountants.epsilon(events.GaussianDpEvent(0.01 / math.sqrt(2 * taken)), delta=1e-6)
     assert 0.99 * float(exact) <= found <= 1.001 * float(exact)
@@ -283,12 +263,12 @@ def drawn(strategy, sampler, sigma, epsilon, draws):
 @pytest.mark.parametrize(
     ("strategy", "sampler", "sigma"),
     [
-        (Banded(6, 2, [1.0, 0.7]), RandomAllocation(1, epoch=6), 1.2),
-        (LambdaCGD(6, 0.6), RandomAllocation(1, epoch=6), 0.8),
-        (Banded(12, 2, [1.0, 0.7]), RandomAllocation(1, epoch=6), 1.5),
-        (LambdaCGD(12, 0.5), BallsInBins(6), 2.0),
-        (LambdaCGD(12, 0.6), RandomAllocation(1, epoch=4), 2.0),
-        (Identity(8), RandomAllocation(2, epoch=4), 1.0),
+        (matrix.Banded(6, 2, [1.0, 0.7]), RandomAllocation(1, epoch=6), 1.2),
+        (matrix.LambdaCGD(6, 0.6), RandomAllocation(1, epoch=6), 0.8),
+        (matrix.Banded(12, 2, [1.0, 0.7]), RandomAllocation(1, epoch=6), 1.5),
+        (matrix.LambdaCGD(12, 0.5), BallsInBins(6), 2.0),
+        (matrix.LambdaCGD(12, 0.6), RandomAllocation(1, epoch=4), 2.0),
+        (matrix.Identity(8), RandomAllocation(2, epoch=4), 1.0),
     ],
 )
 def test_no_draws_exceed_the_bound(strategy, sampler, sigma):
@@ -298,7 +278,7 @@ def test_no_draws_exceed_the_bound(strategy, sampler, sigma):
         assert found.label == "certified"
         both = list(drawn(strategy, sampler, sigma, epsilon, 20_000))
         assert all(delta - error <= found for delta, error in both)
-        if isinstance(strategy, Identity):
+        if isinstance(strategy, matrix.Identity):
             # Whoever knows the pairs of rounds knows more, by this much here.
             worst, error = max(both)
             assert found <= 1.3 * worst + error
@@ -308,7 +288,7 @@ def test_no_draws_exceed_the_bound(strategy, sampler, sigma):
 
 @pytest.mark.slow
 def test_a_bound_gains_on_known_rounds():
-    strategy, sigma, epsilon = LambdaCGD(80, 0.5), 2.0, 0.5
+    strategy, sigma, epsilon = matrix.LambdaCGD(80, 0.5), 2.0, 0.5
     bound, revealed = bounds_of(strategy, BallsInBins(40), sigma)
     asked = {"noise_multiplier": sigma, "statistics": "none", "epsilon": epsilon}
     answer = correlated.delta(strategy, BallsInBins(40), **asked)
@@ -318,21 +298,21 @@ def test_a_bound_gains_on_known_rounds():
 
 # -- no price is above the one of participations that are all public
 
-EPOCHS = FixedEpochs(6, 4)
+EPOCHS = matrix.FixedEpochs(6, 4)
 WORST_CASES = [
-    (Poisson(0.9), LeastSeparation(1)),
+    (Poisson(0.9), matrix.LeastSeparation(1)),
     (CyclicPoisson(4, 0.9), EPOCHS),
     (CyclicPoisson(4, 0.9, random_shift=True), EPOCHS),
-    (MinSeparation(4, 0.9), LeastSeparation(4)),
+    (MinSeparation(4, 0.9), matrix.LeastSeparation(4)),
     (BallsInBins(4), EPOCHS),
-    (RandomAllocation(1, epoch=4), LeastSeparation(1, at_most=6)),
-    (RandomAllocation(2, epoch=4), LeastSeparation(1, at_most=12)),
+    (RandomAllocation(1, epoch=4), matrix.LeastSeparation(1, at_most=6)),
+    (RandomAllocation(2, epoch=4), matrix.LeastSeparation(1, at_most=12)),
 ]
 STRATEGIES = [
-    Tree(24),
-    LambdaCGD(24, 0.95),
-    Banded(24, 6, 0.7 ** np.arange(6)),
-    BISR(24, 4),
+    matrix.Tree(24),
+    matrix.LambdaCGD(24, 0.95),
+    matrix.Banded(24, 6, 0.7 ** np.arange(6)),
+    matrix.BISR(24, 4),
     correlated.Matrix(np.tril(np.random.default_rng(7).normal(size=(24, 24)))),
 ]
 
@@ -367,7 +347,9 @@ def of_patterns(sampler, rounds):
     return np.array([y for y, chance in found if chance]), [chance for _, chance in found if chance]
 
 
-@pytest.mark.parametrize("strategy", [DENSE, Banded(2, 2, (1, 0.6)), LambdaCGD(2, 0.9)], ids=str)
+@pytest.mark.parametrize(
+    "strategy", [DENSE, matrix.Banded(2, 2, (1, 0.6)), matrix.LambdaCGD(2, 0.9)], ids=str
+)
 @pytest.mark.parametrize(
     "sampler",
     [
@@ -409,15 +391,15 @@ def test_a_run_composes_by_moments_above_the_integrals_of_two_rounds(strategy, s
     ("strategy", "sampler", "gap"),
     [
         # Where participations are as far apart as C has bands, or never meet, they are equal.
-        (Banded(5, 2, (1, 0.5)), MinSeparation(2, 0.4), 1e-7),
-        (Banded(6, 3, (1, 0.5, 0.3)), MinSeparation(4, 0.3, warm_start=True), 1e-7),
-        (Banded(6, 2, (1, 0.5)), RandomAllocation(1), 1e-7),
-        (LambdaCGD(6, 0.5), RandomAllocation(1), 1e-4),
-        (BLT(6, (0.9,), (0.3,)), RandomAllocation(1), 1e-4),
-        (Banded(6, 2, (1, 0.5)), RandomAllocation(1, epoch=3), 0.3),
-        (Banded(6, 3, (1, 0.5, 0.3)), MinSeparation(2, 0.3, warm_start=True), 0.5),
-        (LambdaCGD(6, 0.6), MinSeparation(2, 0.3), 1.0),
-        (LambdaCGD(6, 0.6), RandomAllocation(1, epoch=3), 1.0),
+        (matrix.Banded(5, 2, (1, 0.5)), MinSeparation(2, 0.4), 1e-7),
+        (matrix.Banded(6, 3, (1, 0.5, 0.3)), MinSeparation(4, 0.3, warm_start=True), 1e-7),
+        (matrix.Banded(6, 2, (1, 0.5)), RandomAllocation(1), 1e-7),
+        (matrix.LambdaCGD(6, 0.5), RandomAllocation(1), 1e-4),
+        (matrix.BLT(6, (0.9,), (0.3,)), RandomAllocation(1), 1e-4),
+        (matrix.Banded(6, 2, (1, 0.5)), RandomAllocation(1, epoch=3), 0.3),
+        (matrix.Banded(6, 3, (1, 0.5, 0.3)), MinSeparation(2, 0.3, warm_start=True), 0.5),
+        (matrix.LambdaCGD(6, 0.6), MinSeparation(2, 0.3), 1.0),
+        (matrix.LambdaCGD(6, 0.6), RandomAllocation(1, epoch=3), 1.0),
     ],
 )
 def test_moments_of_replicas_against_all_tuples_of_patterns(strategy, sampler, gap):

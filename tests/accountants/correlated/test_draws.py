@@ -18,12 +18,7 @@ from dpcal.accountants import correlated, events
 from dpcal.accountants.correlated.bounds.adding import Adding
 from dpcal.accountants.correlated.bounds.convexity import ConvexTail
 from dpcal.accountants.correlated.draws.bins import Bins
-from dpcal.accountants.correlated.draws.confidence import (
-    Bets,
-    draws_needed,
-    lower_mean,
-    upper_mean,
-)
+from dpcal.accountants.correlated.draws.confidence import Bets, draws_needed, lower_mean, upper_mean
 from dpcal.accountants.correlated.draws.estimators import Direct, Without
 from dpcal.accountants.correlated.draws.montecarlo import simulate
 from dpcal.accountants.correlated.draws.tilted import Tilted, best_tilt
@@ -243,10 +238,7 @@ def test_what_is_sent_for_a_long_run_is_small():
             sizes.extend(len(each[0]) for each in work)
             return []
 
-    for estimator in (
-        Direct(question.engine),
-        Tilted(question.engine, question.joining, 6, 300),
-    ):
+    for estimator in (Direct(question.engine), Tilted(question.engine, question.joining, 6, 300)):
         with pytest.raises(ValueError, match="concatenate"):
             simulate(estimator, draws=3000, seed=0, executor=Executor())
     assert len(sizes) == 6

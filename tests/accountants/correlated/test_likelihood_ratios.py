@@ -92,14 +92,8 @@ def test_windows_agree_with_every_pattern(law, log_weights):
 
 @each_law
 def test_sums_are_bounds_on_both_sides_of_every_pattern(law, log_weights):
-    for decay, sigma in (
-        (0.3, 0.6),
-        (0.5, 0.8),
-        (0.8, 2.0),
-        (0.9, 2.0),
-        (0.97, 6.0),
-        (0.999999, 6.0),
-    ):
+    pairs = ((0.3, 0.6), (0.5, 0.8), (0.8, 2.0), (0.9, 2.0), (0.97, 6.0), (0.999999, 6.0))
+    for decay, sigma in pairs:
         run = ar1(ROUNDS, decay, sigma)
         low, high, rounding = differences(
             Likelihood(run, law, "sum"), run, observations(run), log_weights

@@ -117,9 +117,7 @@ def test_any_nonnegative_column_against_all_patterns(tail, separation, at_most):
 
 
 @given(
-    st.lists(st.floats(0.0, 10.0), min_size=1, max_size=9),
-    st.integers(1, 10),
-    st.integers(1, 10),
+    st.lists(st.floats(0.0, 10.0), min_size=1, max_size=9), st.integers(1, 10), st.integers(1, 10)
 )
 @settings(max_examples=50, deadline=None)
 def test_best_separated_sums_against_enumeration(values, separation, at_most):

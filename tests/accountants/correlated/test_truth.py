@@ -60,15 +60,8 @@ def removing_by_enumeration(strategy, rate, sigma, epsilons, rng):
 )
 def test_ten_rounds_against_all_patterns(run, delta):
     rate, sigma = 0.05, 1.5
-    found = correlated.epsilon(
-        run,
-        correlated.Poisson(rate),
-        noise_multiplier=sigma,
-        delta=delta,
-        draws=8192,
-        failure_probability=1e-2 * delta,
-        seed=1,
-    )
+    asked = {"noise_multiplier": sigma, "delta": delta, "failure_probability": 1e-2 * delta}
+    found = correlated.epsilon(run, correlated.Poisson(rate), **asked, draws=8192, seed=1)
     assert found.label == "statistical with certified confidence"
     assert "Tilted" in found.method
     ends = float(found), found.lower

@@ -30,18 +30,10 @@ def _event(q, sigma, steps):
 
 def test_answers_of_a_grid_are_single_answers_to_the_bit():
     q, sigma, steps, deltas = _random(40, 0)
-    costs = accountants.grid(_event, q=q, sigma=sigma, steps=steps, delta=deltas)
+    asked, seen = {"q": q, "sigma": sigma, "steps": steps, "delta": deltas}, []
+    costs = accountants.grid(_event, **asked)
     with ThreadPoolExecutor(2) as threads:
-        seen = []
-        again = accountants.grid(
-            _event,
-            q=q,
-            sigma=sigma,
-            steps=steps,
-            delta=deltas,
-            executor=threads,
-            progress=seen.append,
-        )
+        again = accountants.grid(_event, **asked, executor=threads, progress=seen.append)
     assert seen == [40]
     assert {"contour"} < set(costs.method.tolist())
     for i, method in enumerate(costs.method.tolist()):

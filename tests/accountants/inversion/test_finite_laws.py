@@ -7,10 +7,7 @@ import pytest
 from scipy.signal import fftconvolve
 
 from dpcal.accountants import delta, epsilon, events
-from dpcal.accountants.inversion.finite_laws import (
-    FiniteLaw,
-    joined,
-)
+from dpcal.accountants.inversion.finite_laws import FiniteLaw, joined
 from dpcal.accountants.losses.discrete import ScatteredLoss
 
 THREE = ScatteredLoss((-0.4, 0.1, 0.7), tuple(np.log([0.5, 0.4, 0.1]) - 0.002), "three values")
@@ -52,8 +49,7 @@ def delta_on_a_lattice(q, sigma, uses, side, epsilon):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("q", "sigma", "uses", "at"),
-    [(1e-3, 1.0, 10, 1e-6), (0.05, 1.0, 4, 1e-8)],
+    ("q", "sigma", "uses", "at"), [(1e-3, 1.0, 10, 1e-6), (0.05, 1.0, 4, 1e-8)]
 )
 def test_few_uses_of_sampled_discrete_noise(q, sigma, uses, at):
     event = events.SelfComposedDpEvent(

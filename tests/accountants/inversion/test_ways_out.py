@@ -10,10 +10,7 @@ from scipy.special import expit
 from dpcal import accountants
 from dpcal.accountants import characteristic, events
 from dpcal.accountants.directions import Direction
-from dpcal.accountants.inversion.bounded_range import (
-    epsilon_by_recursion,
-    log_delta_by_recursion,
-)
+from dpcal.accountants.inversion.bounded_range import epsilon_by_recursion, log_delta_by_recursion
 from dpcal.accountants.inversion.saddle import increasing_root
 from dpcal.accountants.losses.laplace import BoundedRange
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian

@@ -230,11 +230,7 @@ def unequal(groups, epochs=1):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("one", "other", "epsilon"),
-    [
-        ((1.0, 0.3), (2.0, 0.7), 1.5),
-        ((1.0, 0.9), (1.0, 0.1), 0.1),
-        ((0.5, 0.2), (3.0, 0.8), 1.5),
-    ],
+    [((1.0, 0.3), (2.0, 0.7), 1.5), ((1.0, 0.9), (1.0, 0.1), 0.1), ((0.5, 0.2), (3.0, 0.8), 1.5)],
 )
 def test_two_batches_against_quadrature(one, other, epsilon):
     truth = max(allocation((one, other), epsilon, points=200_001).values())

@@ -11,12 +11,7 @@ from dp_accounting.pld import privacy_loss_distribution as builders
 
 from dpcal import accountants
 from dpcal.accountants import events
-from dpcal.accountants.losses.discrete import (
-    blanked_response,
-    discrete_laplace,
-    pure,
-    randomized_response,
-)
+from dpcal.accountants.losses import discrete
 from dpcal.accountants.losses.quadrature import log_mixture
 
 
@@ -29,8 +24,8 @@ def test_largest_losses_are_rounded_up_by_few_units(p, k):
         own = 1 - mpmath.mpf(p) + mpmath.mpf(p) / k
         truths = [mpmath.log(own * k / p), mpmath.log(own * k), -mpmath.log(p)]
         losses = [
-            randomized_response(noise_parameter=p, num_buckets=k),
-            *blanked_response(noise_parameter=p, num_buckets=k),
+            discrete.randomized_response(noise_parameter=p, num_buckets=k),
+            *discrete.blanked_response(noise_parameter=p, num_buckets=k),
         ]
         for loss, truth in zip(losses, truths, strict=True):
             assert truth <= loss.upper <= truth * (1 + 16 * 2.0**-52)
@@ -69,10 +64,10 @@ def test_a_response_close_to_random_stays_within_its_support():
 @pytest.mark.parametrize("unit", [0.1, 0.7, 1.1, 1e-3])
 def test_a_product_is_rounded_up(unit):
     for shift in range(1, 40):
-        loss = discrete_laplace(noise_parameter=unit, sensitivity=shift)
+        loss = discrete.discrete_laplace(noise_parameter=unit, sensitivity=shift)
         assert Fraction(loss.upper) >= Fraction(unit) * shift
         assert loss.upper == pytest.approx(unit * shift, rel=1e-15)
-    assert pure(unit).upper == unit
+    assert discrete.pure(unit).upper == unit
 
 
 @pytest.mark.parametrize("q", [1e-30, 0.01, 0.9, 1 - 1e-15])

@@ -19,10 +19,7 @@ from dpcal import accountants
 from dpcal.accountants import events
 from dpcal.accountants.directions import RELATIONS
 from dpcal.accountants.losses.gaussian import log_gaussian_delta
-from dpcal.accountants.losses.gaussian_mixtures import (
-    mixture_of_gaussians,
-    replaced_record,
-)
+from dpcal.accountants.losses.gaussian_mixtures import mixture_of_gaussians, replaced_record
 from dpcal.accountants.mechanisms.decompose import decompose
 
 
@@ -275,16 +272,11 @@ def test_transform_agrees_with_integrals(loss):
 @pytest.mark.parametrize("batch", [95, 160])
 def test_truncation_is_no_dearer_than_loss_distributions_say(relation, batch):
     """Theirs has distance 4, ours 2, between the sums when a record displaces another one."""
+    run, more = (10_000, 0.01, batch, 1.5), {"neighboring_relation": THEIRS[relation]}
     theirs = builders.from_truncated_subsampled_gaussian_mechanism(
-        10_000,
-        0.01,
-        batch,
-        1.5,
-        value_discretization_interval=1e-3,
-        neighboring_relation=THEIRS[relation],
+        *run, value_discretization_interval=1e-3, **more
     ).self_compose(100)
-    event = events.TruncatedSubsampledGaussianDpEvent(10_000, 0.01, batch, 1.5)
-    event = events.SelfComposedDpEvent(event, 100)
+    event = events.SelfComposedDpEvent(events.TruncatedSubsampledGaussianDpEvent(*run), 100)
     ours = accountants.epsilon(event, delta=1e-6, neighboring_relation=relation)
     assert ours <= theirs.get_epsilon_for_delta(1e-6)
     free = accountants.epsilon(poisson(0.01, 1.5, 100), delta=1e-6, neighboring_relation=relation)

@@ -100,7 +100,6 @@ def test_no_identity_between_functions_of_more_and_of_fewer_arguments():
 # Ranges that give each kind of sign, and points in them: signed, nonnegative, below and above one.
 SIGNED = {"w": ("?", (-3, 2)), "z": ("0+", (0, 2)), "q": ("+", (Fraction(1, 9), Fraction(8, 9)))}
 SIGNED["n"] = ("+", (2, 7))
-LOGS = {"q": (-1, "+"), "n": (1, "+")}
 SHAPES = (
     *("({a})*({b})", "({a}) + ({b})", "({a}) - ({b})", "({a})/({b})", "({a})**2", "({a})**(-3)"),
     *("sqrt(({a})**2)", "sqrt({a})", "(({a})*({b}))**(1/3)", "({a})**({b})", "log({a})"),

@@ -32,11 +32,12 @@ def _sum_of(part, step):
     return {"rule": "sum", "parts": [[part, step]]}
 
 
-THIRD = ["gamma", ["num", "1/3"]]
 LONG = ["num", "7" * 399]
 PRIMES = ["num", str((10**11 + 3) * (10**11 + 19))]
 HUGE = ["pow", ["num", "7"], ["num", "9" * 300]]
 SUMS = [["add", X, ["num", str(k)]] for k in range(1, 400)]
+SLOPE = {"rule": "derivative", "symbol": "x", "start": ["num", "0"], "open": False}
+SLOPE |= {"closed_defined": [], "at": {"rule": "terms"}, "above": {"rule": "terms"}}
 EVIDENCE = {
     "products of long numbers": {"rest": nested("mul", 40, ["mul", *[LONG] * 400])},
     "sums of long fractions": {
@@ -58,16 +59,7 @@ EVIDENCE = {
         "defined": [[["add", X, ["num", "1"]], {"rule": "terms"}]] * 20_000,
     },
     "a slope of products": _sum_of(
-        ["mul", *(["add", X, ["num", str(k)]] for k in range(400))],
-        {
-            "rule": "derivative",
-            "symbol": "x",
-            "start": ["num", "0"],
-            "open": False,
-            "closed_defined": [],
-            "at": {"rule": "terms"},
-            "above": {"rule": "terms"},
-        },
+        ["mul", *(["add", X, ["num", str(k)]] for k in range(400))], SLOPE
     ),
     **{f"a term {k} deep": {"rest": nested("exp", k)} for k in (100, 5_000)},
     **{

@@ -15,15 +15,7 @@ from _tree import DATA
 from dpcal.calibrate.papers.claims.formulas import parse
 from dpcal.calibrate.papers.claims.language import standalone
 from dpcal.calibrate.papers.claims.notation import line
-from dpcal.calibrate.papers.kernel import (
-    balls,
-    checker,
-    context,
-    exponents,
-    normal,
-    rules,
-    terms,
-)
+from dpcal.calibrate.papers.kernel import balls, checker, context, exponents, normal, rules, terms
 from dpcal.calibrate.papers.kernel.terms import Undecided, encode, symbols
 
 FORGED = tomllib.loads((DATA / "forged_proofs.toml").read_text(encoding="utf-8"))

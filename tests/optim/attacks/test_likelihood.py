@@ -250,13 +250,8 @@ def correlated(sampler):
     def made(n):
         all_records = sampler == "full"
         given = {} if all_records else {"seed": 0, "draws": 5_000, "epsilon": 2.0, "delta": 1e-3}
-        return calibrate.correlated_dpsgd(
-            LambdaCGD(10, 0.5),
-            n=n,
-            batch_size=n if all_records else n // 10,
-            sampler=sampler,
-            **{**TARGET, **given},
-        )
+        sizes = {"n": n, "batch_size": n if all_records else n // 10, "sampler": sampler}
+        return calibrate.correlated_dpsgd(LambdaCGD(10, 0.5), **sizes, **{**TARGET, **given})
 
     return made
 

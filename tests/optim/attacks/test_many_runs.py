@@ -53,15 +53,10 @@ def test_equal_scores_accuse_nobody(scores, order):
 # -- many runs
 
 
-def counted(hits, misses, false, silent, delta=DELTA, **options):
-    return attacks.from_confusion_matrix(
-        true_positives=hits,
-        false_negatives=misses,
-        false_positives=false,
-        true_negatives=silent,
-        delta=delta,
-        **options,
-    )
+def counted(*counts, delta=DELTA, **options):
+    names = ("true_positives", "false_negatives", "false_positives", "true_negatives")
+    given = dict(zip(names, counts, strict=True))
+    return attacks.from_confusion_matrix(**given, delta=delta, **options)
 
 
 @pytest.mark.parametrize("counts", [(310, 190, 40, 460), (500, 0, 3, 497), (12, 488, 0, 500)])

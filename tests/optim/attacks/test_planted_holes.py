@@ -201,10 +201,7 @@ HOLES = {
         threads_keep_their_precision,
         (_precision, "workprec", without_a_lock),
     ),
-    "9 one record fails a run": (
-        of_search(logistic),
-        (linear, "records_of", finite_records_of),
-    ),
+    "9 one record fails a run": (of_search(logistic), (linear, "records_of", finite_records_of)),
     "10 classes are read off labels": (
         of_tests(
             "optim/test_declared_domains.py::test_classes_are_declared_or_read_off_the_records_on_request",
@@ -220,10 +217,7 @@ HOLES = {
         of_search(lambda table: KMeans(3, bounds=(-4, 4), epsilon=4.0).fit(table[0])),
         (KMeans, "_learn", kept_labels),
     ),
-    "12 errors tell of cells": (
-        errors_tell_nothing,
-        (coding, "values_of", told_values_of),
-    ),
+    "12 errors tell of cells": (errors_tell_nothing, (coding, "values_of", told_values_of)),
 }
 
 

@@ -15,23 +15,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import dpcal
-from dpcal import calibrate, optim
+from dpcal import calibrate, estimators, optim
 from dpcal.accountants.matrix import LambdaCGD
 from dpcal.adapters.stepwise import StepwiseOracle
 from dpcal.cli import main
-from dpcal.estimators import (
-    PCA,
-    Clipper,
-    KMeans,
-    LinearRegression,
-    LogisticRegression,
-    OneHotEncoder,
-    PrivateSearch,
-    QuantileTransformer,
-    Ridge,
-    SimpleImputer,
-    StandardScaler,
-)
 from dpcal.optim import attacks
 from dpcal.optim.attacks import searching
 from dpcal.optim.boundary import choices as choices_module
@@ -62,39 +49,43 @@ FEW = {"classes": [0, 1], "steps": 5}
 WHOLE = FunctionTransformer(np.round)
 
 ALONE = {
-    "scaler": StandardScaler(**WIDE),
-    "scaler, learned": StandardScaler(**LEARNED),
-    "quantiles": QuantileTransformer(n_quantiles=3, **WIDE),
-    "clipper": Clipper(quantiles=(0.1, 0.8), **WIDE),
-    "clipper, learned": Clipper(**LEARNED),
+    "scaler": estimators.StandardScaler(**WIDE),
+    "scaler, learned": estimators.StandardScaler(**LEARNED),
+    "quantiles": estimators.QuantileTransformer(n_quantiles=3, **WIDE),
+    "clipper": estimators.Clipper(quantiles=(0.1, 0.8), **WIDE),
+    "clipper, learned": estimators.Clipper(**LEARNED),
     "clipper, declared": make_pipeline(
-        Clipper(quantiles=None, bounds=(-1, 1)), StandardScaler(**WIDE)
+        estimators.Clipper(quantiles=None, bounds=(-1, 1)), estimators.StandardScaler(**WIDE)
     ),
-    "imputer": SimpleImputer(**WIDE),
-    "imputer, learned": SimpleImputer(**LEARNED),
-    "imputer, median": SimpleImputer(strategy="median", **WIDE),
-    "imputer, marked": SimpleImputer(missing_values=X[3, 0], **WIDE),
-    "imputer, constant": make_pipeline(SimpleImputer(strategy="constant"), StandardScaler(**WIDE)),
-    "categories": make_pipeline(WHOLE, OneHotEncoder(epsilon=9.0)),
-    "pca": PCA(**WIDE),
-    "kmeans": KMeans(3, **WIDE),
+    "imputer": estimators.SimpleImputer(**WIDE),
+    "imputer, learned": estimators.SimpleImputer(**LEARNED),
+    "imputer, median": estimators.SimpleImputer(strategy="median", **WIDE),
+    "imputer, marked": estimators.SimpleImputer(missing_values=X[3, 0], **WIDE),
+    "imputer, constant": make_pipeline(
+        estimators.SimpleImputer(strategy="constant"), estimators.StandardScaler(**WIDE)
+    ),
+    "categories": make_pipeline(WHOLE, estimators.OneHotEncoder(epsilon=9.0)),
+    "pca": estimators.PCA(**WIDE),
+    "kmeans": estimators.KMeans(3, **WIDE),
 }
 OF_NUMBERS = {
-    "line": LinearRegression(solver="statistics", **TARGETS),
-    "line, gradient": LinearRegression(solver="gradient", **TARGETS),
-    "line, learned": LinearRegression(target_bounds="learn", **LEARNED),
-    "ridge": Ridge(solver="statistics", **TARGETS),
+    "line": estimators.LinearRegression(solver="statistics", **TARGETS),
+    "line, gradient": estimators.LinearRegression(solver="gradient", **TARGETS),
+    "line, learned": estimators.LinearRegression(target_bounds="learn", **LEARNED),
+    "ridge": estimators.Ridge(solver="statistics", **TARGETS),
 }
 OF_LABELS = {
     "categories, declared": make_pipeline(
-        WHOLE, OneHotEncoder(categories=[[-1, 0, 1]] * D), LogisticRegression(**FEW)
+        WHOLE,
+        estimators.OneHotEncoder(categories=[[-1, 0, 1]] * D),
+        estimators.LogisticRegression(**FEW),
     ),
-    "logistic": LogisticRegression(**FEW),
-    "logistic, learned": LogisticRegression(epsilon=20.0, steps=5),
-    "logistic, bounds learned": LogisticRegression(**LEARNED, **FEW),
-    "search": PrivateSearch(LogisticRegression(**FEW), {"steps": [5, 10]}),
+    "logistic": estimators.LogisticRegression(**FEW),
+    "logistic, learned": estimators.LogisticRegression(epsilon=20.0, steps=5),
+    "logistic, bounds learned": estimators.LogisticRegression(**LEARNED, **FEW),
+    "search": estimators.PrivateSearch(estimators.LogisticRegression(**FEW), {"steps": [5, 10]}),
 }
-OF_NAMES = {"logistic, names": LogisticRegression(classes=["no", "yes"], steps=5)}
+OF_NAMES = {"logistic, names": estimators.LogisticRegression(classes=["no", "yes"], steps=5)}
 CASES = {
     name: (model, targets)
     for models, targets in (

@@ -13,15 +13,7 @@ from contracts._runs import CONSTANTS
 from dpcal import calibrate
 from dpcal._ext.noise import add_gaussian
 from dpcal.estimators import LogisticRegression
-from dpcal.optim import (
-    FromGradients,
-    Huber,
-    Logistic,
-    PrivateOracle,
-    attacks,
-    dpsgd,
-    jl_glm,
-)
+from dpcal.optim import FromGradients, Huber, Logistic, PrivateOracle, attacks, dpsgd, jl_glm
 from dpcal.optim.attacks.promises import broken_promises
 from dpcal.optim.boundary import noise as noise_module
 from dpcal.optim.boundary.admission import Admission
@@ -430,17 +422,9 @@ def embedded_badly(mistake, scale=1.0):
 def test_embedded_models_keep_their_bound_and_each_mistake_is_found():
     """A record lies along the row of the matrix, which lengthens it most."""
     n, d = 8, 150
-    plan = calibrate.jl_glm(
-        CONSTANTS,
-        n=n,
-        dimension=d,
-        epsilon=1.0,
-        delta=1e-5,
-        inner="noisy_gd",
-        embedding_dimension=1,
-        neighboring_relation="replace-one",
-        steps=2,
-    )
+    sizes = {"n": n, "dimension": d, "embedding_dimension": 1, "steps": 2}
+    target = {"epsilon": 1.0, "delta": 1e-5, "neighboring_relation": "replace-one"}
+    plan = calibrate.jl_glm(CONSTANTS, **sizes, **target, inner="noisy_gd")
     X = np.zeros((n, d))
     (X[0],) = embedding(plan, d)
     X[0] /= np.linalg.norm(X[0])

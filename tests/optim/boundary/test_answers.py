@@ -496,14 +496,9 @@ def test_compiled_answers_are_the_same_to_the_bit(objective, noise, sampling):
 
 @pytest.mark.parametrize("strategy", [LambdaCGD(6, 0.5), SquareRoot(6, 3), Tree(6)], ids=repr)
 def test_compiled_answers_with_correlated_noise_are_the_same_to_the_bit(strategy):
-    asked = query(count=6, correlation=Correlation(strategy=strategy), **POISSON)
-    check_compiled(
-        LOGISTIC,
-        [asked],
-        lambda oracle: [oracle.gradient(W, "q") for _ in range(6)],
-        relation="add-or-remove-one",
-        noise="discrete",
-    )
+    asked = [query(count=6, correlation=Correlation(strategy=strategy), **POISSON)]
+    options = {"relation": "add-or-remove-one", "noise": "discrete"}
+    check_compiled(LOGISTIC, asked, lambda it: [it.gradient(W, "q") for _ in range(6)], **options)
 
 
 class Leaning(Logistic):

@@ -70,9 +70,7 @@ finite = st.floats(allow_nan=True, allow_infinity=True, width=64)
 
 
 @given(
-    arrays(np.float64, (3, 5), elements=finite),
-    st.floats(1e-280, 1e280),
-    st.integers(1, grid.MOST),
+    arrays(np.float64, (3, 5), elements=finite), st.floats(1e-280, 1e280), st.integers(1, grid.MOST)
 )
 def test_any_row_is_within_the_bound_and_points_the_same_way(table, max_norm, bound):
     for row in table:

@@ -13,18 +13,6 @@ from _stored_runs import OBJECTIVE, SAMPLED, D, N, X, Y, gaussian
 from dpcal import calibrate, optim
 from dpcal.calibrate import Constants
 from dpcal.errors import BrokenObjective, VacuousSchedule
-from dpcal.optim import (
-    Cauchy,
-    FromGradients,
-    Huber,
-    Logistic,
-    PrivateOracle,
-    Sigmoid,
-    Softmax,
-    Squared,
-    Welsch,
-    check_objective,
-)
 from dpcal.optim.problems import Trigonometric
 
 CONSTANTS = Constants(lipschitz=1.0, smoothness=1.0, strong_convexity=0.1, gap=1.0)
@@ -34,11 +22,11 @@ TWO = {"classes": [0, 1]}
 
 
 def test_errors_do_not_hold_values_of_records():
-    told = FromGradients(lambda w, rows: ["secret"], n=1, dimension=1)
+    told = optim.FromGradients(lambda w, rows: ["secret"], n=1, dimension=1)
     for make in (
-        lambda: Logistic([["secret", 1.0]], [0, 1], **TWO),
-        lambda: Squared([[1.0]], np.array(["secret"])),
-        lambda: Softmax([[1.0], [2.0]], ["secret", None], classes_from_data=True),
+        lambda: optim.Logistic([["secret", 1.0]], [0, 1], **TWO),
+        lambda: optim.Squared([[1.0]], np.array(["secret"])),
+        lambda: optim.Softmax([[1.0], [2.0]], ["secret", None], classes_from_data=True),
         lambda: told.clipped_sum(np.zeros(1), np.array([0]), 1.0),
     ):
         with pytest.raises((TypeError, ValueError)) as caught:
@@ -52,7 +40,7 @@ def test_the_regulariser_counts_in_the_step_size(name):
     optimizer, start = getattr(optim, name), np.full(D, 5.0)
     plan = getattr(calibrate, name)(CONSTANTS, steps=200, **TARGET)
     for l2 in (0.0, 1.0, 1e4):
-        objective = Squared(X, Y.astype(float), l2=l2, fit_intercept=False)
+        objective = optim.Squared(X, Y.astype(float), l2=l2, fit_intercept=False)
         result = optimizer(objective, plan, initial=start)
         assert result.complete
         assert objective.loss(result.w) < objective.loss(start)
@@ -77,7 +65,7 @@ def test_a_run_that_goes_nowhere_says_so():
         theory_of("adaptive_gd", CONSTANTS, neighboring_relation="replace-special", **given)
 
 
-class Shifted(PrivateOracle):
+class Shifted(optim.PrivateOracle):
     """Moves the answer of one number, as another draw of its noise would."""
 
     number, asked = None, 0
@@ -92,7 +80,7 @@ def test_no_answer_is_paid_for_and_thrown_away():
     """The last answer of each round of recursive regularisation moved nothing."""
     given = {"distance": 3.0, "subsolver": "noisy_gd", "neighboring_relation": "replace-one"}
     plan = calibrate.recursive_regularization(CONSTANTS, **given, **TARGET)
-    slopes = FromGradients(lambda w, rows: X[rows] * (X[rows] @ w)[:, None], n=N, dimension=D)
+    slopes = optim.FromGradients(lambda w, rows: X[rows] * (X[rows] @ w)[:, None], n=N, dimension=D)
     first, second = (Shifted(slopes, plan, seed=5) for _ in range(2))
     before = optim.recursive_regularization(first, plan).w
     second.number = first.asked
@@ -103,9 +91,9 @@ def test_no_answer_is_paid_for_and_thrown_away():
 def test_objectives_and_their_kernels_pickle():
     rows = np.arange(0, N, 3)
     for objective in (
-        Huber(X, X[:, 0], width=0.7),
-        Cauchy(X, X[:, 1], width=0.3, fit_intercept=False),
-        Softmax(X, FOUR, classes=range(4)),
+        optim.Huber(X, X[:, 0], width=0.7),
+        optim.Cauchy(X, X[:, 1], width=0.3, fit_intercept=False),
+        optim.Softmax(X, FOUR, classes=range(4)),
         Trigonometric(X),
     ):
         again = pickle.loads(pickle.dumps(objective))
@@ -121,7 +109,7 @@ def test_blocks_of_wide_gradients_are_sized_by_bytes():
         asked.append(len(rows))
         return np.zeros((len(rows), 100_000))
 
-    wide = FromGradients(gradients, n=100, dimension=100_000)
+    wide = optim.FromGradients(gradients, n=100, dimension=100_000)
     wide.clipped_sum(np.zeros(100_000), np.arange(100), 1.0)
     assert max(asked) * 8 * 100_000 <= 1 << 24
     assert sum(asked) == 100
@@ -132,10 +120,10 @@ def test_objectives_take_little_room_beside_the_records():
     wide = np.random.default_rng(5).standard_normal((10_000, 50))
     labels = np.arange(len(wide)) % 2
     for make, most in (
-        (lambda: Softmax(wide, 2 * labels, classes=range(4)), 1.2),
-        (lambda: Logistic(wide, labels, **TWO), 1.2),
-        (lambda: Huber(wide, wide[:, 0]), 1.2),
-        (lambda: Huber(wide, wide[:, 0], fit_intercept=False).embedded(np.eye(50)[::2]), 2.0),
+        (lambda: optim.Softmax(wide, 2 * labels, classes=range(4)), 1.2),
+        (lambda: optim.Logistic(wide, labels, **TWO), 1.2),
+        (lambda: optim.Huber(wide, wide[:, 0]), 1.2),
+        (lambda: optim.Huber(wide, wide[:, 0], fit_intercept=False).embedded(np.eye(50)[::2]), 2.0),
     ):
         tracemalloc.start()
         made = make()
@@ -151,7 +139,7 @@ def test_objectives_take_little_room_beside_the_records():
 def test_constants_that_were_read_off_records_make_no_plan():
     """The plan's max_norm was the longest record's norm, which told whether it was there."""
     lengths = np.where(np.arange(N) == 11, 57.0, 1.0)[:, np.newaxis]
-    measured = Huber(X * lengths, X[:, 0], l2=0.1, fit_intercept=False).constants
+    measured = optim.Huber(X * lengths, X[:, 0], l2=0.1, fit_intercept=False).constants
     assert measured.measured
     measured, kl = dataclasses.replace(measured, gap=1.0), {"gamma": 2.0, "kappa": 2.0}
     for build, more in (
@@ -172,10 +160,13 @@ def test_constants_from_a_declared_norm_hold_for_all_records_within_it(fit_inter
     bounded = {"target_bound": 3.0}
     slack = 1 + 1e-9
     for family, targets, known in (
-        (partial(Logistic, **TWO), Y, {}),
-        (partial(Sigmoid, **TWO), Y, {}),
-        (partial(Softmax, classes=range(4)), FOUR, {"classes": 4}),
-        *((each, 3 * X[:, 1], bounded) for each in (Squared, Huber, Cauchy, Welsch)),
+        (partial(optim.Logistic, **TWO), Y, {}),
+        (partial(optim.Sigmoid, **TWO), Y, {}),
+        (partial(optim.Softmax, classes=range(4)), FOUR, {"classes": 4}),
+        *(
+            (each, 3 * X[:, 1], bounded)
+            for each in (optim.Squared, optim.Huber, optim.Cauchy, optim.Welsch)
+        ),
     ):
         objective = family(X, targets, fit_intercept=fit_intercept)
         public = type(objective).constants_for(row_norm=1.0, fit_intercept=fit_intercept, **known)
@@ -185,14 +176,14 @@ def test_constants_from_a_declared_norm_hold_for_all_records_within_it(fit_inter
         assert public.lipschitz <= measured.lipschitz * slack or public.lipschitz == np.inf
         assert measured.smoothness <= public.smoothness * slack <= measured.smoothness * slack**3
         assert objective.loss(np.zeros(objective.dimension)) <= public.gap * slack
-    constants = Logistic.constants_for(row_norm=1.0, l2=0.1, fit_intercept=False)
+    constants = optim.Logistic.constants_for(row_norm=1.0, l2=0.1, fit_intercept=False)
     assert constants.strong_convexity == 0.1
 
 
 # -- objectives of users
 
 
-class Averaging(Logistic):
+class Averaging(optim.Logistic):
     """The mistake of clipping an average."""
 
     def clipped_sum(self, w, rows, max_norm):
@@ -200,14 +191,14 @@ class Averaging(Logistic):
         return total * min(1.0, max_norm / np.linalg.norm(total / max(1, len(rows))))
 
 
-class Peeking(Logistic):
+class Peeking(optim.Logistic):
     """A regulariser that reads the records."""
 
     def regularizer_gradient(self, w):
         return self.kernel.features.mean(axis=0)
 
 
-class Remembering(Logistic):
+class Remembering(optim.Logistic):
     """Contributions that depend on the call before."""
 
     before = 0.0
@@ -220,7 +211,7 @@ class Remembering(Logistic):
 @pytest.mark.parametrize("family", [Averaging, Peeking, Remembering])
 def test_objectives_that_break_the_claim_are_found(family):
     with pytest.raises(BrokenObjective):
-        check_objective(family(X, Y, **TWO))
+        optim.check_objective(family(X, Y, **TWO))
     # Nobody needs to ask: a run does it, and is told to leave it.
     told = family(X, Y, fit_intercept=False, **TWO)
     with pytest.raises(BrokenObjective, match="checked to True"):
@@ -236,7 +227,7 @@ def test_functions_that_mix_records_are_refused_by_every_run():
         return table - table.mean(axis=0)
 
     with pytest.raises(BrokenObjective, match="on most of 5 groups of 3 random rows they are not"):
-        optim.noisy_gd(FromGradients(centred, n=N, dimension=D), gaussian(count=3))
+        optim.noisy_gd(optim.FromGradients(centred, n=N, dimension=D), gaussian(count=3))
 
 
 def test_no_single_record_decides_whether_an_objective_is_refused():
@@ -251,7 +242,7 @@ def test_no_single_record_decides_whether_an_objective_is_refused():
 
     looked_at = np.random.default_rng(1).permutation(N)[:15]
     for odd in (int(looked_at[0]), int(looked_at[7])):
-        objective = FromGradients(partial(gradients, odd=odd), n=N, dimension=D)
+        objective = optim.FromGradients(partial(gradients, odd=odd), n=N, dimension=D)
         assert not objective.checked
         optim.dpsgd(objective, SAMPLED)
         assert objective.checked

@@ -12,12 +12,7 @@ from _built_plans import CASES, built
 from hypothesis import given, strategies as st
 
 from dpcal import optim
-from dpcal.accountants.events import (
-    GaussianDpEvent,
-    NoOpDpEvent,
-    PoissonSampledDpEvent,
-    SelfComposedDpEvent,
-)
+from dpcal.accountants import events
 from dpcal.errors import BudgetExceeded, LedgerMismatch, UnsupportedEvent
 from dpcal.optim import Ledger
 from dpcal.optim.boundary.fused import Loops
@@ -48,10 +43,10 @@ def test_runs_are_compressed_and_nothing_is_lost(answers):
 
 def test_event_is_the_composition_of_what_was_recorded_in_any_order():
     ledger = Ledger(n=10)
-    assert ledger.event == NoOpDpEvent()
+    assert ledger.event == events.NoOpDpEvent()
     ledger.record(GRADIENT, 3)
-    once = PoissonSampledDpEvent(0.3, GaussianDpEvent(2.0))
-    assert ledger.event == SelfComposedDpEvent(once, 3)
+    once = events.PoissonSampledDpEvent(0.3, events.GaussianDpEvent(2.0))
+    assert ledger.event == events.SelfComposedDpEvent(once, 3)
     for _ in range(3):
         ledger.record(DIFFERENCE)
         ledger.record(GRADIENT)

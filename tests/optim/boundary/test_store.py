@@ -102,15 +102,12 @@ def test_killed_at_any_moment_it_releases_nothing_that_is_not_in_the_file(kills)
     seen, row = [], struct.Struct("<q3d")
 
     def run(path, every, tell):
-        optim.noisy_gd(
-            OBJECTIVE,
-            PLAN,
-            seed=5,
-            store=path,
-            callback=lambda p: tell(row.pack(p.step, *p.w)) and None,
-            callback_every=every,
-            store_every=every,
-        )
+        often = {"callback_every": every, "store_every": every}
+
+        def told(progress):
+            tell(row.pack(progress.step, *progress.w))
+
+        optim.noisy_gd(OBJECTIVE, PLAN, seed=5, store=path, callback=told, **often)
 
     with in_memory() as folder:
         run(folder / "first.db", 1, len)  # what is loaded and kept once is no moment of later runs

@@ -106,14 +106,9 @@ def test_corrected_closed_forms_bound_what_accountants_say():
         values |= {"T": steps, "Lam": -log(rational[3])}
         sigmas = {}
         for relation, size in (("replace-special", 1), ("replace-one", 2)):
-            sigma = closed_forms.lambda_cgd(
-                steps=steps,
-                decay=decay,
-                sampling_probability=r,
-                epsilon=epsilon,
-                delta=delta,
-                neighboring_relation=relation,
-            )
+            asked = {"steps": steps, "decay": decay, "sampling_probability": r}
+            asked |= {"epsilon": epsilon, "delta": delta, "neighboring_relation": relation}
+            sigma = closed_forms.lambda_cgd(**asked)
             given = {**values, "relation": size}
             value = whole.subs({each: given[str(each)] for each in whole.free_symbols})
             assert sigma == pytest.approx(math.sqrt(float(value)), rel=1e-9)

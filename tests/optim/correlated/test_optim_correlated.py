@@ -112,18 +112,13 @@ def test_answers_with_correlated_noise_are_not_independent(plans):
 @pytest.mark.slow
 def test_the_failure_probability_of_every_confirmation_is_part_of_delta(plans):
     (query,) = plans["lambda-CGD"].queries
-    correlation = query.correlation
-    assert correlation.confirmations * correlation.failure_probability == pytest.approx(1e-4)
+    correlation, failure = query.correlation, query.correlation.failure_probability
+    assert correlation.confirmations * failure == pytest.approx(1e-4)
     price = plans["lambda-CGD"].price()
-    direct = correlated.epsilon(
-        correlation.strategy,
-        correlated.Poisson(0.1),
-        noise_multiplier=query.noise_multiplier,
-        delta=1e-2 - (correlation.confirmations - 1) * correlation.failure_probability,
-        failure_probability=correlation.failure_probability,
-        draws=correlation.draws,
-        seed=correlation.seed,
-    )
+    asked = {"noise_multiplier": query.noise_multiplier, "failure_probability": failure}
+    asked |= {"delta": 1e-2 - (correlation.confirmations - 1) * failure}
+    asked |= {"draws": correlation.draws, "seed": correlation.seed}
+    direct = correlated.epsilon(correlation.strategy, correlated.Poisson(0.1), **asked)
     assert price == direct
     assert price.neighboring_relation == "add-or-remove-one"
 

@@ -12,24 +12,13 @@ from _problems import power, ripples
 from _recording import record
 from scipy import stats
 
-from dpcal import calibrate
+from dpcal import calibrate, optim
 from dpcal.calibrate import Constants
 from dpcal.calibrate.plans.common import Given
 from dpcal.calibrate.plans.kl_problem import Problem
 from dpcal.calibrate.plans.kl_spider import schedule
 from dpcal.calibrate.plans.theory import case_of
 from dpcal.errors import VacuousSchedule
-from dpcal.optim import (
-    Cauchy,
-    FromGradients,
-    Logistic,
-    PrivateOracle,
-    adaptive_gd,
-    dpsgd,
-    kl_spider,
-    noisy_gd,
-    proximal_point,
-)
 from dpcal.optim.boundary.seeds import Streams
 from dpcal.optim.first_order.proximal_point import regularized_descent
 
@@ -44,7 +33,7 @@ OTHER = Constants(lipschitz=1.0, smoothness=1.0, gap=0.7)
 def rows_of_norm_one(n, d):
     rows = np.random.default_rng(0).standard_normal((n, d))
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    return Logistic(rows, rows[:, 0] > 0, l2=0.01, fit_intercept=False, classes=[0, 1])
+    return optim.Logistic(rows, rows[:, 0] > 0, l2=0.01, fit_intercept=False, classes=[0, 1])
 
 
 # -- fused loops
@@ -52,11 +41,11 @@ def rows_of_norm_one(n, d):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("l2", [0.0, 0.05])
-@pytest.mark.parametrize("optimizer", [adaptive_gd, proximal_point])
+@pytest.mark.parametrize("optimizer", [optim.adaptive_gd, optim.proximal_point])
 def test_compiled_answers_are_those_of_watched_oracles(optimizer, l2):
-    objective = Logistic(X, Y, l2=l2, classes_from_data=True)
+    objective = optim.Logistic(X, Y, l2=l2, classes_from_data=True)
     options = {"constants": Constants(lipschitz=1.0, smoothness=0.5, gap=0.7)}
-    adaptive = optimizer is adaptive_gd
+    adaptive = optimizer is optim.adaptive_gd
     more = (
         {"steps": 400, "epsilon": 2e3}
         if adaptive
@@ -71,7 +60,7 @@ def test_compiled_answers_are_those_of_watched_oracles(optimizer, l2):
         assert fast.ledger.count(name) == slow.ledger.count(name) > 5
     fast.verify()
     assert fast.epsilon(1e-5) == slow.epsilon(1e-5) == plan.price(1e-5)
-    if optimizer is adaptive_gd:
+    if optimizer is optim.adaptive_gd:
         least = optimizer(objective, plan, seed=5, output="smallest-norm")
         also, _ = record(optimizer, objective, plan, seed=5, output="smallest-norm")
         np.testing.assert_allclose(least.w, also.w, rtol=1e-9)
@@ -99,7 +88,7 @@ def test_spider_keeps_its_promise_at_practical_sizes(objective, length, share, r
     initial = length * start(objective)
     accuracy = plan.parameters["accuracy"]
     assert accuracy < share * objective.loss(initial)
-    ends = [kl_spider(objective, plan, seed=seed, initial=initial).w for seed in range(runs)]
+    ends = [optim.kl_spider(objective, plan, seed=seed, initial=initial).w for seed in range(runs)]
     assert sum(objective.loss(w) > accuracy for w in ends) <= misses
 
 
@@ -114,9 +103,9 @@ def test_spider_is_near_sgd_where_it_promises_nothing():
         plan = calibrate.kl_spider(LOGISTIC, dimension=10, l2=0.01, **target)
     assert plan.parameters["informative_from_n"] > 450
     assert plan.parameters["accuracy"] == plan.parameters["gap"]
-    results = [kl_spider(objective, plan, seed=seed) for seed in range(10)]
+    results = [optim.kl_spider(objective, plan, seed=seed) for seed in range(10)]
     sgd = calibrate.dpsgd(batch_size=64, epochs=20, **target)
-    others = [dpsgd(objective, sgd, seed=seed, output="tail") for seed in range(10)]
+    others = [optim.dpsgd(objective, sgd, seed=seed, output="tail") for seed in range(10)]
     least = objective.loss(objective.minimize())
     excess, other = (
         np.mean([objective.loss(result.w) - least for result in runs]) for runs in (results, others)
@@ -137,7 +126,7 @@ def test_plans_say_before_anything_is_spent_where_plain_steps_reach_less():
     sizes = {"n": 20_000, "dimension": 50, "epsilon": 1.0, "delta": 1e-5}
     objective = rows_of_norm_one(20_000, 50)
     plan = calibrate.noisy_gd(LOGISTIC, steps=64, **sizes)
-    ends = [noisy_gd(objective, plan, seed=seed).w for seed in range(3)]
+    ends = [optim.noisy_gd(objective, plan, seed=seed).w for seed in range(3)]
     least = objective.loss(objective.minimize())
     excess = np.mean([objective.loss(w) - least for w in ends])
     norm = np.mean([np.linalg.norm(objective.gradient(w)) for w in ends])
@@ -210,7 +199,7 @@ def test_spider_keeps_the_promise_of_its_theory():
     objective = power(3.0, n=4_000, d=2)
     plan = plan_for("kl_condition", objective, epsilon=4_000.0)
     assert plan.parameters["vacuous"] is False
-    result = kl_spider(objective, plan, seed=0, initial=start(objective))
+    result = optim.kl_spider(objective, plan, seed=0, initial=start(objective))
     assert objective.loss(result.w) <= plan.parameters["accuracy"] < plan.parameters["gap"]
 
 
@@ -219,7 +208,7 @@ def test_without_noise_every_round_reaches_its_level():
         objective = power(p)
         plan = plan_for(calibrate.kl_spider, objective)
         options = {"seed": 0, "initial": start(objective), "noiseless": True}
-        result, _ = record(kl_spider, objective, plan, **options)
+        result, _ = record(optim.kl_spider, objective, plan, **options)
         assert objective.loss(result.w) <= schedule(plan)[-1].level
 
 
@@ -238,7 +227,7 @@ def test_adaptive_steps_descend_as_the_theory_says():
         def look(progress, seen=w):
             seen.append(progress.w)
 
-        adaptive_gd(objective, plan, seed=seed, initial=w[0], callback=look, callback_every=1)
+        optim.adaptive_gd(objective, plan, seed=seed, initial=w[0], callback=look, callback_every=1)
         falls = -np.diff([objective.loss(x) for x in w])
         least = [
             (np.linalg.norm(objective.gradient(x)) ** 2 - s**2) / (8 * constants.smoothness)
@@ -253,10 +242,10 @@ def test_adaptive_steps_descend_as_the_theory_says():
 @pytest.mark.parametrize(
     ("optimizer", "p", "sizes", "lowest", "highest"),
     [
-        (kl_spider, 2.0, (4_000, 16_000, 64_000), 1.7, 2.4),
-        (kl_spider, 6.0, (4_000, 16_000, 64_000), 0.95, 1.6),
+        (optim.kl_spider, 2.0, (4_000, 16_000, 64_000), 1.7, 2.4),
+        (optim.kl_spider, 6.0, (4_000, 16_000, 64_000), 0.95, 1.6),
         # A hundred thousand steps.
-        pytest.param(proximal_point, 1.5, (500, 2_000), 1.8, 3.4, marks=pytest.mark.study),
+        pytest.param(optim.proximal_point, 1.5, (500, 2_000), 1.8, 3.4, marks=pytest.mark.study),
     ],
 )
 def test_excess_risk_falls_as_fast_as_the_theorem_says(optimizer, p, sizes, lowest, highest):
@@ -277,15 +266,17 @@ def test_where_the_theory_promises_nothing_it_says_so_and_touches_nothing():
     def gradients(w, rows):
         raise AssertionError("a record was touched")
 
-    objective = FromGradients(gradients, n=N, dimension=4)
+    objective = optim.FromGradients(gradients, n=N, dimension=4)
     given = {"constants": OTHER, "gamma": 1.0}
     w = np.array([0.1, 0.2, 0.3, 0.4])
     theorems = ("kl_condition", "proximal_point", "adaptive_gd")
-    for name, optimizer in zip(theorems, (kl_spider, proximal_point, adaptive_gd), strict=True):
+    for name, optimizer in zip(
+        theorems, (optim.kl_spider, optim.proximal_point, optim.adaptive_gd), strict=True
+    ):
         with pytest.warns(VacuousSchedule):
             plan = plan_for(name, objective, **given)
         assert plan.parameters["vacuous"] is True
-        if optimizer is not adaptive_gd:
+        if optimizer is not optim.adaptive_gd:
             result = optimizer(objective, plan, seed=0, initial=w)
             assert (result.w == w).all()
             assert result.ledger.entries == ()
@@ -330,7 +321,7 @@ def test_spider_is_the_textbook_s(p):
                 g = g + gradient(w) - gradient(before) + s * noise.standard_normal(d)
                 spent += budget * drift / V
         steps += t
-    result = kl_spider(objective, plan, seed=4, initial=start(objective))
+    result = optim.kl_spider(objective, plan, seed=4, initial=start(objective))
     np.testing.assert_allclose(result.w, w, rtol=1e-6, atol=1e-9)
     assert result.message == f"ended all {len(rounds)} rounds after {steps} steps"
     assert float(result.ledger.share(z)) == pytest.approx(spent, rel=1e-9)
@@ -341,12 +332,14 @@ def test_spider_is_the_textbook_s(p):
 def test_a_gradient_that_the_budget_does_not_pay_for_is_not_taken(compiled):
     # One feature that is always 1 and a target far away: clipped gradients are all the same.
     n, d = 50, 100
-    objective = FromGradients(lambda w, rows: np.full((len(rows), d), -0.1), n=n, dimension=d)
+    objective = optim.FromGradients(lambda w, rows: np.full((len(rows), d), -0.1), n=n, dimension=d)
     if compiled:
-        objective = Cauchy(np.full((n, d), 0.1), np.full(n, 1e3), width=1e3, fit_intercept=False)
+        objective = optim.Cauchy(
+            np.full((n, d), 0.1), np.full(n, 1e3), width=1e3, fit_intercept=False
+        )
     constants = Constants(lipschitz=1.0, smoothness=1.0)
     plan = plan_for(calibrate.adaptive_gd, objective, constants=constants, steps=8)
-    result = adaptive_gd(objective, plan, seed=5, output="smallest-norm")
+    result = optim.adaptive_gd(objective, plan, seed=5, output="smallest-norm")
     assert "the next gradient costs more than is left" in result.message
     budget = plan.query("norm").budget
     left = 1 - result.ledger.share(budget)
@@ -385,7 +378,7 @@ def test_the_inner_solver_is_the_textbook_s():
 def test_the_inner_error_stays_below_its_bound():
     # The bound of every stage at once holds with probability 0.95: here 20 single stages.
     weight, S = 0.05, 300
-    objective = Logistic(X, Y, fit_intercept=False, classes_from_data=True)
+    objective = optim.Logistic(X, Y, fit_intercept=False, classes_from_data=True)
     known = Constants(lipschitz=1.0, smoothness=0.25)
     problem = Problem.of(Given.of(known, n=N, dimension=4, **TARGET), gamma=1.0)
     case = case_of("proximal_point", n=N, d=4, L0=1.0, F0=1.0, gamma=1.0, **TARGET)
@@ -395,8 +388,8 @@ def test_the_inner_error_stays_below_its_bound():
     asked = {"gamma": 1.0, "constants": dataclasses.replace(known, gap=1e-3), "inner_steps": S}
     plan = plan_for(calibrate.proximal_point, objective, **asked)
     assert plan.parameters["stages"] == 1
-    pulled = Logistic(X, Y, l2=2 * weight, fit_intercept=False, classes_from_data=True)
+    pulled = optim.Logistic(X, Y, l2=2 * weight, fit_intercept=False, classes_from_data=True)
     best = pulled.loss(pulled.minimize())
-    oracles = [PrivateOracle(objective, plan, seed=k) for k in range(20)]
+    oracles = [optim.PrivateOracle(objective, plan, seed=k) for k in range(20)]
     ends = [regularized_descent(oracle, np.zeros(4), weight, S) for oracle in oracles]
     assert 0 < max(pulled.loss(w) for w in ends) - best <= tau

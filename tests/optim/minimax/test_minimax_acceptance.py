@@ -19,16 +19,9 @@ LOOSE = calibrate.Constants(lipschitz=1.0, smoothness=50.0, strong_concavity=1.0
 quiet = pytest.mark.filterwarnings("ignore::dpcal.errors.VacuousSchedule")
 
 # The paper's theorem on empirical risk at n = 1e5, d = 100, epsilon = 1/2, delta = 1e-6.
-THEOREM = Releases(
-    n=100_000,
-    steps=14_850,
-    period=121,
-    inner=1,
-    refresh_size=100_000,
-    batch_size=821,
-    relation="add-or-remove-one",
-    literal=True,
-)
+COUNTS = {"n": 100_000, "refresh_size": 100_000, "batch_size": 821}
+COUNTS |= {"steps": 14_850, "period": 121, "inner": 1}
+THEOREM = Releases(**COUNTS, relation="add-or-remove-one", literal=True)
 
 
 # -- what runs cost

@@ -6,14 +6,7 @@ from _minimax import LABELS, PROBLEMS, X
 from hypothesis import given, strategies as st
 from scipy.optimize import minimize
 
-from dpcal.optim.minimax import (
-    AUCMaximization,
-    Ball,
-    Box,
-    Everywhere,
-    Minimax,
-    Simplex,
-)
+from dpcal.optim.minimax import AUCMaximization, Ball, Box, Everywhere, Minimax, Simplex
 from dpcal.optim.minimax.base import MinimaxObjective
 
 # The gradients of the others come without a loss.

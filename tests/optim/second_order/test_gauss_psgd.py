@@ -22,15 +22,8 @@ D, N = 10, 100_000
 PHI = math.sin(1.0)  # of records uniform on [-1, 1]
 SADDLE = np.array([math.pi] + (D - 1) * [0.0])
 # The setting of the saddle benchmark, whose reference outcome is known.
-P1 = {
-    "batch_size": 2000,
-    "difference_batch_size": 100,
-    "drift": 0.05,
-    "learning_rate": 0.2,
-    "escape_rounds": 4,
-    "escape_steps": 60,
-    "escape_radius": 1.0,
-}
+P1 = {"batch_size": 2000, "difference_batch_size": 100, "drift": 0.05, "learning_rate": 0.2}
+P1 |= {"escape_rounds": 4, "escape_steps": 60, "escape_radius": 1.0}
 
 
 @pytest.fixture(scope="module")
@@ -120,14 +113,8 @@ class Script:
         return estimate
 
 
-SCRIPTED = {
-    "learning_rate": 1.0,
-    "threshold": 1.0,
-    "escape_radius": 2.5,
-    "escape_steps": 2,
-    "escape_rounds": 2,
-    "steps": 100,
-}
+SCRIPTED = {"learning_rate": 1.0, "threshold": 1.0, "steps": 100}
+SCRIPTED |= {"escape_radius": 2.5, "escape_steps": 2, "escape_rounds": 2}
 SCRIPT = [4.0, 3.0, 1.0, -1.0, 2.5, 3.0, 1.0, 0.5, 1.0, 1.0]
 
 

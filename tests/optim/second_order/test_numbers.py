@@ -44,7 +44,6 @@ def test_multipliers_of_one_release(epsilon, delta, z, c1):
 # -- the fixed point
 
 UNIT = {"G": 1.0, "M": 1.0, "rho": 1.0, "U": 1.0, "m": 1}
-UNITS = calibrate.Constants(lipschitz=1.0, smoothness=1.0, hessian_lipschitz=1.0, gap=1.0)
 
 
 def solved(*, z, n, **letters):
