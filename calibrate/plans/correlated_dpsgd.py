@@ -29,7 +29,7 @@ from dpcal.calibrate.correlated.calibration import CONFIRMATIONS, Calibration
 from dpcal.calibrate.correlated.correlation import Correlation
 from dpcal.calibrate.noise import noise_multiplier as solved
 from dpcal.calibrate.plan import Parameter, Plan, Query
-from dpcal.calibrate.plans.common import check_one, warn_endless
+from dpcal.calibrate.plans.common import at_most, check_one, warn_endless
 from dpcal.calibrate.samplers import SAMPLERS
 
 __all__ = ["correlated_dpsgd"]
@@ -132,7 +132,7 @@ def correlated_dpsgd(
     (lambda-CGD). The fixed-size pair of Wang et al. 2026, Theorem F.8, does not dominate.
     """
     neighboring_relation = _validate.relation(neighboring_relation)
-    check_one(epsilon, noise_multiplier)
+    check_one(epsilon=epsilon, noise_multiplier=noise_multiplier)
     _validate.choice(ACCOUNTANTS, accountant=accountant)
     limit = _validate.probability(delta=delta)
     method = "certified" if _validate.flag(statistics=statistics) else "none"
@@ -184,8 +184,7 @@ def _sampling(
     """The query's fields that give batches of the wanted size on average."""
     n, size = _validate.count(n=n), _validate.count(batch_size=batch_size)
     _validate.choice(tuple(SAMPLERS), sampler=sampler)
-    if size > n:
-        raise ValueError(f"batch_size must be at most n={n}, got {batch_size}.")
+    at_most(n, batch_size=size)
     if sampler == "full" and size != n:
         raise ValueError(f"batch_size must be n={n} for sampler='full', got {batch_size}.")
     by_separation = sampler not in ("full", "poisson", "fixed-size", "random-allocation")

@@ -21,7 +21,7 @@ from typing import Any
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan, Query
-from dpcal.calibrate.plans.common import Target, check_one, gradients
+from dpcal.calibrate.plans.common import Target, at_most, check_one, gradients
 from dpcal.calibrate.samplers import SAMPLERS as OWN, fields_of, known_samplers
 
 __all__ = ["dpsgd"]
@@ -72,14 +72,8 @@ def dpsgd(
     """
     neighboring_relation = _validate.relation(neighboring_relation)
     n = _validate.count(n=n)
-    batch_size = _validate.count(batch_size=batch_size)
-    if batch_size > n:
-        raise ValueError(f"batch_size must be at most n={n}, got {batch_size}.")
-    if (epochs is None) == (steps is None):
-        raise ValueError(
-            "Exactly one of epochs and steps must be given, "
-            f"got epochs={epochs!r}, steps={steps!r}."
-        )
+    batch_size = at_most(n, batch_size=batch_size)
+    check_one(epochs=epochs, steps=steps)
     if sampler not in SAMPLERS:
         others = tuple(name for name in known_samplers() if name not in OWN)
         _validate.choice((*SAMPLERS, *others), sampler=sampler)
@@ -94,7 +88,7 @@ def dpsgd(
             f"steps must be a multiple of {epoch}, the batches of an epoch, with {sampler=}, "
             f"got {count}."
         )
-    check_one(epsilon, noise_multiplier)
+    check_one(epsilon=epsilon, noise_multiplier=noise_multiplier)
     unit = (group_size, clipped, accountant, noise_multiplier)
     target = Target(epsilon or 0.0, delta, neighboring_relation, *unit)
     clip = _validate.positive(max_norm=max_norm)

@@ -33,9 +33,8 @@ from scipy.special import gammainccinv
 
 from dpcal import _validate
 from dpcal.calibrate.constants import Constants
-from dpcal.calibrate.plan import Parameter, Plan
-from dpcal.calibrate.plans.common import Given, Target, promise
-from dpcal.calibrate.query import Query
+from dpcal.calibrate.plan import Parameter
+from dpcal.calibrate.plans.common import Given, Sized, promise
 
 __all__ = ["MOST_PLAIN", "Problem", "chi_quantile", "multiplier", "number"]
 
@@ -44,19 +43,15 @@ MOST_PLAIN = 400
 
 
 @dataclass(frozen=True, kw_only=True)
-class Problem:
+class Problem(Sized):
     """A KL problem with its privacy target, every number checked; letters as in the module."""
 
-    n: int
-    d: int
     L0: float
     L1: float
     F0: float
     gamma: float
     kappa: float
     beta: float
-    z: float
-    target: Target
 
     @classmethod
     def of(
@@ -72,16 +67,13 @@ class Problem:
         if constants.gap is not None:
             F0 = min(F0, _validate.positive(gap=constants.gap))
         return cls(
-            n=given.n,
-            d=given.dimension,
+            **given.sized,
             L0=L0,
             L1=constants.smoothness,
             F0=F0,
             gamma=gamma,
             kappa=kappa,
             beta=_validate.probability(beta=beta),
-            z=given.single,
-            target=given.target,
         )
 
     @property
@@ -143,12 +135,6 @@ class Problem:
 
         trivial = ("initial excess risk", self.F0)
         return promise(name, accuracy(self), trivial, at, self.n, kind="guarantee")
-
-    def plan(
-        self, optimizer: str, queries: tuple[Query, ...], parameters: dict[str, Parameter]
-    ) -> Plan:
-        """Return the plan of this target."""
-        return self.target.plan(optimizer, self.n, queries, parameters)
 
 
 def _pl_constant(constants: Constants, kappa: float) -> float:

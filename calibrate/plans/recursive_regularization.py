@@ -24,12 +24,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans import common
-from dpcal.calibrate.plans.common import Given
+from dpcal.calibrate.plans.common import Given, Sized
 from dpcal.calibrate.query import Query
 
 __all__ = ["SUBSOLVERS", "Round", "planned", "problem_of", "recursive_regularization"]
@@ -100,12 +99,10 @@ def recursive_regularization(
 def problem_of(given: Given, distance: float | None, max_norm: float | None = None) -> _Problem:
     """Return the checked constants of a problem."""
     return _Problem(
-        n=given.n,
-        d=given.dimension,
+        **given.sized,
         C=given.known("lipschitz", "max_norm", max_norm),
         L1=given.known("smoothness", "smoothness"),
         W=common.positive_or(math.sqrt(given.dimension), distance=distance),
-        z=given.single,
     )
 
 
@@ -136,15 +133,12 @@ class Round:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Problem:
-    """Checked constants; z is the noise multiplier of one release that spends the target."""
+class _Problem(Sized):
+    """Checked constants and target."""
 
-    n: int
-    d: int
     C: float
     L1: float
     W: float
-    z: float
 
     def noise_level(self, m: int) -> float:
         """Error of a mean gradient over m records: sampling, and one release's noise."""
@@ -192,7 +186,7 @@ class _Problem:
                 chosen.steps,
                 name=f"round {t}",
                 answers_per_part=chosen.steps,
-                **_block(self.n // len(rounds)),
+                **common.disjoint(self.n // len(rounds), "blocks"),
             )
             for t, chosen in enumerate(rounds, start=1)
         )
@@ -207,18 +201,8 @@ class _Problem:
                 1,
                 name=f"round {t} phase {i}",
                 kind="one pass",
-                **_block(m >> i),
+                **common.disjoint(m >> i, "blocks"),
             )
             for t, chosen in enumerate(rounds, start=1)
             for i in range(1, m.bit_length())
         )
-
-
-def _block(size: int) -> dict[str, Any]:
-    """Return the fields of queries about disjoint blocks of records."""
-    return {
-        "sampler": "fixed-size",
-        "batch_size": size,
-        "composition": "disjoint",
-        "partition": "blocks",
-    }

@@ -38,7 +38,7 @@ from dpcal import _validate
 from dpcal.accountants import epsilon as epsilon_of
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans import common
-from dpcal.calibrate.plans.common import Given, Target
+from dpcal.calibrate.plans.common import Given, Sized
 from dpcal.calibrate.plans.variance_reduction import Bounds, Releases
 from dpcal.calibrate.query import Query
 from dpcal.errors import TargetUnreachable
@@ -129,17 +129,13 @@ class _Choice:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Problem:
-    """Checked constants and target; z is the multiplier of one release that spends it all."""
+class _Problem(Sized):
+    """Checked constants and target."""
 
-    n: int
-    d: int
     C: float
     L1: float
     eta: float
     F0: float | None
-    z: float
-    target: Target
 
     @property
     def a(self) -> float:
@@ -214,16 +210,7 @@ def _problem(given: Given, max_norm: float | None, learning_rate: float | None) 
             f"learning_rate must be below 1 / L1 = {1 / L1:.6g} for estimates to follow the "
             f"gradient, got {eta!r}."
         )
-    return _Problem(
-        n=given.n,
-        d=given.dimension,
-        C=C,
-        L1=L1,
-        eta=eta,
-        F0=given.constants.gap,
-        z=given.single,
-        target=given.target,
-    )
+    return _Problem(**given.sized, C=C, L1=L1, eta=eta, F0=given.constants.gap)
 
 
 def _of_bound(problem: _Problem, steps: int | None, batch_size: int | None) -> _Choice:
@@ -232,8 +219,8 @@ def _of_bound(problem: _Problem, steps: int | None, batch_size: int | None) -> _
         raise ValueError(
             f"steps must be given where constants.gap is no number > 0, got {problem.F0!r}."
         )
-    if batch_size is not None and _validate.count(batch_size=batch_size) > problem.n:
-        raise ValueError(f"batch_size must be at most n={problem.n}, got {batch_size}.")
+    if batch_size is not None:
+        common.at_most(problem.n, batch_size=batch_size)
     T, period, batch = _closed_form(problem, steps, batch_size)
     periods = {min(T, max(1, round(factor * period))) for factor in _FACTORS}
     choices = [problem.split(T, q, batch) for q in sorted(periods - {1})]

@@ -486,14 +486,9 @@ def _one_pass(case: Case) -> Plan:
         batch_size=sizes[1],
         relation=case.given.target.relation,
     )
-    part: Values = {
-        "sampler": "fixed-size",
-        "sampling_probability": None,
-        "composition": "disjoint",
-    }
     pairs = counts.queries((single, single), Bounds(gradient=M, difference=setting.L))
     queries = tuple(
-        dataclasses.replace(query, batch_size=size, partition="one pass", **part)
+        dataclasses.replace(query, sampling_probability=None, **common.disjoint(size, "one pass"))
         for query, size in zip(pairs, sizes, strict=False)
     )
     told = case.promise(

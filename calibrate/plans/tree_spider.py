@@ -34,7 +34,7 @@ from dpcal import _validate
 from dpcal._roots import Stop, bracket, brent
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans import common
-from dpcal.calibrate.plans.common import Given
+from dpcal.calibrate.plans.common import Given, Sized
 from dpcal.calibrate.query import Query
 from dpcal.errors import warn_caller
 
@@ -103,12 +103,10 @@ def tree_spider(
 def problem_of(given: Given, p: float | None, max_norm: float | None = None) -> _Problem:
     """Return the checked constants of a problem; p is the failure probability."""
     return _Problem(
-        n=given.n,
-        d=given.dimension,
+        **given.sized,
         L0=given.known("lipschitz", "max_norm", max_norm),
         L1=given.known("smoothness", "smoothness"),
         F0=given.known("gap", "gap"),
-        z=given.single,
         p=None if p is None else _validate.probability(failure_probability=p),
     )
 
@@ -137,15 +135,12 @@ class Tree:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Problem:
-    """Checked constants; z is the noise multiplier of one release that spends the target."""
+class _Problem(Sized):
+    """Checked constants and target."""
 
-    n: int
-    d: int
     L0: float
     L1: float
     F0: float
-    z: float
     p: float | None
 
     def descended(self) -> float:
@@ -215,10 +210,7 @@ def _queries(problem: _Problem, tree: Tree) -> tuple[Query, ...]:
         problem.z,
         tree.rounds,
         name="root",
-        sampler="fixed-size",
-        batch_size=tree.batch,
-        composition="disjoint",
-        partition="tree",
+        **common.disjoint(tree.batch, "tree"),
     )
     below = (
         common.differences(

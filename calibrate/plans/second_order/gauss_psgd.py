@@ -372,10 +372,7 @@ def pool_queries(errors: Errors, passes: int) -> tuple[Query, ...]:
             errors.z,
             errors.n // errors.b1,
             name=f"refresh{ending}",
-            sampler="fixed-size",
-            batch_size=errors.b1,
-            composition="disjoint",
-            partition=f"pool{ending}",
+            **common.disjoint(errors.b1, f"pool{ending}"),
         )
         queries.append(refresh)
         if errors.kappa:
