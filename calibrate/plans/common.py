@@ -54,6 +54,7 @@ __all__ = [
     "sampler_for",
     "sampling_of",
     "single_release",
+    "told_of",
     "warn_below_noise",
     "warn_convex",
     "warn_endless",
@@ -157,23 +158,16 @@ class Target(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sized:
-    """What a problem knows beside its constants: sizes and target.
+class _Asked:
+    """What is asked for, checked: constants of one record's loss, number of records, target."""
 
-    Parameters
-    ----------
-    n, d
-        Records and parameters.
-    target
-        The privacy target.
-    z
-        Noise multiplier of one Gaussian release that spends the whole target.
-    """
-
+    constants: Constants
     n: int
-    d: int
     target: Target
-    z: float
+
+    def known(self, field: str, argument: str | None = None, given: float | None = None) -> float:
+        """Return the value of an argument, or else the constant in its place: :func:`known`."""
+        return known(self.constants, field, argument, given)
 
     def plan(
         self, optimizer: str, queries: tuple[Query, ...], parameters: Mapping[str, Parameter]
@@ -183,25 +177,18 @@ class Sized:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Given:
-    """Arguments that every builder takes, checked.
+class Sized(_Asked):
+    """A problem in d numbers; z is the multiplier of one release that spends the whole target."""
 
-    Parameters
-    ----------
-    constants
-        Public constants of one record's loss.
-    n
-        Number of records.
-    dimension
-        Number of parameters, or a pair of numbers in minimax problems.
-    target
-        The privacy target.
-    """
+    d: int
+    z: float
 
-    constants: Constants
-    n: int
+
+@dataclass(frozen=True, kw_only=True)
+class Given(_Asked):
+    """Arguments that every builder takes, checked; a minimax problem's dimension is a pair."""
+
     dimension: Any
-    target: Target
 
     @classmethod
     def of(
@@ -241,17 +228,8 @@ class Given:
     @property
     def sized(self) -> dict[str, Any]:
         """Fields of a :class:`Sized` problem."""
-        return {"n": self.n, "d": self.dimension, "target": self.target, "z": self.single}
-
-    def known(self, field: str, argument: str | None = None, given: float | None = None) -> float:
-        """Return the value of an argument, or else the constant in its place: :func:`known`."""
-        return known(self.constants, field, argument, given)
-
-    def plan(
-        self, optimizer: str, queries: tuple[Query, ...], parameters: Mapping[str, Parameter]
-    ) -> Plan:
-        """Return the plan of this target."""
-        return self.target.plan(optimizer, self.n, queries, parameters)
+        asked = {"constants": self.constants, "n": self.n, "target": self.target}
+        return {**asked, "d": self.dimension, "z": self.single}
 
 
 def builder(
@@ -471,6 +449,11 @@ def differences(of: Query, per_distance: float, **fields: Any) -> Query:
 def sampler_for(relation: str) -> str:
     """Return the sampler of batches under a relation: fixed sizes where a record is replaced."""
     return "fixed-size" if relation == "replace-one" else "poisson"
+
+
+def told_of(record: Any, names: str) -> dict[str, Parameter]:
+    """Return fields of a record by name, as parameters of a plan."""
+    return {name: getattr(record, name) for name in names.split()}
 
 
 def at_most(n: int, **size: int) -> int:

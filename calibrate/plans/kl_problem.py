@@ -28,6 +28,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from scipy.special import gammainccinv
 
@@ -36,7 +37,7 @@ from dpcal.calibrate.constants import Constants
 from dpcal.calibrate.plan import Parameter
 from dpcal.calibrate.plans.common import Given, Sized, promise
 
-__all__ = ["MOST_PLAIN", "Problem", "chi_quantile", "multiplier", "number"]
+__all__ = ["MOST_PLAIN", "Problem", "chi_quantile", "multiplier", "number", "smooth"]
 
 # Most plain steps that others are compared with, or replaced by: each is a pass over the records.
 MOST_PLAIN = 400
@@ -101,6 +102,12 @@ class Problem(Sized):
         """The initial excess risk in units of what privacy allows at best."""
         return float(self.F0 / (self.gamma * self.L0 * self.rate) ** self.kappa)
 
+    @property
+    def told(self) -> dict[str, Parameter]:
+        """What a run needs to know of the problem, as parameters of a plan."""
+        known = {"gap": self.F0, "gamma": self.gamma, "kappa": self.kappa}
+        return {**known, "lipschitz": self.L0}
+
     def at_size(self, n: float) -> Problem:
         """Return the problem with another number of records, and the same noise."""
         return dataclasses.replace(self, n=max(1, int(n)))
@@ -135,6 +142,18 @@ class Problem(Sized):
 
         trivial = ("initial excess risk", self.F0)
         return promise(name, accuracy(self), trivial, at, self.n, kind="guarantee")
+
+
+def smooth(given: Given, name: str, *, kappa: float, l2: float = 0.0, **known: Any) -> Problem:
+    """Return the problem of a smooth loss, every number checked; its L1 holds the regulariser too.
+
+    ``name`` is that of the optimizer, and ``known`` holds other arguments of :meth:`Problem.of`.
+    """
+    if not 1 <= _validate.positive(kappa=kappa) <= 2:
+        raise ValueError(f"kappa must be in [1, 2] for {name}, got {kappa!r}.")
+    problem = Problem.of(given, kappa=kappa, **known)
+    L1 = given.known("smoothness") + _validate.non_negative(l2=l2)
+    return dataclasses.replace(problem, L1=L1)
 
 
 def _pl_constant(constants: Constants, kappa: float) -> float:

@@ -20,7 +20,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from types import MappingProxyType
 from typing import Any
 
@@ -46,7 +46,7 @@ from dpcal.calibrate.plans import (
 )
 from dpcal.calibrate.plans.correlated_dpsgd import correlated_dpsgd
 from dpcal.calibrate.plans.dpsgd import dpsgd
-from dpcal.calibrate.plans.kl_problem import Problem, chi_quantile
+from dpcal.calibrate.plans.kl_problem import Problem, chi_quantile, smooth
 from dpcal.calibrate.plans.minimax.setting import Setting as Minimax
 from dpcal.calibrate.plans.second_order import gauss_psgd
 from dpcal.calibrate.plans.second_order.select_point import select_point
@@ -391,12 +391,8 @@ def _spider(case: Case) -> tuple[Releases, Values, Any, Parameters]:
         return float(case.at(**exact(max(scale, _ELSEWHERE * single)), n=size)[promised])
 
     told = case.promise(accuracy, ("Lipschitz constant", C), kind)
-    told |= _counts(counts, "steps period batch_size")
+    told |= common.told_of(counts, "steps period batch_size")
     return counts, v, counts.queries(multipliers, Bounds(gradient=C, difference=L)), told
-
-
-def _counts(counts: Releases, names: str) -> Parameters:
-    return {name: getattr(counts, name) for name in names.split()}
 
 
 def _spiderboost(case: Case) -> Plan:
@@ -443,7 +439,7 @@ def _escaping(
     told |= {"ascent_rate": 1 / setting.L, "select": "last", "inner_steps": counts.inner}
     told |= {"escape_steps": v["t_thres"], "escape_rate": v["eta_h"], "perturbation": v["r"]}
     told |= {"movement": v["D_bar"], **setting.dimensions}
-    told |= _counts(counts, "steps period batch_size refresh_size")
+    told |= common.told_of(counts, "steps period batch_size refresh_size")
     return case.given.plan("dp_rgda", queries, told)
 
 
@@ -570,7 +566,7 @@ def _jl_glm(case: Case) -> Plan:
 # ------------------------------------------------------------------------------- the KL condition
 
 
-def _kl(case: Case, check: Callable[..., Any]) -> Any:
+def _kl(case: Case, check: Callable[..., Problem]) -> Problem:
     """Return the checked problem of a KL theorem."""
     return check(case.given, **{name: case.letters[name] for name in ("gamma", "kappa", "beta")})
 
@@ -590,7 +586,7 @@ def _excess(case: Case, p: Problem, floor: Callable[[Problem], float | None]) ->
 
 
 def _kl_condition(case: Case) -> Plan:
-    problem, per_distance = _kl(case, kl_spider.checked_problem)
+    problem = _kl(case, kl_spider.checked_problem)
 
     def levels(p: Problem) -> Values | None:
         """Return the settings, or None where a guard returns the start (lines 2, 5 and 6)."""
@@ -607,7 +603,7 @@ def _kl_condition(case: Case) -> Plan:
     # the least gradient norm at an excess risk of Phi_k; steps are a quarter over L1 long, and each
     # brings F down by a 64th over L1.
     settled |= {"tolerance": 1 / 8, "stride": 1 / 4, "descent": 1 / 64}
-    return kl_spider.planned(problem, per_distance, settled, told)
+    return kl_spider.planned(problem, settled, told)
 
 
 def _proximal_point(case: Case) -> Plan:
@@ -629,12 +625,12 @@ def _proximal_point(case: Case) -> Plan:
     told = _excess(case, problem, lambda p: (levels(p) or (0, 0, None))[2])
     stages, inner, floor = levels(problem) or (0, 1, problem.F0)
     told |= {"stages": stages, "inner_steps": inner, "floor": floor}
-    told |= proximal_point.settings(problem, case.letters["Ltil"])
+    told |= {**problem.told, "weak_convexity": case.letters["Ltil"]}
     return proximal_point.planned(problem, told, "theory")
 
 
 def _adaptive_gd(case: Case) -> Plan:
-    problem = _kl(case, adaptive_gd.checked_problem)
+    problem = _kl(case, partial(smooth, name="adaptive gradient descent"))
 
     def norms(p: Problem) -> tuple[float, int]:
         """Return the multiplier of a norm, and the number of norms that the budget pays for."""
