@@ -29,12 +29,7 @@ __all__ = ["adaptive_gd", "planned"]
 
 
 @common.builder()
-def adaptive_gd(
-    given: Given,
-    *,
-    steps: int | None = None,
-    l2: float = 0.0,
-) -> Plan:
+def adaptive_gd(given: Given, *, steps: int | None = None, l2: float = 0.0) -> Plan:
     r"""Return the plan of adaptive gradient descent that meets (epsilon, delta).
 
     Menart et al. 2024, Algorithm 3, with every release charged for the noise that it gets. In step
@@ -73,7 +68,11 @@ def adaptive_gd(
         common.warn_convex("adaptive_gd")
     # Up, so that shares of the budget sum to no more than was set aside.
     z_norm = problem.z * math.sqrt(2 * count) * (1 + 1e-11)
-    settled = {"preset": "practical", "shrink": 1.0, "quantile": math.sqrt(problem.d)}
+    settled: Mapping[str, Parameter] = {
+        "preset": "practical",
+        "shrink": 1.0,
+        "quantile": math.sqrt(problem.d),
+    }
     return planned(problem, count, z_norm, settled)
 
 

@@ -101,6 +101,12 @@ class Target(NamedTuple):
     accountant: str = "auto"
     noise_multiplier: float | None = None
 
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """Keywords of a builder for this target, whose records are rows."""
+        asked = {"epsilon": self.epsilon, "delta": self.delta, "accountant": self.accountant}
+        return {**asked, "neighboring_relation": self.relation, "group_size": self.group_size}
+
     def noise(self, event_of_sigma: EventOf) -> float:
         """Return the least noise multiplier with which an event of one record meets the target."""
         if self.noise_multiplier is not None:

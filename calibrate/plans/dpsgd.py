@@ -24,7 +24,7 @@ from dpcal.calibrate.plan import Plan, Query
 from dpcal.calibrate.plans.common import Target, at_most, check_one, gradients
 from dpcal.calibrate.samplers import SAMPLERS as OWN, fields_of, known_samplers
 
-__all__ = ["dpsgd"]
+__all__ = ["dpsgd", "sampling"]
 
 SAMPLERS = ("poisson", "random-allocation", "shuffled-epochs")
 
@@ -77,8 +77,8 @@ def dpsgd(
     if sampler not in SAMPLERS:
         others = tuple(name for name in known_samplers() if name not in OWN)
         _validate.choice((*SAMPLERS, *others), sampler=sampler)
-    sampling = _sampling(sampler, n, batch_size)
-    epoch = sampling.get("epoch", 1)
+    fields = sampling(sampler, n, batch_size)
+    epoch = fields.get("epoch", 1)
     if steps is None:
         passes = _validate.positive(epochs=epochs)
         steps = epoch * math.ceil(passes) if epoch > 1 else math.ceil(passes * n / batch_size)
@@ -94,7 +94,7 @@ def dpsgd(
     clip = _validate.positive(max_norm=max_norm)
 
     def queries(sigma: float) -> tuple[Query, ...]:
-        return (gradients(clip, sigma, count, **sampling),)
+        return (gradients(clip, sigma, count, **fields),)
 
     (query,) = target.met_by(queries, n)
     parameters: dict[str, int | float] = {"steps": count, "batch_size": batch_size}
@@ -103,7 +103,7 @@ def dpsgd(
     return target.plan("dpsgd", n, (query,), parameters)
 
 
-def _sampling(sampler: str, n: int, batch_size: int) -> dict[str, Any]:
+def sampling(sampler: str, n: int, batch_size: int) -> dict[str, Any]:
     """Return the fields of a query about batches of a mean size."""
     values = {
         "sampling_probability": batch_size / n,

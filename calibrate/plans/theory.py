@@ -113,13 +113,9 @@ class Theorem:
         """Read ``LETTER=FIELD ...; LETTER[=DEFAULT] ...; RELATION SETTING ...  # SOURCE``."""
         body, _, source = " ".join(row.split()).partition("#")
         constants, options, rest = (part.split() for part in body.split(";"))
-        pairs = [
-            word.partition("=")
-            for word in [
-                *(["d"] if not any(word.startswith("d=") for word in options) else []),
-                *options,
-            ]
-        ]
+        if not any(word.startswith("d=") for word in options):
+            options.insert(0, "d")
+        pairs = [word.partition("=") for word in options]
         values = {key: _default(text) if mark else ... for key, mark, text in pairs}
         return cls(
             paper=paper,
@@ -258,9 +254,8 @@ def theory(
     >>> theory("adaptive_gd", **given).parameters["learning_rate"]
     0.5
     """
-    relation = neighboring_relation
-    case = case_of(name, n=n, epsilon=epsilon, delta=delta, relation=relation, **constants)
-    return _BUILD[name](case)
+    given = {"n": n, "epsilon": epsilon, "delta": delta, **constants}
+    return _BUILD[name](case_of(name, relation=neighboring_relation, **given))
 
 
 def theorem_at(name: str, **numbers: Any) -> tuple[Plan, list[tuple[str, Any, Any, str]]]:
@@ -291,28 +286,22 @@ def theorem_at(name: str, **numbers: Any) -> tuple[Plan, list[tuple[str, Any, An
 
 
 def case_of(
-    name: str,
-    *,
-    n: int,
-    epsilon: float,
-    delta: float,
-    relation: str | None = None,
-    **constants: Any,
+    name: str, *, n: int, epsilon: float, delta: float, relation: str | None = None, **letters: Any
 ) -> Case:
     """Return a theorem at numbers, each checked against the paper's range."""
     if name not in THEOREMS:
         raise ValueError(f"theorem {nearest(name, THEOREMS)}")
     row = THEOREMS[name]
     schedule, known = load(row.paper), row.letters
-    for letter in constants:
+    for letter in letters:
         if letter not in known:
             raise ValueError(f"constant of {name} {nearest(letter, known)}")
-    missing = [letter for letter, must in known.items() if must and letter not in constants]
+    missing = [letter for letter, must in known.items() if must and letter not in letters]
     if missing:
         raise ValueError(f"constants of {name} must include {', '.join(missing)}, got none.")
     ranges = {each.name: each for each in schedule.quantities}
     values = {**row.options}
-    for letter, value in constants.items():
+    for letter, value in letters.items():
         default = row.options.get(letter, ...)
         values[letter] = value if value == default else _number(letter, value, ranges.get(letter))
     fields: Values = {name: float(values[letter]) for letter, name in row.constants.items()}

@@ -47,10 +47,7 @@ _STOP = Stop(absolute=2e-12, relative=2.0**-50, evaluations=100)
 
 @common.builder("replace-one")
 def tree_spider(
-    given: Given,
-    *,
-    failure_probability: float | None = None,
-    max_norm: float | None = None,
+    given: Given, *, failure_probability: float | None = None, max_norm: float | None = None
 ) -> Plan:
     """Return the plan of tree-based Private Spider that meets (epsilon, delta).
 
@@ -206,11 +203,7 @@ class _Problem(Sized):
 def _queries(problem: _Problem, tree: Tree) -> tuple[Query, ...]:
     """The root's query and one for the right children of each depth."""
     root = common.gradients(
-        problem.L0,
-        problem.z,
-        tree.rounds,
-        name="root",
-        **common.disjoint(tree.batch, "tree"),
+        problem.L0, problem.z, tree.rounds, name="root", **common.disjoint(tree.batch, "tree")
     )
     below = (
         common.differences(

@@ -10,6 +10,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.common import Given, builder, positive_or
@@ -62,7 +64,7 @@ def sto_spider(
     T = _validate.count(steps=400 if steps is None else steps)
     b1 = max(1, setting.n // 2) if refresh_size is None else refresh_size
     b2 = max(1, setting.n // 8) if batch_size is None else batch_size
-    sizes = {"batch_size": b2, "refresh_size": _validate.count(refresh_size=b1)}
+    sizes: dict[str, Any] = {"batch_size": b2, "refresh_size": _validate.count(refresh_size=b1)}
     releases = Releases(
         n=setting.n,
         steps=T,

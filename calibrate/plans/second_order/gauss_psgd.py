@@ -118,12 +118,7 @@ class Options:
 
 
 @common.builder("replace-one", options=Options)
-def gauss_psgd(
-    given: Given,
-    *,
-    max_norm: float | None = None,
-    **options: Any,
-) -> Plan:
+def gauss_psgd(given: Given, *, max_norm: float | None = None, **options: Any) -> Plan:
     """Return the plan of Gauss-PSGD with Ada-DP-SPIDER that meets (epsilon, delta).
 
     Shared parameters are documented in :mod:`dpcal.calibrate.plans`.
@@ -191,8 +186,7 @@ def planned(
     parameters: dict[str, Parameter] = {
         "learning_rate": errors.eta,
         "drift": errors.kappa,
-        "period": options.period,
-        "reset": options.reset,
+        **common.told_of(options, "period reset"),
         "passes": E,
         "steps": horizon,
         "preset": "practical",

@@ -244,12 +244,10 @@ class _Test(Given):
     def gaussian_slack(self, multiplier: float) -> tuple[float, float]:
         """Return e_g and e_H of noisy gradients and Hessians."""
         gradient, hessian = self.sampling
-        one = multiplier * self.G / self.n / math.sqrt(self.m)
-        two = multiplier * self.M * self.root_of_rank / self.n / math.sqrt(self.m)
-        root = math.sqrt(self.dimension)
-        gradient += one * (root + self.tail)
-        hessian += two * (2 * root + 2 * math.sqrt(math.log(2 / self.beta)))
-        return gradient, hessian
+        root, norm = math.sqrt(self.dimension), self.M * self.root_of_rank
+        one, two = (multiplier * C / self.n / math.sqrt(self.m) for C in (self.G, norm))
+        wide = 2 * root + 2 * math.sqrt(math.log(2 / self.beta))
+        return gradient + one * (root + self.tail), hessian + two * wide
 
     def score_slack(self, noise: float) -> _Slack:
         """Return the slack of scores whose noise exceeds so much but with probability beta."""
