@@ -47,6 +47,7 @@ __all__ = [
     "known",
     "positive_or",
     "promise",
+    "rate_of",
     "repeated",
     "replaced_in_place",
     "rounded_down",
@@ -407,6 +408,12 @@ def positive_or(default: float, **argument: float | None) -> float:
     """Return an argument that must be a number > 0, or the default where it is None."""
     (value,) = argument.values()
     return default if value is None else _validate.positive(**argument)
+
+
+def rate_of(learning_rate: float | None) -> dict[str, Parameter]:
+    """Return a step size > 0 as a parameter of a plan, which has none where it is None."""
+    told = {} if learning_rate is None else {"learning_rate": learning_rate}
+    return {name: _validate.positive(**{name: value}) for name, value in told.items()}
 
 
 def single_release(epsilon: float, delta: float, neighboring_relation: str, *unit: Any) -> float:

@@ -28,7 +28,7 @@ from dpcal.accountants.matrix import LeastSeparation, Strategy
 from dpcal.calibrate.correlated.calibration import CONFIRMATIONS, Calibration
 from dpcal.calibrate.correlated.correlation import Correlation
 from dpcal.calibrate.plan import Parameter, Plan, Query
-from dpcal.calibrate.plans.common import Target, at_most, check_one, warn_endless
+from dpcal.calibrate.plans.common import Target, at_most, check_one, rate_of, warn_endless
 from dpcal.calibrate.plans.dpsgd import sampling
 from dpcal.calibrate.samplers import SAMPLERS
 
@@ -154,8 +154,7 @@ def correlated_dpsgd(
         **_sampling(strategy, sampler, n, batch_size, separation),
     )
     parameters: dict[str, Parameter] = {"steps": strategy.steps, "batch_size": batch_size}
-    if learning_rate is not None:
-        parameters["learning_rate"] = _validate.positive(learning_rate=learning_rate)
+    parameters |= rate_of(learning_rate)
     if epsilon is not None:
         target = _validate.positive(epsilon=epsilon)
         query, label = _calibrated(query, target, limit, relation, accountant, executor)

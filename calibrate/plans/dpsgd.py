@@ -20,8 +20,8 @@ import math
 from typing import Any
 
 from dpcal import _validate
-from dpcal.calibrate.plan import Plan, Query
-from dpcal.calibrate.plans.common import Target, at_most, check_one, gradients
+from dpcal.calibrate.plan import Parameter, Plan, Query
+from dpcal.calibrate.plans.common import Target, at_most, check_one, gradients, rate_of
 from dpcal.calibrate.samplers import SAMPLERS as OWN, fields_of, known_samplers
 
 __all__ = ["dpsgd", "sampling"]
@@ -97,9 +97,8 @@ def dpsgd(
         return (gradients(clip, sigma, count, **fields),)
 
     (query,) = target.met_by(queries, n)
-    parameters: dict[str, int | float] = {"steps": count, "batch_size": batch_size}
-    if learning_rate is not None:
-        parameters["learning_rate"] = _validate.positive(learning_rate=learning_rate)
+    parameters: dict[str, Parameter] = {"steps": count, "batch_size": batch_size}
+    parameters |= rate_of(learning_rate)
     return target.plan("dpsgd", n, (query,), parameters)
 
 

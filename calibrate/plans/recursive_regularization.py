@@ -86,18 +86,18 @@ def recursive_regularization(
     see the errata); Foster, Sekhari, Shamir, Srebro, Sridharan and Woodworth 2019 (the rounds).
     """
     _validate.choice(SUBSOLVERS, subsolver=subsolver)
-    common.replaced_in_place(given.target.relation)
     problem = problem_of(given, distance, max_norm)
     lam = problem.noise_level(given.n) / (2 * problem.W)
     inner = problem.inner if subsolver == "noisy_gd" else problem.one_pass
     rounds = problem.rounds(lam, inner)
     if subsolver == "noisy_gd":
         common.warn_convex("recursive_regularization")
-    return planned(given, problem, subsolver, lam, rounds, {"preset": "practical"})
+    return planned(problem, subsolver, lam, rounds, {"preset": "practical"})
 
 
 def problem_of(given: Given, distance: float | None, max_norm: float | None = None) -> _Problem:
-    """Return the checked constants of a problem."""
+    """Return the checked constants of a problem, whose blocks are disjoint."""
+    common.replaced_in_place(given.target.relation)
     return _Problem(
         **given.sized,
         C=given.known("lipschitz", "max_norm", max_norm),
@@ -107,20 +107,19 @@ def problem_of(given: Given, distance: float | None, max_norm: float | None = No
 
 
 def planned(
-    given: Given,
     problem: _Problem,
-    subsolver: str,
+    solver: str,
     lam: float,
     rounds: list[Round],
     parameters: dict[str, Parameter],
 ) -> Plan:
     """Return the plan of rounds that are settled, with what is said of its accuracy."""
-    parameters["subsolver"] = subsolver
+    parameters["subsolver"] = solver
     parameters |= {"rounds": len(rounds), "regularization": min(lam, problem.L1 / 2)}
     for t, chosen in enumerate(rounds, start=1):
         parameters |= {f"learning_rate {t}": chosen.learning_rate, f"radius {t}": chosen.radius}
-    make = problem.descents if subsolver == "noisy_gd" else problem.passes
-    return given.plan("recursive_regularization", make(rounds), parameters)
+    make = problem.descents if solver == "noisy_gd" else problem.passes
+    return problem.plan("recursive_regularization", make(rounds), parameters)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -255,7 +255,8 @@ def theory(
     0.5
     """
     given = {"n": n, "epsilon": epsilon, "delta": delta, **constants}
-    return _BUILD[name](case_of(name, relation=neighboring_relation, **given))
+    case = case_of(name, relation=neighboring_relation, **given)
+    return _BUILD[name](case)
 
 
 def theorem_at(name: str, **numbers: Any) -> tuple[Plan, list[tuple[str, Any, Any, str]]]:
@@ -487,7 +488,6 @@ def _one_pass(case: Case) -> Plan:
 
 
 def _tree_spider(case: Case) -> Plan:
-    common.replaced_in_place(case.given.target.relation)
     problem = tree_spider.problem_of(case.given, case.letters["p"])
 
     def tree_at(size: float) -> tree_spider.Tree:
@@ -505,13 +505,13 @@ def _tree_spider(case: Case) -> Plan:
 
     trivial = "Lipschitz constant", problem.L0
     told = case.promise(lambda size: 3 * tree_at(size).error, trivial, "guarantee")
-    return tree_spider.planned(case.given, problem, tree_at(case.n), told)
+    return tree_spider.planned(problem, tree_at(case.n), told)
 
 
 def _recursive_regularization(case: Case) -> Plan:
-    common.replaced_in_place(case.given.target.relation)
-    given, letters = case.given, case.letters
-    W = math.sqrt(letters["d"]) if letters["W"] is None else letters["W"]
+    letters = case.letters
+    problem = recursive.problem_of(case.given, letters["W"])
+    W = problem.W
     v = case.keep("lam", "lam_1", "centers", "rate_5", W=W)
     T, rounds = v["centers"], []
     if case.n < 2 * T:
@@ -525,8 +525,7 @@ def _recursive_regularization(case: Case) -> Plan:
         rounds.append(recursive.Round(steps=at["K_t"], learning_rate=step, radius=at["radius"]))
     trivial = "Lipschitz constant", letters["L0"]
     told = case.promise(lambda size: case.at("rate_5", n=size)["rate_5"], trivial)
-    problem = recursive.problem_of(given, W)
-    return recursive.planned(given, problem, "noisy_gd", v["lam_1"], rounds, told)
+    return recursive.planned(problem, "noisy_gd", v["lam_1"], rounds, told)
 
 
 def _jl_glm(case: Case) -> Plan:

@@ -81,7 +81,6 @@ def tree_spider(
     Arora, Bassily, Gonzalez, Guzman, Menart and Ullah 2022, Algorithm 2 and Theorem 4 (corrected:
     see the errata).
     """
-    common.replaced_in_place(given.target.relation)
     p = failure_probability
     problem = problem_of(given, p, max_norm)
     parameters: dict[str, Parameter] = {"preset": "practical"}
@@ -94,11 +93,12 @@ def tree_spider(
         )
     if p is not None and given.constants.lipschitz <= problem.L0:
         parameters |= {"accuracy": 3 * tree.error, "accuracy_kind": "guarantee"}
-    return planned(given, problem, tree, parameters)
+    return planned(problem, tree, parameters)
 
 
 def problem_of(given: Given, p: float | None, max_norm: float | None = None) -> _Problem:
     """Return the checked constants of a problem; p is the failure probability."""
+    common.replaced_in_place(given.target.relation)
     return _Problem(
         **given.sized,
         L0=given.known("lipschitz", "max_norm", max_norm),
@@ -108,7 +108,7 @@ def problem_of(given: Given, p: float | None, max_norm: float | None = None) -> 
     )
 
 
-def planned(given: Given, problem: _Problem, tree: Tree, parameters: dict[str, Parameter]) -> Plan:
+def planned(problem: _Problem, tree: Tree, parameters: dict[str, Parameter]) -> Plan:
     """Return the plan of a tree, with what is said of its accuracy."""
     parameters |= {
         "rounds": tree.rounds,
@@ -117,7 +117,7 @@ def planned(given: Given, problem: _Problem, tree: Tree, parameters: dict[str, P
         "step_length": tree.beta / (2 ** (tree.depth / 2) * problem.L1),
         "threshold": 2 * tree.error,
     }
-    return given.plan("tree_spider", _queries(problem, tree), parameters)
+    return problem.plan("tree_spider", _queries(problem, tree), parameters)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,10 +145,6 @@ class _Problem(Sized):
         noise = self.z * self.L0 / self.n
         return math.sqrt(2 * noise * math.sqrt(2 * self.L1 * self.F0 * self.d))
 
-    def rounds(self, depth: int, batch: int) -> int:
-        """Return the number of rounds that n records allow; a round takes b (D / 2 + 1)."""
-        return 2 * self.n // (batch * (depth + 2))
-
     def error(self, depth: int, batch: int, rounds: int, beta: float) -> float:
         """v: noises of D + 1 answers, and the sampling errors of their batches."""
         node = beta * 2 ** (depth / 2)
@@ -163,7 +159,7 @@ class _Problem(Sized):
 
     def tree(self, depth: int, batch: int) -> Tree | None:
         """The tree of this shape with the smallest error, or None if no step is short enough."""
-        rounds = self.rounds(depth, batch)
+        rounds = 2 * self.n // (batch * (depth + 2))  # each takes b (D / 2 + 1) records
         if rounds < 1:
             return None
         enough = (1 + 1e-9) * 2 * self.L1 * self.F0 / (rounds * 2 ** (depth / 2))
