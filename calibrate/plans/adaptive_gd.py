@@ -17,23 +17,19 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans import common
 from dpcal.calibrate.plans.common import Given
-from dpcal.calibrate.plans.kl_problem import Problem, number
+from dpcal.calibrate.plans.kl_problem import Problem, number, smooth
 
-__all__ = ["adaptive_gd", "checked_problem", "planned"]
+__all__ = ["adaptive_gd", "planned"]
 
 
 @common.builder()
-def adaptive_gd(
-    given: Given,
-    *,
-    steps: int | None = None,
-    l2: float = 0.0,
-) -> Plan:
+def adaptive_gd(given: Given, *, steps: int | None = None, l2: float = 0.0) -> Plan:
     r"""Return the plan of adaptive gradient descent that meets (epsilon, delta).
 
     Menart et al. 2024, Algorithm 3, with every release charged for the noise that it gets. In step
@@ -64,14 +60,15 @@ def adaptive_gd(
     The printed charge of a gradient, L0^2 d ell / (n^2 N_t^2), is far below its cost where N_t is
     negative; and the printed test looks at what was spent, not at what will be.
     """
-    problem = checked_problem(given, l2=l2)
+    # The algorithm knows no gamma.
+    problem = smooth(given, "adaptive gradient descent", gamma=1.0, kappa=2.0, l2=l2)
     default = math.ceil(math.pow(problem.n * math.sqrt(problem.rho), 2 / 3))
     count = _validate.count(steps=max(1, default) if steps is None else steps)
     if given.constants.strong_convexity > 0:
         common.warn_convex("adaptive_gd")
     # Up, so that shares of the budget sum to no more than was set aside.
     z_norm = problem.z * math.sqrt(2 * count) * (1 + 1e-11)
-    settled: dict[str, Parameter] = {
+    settled: Mapping[str, Parameter] = {
         "preset": "practical",
         "shrink": 1.0,
         "quantile": math.sqrt(problem.d),
@@ -79,18 +76,7 @@ def adaptive_gd(
     return planned(problem, count, z_norm, settled)
 
 
-def checked_problem(
-    given: Given, *, gamma: float = 1.0, kappa: float = 2.0, beta: float = 0.05, l2: float = 0.0
-) -> Problem:
-    """Return the problem of a smooth loss, every number checked; the algorithm knows no gamma."""
-    if not 1 <= _validate.positive(kappa=kappa) <= 2:
-        raise ValueError(f"kappa must be in [1, 2] for adaptive gradient descent, got {kappa!r}.")
-    problem = Problem.of(given, gamma=gamma, kappa=kappa, beta=beta)
-    L1 = given.known("smoothness") + _validate.non_negative(l2=l2)
-    return dataclasses.replace(problem, L1=L1)
-
-
-def planned(problem: Problem, count: int, z_norm: float, settled: dict[str, Parameter]) -> Plan:
+def planned(problem: Problem, count: int, z_norm: float, settled: Mapping[str, Parameter]) -> Plan:
     """Return the plan of so many norms; warn if nothing is left for a gradient."""
     parameters = {
         "preset": settled["preset"],

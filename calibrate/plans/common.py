@@ -35,15 +35,19 @@ from dpcal.errors import TargetUnreachable, UnsupportedEvent, warn_caller
 
 __all__ = [
     "Given",
+    "Sized",
     "Target",
+    "at_most",
     "builder",
     "check_one",
     "differences",
+    "disjoint",
     "gradients",
     "informative_from",
     "known",
     "positive_or",
     "promise",
+    "rate_of",
     "repeated",
     "replaced_in_place",
     "rounded_down",
@@ -51,6 +55,7 @@ __all__ = [
     "sampler_for",
     "sampling_of",
     "single_release",
+    "told_of",
     "warn_below_noise",
     "warn_convex",
     "warn_endless",
@@ -96,6 +101,12 @@ class Target(NamedTuple):
     clipped: str = "row"
     accountant: str = "auto"
     noise_multiplier: float | None = None
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """Keywords of a builder for this target, whose records are rows."""
+        asked = {"epsilon": self.epsilon, "delta": self.delta, "accountant": self.accountant}
+        return {**asked, "neighboring_relation": self.relation, "group_size": self.group_size}
 
     def noise(self, event_of_sigma: EventOf) -> float:
         """Return the least noise multiplier with which an event of one record meets the target."""
@@ -154,25 +165,37 @@ class Target(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Given:
-    """Arguments that every builder takes, checked.
-
-    Parameters
-    ----------
-    constants
-        Public constants of one record's loss.
-    n
-        Number of records.
-    dimension
-        Number of parameters, or a pair of numbers in minimax problems.
-    target
-        The privacy target.
-    """
+class _Asked:
+    """What is asked for, checked: constants of one record's loss, number of records, target."""
 
     constants: Constants
     n: int
-    dimension: Any
     target: Target
+
+    def known(self, field: str, argument: str | None = None, given: float | None = None) -> float:
+        """Return the value of an argument, or else the constant in its place: :func:`known`."""
+        return known(self.constants, field, argument, given)
+
+    def plan(
+        self, optimizer: str, queries: tuple[Query, ...], parameters: Mapping[str, Parameter]
+    ) -> Plan:
+        """Return the plan of this target."""
+        return self.target.plan(optimizer, self.n, queries, parameters)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sized(_Asked):
+    """A problem in d numbers; z is the multiplier of one release that spends the whole target."""
+
+    d: int
+    z: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Given(_Asked):
+    """Arguments that every builder takes, checked; a minimax problem's dimension is a pair."""
+
+    dimension: Any
 
     @classmethod
     def of(
@@ -209,15 +232,11 @@ class Given:
         """Noise multiplier of one Gaussian release that spends the whole target."""
         return single_release(*self.target)
 
-    def known(self, field: str, argument: str | None = None, given: float | None = None) -> float:
-        """Return the value of an argument, or else the constant in its place: :func:`known`."""
-        return known(self.constants, field, argument, given)
-
-    def plan(
-        self, optimizer: str, queries: tuple[Query, ...], parameters: Mapping[str, Parameter]
-    ) -> Plan:
-        """Return the plan of this target."""
-        return self.target.plan(optimizer, self.n, queries, parameters)
+    @property
+    def sized(self) -> dict[str, Any]:
+        """Fields of a :class:`Sized` problem."""
+        asked = {"constants": self.constants, "n": self.n, "target": self.target}
+        return {**asked, "d": self.dimension, "z": self.single}
 
 
 def builder(
@@ -249,33 +268,26 @@ def builder(
             except TypeError as error:
                 raise TypeError(f"{build.__name__}() {error}.") from None
             given.apply_defaults()
+            own = given.kwargs
             known_of = _validate.instance(Constants, constants=given.args[0])
-            public = _validate.flag(public=given.kwargs["public"])
-            if known_of.measured and not public:
+            if not _validate.flag(public=own.pop("public")) and known_of.measured:
                 raise ValueError(
                     "constants must be known without a look at the records, got some that were "
                     "measured: what is read off records gives them away through the plan. Use "
                     "constants_for(row_norm=...) of the loss, or public=True if the records are "
                     "public."
                 )
-            shared = {name: given.kwargs[name] for name in _SHARED if name in given.kwargs}
-            own = {
-                name: value
-                for name, value in given.kwargs.items()
-                if name not in (*_SHARED, sizes, "public")
-            }
             constants_of = dataclasses.replace(known_of, measured=False)
-            size = given.kwargs[sizes]
+            size, shared = own.pop(sizes), {key: own.pop(key) for key in _SHARED if key in own}
             if sizes == "dimension":
-                dimension: Any = _validate.count(dimension=size)
+                shared["dimension"] = _validate.count(dimension=size)
             else:  # a problem may have no dual variable
-                dimension = _validate.counts(0, **{sizes: size})
-            stated = _stated_epsilon(**shared)
+                shared["dimension"] = _validate.counts(0, **{sizes: size})
+            stated = _stated_epsilon(shared)
             shared.pop("noise_multiplier")
 
             def built(epsilon: float) -> Plan:
-                asked = {**shared, "epsilon": epsilon}
-                made = Given.of(constants_of, dimension=dimension, **asked)
+                made = Given.of(constants_of, **{**shared, "epsilon": epsilon})
                 plan = build(made, **own)
                 if (plan.group_size, plan.clipped) != made.target[3:5]:
                     raise UnsupportedEvent(
@@ -322,42 +334,26 @@ def _priced_by(accountant: str, built: Callable[[float], Plan], epsilon: float) 
     )
 
 
-def check_one(epsilon: float | None, noise_multiplier: float | None) -> None:
-    """Refuse a target without, or with both of, epsilon and the noise multiplier."""
-    if (epsilon is None) == (noise_multiplier is None):
-        raise ValueError(
-            "exactly one of epsilon and noise_multiplier must be given, got "
-            f"epsilon={epsilon!r}, noise_multiplier={noise_multiplier!r}."
-        )
+def check_one(**two: float | None) -> None:
+    """Refuse none, or both, of two arguments."""
+    if sum(value is None for value in two.values()) != 1:
+        got = ", ".join(f"{name}={value!r}" for name, value in two.items())
+        raise ValueError(f"exactly one of {' and '.join(two)} must be given, got {got}.")
 
 
-def _stated_epsilon(
-    *,
-    epsilon: float | None,
-    delta: float,
-    noise_multiplier: float | None,
-    neighboring_relation: str | None,
-    group_size: int,
-    accountant: str,
-    clipped: str = "row",
-    **_: Any,
-) -> float:
+def _stated_epsilon(asked: Mapping[str, Any]) -> float:
     """Return the epsilon that was given, or that of one release with the noise that was given."""
-    check_one(epsilon, noise_multiplier)
-    if epsilon is not None:
-        return epsilon
-    if neighboring_relation is None:
+    check_one(epsilon=asked["epsilon"], noise_multiplier=asked["noise_multiplier"])
+    if asked["epsilon"] is not None:
+        return asked["epsilon"]  # type: ignore[no-any-return]
+    if asked["neighboring_relation"] is None:
         raise ValueError("neighboring_relation must be given with noise_multiplier, got None.")
-    release = events.GaussianDpEvent(_validate.positive(noise_multiplier=noise_multiplier))
-    records = _validate.count(group_size=group_size) if clipped == "row" else 1
-    return float(
-        epsilon_of(
-            for_group(release, records),
-            delta=delta,
-            neighboring_relation=neighboring_relation,
-            accountant=accountant,
-        )
-    )
+    multiplier = _validate.positive(noise_multiplier=asked["noise_multiplier"])
+    by_row = asked.get("clipped", "row") == "row"
+    records = _validate.count(group_size=asked["group_size"]) if by_row else 1
+    release = for_group(events.GaussianDpEvent(multiplier), records)
+    how = {name: asked[name] for name in ("delta", "neighboring_relation", "accountant")}
+    return float(epsilon_of(release, **how))
 
 
 def _signature(
@@ -414,6 +410,12 @@ def positive_or(default: float, **argument: float | None) -> float:
     return default if value is None else _validate.positive(**argument)
 
 
+def rate_of(learning_rate: float | None) -> dict[str, Parameter]:
+    """Return a step size > 0 as a parameter of a plan, which has none where it is None."""
+    told = {} if learning_rate is None else {"learning_rate": learning_rate}
+    return {name: _validate.positive(**{name: value}) for name, value in told.items()}
+
+
 def single_release(epsilon: float, delta: float, neighboring_relation: str, *unit: Any) -> float:
     """Return the noise multiplier of one Gaussian release that spends the whole target."""
     return Target(epsilon, delta, neighboring_relation, *unit).noise(events.GaussianDpEvent)
@@ -462,13 +464,35 @@ def sampler_for(relation: str) -> str:
     return "fixed-size" if relation == "replace-one" else "poisson"
 
 
+def told_of(record: Any, names: str) -> dict[str, Parameter]:
+    """Return fields of a record by name, as parameters of a plan."""
+    return {name: getattr(record, name) for name in names.split()}
+
+
+def at_most(n: int, **size: int) -> int:
+    """Return a number of records, refused outside of [1, n]."""
+    ((name, value),) = size.items()
+    if _validate.count(**size) > n:
+        raise ValueError(f"{name} must be at most n={n}, got {value}.")
+    return int(value)
+
+
+def disjoint(size: int, partition: str) -> dict[str, Any]:
+    """Return the keywords of a query about disjoint parts of so many records."""
+    return {
+        "sampler": "fixed-size",
+        "batch_size": size,
+        "composition": "disjoint",
+        "partition": partition,
+    }
+
+
 def sampling_of(size: int, n: int, relation: str, sampler: str | None = None) -> dict[str, Any]:
     """Return the keywords of a query about samples of a size in [1, n]; all records where it is n.
 
     The sampler is ``"fixed-size"`` or ``"poisson"``; None for that of the relation.
     """
-    if _validate.count(batch_size=size) > n:
-        raise ValueError(f"batch_size must be at most n={n}, got {size}.")
+    at_most(n, batch_size=size)
     chosen = sampler_for(relation) if sampler is None else sampler
     _validate.choice(SAMPLERS, sampler=chosen)
     chosen = "full" if size == n else chosen

@@ -27,9 +27,9 @@ from dpcal.accountants.interface import ACCOUNTANTS
 from dpcal.accountants.matrix import LeastSeparation, Strategy
 from dpcal.calibrate.correlated.calibration import CONFIRMATIONS, Calibration
 from dpcal.calibrate.correlated.correlation import Correlation
-from dpcal.calibrate.noise import noise_multiplier as solved
 from dpcal.calibrate.plan import Parameter, Plan, Query
-from dpcal.calibrate.plans.common import check_one, warn_endless
+from dpcal.calibrate.plans.common import Target, at_most, check_one, rate_of, warn_endless
+from dpcal.calibrate.plans.dpsgd import sampling
 from dpcal.calibrate.samplers import SAMPLERS
 
 __all__ = ["correlated_dpsgd"]
@@ -131,8 +131,8 @@ def correlated_dpsgd(
     Dong and Ganesh 2026 (the dominating pair under random participation); Kalinin et al. 2026
     (lambda-CGD). The fixed-size pair of Wang et al. 2026, Theorem F.8, does not dominate.
     """
-    neighboring_relation = _validate.relation(neighboring_relation)
-    check_one(epsilon, noise_multiplier)
+    relation = _validate.relation(neighboring_relation)
+    check_one(epsilon=epsilon, noise_multiplier=noise_multiplier)
     _validate.choice(ACCOUNTANTS, accountant=accountant)
     limit = _validate.probability(delta=delta)
     method = "certified" if _validate.flag(statistics=statistics) else "none"
@@ -154,9 +154,7 @@ def correlated_dpsgd(
         **_sampling(strategy, sampler, n, batch_size, separation),
     )
     parameters: dict[str, Parameter] = {"steps": strategy.steps, "batch_size": batch_size}
-    if learning_rate is not None:
-        parameters["learning_rate"] = _validate.positive(learning_rate=learning_rate)
-    relation = neighboring_relation
+    parameters |= rate_of(learning_rate)
     if epsilon is not None:
         target = _validate.positive(epsilon=epsilon)
         query, label = _calibrated(query, target, limit, relation, accountant, executor)
@@ -184,19 +182,14 @@ def _sampling(
     """The query's fields that give batches of the wanted size on average."""
     n, size = _validate.count(n=n), _validate.count(batch_size=batch_size)
     _validate.choice(tuple(SAMPLERS), sampler=sampler)
-    if size > n:
-        raise ValueError(f"batch_size must be at most n={n}, got {batch_size}.")
+    at_most(n, batch_size=size)
     if sampler == "full" and size != n:
         raise ValueError(f"batch_size must be n={n} for sampler='full', got {batch_size}.")
     by_separation = sampler not in ("full", "poisson", "fixed-size", "random-allocation")
     if separation is not None and not by_separation:
         raise ValueError(f"separation is not for sampler={sampler!r}, got {separation!r}.")
     if sampler in ("full", "poisson", "fixed-size"):
-        rate: dict[str, dict[str, Any]] = {
-            "poisson": {"sampling_probability": size / n},
-            "fixed-size": {"batch_size": size},
-        }
-        return {"sampler": sampler, **rate.get(sampler, {})}
+        return sampling(sampler, n, size)
     if sampler == "random-allocation":
         if size * strategy.steps % n:
             raise ValueError(
@@ -239,13 +232,7 @@ def _calibrated(
     correlation = query.correlation
     bound = isinstance(event(1.0), events.CorrelatedGaussianDpEvent)
     if correlation is None or not bound or accountant != "auto":
-        sigma = solved(
-            event,
-            epsilon=epsilon,
-            delta=delta,
-            neighboring_relation=relation,
-            accountant=accountant,
-        )
+        sigma = Target(epsilon, delta, relation, accountant=accountant).noise(event)
         known = CERTIFIED if bound else _known(query)
         return dataclasses.replace(query, noise_multiplier=sigma), known
     options = Options(

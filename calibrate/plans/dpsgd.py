@@ -20,11 +20,11 @@ import math
 from typing import Any
 
 from dpcal import _validate
-from dpcal.calibrate.plan import Plan, Query
-from dpcal.calibrate.plans.common import Target, check_one, gradients
+from dpcal.calibrate.plan import Parameter, Plan, Query
+from dpcal.calibrate.plans.common import Target, at_most, check_one, gradients, rate_of
 from dpcal.calibrate.samplers import SAMPLERS as OWN, fields_of, known_samplers
 
-__all__ = ["dpsgd"]
+__all__ = ["dpsgd", "sampling"]
 
 SAMPLERS = ("poisson", "random-allocation", "shuffled-epochs")
 
@@ -72,19 +72,13 @@ def dpsgd(
     """
     neighboring_relation = _validate.relation(neighboring_relation)
     n = _validate.count(n=n)
-    batch_size = _validate.count(batch_size=batch_size)
-    if batch_size > n:
-        raise ValueError(f"batch_size must be at most n={n}, got {batch_size}.")
-    if (epochs is None) == (steps is None):
-        raise ValueError(
-            "Exactly one of epochs and steps must be given, "
-            f"got epochs={epochs!r}, steps={steps!r}."
-        )
+    batch_size = at_most(n, batch_size=batch_size)
+    check_one(epochs=epochs, steps=steps)
     if sampler not in SAMPLERS:
         others = tuple(name for name in known_samplers() if name not in OWN)
         _validate.choice((*SAMPLERS, *others), sampler=sampler)
-    sampling = _sampling(sampler, n, batch_size)
-    epoch = sampling.get("epoch", 1)
+    fields = sampling(sampler, n, batch_size)
+    epoch = fields.get("epoch", 1)
     if steps is None:
         passes = _validate.positive(epochs=epochs)
         steps = epoch * math.ceil(passes) if epoch > 1 else math.ceil(passes * n / batch_size)
@@ -94,22 +88,21 @@ def dpsgd(
             f"steps must be a multiple of {epoch}, the batches of an epoch, with {sampler=}, "
             f"got {count}."
         )
-    check_one(epsilon, noise_multiplier)
+    check_one(epsilon=epsilon, noise_multiplier=noise_multiplier)
     unit = (group_size, clipped, accountant, noise_multiplier)
     target = Target(epsilon or 0.0, delta, neighboring_relation, *unit)
     clip = _validate.positive(max_norm=max_norm)
 
     def queries(sigma: float) -> tuple[Query, ...]:
-        return (gradients(clip, sigma, count, **sampling),)
+        return (gradients(clip, sigma, count, **fields),)
 
     (query,) = target.met_by(queries, n)
-    parameters: dict[str, int | float] = {"steps": count, "batch_size": batch_size}
-    if learning_rate is not None:
-        parameters["learning_rate"] = _validate.positive(learning_rate=learning_rate)
+    parameters: dict[str, Parameter] = {"steps": count, "batch_size": batch_size}
+    parameters |= rate_of(learning_rate)
     return target.plan("dpsgd", n, (query,), parameters)
 
 
-def _sampling(sampler: str, n: int, batch_size: int) -> dict[str, Any]:
+def sampling(sampler: str, n: int, batch_size: int) -> dict[str, Any]:
     """Return the fields of a query about batches of a mean size."""
     values = {
         "sampling_probability": batch_size / n,

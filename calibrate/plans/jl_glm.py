@@ -125,15 +125,7 @@ def jl_glm(
     wanted = least(error, d) if embedding_dimension is None else embedding_dimension
     k = min(_validate.count(embedding_dimension=wanted), enough, d)
     plan = INNER[inner](
-        embedded(constants) if k < d else constants,
-        n=n,
-        dimension=k,
-        epsilon=target.epsilon,
-        delta=target.delta,
-        neighboring_relation=relation,
-        group_size=target.group_size,
-        accountant=target.accountant,
-        **options,
+        embedded(constants) if k < d else constants, n=n, dimension=k, **target.keywords, **options
     )
     return wrapped(plan, inner, k, {"matrix": matrix, "matrix_seed": matrix_seed})
 
@@ -151,11 +143,8 @@ def wrapped(plan: Plan, inner: str, k: int, told: dict[str, Parameter]) -> Plan:
 
 def embedded(constants: Constants) -> Constants:
     """Return the constants of embedded records, which are at most sqrt(2) times as long."""
-    return dataclasses.replace(
-        constants,
-        lipschitz=math.sqrt(2) * constants.lipschitz,
-        smoothness=2 * constants.smoothness,
-    )
+    longer = math.sqrt(2) * constants.lipschitz
+    return dataclasses.replace(constants, lipschitz=longer, smoothness=2 * constants.smoothness)
 
 
 # These inner optimizers have disjoint batches, and use these relations unless another is chosen.

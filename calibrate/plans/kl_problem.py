@@ -28,35 +28,31 @@ import dataclasses
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from scipy.special import gammainccinv
 
 from dpcal import _validate
 from dpcal.calibrate.constants import Constants
-from dpcal.calibrate.plan import Parameter, Plan
-from dpcal.calibrate.plans.common import Given, Target, promise
-from dpcal.calibrate.query import Query
+from dpcal.calibrate.plan import Parameter
+from dpcal.calibrate.plans.common import Given, Sized, promise
 
-__all__ = ["MOST_PLAIN", "Problem", "chi_quantile", "multiplier", "number"]
+__all__ = ["MOST_PLAIN", "Problem", "chi_quantile", "multiplier", "number", "smooth"]
 
 # Most plain steps that others are compared with, or replaced by: each is a pass over the records.
 MOST_PLAIN = 400
 
 
 @dataclass(frozen=True, kw_only=True)
-class Problem:
+class Problem(Sized):
     """A KL problem with its privacy target, every number checked; letters as in the module."""
 
-    n: int
-    d: int
     L0: float
     L1: float
     F0: float
     gamma: float
     kappa: float
     beta: float
-    z: float
-    target: Target
 
     @classmethod
     def of(
@@ -72,16 +68,13 @@ class Problem:
         if constants.gap is not None:
             F0 = min(F0, _validate.positive(gap=constants.gap))
         return cls(
-            n=given.n,
-            d=given.dimension,
+            **given.sized,
             L0=L0,
             L1=constants.smoothness,
             F0=F0,
             gamma=gamma,
             kappa=kappa,
             beta=_validate.probability(beta=beta),
-            z=given.single,
-            target=given.target,
         )
 
     @property
@@ -108,6 +101,12 @@ class Problem:
     def room(self) -> float:
         """The initial excess risk in units of what privacy allows at best."""
         return float(self.F0 / (self.gamma * self.L0 * self.rate) ** self.kappa)
+
+    @property
+    def told(self) -> dict[str, Parameter]:
+        """What a run needs to know of the problem, as parameters of a plan."""
+        known = {"gap": self.F0, "gamma": self.gamma, "kappa": self.kappa}
+        return {**known, "lipschitz": self.L0}
 
     def at_size(self, n: float) -> Problem:
         """Return the problem with another number of records, and the same noise."""
@@ -144,11 +143,17 @@ class Problem:
         trivial = ("initial excess risk", self.F0)
         return promise(name, accuracy(self), trivial, at, self.n, kind="guarantee")
 
-    def plan(
-        self, optimizer: str, queries: tuple[Query, ...], parameters: dict[str, Parameter]
-    ) -> Plan:
-        """Return the plan of this target."""
-        return self.target.plan(optimizer, self.n, queries, parameters)
+
+def smooth(given: Given, name: str, *, kappa: float, l2: float = 0.0, **known: Any) -> Problem:
+    """Return the problem of a smooth loss, every number checked; its L1 holds the regulariser too.
+
+    ``name`` is that of the optimizer, and ``known`` holds other arguments of :meth:`Problem.of`.
+    """
+    if not 1 <= _validate.positive(kappa=kappa) <= 2:
+        raise ValueError(f"kappa must be in [1, 2] for {name}, got {kappa!r}.")
+    problem = Problem.of(given, kappa=kappa, **known)
+    L1 = given.known("smoothness") + _validate.non_negative(l2=l2)
+    return dataclasses.replace(problem, L1=L1)
 
 
 def _pl_constant(constants: Constants, kappa: float) -> float:

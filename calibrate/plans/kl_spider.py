@@ -18,13 +18,11 @@ True
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dpcal import _validate
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans import common
 from dpcal.calibrate.plans.common import Given
@@ -34,6 +32,7 @@ from dpcal.calibrate.plans.kl_problem import (
     chi_quantile,
     multiplier,
     number,
+    smooth,
 )
 from dpcal.calibrate.query import Query
 from dpcal.errors import warn_caller
@@ -121,15 +120,14 @@ def kl_spider(
     Spending r on a gradient and m differences in proportion to their sensitivities, D0 : D_k each,
     minimises the variance s_0^2 + m s_1^2 of their sum: it is V^2 / (2 r).
     """
-    problem, per_distance = checked_problem(given, kappa=kappa, l2=l2, gamma=gamma, beta=beta)
-    return planned(problem, per_distance, *_practical(problem, per_distance))
+    problem = checked_problem(given, kappa=kappa, l2=l2, gamma=gamma, beta=beta)
+    return planned(problem, *_practical(problem))
 
 
-def planned(
-    problem: Problem, per_distance: float, settled: dict[str, Parameter], told: dict[str, Parameter]
-) -> Plan:
+def planned(problem: Problem, settled: dict[str, Parameter], told: dict[str, Parameter]) -> Plan:
     """Return the plan of rounds that are settled, with what is said of their accuracy."""
-    settled = {**settled, **_common(problem, per_distance), **told}
+    losses = {"smoothness": problem.L1, "per_distance": problem.constants.smoothness}
+    settled = {**settled, **problem.told, **losses, **told}
     rounds = _rounds(settled)
     parameters = {
         **settled,
@@ -141,28 +139,18 @@ def planned(
         common.warn_no_step("kl_spider", problem.n, why)
     if rounds:
         parameters["gradient_share"] = sum(each.shares[0] for each in rounds)
-    return problem.plan("kl_spider", _queries(problem, per_distance, rounds), parameters)
+    return problem.plan("kl_spider", _queries(problem, rounds), parameters)
 
 
-def checked_problem(
-    given: Given, *, kappa: float = 2.0, l2: float = 0.0, **known: Any
-) -> tuple[Problem, float]:
-    """Return the problem of a smooth KL loss, every number checked, and L1 of the loss alone.
-
-    Refuse a gamma that no smooth loss can have. The problem's own L1 holds the regulariser too;
-    ``known`` holds the other arguments of :meth:`Problem.of`.
-    """
-    if not 1 <= _validate.positive(kappa=kappa) <= 2:
-        raise ValueError(f"kappa must be in [1, 2] for KL Spider, got {kappa!r}.")
-    problem = Problem.of(given, kappa=kappa, **known)
-    per_distance = given.known("smoothness")
-    problem = dataclasses.replace(problem, L1=per_distance + _validate.non_negative(l2=l2))
-    if kappa == 2 and problem.gamma**2 * problem.L1 < 0.5 * (1 - 1e-12):
+def checked_problem(given: Given, **known: Any) -> Problem:
+    """Return the problem of a smooth KL loss; refuse a gamma that no smooth loss can have."""
+    problem = smooth(given, "KL Spider", **known)
+    if problem.kappa == 2 and problem.gamma**2 * problem.L1 < 0.5 * (1 - 1e-12):
         raise ValueError(
             f"gamma must be at least {math.sqrt(0.5 / problem.L1):.4g} for L1={problem.L1} (a "
             f"smooth loss is no steeper than that), got {problem.gamma}."
         )
-    return problem, per_distance
+    return problem
 
 
 def schedule(plan: Plan) -> list[Round]:
@@ -197,14 +185,13 @@ def _rounds(p: Mapping[str, Parameter]) -> list[Round]:
     ]
 
 
-def _queries(problem: Problem, per_distance: float, rounds: list[Round]) -> tuple[Query, ...]:
+def _queries(problem: Problem, rounds: list[Round]) -> tuple[Query, ...]:
     """Return two adaptive queries on one budget: noise differs from round to round."""
     gradient = common.gradients(problem.L0, problem.z, max(1, len(rounds)), budget=problem.z)
     count = sum(each.steps - 1 for each in rounds)
     if not count:
         return (gradient,)
-    difference = common.differences(gradient, per_distance, count=count)
-    return gradient, difference
+    return gradient, common.differences(gradient, problem.constants.smoothness, count=count)
 
 
 def multipliers(plan: Plan, each: Round, left: float = 1.0) -> tuple[float, float]:
@@ -224,42 +211,25 @@ def multipliers(plan: Plan, each: Round, left: float = 1.0) -> tuple[float, floa
     return multiplier(budget, gradient * left), multiplier(budget, difference * left)
 
 
-def _common(problem: Problem, per_distance: float) -> dict[str, Parameter]:
-    return {
-        "gap": problem.F0,
-        "gamma": problem.gamma,
-        "kappa": problem.kappa,
-        "lipschitz": problem.L0,
-        "smoothness": problem.L1,
-        "per_distance": per_distance,
-    }
-
-
 # --------------------------------------------------------------------------------------- practical
 
 
-def _practical(
-    problem: Problem, per_distance: float
-) -> tuple[dict[str, Parameter], dict[str, Parameter]]:
+# Pairs of nu and c that are tried.
+_TRIED = tuple((nu / 32, 1.25**power) for nu in range(1, 16) for power in range(1, 16))
+
+
+def _practical(problem: Problem) -> tuple[dict[str, Parameter], dict[str, Parameter]]:
     """Return settings with the fewest steps whose promise is within a tenth of the best.
 
     With them, what is said of their accuracy.
     """
-    tried = [
-        (*_deepest(problem, per_distance, nu / 32, 1.25**power), nu / 32, 1.25**power)
-        for nu in range(1, 16)
-        for power in range(1, 16)
-    ]
+    tried = [(*_deepest(problem, *pair), *pair) for pair in _TRIED]
     best = min(accuracy for _, accuracy, *_ in tried)
     _, accuracy, rounds, nu, c = min(row for row in tried if row[1] <= 1.1 * best)
     if not rounds:
 
         def promised(p: Problem) -> float:
-            return min(
-                _deepest(p, per_distance, nu / 32, 1.25**power)[1]
-                for nu in range(1, 16)
-                for power in range(1, 16)
-            )
+            return min(_deepest(p, *pair)[1] for pair in _TRIED)
 
         return _plain(problem), problem.promise("kl_spider", promised)
     if (plain := problem.descended()) < accuracy:
@@ -267,12 +237,8 @@ def _practical(
             f"kl_spider ends where its proof does, at an excess risk of {accuracy:.2g}; the mean "
             f"of noisy_gd's is at most {plain:.2g} for the same budget."
         )
-    told: dict[str, Parameter] = {
-        "accuracy": accuracy,
-        "accuracy_kind": "guarantee",
-        "vacuous": False,
-    }
-    return _settled(nu, c, rounds), told
+    settled = _settled(nu, c, rounds)
+    return settled, {"accuracy": accuracy, "accuracy_kind": "guarantee", "vacuous": False}
 
 
 def _plain(p: Problem) -> dict[str, Parameter]:
@@ -298,10 +264,10 @@ def _settled(nu: float, c: float, rounds: int) -> dict[str, Parameter]:
     }
 
 
-def _deepest(p: Problem, per_distance: float, nu: float, c: float) -> tuple[int, float, int]:
+def _deepest(p: Problem, nu: float, c: float) -> tuple[int, float, int]:
     """Return (steps, accuracy, rounds) of the most rounds whose errors all stay in tolerance."""
     work = (c - 1) / ((1 - 2 * nu) ** 2 / 2) * p.gamma**2 * p.L1
-    stride, longest = per_distance * (1 - 2 * nu) / p.L1, 2 * p.L0
+    stride, longest = p.constants.smoothness * (1 - 2 * nu) / p.L1, 2 * p.L0
     # The most that the squared quantile times ``spent`` may be, for errors within tolerance.
     budget = 2 * p.rho * (nu / p.sensitivity) ** 2
     level, spent, estimates, rounds = p.F0, 0.0, 0, 0

@@ -15,6 +15,7 @@ True
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -23,7 +24,6 @@ from dpcal.accountants.mechanisms.last_iterate import amplitude
 from dpcal.calibrate.descent import Descent
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans.common import Given, builder, gradients, repeated
-from dpcal.calibrate.query import Query
 
 __all__ = ["noisy_gd"]
 
@@ -132,36 +132,23 @@ def _last(
     minimises the bound of :func:`noisy_gd`.
     """
     m, L1 = given.constants.strong_convexity, given.known("smoothness")
-    whole = L1 + (m if l2 is None else l2)
+    l2 = m if l2 is None else l2
+    whole = L1 + l2
     eta = learning_rate or (2 / (whole + m) if m else 1 / whole)
 
-    def descent(count: int) -> Descent:
-        return Descent(
-            steps=count,
-            learning_rate=eta,
-            smoothness=L1,
-            l2=m if l2 is None else l2,
-            strong_convexity=m,
-            radius=radius,
-        )
-
+    descent = partial(
+        Descent, learning_rate=eta, smoothness=L1, l2=l2, strong_convexity=m, radius=radius
+    )
     if steps is None:
         tried = np.unique(np.rint(np.geomspace(1, _MOST_STEPS, _TRIED))).astype(int).tolist()
         noise = given.single * max_norm / given.n
-        steps = min(tried, key=lambda count: _bound(given, descent(count), max_norm, noise))
-    chosen = descent(_validate.count(steps=steps))
+        steps = min(tried, key=lambda count: _bound(given, descent(steps=count), max_norm, noise))
+    chosen = descent(steps=_validate.count(steps=steps))
     sigma = given.target.noise(
         lambda sigma: chosen.event(noise_multiplier=sigma, max_norm=max_norm, n=given.n)
     )
-    query = Query(
-        name="last iterate",
-        kind="last iterate",
-        sampler="full",
-        max_norm=max_norm,
-        noise_multiplier=sigma,
-        count=1,
-        descent=chosen,
-    )
+    kind = "last iterate"
+    query = gradients(max_norm, sigma, 1, name=kind, kind=kind, descent=chosen)
     parameters: dict[str, Parameter] = {"steps": chosen.steps, "learning_rate": eta}
     return given.plan("noisy_gd", (query,), parameters)
 

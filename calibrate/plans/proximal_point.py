@@ -26,7 +26,7 @@ from dpcal.calibrate.plans.common import Given, builder, gradients
 from dpcal.calibrate.plans.kl_problem import Problem, multiplier, number
 from dpcal.errors import warn_caller
 
-__all__ = ["planned", "proximal_point", "settings", "stage_weights"]
+__all__ = ["planned", "proximal_point", "stage_weights"]
 
 # Largest number of stages that is tried. Each stage takes hundreds of passes over the records.
 _MOST_STAGES = 400
@@ -145,17 +145,6 @@ def _stages(p: Mapping[str, Parameter]) -> list[tuple[float, float]]:
     return found
 
 
-def settings(p: Problem, Ltil: float) -> dict[str, Parameter]:
-    """Return the parameters that a run needs of the problem."""
-    return {
-        "gap": p.F0,
-        "gamma": p.gamma,
-        "kappa": p.kappa,
-        "lipschitz": p.L0,
-        "weak_convexity": Ltil,
-    }
-
-
 def _noisy(p: Mapping[str, Parameter]) -> bool:
     """Return whether more inner steps than these would leave the noise of the last stage."""
     level = _stages(p)[-1][1]
@@ -169,8 +158,8 @@ def _practical(p: Problem, Ltil: float, S: int) -> dict[str, Parameter]:
     def settled(T: int) -> dict[str, Parameter]:
         # Squared noise of a mean over d coordinates, per inner step, for T S releases in all.
         noise = p.d * p.sensitivity**2 * T / (2 * p.rho)
-        common = settings(p, Ltil)
-        return {"stages": T, "inner_steps": S, "floor": 0.0, "noise": noise, **common}
+        known = {**p.told, "weak_convexity": Ltil}
+        return {"stages": T, "inner_steps": S, "floor": 0.0, "noise": noise, **known}
 
     def reached(T: int) -> float:
         return _stages(settled(T))[-1][1]

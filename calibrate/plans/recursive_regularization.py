@@ -24,12 +24,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans import common
-from dpcal.calibrate.plans.common import Given
+from dpcal.calibrate.plans.common import Given, Sized
 from dpcal.calibrate.query import Query
 
 __all__ = ["SUBSOLVERS", "Round", "planned", "problem_of", "recursive_regularization"]
@@ -87,43 +86,40 @@ def recursive_regularization(
     see the errata); Foster, Sekhari, Shamir, Srebro, Sridharan and Woodworth 2019 (the rounds).
     """
     _validate.choice(SUBSOLVERS, subsolver=subsolver)
-    common.replaced_in_place(given.target.relation)
     problem = problem_of(given, distance, max_norm)
     lam = problem.noise_level(given.n) / (2 * problem.W)
     inner = problem.inner if subsolver == "noisy_gd" else problem.one_pass
     rounds = problem.rounds(lam, inner)
     if subsolver == "noisy_gd":
         common.warn_convex("recursive_regularization")
-    return planned(given, problem, subsolver, lam, rounds, {"preset": "practical"})
+    return planned(problem, subsolver, lam, rounds, {"preset": "practical"})
 
 
 def problem_of(given: Given, distance: float | None, max_norm: float | None = None) -> _Problem:
-    """Return the checked constants of a problem."""
+    """Return the checked constants of a problem, whose blocks are disjoint."""
+    common.replaced_in_place(given.target.relation)
     return _Problem(
-        n=given.n,
-        d=given.dimension,
+        **given.sized,
         C=given.known("lipschitz", "max_norm", max_norm),
         L1=given.known("smoothness", "smoothness"),
         W=common.positive_or(math.sqrt(given.dimension), distance=distance),
-        z=given.single,
     )
 
 
 def planned(
-    given: Given,
     problem: _Problem,
-    subsolver: str,
+    solver: str,
     lam: float,
     rounds: list[Round],
     parameters: dict[str, Parameter],
 ) -> Plan:
     """Return the plan of rounds that are settled, with what is said of its accuracy."""
-    parameters["subsolver"] = subsolver
+    parameters["subsolver"] = solver
     parameters |= {"rounds": len(rounds), "regularization": min(lam, problem.L1 / 2)}
     for t, chosen in enumerate(rounds, start=1):
         parameters |= {f"learning_rate {t}": chosen.learning_rate, f"radius {t}": chosen.radius}
-    make = problem.descents if subsolver == "noisy_gd" else problem.passes
-    return given.plan("recursive_regularization", make(rounds), parameters)
+    make = problem.descents if solver == "noisy_gd" else problem.passes
+    return problem.plan("recursive_regularization", make(rounds), parameters)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,15 +132,12 @@ class Round:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Problem:
-    """Checked constants; z is the noise multiplier of one release that spends the target."""
+class _Problem(Sized):
+    """Checked constants and target."""
 
-    n: int
-    d: int
     C: float
     L1: float
     W: float
-    z: float
 
     def noise_level(self, m: int) -> float:
         """Error of a mean gradient over m records: sampling, and one release's noise."""
@@ -192,7 +185,7 @@ class _Problem:
                 chosen.steps,
                 name=f"round {t}",
                 answers_per_part=chosen.steps,
-                **_block(self.n // len(rounds)),
+                **common.disjoint(self.n // len(rounds), "blocks"),
             )
             for t, chosen in enumerate(rounds, start=1)
         )
@@ -207,18 +200,8 @@ class _Problem:
                 1,
                 name=f"round {t} phase {i}",
                 kind="one pass",
-                **_block(m >> i),
+                **common.disjoint(m >> i, "blocks"),
             )
             for t, chosen in enumerate(rounds, start=1)
             for i in range(1, m.bit_length())
         )
-
-
-def _block(size: int) -> dict[str, Any]:
-    """Return the fields of queries about disjoint blocks of records."""
-    return {
-        "sampler": "fixed-size",
-        "batch_size": size,
-        "composition": "disjoint",
-        "partition": "blocks",
-    }

@@ -38,9 +38,8 @@ from dpcal import _validate
 from dpcal.accountants import epsilon as epsilon_of
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans import common
-from dpcal.calibrate.plans.common import Given, Target
+from dpcal.calibrate.plans.common import Given, Sized
 from dpcal.calibrate.plans.variance_reduction import Bounds, Releases
-from dpcal.calibrate.query import Query
 from dpcal.errors import TargetUnreachable
 
 __all__ = ["spiderboost"]
@@ -107,16 +106,16 @@ def spiderboost(
         common.warn_convex("spiderboost")
     parameters: dict[str, Parameter] = {
         "preset": "practical",
-        "steps": chosen.counts.steps,
-        "period": chosen.counts.period,
-        "batch_size": chosen.counts.batch_size,
+        **common.told_of(chosen.counts, "steps period batch_size"),
         "learning_rate": problem.eta,
         "refresh_share": chosen.counts.refreshes * (problem.z / chosen.z1) ** 2,
     }
     accuracy = problem.bound(chosen)
     if accuracy < math.inf and given.constants.lipschitz <= problem.C:
         parameters |= {"accuracy": accuracy, "accuracy_kind": "guarantee"}
-    return given.plan("spiderboost", problem.queries(chosen), parameters)
+    bounds = Bounds(gradient=problem.C, difference=problem.L1)
+    queries = chosen.counts.queries((chosen.z1, chosen.z2), bounds)
+    return problem.plan("spiderboost", queries, parameters)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,17 +128,12 @@ class _Choice:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Problem:
-    """Checked constants and target; z is the multiplier of one release that spends it all."""
+class _Problem(Sized):
+    """Checked constants and target."""
 
-    n: int
-    d: int
     C: float
     L1: float
     eta: float
-    F0: float | None
-    z: float
-    target: Target
 
     @property
     def a(self) -> float:
@@ -160,15 +154,11 @@ class _Problem:
 
     def bound(self, choice: _Choice) -> float:
         """The root of the bound, infinite where F0 is not known."""
-        if self.F0 is None:
+        F0 = self.constants.gap
+        if F0 is None:
             return math.inf
         fresh = self.d * (self.C * choice.z1 / self.n) ** 2
-        return math.sqrt(2 * self.F0 / (self.eta * choice.counts.steps) + fresh)
-
-    def queries(self, choice: _Choice) -> tuple[Query, ...]:
-        """The plan's queries."""
-        bounds = Bounds(gradient=self.C, difference=self.L1)
-        return choice.counts.queries((choice.z1, choice.z2), bounds)
+        return math.sqrt(2 * F0 / (self.eta * choice.counts.steps) + fresh)
 
     def counts(self, steps: int, period: int, batch: int) -> Releases:
         """Return counts about this problem's records."""
@@ -214,26 +204,15 @@ def _problem(given: Given, max_norm: float | None, learning_rate: float | None) 
             f"learning_rate must be below 1 / L1 = {1 / L1:.6g} for estimates to follow the "
             f"gradient, got {eta!r}."
         )
-    return _Problem(
-        n=given.n,
-        d=given.dimension,
-        C=C,
-        L1=L1,
-        eta=eta,
-        F0=given.constants.gap,
-        z=given.single,
-        target=given.target,
-    )
+    return _Problem(**given.sized, C=C, L1=L1, eta=eta)
 
 
 def _of_bound(problem: _Problem, steps: int | None, batch_size: int | None) -> _Choice:
     """Minimise the bound: in closed form first, then over periods with the exact accountant."""
-    if steps is None and not 0 < (problem.F0 or 0.0) < math.inf:
-        raise ValueError(
-            f"steps must be given where constants.gap is no number > 0, got {problem.F0!r}."
-        )
-    if batch_size is not None and _validate.count(batch_size=batch_size) > problem.n:
-        raise ValueError(f"batch_size must be at most n={problem.n}, got {batch_size}.")
+    if steps is None:
+        problem.known("gap", "steps")
+    if batch_size is not None:
+        common.at_most(problem.n, batch_size=batch_size)
     T, period, batch = _closed_form(problem, steps, batch_size)
     periods = {min(T, max(1, round(factor * period))) for factor in _FACTORS}
     choices = [problem.split(T, q, batch) for q in sorted(periods - {1})]
@@ -246,8 +225,7 @@ def _descent(problem: _Problem, steps: int | None) -> _Choice:
     """Noisy gradient descent, which is the period 1."""
     if steps is None:
         rate = problem.a * problem.C
-        F0 = _validate.positive(gap=problem.F0)
-        steps = max(1, math.ceil(math.sqrt(2 * F0 / problem.eta) / rate))
+        steps = max(1, math.ceil(math.sqrt(2 * problem.known("gap") / problem.eta) / rate))
     count = _validate.count(steps=steps)
     return _Choice(
         counts=problem.counts(count, period=1, batch=problem.n),
@@ -263,12 +241,12 @@ def _closed_form(
     Differences then err by T a^2 / (1 - share) + S per step and unit of movement, and gradients by
     a^2 C^2 T / (q share). With u^2 = 1 + S / (T a^2) the best share is u / (1 + u).
     """
-    a, weight = problem.a, problem.tolerated
+    a, weight, F0 = problem.a, problem.tolerated, problem.constants.gap or 0.0
     u, T, batch = 1.0, 1, problem.n
     for _ in range(20):
         if steps is None:
             drift = (a**4 * problem.C**2 * (1 + u) ** 2) / weight
-            T = max(1, math.ceil(((problem.F0 or 0.0) / (problem.eta * drift)) ** (1 / 3)))
+            T = max(1, math.ceil((F0 / (problem.eta * drift)) ** (1 / 3)))
         else:
             T = _validate.count(steps=steps)
         wanted = max(1 / (T * a**2), problem.n / math.sqrt(T))

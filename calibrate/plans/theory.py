@@ -20,7 +20,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from types import MappingProxyType
 from typing import Any
 
@@ -46,7 +46,7 @@ from dpcal.calibrate.plans import (
 )
 from dpcal.calibrate.plans.correlated_dpsgd import correlated_dpsgd
 from dpcal.calibrate.plans.dpsgd import dpsgd
-from dpcal.calibrate.plans.kl_problem import Problem, chi_quantile
+from dpcal.calibrate.plans.kl_problem import Problem, chi_quantile, smooth
 from dpcal.calibrate.plans.minimax.setting import Setting as Minimax
 from dpcal.calibrate.plans.second_order import gauss_psgd
 from dpcal.calibrate.plans.second_order.select_point import select_point
@@ -113,13 +113,9 @@ class Theorem:
         """Read ``LETTER=FIELD ...; LETTER[=DEFAULT] ...; RELATION SETTING ...  # SOURCE``."""
         body, _, source = " ".join(row.split()).partition("#")
         constants, options, rest = (part.split() for part in body.split(";"))
-        pairs = [
-            word.partition("=")
-            for word in [
-                *(["d"] if not any(word.startswith("d=") for word in options) else []),
-                *options,
-            ]
-        ]
+        if not any(word.startswith("d=") for word in options):
+            options.insert(0, "d")
+        pairs = [word.partition("=") for word in options]
         values = {key: _default(text) if mark else ... for key, mark, text in pairs}
         return cls(
             paper=paper,
@@ -258,8 +254,8 @@ def theory(
     >>> theory("adaptive_gd", **given).parameters["learning_rate"]
     0.5
     """
-    relation = neighboring_relation
-    case = case_of(name, n=n, epsilon=epsilon, delta=delta, relation=relation, **constants)
+    given = {"n": n, "epsilon": epsilon, "delta": delta, **constants}
+    case = case_of(name, relation=neighboring_relation, **given)
     return _BUILD[name](case)
 
 
@@ -291,28 +287,22 @@ def theorem_at(name: str, **numbers: Any) -> tuple[Plan, list[tuple[str, Any, An
 
 
 def case_of(
-    name: str,
-    *,
-    n: int,
-    epsilon: float,
-    delta: float,
-    relation: str | None = None,
-    **constants: Any,
+    name: str, *, n: int, epsilon: float, delta: float, relation: str | None = None, **letters: Any
 ) -> Case:
     """Return a theorem at numbers, each checked against the paper's range."""
     if name not in THEOREMS:
         raise ValueError(f"theorem {nearest(name, THEOREMS)}")
     row = THEOREMS[name]
     schedule, known = load(row.paper), row.letters
-    for letter in constants:
+    for letter in letters:
         if letter not in known:
             raise ValueError(f"constant of {name} {nearest(letter, known)}")
-    missing = [letter for letter, must in known.items() if must and letter not in constants]
+    missing = [letter for letter, must in known.items() if must and letter not in letters]
     if missing:
         raise ValueError(f"constants of {name} must include {', '.join(missing)}, got none.")
     ranges = {each.name: each for each in schedule.quantities}
     values = {**row.options}
-    for letter, value in constants.items():
+    for letter, value in letters.items():
         default = row.options.get(letter, ...)
         values[letter] = value if value == default else _number(letter, value, ranges.get(letter))
     fields: Values = {name: float(values[letter]) for letter, name in row.constants.items()}
@@ -391,12 +381,8 @@ def _spider(case: Case) -> tuple[Releases, Values, Any, Parameters]:
         return float(case.at(**exact(max(scale, _ELSEWHERE * single)), n=size)[promised])
 
     told = case.promise(accuracy, ("Lipschitz constant", C), kind)
-    told |= _counts(counts, "steps period batch_size")
+    told |= common.told_of(counts, "steps period batch_size")
     return counts, v, counts.queries(multipliers, Bounds(gradient=C, difference=L)), told
-
-
-def _counts(counts: Releases, names: str) -> Parameters:
-    return {name: getattr(counts, name) for name in names.split()}
 
 
 def _spiderboost(case: Case) -> Plan:
@@ -443,7 +429,7 @@ def _escaping(
     told |= {"ascent_rate": 1 / setting.L, "select": "last", "inner_steps": counts.inner}
     told |= {"escape_steps": v["t_thres"], "escape_rate": v["eta_h"], "perturbation": v["r"]}
     told |= {"movement": v["D_bar"], **setting.dimensions}
-    told |= _counts(counts, "steps period batch_size refresh_size")
+    told |= common.told_of(counts, "steps period batch_size refresh_size")
     return case.given.plan("dp_rgda", queries, told)
 
 
@@ -486,14 +472,9 @@ def _one_pass(case: Case) -> Plan:
         batch_size=sizes[1],
         relation=case.given.target.relation,
     )
-    part: Values = {
-        "sampler": "fixed-size",
-        "sampling_probability": None,
-        "composition": "disjoint",
-    }
     pairs = counts.queries((single, single), Bounds(gradient=M, difference=setting.L))
     queries = tuple(
-        dataclasses.replace(query, batch_size=size, partition="one pass", **part)
+        dataclasses.replace(query, sampling_probability=None, **common.disjoint(size, "one pass"))
         for query, size in zip(pairs, sizes, strict=False)
     )
     told = case.promise(
@@ -507,7 +488,6 @@ def _one_pass(case: Case) -> Plan:
 
 
 def _tree_spider(case: Case) -> Plan:
-    common.replaced_in_place(case.given.target.relation)
     problem = tree_spider.problem_of(case.given, case.letters["p"])
 
     def tree_at(size: float) -> tree_spider.Tree:
@@ -525,13 +505,13 @@ def _tree_spider(case: Case) -> Plan:
 
     trivial = "Lipschitz constant", problem.L0
     told = case.promise(lambda size: 3 * tree_at(size).error, trivial, "guarantee")
-    return tree_spider.planned(case.given, problem, tree_at(case.n), told)
+    return tree_spider.planned(problem, tree_at(case.n), told)
 
 
 def _recursive_regularization(case: Case) -> Plan:
-    common.replaced_in_place(case.given.target.relation)
-    given, letters = case.given, case.letters
-    W = math.sqrt(letters["d"]) if letters["W"] is None else letters["W"]
+    letters = case.letters
+    problem = recursive.problem_of(case.given, letters["W"])
+    W = problem.W
     v = case.keep("lam", "lam_1", "centers", "rate_5", W=W)
     T, rounds = v["centers"], []
     if case.n < 2 * T:
@@ -545,8 +525,7 @@ def _recursive_regularization(case: Case) -> Plan:
         rounds.append(recursive.Round(steps=at["K_t"], learning_rate=step, radius=at["radius"]))
     trivial = "Lipschitz constant", letters["L0"]
     told = case.promise(lambda size: case.at("rate_5", n=size)["rate_5"], trivial)
-    problem = recursive.problem_of(given, W)
-    return recursive.planned(given, problem, "noisy_gd", v["lam_1"], rounds, told)
+    return recursive.planned(problem, "noisy_gd", v["lam_1"], rounds, told)
 
 
 def _jl_glm(case: Case) -> Plan:
@@ -575,7 +554,7 @@ def _jl_glm(case: Case) -> Plan:
 # ------------------------------------------------------------------------------- the KL condition
 
 
-def _kl(case: Case, check: Callable[..., Any]) -> Any:
+def _kl(case: Case, check: Callable[..., Problem]) -> Problem:
     """Return the checked problem of a KL theorem."""
     return check(case.given, **{name: case.letters[name] for name in ("gamma", "kappa", "beta")})
 
@@ -595,7 +574,7 @@ def _excess(case: Case, p: Problem, floor: Callable[[Problem], float | None]) ->
 
 
 def _kl_condition(case: Case) -> Plan:
-    problem, per_distance = _kl(case, kl_spider.checked_problem)
+    problem = _kl(case, kl_spider.checked_problem)
 
     def levels(p: Problem) -> Values | None:
         """Return the settings, or None where a guard returns the start (lines 2, 5 and 6)."""
@@ -612,7 +591,7 @@ def _kl_condition(case: Case) -> Plan:
     # the least gradient norm at an excess risk of Phi_k; steps are a quarter over L1 long, and each
     # brings F down by a 64th over L1.
     settled |= {"tolerance": 1 / 8, "stride": 1 / 4, "descent": 1 / 64}
-    return kl_spider.planned(problem, per_distance, settled, told)
+    return kl_spider.planned(problem, settled, told)
 
 
 def _proximal_point(case: Case) -> Plan:
@@ -634,12 +613,12 @@ def _proximal_point(case: Case) -> Plan:
     told = _excess(case, problem, lambda p: (levels(p) or (0, 0, None))[2])
     stages, inner, floor = levels(problem) or (0, 1, problem.F0)
     told |= {"stages": stages, "inner_steps": inner, "floor": floor}
-    told |= proximal_point.settings(problem, case.letters["Ltil"])
+    told |= {**problem.told, "weak_convexity": case.letters["Ltil"]}
     return proximal_point.planned(problem, told, "theory")
 
 
 def _adaptive_gd(case: Case) -> Plan:
-    problem = _kl(case, adaptive_gd.checked_problem)
+    problem = _kl(case, partial(smooth, name="adaptive gradient descent"))
 
     def norms(p: Problem) -> tuple[float, int]:
         """Return the multiplier of a norm, and the number of norms that the budget pays for."""

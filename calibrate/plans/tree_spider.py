@@ -34,7 +34,7 @@ from dpcal import _validate
 from dpcal._roots import Stop, bracket, brent
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans import common
-from dpcal.calibrate.plans.common import Given
+from dpcal.calibrate.plans.common import Given, Sized
 from dpcal.calibrate.query import Query
 from dpcal.errors import warn_caller
 
@@ -47,10 +47,7 @@ _STOP = Stop(absolute=2e-12, relative=2.0**-50, evaluations=100)
 
 @common.builder("replace-one")
 def tree_spider(
-    given: Given,
-    *,
-    failure_probability: float | None = None,
-    max_norm: float | None = None,
+    given: Given, *, failure_probability: float | None = None, max_norm: float | None = None
 ) -> Plan:
     """Return the plan of tree-based Private Spider that meets (epsilon, delta).
 
@@ -84,7 +81,6 @@ def tree_spider(
     Arora, Bassily, Gonzalez, Guzman, Menart and Ullah 2022, Algorithm 2 and Theorem 4 (corrected:
     see the errata).
     """
-    common.replaced_in_place(given.target.relation)
     p = failure_probability
     problem = problem_of(given, p, max_norm)
     parameters: dict[str, Parameter] = {"preset": "practical"}
@@ -97,23 +93,22 @@ def tree_spider(
         )
     if p is not None and given.constants.lipschitz <= problem.L0:
         parameters |= {"accuracy": 3 * tree.error, "accuracy_kind": "guarantee"}
-    return planned(given, problem, tree, parameters)
+    return planned(problem, tree, parameters)
 
 
 def problem_of(given: Given, p: float | None, max_norm: float | None = None) -> _Problem:
     """Return the checked constants of a problem; p is the failure probability."""
+    common.replaced_in_place(given.target.relation)
     return _Problem(
-        n=given.n,
-        d=given.dimension,
+        **given.sized,
         L0=given.known("lipschitz", "max_norm", max_norm),
         L1=given.known("smoothness", "smoothness"),
         F0=given.known("gap", "gap"),
-        z=given.single,
         p=None if p is None else _validate.probability(failure_probability=p),
     )
 
 
-def planned(given: Given, problem: _Problem, tree: Tree, parameters: dict[str, Parameter]) -> Plan:
+def planned(problem: _Problem, tree: Tree, parameters: dict[str, Parameter]) -> Plan:
     """Return the plan of a tree, with what is said of its accuracy."""
     parameters |= {
         "rounds": tree.rounds,
@@ -122,7 +117,7 @@ def planned(given: Given, problem: _Problem, tree: Tree, parameters: dict[str, P
         "step_length": tree.beta / (2 ** (tree.depth / 2) * problem.L1),
         "threshold": 2 * tree.error,
     }
-    return given.plan("tree_spider", _queries(problem, tree), parameters)
+    return problem.plan("tree_spider", _queries(problem, tree), parameters)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,25 +132,18 @@ class Tree:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Problem:
-    """Checked constants; z is the noise multiplier of one release that spends the target."""
+class _Problem(Sized):
+    """Checked constants and target."""
 
-    n: int
-    d: int
     L0: float
     L1: float
     F0: float
-    z: float
     p: float | None
 
     def descended(self) -> float:
         """Return the bound on noisy gradient descent's mean gradient, at its best length."""
         noise = self.z * self.L0 / self.n
         return math.sqrt(2 * noise * math.sqrt(2 * self.L1 * self.F0 * self.d))
-
-    def rounds(self, depth: int, batch: int) -> int:
-        """Return the number of rounds that n records allow; a round takes b (D / 2 + 1)."""
-        return 2 * self.n // (batch * (depth + 2))
 
     def error(self, depth: int, batch: int, rounds: int, beta: float) -> float:
         """v: noises of D + 1 answers, and the sampling errors of their batches."""
@@ -171,7 +159,7 @@ class _Problem:
 
     def tree(self, depth: int, batch: int) -> Tree | None:
         """The tree of this shape with the smallest error, or None if no step is short enough."""
-        rounds = self.rounds(depth, batch)
+        rounds = 2 * self.n // (batch * (depth + 2))  # each takes b (D / 2 + 1) records
         if rounds < 1:
             return None
         enough = (1 + 1e-9) * 2 * self.L1 * self.F0 / (rounds * 2 ** (depth / 2))
@@ -211,14 +199,7 @@ class _Problem:
 def _queries(problem: _Problem, tree: Tree) -> tuple[Query, ...]:
     """The root's query and one for the right children of each depth."""
     root = common.gradients(
-        problem.L0,
-        problem.z,
-        tree.rounds,
-        name="root",
-        sampler="fixed-size",
-        batch_size=tree.batch,
-        composition="disjoint",
-        partition="tree",
+        problem.L0, problem.z, tree.rounds, name="root", **common.disjoint(tree.batch, "tree")
     )
     below = (
         common.differences(

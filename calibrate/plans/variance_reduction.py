@@ -176,19 +176,19 @@ class Releases:
 
 
 def rate_within_noise(
-    refresh: Query, difference: Query | None, *, n: int, d: float, L: float, steps: int, period: int
+    queries: tuple[Query, ...], *, n: int, d: float, L: float, steps: int, period: int
 ) -> float:
     """Return 1 / (2 L), or less where noise would lead the iterates away from where they start.
 
-    The noise of a refresh, of variance v, is in ``period`` steps one after another, and so leads
-    iterates of step size eta away by eta^2 steps period v on average, which raises the loss by L /
-    2 times as much. It may raise it by a tenth of C^2 / (2 L), the most that a gradient of norm C
-    promises to lower it by. Noise in proportion to steps must not feed on itself.
+    Queries are a refresh and, if asked for, a difference. The noise of a refresh, of variance v, is
+    in ``period`` steps one after another, and so leads iterates of step size eta away by eta^2
+    steps period v on average, which raises the loss by L / 2 times as much. It may raise it by a
+    tenth of C^2 / (2 L), the most that a gradient of norm C promises to lower it by. Noise in
+    proportion to steps must not feed on itself.
     """
     rate, variance = 0.5 / L, 0.0
-    for query in (refresh, difference):
-        if query is None:
-            continue
+    refresh = queries[0]
+    for query in queries:
         noise = math.sqrt(d) * query.noise_multiplier * query.max_norm
         noise /= query.expected_batch_size(n)
         if query.proportional:

@@ -78,9 +78,9 @@ def ada_dp_spider(
         refresh = common.gradients(setting.C, multiplier, most, name="refresh", **whole)
         return refresh, common.differences(refresh, setting.L, count=T, **some)
 
-    refresh, difference = target.met_by(queries, n)
+    made = target.met_by(queries, n)
     # Short steps may never drift far enough for a second refresh.
-    rate = rate_within_noise(refresh, difference, n=n, d=setting.d1, L=setting.L, steps=T, period=T)
+    rate = rate_within_noise(made, n=n, d=setting.d, L=setting.L, steps=T, period=T)
     parameters: dict[str, Parameter] = {
         **setting.dimensions,
         "steps": T,
@@ -89,4 +89,4 @@ def ada_dp_spider(
         "refresh_size": b1,
         "learning_rate": common.positive_or(rate, learning_rate=learning_rate),
     }
-    return given.plan("ada_dp_spider", (refresh, difference), parameters)
+    return given.plan("ada_dp_spider", made, parameters)

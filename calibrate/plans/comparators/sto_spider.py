@@ -62,12 +62,9 @@ def sto_spider(
     """
     target, setting = given.target, Setting.of(given, max_norm)
     T = _validate.count(steps=400 if steps is None else steps)
-    half = max(1, setting.n // 2) if refresh_size is None else refresh_size
-    refresh_size = _validate.count(refresh_size=half)
-    sizes: dict[str, Any] = {
-        "batch_size": max(1, setting.n // 8) if batch_size is None else batch_size,
-        "refresh_size": refresh_size,
-    }
+    b1 = max(1, setting.n // 2) if refresh_size is None else refresh_size
+    b2 = max(1, setting.n // 8) if batch_size is None else batch_size
+    sizes: dict[str, Any] = {"batch_size": b2, "refresh_size": _validate.count(refresh_size=b1)}
     releases = Releases(
         n=setting.n,
         steps=T,
@@ -79,13 +76,7 @@ def sto_spider(
     bounds = Bounds(gradient=setting.C, difference=setting.C, proportional=False)
     queries = releases.queries(releases.scaled((1.0, 1.0), target), bounds)
     rate = rate_within_noise(
-        queries[0],
-        queries[1] if len(queries) > 1 else None,
-        n=setting.n,
-        d=setting.d1,
-        L=setting.L,
-        steps=T,
-        period=releases.period,
+        queries, n=setting.n, d=setting.d, L=setting.L, steps=T, period=releases.period
     )
     parameters = {
         **setting.dimensions,

@@ -28,7 +28,7 @@ are then solved for exactly.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import Any
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Parameter, Plan
@@ -52,75 +52,49 @@ _RECORDS_PER_PERIOD = 16
 _PHASES = 3
 
 
+# Settings that the parameters of a plan hold, given or derived.
+_TOLD = (
+    *("steps", "period", "inner_steps", "refresh_size", "batch_size", "accuracy", "step"),
+    *("step_length", "ascent_rate", "escape_steps", "escape_rate", "perturbation", "movement"),
+    *("select", "split", "warm_start"),
+)
+
+
 def practical(setting: Setting, options: Options) -> Plan:
     """Return the plan of DP-RGDA, with settings derived as the module says where none is given."""
-    chosen = _derived(setting, options)
-    target = setting.target
+    v = _derived(setting, options)
+    sizes = ("steps", "period", "refresh_size", "batch_size", "sampler", "warm_start")
     releases = Releases(
         n=setting.n,
-        steps=chosen.steps,
-        period=chosen.period,
-        inner=chosen.inner,
-        refresh_size=setting.n if options.refresh_size is None else options.refresh_size,
-        batch_size=chosen.batch_size,
-        relation=target.relation,
-        sampler=options.sampler,
+        relation=setting.target.relation,
+        inner=v["inner_steps"],
         literal=options.algorithm == "literal",
-        warm_start=options.warm_start,
+        **{name: v[name] for name in sizes},
     )
     cap = options.difference_norm
-    if cap is not None:
-        _validate.positive(difference_norm=cap)
-    bounds = Bounds(
-        gradient=setting.C, difference=setting.L if cap is None else cap, proportional=cap is None
-    )
-    errors = setting.errors(releases, bounds, chosen.step_length)
+    difference = setting.L if cap is None else _validate.positive(difference_norm=cap)
+    bounds = Bounds(gradient=setting.C, difference=difference, proportional=cap is None)
+    errors = setting.errors(releases, bounds, v["step_length"])
     ray = releases.split(errors) if options.split == "balanced" else (1.0, 1.0)
-    multipliers = releases.scaled(ray, target)
+    multipliers = releases.scaled(ray, setting.target)
     rate, floor = _escape_rate(setting, options), setting.floor(errors, multipliers)
-    movement = (rate * chosen.accuracy) ** 2 if options.movement is None else options.movement
+    alpha, v["escape_rate"] = v["accuracy"], rate
+    if options.movement is None:
+        v["movement"] = (rate * alpha) ** 2
     # A step of length eta along an estimate that errs by alpha / 4 descends by eta alpha / 2.
-    plain = chosen.accuracy if options.step == "plain" else 1.0
-    descent = releases.steps * chosen.step_length * plain * chosen.accuracy / 2
+    plain = alpha if options.step == "plain" else 1.0
+    descent = releases.steps * v["step_length"] * plain * alpha / 2
     parameters: dict[str, Parameter] = {
         "preset": "practical",
         "algorithm": options.algorithm,
         **setting.dimensions,
-        "steps": releases.steps,
-        "period": releases.period,
-        "inner_steps": releases.inner,
-        "refresh_size": releases.refresh_size,
-        "batch_size": releases.batch_size,
-        "accuracy": chosen.accuracy,
-        "step": options.step,
-        "step_length": chosen.step_length,
-        "ascent_rate": options.ascent_rate or 1 / setting.L,
-        "escape_steps": chosen.escape_steps,
-        "escape_rate": rate,
-        "perturbation": options.perturbation or chosen.accuracy / setting.L_Phi,
-        "movement": movement,
-        "select": options.select,
-        "split": options.split,
-        "warm_start": releases.warm_start,
-        **setting.feasible(floor, chosen.accuracy, rate, movement, descent=descent),
+        **{name: v[name] for name in _TOLD},
+        **setting.feasible(floor, alpha, rate, v["movement"], descent=descent),
     }
-    return target.plan("dp_rgda", setting.n, releases.queries(multipliers, bounds), parameters)
+    return setting.plan("dp_rgda", releases.queries(multipliers, bounds), parameters)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Derived:
-    """The part of a setting that hangs together."""
-
-    accuracy: float
-    steps: int
-    inner: int
-    period: int
-    batch_size: int
-    step_length: float
-    escape_steps: int
-
-
-def _derived(setting: Setting, options: Options) -> _Derived:
+def _derived(setting: Setting, options: Options) -> dict[str, Any]:
     """Return the settings, with the ones that were not given derived."""
     K, alpha = _inner_steps(setting, options), options.accuracy
     if alpha is None:
@@ -130,10 +104,8 @@ def _derived(setting: Setting, options: Options) -> _Derived:
     if patience is None:
         patience = _escape_steps(setting, alpha)
     if T is None:
-        T = (
-            rounded_up(4 * setting.L_Phi * setting.known_gap("steps") / alpha**2)
-            + _PHASES * patience
-        )
+        descent = rounded_up(4 * setting.L_Phi * setting.known("gap", "steps") / alpha**2)
+        T = descent + _PHASES * patience
     T = _validate.count(steps=T)
     q, b = options.period, options.batch_size
     if q is None:
@@ -141,15 +113,13 @@ def _derived(setting: Setting, options: Options) -> _Derived:
     q = _validate.count(period=q)
     if b is None:
         b = min(setting.n, rounded_up(max(_RECORDS_PER_PERIOD * q, setting.n / math.sqrt(T * K))))
-    return _Derived(
-        accuracy=alpha,
-        steps=T,
-        inner=K,
-        period=q,
-        batch_size=_validate.count(batch_size=b),
-        step_length=eta,
-        escape_steps=_validate.count(escape_steps=patience),
-    )
+    v = {"accuracy": alpha, "steps": T, "inner_steps": K, "period": q, "step_length": eta}
+    v |= {"batch_size": _validate.count(batch_size=b)}
+    v |= {"escape_steps": _validate.count(escape_steps=patience)}
+    v |= {"refresh_size": setting.n if options.refresh_size is None else options.refresh_size}
+    v |= {"ascent_rate": options.ascent_rate or 1 / setting.L}
+    v |= {"perturbation": options.perturbation or alpha / setting.L_Phi}
+    return {**vars(options), **v}
 
 
 def _inner_steps(setting: Setting, options: Options) -> int:
@@ -166,7 +136,7 @@ def _accuracy(setting: Setting, inner: int) -> float:
 
     It solves ``alpha^2 / 16 = 4 (d T / n^2) C1 L eta sqrt((1 + kappa^2) K) z^2``.
     """
-    cubed = 128 * (setting.d1 + setting.d2) * setting.known_gap("accuracy") * setting.C * setting.L
+    cubed = 128 * setting.d * setting.known("gap", "accuracy") * setting.C * setting.L
     return math.cbrt(cubed * setting.spread * math.sqrt(inner) * (setting.z / setting.n) ** 2)
 
 

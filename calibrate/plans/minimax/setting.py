@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Parameter
-from dpcal.calibrate.plans.common import Given, Target, positive_or
+from dpcal.calibrate.plans.common import Given, Sized, positive_or
 from dpcal.calibrate.plans.variance_reduction import Bounds, Releases
 from dpcal.errors import warn_caller
 
@@ -110,43 +110,28 @@ class Options:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Setting:
+class Setting(Sized):
     """Checked sizes, constants and target.
 
     Parameters
     ----------
-    n, d1, d2
-        Records, primal and dual dimension.
+    d2
+        Dual dimension, of d in all.
     C, L, kappa
         Bound on a record's gradient; smoothness; L / mu, and 0 without a dual variable.
     L_Phi
         Smoothness of Phi.
-    gap, rho
-        F0 and the Hessian's Lipschitz constant, or None.
-    target
-        epsilon, delta and the neighboring relation.
-    z
-        Noise multiplier of one release that spends the whole target.
     """
 
-    n: int
-    d1: int
     d2: int
     C: float
     L: float
     kappa: float
     L_Phi: float
-    gap: float | None
-    rho: float | None
-    target: Target
-    z: float
 
     @classmethod
     def of(
-        cls,
-        given: Given,
-        max_norm: float | None = None,
-        value_smoothness: float | None = None,
+        cls, given: Given, max_norm: float | None = None, value_smoothness: float | None = None
     ) -> Setting:
         """Check arguments of a plan builder.
 
@@ -178,18 +163,18 @@ class Setting:
                 "a record would add a dual variable. Use 'replace-one' or 'replace-special'."
             )
         return cls(
-            n=n,
-            d1=d1,
+            **{**given.sized, "d": d1 + d2},
             d2=d2,
             C=given.known("lipschitz", "max_norm", max_norm),
             L=L,
             kappa=kappa,
             L_Phi=positive_or((1 + kappa) * L, value_smoothness=value_smoothness),
-            gap=constants.gap,
-            rho=constants.hessian_lipschitz,
-            target=given.target,
-            z=given.single,
         )
+
+    @property
+    def d1(self) -> int:
+        """Primal dimension."""
+        return self.d - self.d2
 
     @property
     def dimensions(self) -> dict[str, Parameter]:
@@ -204,20 +189,8 @@ class Setting:
     @property
     def value_hessian_lipschitz(self) -> float:
         """Lipschitz constant of the Hessian of Phi: ``rho (1 + kappa)^2 sqrt(1 + kappa^2)``."""
-        if self.rho is None or not 0 < self.rho < math.inf:
-            raise ValueError(
-                "escape_steps must be given where constants.hessian_lipschitz is no number > 0, "
-                f"got {self.rho!r}; presets of theorems need the constant."
-            )
-        return self.rho * (1 + self.kappa) ** 2 * self.spread
-
-    def known_gap(self, argument: str) -> float:
-        """Return the gap, or refuse with the argument that may be given instead."""
-        if self.gap is None or not 0 < self.gap < math.inf:
-            raise ValueError(
-                f"{argument} must be given where constants.gap is no number > 0, got {self.gap!r}."
-            )
-        return self.gap
+        rho = self.known("hessian_lipschitz", "escape_steps")
+        return rho * (1 + self.kappa) ** 2 * self.spread
 
     def errors(self, releases: Releases, bounds: Bounds, length: float) -> tuple[float, float]:
         """Return a1 and a2: an estimate's coordinate errs by ``a1 z1^2 + a2 z2^2`` in mean square.
@@ -260,10 +233,10 @@ class Setting:
                 f"dp_rgda is vacuous at n={self.n}: the accuracy {alpha:.3g} is no better than the "
                 f"bound on gradients {self.C:.3g}."
             )
-        elif self.gap is not None and descent < self.gap < math.inf:
+        elif descent < (gap := self.constants.gap or 0.0) < math.inf:
             sentences.append(
                 f"dp_rgda may end before it has descended: its steps are sure of {descent:.3g} "
-                f"together, and the gap is {self.gap:.3g}. More steps, or longer ones, would do."
+                f"together, and the gap is {gap:.3g}. More steps, or longer ones, would do."
             )
         if self.d2 >= self.n:
             sentences.append(

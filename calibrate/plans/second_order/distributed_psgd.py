@@ -37,11 +37,7 @@ __all__ = ["distributed_psgd", "silo_plans"]
 
 @builder("replace-one", options=Options)
 def distributed_psgd(
-    given: Given,
-    *,
-    silos: int = 1,
-    max_norm: float | None = None,
-    **options: Any,
+    given: Given, *, silos: int = 1, max_norm: float | None = None, **options: Any
 ) -> Plan:
     """Return the plan of Gauss-PSGD over silos that meets (epsilon, delta) in each of them.
 

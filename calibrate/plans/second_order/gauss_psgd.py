@@ -118,12 +118,7 @@ class Options:
 
 
 @common.builder("replace-one", options=Options)
-def gauss_psgd(
-    given: Given,
-    *,
-    max_norm: float | None = None,
-    **options: Any,
-) -> Plan:
+def gauss_psgd(given: Given, *, max_norm: float | None = None, **options: Any) -> Plan:
     """Return the plan of Gauss-PSGD with Ada-DP-SPIDER that meets (epsilon, delta).
 
     Shared parameters are documented in :mod:`dpcal.calibrate.plans`.
@@ -185,14 +180,13 @@ def planned(
     errors = errors_of(given, max_norm, multiplier, options, silos)
     if errors.kappa == 0 and options.batch_size is None:
         errors = _certifying(errors, given.constants, options, E)
-    horizon = E * (errors.n // (errors.b2 if errors.kappa else errors.b1))
+    enough = E * (errors.n // (errors.b2 if errors.kappa else errors.b1))
     steps = options.steps
-    horizon = _validate.count(steps=steps) if steps is not None else max(1, horizon)
+    horizon = max(1, enough) if steps is None else _validate.count(steps=steps)
     parameters: dict[str, Parameter] = {
         "learning_rate": errors.eta,
         "drift": errors.kappa,
-        "period": options.period,
-        "reset": options.reset,
+        **common.told_of(options, "period reset"),
         "passes": E,
         "steps": horizon,
         "preset": "practical",
@@ -216,19 +210,12 @@ def errors_of(
     root = math.sqrt(d / silos)
     refresh = max(n * _REFRESH, _SHARPNESS * multiplier * root, 4 * _SHARPNESS**2 / silos)
     difference = max(n * _DIFFERENCE, multiplier * M * eta * root / FEEDBACK)
-    names = ("batch_size", "difference_batch_size")
+    chosen = {"batch_size": refresh, "difference_batch_size": difference}
     b1, b2 = (
-        min(n, math.ceil(chosen)) if size is None else _validate.count(**{name: size})
-        for name, size, chosen in zip(
-            names,
-            (options.batch_size, options.difference_batch_size),
-            (refresh, difference),
-            strict=True,
-        )
+        min(n, math.ceil(size)) if given is None else common.at_most(n, **{name: given})
+        for name, size in chosen.items()
+        for given in [getattr(options, name)]
     )
-    for name, size in zip(names, (b1, b2), strict=True):
-        if size > n:
-            raise ValueError(f"{name} must be at most the pool's n={n} records, got {size}.")
     errors = Errors(n=n, d=d, m=silos, G=G, M=M, z=multiplier, eta=eta, b1=b1, b2=b2, kappa=0.0)
     if options.period is not None:
         # A path of p - 1 differences, each at most eta G long.
@@ -285,10 +272,9 @@ def settled(
     told = "an estimate's norm, where an escape begins,"
     common.warn_below_noise("gauss_psgd", errors.n, told, 3 * alpha / 4, fresh)
     needed = _certificate(errors, rounds, Gamma)
-    if possible := needed <= options.passes * errors.n:
-        verdict: dict[str, Parameter] = {}
-    else:
-        verdict = {"certifiable": possible}
+    verdict: dict[str, Parameter] = {}
+    if needed > options.passes * errors.n:
+        verdict = {"certifiable": False}
         warn_caller(
             f"gauss_psgd cannot certify a point at n={errors.n}: rounds without an escape take "
             f"{needed} records, of {options.passes * errors.n}. Smaller batches, or more passes, "
@@ -372,10 +358,7 @@ def pool_queries(errors: Errors, passes: int) -> tuple[Query, ...]:
             errors.z,
             errors.n // errors.b1,
             name=f"refresh{ending}",
-            sampler="fixed-size",
-            batch_size=errors.b1,
-            composition="disjoint",
-            partition=f"pool{ending}",
+            **common.disjoint(errors.b1, f"pool{ending}"),
         )
         queries.append(refresh)
         if errors.kappa:

@@ -37,7 +37,7 @@ from dataclasses import dataclass
 from dpcal import _validate
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans import common
-from dpcal.calibrate.plans.common import Given, Target
+from dpcal.calibrate.plans.common import Given
 from dpcal.calibrate.plans.second_order.power import best_power
 from dpcal.calibrate.query import Query
 
@@ -122,8 +122,7 @@ def select_point(
         )
     d = given.dimension
     test = _Test(
-        n=given.n,
-        d=d,
+        **vars(given),
         m=m,
         T=T,
         G=given.known("lipschitz", "max_norm", max_norm),
@@ -133,8 +132,7 @@ def select_point(
         alpha=_validate.positive(accuracy=accuracy),
         omega=_validate.probability(failure_probability=failure_probability),
     )
-    target = given.target
-    queries, slack = test.settled(method, target)
+    queries, slack = test.settled(method)
     parameters: dict[str, Parameter] = {
         "method": method,
         "thresholds": "explicit",
@@ -159,11 +157,9 @@ class _Slack:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Test:
+class _Test(Given):
     """Checked numbers of the test, in the letters of the module."""
 
-    n: int
-    d: int
     m: int
     T: int
     G: float
@@ -186,25 +182,25 @@ class _Test:
     @property
     def sampling(self) -> tuple[float, float]:
         """Distances of means over the records from those of the population."""
-        N, L = self.m * self.n, math.log(2 * self.d / self.beta)
+        N, L = self.m * self.n, math.log(2 * self.dimension / self.beta)
         gradient = self.G / math.sqrt(N) * (1 + self.tail)
         return gradient, self.M * math.sqrt(2 * L / N) + 4 * self.M * L / (3 * N)
 
-    def settled(self, method: str, target: Target) -> tuple[tuple[Query, ...], _Slack]:
-        """Return the queries of a method at a target, with the slack of its thresholds."""
+    def settled(self, method: str) -> tuple[tuple[Query, ...], _Slack]:
+        """Return the queries of a method, with the slack of its thresholds."""
         if method in _OF_SILOS:
-            multiplier = common.repeated(common.single_release(*target), 2 * self.T)
+            multiplier = common.repeated(self.single, 2 * self.T)
             if method == "power-method":
                 return self.products(multiplier)
             e_g, e_H = self.gaussian_slack(multiplier)
             return self.answers(multiplier), _Slack(e_g, e_H, 2 * e_H)
         if method == "gaussian-score":
-            z = common.repeated(common.single_release(*target), self.T)
+            z = common.repeated(self.single, self.T)
             # One tail of one number, on either side of the threshold.
             return (self.score(method, z),), self.score_slack(z * self.tail)
-        moved = 2 if target.relation == "replace-one" else 1
+        moved = 2 if self.target.relation == "replace-one" else 1
         # Both ways cost 2 s / b, rounded up by the accountant.
-        b = 2 * moved / _validate.positive(epsilon=target.epsilon) * (1 + 1e-9)
+        b = 2 * moved / _validate.positive(epsilon=self.target.epsilon) * (1 + 1e-9)
         return (self.score(method, b),), self.score_slack(3 * b * math.log(1 / self.beta))
 
     def products(self, multiplier: float) -> tuple[tuple[Query, ...], _Slack]:
@@ -212,7 +208,7 @@ class _Test:
         root = math.sqrt(self.rho * self.alpha)
         sampling = self.sampling[1]
         one = multiplier / self.n / math.sqrt(self.m)
-        run, missed = best_power(one, self.d, self.beta, (root + sampling) / self.M)
+        run, missed = best_power(one, self.dimension, self.beta, (root + sampling) / self.M)
         if missed >= 1:
             raise ValueError(
                 f"n must be larger for method='power-method', got {self.n}: its products are too "
@@ -248,12 +244,10 @@ class _Test:
     def gaussian_slack(self, multiplier: float) -> tuple[float, float]:
         """Return e_g and e_H of noisy gradients and Hessians."""
         gradient, hessian = self.sampling
-        one = multiplier * self.G / self.n / math.sqrt(self.m)
-        two = multiplier * self.M * self.root_of_rank / self.n / math.sqrt(self.m)
-        root = math.sqrt(self.d)
-        gradient += one * (root + self.tail)
-        hessian += two * (2 * root + 2 * math.sqrt(math.log(2 / self.beta)))
-        return gradient, hessian
+        root, norm = math.sqrt(self.dimension), self.M * self.root_of_rank
+        one, two = (multiplier * C / self.n / math.sqrt(self.m) for C in (self.G, norm))
+        wide = 2 * root + 2 * math.sqrt(math.log(2 / self.beta))
+        return gradient + one * (root + self.tail), hessian + two * wide
 
     def score_slack(self, noise: float) -> _Slack:
         """Return the slack of scores whose noise exceeds so much but with probability beta."""
@@ -262,17 +256,15 @@ class _Test:
         e_H = hessian + self.M * mean
         return _Slack(gradient + self.G * mean, e_H, 2 * e_H)
 
-    def thresholds(self, slack: _Slack) -> tuple[float, float]:
-        """Return the largest gradient, and the size of the most negative eigenvalue, that pass."""
-        return self.alpha + slack.gradient, math.sqrt(self.rho * self.alpha) + slack.hessian
-
     def outcome(self, slack: _Slack) -> dict[str, Parameter]:
-        """Return the thresholds, and the claim about a point that passes."""
-        gradient, hessian = self.thresholds(slack)
+        """Return the thresholds, and the claim about a point that passes.
+
+        The largest gradient, and the size of the most negative eigenvalue, pass.
+        """
         root = math.sqrt(self.rho * self.alpha)
         flat = self.alpha + 2 * slack.gradient
         return {
-            "gradient_threshold": gradient,
-            "hessian_threshold": hessian,
+            "gradient_threshold": self.alpha + slack.gradient,
+            "hessian_threshold": root + slack.hessian,
             "accuracy": max(flat, (root + slack.beyond) ** 2 / self.rho),
         }
