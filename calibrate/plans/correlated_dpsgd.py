@@ -136,25 +136,21 @@ def correlated_dpsgd(
     _validate.choice(ACCOUNTANTS, accountant=accountant)
     limit = _validate.probability(delta=delta)
     method = "certified" if _validate.flag(statistics=statistics) else "none"
+    seed = secrets.randbits(63) if seed is None else seed
+    drawing: dict[str, Any] = {"draws": draws, "failure_probability": failure_probability}
     query = Query(
         name="gradient",
         kind="gradient",
         max_norm=max_norm,
         noise_multiplier=1.0 if noise_multiplier is None else noise_multiplier,
         count=_validate.instance(Strategy, strategy=strategy).steps,
-        correlation=Correlation(
-            strategy=strategy,
-            statistics=method,
-            draws=draws,
-            seed=secrets.randbits(63) if seed is None else seed,
-            failure_probability=failure_probability,
-        ),
+        correlation=Correlation(strategy=strategy, statistics=method, seed=seed, **drawing),
         group_size=group_size,
         clipped=clipped,
         **_sampling(strategy, sampler, n, batch_size, separation),
     )
-    parameters: dict[str, Parameter] = {"steps": strategy.steps, "batch_size": batch_size}
-    parameters |= rate_of(learning_rate)
+    sizes: dict[str, Parameter] = {"steps": strategy.steps, "batch_size": batch_size}
+    parameters = sizes | rate_of(learning_rate)
     if epsilon is not None:
         target = _validate.positive(epsilon=epsilon)
         query, label = _calibrated(query, target, limit, relation, accountant, executor)

@@ -150,14 +150,7 @@ def choose_order(
         _cells(look.loss, look.pair, aim, look.factor(allowed)) if cells is None else cells
         for look in looks
     ]
-    with balls.workprec(_BITS_OF_LOOK):
-        lattices = [look.pair.lattice(each) for look, each in zip(looks, chosen, strict=True)]
-    own = [None if each is None else float(each[1].mid()) for each in lattices]
-    base = next((index for index, step in enumerate(own) if step is not None), None)
-    steps = [
-        each if index == base and each is not None else look.step(spread, allowed)
-        for index, (look, each) in enumerate(zip(looks, own, strict=True))
-    ]
+    base, steps = _steps(looks, chosen, spread, allowed)
     step = min(steps, default=1.0)
     if base is not None:
         step = steps[base] / 2.0 ** math.ceil(math.log2(steps[base] / step))
@@ -175,6 +168,21 @@ def choose_order(
         for look, level, each in zip(looks, levels, chosen, strict=True)
     )
     return min(bits, BITS[1]), OrderProof(step if base is None else 0.0, nodes, tail, uses)
+
+
+def _steps(
+    looks: list[_Look], chosen: list[Cells], spread: float, allowed: float
+) -> tuple[int | None, list[float]]:
+    """Return the first part that has a lattice of its own, if any, and each part's step."""
+    with balls.workprec(_BITS_OF_LOOK):
+        lattices = [look.pair.lattice(each) for look, each in zip(looks, chosen, strict=True)]
+    own = [None if each is None else float(each[1].mid()) for each in lattices]
+    base = next((index for index, step in enumerate(own) if step is not None), None)
+    steps = [
+        each if index == base and each is not None else look.step(spread, allowed)
+        for index, (look, each) in enumerate(zip(looks, own, strict=True))
+    ]
+    return base, steps
 
 
 def _tilted(looks: list[_Look], epsilon: float) -> tuple[list[_Look], float]:
