@@ -27,7 +27,7 @@ from dpcal.accountants.interface import ACCOUNTANTS
 from dpcal.accountants.matrix import LeastSeparation, Strategy
 from dpcal.calibrate.correlated.calibration import CONFIRMATIONS, Calibration
 from dpcal.calibrate.correlated.correlation import Correlation
-from dpcal.calibrate.plan import Parameter, Plan, Query
+from dpcal.calibrate.plan import Plan, Query
 from dpcal.calibrate.plans.common import Target, at_most, check_one, rate_of, warn_endless
 from dpcal.calibrate.plans.dpsgd import sampling
 from dpcal.calibrate.samplers import SAMPLERS
@@ -149,8 +149,7 @@ def correlated_dpsgd(
         clipped=clipped,
         **_sampling(strategy, sampler, n, batch_size, separation),
     )
-    sizes: dict[str, Parameter] = {"steps": strategy.steps, "batch_size": batch_size}
-    parameters = sizes | rate_of(learning_rate)
+    parameters = {"steps": strategy.steps, "batch_size": batch_size} | rate_of(learning_rate)
     if epsilon is not None:
         target = _validate.positive(epsilon=epsilon)
         query, label = _calibrated(query, target, limit, relation, accountant, executor)
