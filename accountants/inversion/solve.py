@@ -45,8 +45,8 @@ _TIGHT = 1e-6
 _LEAST, _MOST, _ABOUT = 1e-12, 1e6, 0.05
 # Most cuts that are moved with the root, and how near the last epsilon need not be moved further.
 _CUTS, _NEAR = 6, 0.02
-# Halvings of an estimate at which delta is below its rounding, and of the last interval: the
-# estimate of a bulk with rare large losses is up to a hundred times too large.
+# Halvings or doublings of an estimate, and half of the halvings of the last interval: the estimate
+# of a bulk with rare large losses is up to a hundred times too large.
 _HALVINGS = 6
 # Relative distance of the sides between which Brent's method leaves a root: a thousand units.
 _SIDES = Stop(relative=1e-13)
@@ -153,33 +153,37 @@ def _on_one_contour(total: Total, log_delta: float, *, patient: bool = False) ->
 
 
 def _by_halving(total: Total, log_delta: float) -> Bounds | None:
-    """Return bounds where delta is below its rounding at the estimate, which is far too large."""
+    """Return bounds by halving, where delta is below its rounding about the root of an estimate."""
     lower, upper, method = 0.0, total.upper, "support"
     first = min(_epsilon_estimate(total, log_delta), total.upper)
 
-    def misses(epsilon: float) -> bool:
+    def meets(epsilon: float) -> bool:
         nonlocal lower, upper, method
         if epsilon >= total.upper:
-            return False
+            return True
         bounds = log_delta_on_contours(total, epsilon)
         if bounds is None:
             raise OutOfReach
-        lower, method = epsilon if bounds.lower >= log_delta else lower, bounds.method
+        lower, method = max(lower, epsilon * (bounds.lower >= log_delta)), bounds.method
         upper = min(upper, epsilon) if bounds.upper <= log_delta else upper
-        return bounds.upper > log_delta
+        return bounds.upper <= log_delta
 
     if first <= 0:
         return None
-    with contextlib.suppress(NoBracket):
-        last = first / 2**_HALVINGS
-        miss = bracket(misses, miss=2 * first, start=first, factor=0.5, last=last).meet
-        sides = Sides(meet=2 * miss, miss=miss)
-        bisect(lambda at: not misses(at), sides, Stop(evaluations=_HALVINGS))
+    with contextlib.suppress(NoBracket, OutOfReach):
+        if meets(first):
+            last = first / 2**_HALVINGS
+            fall = {"miss": first, "start": first / 2, "factor": 0.5, "last": last}
+            found = bracket(lambda at: not meets(at), **fall)
+            sides = Sides(meet=found.miss, miss=found.meet)
+        else:
+            last = first * 2**_HALVINGS
+            sides = bracket(meets, miss=first, start=2 * first, last=last)
+        miss = bisect(meets, sides, Stop(evaluations=2 * _HALVINGS)).miss
         for further in (miss / 2, miss / 4):
             if lower == 0:
-                misses(further)
-        return Bounds(lower, upper, method)
-    return None
+                meets(further)
+    return Bounds(lower, upper, method)
 
 
 def _on_cut(total: Total, log_delta: float) -> Bounds | None:

@@ -116,10 +116,9 @@ def test_options_reach_the_plan(cli, train, table, tmp_path):
     given = "spiderboost --max-norm 1 --smoothness 50 -o"
     assert cli("train", table, bare, given, tmp_path / "report")
     given = "kl_spider --gamma 1 --kappa 1 --n 20 -o"
-    status, out, err = cli.run("train", table, TARGET, given, tmp_path / "report")
+    status, _, err = cli.run("train", table, TARGET, given, tmp_path / "report")
     assert status == 0
     assert "dpcal: warning: " in err
-    assert "no record was asked about" in out
 
 
 # -- the table
