@@ -104,7 +104,7 @@ PAPERS_PROBLEM = dict.fromkeys(
 )
 
 
-NOTHING_PROMISED = {"gauss_psgd", "tree_spider", "jl_glm"}
+NOTHING_PROMISED = {"gauss_psgd", "tree_spider", "jl_glm", "adaptive_gd"}
 
 
 @pytest.mark.slow
