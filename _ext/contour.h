@@ -1000,58 +1000,6 @@ static void dpcal_log_deltas(
     dpcal_finish(&ask, out, out->status);
 }
 
-/* Bounds on epsilon at falling log deltas < 0, which a contour of its own may not reach: then `lower` is NaN. */
-static void dpcal_epsilons(
-    dpcal_law **laws, const double *counts, ptrdiff_t k, const double *log_deltas, ptrdiff_t n, int patient,
-    dpcal_work *work, double *lower, double *upper, dpcal_answer *out
-) {
-    dpcal_question ask;
-    double log_seen, most, last = INFINITY, accepted, ahead = DPCAL_AHEAD;
-    ptrdiff_t skip = 1;
-    memset(out, 0, sizeof *out);
-    for (ptrdiff_t i = 0; i < n; i++)
-        lower[i] = NAN, upper[i] = INFINITY;
-    out->status = dpcal_begin(&ask, laws, counts, k, patient, NULL, work);
-    if (!out->status) {
-        dpcal_closed_bounds(&ask, &log_seen, &most);
-        if (n > 0 && dpcal_tilt_of(&ask, log_deltas[n - 1]) == DPCAL_DONE)
-            last = dpcal_epsilon_of_tilt(&ask);
-    }
-    for (ptrdiff_t i = 0; !out->status && i < n;) {
-        ptrdiff_t j = i;
-        double at;
-        int status;
-        if (log_seen <= log_deltas[i]) {
-            lower[i] = upper[i] = 0.0;
-            i++;
-            continue;
-        }
-        status = dpcal_tilt_of(&ask, log_deltas[i]);
-        at = dpcal_epsilon_of_tilt(&ask);
-        if (!status)
-            status = at > 0 ? dpcal_build_ahead(&ask, ahead, last, &accepted) : DPCAL_SEARCH;
-        for (; !status && j < n; j++) {
-            double low, high, value, slope;
-            if (dpcal_root(&ask, log_deltas[j], &at))
-                break;
-            dpcal_interval(&ask, at, &low, &high, &value, &slope);
-            if (!(high - low <= accepted) || dpcal_outward(&ask, at, log_deltas[j], &lower[j], &upper[j])) {
-                lower[j] = NAN, upper[j] = INFINITY;
-                break;
-            }
-            at = j + 1 < n ? at + (log_deltas[j + 1] - log_deltas[j]) / slope : at;
-        }
-        if (j == i) {
-            dpcal_answer one = {0};
-            status = status >= DPCAL_MEMORY ? status : dpcal_search_epsilon(&ask, log_deltas[i], &one);
-            j = dpcal_after_one(i, status, &one, lower, upper, &skip, &ahead);
-        }
-        out->status = status >= DPCAL_MEMORY ? status : DPCAL_DONE;
-        i = j;
-    }
-    dpcal_finish(&ask, out, out->status);
-}
-
 /* -- both directions of a neighboring relation */
 
 typedef struct {

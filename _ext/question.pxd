@@ -75,10 +75,6 @@ cdef extern from "contour.h" nogil:
         dpcal_law** laws, const double* counts, ptrdiff_t k, const double* epsilons, ptrdiff_t n,
         int patient, dpcal_work* work, double* lower, double* upper, dpcal_answer* out
     )
-    void dpcal_epsilons(
-        dpcal_law** laws, const double* counts, ptrdiff_t k, const double* log_deltas, ptrdiff_t n,
-        int patient, dpcal_work* work, double* lower, double* upper, dpcal_answer* out
-    )
     ctypedef struct dpcal_direction:
         dpcal_law** laws
         const double* counts

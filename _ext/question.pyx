@@ -130,7 +130,6 @@ cdef enum:
     LOG_DELTA = 1
     AT_MOST = 2
     LOG_DELTAS = 3
-    EPSILONS = 4
 
 
 cdef int asked(
@@ -196,10 +195,8 @@ cdef list asked_once(
             dpcal_log_delta(pointers, counts, k, at, patient, beyond, &work, out)
         elif kind == AT_MOST:
             dpcal_at_most(pointers, counts, k, at, target, &work, out)
-        elif kind == LOG_DELTAS:
-            dpcal_log_deltas(pointers, counts, k, points, n, patient, &work, lower, upper, out)
         else:
-            dpcal_epsilons(pointers, counts, k, points, n, patient, &work, lower, upper, out)
+            dpcal_log_deltas(pointers, counts, k, points, n, patient, &work, lower, upper, out)
         dpcal_free_work(&work)
     for i in range(k):
         dpcal_free_law(&laws[i])
@@ -318,36 +315,12 @@ def log_deltas(list parts not None, const double[::1] epsilons not None, bint pa
     ndarray of shape (2, n)
         Lower ends are NaN where one contour does not answer the question.
     """
-    return curve(LOG_DELTAS, parts, epsilons, patient)
-
-
-def epsilons(list parts not None, const double[::1] log_deltas not None, bint patient=False):
-    """Return lower and upper bounds on epsilon at many log deltas, from few contours.
-
-    Parameters
-    ----------
-    parts
-        Laws and how often each adds up.
-    log_deltas
-        Negative numbers that fall, shape (n,).
-    patient
-        Whether contours may be long or smoothed.
-
-    Returns
-    -------
-    ndarray of shape (2, n)
-        Lower ends are NaN where one contour does not answer the question.
-    """
-    return curve(EPSILONS, parts, log_deltas, patient)
-
-
-cdef curve(int kind, list parts, const double[::1] points, bint patient):
     cdef dpcal_answer out
-    cdef Py_ssize_t n = points.shape[0]
+    cdef Py_ssize_t n = epsilons.shape[0]
     found = np.empty((2, n))
     cdef double[:, ::1] ends = found
     if n > 0:
-        asked(kind, parts, 0.0, 0.0, patient, &out, NULL, &points[0], n, &ends[0, 0], &ends[1, 0])
+        asked(LOG_DELTAS, parts, 0.0, 0.0, patient, &out, NULL, &epsilons[0], n, &ends[0, 0], &ends[1, 0])
     return found
 
 
