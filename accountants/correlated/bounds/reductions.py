@@ -30,6 +30,7 @@ from dpcal.accountants.interface import epsilon as event_epsilon, log_delta as e
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.mechanisms.decompose import decompose
+from dpcal.accountants.rounding import exp_down
 
 __all__ = ["Reduction", "composed", "moments_of"]
 
@@ -101,8 +102,7 @@ class Reduction(Bound):
         """Return a number below delta at an epsilon >= 0; 0 where events only bound it."""
         if not self.exact:
             return 0.0
-        lower = _log_delta(self.parts[0][1], epsilon, self.relation).lower
-        return math.exp(lower) * (1 - _ROUNDING)
+        return exp_down(_log_delta(self.parts[0][1], epsilon, self.relation).lower)
 
     def lower_epsilon(self, delta: float) -> float:
         """Return a number below epsilon at a delta in (0, 1); 0 where events only bound it."""
