@@ -66,8 +66,6 @@ __all__ = [
     "sampled",
 ]
 
-# A loss, in nats, that is less than any that counts.
-_LARGE = 500.0
 # Probability of outcomes of Q alone that are left out of a law, in which they would change nothing.
 _NOTHING = 1e-18
 # Probability of an infinite loss that only stands for tails which are left out.

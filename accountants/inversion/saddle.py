@@ -12,13 +12,11 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpcal.accountants.losses.base import OutOfReach
+from dpcal.accountants.losses.base import OutOfReach, Reals
 
 __all__ = ["increasing_root", "log_chernoff"]
 
-Reals = NDArray[np.float64]
 
 # The largest tilt, as a loss of 1e-12 cannot be distinguished from 0, and most evaluations.
 _LARGEST, _EVALUATIONS = 1e12, 200
@@ -31,7 +29,7 @@ _SURE = 8.0
 _INSIDE = 1e-3
 
 
-def log_chernoff(c: Reals | float) -> NDArray[np.float64]:
+def log_chernoff(c: Reals | float) -> Reals:
     """Return log sup_l (1 - exp(-l)) exp(-c l), l > 0, for c > 0; 0 for -1 <= c <= 0.
 
     It is C = c log c - (1 + c) log(1 + c) for c > 0. So log delta(epsilon) <= log M(c) - c epsilon

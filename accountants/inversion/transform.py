@@ -15,16 +15,14 @@ from functools import cached_property
 from typing import TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcal.accountants.losses import sampled_gaussian
-from dpcal.accountants.losses.base import PrivacyLoss
+from dpcal.accountants.losses.base import PrivacyLoss, Reals
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.accountants.rounding import UNIT, rounded_up
 
 __all__ = ["Parts", "Total", "has_rare_losses"]
 
-Reals = NDArray[np.float64]
 # Losses whose closed bounds are one array: 13 MB at the tilts of a search.
 _AT_ONCE = 256
 

@@ -412,8 +412,9 @@ def positive_or(default: float, **argument: float | None) -> float:
 
 def rate_of(learning_rate: float | None) -> dict[str, Parameter]:
     """Return a step size > 0 as a parameter of a plan, which has none where it is None."""
-    told = {} if learning_rate is None else {"learning_rate": learning_rate}
-    return {name: _validate.positive(**{name: value}) for name, value in told.items()}
+    if learning_rate is None:
+        return {}
+    return {"learning_rate": _validate.positive(learning_rate=learning_rate)}
 
 
 def single_release(epsilon: float, delta: float, neighboring_relation: str, *unit: Any) -> float:

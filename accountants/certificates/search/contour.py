@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcal._roots import NoBracket, Stop, bisect, bracket
 from dpcal.accountants.certificates.contour import MAX_NODES, ContourProof, ParityProof
@@ -35,13 +34,12 @@ from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.saddle import increasing_root, log_chernoff
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.allocation import Allocation
-from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
+from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss, Reals
 from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
 __all__ = ["about_log_delta", "bits_of_contour", "choose_contour", "choose_parity", "contours"]
 
-Reals = NDArray[np.float64]
 
 # Widths of the attempts over the wanted one, until bounds are as narrow: the last contour is for
 # widths near 1e-15.

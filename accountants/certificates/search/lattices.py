@@ -17,18 +17,16 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln, loggamma
 
 from dpcal._ext.question import mixture_log_weights
 from dpcal.accountants.certificates.proofs import MAX_POINTS, Rays, ShiftedLattice
 from dpcal.accountants.losses.allocation import Allocation
-from dpcal.accountants.losses.base import OutOfReach
+from dpcal.accountants.losses.base import OutOfReach, Reals
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
 __all__ = ["Decay", "Integrand", "choose_rays", "nats_of"]
 
-Reals = NDArray[np.float64]
 
 # Angles of the shifted lines that are tried, in units of sigma^2: 1.3 times powers of 0.8, down to
 # 1.3e-3; the bounds on the strip end at pi / 2.

@@ -16,7 +16,6 @@ from functools import singledispatch
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcal._roots import Sides, Stop, bisect
 from dpcal.accountants import interface
@@ -29,14 +28,13 @@ from dpcal.accountants.certificates.proofs import MAX_POINTS, Cells, Grid, Parts
 from dpcal.accountants.certificates.search.contour import about_log_delta
 from dpcal.accountants.events import RandomAllocationDpEvent
 from dpcal.accountants.losses.allocation import Allocation, UnequalAllocation
-from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
+from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss, Reals
 from dpcal.accountants.losses.discrete import LatticeLoss
 from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
 from dpcal.accountants.losses.laplace import Laplace
 
 __all__ = ["choose_order", "laws"]
 
-Reals = NDArray[np.float64]
 
 # Widths of the attempts over the wanted one, until bounds are as narrow; and where that one takes
 # too many nodes, of which the first is taken.
