@@ -34,6 +34,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, cached_property, partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcal import _lazy
 from dpcal._ext import question
@@ -79,8 +80,6 @@ _recursion = _lazy.Module("dpcal.accountants.inversion.bounded_range")
 _TILTS = np.array([0.7, 1.0, 1.4, 2.0, 2.8, 4.0])
 # Tilts of the Chernoff bounds of a whole curve, over the scale of the loss: ten a decade.
 _MANY_TILTS = np.geomspace(1e-2, 1e3, 48)
-# Width of bounds on log delta from which a point of a curve is asked by itself.
-_WIDE = 1e-5
 # Tilt from which moments are not compared: sums of losses times it have no digits.
 _LARGEST_TILT = 1e12
 # Width of bounds on log delta, and relative width of bounds on epsilon, at which no further way is
@@ -301,6 +300,12 @@ def _one_of_class(direction: Direction) -> Direction | None:
 # -- many epsilons
 
 
+def _are_wide(lower: Reals, upper: Reals) -> NDArray[np.bool_]:
+    """Return where bounds are unknown, or so far apart that an epsilon has a contour of its own."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.isnan(lower) | (upper - lower > _CLOSE))
+
+
 class DirectionProfile:
     """Log delta of one direction at many epsilons.
 
@@ -332,7 +337,7 @@ class DirectionProfile:
         lower, upper = np.full((2, len(points)), math.nan)
         if self._quick is not None:
             lower, upper = question.log_deltas(self._quick, points)
-        todo = np.isnan(lower)
+        todo = _are_wide(lower, upper)
         if above is not None and todo.any():
             most = np.empty(len(points))
             most[places] = above
@@ -340,7 +345,8 @@ class DirectionProfile:
             lower[low], upper[low] = -math.inf, most[low]
             todo &= ~low
         if todo.any():
-            lower[todo], upper[todo] = self._on_contours(points[todo])
+            low, high = self._on_contours(points[todo])
+            lower[todo], upper[todo] = np.fmax(lower[todo], low), np.fmin(upper[todo], high)
         # Delta falls, so that every bound also holds on one side of its epsilon.
         upper = np.minimum.accumulate(upper)
         lower = np.minimum(np.maximum.accumulate(lower[::-1])[::-1], upper)
@@ -351,9 +357,7 @@ class DirectionProfile:
         lower, upper = np.full((2, len(points)), math.nan)
         if self._laws is not None:
             lower, upper = question.log_deltas(self._laws, points, patient=True)
-        with np.errstate(invalid="ignore"):
-            wide = np.isnan(lower) | (upper - lower > _WIDE)
-        for i in np.flatnonzero(wide):
+        for i in np.flatnonzero(_are_wide(lower, upper)):
             bounds = finite_log_delta(self._direction, float(points[i]))
             lower[i] = np.fmax(lower[i], bounds.lower)
             upper[i] = np.fmin(upper[i], bounds.upper)

@@ -147,8 +147,8 @@ def privacy_profile(
     Returns
     -------
     PrivacyProfile
-        Where :func:`dpcal.accountants.delta` proves log delta to better than 1e-10, the bounds are
-        at most that far apart, and otherwise about as far apart as its own.
+        Bounds on log delta are at most 1e-6 apart, or as far apart as those of
+        :func:`dpcal.accountants.delta`; mostly they are less than 1e-10 apart.
 
     Raises
     ------

@@ -45,10 +45,8 @@ def test_profile_meets_the_single_answers(setting, seed):
         low, high = profile.log_lower[place], profile.log_upper[place]
         assert low <= single.upper
         assert single.lower <= high
-        # As narrow as promised, or as the single answer about is; but only single answers look at
-        # rarely sampled laws below a cut.
-        promised = 1e-4 if single.method.startswith("cut") else 1e-6
-        assert high - low <= max(promised, 5 * (single.upper - single.lower))
+        # As narrow as promised, or as the single answer is.
+        assert high - low <= max(1e-6, single.upper - single.lower)
 
 
 @pytest.mark.parametrize("sigma", [0.3, 2.0, 50.0])
