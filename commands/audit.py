@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 paper ?                {", ".join(PAPERS)} (default: all six), a file my_paper.py or a module
     package.module that defines SCHEDULE, or a name that an installed package offers
 --explain NAME         one claim or erratum, with formula and evidence
---at NUMBERS+          at n=1e6 d=100 and so on, print every setting's value, the theorem's plan
+--at NUMBERS:setting+  at n=1e6 d=100 and so on, print every setting's value, the theorem's plan
     and its cost: n, epsilon, delta, relation, and constants in the paper's letters, which an error
     lists; PAPER may be another algorithm of a paper: tree_spider, recursive_regularization, jl_glm,
     proximal_point, adaptive_gd, select_point, dp_rgda_population
@@ -39,6 +39,7 @@ paper ?                {", ".join(PAPERS)} (default: all six), a file my_paper.p
 --fresh                decide all claims again, also those that an earlier call has decided
 """,
         format=FORMATS,
+        setting=_pair,
     )
 
 
@@ -75,9 +76,9 @@ def _decided(options: Namespace) -> tuple[str, bool]:
 
 def _evaluated(options: Namespace) -> str:
     """Return a theorem's settings at numbers, with its plan and the plan's cost."""
-    given = dict(map(_pair, options.at))
+    given = dict(options.at)
     if missing := {"n", "epsilon", "delta"} - given.keys():
-        raise ValueError(f"--at must have {', '.join(sorted(missing))}, got none.")
+        raise ValueError(f"--at must have {', '.join(sorted(missing))}, got none of them.")
     with warnings_printed():
         plan, settings = dpcal.calibrate.theorem_at(options.paper, **given)
     cost = plan.price()
@@ -114,7 +115,7 @@ def _pair(word: str) -> tuple[str, Any]:
     """Return a name and its value from ``NAME=NUMBER``; whole numbers are told from others."""
     name, mark, text = word.partition("=")
     if not mark or not name:
-        raise ValueError(f"--at takes NAME=NUMBER, as in n=1e6, got {word!r}.")
+        raise ArgumentTypeError(f"must be NAME=NUMBER, as in n=1e6, got {word!r}")
     if name in ("corollary", "relation"):
         return name, text
     value = number(text)

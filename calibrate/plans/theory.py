@@ -299,7 +299,9 @@ def case_of(
             raise ValueError(f"constant of {name} {nearest(letter, known)}")
     missing = [letter for letter, must in known.items() if must and letter not in letters]
     if missing:
-        raise ValueError(f"constants of {name} must include {', '.join(missing)}, got none.")
+        raise ValueError(
+            f"constants of {name} must include {', '.join(missing)}, got none of them."
+        )
     ranges = {each.name: each for each in schedule.quantities}
     values = {**row.options}
     for letter, value in letters.items():
