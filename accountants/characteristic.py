@@ -341,9 +341,9 @@ class DirectionProfile:
         if above is not None and todo.any():
             most = np.empty(len(points))
             most[places] = above
-            low = todo & (self.log_chernoff(points) <= most)
-            lower[low], upper[low] = -math.inf, most[low]
-            todo &= ~low
+            tiny = todo & (self.log_chernoff(points) <= most)
+            lower[tiny], upper[tiny] = -math.inf, most[tiny]
+            todo &= ~tiny
         if todo.any():
             low, high = self._on_contours(points[todo])
             lower[todo], upper[todo] = np.fmax(lower[todo], low), np.fmin(upper[todo], high)
