@@ -5,8 +5,7 @@
        delta(epsilon) = integral of (1 - exp(epsilon - l))_+ dmu
                       = 1 / (2 pi i) * integral over Re z = c of exp(-epsilon z) M(z) / (z (z + 1)) dz
 
-   for c > 0; for -1 < c < 0 the integral is delta(epsilon) - 1 (the residue at 0), which keeps the digits of delta near 1.
-   The trapezoid rule of step h on the line is exactly sum_j exp(2 pi c j / h) delta(epsilon + 2 pi j / h) (Poisson
+   for c > 0. The trapezoid rule of step h on the line is exactly sum_j exp(2 pi c j / h) delta(epsilon + 2 pi j / h) (Poisson
    summation), so its error is a sum of aliases that Chernoff bounds at other tilts control. Nodes c + i k h are cut off
    where a proved bound on abs(M) makes the rest negligible.
 
@@ -30,7 +29,7 @@
    points left out           at most 1e-18 of the largest at each end, also in the variance: below the rounding of psi
    points merged             refused at times at which they count (dpcal_limits)
    smoothing                 R, with the rounding of its terms (dpcal_interval)
-   rounding of psi           dpcal_node_errors, from sums at 12 nodes
+   rounding of psi           dpcal_node_errors, from sums at some nodes
    rotation to an epsilon    16 for each node: those of eight steps follow by products from a factor of libm
    phase, sum, prefactor     dpcal_interval */
 
@@ -47,13 +46,11 @@ enum { DPCAL_SMOOTHED = 1024, DPCAL_MOST_SMOOTHED = 3 << 20 };
    tolerance)) = 8 widths; laws of rare jumps need nearer tilts, others further ones. */
 enum { DPCAL_SPREADS = 11, DPCAL_TRIALS = 2 * DPCAL_SPREADS + 2 };
 static const double dpcal_spreads[DPCAL_SPREADS] = {0.05, 0.15, 0.35, 0.7, 1.5, 2.5, 4.0, 6.0, 8.5, 12.0, 20.0};
-/* Variance below which contours of 1 - delta, whose poles are near, are longer than others. */
-static const double DPCAL_NARROW = 1e-3;
 /* Ratio of neighboring times between which the decay is bounded. */
 static const double DPCAL_RATIO = 1.12;
 /* Most products of points and nodes of a first try, for each law: other ways cost less than a longer contour; and of a
-   patient one, which takes about a second, and of one that only shows where a root is. */
-static const double DPCAL_WORK = 1e7, DPCAL_MOST_WORK = 1.75e9, DPCAL_COARSE_WORK = 3e7;
+   patient one, which takes about a second, of one that only shows where a root is, and of all patient ones of a question. */
+static const double DPCAL_WORK = 1e7, DPCAL_MOST_WORK = 1.75e9, DPCAL_COARSE_WORK = 3e7, DPCAL_ALL_WORK = 5e9;
 /* Width of bounds on log delta that a smoothed contour gets as many nodes for as it takes; of epsilon below a
    cut, a quarter of it relative to epsilon, where that is more. */
 static const double DPCAL_WANTED = 2e-7;
@@ -83,6 +80,7 @@ typedef struct {
     double all, all_first, all_rounding; /* the same of what the poles divide, for the gain of smoothing */
     double smoothing, after; /* eta, and what the nodes that are left out add to the gain */
     double wanted;           /* width of bounds on log delta for which eta is chosen, if eta^2 c (1 + c) is its share of delta */
+    double spent;            /* products of points and nodes of the question's long contours */
     int patient, coarse; /* whether a contour may be long, or smoothed, and whether it is so only to find a root */
     double tilts[DPCAL_TRIALS], bounds[DPCAL_TRIALS], gaps[DPCAL_TRIALS]; /* of aliases' logarithms below bounds */
     int trials, nodes;
@@ -124,9 +122,9 @@ static int dpcal_sum_at(dpcal_question *ask, double c) {
     return DPCAL_DONE;
 }
 
-/* Log of M(c) / abs(c (1 + c)) less c epsilon: the integrand at the real node. */
+/* Log of M(c) / (c (1 + c)) less c epsilon: the integrand at the real node. */
 static double dpcal_peak(const dpcal_question *ask, double epsilon) {
-    return ask->log_mgf - ask->c * epsilon - log(fabs(ask->c)) - log1p(ask->c);
+    return ask->log_mgf - ask->c * epsilon - log(ask->c) - log1p(ask->c);
 }
 
 static double dpcal_curvature(const dpcal_question *ask) {
@@ -157,40 +155,6 @@ static int dpcal_equation(dpcal_question *ask, double c, double log_delta, doubl
     return DPCAL_DONE;
 }
 
-/* Whether epsilon lies below the mean of a broad law: then 1 - delta has more digits, or a shorter contour. */
-static int dpcal_is_below(const dpcal_question *ask) {
-    double mean = 0.0, variance = 0.0;
-    for (ptrdiff_t i = 0; i < ask->k; i++) {
-        const dpcal_law *law = ask->laws[i];
-        mean += ask->counts[i] * (law->variance > 0 ? 0.5 * law->variance : law->mean - law->surplus);
-        variance += ask->counts[i] * law->spread;
-    }
-    return ask->patient && !ask->beyond && ask->epsilon < mean && variance > DPCAL_NARROW;
-}
-
-/* The saddle in (-1, 0) by Newton steps within a bracket: the equation falls to minus infinity at -1, and rises to infinity
-   at 0. */
-static int dpcal_negative_tilt(dpcal_question *ask) {
-    double low = -1.0, high = 0.0, c = -0.5;
-    for (int tries = 0; tries < 60; tries++) {
-        double value, slope, step;
-        const int status = dpcal_equation(ask, c, 0.0, &value, &slope);
-        if (status)
-            return status;
-        if (!isfinite(value))
-            return DPCAL_SEARCH;
-        if (fabs(value) <= 0.05 * sqrt(slope))
-            return DPCAL_DONE;
-        low = value > 0 ? low : c, high = value > 0 ? c : high;
-        step = c - value / slope;
-        step = low < step && step < high ? step : 0.5 * (low + high);
-        if (step == c)
-            return DPCAL_DONE;
-        c = step;
-    }
-    return DPCAL_SEARCH;
-}
-
 /* A root by safeguarded Newton steps (saddle.py), within a twentieth of a width of the peak; sums stay at it. */
 static int dpcal_tilt_of(dpcal_question *ask, double log_delta) {
     double low = 0.0, high = INFINITY, before = INFINITY, last = 0.0, variance = 0.0, gap = ask->epsilon;
@@ -217,8 +181,6 @@ static int dpcal_tilt_of(dpcal_question *ask, double log_delta) {
                 return status;
         }
     }
-    if (log_delta == 0.0 && dpcal_is_below(ask))
-        return dpcal_negative_tilt(ask);
     for (int tries = 0; tries < 60; tries++) {
         double value, slope, step;
         int slow;
@@ -258,18 +220,13 @@ static int dpcal_is_beyond(const dpcal_question *ask, double c) {
     return 0;
 }
 
-/* Records a Chernoff bound at the moments that the question holds, rounded up, and returns it: one on log delta plus c
-   epsilon for c > 0, and on log(1 - delta) plus c epsilon else. M(0) is 1, and M(-1) the mass of Q. */
+/* Records a Chernoff bound on log delta plus c epsilon at the moments that the question holds, rounded up, and returns it. */
 static double dpcal_record(dpcal_question *ask) {
     const double a = ask->c;
     double bound = 0.0;
-    if (a == -1.0) {
-        for (ptrdiff_t i = 0; i < ask->k; i++)
-            bound += ask->counts[i] * ask->laws[i]->surplus;
-        bound += 4.0 * (double)ask->k * DPCAL_UNIT * fabs(bound);
-    } else if (a != 0.0) {
+    if (a != 0.0) {
         bound = ask->log_mgf + dpcal_log_chernoff(a);
-        bound += DPCAL_UNIT * (ask->error + 8.0 * (fabs(ask->log_mgf) + log1p(fabs(a)) + 4.0));
+        bound += DPCAL_UNIT * (ask->error + 8.0 * (fabs(ask->log_mgf) + log1p(a) + 4.0));
     }
     ask->tilts[ask->trials] = a;
     ask->bounds[ask->trials++] = bound;
@@ -287,7 +244,7 @@ static int dpcal_side(dpcal_question *ask, double c, double side, double least, 
         double g, rise, next, tangent;
         int status = DPCAL_REACH, further;
         /* Nearer tilts serve nearly as well as further points. */
-        if ((c > 0 ? a > 0 : a > -1 && a < 0) && a != c && !(side > 0 && dpcal_spreads[i] > 8.0 && dpcal_is_beyond(ask, a)))
+        if (a > 0 && a != c && !(side > 0 && dpcal_spreads[i] > 8.0 && dpcal_is_beyond(ask, a)))
             status = dpcal_sum_at(ask, a);
         if (status == DPCAL_MEMORY)
             return status;
@@ -296,7 +253,7 @@ static int dpcal_side(dpcal_question *ask, double c, double side, double least, 
         if (status)
             continue;
         g = fmax(dpcal_record(ask) - a * ask->epsilon - least + ask->spread * dpcal_spreads[i], 1.0);
-        rise = side * (ask->mean - ask->epsilon - (a > 0 ? log1p(1.0 / a) : 0.0)) + ask->spread / ask->width;
+        rise = side * (ask->mean - ask->epsilon - log1p(1.0 / a)) + ask->spread / ask->width;
         *best = fmax(*best, 2.0 * DPCAL_PI * fabs(a - c) / g);
         further = rise * d > g ? -1 : 1;
         if (tried && further != turn)
@@ -314,20 +271,15 @@ static int dpcal_side(dpcal_question *ask, double c, double side, double least, 
 static int dpcal_trials(dpcal_question *ask) {
     const dpcal_question at = *ask;
     const double c = ask->c;
-    double left, right = 0.0, least, end;
+    double left, right = 0.0, least;
     int status;
     ask->width = 1.0 / sqrt(dpcal_curvature(ask));
     least = dpcal_peak(ask, ask->epsilon) - 0.5 * log(2.0 * DPCAL_PI) + log(ask->width);
     least += ask->log_tolerance - 0.5 * ask->spread * ask->spread;
     ask->trials = 0;
     dpcal_record(ask);
-    ask->c = end = c > 0 ? 0.0 : -1.0;
-    left = 2.0 * DPCAL_PI * (c - end)
-        / fmax(dpcal_record(ask) - end * ask->epsilon - least + ask->spread * (c - end) / ask->width, 1.0);
-    if (c < 0) {
-        ask->c = 0.0;
-        right = 2.0 * DPCAL_PI * -c / fmax(dpcal_record(ask) - least - ask->spread * c / ask->width, 1.0);
-    }
+    ask->c = 0.0;
+    left = 2.0 * DPCAL_PI * c / fmax(dpcal_record(ask) - least + ask->spread * c / ask->width, 1.0);
     status = dpcal_side(ask, c, -1.0, least, &left);
     if (!status)
         status = dpcal_side(ask, c, 1.0, least, &right);
@@ -386,69 +338,52 @@ static double dpcal_target(const dpcal_question *ask) {
 
 /* The log of a bound on the sum of abs(v) over all nodes from t on: one node, and an integral over the poles. */
 static double dpcal_rest(const dpcal_question *ask, double t) {
-    const double c = ask->c, pole = dpcal_larger(fabs(c), 1.0 + c);
-    const double poles = dpcal_poles(c, t) + fmin(0.5 * DPCAL_PI * pole, fabs(c) * (1.0 + c) / t) / ask->step;
+    const double c = ask->c;
+    const double poles = dpcal_poles(c, t) + fmin(0.5 * DPCAL_PI * (1.0 + c), c * (1.0 + c) / t) / ask->step;
     return log(poles) + dpcal_decay_of_sum(ask, t, INFINITY);
+}
+
+/* Whether nodes reach times at which the points of some law have no longer its transform. */
+static int dpcal_is_late(const dpcal_question *ask) {
+    for (ptrdiff_t i = 0; i < ask->k; i++)
+        if (ask->nodes * ask->step > ask->parts[i].latest)
+            return 1;
+    return 0;
 }
 
 /* The fewest nodes with a negligible remainder.
 
-   Beyond t the poles leave 1 / abs((1 + i t / c) (1 + i t / (1 + c))), at most 1 / (1 + (t / m)^2), m the larger of abs(c)
-   and 1 + c, and at most abs(c) (1 + c) / t^2: their sum over nodes is at most that of one node and an integral. */
+   Beyond t the poles leave 1 / abs((1 + i t / c) (1 + i t / (1 + c))), at most 1 / (1 + (t / (1 + c))^2) and at most
+   c (1 + c) / t^2: their sum over nodes is at most that of one node and an integral. */
 static int dpcal_cut_off(dpcal_question *ask, double nodes) {
-    const double h = ask->step, eight = pow(DPCAL_RATIO, 8.0);
-    const double target = dpcal_target(ask), most = h * nodes;
-    /* Not many fewer than of a normal law. */
-    const double guess = 0.7 * sqrt(-2.0 * ask->log_tolerance / ask->variance) / h;
-    double pieces[DPCAL_GRID], times[DPCAL_GRID], t, end, rest, sum, part = 0.0;
-    int last;
-    for (double begin = 8.0 * h * guess < most ? h * fmax(guess, 1.0) : h;; begin = h) {
-        while (begin * eight < most && dpcal_piece(ask, begin * eight, DPCAL_RATIO) > target)
-            begin *= eight;
-        for (last = 0, rest = INFINITY, t = begin;; last++, t *= DPCAL_RATIO) {
-            if (last == DPCAL_GRID || t > most)
-                return DPCAL_MANY;
-            times[last] = t, pieces[last] = dpcal_piece(ask, t, DPCAL_RATIO);
-            if (pieces[last] >= target - 3.0)
-                continue;
-            rest = dpcal_rest(ask, t);
-            if (rest < target - 3.0)
-                break;
-        }
-        /* From the outside in: `rest` bounds all nodes from the last time on. */
-        sum = exp(rest - target);
-        while (last > 0 && sum + exp(pieces[last - 1] - target) <= 1.0)
-            sum += exp(pieces[--last] - target);
-        if (last > 0 || begin == h)
+    const double h = ask->step, eight = pow(DPCAL_RATIO, 8.0), target = dpcal_target(ask), most = h * nodes;
+    double pieces[DPCAL_GRID], times[DPCAL_GRID], t = h, rest = INFINITY, sum;
+    int last = 0;
+    while (t * eight < most && dpcal_piece(ask, t * eight, DPCAL_RATIO) > target)
+        t *= eight;
+    for (;; last++, t *= DPCAL_RATIO) {
+        if (last == DPCAL_GRID || t > most)
+            return DPCAL_MANY;
+        times[last] = t, pieces[last] = dpcal_piece(ask, t, DPCAL_RATIO);
+        if (pieces[last] < target - 3.0 && (rest = dpcal_rest(ask, t)) < target - 3.0)
             break;
     }
-    /* A part of the piece before, as long as it saves nodes. */
-    end = t = times[last];
-    for (double near = t / DPCAL_RATIO; last > 0 && end - near > h && end > 1.02 * near;) {
-        const double middle = sqrt(near * end), ratio = t / middle * (1.0 + 4.0 * DPCAL_UNIT);
-        const double more = exp(dpcal_piece(ask, middle, ratio) - target);
-        if (sum + more <= 1.0)
-            end = middle, part = more;
-        else
-            near = middle;
-    }
-    ask->remainder = target + log(sum + part) + 1e-9;
-    ask->nodes = (int)(end * (1.0 + 1e-12) / h) + 2;
-    for (ptrdiff_t i = 0; i < ask->k; i++)
-        if (ask->nodes * h > ask->parts[i].latest)
-            return DPCAL_MANY;
-    return DPCAL_DONE;
+    /* From the outside in: `rest` bounds all nodes from the last time on. */
+    sum = exp(rest - target);
+    while (last > 0 && sum + exp(pieces[last - 1] - target) <= 1.0)
+        sum += exp(pieces[--last] - target);
+    ask->remainder = target + log(sum) + 1e-9;
+    ask->nodes = (int)(times[last] * (1.0 + 1e-12) / h) + 2;
+    return dpcal_is_late(ask) ? DPCAL_MANY : DPCAL_DONE;
 }
 
 /* Ends a contour at a number of nodes if what it leaves out is small beside the width that is wanted. */
 static int dpcal_end_at(dpcal_question *ask, double nodes) {
-    const double t = ask->step * floor(nodes);
-    ask->remainder = dpcal_rest(ask, t) + 1e-9;
+    ask->remainder = dpcal_rest(ask, ask->step * floor(nodes)) + 1e-9;
     ask->nodes = (int)nodes + 1;
-    for (ptrdiff_t i = 0; i < ask->k; i++)
-        if (t > ask->parts[i].latest)
-            return DPCAL_MANY;
-    return ask->remainder < dpcal_target(ask) - ask->log_tolerance + log(DPCAL_OF_WANTED * DPCAL_WANTED) ? DPCAL_DONE : DPCAL_MANY;
+    if (dpcal_is_late(ask) || ask->remainder >= dpcal_target(ask) - ask->log_tolerance + log(DPCAL_OF_WANTED * DPCAL_WANTED))
+        return DPCAL_MANY;
+    return DPCAL_DONE;
 }
 
 /* What the nodes that are left out add to the gain of smoothing, over its scale: up to a time until which the laws have a
@@ -471,7 +406,7 @@ static void dpcal_set_after(dpcal_question *ask, double until) {
 /* Nodes of a contour: those that the laws end by themselves, within reach; else smoothed ones, for the width that is wanted
    or, where these are too many, as many as can be. With so many nodes the laws themselves may end the contour. */
 static int dpcal_choose_nodes(dpcal_question *ask) {
-    const double c = ask->c, eta = sqrt(ask->wanted / (fabs(c) * (1.0 + c)));
+    const double c = ask->c, eta = sqrt(ask->wanted / (c * (1.0 + c)));
     /* exp(-last^2 / 2) is negligible at each of most nodes */
     const double last = sqrt(2.0 * fmax(1.0, log((double)DPCAL_MOST_NODES) - dpcal_target(ask)));
     double points = 0.0, until = 1e300, most, nodes;
@@ -487,7 +422,7 @@ static int dpcal_choose_nodes(dpcal_question *ask) {
         return status;
     if (dpcal_end_at(ask, nodes) == DPCAL_DONE)
         return DPCAL_DONE;
-    most = dpcal_larger(DPCAL_WORK * (double)ask->k, ask->coarse ? DPCAL_COARSE_WORK : DPCAL_MOST_WORK) / points;
+    most = dpcal_larger(DPCAL_WORK * (double)ask->k, ask->coarse ? DPCAL_COARSE_WORK : fmin(DPCAL_MOST_WORK, DPCAL_ALL_WORK - ask->spent)) / points;
     nodes = fmin(last / (ask->step * eta), fmin(DPCAL_MOST_SMOOTHED, most));
     nodes = dpcal_larger(nodes, DPCAL_SMOOTHED);
     status = dpcal_cut_off(ask, nodes);
@@ -510,6 +445,7 @@ static int dpcal_choose_nodes(dpcal_question *ask) {
             status = dpcal_cut_off(ask, 1.3 * nodes);
         }
     }
+    ask->spent += points * ask->nodes;
     if (!status && ask->smoothing > 0.0)
         dpcal_set_after(ask, until * (1.0 - 1e-9));
     return status;
@@ -598,11 +534,6 @@ static int dpcal_build(dpcal_question *ask, double tolerance) {
 
 /* -- values */
 
-/* log(1 - exp(x)), -infinity for x >= 0. */
-static double dpcal_log_complement(double x) {
-    return x < -0.6931471805599453 ? log1p(-exp(x)) : x < 0 ? log(-expm1(x)) : -INFINITY;
-}
-
 /* The gain R of smoothing over the same scale as the sums over nodes, rounded up; 0 without smoothing. */
 static double dpcal_gain(const dpcal_question *ask, const double *sums, double phases, double prefactors) {
     const double c = ask->c, eta = ask->smoothing, pole = 1.0 / (c * (1.0 + c));
@@ -613,7 +544,7 @@ static double dpcal_gain(const dpcal_question *ask, const double *sums, double p
     plain = sums[0] - pole * sums[2] - (1.0 / c + 1.0 / (1.0 + c)) * sums[1];
     errors = 4.0 * ask->all_rounding + phases * ask->all_first + (32.0 + prefactors) * fabs(plain);
     plain = dpcal_larger(plain + DPCAL_UNIT * errors + ask->after, 0.0);
-    return fabs(c) * (1.0 + c) * eta * eta * exp(0.125 * eta * eta) * plain * (1.0 + 1e-12);
+    return c * (1.0 + c) * eta * eta * exp(0.125 * eta * eta) * plain * (1.0 + 1e-12);
 }
 
 /* log(exp(a) + exp(b)). */
@@ -654,7 +585,7 @@ static void dpcal_interval(
     const double scale = dpcal_peak(ask, epsilon) + 0.5 * eta * eta * (c * c + c) + log(ask->step / DPCAL_PI);
     const double moved = eta * eta * (c + 0.5);
     const double phases = 4.0 * (fabs(ask->mean) + fabs(epsilon) + fabs(ask->epsilon) + fabs(moved)) + ask->mean_error;
-    const double prefactors = 16.0 + 4.0 * (terms + fabs(log(fabs(c))) + fabs(log1p(c))) + ask->error;
+    const double prefactors = 16.0 + 4.0 * (terms + fabs(log(c)) + log1p(c)) + ask->error;
     double sums[3], total, turned, aliases, chernoff, error, gain;
     DPCAL_WIDEST(dpcal_rotated)(ask->vr, ask->vi, ask->nodes, ask->step, epsilon - ask->epsilon, sums);
     total = sums[0], turned = sums[1];
@@ -664,20 +595,9 @@ static void dpcal_interval(
     gain = dpcal_gain(ask, sums, phases, prefactors);
     *value = total > 0 ? scale + log(total) : NAN;
     *slope = total > 0 ? (turned - c * total) / total : NAN;
-    if (c > 0) {
-        *lower = total > error + gain ? scale + log(total - error - gain) : -INFINITY;
-        *upper = total + error > 0 ? scale + log(total + error) : INFINITY;
-        *upper = fmin(fmin(*upper, chernoff), 0.0);
-    } else {
-        /* The sum is 1 - delta: smoothing makes it smaller. */
-        const double most = fmin(scale + log(total + error + gain), chernoff), complement = dpcal_log_complement(*value);
-        *lower = total + error + gain > 0 ? dpcal_log_complement(most) : -INFINITY;
-        *upper = total > error ? dpcal_log_complement(scale + log(total - error)) : 0.0;
-        /* Below the normal doubles rounding is absolute. */
-        *lower += 4.0 * DPCAL_UNIT * *lower - 1e-320, *upper = fmin(*upper - 4.0 * DPCAL_UNIT * *upper + 1e-320, 0.0);
-        *slope *= -exp(*value - complement);
-        *value = complement;
-    }
+    *lower = total > error + gain ? scale + log(total - error - gain) : -INFINITY;
+    *upper = total + error > 0 ? scale + log(total + error) : INFINITY;
+    *upper = fmin(fmin(*upper, chernoff), 0.0);
     if (isnan(total) || isnan(error) || isnan(gain) || isnan(*lower) || isnan(*upper))
         *lower = -INFINITY, *upper = 0.0;
     if (ask->beyond)
@@ -742,40 +662,37 @@ static int dpcal_root(const dpcal_question *ask, double log_delta, double *root)
     return DPCAL_SEARCH;
 }
 
-/* Ends on both sides of a root, moved outward until the bounds on delta prove them; 0 and infinity where none does. */
+/* The first epsilon on a side of a root at which bounds prove that it is beyond; 0 or infinity where none does. */
+static double dpcal_beyond_root(const dpcal_question *ask, double root, double side, double gap, double log_delta) {
+    for (int tries = 0; tries < 40; tries++, gap *= 2.0) {
+        const double end = root + side * gap;
+        double below, above, value, slope;
+        if (end <= 0)
+            return 0.0;
+        dpcal_interval(ask, end, &below, &above, &value, &slope);
+        if (side > 0 ? above <= log_delta : below >= log_delta)
+            return end;
+    }
+    return side > 0 ? INFINITY : 0.0;
+}
+
+/* Ends on both sides of a root. */
 static int dpcal_outward(const dpcal_question *ask, double at, double log_delta, double *lower, double *upper) {
-    double low, high, value, slope, gap, margin = 2.0 * DPCAL_UNIT * at, below, above, ignored;
+    const double margin = 2.0 * DPCAL_UNIT * at;
+    double low, high, value, slope;
     dpcal_interval(ask, at, &low, &high, &value, &slope);
     *lower = *upper = at;
-    if (!(high <= log_delta)) {
-        gap = margin + (high - log_delta) / -slope * 1.001;
-        for (int tries = 0;; tries++, gap *= 2.0) {
-            *upper = tries < 40 ? at + gap : INFINITY;
-            if (tries == 40)
-                break;
-            dpcal_interval(ask, *upper, &below, &above, &value, &ignored);
-            if (above <= log_delta)
-                break;
-        }
-    }
-    if (!(low >= log_delta)) {
-        gap = margin + (log_delta - low) / -slope * 1.001;
-        for (int tries = 0;; tries++, gap *= 2.0) {
-            *lower = tries < 40 ? dpcal_larger(at - gap, 0.0) : 0.0;
-            if (*lower == 0)
-                break;
-            dpcal_interval(ask, *lower, &below, &above, &value, &ignored);
-            if (below >= log_delta)
-                break;
-        }
-    }
+    if (!(high <= log_delta))
+        *upper = dpcal_beyond_root(ask, at, 1.0, margin + (high - log_delta) / -slope * 1.001, log_delta);
+    if (!(low >= log_delta))
+        *lower = dpcal_beyond_root(ask, at, -1.0, margin + (log_delta - low) / -slope * 1.001, log_delta);
     return *upper - *lower <= DPCAL_TIGHT * *upper ? DPCAL_DONE : DPCAL_WIDE;
 }
 
 /* Whether smoothing is as small as it was chosen, not as many nodes allow. */
 static int dpcal_is_as_wanted(const dpcal_question *ask) {
     const double eta = ask->smoothing;
-    return eta > 0.0 && eta * eta * fabs(ask->c) * (1.0 + ask->c) < 1.001 * ask->wanted;
+    return eta > 0.0 && eta * eta * ask->c * (1.0 + ask->c) < 1.001 * ask->wanted;
 }
 
 static int dpcal_search_epsilon(dpcal_question *ask, double log_delta, dpcal_answer *out) {
@@ -836,15 +753,15 @@ static int dpcal_search_epsilon(dpcal_question *ask, double log_delta, dpcal_ans
     return status ? status : DPCAL_WIDE;
 }
 
-/* Whether bounds on log delta are close; near delta = 1 contours at c < 0 keep the digits of 1 - delta. */
-static int dpcal_is_close(const dpcal_question *ask, double lower, double upper, double accepted) {
-    return upper - lower <= accepted && (upper < -0.5 || ask->c < 0);
+/* Whether delta is 1 but for much less than rounding: 1 - delta is at most exp(epsilon / 2) M(-1/2). Sums are then at -1/2. */
+static int dpcal_is_certain(dpcal_question *ask, double epsilon) {
+    return !ask->beyond && ask->c < 0.5 && !dpcal_sum_at(ask, -0.5) && ask->log_mgf + 0.5 * epsilon < DPCAL_LOG_TOLERANCE;
 }
 
 static int dpcal_search_log_delta(
     dpcal_question *ask, double epsilon, double tolerance, double target, dpcal_answer *out
 ) {
-    double log_seen, most, value, slope, chernoff;
+    double log_seen, most, value, slope, chernoff, c;
     int status;
     dpcal_closed_bounds(ask, &log_seen, &most);
     ask->epsilon = epsilon;
@@ -857,12 +774,16 @@ static int dpcal_search_log_delta(
         return DPCAL_SEARCH;
     if ((status = dpcal_tilt_of(ask, 0.0)))
         return status;
-    if (ask->c > 0) {
-        chernoff = ask->log_mgf - ask->c * epsilon + dpcal_log_chernoff(ask->c);
-        chernoff += DPCAL_UNIT * (ask->error + 8.0 * (fabs(ask->log_mgf) + ask->c * epsilon + log1p(ask->c) + 4.0));
-        out->upper = fmin(chernoff, 0.0);
+    c = ask->c;
+    if (dpcal_is_certain(ask, epsilon)) {
+        out->lower = -DPCAL_UNIT;
+        return DPCAL_DONE;
     }
-    out->lower = -INFINITY;
+    if ((status = ask->c == c ? DPCAL_DONE : dpcal_sum_at(ask, c)))
+        return status;
+    chernoff = ask->log_mgf - c * epsilon + dpcal_log_chernoff(c);
+    chernoff += DPCAL_UNIT * (ask->error + 8.0 * (fabs(ask->log_mgf) + c * epsilon + log1p(c) + 4.0));
+    out->upper = fmin(chernoff, 0.0), out->lower = -INFINITY;
     if (target < 0 && out->upper <= target)
         return DPCAL_DONE;
     if ((status = dpcal_build(ask, tolerance)))
@@ -871,7 +792,7 @@ static int dpcal_search_log_delta(
     out->upper = fmin(out->upper, log_seen);
     out->lower = fmin(out->lower, out->upper);
     out->smoothed = ask->smoothing > 0;
-    return target < 0 || dpcal_is_close(ask, out->lower, out->upper, DPCAL_TIGHT) ? DPCAL_DONE : DPCAL_WIDE;
+    return target < 0 || out->upper - out->lower <= DPCAL_TIGHT ? DPCAL_DONE : DPCAL_WIDE;
 }
 
 enum { DPCAL_EPSILON, DPCAL_LOG_DELTA, DPCAL_AT_MOST, DPCAL_LOG_DELTAS };
@@ -939,7 +860,7 @@ static void dpcal_log_deltas(
         for (; !status && j < n && epsilons[j] < most; j++) {
             double low, high;
             dpcal_interval(ask, epsilons[j], &low, &high, &value, &slope);
-            if (!dpcal_is_close(ask, low, high, accepted))
+            if (!(high - low <= accepted))
                 break;
             lower[j] = fmin(low, log_seen), upper[j] = fmin(high, log_seen);
         }

@@ -7,7 +7,6 @@ cdef enum:
 
 cdef class DiscreteTable:
     cdef const uint64_t[::1] high, low
-    cdef uint64_t[::1] top
     cdef readonly double standard_deviation
     cdef void add(
         self,

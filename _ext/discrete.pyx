@@ -31,14 +31,9 @@ from dpcal._ext.noise cimport bits_of
 cdef extern from "search.h":
     enum:
         LANES "DPCAL_LANES"  # searches side by side: their comparisons do not wait for each other
-        TOP "DPCAL_TOP"
-    void prepare "dpcal_search_prepare"(
-        const uint64_t* high, int64_t m, uint64_t* top
-    ) noexcept nogil
     bint search "dpcal_search"(
         const uint64_t* words,
         const uint64_t* high,
-        const uint64_t* top,
         int64_t m,
         int64_t* places,
     ) noexcept nogil
@@ -146,8 +141,6 @@ cdef class DiscreteTable:
                 "high and low must hold the same number of words, a power of two less one, got "
                 f"{m} and {self.low.shape[0]}."
             )
-        self.top = np.empty(TOP, dtype=np.uint64)
-        prepare(&self.high[0], m, &self.top[0])
 
     def words(self):
         """Return the upper and the lower words."""
@@ -196,7 +189,7 @@ cdef class DiscreteTable:
             i = number = 0
             term = 0
             while i < total:
-                if search(&words[i], &self.high[0], &self.top[0], self.high.shape[0], places):
+                if search(&words[i], &self.high[0], self.high.shape[0], places):
                     self.settle(bits, &words[i], places)
                 lane = 0
                 while lane < LANES and term < terms:

@@ -151,27 +151,13 @@ static inline dpcal_angle dpcal_angle_of(double angle) {
     return (dpcal_angle){angle, cos(angle), sin(angle), sin(0.5 * angle)};
 }
 
-/* Numbers that loops over points share. sigma^2 is variance + lost, and high + low in 26 bits each; step^2 / (2 sigma^2)
-   is square + below, and square times n^2 is a number for all points n of the lattice, since n < 2^13. */
+/* Numbers that loops over points share. */
 typedef struct {
-    double q, log_q, odds, variance, inverse, high, low, lost, square, below;
+    double q, log_q, odds, inverse;
 } dpcal_mixture;
 
-/* The upper 26 bits of a number. */
-static inline double dpcal_upper_bits(double x) {
-    const double wide = x * 134217729.0;
-    return wide - (wide - x);
-}
-
-static dpcal_mixture dpcal_mixture_of(const dpcal_law *law) {
-    const double q = law->q, v = law->sigma * law->sigma, high = dpcal_upper_bits(v);
-    const double steps = law->step / law->sigma, rest = fma(-steps, law->sigma, law->step) / law->sigma;
-    const double square = 0.5 * steps * steps, above = dpcal_upper_bits(square);
-    dpcal_mixture m = {q, law->log_q, (1.0 - q) / q, v, 1.0 / v, high, v - high};
-    m.lost = fma(law->sigma, law->sigma, -v);
-    m.square = above;
-    m.below = (square - above) + (fma(0.5 * steps, steps, -square) + steps * rest);
-    return m;
+static inline dpcal_mixture dpcal_mixture_of(const dpcal_law *law) {
+    return (dpcal_mixture){law->q, law->log_q, (1.0 - law->q) / law->q, 1.0 / (law->sigma * law->sigma)};
 }
 
 typedef struct {
@@ -182,8 +168,8 @@ typedef struct {
 
 /* -- a tilted law */
 
-/* Nodes between two evaluations without the recurrence, and nodes at which rounding is summed. */
-enum { DPCAL_SHARES = 9, DPCAL_ANCHOR = 32, DPCAL_SOME = 12 };
+/* Events to which a law is restricted, and nodes between two evaluations without the recurrence. */
+enum { DPCAL_SHARES = 9, DPCAL_ANCHOR = 32 };
 /* Points that are summed apart, so that few roundings add up; their tables fit in a processor's nearest memory. */
 enum { DPCAL_CHUNK = 256 };
 /* Chances of the events to which a law is restricted when its decay is bounded. */
@@ -227,11 +213,13 @@ typedef struct {
    values, without the density's own growth, of which the error of the rule knows. `room` holds 2 n numbers. */
 static int dpcal_grows_little(const dpcal_law *law, double *room) {
     double on_line[3], on_edge[3], peak = -INFINITY;
-    for (ptrdiff_t j = 0; j < law->n; j++)
+    for (ptrdiff_t j = 0; j < law->n; j++) {
         peak = fmax(peak, law->log_mass[j] + law->highest * law->loss[j]);
-    DPCAL_WIDEST(dpcal_edge)(law, dpcal_angle_of(2.0 * law->angle), room);
-    DPCAL_WIDEST(dpcal_scaled_sums)(law->loss, law->log_mass, law->n, law->highest, peak, room + law->n, on_line);
-    DPCAL_WIDEST(dpcal_scaled_sums)(room, law->log_mass, law->n, law->highest, peak, room + law->n, on_edge);
+        room[j] = law->step * (law->first + (double)j);
+    }
+    DPCAL_WIDEST(dpcal_weights)(law, dpcal_angle_of(2.0 * law->angle), room, law->n, room, room + law->n);
+    DPCAL_WIDEST(dpcal_scaled_sums)(room, law->log_mass, law->n, -law->highest, peak, room + law->n, on_edge);
+    DPCAL_WIDEST(dpcal_scaled_sums)(law->loss, law->log_mass, law->n, law->highest, peak, room, on_line);
     return on_edge[2] < 8.0 * on_line[2];
 }
 
@@ -321,9 +309,9 @@ static int dpcal_fill_sampled(dpcal_law *law, double highest, dpcal_work *work) 
     return DPCAL_DONE;
 }
 
-/* Fills both shifted lines, from one real point to another. */
-static int dpcal_fill_sampled_lines(dpcal_law *law, ptrdiff_t from, ptrdiff_t to, dpcal_work *work) {
-    const ptrdiff_t n = to - from;
+/* Fills both shifted lines. */
+static int dpcal_fill_sampled_lines(dpcal_law *law, dpcal_work *work) {
+    const ptrdiff_t n = law->n;
     const double nearer = fmin(law->angle, 0.6 / law->sigma);
     double *p;
     if (dpcal_grow(&work->lines, &work->line_capacity, 12 * n))
@@ -332,8 +320,8 @@ static int dpcal_fill_sampled_lines(dpcal_law *law, ptrdiff_t from, ptrdiff_t to
     law->line = (dpcal_line){n, p, p + n, p + 2 * n, p + 3 * n, p + 4 * n, p + 5 * n};
     p += 6 * n;
     law->near = (dpcal_line){n, p, p + n, p + 2 * n, p + 3 * n, p + 4 * n, p + 5 * n};
-    DPCAL_WIDEST(dpcal_line_points)(law, dpcal_angle_of(law->angle), from, &law->line);
-    DPCAL_WIDEST(dpcal_line_points)(law, dpcal_angle_of(nearer), from, &law->near);
+    DPCAL_WIDEST(dpcal_line_points)(law, dpcal_angle_of(law->angle), &law->line);
+    DPCAL_WIDEST(dpcal_line_points)(law, dpcal_angle_of(nearer), &law->near);
     return DPCAL_DONE;
 }
 
@@ -516,27 +504,6 @@ static double dpcal_half_time(const dpcal_tilt *tilt) {
     return INFINITY;
 }
 
-/* The span of points, in blocks of eight, whose weights on a shifted line may count, also in the variance: a weight
-   grows by less than exp(10) from the real line when removing. */
-static void dpcal_window(const dpcal_law *law, const dpcal_moments *at, const double *weights, ptrdiff_t *ends) {
-    const double least = 1e-19 * exp(-20.0) * at->total;
-    ptrdiff_t from = 0, to = law->n;
-    while (!law->add && from < to - 1) {
-        const double d = law->loss[from] - at->mean;
-        if (weights[from] * (1.0 + (d * d + 4.0) / at->variance) > least)
-            break;
-        from++;
-    }
-    while (!law->add && to > from + 1) {
-        const double d = law->loss[to - 1] - at->mean;
-        if (weights[to - 1] * (1.0 + (d * d + 4.0) / at->variance) > least)
-            break;
-        to--;
-    }
-    ends[0] = from - from % DPCAL_LANES;
-    ends[1] = dpcal_padded(to);
-}
-
 /* Magnitudes of the weights on a line, and the span that leaves out at most 1e-18 of the largest at each end, also in the
    variance. */
 static void dpcal_magnitudes(
@@ -592,11 +559,8 @@ static int dpcal_tilt_law(
     if (law->variance > 0)
         return DPCAL_DONE;
     dpcal_restrict(law, &at, weights, tilt);
-    if (!law->owned) {
-        dpcal_window(law, &at, weights, ends);
-        if ((status = dpcal_fill_sampled_lines(law, ends[0], ends[1], work)))
-            return status;
-    }
+    if (!law->owned && (status = dpcal_fill_sampled_lines(law, work)))
+        return status;
     const dpcal_line *line = &law->line, *near = law->near.n > 0 ? &law->near : line;
     const ptrdiff_t n = line->n > near->n ? line->n : near->n;
     tilt->re = *room, tilt->im = tilt->re + n, tilt->wr = tilt->im + n, tilt->wi = tilt->wr + n;
@@ -667,26 +631,20 @@ static void dpcal_log_psi(
     DPCAL_WIDEST(dpcal_log_psi_of)(tilt, h, nodes, left, lr, li, inverse);
 }
 
-/* Adds the errors of a law's log psi at the nodes, in units, from sums at 12 of them: see dpcal_rounding_sums. */
+/* Adds the errors of a law's log psi at the nodes, in units, from sums at the last node below each power of 2. */
 static void dpcal_add_errors(
     const dpcal_tilt *tilt, double h, int nodes, const double *lr, const double *li, const double *inverse,
     double *errors
 ) {
-    const double last = nodes > 2 ? nodes - 1.0 : 1.0, n = (double)tilt->n;
+    const double n = (double)tilt->n;
     const double adding = n <= DPCAL_CHUNK ? n / 16.0 : DPCAL_CHUNK / 16.0 + n / (2.0 * DPCAL_CHUNK) + 1.0;
-    double before = 1.0, low[4], high[4] = {INFINITY, INFINITY, INFINITY, INFINITY};
-    int first = 1;
-    for (int i = 0; i < DPCAL_SOME && first < nodes; i++) {
-        const double at = i == DPCAL_SOME - 1 ? last : floor(exp(log(last) * i / (DPCAL_SOME - 1.0)));
-        memcpy(low, high, sizeof low);
+    for (int first = 1, stop; first < nodes; first = stop) {
+        double sums[4];
+        stop = first < nodes - first ? 2 * first : nodes;
         DPCAL_WIDEST(dpcal_rounding_sums)(
-            tilt->distance, tilt->size, tilt->error, tilt->shift, tilt->n, h, at, high
+            tilt->distance, tilt->size, tilt->error, tilt->shift, tilt->n, h, stop - 1.0, sums
         );
-        DPCAL_WIDEST(dpcal_node_errors)(
-            lr, li, inverse, first, (int)at + 1, before, low, high, adding, tilt->times, errors
-        );
-        first = (int)at + 1 > first ? (int)at + 1 : first;
-        before = at;
+        DPCAL_WIDEST(dpcal_node_errors)(lr, li, inverse, first, stop, sums, adding, tilt->times, errors);
     }
 }
 

@@ -85,54 +85,21 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_central_sums)(
 
 /* -- the Poisson-sampled Gaussian */
 
-/* u = (x - 1/2) / sigma^2, and what its rounding leaves: together they are exact to 2^-100 of themselves. */
-DPCAL_TARGET static inline void DPCAL_NAME(dpcal_argument)(
-    const dpcal_mixture *m, const dpcal_v *at, dpcal_v *out, dpcal_v *rest
-) {
-    const dpcal_v x = *at, d = x - 0.5, back = d - x, e = (x - (d - back)) + (-0.5 - back);
-    const dpcal_v u = d * m->inverse, scaled = u * 134217729.0, uh = scaled - (scaled - u), ul = u - uh;
-    const dpcal_v p = u * m->variance, error = ((uh * m->high - p) + uh * m->low + ul * m->high) + ul * m->low;
-    *out = u;
-    *rest = ((((d - p) - error) + e) - u * m->lost) * m->inverse;
-}
-
-/* log w at a real x, as law.h describes it; keeps the digits of w - 1. */
-DPCAL_TARGET static inline void DPCAL_NAME(dpcal_real_weight)(
-    const dpcal_mixture *m, const dpcal_v *x, dpcal_v *re
-) {
-    const double q = m->q;
-    dpcal_v u, rest;
-    DPCAL_NAME(dpcal_argument)(m, x, &u, &rest);
-    const dpcal_m far = (u > 30.0) & (u + m->log_q > 0.0);
-    const dpcal_v exponent = DPCAL_CHOICE(far, -u, u);
-    dpcal_v second, first, whole, value;
-    DPCAL_EXPONENTIALS(exponent, second, first, whole);
-    const dpcal_v a = DPCAL_CHOICE(far, m->odds * whole, q * first);
-    const dpcal_m near = (a < 0.5) & (a > -0.5);
-    /* Where q is near 1 and u negative, 1 + a would lose the digits of 1 - q. */
-    const dpcal_v all = DPCAL_CHOICE(near | far, 1.0 + a, (1.0 - q) + q * whole);
-    const dpcal_v grown = DPCAL_CHOICE(near | far, a, all - 1.0);
-    DPCAL_NAME(dpcal_log1p)(&grown, &all, &value);
-    /* The derivative is q exp(u) / w. */
-    rest *= DPCAL_CHOICE(far, 1.0, q * whole) / all;
-    *re = DPCAL_CHOICE(far, u + m->log_q, 0.0) + (value + rest);
-    (void)second;
-}
-
-/* log abs(w) on a line x + i angle sigma^2, and the argument of w in [0, pi]. */
+/* log w at u + i angle, u = (x - 1/2) / sigma^2: its real part, its argument in [0, pi], and the size of its derivative.
+   Keeps the digits of w - 1. */
 DPCAL_TARGET static inline void DPCAL_NAME(dpcal_weight)(
-    const dpcal_mixture *m, const dpcal_angle *line, const dpcal_v *x, dpcal_v *re, dpcal_v *im
+    const dpcal_mixture *m, const dpcal_angle *line, const dpcal_v *at, dpcal_v *re, dpcal_v *im, dpcal_v *slope
 ) {
     const double q = m->q, cosine = line->cosine, sine = line->sine, sunk = 2.0 * line->half * line->half;
-    dpcal_v u, rest;
-    DPCAL_NAME(dpcal_argument)(m, x, &u, &rest);
+    const dpcal_v u = *at;
     const dpcal_m far = (u > 30.0) & (u + m->log_q > 0.0);
     const dpcal_v exponent = DPCAL_CHOICE(far, -u, u);
-    dpcal_v second, first, power, value, turned;
+    dpcal_v second, first, power, value, turned, root;
     DPCAL_EXPONENTIALS(exponent, second, first, power);
     const dpcal_v left = m->odds * power;
     const dpcal_v a = DPCAL_CHOICE(far, left * cosine, q * (first * cosine - sunk));
     const dpcal_v b = DPCAL_CHOICE(far, -left * sine, q * power * sine);
+    /* Where q is near 1 and u negative, 1 + a would lose the digits of 1 - q. */
     const dpcal_v whole = DPCAL_CHOICE(far, 1.0 + a, (1.0 - q) + q * power * cosine);
     const dpcal_m near = a * a + b * b < 0.09;
     dpcal_v grown = a * (2.0 + a) + b * b;
@@ -140,68 +107,43 @@ DPCAL_TARGET static inline void DPCAL_NAME(dpcal_weight)(
     grown = DPCAL_CHOICE(near, grown, all - 1.0);
     DPCAL_NAME(dpcal_log1p)(&grown, &all, &value);
     DPCAL_NAME(dpcal_angle)(&whole, &b, &turned);
+    DPCAL_ROOT(&all, &root);
     turned += DPCAL_CHOICE(far, line->angle, 0.0);
-    /* The derivative is q exp(u + i angle) / w. */
-    const dpcal_v pr = DPCAL_CHOICE(far, 1.0, q * power * cosine);
-    const dpcal_v pi = DPCAL_CHOICE(far, 0.0, q * power * sine);
-    rest = rest / all;
-    turned += rest * (pi * whole - pr * b);
-    *re = DPCAL_CHOICE(far, u + m->log_q, 0.0) + (0.5 * value + rest * (pr * whole + pi * b));
+    *re = DPCAL_CHOICE(far, u + m->log_q, 0.0) + 0.5 * value;
     *im = DPCAL_CHOICE(turned > 0.0, turned, 0.0);
+    *slope = DPCAL_CHOICE(far, 1.0, q * power) / root;
     (void)second;
 }
 
-/* log w at n points x + i angle sigma^2, n a multiple of 8; its argument is left out for an angle of 0. */
+/* log w at n points x + i angle sigma^2, n a multiple of 8; `re` may be the points. */
 DPCAL_TARGET static void DPCAL_NAME(dpcal_weights)(
     const dpcal_law *law, dpcal_angle line, const double *points, ptrdiff_t n, double *re, double *im
 ) {
     const dpcal_mixture m = dpcal_mixture_of(law);
     for (ptrdiff_t i = 0; i < n; i += DPCAL_LANES_OF) {
-        const dpcal_v x = DPCAL_AT(points);
-        dpcal_v value, turned;
-        if (line.angle == 0.0) {
-            DPCAL_NAME(dpcal_real_weight)(&m, &x, &value);
-        } else {
-            DPCAL_NAME(dpcal_weight)(&m, &line, &x, &value, &turned);
-            DPCAL_PUT(im) = turned;
-        }
+        const dpcal_v u = (DPCAL_AT(points) - 0.5) * m.inverse;
+        dpcal_v value, turned, slope;
+        DPCAL_NAME(dpcal_weight)(&m, &line, &u, &value, &turned, &slope);
         DPCAL_PUT(re) = value;
+        DPCAL_PUT(im) = turned;
     }
 }
 
-/* Absolute errors of losses in units. On the real line that of w - 1 is 2 units of its size, and on a shifted one 3.5,
-   before it is divided by w; logarithms and angles have 2, the sums with what u leaves 1, and log q 1.5 where it is a
-   term. Sizes below `edge` have abs(w - 1) < 1/2, or 0.3 on a shifted line, where no digit of w - 1 is lost. */
+/* Absolute errors of losses in units: w - 1 has 3.5 units of its size, before it is divided by w; logarithms and angles have
+   2; log q 1.5 where it is a term; and u has 2 of its size, which the derivative multiplies. Sizes below 0.26 have
+   abs(w - 1) < 0.3, where no digit of w - 1 is lost. */
 DPCAL_TARGET static inline void DPCAL_NAME(dpcal_loss_error)(
-    const dpcal_mixture *m, const dpcal_v *sizes, const dpcal_v *x, int shifted, dpcal_v *out
+    const dpcal_mixture *m, const dpcal_v *sizes, const dpcal_v *u, const dpcal_v *slope, dpcal_v *out
 ) {
-    const double edge = shifted ? 0.26 : 0.4, relative = shifted ? 9.0 : 5.0, most = shifted ? 6.5 : 3.0;
-    const dpcal_v size = *sizes, u = (*x - 0.5) * m->inverse;
-    *out = DPCAL_CHOICE(size < edge, relative * size, most + 1.5 * size)
-        + DPCAL_CHOICE(u > 29.9, 1.5 * fabs(m->log_q), 0.0);
-}
-
-/* log_w - x^2 / (2 sigma^2) at x = n step, and what its rounding leaves: the square is exact to 2^-75 of itself. */
-DPCAL_TARGET static inline void DPCAL_NAME(dpcal_exponent)(
-    const dpcal_mixture *m, const dpcal_v *n, const dpcal_v *log_w, dpcal_v *out, dpcal_v *rest
-) {
-    const dpcal_v square = *n * *n, high = square * m->square, a = *log_w - high, back = a - *log_w;
-    const dpcal_v b = ((*log_w - (a - back)) + (-high - back)) - square * m->below, sum = a + b;
-    *out = sum;
-    *rest = b - (sum - a);
-}
-
-/* The sum of a constant and what dpcal_exponent gives, rounded once. */
-DPCAL_TARGET static inline void DPCAL_NAME(dpcal_log_density)(
-    double constant, const dpcal_v *exponent, const dpcal_v *rest, dpcal_v *out
-) {
-    const dpcal_v sum = constant + *exponent, back = sum - *exponent;
-    *out = sum + (((*exponent - (sum - back)) + (constant - back)) + *rest);
+    const dpcal_v size = *sizes;
+    *out = DPCAL_CHOICE(size < 0.26, 9.0 * size, 6.5 + 1.5 * size)
+        + DPCAL_CHOICE(*u > 29.9, 1.5 * fabs(m->log_q), 0.0) + 2.5 * DPCAL_SIZE(*u) * *slope;
 }
 
 /* All points on the real line; returns how many masses are 0. */
 DPCAL_TARGET static double DPCAL_NAME(dpcal_real_points)(dpcal_law *law) {
     const dpcal_mixture m = dpcal_mixture_of(law);
+    const dpcal_angle line = {0.0, 1.0, 0.0, 0.0};
     const double step = law->step, scale = step / (law->sigma * sqrt(2.0 * DPCAL_PI)), constant = log(scale);
     const double sign = law->add ? -1.0 : 1.0, start = law->first;
     const double shared = law->add ? 0.0 : 1.0; /* whether P is the mixture */
@@ -210,22 +152,22 @@ DPCAL_TARGET static double DPCAL_NAME(dpcal_real_points)(dpcal_law *law) {
     const ptrdiff_t points = law->n;
     dpcal_v far = {0};
     for (ptrdiff_t i = 0; i < points; i += DPCAL_LANES_OF) {
-        const dpcal_v n = start + DPCAL_NUMBERS(i), x = step * n;
-        dpcal_v log_w, exponent, rest, log_mass, moved, second, first, mass;
-        DPCAL_NAME(dpcal_real_weight)(&m, &x, &log_w);
-        const dpcal_v size = DPCAL_SIZE(log_w), part = shared * log_w;
-        DPCAL_NAME(dpcal_exponent)(&m, &n, &part, &exponent, &rest);
-        DPCAL_NAME(dpcal_loss_error)(&m, &size, &x, 0, &moved);
+        const dpcal_v x = step * (start + DPCAL_NUMBERS(i)), u = (x - 0.5) * m.inverse;
+        dpcal_v log_w, turned, share, moved, second, first, mass;
+        DPCAL_NAME(dpcal_weight)(&m, &line, &u, &log_w, &turned, &share);
+        const dpcal_v size = DPCAL_SIZE(log_w), square = 0.5 * m.inverse * (x * x), exponent = shared * log_w - square;
+        const dpcal_v log_mass = constant + exponent;
+        DPCAL_NAME(dpcal_loss_error)(&m, &size, &u, &share, &moved);
         DPCAL_EXPONENTIALS(exponent, second, first, mass);
-        DPCAL_NAME(dpcal_log_density)(constant, &exponent, &rest, &log_mass);
-        mass = DPCAL_CHOICE(log_mass > DPCAL_NO_MASS, scale * (mass + mass * rest), 0.0);
+        mass = DPCAL_CHOICE(log_mass > DPCAL_NO_MASS, scale * mass, 0.0);
         far += DPCAL_CHOICE(mass > 0.0, 0.0, 1.0);
         DPCAL_PUT(loss) = sign * log_w;
         DPCAL_PUT(log_masses) = log_mass;
         DPCAL_PUT(masses) = mass;
-        /* Of the mass, its scale, exp(c l) - 1 - c l, whose argument is a product, and the terms. Where log P is used,
-           its rounding and the constant's come to it. */
-        DPCAL_PUT(error) = 11.0 + 2.0 * DPCAL_CHOICE(size > 0.0, moved / size, 0.0) + shared * moved;
+        /* Of the mass, its scale and exponent, exp(c l) - 1 - c l, whose argument is a product, and the terms. Where log P is
+           used, its rounding and the constant's come to it. */
+        DPCAL_PUT(error) = 11.0 + 2.0 * DPCAL_CHOICE(size > 0.0, moved / size, 0.0) + shared * moved
+            + 2.5 * square + 0.5 * DPCAL_SIZE(exponent);
         DPCAL_PUT(slope) = moved + 0.5 * size;
         (void)second;
         (void)first;
@@ -233,23 +175,9 @@ DPCAL_TARGET static double DPCAL_NAME(dpcal_real_points)(dpcal_law *law) {
     return DPCAL_SUM_OF(far);
 }
 
-/* Real parts of the losses on a line, at all points. */
-DPCAL_TARGET static void DPCAL_NAME(dpcal_edge)(const dpcal_law *law, dpcal_angle line, double *re) {
-    const dpcal_mixture m = dpcal_mixture_of(law);
-    const double sign = law->add ? -1.0 : 1.0, step = law->step, start = law->first;
-    const ptrdiff_t points = law->n;
-    for (ptrdiff_t i = 0; i < points; i += DPCAL_LANES_OF) {
-        const dpcal_v x = step * (start + DPCAL_NUMBERS(i));
-        dpcal_v value, turned;
-        DPCAL_NAME(dpcal_weight)(&m, &line, &x, &value, &turned);
-        DPCAL_PUT(re) = sign * value;
-    }
-}
-
-/* A shifted line from a point on. exp(i t l) falls: P and l are those above the real line when removing, below it when
-   adding. */
+/* A shifted line. exp(i t l) falls: P and l are those above the real line when removing, below it when adding. */
 DPCAL_TARGET static void DPCAL_NAME(dpcal_line_points)(
-    const dpcal_law *law, dpcal_angle line, ptrdiff_t from, const dpcal_line *filled
+    const dpcal_law *law, dpcal_angle line, const dpcal_line *filled
 ) {
     const dpcal_mixture m = dpcal_mixture_of(law);
     const dpcal_line out = *filled;
@@ -257,22 +185,20 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_line_points)(
     const double constant = log(step / (law->sigma * sqrt(2.0 * DPCAL_PI))) + 0.5 * shift * shift;
     const double shared = law->add ? 0.0 : 1.0, sign = law->add ? -1.0 : 1.0;
     for (ptrdiff_t i = 0; i < out.n; i += DPCAL_LANES_OF) {
-        const dpcal_v n = start + DPCAL_NUMBERS(from + i), x = step * n, turned = line.angle * x;
-        dpcal_v re, im, exponent, rest, log_size, moved;
-        DPCAL_NAME(dpcal_weight)(&m, &line, &x, &re, &im);
-        const dpcal_v size = DPCAL_SIZE(re) + im, part = shared * re;
-        DPCAL_NAME(dpcal_exponent)(&m, &n, &part, &exponent, &rest);
-        DPCAL_NAME(dpcal_log_density)(constant, &exponent, &rest, &log_size);
-        const dpcal_v all = DPCAL_SIZE(log_size);
-        DPCAL_NAME(dpcal_loss_error)(&m, &size, &x, 1, &moved);
+        const dpcal_v x = step * (start + DPCAL_NUMBERS(i)), turned = line.angle * x, u = (x - 0.5) * m.inverse;
+        dpcal_v re, im, share, moved;
+        DPCAL_NAME(dpcal_weight)(&m, &line, &u, &re, &im, &share);
+        const dpcal_v size = DPCAL_SIZE(re) + im, square = 0.5 * m.inverse * (x * x), exponent = shared * re - square;
+        const dpcal_v log_size = constant + exponent;
+        DPCAL_NAME(dpcal_loss_error)(&m, &size, &u, &share, &moved);
         DPCAL_PUT(out.re) = sign * re;
         DPCAL_PUT(out.im) = im;
         DPCAL_PUT(out.size) = log_size;
         DPCAL_PUT(out.phase) = shared * im - sign * turned;
         DPCAL_PUT(out.error) = moved;
-        /* The constant's own, one rounding of the sum, and those of the phase. */
-        DPCAL_PUT(out.rounding) = 6.0 + 1.5 * fabs(constant) + 0.5 * all
-            + DPCAL_SIZE(turned) + shared * (0.5 * im + moved);
+        /* The constant's own, the square's, one rounding of each sum, and those of the phase. */
+        DPCAL_PUT(out.rounding) = 6.0 + 1.5 * fabs(constant) + 2.5 * square + 0.5 * DPCAL_SIZE(exponent)
+            + 0.5 * DPCAL_SIZE(log_size) + DPCAL_SIZE(turned) + shared * (0.5 * im + moved);
     }
 }
 
@@ -533,21 +459,17 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_log_psi_of)(
     }
 }
 
-/* Adds the errors of a law's log psi at nodes first, ..., last - 1, in units, times its count. `low` and `high` are
-   sums of dpcal_rounding_sums at the nodes `start` before and at or beyond them: all rise with t, and all but the last
-   fall over t^2. Points and weights have their own errors, a direct evaluation has 4 (2 + s), each step of the recurrence
-   adds 5 (dpcal_rounding_sums), and the sum over points `adding`. */
+/* Adds the errors of a law's log psi at nodes first, ..., stop - 1, in units, times its count, from the sums of
+   dpcal_rounding_sums at or beyond them, which rise with t. Points and weights have their own errors, a direct evaluation has
+   4 (2 + s), each step of the recurrence adds 5 (dpcal_rounding_sums), and the sum over points `adding`. */
 DPCAL_TARGET static void DPCAL_NAME(dpcal_node_errors)(
-    const double *lr, const double *li, const double *inverse, int first, int last, double start, const double *low,
-    const double *high, double adding, double times, double *errors
+    const double *lr, const double *li, const double *inverse, int first, int stop, const double *sums, double adding,
+    double times, double *errors
 ) {
-    for (int k = first; k < last; k++) {
-        const double ratio = k / start, square = ratio * ratio, away = sqrt(lr[k] * lr[k] + li[k] * li[k]);
-        const double b0 = low[0] * square < high[0] ? low[0] * square : high[0];
-        const double b1 = low[1] * square < high[1] ? low[1] * square : high[1];
-        const double b2 = low[2] * square < high[2] ? low[2] * square : high[2];
-        const double own = 10.0 + adding + 5.0 * (k % DPCAL_ANCHOR);
-        errors[k] += times * (b0 + b1 * (away < 2.0 ? away : 2.0) + own * b2 + (4.0 + adding) * high[3]) * inverse[k];
+    for (int k = first; k < stop; k++) {
+        const double away = sqrt(lr[k] * lr[k] + li[k] * li[k]), own = 10.0 + adding + 5.0 * (k % DPCAL_ANCHOR);
+        const double units = sums[0] + sums[1] * (away < 2.0 ? away : 2.0) + own * sums[2] + (4.0 + adding) * sums[3];
+        errors[k] += times * units * inverse[k];
     }
 }
 

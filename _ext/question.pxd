@@ -15,7 +15,7 @@ cdef extern from "contour.h" nogil:
         double merged_loss[2]
         double merged_log[2]
         dpcal_line line, near
-        double q, log_q, sigma, step
+        double q, log_q, sigma
 
     ctypedef struct dpcal_work:
         int (*stopped)(void* owner)

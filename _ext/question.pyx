@@ -326,7 +326,7 @@ def mixture_log_weights(const double[::1] x not None, double q, double sigma, do
     table = np.zeros((3, padded))
     table[0, :n] = x
     cdef double[:, ::1] rows = table
-    law.q, law.log_q, law.sigma, law.step = q, log(q), sigma, 1.0
+    law.q, law.log_q, law.sigma = q, log(q), sigma
     with nogil:
         dpcal_weights(&law, dpcal_angle_of(angle), &rows[0, 0], padded, &rows[1, 0], &rows[2, 0])
     return table[1, :n] if angle == 0.0 else table[1, :n] + 1j * table[2, :n]

@@ -9,9 +9,7 @@
 #include <math.h>
 #include <stddef.h>
 
-/* Eight numbers, a mask of them, and a choice between two by a mask; one number where the compiler knows no
-   vectors. */
-#if defined(__GNUC__) || defined(__clang__)
+/* Eight numbers, a mask of them, and a choice between two by a mask: the compiler is GCC or Clang. */
 typedef double dpcal_v __attribute__((vector_size(64), aligned(8), may_alias));
 typedef long long dpcal_m __attribute__((vector_size(64), aligned(8), may_alias));
 typedef unsigned long long dpcal_u __attribute__((vector_size(64), aligned(8), may_alias));
@@ -28,22 +26,6 @@ typedef unsigned long long dpcal_u __attribute__((vector_size(64), aligned(8), m
         fraction = (dpcal_v)(bits_ - ((raised_ - 1023ULL) << 52)); \
     } while (0)
 #define DPCAL_HAS_BIT(shifted, bit) (((dpcal_m)(shifted) & (bit)) != 0)
-#else
-typedef double dpcal_v;
-typedef int dpcal_m;
-#define DPCAL_CHOICE(mask, a, b) ((mask) ? (a) : (b))
-#define DPCAL_POWER(shifted) ldexp(1.0, (int)((shifted) - 6755399441055744.0))
-#define DPCAL_SUM_OF(s) (s)
-#define DPCAL_PARTS(x, exponent, fraction) \
-    do { \
-        int power_; \
-        fraction = frexp(x, &power_); \
-        power_ -= fraction < 0.7071067811865476; \
-        exponent = power_; \
-        fraction = ldexp(x, -power_); \
-    } while (0)
-#define DPCAL_HAS_BIT(shifted, bit) (((long long)((shifted) - 6755399441055744.0) & (bit)) != 0)
-#endif
 #define DPCAL_SIZE(x) DPCAL_CHOICE((x) < 0.0, -(x), x)
 #define DPCAL_LANES_OF (sizeof(dpcal_v) / sizeof(double))
 #define DPCAL_AT(x) (*(const dpcal_v *)((x) + i))

@@ -42,6 +42,7 @@ from dpcal.accountants.inversion.saddle import log_chernoff
 from dpcal.accountants.inversion.transform import Parts, Total, has_rare_losses
 from dpcal.accountants.losses.base import OutOfReach, Points, Reals, Served
 from dpcal.accountants.losses.lattice import LOG_TOLERANCE
+from dpcal.accountants.losses.quadrature import argument_sizes
 from dpcal.accountants.losses.sampled_gaussian import (
     Limits,
     SampledGaussian,
@@ -174,7 +175,8 @@ class Cut:
             rule = self._rule(highest)
         except OutOfReach:
             return None
-        log_q = abs(math.log(self.loss.sampling_probability))
+        q = self.loss.sampling_probability
+        log_q, u = abs(math.log(q)), (rule.x - 0.5) / sigma**2
 
         def points(angle: float) -> Points:
             shift = angle * sigma**2
@@ -185,6 +187,7 @@ class Cut:
             # elsewhere by 2 of the logarithms' sizes.
             loss, sizes = np.abs(ell), np.abs(share)
             moved = np.where(loss < 0.26, 9.0 * loss, 6.5 + 1.5 * (loss + log_q))
+            moved += 2.5 * argument_sizes(q, u, ell)
             terms = 2.0 * ((rule.x / sigma) ** 2 + (angle * sigma) ** 2 + angle * np.abs(rule.x))
             terms += 8.0 + np.abs(logs) + 4.0 * sizes + np.where(sizes > 1e-10, 24.0, 0.0)
             return Points(ell, logs, moved, moved + terms)

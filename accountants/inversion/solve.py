@@ -45,9 +45,9 @@ _TIGHT = 1e-6
 _LEAST, _MOST, _ABOUT = 1e-12, 1e6, 0.05
 # Most cuts that are moved with the root, and how near the last epsilon need not be moved further.
 _CUTS, _NEAR = 6, 0.02
-# Halvings or doublings of an estimate, and half of the halvings of the last interval: the estimate
-# of a bulk with rare large losses is up to a hundred times too large.
-_HALVINGS = 6
+# Halvings or doublings of an estimate, as that of a bulk with rare large losses is up to a hundred
+# times too large, and halvings of the last interval: each may take a second.
+_HALVINGS, _LAST_HALVINGS = 6, 3
 # Relative distance of the sides between which Brent's method leaves a root: a thousand units.
 _SIDES = Stop(relative=1e-13)
 # Log delta that stands for that of delta = 0: Brent's method interpolates between finite numbers.
@@ -179,7 +179,7 @@ def _by_halving(total: Total, log_delta: float) -> Bounds | None:
         else:
             last = first * 2**_HALVINGS
             sides = bracket(meets, miss=first, start=2 * first, last=last)
-        miss = bisect(meets, sides, Stop(evaluations=2 * _HALVINGS)).miss
+        miss = bisect(meets, sides, Stop(evaluations=_LAST_HALVINGS)).miss
         for further in (miss / 2, miss / 4):
             if lower == 0:
                 meets(further)
