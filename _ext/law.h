@@ -140,7 +140,7 @@ static void dpcal_free_law(dpcal_law *law) {
    (1 - q) N(0, sigma^2) + q N(1, sigma^2) relative to N(0, sigma^2). Removing a record has the mixture as P and
    loss log w; adding one has N(0, sigma^2) as P and loss -log w (accountants/losses/sampled_gaussian.py).
    Integrands phi(x) w(x)^p are analytic in abs(Im x) < pi sigma^2; steps and ends of the points are those of
-   accountants/losses/trapezoid.py. */
+   accountants/losses/lattice.py. */
 
 /* Cosine and sine of the line x + i angle sigma^2, and sine of half of its angle. */
 typedef struct {
@@ -617,7 +617,8 @@ static int dpcal_tilt_law(
     return DPCAL_DONE;
 }
 
-/* An upper bound on log abs(psi) over [t, ratio t]: the smallest of three (losses/quadrature.py). */
+/* An upper bound on log abs(psi) over [t, ratio t]: the smallest of those by moments of restricted laws, by the half time,
+   by the law's own normal bound, and by absolute sums on both lines. */
 static double dpcal_log_decay(const dpcal_tilt *tilt, double t, double ratio) {
     double drop = 0.0, bound, sums[2];
     if (tilt->n == 0)
