@@ -76,7 +76,7 @@ SWAPS = {
     "floor": "ceil", "ceil": "floor", "log1p": "log", "expm1": "exp",
 }  # fmt: skip
 _IN_KERNELS = re.compile(
-    r" (<=|>=|==|!=|[-+*/<>]|and|or) |\b(min|max|True|False)\b|(?<![\w.])(\d+)(?![\w.])"
+    r" (<=|>=|==|!=|[-+*/<>]|and|or) |\b(min|max|True|False)\b|(?<![\w.])(?<!e-)(\d+(?:\.\d+)?)(?![\w.])"
 )
 
 
@@ -307,8 +307,10 @@ def reaching(mutant, reached, first=""):
     else:
         numbers = set(reached["lines"].get(mutant.path, {}).get(str(mutant.line), ()))
     seconds, functions = reached["seconds"], set()
-    part = mutant.path.partition("/")[0]
-    room = "tests/accountants/" if compiled_in(mutant.path) == "question" else f"tests/{part}/"
+    room = f"tests/{mutant.path.partition('/')[0]}/"
+    if mutant.path.endswith(".h"):
+        contour = compiled_in(mutant.path) == "question"
+        room = "tests/accountants/inversion/" if contour else "tests/optim/boundary/"
     names = sorted(
         (reached["tests"][number] for number in numbers),
         key=lambda name: (not name.startswith(room), seconds.get(name, 1.0), name),
