@@ -76,7 +76,8 @@ SWAPS = {
     "floor": "ceil", "ceil": "floor", "log1p": "log", "expm1": "exp",
 }  # fmt: skip
 _IN_KERNELS = re.compile(
-    r" (<=|>=|==|!=|[-+*/<>]|and|or) |\b(min|max|True|False)\b|(?<![\w.])(?<!e-)(\d+(?:\.\d+)?)(?![\w.])"
+    r" (<=|>=|==|!=|[-+*/<>]|and|or) |\b(min|max|True|False)\b"
+    r"|(?<![\w.])(?<!e-)(\d+(?:\.\d+)?)(?![\w.])"
 )
 
 
