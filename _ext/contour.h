@@ -698,17 +698,11 @@ typedef struct {
     int smoothed;         /* whether the contour was */
 } dpcal_answer;
 
-/* A question about a sum of losses; NULL parts of memory that the caller frees by dpcal_end. */
-static int dpcal_begin(
-    dpcal_question *ask, dpcal_law **laws, const double *counts, ptrdiff_t k, int patient, const dpcal_beyond *beyond,
-    dpcal_work *work
-) {
-    memset(ask, 0, sizeof *ask);
-    ask->beyond = beyond;
-    ask->patient = patient;
+/* Takes a question of laws, counts, k, patient, beyond and work; its parts are freed by the caller. */
+static int dpcal_begin(dpcal_question *ask, dpcal_answer *out) {
+    memset(out, 0, sizeof *out);
     ask->wanted = DPCAL_WANTED;
-    ask->laws = laws, ask->counts = counts, ask->k = k, ask->work = work;
-    ask->parts = (dpcal_tilt *)malloc((size_t)k * sizeof(dpcal_tilt));
+    ask->parts = (dpcal_tilt *)malloc((size_t)ask->k * sizeof(dpcal_tilt));
     return ask->parts ? DPCAL_DONE : DPCAL_MEMORY;
 }
 
@@ -880,43 +874,20 @@ static int dpcal_search_log_delta(
     return target < 0 || dpcal_is_close(ask, out->lower, out->upper, DPCAL_TIGHT) ? DPCAL_DONE : DPCAL_WIDE;
 }
 
-static void dpcal_finish(dpcal_question *ask, dpcal_answer *out, int status) {
-    out->status = status;
+enum { DPCAL_EPSILON, DPCAL_LOG_DELTA, DPCAL_AT_MOST, DPCAL_LOG_DELTAS };
+
+/* Bounds on the smallest epsilon >= 0 with log delta(epsilon) <= log_delta; on log delta(epsilon), epsilon >= 0; or an upper
+   one on it, by as much work as it takes to see whether it is at most log_delta < 0. Any status but DPCAL_DONE means that the
+   question is for another way. */
+static void dpcal_ask(dpcal_question *ask, int kind, double epsilon, double log_delta, dpcal_answer *out) {
+    out->status = dpcal_begin(ask, out);
+    if (!out->status && kind == DPCAL_EPSILON)
+        out->status = dpcal_search_epsilon(ask, log_delta, out);
+    else if (!out->status)
+        out->status = dpcal_search_log_delta(
+            ask, epsilon, kind == DPCAL_AT_MOST ? DPCAL_CRUDE : DPCAL_ERROR, kind == DPCAL_AT_MOST ? log_delta : 0.0, out
+        );
     free(ask->parts);
-}
-
-/* Bounds on the epsilon of one direction at a delta: the smallest epsilon >= 0 with log delta(epsilon) <= log_delta.
-   Any status but DPCAL_DONE means that the question is for another way. */
-static void dpcal_epsilon(
-    dpcal_law **laws, const double *counts, ptrdiff_t k, double log_delta, int patient,
-    const dpcal_beyond *beyond, dpcal_work *work, dpcal_answer *out
-) {
-    dpcal_question ask;
-    memset(out, 0, sizeof *out);
-    const int status = dpcal_begin(&ask, laws, counts, k, patient, beyond, work);
-    dpcal_finish(&ask, out, status ? status : dpcal_search_epsilon(&ask, log_delta, out));
-}
-
-/* Bounds on log delta(epsilon) of one direction, epsilon >= 0. */
-static void dpcal_log_delta(
-    dpcal_law **laws, const double *counts, ptrdiff_t k, double epsilon, int patient,
-    const dpcal_beyond *beyond, dpcal_work *work, dpcal_answer *out
-) {
-    dpcal_question ask;
-    memset(out, 0, sizeof *out);
-    const int status = dpcal_begin(&ask, laws, counts, k, patient, beyond, work);
-    dpcal_finish(&ask, out, status ? status : dpcal_search_log_delta(&ask, epsilon, DPCAL_ERROR, 0.0, out));
-}
-
-/* An upper bound on log delta(epsilon), by as much work as it takes to see whether it is at most log_delta < 0. */
-static void dpcal_at_most(
-    dpcal_law **laws, const double *counts, ptrdiff_t k, double epsilon, double log_delta, dpcal_work *work,
-    dpcal_answer *out
-) {
-    dpcal_question ask;
-    memset(out, 0, sizeof *out);
-    const int status = dpcal_begin(&ask, laws, counts, k, 0, NULL, work);
-    dpcal_finish(&ask, out, status ? status : dpcal_search_log_delta(&ask, epsilon, DPCAL_CRUDE, log_delta, out));
 }
 
 /* -- curves: one contour for the questions from its center on both sides, as far as it keeps its digits */
@@ -948,99 +919,44 @@ static int dpcal_build_ahead(dpcal_question *ask, double ahead, double last, dou
     return isfinite(*accepted) ? DPCAL_DONE : DPCAL_WIDE;
 }
 
-/* What follows question i, which a contour of its own answers or not: the next one; past one that fails `skip` more, twice
-   as many each time, since their neighbors would fail, too. */
-static ptrdiff_t dpcal_after_one(
-    ptrdiff_t i, int status, const dpcal_answer *one, double *lower, double *upper, ptrdiff_t *skip, double *ahead
-) {
-    const ptrdiff_t next = status ? i + *skip : i + 1;
-    if (!status)
-        lower[i] = one->lower, upper[i] = one->upper;
-    *skip = status ? 2 * *skip : 1;
-    *ahead *= 0.5;
-    return next;
-}
-
 /* Bounds on log delta at rising epsilons, which a contour of its own may not reach: then `lower` is NaN. */
 static void dpcal_log_deltas(
-    dpcal_law **laws, const double *counts, ptrdiff_t k, const double *epsilons, ptrdiff_t n, int patient,
-    dpcal_work *work, double *lower, double *upper, dpcal_answer *out
+    dpcal_question *ask, const double *epsilons, ptrdiff_t n, double *lower, double *upper, dpcal_answer *out
 ) {
-    dpcal_question ask;
     double log_seen, most, value, slope, accepted, ahead = DPCAL_AHEAD;
     ptrdiff_t skip = 1;
-    memset(out, 0, sizeof *out);
     for (ptrdiff_t i = 0; i < n; i++)
         lower[i] = NAN, upper[i] = 0.0;
-    out->status = dpcal_begin(&ask, laws, counts, k, patient, NULL, work);
-    if (!out->status)
-        dpcal_closed_bounds(&ask, &log_seen, &most);
+    out->status = dpcal_begin(ask, out);
+    dpcal_closed_bounds(ask, &log_seen, &most);
     for (ptrdiff_t i = 0; !out->status && i < n && epsilons[i] < most;) {
         ptrdiff_t j = i;
         int status;
-        ask.epsilon = epsilons[i];
-        status = dpcal_tilt_of(&ask, 0.0);
+        ask->epsilon = epsilons[i];
+        status = dpcal_tilt_of(ask, 0.0);
         if (!status)
-            status = dpcal_build_ahead(&ask, ahead, epsilons[n - 1], &accepted);
+            status = dpcal_build_ahead(ask, ahead, epsilons[n - 1], &accepted);
         for (; !status && j < n && epsilons[j] < most; j++) {
             double low, high;
-            dpcal_interval(&ask, epsilons[j], &low, &high, &value, &slope);
-            if (!dpcal_is_close(&ask, low, high, accepted))
+            dpcal_interval(ask, epsilons[j], &low, &high, &value, &slope);
+            if (!dpcal_is_close(ask, low, high, accepted))
                 break;
             lower[j] = fmin(low, log_seen), upper[j] = fmin(high, log_seen);
         }
         if (j == i) {
             dpcal_answer one = {0};
-            status = status >= DPCAL_MEMORY ? status : dpcal_search_log_delta(&ask, epsilons[i], DPCAL_ERROR, 0.0, &one);
-            j = dpcal_after_one(i, status, &one, lower, upper, &skip, &ahead);
+            status = status >= DPCAL_MEMORY ? status : dpcal_search_log_delta(ask, epsilons[i], DPCAL_ERROR, 0.0, &one);
+            if (!status)
+                lower[i] = one.lower, upper[i] = one.upper;
+            /* Past one that has no contour, twice as many more each time: their neighbors would fail, too. */
+            j = status ? i + skip : i + 1;
+            skip = status ? 2 * skip : 1;
+            ahead *= 0.5;
         }
         out->status = status >= DPCAL_MEMORY ? status : DPCAL_DONE;
         i = j;
     }
-    dpcal_finish(&ask, out, out->status);
-}
-
-/* -- both directions of a neighboring relation */
-
-typedef struct {
-    dpcal_law **laws;
-    const double *counts;
-    ptrdiff_t k;
-} dpcal_direction;
-
-/* Bounds on the worst of the directions' epsilons. The second is left out where a quick bound proves it smaller. */
-static void dpcal_worst_epsilon(
-    const dpcal_direction *directions, ptrdiff_t n, double log_delta, dpcal_work *work, dpcal_answer *out
-) {
-    dpcal_answer other;
-    dpcal_epsilon(directions[0].laws, directions[0].counts, directions[0].k, log_delta, 0, NULL, work, out);
-    for (ptrdiff_t i = 1; i < n && out->status == DPCAL_DONE; i++) {
-        const dpcal_direction *d = &directions[i];
-        dpcal_at_most(d->laws, d->counts, d->k, out->upper, log_delta, work, &other);
-        if (other.status == DPCAL_DONE && other.upper <= log_delta)
-            continue;
-        if (other.status == DPCAL_DONE)
-            dpcal_epsilon(d->laws, d->counts, d->k, log_delta, 0, NULL, work, &other);
-        out->status = other.status;
-        out->sampling = other.upper > out->upper ? other.sampling : out->sampling;
-        out->upper = fmax(out->upper, other.upper);
-        out->lower = fmax(out->lower, other.lower);
-    }
-}
-
-/* Bounds on the worst of the directions' log deltas. */
-static void dpcal_worst_log_delta(
-    const dpcal_direction *directions, ptrdiff_t n, double epsilon, dpcal_work *work, dpcal_answer *out
-) {
-    dpcal_answer other;
-    dpcal_log_delta(directions[0].laws, directions[0].counts, directions[0].k, epsilon, 0, NULL, work, out);
-    for (ptrdiff_t i = 1; i < n && out->status == DPCAL_DONE; i++) {
-        const dpcal_direction *d = &directions[i];
-        dpcal_log_delta(d->laws, d->counts, d->k, epsilon, 0, NULL, work, &other);
-        out->status = other.status;
-        out->upper = fmax(out->upper, other.upper);
-        out->lower = fmax(out->lower, other.lower);
-    }
+    free(ask->parts);
 }
 
 #endif

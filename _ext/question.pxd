@@ -11,8 +11,7 @@ cdef extern from "contour.h" nogil:
         double *rounding
 
     ctypedef struct dpcal_law:
-        double highest, mean, upper, log_unaffected, variance, spread, steep
-        double wanted, surplus, reach, latest, normal, until
+        double highest, upper, log_unaffected, steep, wanted, surplus, reach, latest, normal, until
         double merged_loss[2]
         double merged_log[2]
         dpcal_line line, near
@@ -22,29 +21,28 @@ cdef extern from "contour.h" nogil:
         int (*stopped)(void* owner)
         void* owner
 
-    enum:
-        DPCAL_PUTS
-
     ctypedef struct dpcal_beyond:
         double p, q, units
         double *tilts
         double *bounds
+
+    ctypedef struct dpcal_question:
+        dpcal_law** laws
+        const double* counts
+        ptrdiff_t k
+        int patient
+        const dpcal_beyond* beyond
+        dpcal_work* work
 
     ctypedef struct dpcal_answer:
         double lower, upper
         int status, sampling, smoothed
 
     enum:
-        DPCAL_DONE
-        DPCAL_WIDE
-        DPCAL_MEMORY
-        DPCAL_STOPPED
+        DPCAL_DONE, DPCAL_WIDE, DPCAL_MEMORY, DPCAL_STOPPED
+        DPCAL_EPSILON, DPCAL_LOG_DELTA, DPCAL_AT_MOST, DPCAL_LOG_DELTAS
+        DPCAL_PUTS
 
-    void dpcal_sampled_gaussian(dpcal_law* law, double q, double sigma, int add)
-    void dpcal_gaussian(dpcal_law* law, double variance)
-    int dpcal_take_points(
-        dpcal_law* law, ptrdiff_t n, double* rows, const double* gone, double units, dpcal_work* work
-    )
     ctypedef struct dpcal_moments:
         double log_mass, mean, variance, fourth
 
@@ -56,35 +54,16 @@ cdef extern from "contour.h" nogil:
     void dpcal_weights "DPCAL_WIDEST(dpcal_weights)" (
         const dpcal_law* law, dpcal_angle line, const double* points, ptrdiff_t n, double* re, double* im
     )
+    void dpcal_sampled_gaussian(dpcal_law* law, double q, double sigma, int add)
+    void dpcal_gaussian(dpcal_law* law, double variance)
+    int dpcal_take_points(
+        dpcal_law* law, ptrdiff_t n, double* rows, const double* gone, double units, dpcal_work* work
+    )
     int dpcal_moments_at(const dpcal_law* law, double c, double* weights, dpcal_moments* out)
     void dpcal_free_law(dpcal_law* law)
     void dpcal_free_work(dpcal_work* work)
-    void dpcal_epsilon(
-        dpcal_law** laws, const double* counts, ptrdiff_t k, double log_delta, int patient,
-        const dpcal_beyond* beyond, dpcal_work* work, dpcal_answer* out
-    )
-    void dpcal_log_delta(
-        dpcal_law** laws, const double* counts, ptrdiff_t k, double epsilon, int patient,
-        const dpcal_beyond* beyond, dpcal_work* work, dpcal_answer* out
-    )
-    void dpcal_at_most(
-        dpcal_law** laws, const double* counts, ptrdiff_t k, double epsilon, double log_delta,
-        dpcal_work* work, dpcal_answer* out
-    )
+    void dpcal_ask(dpcal_question* ask, int kind, double epsilon, double log_delta, dpcal_answer* out)
     void dpcal_log_deltas(
-        dpcal_law** laws, const double* counts, ptrdiff_t k, const double* epsilons, ptrdiff_t n,
-        int patient, dpcal_work* work, double* lower, double* upper, dpcal_answer* out
-    )
-    ctypedef struct dpcal_direction:
-        dpcal_law** laws
-        const double* counts
-        ptrdiff_t k
-
-    void dpcal_worst_epsilon(
-        const dpcal_direction* directions, ptrdiff_t n, double log_delta, dpcal_work* work,
-        dpcal_answer* out
-    )
-    void dpcal_worst_log_delta(
-        const dpcal_direction* directions, ptrdiff_t n, double epsilon, dpcal_work* work,
+        dpcal_question* ask, const double* epsilons, ptrdiff_t n, double* lower, double* upper,
         dpcal_answer* out
     )
