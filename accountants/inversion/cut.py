@@ -31,7 +31,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,13 +41,14 @@ from dpcal.accountants.directions import MOST_TIMES
 from dpcal.accountants.inversion.saddle import log_chernoff
 from dpcal.accountants.inversion.transform import Parts, Total, has_rare_losses
 from dpcal.accountants.losses.base import OutOfReach, Points, Reals, Served
-from dpcal.accountants.losses.lattice import LOG_TOLERANCE
-from dpcal.accountants.losses.sampled_gaussian import (
-    Limits,
-    SampledGaussian,
-    TrapezoidRule,
-    log_expm1_over,
+from dpcal.accountants.losses.lattice import (
+    LARGEST_ANGLE,
+    LOG_TOLERANCE,
+    RANGE,
+    spaced,
+    step_within,
 )
+from dpcal.accountants.losses.sampled_gaussian import SampledGaussian, log_expm1_over
 
 __all__ = ["Beyond", "Cut", "split"]
 
@@ -80,6 +81,14 @@ _GAPS = 6.0 * 1.3 ** np.arange(14)
 _NEGLIGIBLE = -18.0
 # Largest epsilon, and size of log delta, at which probabilities are doubles with all digits.
 _MOST = 600.0
+
+
+class Rule(NamedTuple):
+    """Points of a trapezoid rule, their step, and the angle of the furthest line of them."""
+
+    x: Reals
+    step: float
+    angle: float
 
 
 @dataclass(frozen=True)
@@ -144,28 +153,32 @@ class Cut:
         share[some] = special.log_ndtr(z[some] - 1j * (shift / self.width) if shift else z[some])
         return share
 
-    def _losses(self, x: Reals) -> Reals:
-        """Return the losses at points on the axis of the noise."""
+    def _losses(self, x: Reals, angle: float = 0.0) -> Any:
+        """Return the losses at points x + i angle sigma^2; real ones on the axis of the noise."""
         q, sigma = self.loss.sampling_probability, self.loss.noise_multiplier
-        return np.asarray(mixture_log_weights(x, q, sigma, 0.0))
+        return mixture_log_weights(x, q, sigma, angle)
 
-    def _rule(self, highest: float) -> TrapezoidRule:
+    def _rule(self, highest: float) -> Rule:
         """Return points up to where the law, tilted by up to ``highest``, is negligible.
 
         The law ends there: what the share leaves of the points beyond, less than 1e-19 of each,
         counts to the rest, of whose masses it is less than rounding. A sharp end changes the sums
         on a line by no more than a term at the end, at all times.
         """
-        q, sigma = self.loss.sampling_probability, self.loss.noise_multiplier
+        sigma = self.loss.noise_multiplier
         ends = self.position + self.width * np.append(0.0, _ENDS)
         sizes = (1 + highest) * self._losses(ends) - 0.5 * (ends / sigma) ** 2
         sizes += self._log_share(ends)
         small = np.flatnonzero(sizes < sizes[0] + LOG_TOLERANCE - 8.0)
         if not len(small):
             raise OutOfReach
-        angle = min(Limits().angle, _FURTHER * self.width / sigma**2)
-        limits = Limits(angle, ceiling=float(ends[small[0]]), points=_POINTS, width=self.width)
-        return TrapezoidRule(q, sigma, 0.0, 1 + highest, limits)
+        angle = min(LARGEST_ANGLE, LARGEST_ANGLE / sigma, _FURTHER * self.width / sigma**2)
+        shift = angle * sigma**2
+        step = step_within(shift, 2 * (shift / sigma) ** 2 + 2 * (shift / self.width) ** 2)
+        # All multiples of a step of few bits are doubles.
+        digits, power = math.frexp(step)
+        step = math.ldexp(math.floor(math.ldexp(digits, 35)), power - 35)
+        return Rule(spaced(-RANGE * sigma, float(ends[small[0]]), step, most=_POINTS), step, angle)
 
     def served(self, highest: float) -> Served | None:
         """Return the points for tilts up to a highest one as rows; None if there are none."""
@@ -175,11 +188,12 @@ class Cut:
         except OutOfReach:
             return None
         log_q = abs(math.log(self.loss.sampling_probability))
+        log_step = math.log(rule.step / (sigma * math.sqrt(2 * math.pi)))
 
         def points(angle: float) -> Points:
             shift = angle * sigma**2
-            share, ell = self._log_share(rule.x, shift), rule.log_weight(rule.x, angle)
-            logs = rule.log_density(rule.x) + ell + share
+            share, ell = self._log_share(rule.x, shift), self._losses(rule.x, angle)
+            logs = log_step - 0.5 * (rule.x / sigma) ** 2 + ell + share
             logs = logs + 0.5 * (angle * sigma) ** 2 - 1j * angle * rule.x if angle else logs
             # Those of law.h; SciPy's shares are off by up to 24 units where they are next to 1,
             # elsewhere by 2 of the logarithms' sizes.

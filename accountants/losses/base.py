@@ -166,7 +166,7 @@ class PrivacyLoss(ABC):
         return -math.inf
 
     @cached_property
-    def _kept_points(self) -> dict[str, tuple[float, Points]]:
+    def _kept_points(self) -> dict[str, tuple[float, Reals]]:
         return {}
 
     def cumulants(self, c: ArrayLike) -> Reals:
@@ -180,16 +180,15 @@ class PrivacyLoss(ABC):
         OutOfReach
             If no points serve a tilt.
         """
-        c = np.atleast_1d(np.asarray(c, dtype=float))
-        most = float(c.max())
-        if "last" not in self._kept_points or self._kept_points["last"][0] < most:
-            highest = 2.0 ** math.ceil(math.log2(max(_FIRST, most)))
-            points = self.points(highest)
-            if points is None:
+        c, surplus = np.atleast_1d(np.asarray(c, dtype=float)), self.surplus
+        served, rows = self._kept_points.get("last", (-1.0, np.empty((5, 0))))
+        if served < c.max():
+            served = 2.0 ** math.ceil(math.log2(max(_FIRST, float(c.max()))))
+            if (points := self.points(served)) is None:
                 raise OutOfReach
-            self._kept_points["last"] = highest, points
-        points, surplus = self._kept_points["last"][1], self.surplus
-        found: Reals = np.asarray(moments(points.real_rows(surplus), c))
+            rows = points.real_rows(surplus)
+            self._kept_points["last"] = served, rows
+        found: Reals = np.asarray(moments(rows, c))
         found[:, 0] -= c * surplus
         found[:, 1] -= surplus
         # A tilted law is never a single point, but its variance may be below the range of a double.
