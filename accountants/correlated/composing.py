@@ -40,13 +40,13 @@ from numpy.typing import ArrayLike
 from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.answers import Delta, Epsilon
-from dpcal.accountants.correlated.beside import beside
 from dpcal.accountants.correlated.bounds.base import Bound
 from dpcal.accountants.correlated.bounds.proved import largest_norm, proved
 from dpcal.accountants.correlated.bounds.reductions import Reduction
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.correlated.table import chosen
 from dpcal.accountants.interface import delta as event_delta, epsilon as event_epsilon
+from dpcal.accountants.loaders.beside import beside
 from dpcal.accountants.losses.base import Pairs, PrivacyLoss, Reals
 from dpcal.accountants.losses.failure import MomentBound
 from dpcal.accountants.losses.gaussian import Gaussian

@@ -17,12 +17,12 @@ from dpcal.accountants.adaptive.filters import Odometer
 from dpcal.accountants.certificates.draws import dominating_draws
 from dpcal.accountants.certificates.enclosure import decimal_bounds, enclose
 from dpcal.accountants.certificates.search.contour import choose_chernoff, choose_contour
-from dpcal.accountants.correlated.bounds.allocation_sums import SubsetBelow
 from dpcal.accountants.correlated.bounds.conditional import Conditional
 from dpcal.accountants.correlated.bounds.joining import Joining
 from dpcal.accountants.correlated.bounds.replicas import ReplicaMoments
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.curves import tradeoff
+from dpcal.accountants.loaders.subsets import SubsetBelow
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.mechanisms.decompose import decompose
 

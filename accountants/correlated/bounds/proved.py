@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from dpcal.accountants import events
 from dpcal.accountants.correlated.bounds.adding import Adding
 from dpcal.accountants.correlated.bounds.allocation import LARGEST_NORM, allocated, spaced
-from dpcal.accountants.correlated.bounds.allocation_sums import SubsetBelow
 from dpcal.accountants.correlated.bounds.base import Bound, Directions, Least, Proof, Worst
 from dpcal.accountants.correlated.bounds.conditional import Conditional
 from dpcal.accountants.correlated.bounds.joining import Joining
@@ -29,6 +28,7 @@ from dpcal.accountants.correlated.bounds.reductions import Reduction, composed
 from dpcal.accountants.correlated.bounds.replicas import ReplicaMoments
 from dpcal.accountants.correlated.bounds.revealed import Revealed
 from dpcal.accountants.correlated.mechanism import Mechanism, Shape
+from dpcal.accountants.loaders.subsets import SubsetBelow
 from dpcal.accountants.matrix.participation import (
     FixedEpochs,
     LeastSeparation,

@@ -16,7 +16,6 @@ from dpcal import accountants
 from dpcal.accountants import correlated, events, matrix
 from dpcal.accountants.correlated.bounds.adding import Adding, lower_tail
 from dpcal.accountants.correlated.bounds.allocation import allocated, spaced
-from dpcal.accountants.correlated.bounds.allocation_sums import SubsetBelow
 from dpcal.accountants.correlated.bounds.conditional import Conditional, posterior_chances
 from dpcal.accountants.correlated.bounds.joining import Joining, state_cap
 from dpcal.accountants.correlated.bounds.replicas import ReplicaMoments
@@ -26,6 +25,7 @@ from dpcal.accountants.correlated.draws.estimators import Direct, Without
 from dpcal.accountants.correlated.draws.montecarlo import simulate
 from dpcal.accountants.correlated.likelihood import Likelihood
 from dpcal.accountants.correlated.mechanism import Mechanism
+from dpcal.accountants.loaders.subsets import SubsetBelow
 from dpcal.accountants.samplers import (
     BallsInBins,
     CyclicPoisson,
