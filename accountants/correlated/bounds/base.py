@@ -34,7 +34,6 @@ from dpcal._roots import NoBracket, Stop, bisect, bracket
 
 __all__ = ["Bound", "Curve", "Directions", "Least", "Moments", "Proof", "Worst"]
 __all__ += [
-    "largest_exponent",
     "least_epsilon",
     "least_until_rising",
     "mixed_moments",
@@ -295,18 +294,3 @@ def least_until_rising(tried: Iterable[tuple[float, Tried]]) -> tuple[float, Tri
         if worse == 2:
             break
     return best
-
-
-def largest_exponent(meets: Callable[[int], bool], most: int) -> int:
-    """Return the last of 1, 2, 3, ... that meets a condition, by doubling and halving.
-
-    The condition is not tried at 1, nor at twice ``most`` or above.
-    """
-    high = 2
-    while high < most and meets(high):
-        high *= 2
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if meets(middle) else (low, middle)
-    return low

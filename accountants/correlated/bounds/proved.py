@@ -22,7 +22,6 @@ from dpcal.accountants import events
 from dpcal.accountants.correlated.bounds.adding import Adding
 from dpcal.accountants.correlated.bounds.allocation import LARGEST_NORM, allocated, spaced
 from dpcal.accountants.correlated.bounds.base import Bound, Directions, Least, Proof, Worst
-from dpcal.accountants.correlated.bounds.conditional import Conditional
 from dpcal.accountants.correlated.bounds.joining import Joining
 from dpcal.accountants.correlated.bounds.reductions import Reduction, composed
 from dpcal.accountants.correlated.bounds.replicas import ReplicaMoments
@@ -40,9 +39,6 @@ from dpcal.errors import UnsupportedEvent
 
 __all__ = ["TwoBlanks", "compositions", "joined", "largest_norm", "proved", "proved_adding"]
 
-# Least noise over the largest column for conditional composition: with less noise, outputs reveal
-# participations, and the bound for known participations is as good.
-_LEAST_NOISE_TO_CONDITION = 3.0
 # Relative margin, outward, of sums over the rounds.
 _MARGIN = 1e-9
 _COMPOSITION = "composition of sampled Gaussians, {}"
@@ -125,15 +121,10 @@ def _of_secret_rounds(mechanism: Mechanism, sampler: Sampler, revealed: Bound) -
     """Return bounds that use that the rounds of a record's participations are secret."""
     joining, found = joined(mechanism, sampler), spaced(mechanism, sampler)
     bounds: list[Bound] = [] if found is None else [found]
-    if joining is not None and (moments := ReplicaMoments(mechanism, joining)).possible:
+    if joining is not None:
         adding = Least((Adding.of(mechanism, joining), revealed))
-        return [*bounds, Directions((moments, adding))]
-    enough = mechanism.sigma >= _LEAST_NOISE_TO_CONDITION * mechanism.largest_column
-    if joining is None or not joining.independent or not enough or mechanism.column is None:
-        return bounds
-    # It holds for one rate, and for rounds of smaller ones, whose participations have smaller
-    # chances given the outputs.
-    return [Conditional(mechanism, float(joining.chances.max()))]
+        bounds.append(Directions((ReplicaMoments(mechanism, joining), adding)))
+    return bounds
 
 
 def joined(mechanism: Mechanism, sampler: Sampler) -> Joining | None:
