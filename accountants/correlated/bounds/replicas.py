@@ -62,12 +62,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal._ext import tilted as kernels
-from dpcal.accountants.correlated.bounds.base import (
-    Bound,
-    Moments,
-    Proof,
-    least_until_rising,
-)
+from dpcal.accountants.correlated.bounds.base import Bound, Proof, least_until_rising
 from dpcal.accountants.correlated.bounds.joining import Joining, state_cap
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.rounding import UNIT
@@ -526,16 +521,15 @@ class ReplicaMoments(Bound):
             return self._window(order)
         return replace(self._sum(_Key(0, order, shared), cells), even=True)
 
-    def moments(self, c: float, direction: str) -> Moments:
+    def log_mgf(self, c: float, direction: str) -> float:
         """Return a chord of the bound on log M(c) of removing a record, from whole orders."""
         low = math.floor(c)
         if direction == "add" or low + 2 > _ORDERS[-1] or not self._is_quick(low + 2):
-            return super().moments(c, direction)
-        ends = [self.log_moment(k + 1) if k else 0.0 for k in (low, low + 1)]
-        if math.isinf(ends[1]):
-            return super().moments(c, direction)
-        slope = ends[1] - ends[0]
-        return Moments((ends[0] + (c - low) * slope) * (1 + _MARGIN), slope, 0.0)
+            return math.inf
+        first, second = (self.log_moment(k + 1) if k else 0.0 for k in (low, low + 1))
+        if math.isinf(second):
+            return math.inf
+        return (first + (c - low) * (second - first)) * (1 + _MARGIN)
 
     def _is_quick(self, order: int) -> bool:
         """Return whether one moment of an order takes little time, as a search asks for many."""

@@ -16,8 +16,8 @@ from scipy.special import logsumexp
 from dpcal import accountants
 from dpcal.accountants import correlated, events, matrix
 from dpcal.accountants.correlated.bounds.adding import Adding, lower_tail
-from dpcal.accountants.correlated.bounds.allocation import allocated, spaced
 from dpcal.accountants.correlated.bounds.joining import Joining, state_cap
+from dpcal.accountants.correlated.bounds.reductions import allocated, spaced
 from dpcal.accountants.correlated.bounds.replicas import Past, ReplicaMoments
 from dpcal.accountants.correlated.bounds.revealed import Revealed
 from dpcal.accountants.correlated.composing import losses
