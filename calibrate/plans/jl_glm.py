@@ -108,7 +108,7 @@ def jl_glm(
     """
     _validate.choice(tuple(INNER), inner=inner)
     _validate.choice(MATRICES, matrix=matrix)
-    constants, n, d = given.constants, given.n, given.dimension
+    constants, n, d = given.constants, given.n, given.d
     C = given.known("lipschitz", "max_norm", options.get("max_norm"))
     if isinstance(matrix_seed, bool) or not isinstance(matrix_seed, int) or matrix_seed < 0:
         raise ValueError(f"matrix_seed must be a whole number >= 0, got {matrix_seed!r}.")

@@ -35,7 +35,7 @@ from scipy.special import gammainccinv
 from dpcal import _validate
 from dpcal.calibrate.constants import Constants
 from dpcal.calibrate.plan import Parameter
-from dpcal.calibrate.plans.common import Given, Sized, promise
+from dpcal.calibrate.plans.common import Given, promise
 
 __all__ = ["MOST_PLAIN", "Problem", "chi_quantile", "multiplier", "number", "smooth"]
 
@@ -44,7 +44,7 @@ MOST_PLAIN = 400
 
 
 @dataclass(frozen=True, kw_only=True)
-class Problem(Sized):
+class Problem(Given):
     """A KL problem with its privacy target, every number checked; letters as in the module."""
 
     L0: float
@@ -68,7 +68,7 @@ class Problem(Sized):
         if constants.gap is not None:
             F0 = min(F0, _validate.positive(gap=constants.gap))
         return cls(
-            **given.sized,
+            **vars(given),
             L0=L0,
             L1=constants.smoothness,
             F0=F0,

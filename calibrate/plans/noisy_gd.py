@@ -90,11 +90,11 @@ def noisy_gd(
     for name, value in (("l2", l2), ("radius", radius)):
         if value is not None:
             raise ValueError(f"{name} is for release='last', got {value!r} with release='all'.")
-    constants, n, d = given.constants, given.n, given.dimension
+    constants, n, d = given.constants, given.n, given.d
     C = given.known("lipschitz", "max_norm", max_norm)
     if learning_rate is None:
         learning_rate = 1 / given.known("smoothness", "learning_rate")
-    eta, single = _validate.positive(learning_rate=learning_rate), given.single
+    eta, single = _validate.positive(learning_rate=learning_rate), given.z
     rate = math.sqrt(d) * single * C / n
     if steps is None:
         gap, L1 = given.known("gap", "steps"), given.known("smoothness", "steps")
@@ -141,7 +141,7 @@ def _last(
     )
     if steps is None:
         tried = np.unique(np.rint(np.geomspace(1, _MOST_STEPS, _TRIED))).astype(int).tolist()
-        noise = given.single * max_norm / given.n
+        noise = given.z * max_norm / given.n
         steps = min(tried, key=lambda count: _bound(given, descent(steps=count), max_norm, noise))
     chosen = descent(steps=_validate.count(steps=steps))
     sigma = given.target.noise(
@@ -155,7 +155,7 @@ def _last(
 
 def _bound(given: Given, descent: Descent, max_norm: float, noise: float) -> float:
     """Return the bound of :func:`_last`, from the noise that a single step would need."""
-    gap, d, eta = given.known("gap", "steps"), float(given.dimension), descent.learning_rate
+    gap, d, eta = given.known("gap", "steps"), float(given.d), descent.learning_rate
     m, c, t = descent.strong_convexity, descent.contraction, descent.steps
     one = descent.event(noise_multiplier=1.0, max_norm=max_norm, n=given.n)
     grown = amplitude(t, c, one.diameter / given.target.group_size)

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from dpcal import _validate
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans import common
-from dpcal.calibrate.plans.common import Given, Sized
+from dpcal.calibrate.plans.common import Given
 from dpcal.calibrate.query import Query
 
 __all__ = ["SUBSOLVERS", "Round", "planned", "problem_of", "recursive_regularization"]
@@ -99,10 +99,10 @@ def problem_of(given: Given, distance: float | None, max_norm: float | None = No
     """Return the checked constants of a problem, whose blocks are disjoint."""
     common.replaced_in_place(given.target.relation)
     return _Problem(
-        **given.sized,
+        **vars(given),
         C=given.known("lipschitz", "max_norm", max_norm),
         L1=given.known("smoothness", "smoothness"),
-        W=common.positive_or(math.sqrt(given.dimension), distance=distance),
+        W=common.positive_or(math.sqrt(given.d), distance=distance),
     )
 
 
@@ -132,7 +132,7 @@ class Round:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Problem(Sized):
+class _Problem(Given):
     """Checked constants and target."""
 
     C: float

@@ -38,7 +38,7 @@ from dpcal import _validate
 from dpcal.accountants import epsilon as epsilon_of
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans import common
-from dpcal.calibrate.plans.common import Given, Sized
+from dpcal.calibrate.plans.common import Given
 from dpcal.calibrate.plans.variance_reduction import Bounds, Releases
 from dpcal.errors import TargetUnreachable
 
@@ -128,7 +128,7 @@ class _Choice:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Problem(Sized):
+class _Problem(Given):
     """Checked constants and target."""
 
     C: float
@@ -204,7 +204,7 @@ def _problem(given: Given, max_norm: float | None, learning_rate: float | None) 
             f"learning_rate must be below 1 / L1 = {1 / L1:.6g} for estimates to follow the "
             f"gradient, got {eta!r}."
         )
-    return _Problem(**given.sized, C=C, L1=L1, eta=eta)
+    return _Problem(**vars(given), C=C, L1=L1, eta=eta)
 
 
 def _of_bound(problem: _Problem, steps: int | None, batch_size: int | None) -> _Choice:

@@ -34,7 +34,7 @@ from dpcal import _validate
 from dpcal._roots import Stop, bracket, brent
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans import common
-from dpcal.calibrate.plans.common import Given, Sized
+from dpcal.calibrate.plans.common import Given
 from dpcal.calibrate.query import Query
 from dpcal.errors import warn_caller
 
@@ -100,7 +100,7 @@ def problem_of(given: Given, p: float | None, max_norm: float | None = None) -> 
     """Return the checked constants of a problem; p is the failure probability."""
     common.replaced_in_place(given.target.relation)
     return _Problem(
-        **given.sized,
+        **vars(given),
         L0=given.known("lipschitz", "max_norm", max_norm),
         L1=given.known("smoothness", "smoothness"),
         F0=given.known("gap", "gap"),
@@ -132,7 +132,7 @@ class Tree:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Problem(Sized):
+class _Problem(Given):
     """Checked constants and target."""
 
     L0: float

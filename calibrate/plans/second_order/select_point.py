@@ -120,7 +120,7 @@ def select_point(
             f"silos must be 1 for method={method!r}, got {m}: thresholds on local scores say "
             "nothing of the mean over silos. Use method='gaussian' or 'power-method'."
         )
-    d = given.dimension
+    d = given.d
     test = _Test(
         **vars(given),
         m=m,
@@ -182,20 +182,20 @@ class _Test(Given):
     @property
     def sampling(self) -> tuple[float, float]:
         """Distances of means over the records from those of the population."""
-        N, L = self.m * self.n, math.log(2 * self.dimension / self.beta)
+        N, L = self.m * self.n, math.log(2 * self.d / self.beta)
         gradient = self.G / math.sqrt(N) * (1 + self.tail)
         return gradient, self.M * math.sqrt(2 * L / N) + 4 * self.M * L / (3 * N)
 
     def settled(self, method: str) -> tuple[tuple[Query, ...], _Slack]:
         """Return the queries of a method, with the slack of its thresholds."""
         if method in _OF_SILOS:
-            multiplier = common.repeated(self.single, 2 * self.T)
+            multiplier = common.repeated(self.z, 2 * self.T)
             if method == "power-method":
                 return self.products(multiplier)
             e_g, e_H = self.gaussian_slack(multiplier)
             return self.answers(multiplier), _Slack(e_g, e_H, 2 * e_H)
         if method == "gaussian-score":
-            z = common.repeated(self.single, self.T)
+            z = common.repeated(self.z, self.T)
             # One tail of one number, on either side of the threshold.
             return (self.score(method, z),), self.score_slack(z * self.tail)
         moved = 2 if self.target.relation == "replace-one" else 1
@@ -208,7 +208,7 @@ class _Test(Given):
         root = math.sqrt(self.rho * self.alpha)
         sampling = self.sampling[1]
         one = multiplier / self.n / math.sqrt(self.m)
-        run, missed = best_power(one, self.dimension, self.beta, (root + sampling) / self.M)
+        run, missed = best_power(one, self.d, self.beta, (root + sampling) / self.M)
         if missed >= 1:
             raise ValueError(
                 f"n must be larger for method='power-method', got {self.n}: its products are too "
@@ -244,7 +244,7 @@ class _Test(Given):
     def gaussian_slack(self, multiplier: float) -> tuple[float, float]:
         """Return e_g and e_H of noisy gradients and Hessians."""
         gradient, hessian = self.sampling
-        root, norm = math.sqrt(self.dimension), self.M * self.root_of_rank
+        root, norm = math.sqrt(self.d), self.M * self.root_of_rank
         one, two = (multiplier * C / self.n / math.sqrt(self.m) for C in (self.G, norm))
         wide = 2 * root + 2 * math.sqrt(math.log(2 / self.beta))
         return gradient + one * (root + self.tail), hessian + two * wide
