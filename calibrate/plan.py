@@ -39,17 +39,7 @@ from dpcal.calibrate.persons import for_group
 from dpcal.calibrate.query import KINDS, LAPLACE_TOTAL, Query
 from dpcal.errors import UnsupportedEvent
 
-__all__ = [
-    "RELATIONS",
-    "Parameter",
-    "Parameters",
-    "Plan",
-    "Priced",
-    "Query",
-    "compose",
-    "screen",
-    "told",
-]
+__all__ = ["RELATIONS", "Parameter", "Plan", "Priced", "Query", "compose", "screen", "told"]
 
 Parameter = str | int | float | bool | None
 Parameters = dict[str, Parameter]
