@@ -146,11 +146,6 @@ class Context:
             t.require(t.symbols(term) <= self.signs.keys(), "known symbols")
             t.require(not self.missing(term), f"a defined term, got {term!r:.80}")
 
-    def require_sign(self, term: t.Term, strict: bool) -> None:
-        """Raise Undecided unless a term is plainly defined, and nonnegative or positive."""
-        self.require_defined(term)
-        t.require(self.holds(term, strict), f"a term of plain sign, got {term!r:.80}")
-
     def require_equal(self, term: t.Term, form: t.Term) -> None:
         """Raise Undecided unless a term, which must be defined, equals a form of it."""
         self.require_defined(form)

@@ -38,7 +38,7 @@ Sum = dict[Monomial, Fraction]
 MOST_TERMS = 600
 MOST_DIGITS = 300
 HIGHEST = 12  # power of a sum that is multiplied out
-LARGEST_FACTORED = 10**24  # larger numbers are not split into primes; they stay whole
+LARGEST_PRIME = 10**4  # a product of larger primes stays whole: to find them may take too long
 _UNIT: Monomial = frozenset()
 _ZERO, _ONE = Fraction(0), Fraction(1)
 _E: Atom = ("e",)
@@ -579,9 +579,6 @@ def _lowest(powers: Sequence[Exponent]) -> Exponent:
 def _primes(value: Fraction) -> dict[Atom, int]:
     factors: dict[Atom, int] = {}
     for part, sign in ((value.numerator, 1), (value.denominator, -1)):
-        if part > LARGEST_FACTORED:
-            factors[("num", part)] = sign
-            continue
-        for prime, count in flint.fmpz(part).factor():
+        for prime, count in flint.fmpz(part).factor(trial_limit=LARGEST_PRIME):
             factors[("num", int(prime))] = factors.get(("num", int(prime)), 0) + sign * count
     return factors
