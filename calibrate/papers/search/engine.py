@@ -194,7 +194,7 @@ class Search:
         if defined is None:
             return None
         try:
-            if context.is_zero(gap):
+            if context.normal.is_zero(gap):
                 return {**TERMS, "defined": defined} if defined else TERMS
         except _FAILURES:
             pass

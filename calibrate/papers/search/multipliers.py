@@ -87,7 +87,7 @@ def by_means(search: Search, goal: Goal) -> Proof | None:
         low = t.times(low, t.power(value, weight))
         bound = gap(("log", t.over(value, mean)))
         gaps.append((t.times(weight, bound[0]), product((weight, TERMS), bound)))
-    if not gaps or not goal.context.is_zero(t.minus(goal.term, t.minus(mean, low))):
+    if not gaps or not goal.context.normal.is_zero(t.minus(goal.term, t.minus(mean, low))):
         return None
     return {**_by_logarithms(low, mean, gaps), "defined": known}
 
