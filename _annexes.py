@@ -25,8 +25,8 @@ __getattr__, __dir__ = _lazy.attributes(
         "network_scores": "dpcal.optim.objectives.networks",
         "predicted_seconds": "dpcal.calibrate.recommending.seconds",
         "pricing": "dpcal.accountants.correlated.pricing",
-        "replacing": "dpcal.accountants.correlated.replacing",
+        "replacing": "dpcal.accountants.loaders.replacing",
         "sample_of": "dpcal.optim.silos.reading",
-        "shuffling": "dpcal.accountants.correlated.shuffling",
+        "shuffling": "dpcal.accountants.loaders.shuffling",
     },
 )

@@ -516,7 +516,7 @@ static int dpcal_build(dpcal_question *ask, double tolerance) {
     if ((status = dpcal_trials(ask)))
         return status;
     for (ptrdiff_t i = 0; i < ask->k; i++) {
-        room += dpcal_room(ask->laws[i]);
+        room += 8 * (ask->laws[i]->owned ? ask->laws[i]->line.n : ask->laws[i]->n);
         most = ask->laws[i]->n > most ? ask->laws[i]->n : most;
     }
     if (dpcal_grow(&ask->work->block, &ask->work->capacity, room + most))

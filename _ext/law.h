@@ -105,9 +105,8 @@ typedef struct {
     double *error, *slope; /* of P (exp(c l) - 1 - c l) in units, relative: error + c slope; error alone for l < 0 */
     int far;               /* whether some mass is 0 although its logarithm is finite */
     double largest, least; /* of the losses, and 0 */
-    /* `near` is closer to the real line and serves for bounds only. Both last until another law's lines are filled, as
-       those of many laws would take more memory than all else. */
-    dpcal_line line, near;
+    /* It lasts until another law's line is filled, as those of many laws would take more memory than all else. */
+    dpcal_line line;
     double q, log_q, sigma, angle, step, first; /* of a Poisson-sampled Gaussian */
     int add;
     double *block;
@@ -140,7 +139,7 @@ static void dpcal_free_law(dpcal_law *law) {
    (1 - q) N(0, sigma^2) + q N(1, sigma^2) relative to N(0, sigma^2). Removing a record has the mixture as P and
    loss log w; adding one has N(0, sigma^2) as P and loss -log w (accountants/losses/sampled_gaussian.py).
    Integrands phi(x) w(x)^p are analytic in abs(Im x) < pi sigma^2; steps and ends of the points are those of
-   accountants/losses/trapezoid.py. */
+   accountants/losses/lattice.py. */
 
 /* Cosine and sine of the line x + i angle sigma^2, and sine of half of its angle. */
 typedef struct {
@@ -177,13 +176,11 @@ static const double dpcal_shares[DPCAL_SHARES] = {0.6, 0.75, 0.85, 0.93, 0.97, 0
 
 /* A tilted law along Re z = c. */
 typedef struct {
-    double times, log_mass, mean, variance, half_time;
-    ptrdiff_t n, near_n;
+    double times, log_mass, mean, variance;
+    ptrdiff_t n;
     double *re, *im, *wr, *wi, *size, *error, *shift, *distance; /* points less the mean, weights, errors in units */
-    double *near_im, *near_size;
     double restricted[DPCAL_SHARES][3];
     double left_re, left_im; /* what the weights leave of a mean of 0 */
-    double half;             /* half way from 1 to the limit of abs(psi)^2, which is that of the points that do not fall */
     double latest;           /* time up to which the points serve */
     double normal, until;    /* those of the law */
 } dpcal_tilt;
@@ -309,19 +306,15 @@ static int dpcal_fill_sampled(dpcal_law *law, double highest, dpcal_work *work) 
     return DPCAL_DONE;
 }
 
-/* Fills both shifted lines. */
-static int dpcal_fill_sampled_lines(dpcal_law *law, dpcal_work *work) {
+/* Fills the shifted line. */
+static int dpcal_fill_sampled_line(dpcal_law *law, dpcal_work *work) {
     const ptrdiff_t n = law->n;
-    const double nearer = fmin(law->angle, 0.6 / law->sigma);
     double *p;
-    if (dpcal_grow(&work->lines, &work->line_capacity, 12 * n))
+    if (dpcal_grow(&work->lines, &work->line_capacity, 6 * n))
         return DPCAL_MEMORY;
     p = work->lines;
     law->line = (dpcal_line){n, p, p + n, p + 2 * n, p + 3 * n, p + 4 * n, p + 5 * n};
-    p += 6 * n;
-    law->near = (dpcal_line){n, p, p + n, p + 2 * n, p + 3 * n, p + 4 * n, p + 5 * n};
     DPCAL_WIDEST(dpcal_line_points)(law, dpcal_angle_of(law->angle), &law->line);
-    DPCAL_WIDEST(dpcal_line_points)(law, dpcal_angle_of(nearer), &law->near);
     return DPCAL_DONE;
 }
 
@@ -485,25 +478,6 @@ static void dpcal_restrict(const dpcal_law *law, const dpcal_moments *at, const 
     }
 }
 
-/* A time from which the absolute sum is at most the root of `half`, or infinity. */
-static double dpcal_half_time(const dpcal_tilt *tilt) {
-    const double half = sqrt(tilt->half) * (1.0 - 1e-12);
-    double sums[2], t = 0.0;
-    DPCAL_WIDEST(dpcal_decayed_sums)(tilt->near_size, tilt->near_im, tilt->near_n, 0.0, sums);
-    if (!(sums[1] > 0))
-        return INFINITY;
-    t = 0.35 / sums[1];
-    for (int tries = 0; tries < 100 && t < 1e200; tries++) {
-        DPCAL_WIDEST(dpcal_decayed_sums)(tilt->near_size, tilt->near_im, tilt->near_n, t, sums);
-        if (sums[0] <= half)
-            return t;
-        if (!(sums[1] > 0))
-            return INFINITY;
-        t = 1.05 * (t + sums[0] / sums[1] * log(sums[0] / half));
-    }
-    return INFINITY;
-}
-
 /* Magnitudes of the weights on a line, and the span that leaves out at most 1e-18 of the largest at each end, also in the
    variance. */
 static void dpcal_magnitudes(
@@ -521,25 +495,12 @@ static void dpcal_magnitudes(
     ends[1] = dpcal_padded(to);
 }
 
-/* Numbers that a law's tilt takes at most. */
-static ptrdiff_t dpcal_room(const dpcal_law *law) {
-    const ptrdiff_t lines = law->line.n > law->near.n ? law->line.n : law->near.n;
-    return 10 * (law->owned ? lines : law->n);
-}
-
-/* What abs(psi)^2 is half way to its limit, from points that do not fall but for rounding, and the time up to which points
-   merged into one, a mass m up to r away from it, change psi by m (r t)^2 < 1e-17. */
-static void dpcal_limits(const dpcal_law *law, double c, double log_mass, dpcal_tilt *tilt) {
-    double most = 0.0, flat = 0.0, merged = 0.0;
-    for (ptrdiff_t j = 0; j < tilt->n; j++)
-        most = dpcal_larger(most, tilt->im[j]);
-    for (ptrdiff_t j = 0; j < tilt->n; j++)
-        flat += tilt->im[j] <= 1e-14 * most ? tilt->size[j] : 0.0;
-    tilt->half = 0.5 + 0.5 * fmin(flat * flat, 1.0);
+/* The time up to which points merged into one, a mass m up to r away from it, change psi by m (r t)^2 < 1e-17. */
+static double dpcal_latest(const dpcal_law *law, double c, double log_mass) {
+    double merged = 0.0;
     for (int j = 0; j < 2; j++)
         merged += law->reach > 0.0 ? exp(law->merged_log[j] + c * law->merged_loss[j] - log_mass) : 0.0;
-    tilt->latest = fmin(law->owned ? law->latest : INFINITY, merged > 0.0 ? sqrt(1e-17 / merged) / law->reach : INFINITY);
-    tilt->normal = law->normal, tilt->until = law->until;
+    return fmin(law->owned ? law->latest : INFINITY, merged > 0.0 ? sqrt(1e-17 / merged) / law->reach : INFINITY);
 }
 
 /* Weights, errors and bounds on the decay of one law along Re z = c, in numbers from `room` on. */
@@ -554,36 +515,31 @@ static int dpcal_tilt_law(
     tilt->log_mass = at.log_mass;
     tilt->mean = at.mean;
     tilt->variance = at.variance;
-    tilt->n = tilt->near_n = 0;
-    tilt->half_time = tilt->latest = INFINITY;
+    tilt->n = 0;
+    tilt->latest = INFINITY;
     if (law->variance > 0)
         return DPCAL_DONE;
     dpcal_restrict(law, &at, weights, tilt);
-    if (!law->owned && (status = dpcal_fill_sampled_lines(law, work)))
+    if (!law->owned && (status = dpcal_fill_sampled_line(law, work)))
         return status;
-    const dpcal_line *line = &law->line, *near = law->near.n > 0 ? &law->near : line;
-    const ptrdiff_t n = line->n > near->n ? line->n : near->n;
+    const ptrdiff_t n = law->line.n;
     tilt->re = *room, tilt->im = tilt->re + n, tilt->wr = tilt->im + n, tilt->wi = tilt->wr + n;
     tilt->error = tilt->wi + n, tilt->shift = tilt->error + n, tilt->distance = tilt->shift + n;
-    tilt->size = tilt->distance + n, tilt->near_size = tilt->size + n;
-    dpcal_magnitudes(near, c, &at, tilt->near_size, tilt->distance, ends);
-    tilt->near_n = ends[1] - ends[0];
-    tilt->near_size += ends[0];
-    tilt->near_im = tilt->near_size + tilt->near_n;
-    memcpy(tilt->near_im, near->im + ends[0], (size_t)tilt->near_n * sizeof(double));
-    *room = tilt->near_im + tilt->near_n;
-    dpcal_magnitudes(line, c, &at, tilt->size, tilt->distance, ends);
+    tilt->size = tilt->distance + n;
+    *room = tilt->size + n;
+    dpcal_magnitudes(&law->line, c, &at, tilt->size, tilt->distance, ends);
     tilt->n = ends[1] - ends[0];
     tilt->size += ends[0];
-    DPCAL_WIDEST(dpcal_tilted_points)(line, ends[0], c, &at, tilt);
-    dpcal_limits(law, c, at.log_mass, tilt);
-    tilt->half_time = dpcal_half_time(tilt);
+    DPCAL_WIDEST(dpcal_tilted_points)(&law->line, ends[0], c, &at, tilt);
+    tilt->latest = dpcal_latest(law, c, at.log_mass);
+    tilt->normal = law->normal, tilt->until = law->until;
     return DPCAL_DONE;
 }
 
-/* An upper bound on log abs(psi) over [t, ratio t]: the smallest of three (losses/quadrature.py). */
+/* An upper bound on log abs(psi) over [t, ratio t]: the smallest of those by moments of restricted laws, by the law's own
+   normal bound, and, where the moments say nothing, by absolute sums. */
 static double dpcal_log_decay(const dpcal_tilt *tilt, double t, double ratio) {
-    double drop = 0.0, bound, sums[2];
+    double drop = 0.0, bound, sum;
     if (tilt->n == 0)
         return -0.5 * tilt->variance * t * t * (1.0 - 1e-12);
     for (int i = 0; i < DPCAL_SHARES; i++) {
@@ -591,19 +547,12 @@ static double dpcal_log_decay(const dpcal_tilt *tilt, double t, double ratio) {
         if (r[0] > 0 && ratio * t * ratio * t * total <= 6.0 * r[1])
             drop = dpcal_larger(drop, r[0] * r[0] * t * t * (r[1] - t * t * total / 12.0));
     }
-    if (isfinite(tilt->half_time)) {
-        int halvings; /* of half_time, to t or below */
-        frexp(tilt->half_time / t, &halvings);
-        drop = dpcal_larger(drop, ldexp(1.0 - tilt->half, -2 * (halvings > 0 ? halvings : 0)));
-    }
     bound = 0.5 * log1p(-drop * (1.0 - 1e-9));
     if (ratio * t <= tilt->until)
         bound = fmin(bound, 1e-17 - 0.5 * tilt->normal * t * t * (1.0 - 1e-12));
-    if (t >= tilt->half_time) {
-        DPCAL_WIDEST(dpcal_decayed_sums)(tilt->size, tilt->im, tilt->n, t, sums);
-        bound = fmin(bound, log(sums[0] * (1.0 + 1e-12)));
-        DPCAL_WIDEST(dpcal_decayed_sums)(tilt->near_size, tilt->near_im, tilt->near_n, t, sums);
-        bound = fmin(bound, log(sums[0] * (1.0 + 1e-12)));
+    if (drop == 0.0) {
+        DPCAL_WIDEST(dpcal_decayed_sum)(tilt->size, tilt->im, tilt->n, t, &sum);
+        bound = fmin(bound, log(sum * (1.0 + 1e-12)));
     }
     return fmin(bound, 0.0);
 }

@@ -243,23 +243,20 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_moment_sums)(
     sums[4] = DPCAL_SUM_OF(e1);
 }
 
-/* Sums of sizes exp(-t decay) and of these terms times the decay, t decay >= 0. */
-DPCAL_TARGET static void DPCAL_NAME(dpcal_decayed_sums)(
-    const double *sizes, const double *decay, ptrdiff_t n, double t, double *sums
+/* The sum of sizes exp(-t decay), t decay >= 0. */
+DPCAL_TARGET static void DPCAL_NAME(dpcal_decayed_sum)(
+    const double *sizes, const double *decay, ptrdiff_t n, double t, double *sum
 ) {
-    dpcal_v s0 = {0}, s1 = {0};
+    dpcal_v s0 = {0};
     for (ptrdiff_t i = 0; i < n; i += DPCAL_LANES_OF) {
-        const dpcal_v d = DPCAL_AT(decay), a = -t * d;
+        const dpcal_v a = -t * DPCAL_AT(decay);
         dpcal_v x, y, z;
         DPCAL_EXPONENTIALS(a, x, y, z);
-        const dpcal_v left = DPCAL_AT(sizes) * z;
-        s0 += left;
-        s1 += left * d;
+        s0 += DPCAL_AT(sizes) * z;
         (void)x;
         (void)y;
     }
-    sums[0] = DPCAL_SUM_OF(s0);
-    sums[1] = DPCAL_SUM_OF(s1);
+    *sum = DPCAL_SUM_OF(s0);
 }
 
 /* What the rounding of a characteristic function at node k adds up from, with t = k h and s = t distance: the sums of

@@ -14,7 +14,7 @@ cdef extern from "contour.h" nogil:
         double highest, upper, log_unaffected, steep, wanted, surplus, reach, latest, normal, until
         double merged_loss[2]
         double merged_log[2]
-        dpcal_line line, near
+        dpcal_line line
         double q, log_q, sigma
 
     ctypedef struct dpcal_work:

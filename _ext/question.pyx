@@ -75,10 +75,8 @@ cdef class Law:
         for i in range(2):
             law.merged_loss[i], law.merged_log[i] = found.merged[i]
         take_line(&law.line, found.line)
-        if found.near is not None:
-            take_line(&law.near, found.near)
         taken = took_points(&law, found.real, found.gone)
-        self.law, self.kept = law, (found.real, found.line, found.near)
+        self.law, self.kept = law, (found.real, found.line)
         return taken
 
 

@@ -12,6 +12,7 @@ True
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from dpcal import _validate
@@ -82,7 +83,7 @@ class Direction:
         """Log probability that every loss is finite, and the direction given that all are."""
         if all(loss.when_finite is loss for loss, _ in self.parts):
             return 0.0, self
-        log_finite = sum(times * loss.log_finite for loss, times in self.parts)
+        log_finite = math.fsum(times * loss.log_finite for loss, times in self.parts)
         given = ((loss.when_finite, times) for loss, times in self.parts)
         parts = tuple((loss, times) for loss, times in given if loss is not NO_LOSS)
         return log_finite, Direction(self.name, parts)

@@ -1,15 +1,15 @@
 """What are the tests worth? Mutants of the code, and the share of them that a test finds.
 
-    python -m benchmarks mutants --cover     # run all tests, and note which of them reach each line
-    python -m benchmarks mutants [--count 300] [--seed 0] [--most 20] [--processes 2]
+    python -m benchmarks mutants --cover [TESTS ...]  # run tests, and note which reach each line
+    python -m benchmarks mutants [--count 200] [--seed 1] [--most 20] [--processes 2]
     python -m benchmarks mutants --page      # keep the results, write docs/internals/mutants.md
 
 A mutant differs from the code in one operator, comparison, constant, sign, bound or returned end.
 Mutants are drawn by a seed from functions of the rooms that decide what is claimed. Each runs
 against the tests that reach its line, the quickest first, until one fails. For a line of a kernel
-these are the tests that reach a module which imports the kernel. All is done in copies of the tree
-that was covered (``build/mutants``), and results are kept there: a run that was stopped goes on
-where it was.
+or of its header these are the tests that reach a module which imports the kernel. All is done in
+copies of the tree that was covered (``build/mutants``), and results are kept there: a run that was
+stopped goes on where it was.
 
 Results are kept in ``benchmarks/mutants.jsonl``: the same mutants are run again, as far as their
 lines still stand. One that nobody can tell from the code is marked there by hand: it "became" the
@@ -33,6 +33,7 @@ import time
 import xml.etree.ElementTree
 from collections import Counter
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -43,26 +44,29 @@ HOME = ROOT / "build" / "mutants"
 TREE, RESULTS, REACHED = HOME / "dpcal", HOME / "results.jsonl", HOME / "reached.json"
 KEPT, PAGE = Path(__file__).with_name("mutants.jsonl"), "docs/internals/mutants.md"
 
-# Patterns of files, and the share of the mutants that is drawn from them.
+# Patterns of files, of which the longest that fits is a file's room, and its share of the mutants.
 ROOMS = {
-    "accountants/**/*.py": 0.35,
-    "calibrate/**/*.py": 0.2,
-    "optim/boundary/**/*.py": 0.2,
-    "optim/first_order/*.py": 0.1,
-    "_ext/*.pyx": 0.15,
+    "accountants/*": 0.15,
+    "accountants/certificates/*": 0.06,
+    "accountants/correlated/*": 0.06,
+    "calibrate/*": 0.08,
+    "calibrate/papers/*": 0.08,
+    "_ext/*.h": 0.08,
+    "_ext/*.pyx": 0.12,
+    "optim/boundary/*": 0.25,
+    "optim/first_order/*": 0.12,
 }
-# Kernels of the boundary: noise, batches, clipped sums.
-KERNELS = (
-    "keyed",
-    "discrete",
-    "noise",
-    "samples",
-    "streams",
-    "gradients",
-    "grid",
-    "pairs",
-    "loops",
-)
+# Kernels of the boundary (noise, batches, clipped sums), and the kernel that a header is part of.
+KERNELS = {name: name for name in (
+    "keyed", "discrete", "noise", "samples", "streams", "gradients", "grid", "pairs", "loops",
+)}  # fmt: skip
+HEADERS = {
+    "contour": "question",
+    "law": "question",
+    "loops": "question",
+    "search": "discrete",
+    "gaps": "keyed",
+}
 
 SWAPS = {
     "<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==",
@@ -72,7 +76,8 @@ SWAPS = {
     "floor": "ceil", "ceil": "floor", "log1p": "log", "expm1": "exp",
 }  # fmt: skip
 _IN_KERNELS = re.compile(
-    r" (<=|>=|==|!=|[-+*/<>]|and|or) |\b(min|max|True|False)\b|(?<![\w.])(\d+)(?![\w.])"
+    r" (<=|>=|==|!=|[-+*/<>]|and|or) |\b(min|max|True|False)\b"
+    r"|(?<![\w.])(?<!e-)(\d+(?:\.\d+)?)(?![\w.])"
 )
 
 
@@ -165,37 +170,51 @@ def _swapped(path, pair, rows):
 def _of_kernel(path):
     """Yield the mutants of a kernel's lines of code, outside of comments and texts."""
     quoted = False
+    marked, begins, ends = ("#", '"""', '"""') if path.endswith("pyx") else ("//", "/*", "*/")
     for number, row in enumerate((TREE / path).read_text().splitlines(), 1):
-        marks, code = row.count('"""'), row.split("#")[0]
-        inside, quoted = quoted or marks, quoted ^ (marks % 2 == 1)
-        if inside or re.match(r"\s*(cimport|from|import|cdef extern|@|def |cdef enum)", row):
+        inside = quoted or begins in row
+        if quoted and ends in row:
+            quoted = False
+        elif begins in row:
+            quoted = ends not in row.partition(begins)[2]
+        if inside or re.match(r"\s*(cimport|from|import|cdef extern|@|def |cdef enum|#)", row):
             continue
-        for found in _IN_KERNELS.finditer(code):
+        for found in _IN_KERNELS.finditer(row.split(marked)[0]):
             group = found.lastindex
             old = found[group]
             new = SWAPS.get(old) or _number(old)
-            yield Mutant(path, number, len(code[: found.start(group)].encode()), old, new)
+            yield Mutant(path, number, len(row[: found.start(group)].encode()), old, new)
 
 
-def drawn(count, seed):
-    """Return so many mutants, drawn by the seed, with the shares of ``ROOMS``."""
-    chance, chosen = random.Random(seed), []
-    for pattern, share in ROOMS.items():
-        paths = sorted(path.relative_to(TREE).as_posix() for path in TREE.glob(pattern))
-        if pattern.endswith("pyx"):
-            paths = [path for path in paths if Path(path).stem in KERNELS]
-        of = _of_kernel if pattern.endswith("pyx") else _of_python
-        sites = sorted({mutant for path in paths for mutant in of(path)})
-        chosen += chance.sample(sites, min(len(sites), round(share * count)))
-    return chosen
+def compiled_in(path):
+    """Return the name of the kernel that a file of ``_ext`` is part of, or None."""
+    return (KERNELS if path.endswith("pyx") else HEADERS).get(Path(path).stem)
+
+
+def room_of(path):
+    """Return the room of a file, or an empty text."""
+    return max((room for room in ROOMS if fnmatch(path, room)), key=len, default="")
 
 
 def chosen(count, seed):
-    """Return the mutants that were run last time where their lines still stand, and drawn ones."""
+    """Return the mutants that were run last time where their lines still stand, and drawn ones.
+
+    Each room has its share of so many.
+    """
     again = [moved(row) for row in _rows(KEPT) if row["seed"] == seed]
     again = [mutant for mutant in again if mutant]
-    new = [mutant for mutant in drawn(count, seed) if mutant not in again]
-    return again + new[: max(0, count - len(again))]
+    chance, found = random.Random(seed), list(again)
+    paths = sorted(path.relative_to(TREE).as_posix() for path in TREE.glob("*/**/*.*"))
+    for room, share in ROOMS.items():
+        kernel = room.startswith("_ext")
+        here = [path for path in paths if room_of(path) == room]
+        here = [path for path in here if (compiled_in(path) if kernel else path.endswith(".py"))]
+        of = _of_kernel if kernel else _of_python
+        known = [mutant for mutant in again if room_of(mutant.path) == room]
+        sites = sorted({mutant for path in here for mutant in of(path)} - set(known))
+        wanted = max(0, round(share * count) - len(known))
+        found += chance.sample(sites, min(len(sites), wanted))
+    return found
 
 
 def moved(row):
@@ -243,13 +262,13 @@ def _python(tree, *words, **how):
     return subprocess.run([sys.executable, *words], cwd=tree, env=environment, **how)
 
 
-def cover():
-    """Run all tests once, and write which of them reach each line, and how long each takes."""
+def cover(tests):
+    """Run tests once, and write which of them reach each line, and how long each takes."""
     from coverage import CoverageData
 
     copy()
     options = ["--cov", "--cov-context=test", "--cov-report=", "--junit-xml=times.xml"]
-    _python(TREE, "-m", "pytest", "-q", "--numprocesses", "2", *options, "tests")
+    _python(TREE, "-m", "pytest", "-q", *options, *tests)
     data = CoverageData(str(TREE / ".coverage"))
     data.read()
     # A test that fails here, as one that needs the repository, finds nothing.
@@ -277,8 +296,8 @@ def reaching(mutant, reached, first=""):
     Tests of the mutant's room and quick ones are first, and before them one that is known to find
     it.
     """
-    if mutant.path.endswith(".pyx"):
-        kernel = re.compile(rf"\b_ext(\.| import .*\b){Path(mutant.path).stem}\b")
+    if mutant.path.startswith("_ext"):
+        kernel = re.compile(rf"\b_ext(\.| import .*\b){compiled_in(mutant.path)}\b")
         importing = [path for path in reached["lines"] if kernel.search((TREE / path).read_text())]
         numbers = {
             test
@@ -290,6 +309,9 @@ def reaching(mutant, reached, first=""):
         numbers = set(reached["lines"].get(mutant.path, {}).get(str(mutant.line), ()))
     seconds, functions = reached["seconds"], set()
     room = f"tests/{mutant.path.partition('/')[0]}/"
+    if mutant.path.endswith(".h"):
+        contour = compiled_in(mutant.path) == "question"
+        room = "tests/accountants/inversion/" if contour else "tests/optim/boundary/"
     names = sorted(
         (reached["tests"][number] for number in numbers),
         key=lambda name: (not name.startswith(room), seconds.get(name, 1.0), name),
@@ -310,11 +332,12 @@ def outcome(tree, mutant, tests, limit):
     if not tests:
         return "unreached", ""
     place = tree / mutant.path
-    compiled = [*place.parent.glob(f"{place.stem}.*.so")]
+    kernel = compiled_in(mutant.path) if mutant.path.startswith("_ext") else ""
+    compiled = [*place.parent.glob(f"{kernel}.*.so")]
     place.write_text(mutant.text())
     Path(importlib.util.cache_from_source(str(place))).unlink(missing_ok=True)
     try:
-        if place.suffix == ".pyx" and not _built(tree):
+        if kernel and not _built(tree):
             return "killed", "it does not compile"
         # A few tests are collected quickly, and find most mutants.
         for some in filter(None, (tests[:20], tests[20:])):
@@ -416,8 +439,8 @@ def page(seed):
     shutil.copy(RESULTS, KEPT)
     rows, rooms = results(seed), {}
     for row in rows:
-        room = "kernels" if row["mutant"].startswith("_ext") else row["mutant"].partition("/")[0]
-        of = rooms.setdefault(room, Counter())
+        room = room_of(row["mutant"].partition(":")[0])
+        of = rooms.setdefault(f"`{room}`", Counter())
         of[row["became"]] += 1
     rooms["all"] = sum(rooms.values(), Counter())
     lines = [
@@ -449,19 +472,19 @@ def page(seed):
 def main():
     parser = argparse.ArgumentParser(prog="python -m benchmarks mutants", description="Mutants.")
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("--cover", action="store_true", help="note which test reaches which line")
+    what.add_argument("--cover", nargs="*", metavar="TESTS", help="note which test reaches a line")
     what.add_argument("--list", action="store_true", help="print the mutants")
     what.add_argument("--page", action="store_true", help=f"write {PAGE}")
-    parser.add_argument("--count", type=int, default=300)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--most", type=int, default=10**9, help="how many are run now")
     parser.add_argument("--limit", type=int, default=120, help="seconds of processor for one")
     parser.add_argument("--processes", type=int, default=2)
     given = parser.parse_args()
-    if not (given.cover or REACHED.exists()):
+    if not (given.cover is not None or REACHED.exists()):
         parser.error("no tests are covered yet; run with --cover first, which takes 15 minutes")
-    if given.cover:
-        cover()
+    if given.cover is not None:
+        cover(given.cover or ["--numprocesses", "2", "tests"])
     elif given.page:
         page(given.seed)
     elif given.list:

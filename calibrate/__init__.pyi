@@ -19,10 +19,12 @@ from dpcal.calibrate.papers import audit as audit, schedules as schedules
 from dpcal.calibrate.persons import User as User, choose_examples as choose_examples
 from dpcal.calibrate.plan import Plan as Plan
 from dpcal.calibrate.plans.adaptive_gd import adaptive_gd as adaptive_gd
-from dpcal.calibrate.plans.comparators.ada_dp_spider import ada_dp_spider as ada_dp_spider
-from dpcal.calibrate.plans.comparators.dp_sgda import dp_sgda as dp_sgda
-from dpcal.calibrate.plans.comparators.privatediff import privatediff as privatediff
-from dpcal.calibrate.plans.comparators.sto_spider import sto_spider as sto_spider
+from dpcal.calibrate.plans.comparators import (
+    ada_dp_spider as ada_dp_spider,
+    dp_sgda as dp_sgda,
+    privatediff as privatediff,
+    sto_spider as sto_spider,
+)
 from dpcal.calibrate.plans.correlated_dpsgd import correlated_dpsgd as correlated_dpsgd
 from dpcal.calibrate.plans.dpsgd import dpsgd as dpsgd
 from dpcal.calibrate.plans.jl_glm import jl_glm as jl_glm
@@ -33,11 +35,11 @@ from dpcal.calibrate.plans.proximal_point import proximal_point as proximal_poin
 from dpcal.calibrate.plans.recursive_regularization import (
     recursive_regularization as recursive_regularization,
 )
-from dpcal.calibrate.plans.second_order.distributed_psgd import (
+from dpcal.calibrate.plans.second_order.gauss_psgd import (
     distributed_psgd as distributed_psgd,
+    gauss_psgd as gauss_psgd,
     silo_plans as silo_plans,
 )
-from dpcal.calibrate.plans.second_order.gauss_psgd import gauss_psgd as gauss_psgd
 from dpcal.calibrate.plans.second_order.select_point import select_point as select_point
 from dpcal.calibrate.plans.spiderboost import spiderboost as spiderboost
 from dpcal.calibrate.plans.theory import theorem_at as theorem_at, theory as theory

@@ -83,9 +83,7 @@ class Kind:
     once
         Whether all answers have one price together.
     needs
-        Values that fields must have.
-    sentence
-        The error if a field has another value, with the names of fields in braces.
+        Values that fields may have.
     """
 
     event: Callable[[Query], events.DpEvent] | None = None
@@ -93,25 +91,14 @@ class Kind:
     choice: bool = False
     cells: bool = False
     once: bool = False
-    needs: Mapping[str, Any] = field(default_factory=dict)
-    sentence: str = ""
+    needs: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
 
 _SUM = Kind()
-_WHOLE = {"sampler": "full", "composition": "sequential", "budget": None}
-_SCORED: dict[str, Any] = {
-    "laplace": True,
-    "needs": {**_WHOLE, "max_norm": 1},
-    "sentence": "kind={kind!r} is for sampler='full' with composition='sequential', no budget and "
-    "max_norm=1, the unit of scores, got sampler={sampler!r}, composition={composition!r} and "
-    "max_norm={max_norm!r}.",
-}
-_ALL: dict[str, Any] = {
-    "needs": _WHOLE,
-    "sentence": "kind={kind!r} is for sampler='full' with composition='sequential' and no budget, "
-    "got sampler={sampler!r} with composition={composition!r} and budget={budget!r}.",
-}
-_CHOSEN: dict[str, Any] = {"choice": True, **_ALL}
+_ALL = {"sampler": ("full",), "composition": ("sequential",), "budget": (None,)}
+# The unit of scores is a contribution.
+_SCORED = {**_ALL, "max_norm": (1,)}
+_PARTS = {"composition": ("disjoint",), "answers_per_part": (1,)}
 
 LAPLACE_TOTAL = "laplace total"
 KINDS: Mapping[str, Kind] = MappingProxyType(
@@ -120,21 +107,17 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "gradient difference": _SUM,
         "gradient norm": _SUM,
         "scalar": _SUM,
-        "one pass": Kind(
-            needs={"composition": "disjoint", "answers_per_part": 1},
-            sentence="kind='one pass' is for composition='disjoint' with answers_per_part=1, got "
-            "composition={composition!r} and answers_per_part={answers_per_part!r}.",
-        ),
-        "last iterate": Kind(**_ALL),
+        "one pass": Kind(needs=_PARTS),
+        "last iterate": Kind(needs=_ALL),
         "hessian": _SUM,
         "hessian vector": _SUM,
         "saddle score": _SUM,
-        "above threshold": Kind(_above_threshold, once=True, **_SCORED),
-        "noisy max": Kind(_noisy_max, **_SCORED),
-        "total": Kind(cells=True, **_ALL),
-        LAPLACE_TOTAL: Kind(_laplace_total, cells=True, **_ALL),
-        "labels": Kind(_labels, **_CHOSEN),
-        "selection": Kind(_selection, **_CHOSEN),
+        "above threshold": Kind(_above_threshold, laplace=True, once=True, needs=_SCORED),
+        "noisy max": Kind(_noisy_max, laplace=True, needs=_SCORED),
+        "total": Kind(cells=True, needs=_ALL),
+        LAPLACE_TOTAL: Kind(_laplace_total, cells=True, needs=_ALL),
+        "labels": Kind(_labels, choice=True, needs=_SCORED),
+        "selection": Kind(_selection, choice=True, needs=_ALL),
     }
 )
 LAPLACE = tuple(name for name, kind in KINDS.items() if kind.laplace)

@@ -42,6 +42,7 @@ from dpcal.errors import UnsupportedEvent
 __all__ = ["RELATIONS", "Parameter", "Plan", "Priced", "Query", "compose", "screen", "told"]
 
 Parameter = str | int | float | bool | None
+Parameters = dict[str, Parameter]
 
 
 class Priced:

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from dpcal import _annexes, _validate
@@ -41,85 +42,30 @@ LEAST, MOST = 1e-140, 1e140
 COMPOSITIONS = ("sequential", "disjoint")
 
 
-@dataclass(frozen=True)
-class _Rule:
-    """Which values other fields must have where a field has been given."""
-
-    given: Callable[[Query], bool]
-    needs: Mapping[str, tuple[Any, ...]]
-    sentence: str
-
-
-_RULES = (
-    _Rule(
-        lambda query: query.proportional,
-        {"kind": ("gradient difference",)},
-        "proportional=True is for kind='gradient difference', got proportional=True with "
-        "kind={kind!r}.",
-    ),
-    _Rule(
-        lambda query: query.cap is not None,
-        {"proportional": (True,)},
-        "cap is for proportional queries, got cap={cap!r}.",
-    ),
-    _Rule(
-        lambda query: query.partition is not None or query.answers_per_part != 1,
-        {"composition": ("disjoint",)},
-        "partition and answers_per_part are for composition='disjoint', got partition="
-        "{partition!r} and answers_per_part={answers_per_part!r} with composition={composition!r}.",
-    ),
-    _Rule(
-        lambda query: query.budget is not None,
-        {"sampler": ("full",), "composition": ("sequential",)},
-        "budget is for sampler='full' with composition='sequential', got sampler={sampler!r} with "
-        "composition={composition!r}.",
-    ),
-    _Rule(
-        lambda query: query.correlation is not None,
-        {"kind": ("gradient",), "composition": ("sequential",), "budget": (None,)},
-        "correlation is for kind='gradient' with composition='sequential' and no budget, got "
-        "kind={kind!r} with composition={composition!r} and budget={budget!r}.",
-    ),
-    _Rule(
-        lambda query: query.threshold is not None,
-        {"kind": ("labels",)},
-        "threshold is for kind='labels' and needed there, got threshold={threshold!r} with "
-        "kind={kind!r}.",
-    ),
-    _Rule(
-        lambda query: query.kind == "labels",
-        {"max_norm": (1,)},
-        "max_norm must be 1 for kind='labels', got max_norm={max_norm!r}.",
-    ),
-    _Rule(
-        lambda query: query.epoch is not None,
-        {"composition": ("sequential",)},
-        "sampler={sampler!r} is for composition='sequential', got {composition!r}.",
-    ),
-    _Rule(
-        lambda query: query.descent is not None,
-        {"kind": ("last iterate",)},
-        "descent is for kind='last iterate', got kind={kind!r}.",
-    ),
-    # No theorem here prices what all records of a person add to other answers.
-    _Rule(
-        lambda query: query.group_size > 1 and query.clipped == "row",
-        {
-            "sampler": ("full", "poisson", "fixed-size"),
-            "composition": ("sequential",),
-            "budget": (None,),
-            "correlation": (None,),
-            "kind": tuple(name for name in KINDS if name not in LAPLACE + CHOICES),
-        },
-        "group_size > 1 is for sums over every record, Poisson samples or batches of a fixed size, "
-        "in sequence, with independent noise that is planned, got {group_size!r} for query "
-        "{name!r}. With clipped='user' any sums have a price.",
-    ),
-    _Rule(
-        lambda query: query.clipped == "user",
-        {"kind": ("gradient", "gradient difference", "gradient norm", "scalar")},
-        "clipped='user' is for sums of gradients or losses, got kind={kind!r}.",
-    ),
+# Which values other fields must have where a field is given.
+_NEEDS: Mapping[str, Mapping[str, tuple[Any, ...]]] = MappingProxyType(
+    {
+        "proportional": {"kind": ("gradient difference",)},
+        "cap": {"proportional": (True,)},
+        "partition": {"composition": ("disjoint",)},
+        "answers_per_part": {"composition": ("disjoint",)},
+        "budget": {"sampler": ("full",), "composition": ("sequential",)},
+        "correlation": {"kind": ("gradient",), "composition": ("sequential",), "budget": (None,)},
+        "threshold": {"kind": ("labels",)},
+        "epoch": {"composition": ("sequential",)},
+        "descent": {"kind": ("last iterate",)},
+        "clipped": {"kind": ("gradient", "gradient difference", "gradient norm", "scalar")},
+    }
+)
+# No theorem here prices what all records of a person add to other answers.
+_OF_ROWS: Mapping[str, tuple[Any, ...]] = MappingProxyType(
+    {
+        "sampler": ("full", "poisson", "fixed-size"),
+        "composition": ("sequential",),
+        "budget": (None,),
+        "correlation": (None,),
+        "kind": tuple(name for name in KINDS if name not in LAPLACE + CHOICES),
+    }
 )
 
 
@@ -264,15 +210,20 @@ class Query:
             object.__setattr__(self, "correlation", correlation)
         object.__setattr__(self, "descent", Descent.of(self.descent))
         self._check_values()
-        kind = KINDS[self.kind]
-        if any(getattr(self, name) != value for name, value in kind.needs.items()):
-            raise ValueError(kind.sentence.format(**vars(self)))
-        for rule in _RULES:
-            if rule.given(self) and any(
-                getattr(self, name) not in allowed for name, allowed in rule.needs.items()
-            ):
-                raise ValueError(rule.sentence.format(**vars(self)))
+        self._check_together(f"kind={self.kind!r}", KINDS[self.kind].needs)
+        for each in dataclasses.fields(self):
+            if each.name in _NEEDS and getattr(self, each.name) != each.default:
+                self._check_together(each.name, _NEEDS[each.name])
+        if self.group_size > 1 and self.clipped == "row":
+            self._check_together("group_size > 1", _OF_ROWS)
         self._check_noise()
+
+    def _check_together(self, given: str, needs: Mapping[str, tuple[Any, ...]]) -> None:
+        """Refuse values of other fields that do not go with what is given."""
+        for name, allowed in needs.items():
+            if (value := getattr(self, name)) not in allowed:
+                words = " or ".join(map(repr, allowed))
+                raise ValueError(f"{given} is for {name}={words}, got {name}={value!r}.")
 
     def _check_values(self) -> None:
         """Refuse fields that are out of range for any values of the others."""
@@ -294,20 +245,16 @@ class Query:
             _validate.positive(budget=self.budget)
         if self.threshold is not None and not _validate.positive(threshold=self.threshold) > 1:
             raise ValueError(f"threshold must be a number > 1, got {self.threshold!r}.")
-        if self.kind == "last iterate" and not isinstance(self.descent, Descent):
-            raise ValueError(
-                f"descent must be a Descent for kind='last iterate', got {self.descent!r}."
-            )
+        if self.descent is not None:
+            _validate.instance(Descent, descent=self.descent)
         _validate.count(group_size=self.group_size)
         _validate.choice(("row", "user"), clipped=self.clipped)
 
     def _check_noise(self) -> None:
         """Refuse noise that does not go with the kind, the budget or the sampler."""
-        if self.kind == "labels" and self.threshold is None:
-            raise ValueError(
-                "threshold is for kind='labels' and needed there, got threshold=None with "
-                "kind='labels'."
-            )
+        for name in ("threshold", "descent"):
+            if self.kind in _NEEDS[name]["kind"] and getattr(self, name) is None:
+                raise ValueError(f"{name} must be given for kind={self.kind!r}, got None.")
         if self.budget is not None and self.noise_multiplier < self.budget:
             raise ValueError(
                 f"noise_multiplier must be at least budget={self.budget!r}, for less noise would "

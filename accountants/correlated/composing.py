@@ -28,6 +28,7 @@ True
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -40,13 +41,13 @@ from numpy.typing import ArrayLike
 from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.answers import Delta, Epsilon
-from dpcal.accountants.correlated.beside import beside
 from dpcal.accountants.correlated.bounds.base import Bound
 from dpcal.accountants.correlated.bounds.proved import largest_norm, proved
 from dpcal.accountants.correlated.bounds.reductions import Reduction
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.correlated.table import chosen
 from dpcal.accountants.interface import delta as event_delta, epsilon as event_epsilon
+from dpcal.accountants.loaders.beside import beside
 from dpcal.accountants.losses.base import Pairs, PrivacyLoss, Reals
 from dpcal.accountants.losses.failure import MomentBound
 from dpcal.accountants.losses.gaussian import Gaussian
@@ -61,6 +62,8 @@ _CLAIMED = "runs as claims"
 
 # Smallest tilt at which moments are bounded: those at smaller ones are smaller.
 _LEAST_TILT = 1e-6
+# Relative difference of tilts for derivatives, which only lead a search.
+_STEP = 1e-3
 # Relative margin of a noise multiplier, outward: sensitivities are sums over the rounds.
 _MARGIN = 1 - 1e-9
 
@@ -71,7 +74,7 @@ def equivalent(run: events.CorrelatedGaussianDpEvent) -> events.DpEvent | None:
     if chosen(mechanism, run.sampler).route != "product" and mechanism.bands > 1:
         return None
     bound = proved(mechanism, run.sampler)
-    return bound.parts[0][1] if isinstance(bound, Reduction) and bound.exact else None
+    return bound.event if isinstance(bound, Reduction) and bound.exact else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,13 +104,20 @@ class RunLoss(MomentBound):
         return self.public
 
     def moments(self, c: ArrayLike) -> Reals:
-        """Return the least bound on log M at each c, with the derivatives of its formula."""
+        """Return the least bound on log M at each c, and differences for its derivatives."""
         tilts = np.maximum(np.atleast_1d(np.asarray(c, dtype=float)), _LEAST_TILT)
-        return np.array([self.bound.moments(float(at), self.direction) for at in tilts])
+        return np.array([self._moments(float(at)) for at in tilts])
+
+    def _moments(self, c: float) -> tuple[float, float, float]:
+        left, at, right = (self.log_mgf_bound(each * c) for each in (1 - _STEP, 1, 1 + _STEP))
+        if not math.isfinite(at + left + right):
+            return math.inf, math.inf, 0.0
+        h = _STEP * c
+        return at, (right - left) / (2 * h), max(0.0, (right - 2 * at + left) / (h * h))
 
     def log_mgf_bound(self, c: float) -> float:
         """Return the least bound on log M(c)."""
-        return self.bound.moments(c, self.direction).log_mgf
+        return self.bound.log_mgf(c, self.direction)
 
 
 def losses(run: events.CorrelatedGaussianDpEvent, relation: str) -> Pairs:

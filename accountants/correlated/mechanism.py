@@ -300,17 +300,23 @@ class Mechanism(Plain):
 
     @cached_property
     def overlaps(self) -> Floats:
-        """The largest product of two columns k or more apart, over sigma^2, for each k.
-
-        C is Toeplitz: later columns overlap in fewer rounds.
-        """
-        from scipy.signal import correlate
-
-        assert self.column is not None
-        column = self.column[: self.bands]
+        """The largest product of two columns k or more apart, over sigma^2, for each k."""
         products = np.zeros(self.steps + 1)
-        products[: self.bands] = correlate(column, column)[self.bands - 1 :]
-        products[: self.bands] += _FOURIER * float(column @ column)
+        if self.column is None:
+            gram = self.shape.gram
+            products[: self.bands] = [np.diagonal(gram, k).max() for k in range(self.bands)]
+            products *= 1 + self.steps * _FOURIER
+        elif self.bands <= _DENSE_STEPS:
+            # Later columns overlap in fewer rounds.
+            column = self.column[: self.bands]
+            products[: self.bands] = np.correlate(column, column, "full")[self.bands - 1 :]
+            products *= 1 + _FOURIER * 10
+        else:
+            from scipy.signal import correlate
+
+            column = self.column[: self.bands]
+            products[: self.bands] = correlate(column, column)[self.bands - 1 :]
+            products[: self.bands] += _FOURIER * float(column @ column)
         return np.maximum.accumulate(products[::-1])[::-1] / self.variance
 
     @cached_property

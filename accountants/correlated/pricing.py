@@ -32,7 +32,7 @@ import attr
 from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.correlated.answers import CorrelatedDelta, CorrelatedEpsilon
-from dpcal.accountants.correlated.bounds.proved import compositions
+from dpcal.accountants.correlated.bounds.reductions import compositions
 from dpcal.accountants.correlated.mechanism import Mechanism, Shaped
 from dpcal.accountants.correlated.price import Goal, Options, Question, answer
 from dpcal.accountants.correlated.table import chosen

@@ -31,7 +31,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,14 +41,15 @@ from dpcal.accountants.directions import MOST_TIMES
 from dpcal.accountants.inversion.saddle import log_chernoff
 from dpcal.accountants.inversion.transform import Parts, Total, has_rare_losses
 from dpcal.accountants.losses.base import OutOfReach, Points, Reals, Served
-from dpcal.accountants.losses.lattice import LOG_TOLERANCE
-from dpcal.accountants.losses.quadrature import argument_sizes
-from dpcal.accountants.losses.sampled_gaussian import (
-    Limits,
-    SampledGaussian,
-    TrapezoidRule,
-    log_expm1_over,
+from dpcal.accountants.losses.lattice import (
+    LARGEST_ANGLE,
+    LOG_TOLERANCE,
+    RANGE,
+    spaced,
+    step_within,
 )
+from dpcal.accountants.losses.quadrature import argument_sizes
+from dpcal.accountants.losses.sampled_gaussian import SampledGaussian, log_expm1_over
 
 __all__ = ["Beyond", "Cut", "split"]
 
@@ -61,7 +62,7 @@ _SIGMAS, _LOSSES, _DENSITIES, _TILTED = 0.4, 0.15, 0.7, 1.3
 # Distance from a cut, in its widths, from which all of a point lies below it: what is missing is
 # below 1e-26 on the real line, and a factor of exp(9 / 2) larger on lines up to three widths away.
 _WHOLE = 10.75
-# Distance of the shifted line from the real one, in widths of the cut, and of one for bounds alone.
+# Distance of the shifted line from the real one, in widths of the cut, and of the strip of the rule.
 # The transform far out on a contour falls with it; a share grows up to the line by exp(shift^2 /
 # 2), 90-fold, which costs the same factor in rounding. The error of the rule falls until 4.85.
 _SHIFT, _FURTHER = 3.0, 4.85
@@ -81,6 +82,14 @@ _GAPS = 6.0 * 1.3 ** np.arange(14)
 _NEGLIGIBLE = -18.0
 # Largest epsilon, and size of log delta, at which probabilities are doubles with all digits.
 _MOST = 600.0
+
+
+class Rule(NamedTuple):
+    """Points of a trapezoid rule, their step, and the angle of the furthest line of them."""
+
+    x: Reals
+    step: float
+    angle: float
 
 
 @dataclass(frozen=True)
@@ -145,28 +154,32 @@ class Cut:
         share[some] = special.log_ndtr(z[some] - 1j * (shift / self.width) if shift else z[some])
         return share
 
-    def _losses(self, x: Reals) -> Reals:
-        """Return the losses at points on the axis of the noise."""
+    def _losses(self, x: Reals, angle: float = 0.0) -> Any:
+        """Return the losses at points x + i angle sigma^2; real ones on the axis of the noise."""
         q, sigma = self.loss.sampling_probability, self.loss.noise_multiplier
-        return np.asarray(mixture_log_weights(x, q, sigma, 0.0))
+        return mixture_log_weights(x, q, sigma, angle)
 
-    def _rule(self, highest: float) -> TrapezoidRule:
+    def _rule(self, highest: float) -> Rule:
         """Return points up to where the law, tilted by up to ``highest``, is negligible.
 
         The law ends there: what the share leaves of the points beyond, less than 1e-19 of each,
         counts to the rest, of whose masses it is less than rounding. A sharp end changes the sums
         on a line by no more than a term at the end, at all times.
         """
-        q, sigma = self.loss.sampling_probability, self.loss.noise_multiplier
+        sigma = self.loss.noise_multiplier
         ends = self.position + self.width * np.append(0.0, _ENDS)
         sizes = (1 + highest) * self._losses(ends) - 0.5 * (ends / sigma) ** 2
         sizes += self._log_share(ends)
         small = np.flatnonzero(sizes < sizes[0] + LOG_TOLERANCE - 8.0)
         if not len(small):
             raise OutOfReach
-        angle = min(Limits().angle, _FURTHER * self.width / sigma**2)
-        limits = Limits(angle, ceiling=float(ends[small[0]]), points=_POINTS, width=self.width)
-        return TrapezoidRule(q, sigma, 0.0, 1 + highest, limits)
+        angle = min(LARGEST_ANGLE, LARGEST_ANGLE / sigma, _FURTHER * self.width / sigma**2)
+        shift = angle * sigma**2
+        step = step_within(shift, 2 * (shift / sigma) ** 2 + 2 * (shift / self.width) ** 2)
+        # All multiples of a step of few bits are doubles.
+        digits, power = math.frexp(step)
+        step = math.ldexp(math.floor(math.ldexp(digits, 35)), power - 35)
+        return Rule(spaced(-RANGE * sigma, float(ends[small[0]]), step, most=_POINTS), step, angle)
 
     def served(self, highest: float) -> Served | None:
         """Return the points for tilts up to a highest one as rows; None if there are none."""
@@ -177,11 +190,12 @@ class Cut:
             return None
         q = self.loss.sampling_probability
         log_q, u = abs(math.log(q)), (rule.x - 0.5) / sigma**2
+        log_step = math.log(rule.step / (sigma * math.sqrt(2 * math.pi)))
 
         def points(angle: float) -> Points:
             shift = angle * sigma**2
-            share, ell = self._log_share(rule.x, shift), rule.log_weight(rule.x, angle)
-            logs = rule.log_density(rule.x) + ell + share
+            share, ell = self._log_share(rule.x, shift), self._losses(rule.x, angle)
+            logs = log_step - 0.5 * (rule.x / sigma) ** 2 + ell + share
             logs = logs + 0.5 * (angle * sigma) ** 2 - 1j * angle * rule.x if angle else logs
             # Those of law.h; SciPy's shares are off by up to 24 units where they are next to 1,
             # elsewhere by 2 of the logarithms' sizes.
@@ -192,11 +206,10 @@ class Cut:
             terms += 8.0 + np.abs(logs) + 4.0 * sizes + np.where(sizes > 1e-10, 24.0, 0.0)
             return Points(ell, logs, moved, moved + terms)
 
-        angle = min(rule.angle, _SHIFT * self.width / sigma**2)
-        line, near = points(angle).line_rows(), points(rule.angle).line_rows()
+        line = points(min(rule.angle, _SHIFT * self.width / sigma**2)).line_rows()
         nothing = [(0.0, -math.inf)] * 2
         real = points(0.0).real_rows(0.0)
-        return Served(real, line, near, nothing, 0.0, math.inf, (0.0, 0.0), highest, self.gone)
+        return Served(real, line, nothing, 0.0, math.inf, (0.0, 0.0), highest, self.gone)
 
     def log_beyond(self, tilts: Reals) -> Reals:
         """Return upper bounds on the log of J(a), the tilted mass beyond the cut, at a < -1.

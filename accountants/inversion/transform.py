@@ -56,10 +56,15 @@ class Total:
 
     def cumulants(self, c: Reals | Sequence[float]) -> Reals:
         """Return log M, mean and variance of the sums tilted by each c; shape (len(c), 3)."""
-        times = np.array([float(times) for _, times in self.parts])[:, None, None]
         c = np.asarray(c, dtype=float)
-        rows = np.array([loss.cumulants(c) for loss, _ in self.parts]).reshape(-1, len(c), 4)
-        return np.asarray((times * rows[:, :, :3]).sum(axis=0))
+        return self._summed([loss.cumulants(c)[:, :3] for loss, _ in self.parts], len(c))
+
+    def _summed(self, rows: list[Reals], n: int) -> Reals:
+        """Return the sum of rows of all parts; each is added so often as its part is."""
+        times = np.array([float(times) for _, times in self.parts])
+        found = np.moveaxis(np.array(rows).reshape(-1, n, 3), 0, -1) * times
+        # Along the last axis numbers are added in pairs: rounding does not grow with the parts.
+        return np.asarray(np.ascontiguousarray(found).sum(axis=-1))
 
     @cached_property
     def at_zero(self) -> tuple[float, float]:
@@ -78,10 +83,7 @@ class Total:
         """Return the sum of the parts' Renyi bounds on log M at c > 0, and two derivatives."""
         if all(type(loss).moments is PrivacyLoss.moments for loss, _ in self.parts):
             return self.cumulants(c)
-        total = np.zeros((len(c), 3))
-        for loss, times in self.parts:
-            total += times * loss.moments(c)
-        return total
+        return self._summed([loss.moments(c) for loss, _ in self.parts], len(c))
 
     @property
     def renyi_is_tighter(self) -> bool:
@@ -104,7 +106,8 @@ class Total:
     @property
     def log_delta_bound(self) -> float:
         """Log of the chance, rounded up, that any step depends on the record: above every delta."""
-        return _log_complement_up(sum(times * loss.log_unaffected for loss, times in self.parts))
+        unaffected = math.fsum(times * loss.log_unaffected for loss, times in self.parts)
+        return _log_complement_up(unaffected)
 
     def log_mgf_bounds(self, c: Reals) -> Reals:
         """Return a closed-form upper bound on log M at each of many tilts > 0."""
@@ -117,4 +120,5 @@ class Total:
         for start in range(0, len(alike), _AT_ONCE):
             losses, counts = zip(*alike[start : start + _AT_ONCE], strict=True)
             bound += np.array(counts) @ sampled_gaussian.log_mgf_bounds_of(losses, c)
-        return bound
+        # All terms are positive; each may be rounded down when it is added.
+        return bound * (1 + len(self.parts) * UNIT)

@@ -136,7 +136,6 @@ class Served(NamedTuple):
 
     real: Reals
     line: Reals
-    near: Reals | None
     merged: list[tuple[float, float]]
     reach: float
     latest: float
@@ -166,7 +165,7 @@ class PrivacyLoss(ABC):
         return -math.inf
 
     @cached_property
-    def _kept_points(self) -> dict[str, tuple[float, Points]]:
+    def _kept_points(self) -> dict[str, tuple[float, Reals]]:
         return {}
 
     def cumulants(self, c: ArrayLike) -> Reals:
@@ -180,16 +179,15 @@ class PrivacyLoss(ABC):
         OutOfReach
             If no points serve a tilt.
         """
-        c = np.atleast_1d(np.asarray(c, dtype=float))
-        most = float(c.max())
-        if "last" not in self._kept_points or self._kept_points["last"][0] < most:
-            highest = 2.0 ** math.ceil(math.log2(max(_FIRST, most)))
-            points = self.points(highest)
-            if points is None:
+        c, surplus = np.atleast_1d(np.asarray(c, dtype=float)), self.surplus
+        served, rows = self._kept_points.get("last", (-1.0, np.empty((5, 0))))
+        if served < c.max():
+            served = 2.0 ** math.ceil(math.log2(max(_FIRST, float(c.max()))))
+            if (points := self.points(served)) is None:
                 raise OutOfReach
-            self._kept_points["last"] = highest, points
-        points, surplus = self._kept_points["last"][1], self.surplus
-        found: Reals = np.asarray(moments(points.real_rows(surplus), c))
+            rows = points.real_rows(surplus)
+            self._kept_points["last"] = served, rows
+        found: Reals = np.asarray(moments(rows, c))
         found[:, 0] -= c * surplus
         found[:, 1] -= surplus
         # A tilted law is never a single point, but its variance may be below the range of a double.
@@ -220,10 +218,6 @@ class PrivacyLoss(ABC):
         """
         return None
 
-    def nearer(self, highest: float) -> Points | None:
-        """Return points on a second line, closer to the real one, for bounds; None for no line."""
-        return None
-
     quick: bool = True
     """Whether one contour is asked first; for some losses an exact sum has more digits."""
     surplus: float = 0.0
@@ -240,7 +234,7 @@ class PrivacyLoss(ABC):
     def served(self, highest: float) -> Served | None:
         """Return the points for tilts up to a highest one as rows; None if there are none."""
         with suppress(OutOfReach):
-            real, line, near = self.points(highest), self.line(highest), self.nearer(highest)
+            real, line = self.points(highest), self.line(highest)
             if real is None or line is None:
                 return None
             places = list(line.merged)
@@ -251,7 +245,6 @@ class PrivacyLoss(ABC):
             return Served(
                 real.real.real_rows(self.surplus),
                 line.line_rows(),
-                None if near is None else near.line_rows(),
                 [(float(end), total) for end in ends],
                 line.reach if places else 0.0,
                 line.latest,

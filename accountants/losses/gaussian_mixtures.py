@@ -47,8 +47,6 @@ Mixture = tuple[tuple[float, float], ...]
 _MAX_POINTS = 400_000
 # Points above which doubles are wide enough: wider numbers take ten times as long.
 _MOST_EXACT = 10_000
-# Angle of the line on which decay is bounded, too.
-_NEARER = 0.6
 # Standard deviations from the origin beyond which no closed form is computed: log delta is then
 # below -500,000, and its rounding is not better than a bound by moments.
 _FARTHEST = 1e3
@@ -94,34 +92,24 @@ class GaussianMixtures(PrivacyLoss):
         return math.inf if a > b else nearest + 4 * UNIT * (1 + abs(nearest))
 
     @cached_property
-    def _coupling(self) -> list[tuple[float, float]]:
+    def _coupling(self) -> tuple[Reals, Reals]:
         """Probabilities and gaps of pairs of means; the closest means of P and Q are paired."""
         above, below = sorted(self.numerator), sorted(self.denominator, reverse=True)
-        pairs, i, j = [], 0, 0
-        p, q = above[0][1], below[0][1]
-        while True:
-            mass = min(p, q)
-            if mass > 0:
-                pairs.append((mass, above[i][0] - below[j][0]))
-            p, q = p - mass, q - mass
-            if p <= q:
-                i += 1
-                if i == len(above):
-                    break
-                p += above[i][1]
-            else:
-                j += 1
-                if j == len(below):
-                    break
-                q += below[j][1]
+        means, weights = zip(np.array(above).T, np.array(below).T, strict=True)
+        ends = [np.minimum(np.cumsum(side[:-1]), 1.0) for side in weights]
+        levels = np.append(np.union1d(*ends), 1.0)
+        first, second = (
+            side[np.searchsorted(end, levels)] for side, end in zip(means, ends, strict=True)
+        )
         # Weights sum to 1 up to rounding; the remainder gets the largest gap.
-        rest = max(0.0, 1 - sum(mass for mass, _ in pairs)) + 8 * UNIT
-        return [*pairs, (rest, max(self.numerator)[0] - min(self.denominator)[0])]
+        masses = np.append(np.diff(levels, prepend=0.0), (8 + len(levels)) * UNIT)
+        return masses, np.append(first - second, means[0][-1] - means[1][-1])
 
     @property
     def log_unaffected(self) -> float:
         """Log of the probability, under a coupling, that both means are the same."""
-        affected = sum(mass for mass, gap in self._coupling if gap > 0)
+        masses, gaps = self._coupling
+        affected = float(masses[gaps > 0].sum())
         return math.log1p(-affected) if affected < 1 else -math.inf
 
     def log_mgf_bound(self, c: float) -> float:
@@ -129,13 +117,12 @@ class GaussianMixtures(PrivacyLoss):
 
         It is a bound because P^(1 + c) Q^(-c) is jointly convex.
         """
-        scale = (c * c + c) / (2 * self.noise_multiplier**2)
-        exponents = [scale * gap * gap for _, gap in self._coupling]
-        if max(exponents) < 700:
-            growth = zip(self._coupling, exponents, strict=True)
-            return math.log1p(sum(mass * math.expm1(size) for (mass, _), size in growth))
-        logs = [math.log(mass) for mass, _ in self._coupling]
-        return float(np.logaddexp.reduce(np.add(logs, exponents)))
+        masses, gaps = self._coupling
+        exponents = (c * c + c) / (2 * self.noise_multiplier**2) * gaps**2
+        if exponents.max() < 700:
+            return math.log1p(float(masses @ np.expm1(exponents)))
+        with np.errstate(divide="ignore"):
+            return float(np.logaddexp.reduce(np.log(masses) + exponents))
 
     @lru_cache(maxsize=256)  # noqa: B019 -- a loss of few numbers
     def _lattice(self, highest: float) -> _Lattice:
@@ -163,10 +150,6 @@ class GaussianMixtures(PrivacyLoss):
     def line(self, highest: float) -> Points:
         """Return points of the trapezoid rule on a line above the real one."""
         return self._on(highest, LARGEST_ANGLE)
-
-    def nearer(self, highest: float) -> Points:
-        """Return points on a line on which weights are smaller, which helps at early times."""
-        return self._on(highest, _NEARER)
 
     def log_delta(self, epsilon: float) -> tuple[float, float] | None:
         """Return P(L > epsilon) - exp(epsilon) Q(L > epsilon) at the point where L is epsilon.

@@ -108,14 +108,6 @@ class RandomChoice(PrivacyLoss):
         """Return the points of all choices on lines on which each factor exp(i t l) shrinks."""
         return self._joined([loss.line(highest) for _, loss in self.choices])
 
-    def nearer(self, highest: float) -> Points | None:
-        """Return the same on lines closer to the real one, if some choice has one."""
-        found = [loss.nearer(highest) for _, loss in self.choices]
-        if all(item is None for item in found):
-            return None
-        pairs = zip(found, self.choices, strict=True)
-        return self._joined([item or loss.line(highest) for item, (_, loss) in pairs])
-
     def log_delta(self, epsilon: float) -> tuple[float, float] | None:
         """Return the log of the mean of the choices' deltas, where all are in closed form."""
         found = [loss.log_delta(epsilon) for _, loss in self.choices]

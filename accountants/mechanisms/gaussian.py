@@ -43,11 +43,12 @@ def noise_of(event: events.DpEvent) -> float | None:
     """
     if isinstance(event, events.GaussianDpEvent):
         return _validate.noise(noise_multiplier=event.noise_multiplier)
-    total = 0.0
+    precisions = []
     for item, times in leaves(event).items():
         if not isinstance(item, events.GaussianDpEvent):
             return None
-        total += times / _validate.noise(noise_multiplier=item.noise_multiplier) ** 2
+        precisions.append(times / _validate.noise(noise_multiplier=item.noise_multiplier) ** 2)
+    total = math.fsum(precisions)
     return 1 / math.sqrt(total) * (1 - 1e-15) if total > 0 else None
 
 

@@ -17,12 +17,11 @@ from dpcal.accountants.adaptive.filters import Odometer
 from dpcal.accountants.certificates.draws import dominating_draws
 from dpcal.accountants.certificates.enclosure import decimal_bounds, enclose
 from dpcal.accountants.certificates.search.contour import choose_chernoff, choose_contour
-from dpcal.accountants.correlated.bounds.allocation_sums import SubsetBelow
-from dpcal.accountants.correlated.bounds.conditional import Conditional
 from dpcal.accountants.correlated.bounds.joining import Joining
 from dpcal.accountants.correlated.bounds.replicas import ReplicaMoments
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.curves import tradeoff
+from dpcal.accountants.loaders.subsets import SubsetBelow
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.mechanisms.decompose import decompose
 
@@ -130,20 +129,15 @@ def bound_questions():
         )
         return [(found.lower, found.upper)]
 
-    def conditional_delta():
-        mechanism = Mechanism.of(matrix.SquareRoot(6), noise_multiplier=6.0)
-        return [(-math.inf, Conditional(mechanism, 0.05).log_delta(1.0).value)]
-
     return {
         "allocation, one epoch": partial(allocated, 8, 1),
         "allocation, two epochs": partial(allocated, 4, 2),
         "subsets from below": partial(of_subsets, 6, 2),
         "subsets from below, many rounds": partial(of_subsets, 60, 3),
         "capped moments, many rounds": capped,
-        "conditional": partial(
+        "long memory": partial(
             answered, matrix.SquareRoot(24), correlated.Poisson(0.05), 12.0, 1e-5
         ),
-        "conditional, delta": conditional_delta,
         "allocation, little noise": partial(
             answered, matrix.Identity(20), correlated.RandomAllocation(1, 5), 0.08, 1e-4
         ),

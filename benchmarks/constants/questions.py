@@ -17,7 +17,6 @@ from dpcal import accountants, calibrate
 from dpcal.accountants import correlated, events, matrix
 from dpcal.accountants.adaptive.filters import PrivacyFilter
 from dpcal.accountants.certificates.draws import dominating_draws
-from dpcal.accountants.curves import conversions
 
 SWEPT, SWEPT_WITH_LITTLE_NOISE = 90, 30
 SEED = 7
@@ -190,7 +189,7 @@ def curve_questions():
         accountants.true_positive_rate(sgd, false_positive_rate=1e-3)
     )
     found["gdp"] = lambda: value(accountants.gdp_mu(sgd))
-    found["zcdp"] = lambda: value(conversions.epsilon_from_zcdp(0.1, delta=1e-6))
+    found["zcdp"] = lambda: value(accountants.epsilon(events.ZCDpEvent(0.1), delta=1e-6))
     for kind in ("renyi", "zcdp", "gdp"):
         found[f"filter, {kind}"] = partial(filtered, kind)
     return found

@@ -49,6 +49,7 @@ FIRST_POINTS, MORE_POINTS = 24, 300
 _ORDERS = (2, 4, 8, 16, 32, 64)  # of divergences, where a claim about samples names none
 _SHOWN = 1e-5  # relative distance from a whole number that six digits do not show
 _PRICED_POINTS = 3  # at which a claim about samples is priced; a certificate takes up to seconds
+_EQUATIONS = ("identity", "definition", "balance", "units")
 _Point = Mapping[str, Fraction]
 _FAILURES = (Undecided, ArithmeticError, ValueError, TypeError, KeyError, RecursionError)
 
@@ -127,6 +128,8 @@ def _decide_goals(claim: Claim, where: _Point, deadline: float) -> Verdict:
 def _proved(claim: Claim, where: _Point, given: Sequence[Term], proofs: list[Any]) -> Verdict:
     rules = [*_rules(proofs)]
     method = ", ".join(dict.fromkeys(rules))
+    if method == "terms" and claim.kind in _EQUATIONS:
+        method = "identity"
     reason = f"a proof of {len(rules)} steps was checked, by {method}"
     if claim.kind == "loose":
         reason = f"true, and still true with {show(claim.parts['factor'])} times the left side"
@@ -142,7 +145,7 @@ def _rules(proof: Any) -> Iterator[str]:
     """Yield the rule of each step of a proof."""
     if isinstance(proof, Mapping):
         if "rule" in proof:
-            yield "identity" if proof["rule"] == "equal" else str(proof["rule"])
+            yield str(proof["rule"])
         proof = [*proof.values()]
     if isinstance(proof, list):
         for part in proof:

@@ -17,10 +17,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
 
 from dpcal import _validate
-from dpcal.calibrate.plan import Parameter, Plan
+from dpcal.calibrate.plan import Parameters, Plan
 from dpcal.calibrate.plans import common
 from dpcal.calibrate.plans.common import Given
 from dpcal.calibrate.plans.kl_problem import Problem, number, smooth
@@ -68,15 +67,11 @@ def adaptive_gd(given: Given, *, steps: int | None = None, l2: float = 0.0) -> P
         common.warn_convex("adaptive_gd")
     # Up, so that shares of the budget sum to no more than was set aside.
     z_norm = problem.z * math.sqrt(2 * count) * (1 + 1e-11)
-    settled: Mapping[str, Parameter] = {
-        "preset": "practical",
-        "shrink": 1.0,
-        "quantile": math.sqrt(problem.d),
-    }
+    settled: Parameters = {"preset": "practical", "shrink": 1.0, "quantile": math.sqrt(problem.d)}
     return planned(problem, count, z_norm, settled)
 
 
-def planned(problem: Problem, count: int, z_norm: float, settled: Mapping[str, Parameter]) -> Plan:
+def planned(problem: Problem, count: int, z_norm: float, settled: Parameters) -> Plan:
     """Return the plan of so many norms; warn if nothing is left for a gradient."""
     parameters = {
         "preset": settled["preset"],

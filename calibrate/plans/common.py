@@ -35,10 +35,10 @@ from dpcal.errors import TargetUnreachable, UnsupportedEvent, warn_caller
 
 __all__ = [
     "Given",
-    "Sized",
     "Target",
     "at_most",
     "builder",
+    "check_given",
     "check_one",
     "differences",
     "disjoint",
@@ -165,37 +165,16 @@ class Target(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Asked:
-    """What is asked for, checked: constants of one record's loss, number of records, target."""
+class Given:
+    """What is asked for, checked: constants of one record's loss, number of records, target.
+
+    d is the number of parameters; a minimax problem's is a pair.
+    """
 
     constants: Constants
     n: int
+    d: Any
     target: Target
-
-    def known(self, field: str, argument: str | None = None, given: float | None = None) -> float:
-        """Return the value of an argument, or else the constant in its place: :func:`known`."""
-        return known(self.constants, field, argument, given)
-
-    def plan(
-        self, optimizer: str, queries: tuple[Query, ...], parameters: Mapping[str, Parameter]
-    ) -> Plan:
-        """Return the plan of this target."""
-        return self.target.plan(optimizer, self.n, queries, parameters)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sized(_Asked):
-    """A problem in d numbers; z is the multiplier of one release that spends the whole target."""
-
-    d: int
-    z: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class Given(_Asked):
-    """Arguments that every builder takes, checked; a minimax problem's dimension is a pair."""
-
-    dimension: Any
 
     @classmethod
     def of(
@@ -212,31 +191,30 @@ class Given(_Asked):
         accountant: str = "auto",
     ) -> Given:
         """Return a builder's arguments, with sizes checked."""
-        neighboring_relation = _validate.relation(neighboring_relation)
-        return cls(
-            constants=constants,
-            n=_validate.count(n=n),
-            dimension=dimension,
-            target=Target(
-                epsilon,
-                delta,
-                neighboring_relation,
-                _validate.count(group_size=group_size),
-                _validate.choice(("row", "user"), clipped=clipped),
-                _validate.choice(ACCOUNTANTS, accountant=accountant),
-            ),
+        target = Target(
+            epsilon,
+            delta,
+            _validate.relation(neighboring_relation),
+            _validate.count(group_size=group_size),
+            _validate.choice(("row", "user"), clipped=clipped),
+            _validate.choice(ACCOUNTANTS, accountant=accountant),
         )
+        return cls(constants=constants, n=_validate.count(n=n), d=dimension, target=target)
 
     @property
-    def single(self) -> float:
+    def z(self) -> float:
         """Noise multiplier of one Gaussian release that spends the whole target."""
         return single_release(*self.target)
 
-    @property
-    def sized(self) -> dict[str, Any]:
-        """Fields of a :class:`Sized` problem."""
-        asked = {"constants": self.constants, "n": self.n, "target": self.target}
-        return {**asked, "d": self.dimension, "z": self.single}
+    def known(self, field: str, argument: str | None = None, given: float | None = None) -> float:
+        """Return the value of an argument, or else the constant in its place: :func:`known`."""
+        return known(self.constants, field, argument, given)
+
+    def plan(
+        self, optimizer: str, queries: tuple[Query, ...], parameters: Mapping[str, Parameter]
+    ) -> Plan:
+        """Return the plan of this target."""
+        return self.target.plan(optimizer, self.n, queries, parameters)
 
 
 def builder(
@@ -264,12 +242,12 @@ def builder(
         @functools.wraps(build)
         def checked(*constants: Constants, **keywords: Any) -> Plan:
             try:
-                given = signature.bind(*constants, **keywords)
+                bound = signature.bind(*constants, **keywords)
             except TypeError as error:
                 raise TypeError(f"{build.__name__}() {error}.") from None
-            given.apply_defaults()
-            own = given.kwargs
-            known_of = _validate.instance(Constants, constants=given.args[0])
+            bound.apply_defaults()
+            own = bound.kwargs
+            known_of = _validate.instance(Constants, constants=bound.args[0])
             if not _validate.flag(public=own.pop("public")) and known_of.measured:
                 raise ValueError(
                     "constants must be known without a look at the records, got some that were "
@@ -284,15 +262,16 @@ def builder(
             else:  # a problem may have no dual variable
                 shared["dimension"] = _validate.counts(0, **{sizes: size})
             stated = _stated_epsilon(shared)
-            shared.pop("noise_multiplier")
+            del shared["noise_multiplier"]
 
             def built(epsilon: float) -> Plan:
-                made = Given.of(constants_of, **{**shared, "epsilon": epsilon})
-                plan = build(made, **own)
-                if (plan.group_size, plan.clipped) != made.target[3:5]:
+                given = Given.of(constants_of, **{**shared, "epsilon": epsilon})
+                plan = build(given, **own)
+                if (plan.group_size, plan.clipped) != given.target[3:5]:
+                    group_size, clipped = given.target[3:5]
                     raise UnsupportedEvent(
-                        f"{build.__name__} has no plans with group_size={made.target.group_size!r} "
-                        f"and clipped={made.target.clipped!r}: its records are rows."
+                        f"{build.__name__} has no plans with {group_size=} and {clipped=}: its "
+                        "records are rows."
                     )
                 return plan
 
@@ -304,11 +283,12 @@ def builder(
     return made
 
 
-# Keywords of every builder, beside that of the dimension.
-_SHARED = (
-    *("n", "epsilon", "delta", "noise_multiplier", "neighboring_relation", "group_size"),
-    *("clipped", "accountant"),
-)
+# Keywords of every builder beside that of the dimension, with their defaults: before its own, and
+# after them. Minimax problems have no persons for records.
+_EMPTY = inspect.Parameter.empty
+_FIRST = {"n": _EMPTY, "delta": _EMPTY, "epsilon": None, "noise_multiplier": None}
+_LAST = {"neighboring_relation": "", "group_size": 1, "clipped": "row", "accountant": "auto"}
+_SHARED = (*_FIRST, *_LAST)
 
 # Times that a plan is made anew for a smaller epsilon, until the accountant agrees with its sum.
 _MADE_ANEW = 20
@@ -361,28 +341,25 @@ def _signature(
 ) -> inspect.Signature:
     """Return the public signature of a builder."""
 
-    def keyword(name: str, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
-        return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
+    def keywords(values: Mapping[str, Any]) -> list[inspect.Parameter]:
+        kind = inspect.Parameter.KEYWORD_ONLY
+        return [inspect.Parameter(name, kind, default=value) for name, value in values.items()]
 
     signature = inspect.signature(build)
     own = list(signature.parameters.values())[1:]
     rest = [each for each in own if each.kind == each.VAR_KEYWORD]
-    listed = [] if options is None else dataclasses.fields(options)
+    last = {**_LAST, "neighboring_relation": relation, "public": False}
+    if sizes != "dimension":
+        del last["clipped"]
     parameters = [
         inspect.Parameter("constants", inspect.Parameter.POSITIONAL_OR_KEYWORD),
-        *(keyword(name) for name in ("n", sizes, "delta")),
-        *(keyword(name, None) for name in ("epsilon", "noise_multiplier")),
+        *keywords({"n": _EMPTY, sizes: _EMPTY, **_FIRST}),
         *(each for each in own if each.kind != each.VAR_KEYWORD),
-        *(keyword(each.name, each.default) for each in listed),
-        keyword("neighboring_relation", relation),
-        keyword("group_size", 1),
-        # Minimax problems have no persons for records.
-        *([keyword("clipped", "row")] if sizes == "dimension" else []),
-        keyword("accountant", "auto"),
-        keyword("public", False),
-        *(rest if options is None else []),
     ]
-    return signature.replace(parameters=parameters)
+    if options is not None:
+        parameters += keywords({each.name: each.default for each in dataclasses.fields(options)})
+        rest = []
+    return signature.replace(parameters=[*parameters, *keywords(last), *rest])
 
 
 def known(
@@ -417,6 +394,7 @@ def rate_of(learning_rate: float | None) -> dict[str, Parameter]:
     return {"learning_rate": _validate.positive(learning_rate=learning_rate)}
 
 
+@functools.cache
 def single_release(epsilon: float, delta: float, neighboring_relation: str, *unit: Any) -> float:
     """Return the noise multiplier of one Gaussian release that spends the whole target."""
     return Target(epsilon, delta, neighboring_relation, *unit).noise(events.GaussianDpEvent)
@@ -468,6 +446,13 @@ def sampler_for(relation: str) -> str:
 def told_of(record: Any, names: str) -> dict[str, Parameter]:
     """Return fields of a record by name, as parameters of a plan."""
     return {name: getattr(record, name) for name in names.split()}
+
+
+def check_given(record: Any, checks: Mapping[str, Callable[..., Any]]) -> None:
+    """Check the fields of a record that are not None, by name."""
+    for name, check in checks.items():
+        if getattr(record, name) is not None:
+            check(**{name: getattr(record, name)})
 
 
 def at_most(n: int, **size: int) -> int:

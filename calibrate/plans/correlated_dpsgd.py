@@ -19,7 +19,7 @@ from concurrent.futures import Executor
 from typing import Any
 
 from dpcal import _validate
-from dpcal.accountants import events
+from dpcal.accountants import epsilon as epsilon_of, events
 from dpcal.accountants.correlated.mechanism import Shape
 from dpcal.accountants.correlated.price import Options
 from dpcal.accountants.correlated.table import CERTIFIED
@@ -28,9 +28,9 @@ from dpcal.accountants.matrix import LeastSeparation, Strategy
 from dpcal.calibrate.correlated.calibration import CONFIRMATIONS, Calibration
 from dpcal.calibrate.correlated.correlation import Correlation
 from dpcal.calibrate.plan import Plan, Query
-from dpcal.calibrate.plans.common import Target, at_most, check_one, rate_of, warn_endless
+from dpcal.calibrate.plans.common import Target, at_most, check_one, gradients, rate_of
 from dpcal.calibrate.plans.dpsgd import sampling
-from dpcal.calibrate.samplers import SAMPLERS
+from dpcal.calibrate.samplers import SAMPLERS, fields_of
 
 __all__ = ["correlated_dpsgd"]
 
@@ -135,63 +135,54 @@ def correlated_dpsgd(
     check_one(epsilon=epsilon, noise_multiplier=noise_multiplier)
     _validate.choice(ACCOUNTANTS, accountant=accountant)
     limit = _validate.probability(delta=delta)
-    method = "certified" if _validate.flag(statistics=statistics) else "none"
-    seed = secrets.randbits(63) if seed is None else seed
-    drawing: dict[str, Any] = {"draws": draws, "failure_probability": failure_probability}
-    query = Query(
-        name="gradient",
-        kind="gradient",
-        max_norm=max_norm,
-        noise_multiplier=1.0 if noise_multiplier is None else noise_multiplier,
-        count=_validate.instance(Strategy, strategy=strategy).steps,
-        correlation=Correlation(strategy=strategy, statistics=method, seed=seed, **drawing),
+    correlation = Correlation(
+        strategy=_validate.instance(Strategy, strategy=strategy),
+        statistics="certified" if _validate.flag(statistics=statistics) else "none",
+        seed=secrets.randbits(63) if seed is None else seed,
+        draws=draws,
+        failure_probability=failure_probability,
+    )
+    query = gradients(
+        max_norm,
+        1.0 if noise_multiplier is None else noise_multiplier,
+        strategy.steps,
+        correlation=correlation,
         group_size=group_size,
         clipped=clipped,
         **_sampling(strategy, sampler, n, batch_size, separation),
     )
-    parameters = {"steps": strategy.steps, "batch_size": batch_size} | rate_of(learning_rate)
-    if epsilon is not None:
-        target = _validate.positive(epsilon=epsilon)
-        query, label = _calibrated(query, target, limit, relation, accountant, executor)
-    plan = Plan(
-        optimizer="correlated_dpsgd",
-        n=n,
-        queries=(query,),
-        epsilon=0.0 if epsilon is None else target,
-        delta=limit,
-        neighboring_relation=relation,
-        parameters=parameters,
-        accountant=accountant,
-    )
     if epsilon is None:
-        found = plan.price()
-        plan = dataclasses.replace(plan, epsilon=float(found))
-        label = getattr(found, "label", None) or _known(query)
-    warn_endless(plan)
-    return dataclasses.replace(plan, parameters={**parameters, "label": label})
+        how = {"neighboring_relation": relation, "accountant": accountant}
+        found = epsilon_of(query.whole_run(relation), delta=limit, **how)
+        epsilon, label = float(found), getattr(found, "label", None) or _known(query)
+    else:
+        epsilon = _validate.positive(epsilon=epsilon)
+        query, label = _calibrated(query, epsilon, limit, relation, accountant, executor)
+    parameters = {"steps": strategy.steps, "batch_size": batch_size, **rate_of(learning_rate)}
+    target = Target(epsilon, limit, relation, group_size, clipped, accountant)
+    return target.plan("correlated_dpsgd", n, (query,), {**parameters, "label": label})
 
 
 def _sampling(
     strategy: Strategy, sampler: str, n: int, batch_size: int, separation: int | None
 ) -> dict[str, Any]:
     """The query's fields that give batches of the wanted size on average."""
-    n, size = _validate.count(n=n), _validate.count(batch_size=batch_size)
+    n, size, steps = _validate.count(n=n), _validate.count(batch_size=batch_size), strategy.steps
     _validate.choice(tuple(SAMPLERS), sampler=sampler)
     at_most(n, batch_size=size)
     if sampler == "full" and size != n:
         raise ValueError(f"batch_size must be n={n} for sampler='full', got {batch_size}.")
-    by_separation = sampler not in ("full", "poisson", "fixed-size", "random-allocation")
-    if separation is not None and not by_separation:
-        raise ValueError(f"separation is not for sampler={sampler!r}, got {separation!r}.")
-    if sampler in ("full", "poisson", "fixed-size"):
-        return sampling(sampler, n, size)
-    if sampler == "random-allocation":
-        if size * strategy.steps % n:
+    if "separation" not in fields_of(sampler):
+        if separation is not None:
+            raise ValueError(f"separation is not for sampler={sampler!r}, got {separation!r}.")
+        if sampler != "random-allocation":
+            return sampling(sampler, n, size)
+        if size * steps % n:
             raise ValueError(
                 "batch_size times the number of steps must be a multiple of n for "
-                f"sampler='random-allocation', got {size} times {strategy.steps} for n={n}."
+                f"sampler='random-allocation', got {size} times {steps} for n={n}."
             )
-        return {"sampler": sampler, "participations": size * strategy.steps // n}
+        return {"sampler": sampler, "participations": size * steps // n}
     if separation is None:
         separation = max(1, round(n / size)) if sampler == "balls-in-bins" else strategy.bands
     if separation is None:
@@ -199,10 +190,10 @@ def _sampling(
     b = _validate.count(separation=separation)
     fields: dict[str, Any] = {"sampler": sampler, "separation": b}
     if sampler == "balls-in-bins":
-        if strategy.steps % b:
+        if steps % b:
             raise ValueError(
-                f"the number of steps must be a multiple of separation={b} for "
-                f"sampler='balls-in-bins', got {strategy.steps}."
+                f"the number of steps must be a multiple of separation={b} for {sampler=}, got "
+                f"{steps}."
             )
         return fields
     q = size * b / n if sampler == "cyclic-poisson" else size / max(n - (b - 1) * size, 1e-300)
@@ -241,21 +232,14 @@ def _calibrated(
     calibration = Calibration(shape, query.sampling.law, epsilon, delta, options)
     found = calibration.least()
     found.warn()
-    if found.confirmation is None:
-        # No draws stand behind the price, and none are to be paid for.
-        how = dataclasses.replace(
-            correlation, statistics="none", failure_probability=None, confirmations=1
-        )
-    else:
-        how = dataclasses.replace(
-            correlation,
-            draws=calibration.options.draws,
-            seed=found.confirmation.seed,
-            failure_probability=calibration.failure,
-            confirmations=CONFIRMATIONS,
-        )
-    priced = dataclasses.replace(query, noise_multiplier=found.noise_multiplier, correlation=how)
-    return priced, found.label
+    # Where no draws stand behind the price, none are to be paid for.
+    drawn: dict[str, Any] = {"statistics": "none", "failure_probability": None, "confirmations": 1}
+    if found.confirmation is not None:
+        drawn = {"draws": calibration.options.draws, "seed": found.confirmation.seed}
+        drawn |= {"failure_probability": calibration.failure, "confirmations": CONFIRMATIONS}
+    how = dataclasses.replace(correlation, **drawn)
+    sigma = found.noise_multiplier
+    return dataclasses.replace(query, noise_multiplier=sigma, correlation=how), found.label
 
 
 def _known(query: Query) -> str:

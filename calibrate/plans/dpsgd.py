@@ -20,7 +20,7 @@ import math
 from typing import Any
 
 from dpcal import _validate
-from dpcal.calibrate.plan import Parameter, Plan, Query
+from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.common import Target, at_most, check_one, gradients, rate_of
 from dpcal.calibrate.samplers import SAMPLERS as OWN, fields_of, known_samplers
 
@@ -70,10 +70,10 @@ def dpsgd(
         price is known, and the upper end of a bracket is charged. Or the name of a registered
         sampler.
     """
-    neighboring_relation = _validate.relation(neighboring_relation)
-    n = _validate.count(n=n)
+    relation, n = _validate.relation(neighboring_relation), _validate.count(n=n)
     batch_size = at_most(n, batch_size=batch_size)
     check_one(epochs=epochs, steps=steps)
+    check_one(epsilon=epsilon, noise_multiplier=noise_multiplier)
     if sampler not in SAMPLERS:
         others = tuple(name for name in known_samplers() if name not in OWN)
         _validate.choice((*SAMPLERS, *others), sampler=sampler)
@@ -82,24 +82,17 @@ def dpsgd(
     if steps is None:
         passes = _validate.positive(epochs=epochs)
         steps = epoch * math.ceil(passes) if epoch > 1 else math.ceil(passes * n / batch_size)
-    count = _validate.count(steps=steps)
+    count, clip = _validate.count(steps=steps), _validate.positive(max_norm=max_norm)
     if count % epoch:
         raise ValueError(
             f"steps must be a multiple of {epoch}, the batches of an epoch, with {sampler=}, "
             f"got {count}."
         )
-    check_one(epsilon=epsilon, noise_multiplier=noise_multiplier)
     unit = (group_size, clipped, accountant, noise_multiplier)
-    target = Target(epsilon or 0.0, delta, neighboring_relation, *unit)
-    clip = _validate.positive(max_norm=max_norm)
-
-    def queries(sigma: float) -> tuple[Query, ...]:
-        return (gradients(clip, sigma, count, **fields),)
-
-    (query,) = target.met_by(queries, n)
-    parameters: dict[str, Parameter] = {"steps": count, "batch_size": batch_size}
-    parameters |= rate_of(learning_rate)
-    return target.plan("dpsgd", n, (query,), parameters)
+    target = Target(epsilon or 0.0, delta, relation, *unit)
+    queries = target.met_by(lambda sigma: (gradients(clip, sigma, count, **fields),), n)
+    parameters = {"steps": count, "batch_size": batch_size, **rate_of(learning_rate)}
+    return target.plan("dpsgd", n, queries, parameters)
 
 
 def sampling(sampler: str, n: int, batch_size: int) -> dict[str, Any]:

@@ -24,7 +24,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Any
 
 from dpcal import _validate
@@ -39,14 +38,8 @@ from dpcal.calibrate.plans.tree_spider import tree_spider
 
 __all__ = ["INNER", "MATRICES", "embedded", "growth", "jl_glm", "least", "wrapped"]
 
-INNER: Mapping[str, Callable[..., Plan]] = MappingProxyType(
-    {
-        "spiderboost": spiderboost,
-        "noisy_gd": noisy_gd,
-        "recursive_regularization": recursive_regularization,
-        "tree_spider": tree_spider,
-    }
-)
+_BUILDERS = (spiderboost, noisy_gd, recursive_regularization, tree_spider)
+INNER: Mapping[str, Callable[..., Plan]] = {build.__name__: build for build in _BUILDERS}
 MATRICES = ("gaussian", "sparse")
 # Steps of a golden section in the logarithm of k: as many as a double has digits for.
 _SECTIONS = 80
@@ -108,36 +101,32 @@ def jl_glm(
     """
     _validate.choice(tuple(INNER), inner=inner)
     _validate.choice(MATRICES, matrix=matrix)
-    constants, n, d = given.constants, given.n, given.dimension
+    constants, n, d = given.constants, given.n, given.d
     C = given.known("lipschitz", "max_norm", options.get("max_norm"))
     if isinstance(matrix_seed, bool) or not isinstance(matrix_seed, int) or matrix_seed < 0:
         raise ValueError(f"matrix_seed must be a whole number >= 0, got {matrix_seed!r}.")
     relation = given.target.relation or _RELATIONS.get(inner, "add-or-remove-one")
     target = given.target._replace(relation=relation)
-    z = single_release(*target)
+    a = single_release(*target) / n
 
     def error(k: float) -> float:
-        return growth(inner, constants, C, math.sqrt(k) * z / n) + C / math.sqrt(k)
+        return growth(inner, constants, C, math.sqrt(k) * a) + C / math.sqrt(k)
 
-    enough = d
-    if rank is not None and embedding_dimension is None:
-        enough = math.ceil(_validate.count(rank=rank) * math.log(2 * n / target.delta))
-    wanted = least(error, d) if embedding_dimension is None else embedding_dimension
+    enough, wanted = d, embedding_dimension
+    if wanted is None:
+        wanted = least(error, d)
+        if rank is not None:
+            enough = math.ceil(_validate.count(rank=rank) * math.log(2 * n / target.delta))
     k = min(_validate.count(embedding_dimension=wanted), enough, d)
-    plan = INNER[inner](
-        embedded(constants) if k < d else constants, n=n, dimension=k, **target.keywords, **options
-    )
+    inside = embedded(constants) if k < d else constants
+    plan = INNER[inner](inside, n=n, dimension=k, **target.keywords, **options)
     return wrapped(plan, inner, k, {"matrix": matrix, "matrix_seed": matrix_seed})
 
 
 def wrapped(plan: Plan, inner: str, k: int, told: dict[str, Parameter]) -> Plan:
     """Return the plan of an inner optimizer in k dimensions, told of its matrix."""
-    parameters = {
-        **{name: value for name, value in plan.parameters.items() if name not in _OWN},
-        "inner": inner,
-        "embedding_dimension": k,
-        **told,
-    }
+    kept = {name: value for name, value in plan.parameters.items() if name not in _OWN}
+    parameters = {**kept, "inner": inner, "embedding_dimension": k, **told}
     return dataclasses.replace(plan, optimizer="jl_glm", parameters=parameters)
 
 

@@ -33,18 +33,26 @@ from typing import Any
 from scipy.special import gammainccinv
 
 from dpcal import _validate
-from dpcal.calibrate.constants import Constants
-from dpcal.calibrate.plan import Parameter
-from dpcal.calibrate.plans.common import Given, Sized, promise
+from dpcal.calibrate.plan import Parameter, Parameters
+from dpcal.calibrate.plans.common import Given, promise
 
-__all__ = ["MOST_PLAIN", "Problem", "chi_quantile", "multiplier", "number", "smooth"]
+__all__ = [
+    "MOST_PLAIN",
+    "Parameters",
+    "Problem",
+    "chi_quantile",
+    "multiplier",
+    "number",
+    "numbers",
+    "smooth",
+]
 
 # Most plain steps that others are compared with, or replaced by: each is a pass over the records.
 MOST_PLAIN = 400
 
 
 @dataclass(frozen=True, kw_only=True)
-class Problem(Sized):
+class Problem(Given):
     """A KL problem with its privacy target, every number checked; letters as in the module."""
 
     L0: float
@@ -61,14 +69,19 @@ class Problem(Sized):
         """Return the problem of a builder's arguments, with every number checked."""
         kappa, constants = _validate.positive(kappa=kappa), given.constants
         if gamma is None:
-            gamma = _pl_constant(constants, kappa)
-        gamma = _validate.positive(gamma=gamma)
-        L0 = given.known("lipschitz")
+            if kappa != 2 or not constants.strong_convexity > 0:
+                raise ValueError(
+                    "gamma must be given, unless kappa = 2 and constants.strong_convexity > 0, got "
+                    f"gamma=None with {kappa=!r} and "
+                    f"strong_convexity={constants.strong_convexity!r}."
+                )
+            gamma = math.sqrt(0.5 / constants.strong_convexity)
+        gamma, L0 = _validate.positive(gamma=gamma), given.known("lipschitz")
         F0 = (gamma * L0) ** kappa  # what the two conditions imply
         if constants.gap is not None:
             F0 = min(F0, _validate.positive(gap=constants.gap))
         return cls(
-            **given.sized,
+            **vars(given),
             L0=L0,
             L1=constants.smoothness,
             F0=F0,
@@ -98,12 +111,7 @@ class Problem(Sized):
         return math.sqrt(self.d / self.rho) / self.n
 
     @property
-    def room(self) -> float:
-        """The initial excess risk in units of what privacy allows at best."""
-        return float(self.F0 / (self.gamma * self.L0 * self.rate) ** self.kappa)
-
-    @property
-    def told(self) -> dict[str, Parameter]:
+    def told(self) -> Parameters:
         """What a run needs to know of the problem, as parameters of a plan."""
         known = {"gap": self.F0, "gamma": self.gamma, "kappa": self.kappa}
         return {**known, "lipschitz": self.L0}
@@ -134,7 +142,7 @@ class Problem(Sized):
 
         return min(reached(2**count) for count in range(MOST_PLAIN.bit_length()))
 
-    def promise(self, name: str, accuracy: Callable[[Problem], float]) -> dict[str, Parameter]:
+    def promise(self, name: str, accuracy: Callable[[Problem], float]) -> Parameters:
         """Record the excess risk that a theorem promises, and warn where it is vacuous."""
 
         def at(size: float) -> float:
@@ -156,16 +164,6 @@ def smooth(given: Given, name: str, *, kappa: float, l2: float = 0.0, **known: A
     return dataclasses.replace(problem, L1=L1)
 
 
-def _pl_constant(constants: Constants, kappa: float) -> float:
-    """Return gamma of a strongly convex loss, for kappa = 2."""
-    if kappa != 2 or not constants.strong_convexity > 0:
-        raise ValueError(
-            "gamma must be given, unless kappa = 2 and constants.strong_convexity > 0, got "
-            f"gamma=None with kappa={kappa!r} and strong_convexity={constants.strong_convexity!r}."
-        )
-    return math.sqrt(0.5 / constants.strong_convexity)
-
-
 def multiplier(z: float, share: float) -> float:
     """Return the multiplier that spends a share of the budget, up by more than sums can round."""
     return z / math.sqrt(share) * (1 + 1e-11)
@@ -182,3 +180,8 @@ def number(parameters: Mapping[str, Parameter], name: str) -> float:
     if not isinstance(value, int | float):
         raise ValueError(f"plan.parameters[{name!r}] must be a number, got {value!r}.")
     return float(value)
+
+
+def numbers(parameters: Mapping[str, Parameter], names: str) -> list[float]:
+    """Return parameters of a plan that must be numbers."""
+    return [number(parameters, name) for name in names.split()]

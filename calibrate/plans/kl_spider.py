@@ -19,22 +19,15 @@ True
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
-from dpcal.calibrate.plan import Parameter, Plan
-from dpcal.calibrate.plans import common
+from dpcal.calibrate.plan import Parameter, Parameters, Plan
+from dpcal.calibrate.plans import common, kl_problem as kl
 from dpcal.calibrate.plans.common import Given
-from dpcal.calibrate.plans.kl_problem import (
-    MOST_PLAIN,
-    Problem,
-    chi_quantile,
-    multiplier,
-    number,
-    smooth,
-)
-from dpcal.calibrate.query import Query
+from dpcal.calibrate.plans.kl_problem import Problem, numbers
 from dpcal.errors import warn_caller
 
 __all__ = ["Round", "checked_problem", "kl_spider", "planned", "schedule"]
@@ -124,10 +117,9 @@ def kl_spider(
     return planned(problem, *_practical(problem))
 
 
-def planned(problem: Problem, settled: dict[str, Parameter], told: dict[str, Parameter]) -> Plan:
+def planned(problem: Problem, settled: Parameters, told: Parameters) -> Plan:
     """Return the plan of rounds that are settled, with what is said of their accuracy."""
-    losses = {"smoothness": problem.L1, "per_distance": problem.constants.smoothness}
-    settled = {**settled, **problem.told, **losses, **told}
+    settled = {**settled, **_known(problem), **told}
     rounds = _rounds(settled)
     parameters = {
         **settled,
@@ -139,12 +131,23 @@ def planned(problem: Problem, settled: dict[str, Parameter], told: dict[str, Par
         common.warn_no_step("kl_spider", problem.n, why)
     if rounds:
         parameters["gradient_share"] = sum(each.shares[0] for each in rounds)
-    return problem.plan("kl_spider", _queries(problem, rounds), parameters)
+    # Two adaptive queries on one budget: noise differs from round to round.
+    queries = [common.gradients(problem.L0, problem.z, max(1, len(rounds)), budget=problem.z)]
+    if count := sum(each.steps - 1 for each in rounds):
+        per_distance = problem.constants.smoothness
+        queries.append(common.differences(queries[0], per_distance, count=count))
+    return problem.plan("kl_spider", tuple(queries), parameters)
+
+
+def _known(problem: Problem) -> Parameters:
+    """Return what rounds and their run need to know of the problem."""
+    losses = {"smoothness": problem.L1, "per_distance": problem.constants.smoothness}
+    return {**problem.told, **losses}
 
 
 def checked_problem(given: Given, **known: Any) -> Problem:
     """Return the problem of a smooth KL loss; refuse a gamma that no smooth loss can have."""
-    problem = smooth(given, "KL Spider", **known)
+    problem = kl.smooth(given, "KL Spider", **known)
     if problem.kappa == 2 and problem.gamma**2 * problem.L1 < 0.5 * (1 - 1e-12):
         raise ValueError(
             f"gamma must be at least {math.sqrt(0.5 / problem.L1):.4g} for L1={problem.L1} (a "
@@ -158,40 +161,37 @@ def schedule(plan: Plan) -> list[Round]:
     return _rounds(plan.parameters)
 
 
-def _rounds(p: Mapping[str, Parameter]) -> list[Round]:
-    """Return levels, steps, lengths and shares of the budget: lines 8 to 13 of Algorithm 1."""
-    kappa, c, gamma = (number(p, name) for name in ("kappa", "contraction", "gamma"))
-    L0, L1, per_distance = (number(p, name) for name in ("lipschitz", "smoothness", "per_distance"))
-    work = (c - 1) / number(p, "descent") * gamma**2 * L1
-    level, found = number(p, "gap"), []
-    for _ in range(int(number(p, "rounds"))):
-        level = max(level / c, number(p, "floor"))  # 9
+def _levels(p: Mapping[str, Parameter]) -> Iterator[tuple[float, float, int, float, float, float]]:
+    """Yield level, G, steps, length, D_k / D0 and V_k / D0 of rounds: lines 9 to 12."""
+    kappa, c, gamma, L0, L1, per_distance, level, floor, stride, descent = numbers(
+        p, "kappa contraction gamma lipschitz smoothness per_distance gap floor stride descent"
+    )
+    work = (c - 1) / descent * gamma**2 * L1
+    while True:
+        level = max(level / c, floor)  # 9
         G = level ** (1 / kappa) / gamma
         steps = common.rounded_up(work * level ** ((kappa - 2) / kappa))  # 10
-        length = number(p, "stride") * G / L1  # 11
-        drift = min(per_distance * length, 2 * L0) / L0  # 12: D_k / D0
-        found.append((level, G, steps, length, drift, 1 + (steps - 1) * drift))
-    needs = [1.0 if p["preset"] == "theory" else (V / G) ** 2 for _, G, _, _, _, V in found]
+        length = stride * G / L1  # 11
+        drift = min(per_distance * length, 2 * L0) / L0  # 12
+        yield level, G, steps, length, drift, 1 + (steps - 1) * drift
+
+
+def _rounds(p: Mapping[str, Parameter]) -> list[Round]:
+    """Return levels, steps, lengths and shares of the budget: lines 8 to 13 of Algorithm 1."""
+    tolerance, count = numbers(p, "tolerance rounds")
+    found = list(islice(_levels(p), int(count)))
+    needs = [1.0 if p["preset"] == "theory" else (V / G) ** 2 for _, G, *_, V in found]
     whole = math.fsum(needs)
     return [
         Round(
             level=level,
-            threshold=(1 - number(p, "tolerance")) * G,
+            threshold=(1 - tolerance) * G,
             steps=steps,
             length=length,
             shares=(need / whole / V, need / whole * drift / V),  # 13
         )
         for (level, G, steps, length, drift, V), need in zip(found, needs, strict=True)
     ]
-
-
-def _queries(problem: Problem, rounds: list[Round]) -> tuple[Query, ...]:
-    """Return two adaptive queries on one budget: noise differs from round to round."""
-    gradient = common.gradients(problem.L0, problem.z, max(1, len(rounds)), budget=problem.z)
-    count = sum(each.steps - 1 for each in rounds)
-    if not count:
-        return (gradient,)
-    return gradient, common.differences(gradient, problem.constants.smoothness, count=count)
 
 
 def multipliers(plan: Plan, each: Round, left: float = 1.0) -> tuple[float, float]:
@@ -208,7 +208,7 @@ def multipliers(plan: Plan, each: Round, left: float = 1.0) -> tuple[float, floa
     """
     budget = plan.query("gradient").budget or 0.0
     gradient, difference = each.shares
-    return multiplier(budget, gradient * left), multiplier(budget, difference * left)
+    return kl.multiplier(budget, gradient * left), kl.multiplier(budget, difference * left)
 
 
 # --------------------------------------------------------------------------------------- practical
@@ -218,7 +218,7 @@ def multipliers(plan: Plan, each: Round, left: float = 1.0) -> tuple[float, floa
 _TRIED = tuple((nu / 32, 1.25**power) for nu in range(1, 16) for power in range(1, 16))
 
 
-def _practical(problem: Problem) -> tuple[dict[str, Parameter], dict[str, Parameter]]:
+def _practical(problem: Problem) -> tuple[Parameters, Parameters]:
     """Return settings with the fewest steps whose promise is within a tenth of the best.
 
     With them, what is said of their accuracy.
@@ -237,22 +237,22 @@ def _practical(problem: Problem) -> tuple[dict[str, Parameter], dict[str, Parame
             f"kl_spider ends where its proof does, at an excess risk of {accuracy:.2g}; the mean "
             f"of noisy_gd's is at most {plain:.2g} for the same budget."
         )
-    settled = _settled(nu, c, rounds)
-    return settled, {"accuracy": accuracy, "accuracy_kind": "guarantee", "vacuous": False}
+    told = {"accuracy": accuracy, "accuracy_kind": "guarantee", "vacuous": False}
+    return _settled(nu, c, rounds), told
 
 
-def _plain(p: Problem) -> dict[str, Parameter]:
+def _plain(p: Problem) -> Parameters:
     """Return rounds of one step each: those of noisy gradient descent, as many as it would take.
 
     Steps are 1 / L1 per unit of the gradient, and no longer than that along one of norm L0.
     """
     noise = math.sqrt(p.d / (2 * p.rho)) * p.sensitivity
-    steps = min(MOST_PLAIN, common.rounded_up(math.sqrt(2 * p.L1 * p.F0) / noise))
-    settled = _settled(0.0, 1.0, steps)
-    return {**settled, "tolerance": 1.0, "stride": p.L0 * p.gamma / p.F0 ** (1 / p.kappa)}
+    steps = min(kl.MOST_PLAIN, common.rounded_up(math.sqrt(2 * p.L1 * p.F0) / noise))
+    stride = p.L0 * p.gamma / p.F0 ** (1 / p.kappa)
+    return {**_settled(0.0, 1.0, steps), "tolerance": 1.0, "stride": stride}
 
 
-def _settled(nu: float, c: float, rounds: int) -> dict[str, Parameter]:
+def _settled(nu: float, c: float, rounds: int) -> Parameters:
     return {
         "preset": "practical",
         "rounds": rounds,
@@ -266,17 +266,12 @@ def _settled(nu: float, c: float, rounds: int) -> dict[str, Parameter]:
 
 def _deepest(p: Problem, nu: float, c: float) -> tuple[int, float, int]:
     """Return (steps, accuracy, rounds) of the most rounds whose errors all stay in tolerance."""
-    work = (c - 1) / ((1 - 2 * nu) ** 2 / 2) * p.gamma**2 * p.L1
-    stride, longest = p.constants.smoothness * (1 - 2 * nu) / p.L1, 2 * p.L0
     # The most that the squared quantile times ``spent`` may be, for errors within tolerance.
     budget = 2 * p.rho * (nu / p.sensitivity) ** 2
     level, spent, estimates, rounds = p.F0, 0.0, 0, 0
-    while rounds < 1000:
-        deeper = level / c
-        G = deeper ** (1 / p.kappa) / p.gamma
-        steps = common.rounded_up(work * deeper ** ((p.kappa - 2) / p.kappa))
-        spent += ((1 + (steps - 1) * min(stride * G, longest) / p.L0) / G) ** 2
-        if chi_quantile(p.d, p.beta / (estimates + steps)) ** 2 * spent > budget:
+    for deeper, G, steps, *_, V in islice(_levels({**_settled(nu, c, 0), **_known(p)}), 1000):
+        spent += (V / G) ** 2
+        if kl.chi_quantile(p.d, p.beta / (estimates + steps)) ** 2 * spent > budget:
             break
         level, rounds, estimates = deeper, rounds + 1, estimates + steps
     return estimates, level, rounds

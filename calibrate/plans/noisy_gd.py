@@ -84,17 +84,17 @@ def noisy_gd(
     lemma, the noise from the composition of Gaussian mechanisms (Dong, Roth and Su 2022); Bok, Su
     and Altschuler 2024, Shifted interpolation for differential privacy (the last iterate alone).
     """
-    if _validate.choice(("all", "last"), release=release) == "last":
-        C = given.known("lipschitz", "max_norm", max_norm)
-        return _last(given, steps, C, learning_rate, l2=l2, radius=radius)
+    _validate.choice(("all", "last"), release=release)
+    C = given.known("lipschitz", "max_norm", max_norm)
+    if release == "last":
+        return _last(given, steps, C, learning_rate, l2, radius)
     for name, value in (("l2", l2), ("radius", radius)):
         if value is not None:
             raise ValueError(f"{name} is for release='last', got {value!r} with release='all'.")
-    constants, n, d = given.constants, given.n, given.dimension
-    C = given.known("lipschitz", "max_norm", max_norm)
+    constants, n, d = given.constants, given.n, given.d
     if learning_rate is None:
         learning_rate = 1 / given.known("smoothness", "learning_rate")
-    eta, single = _validate.positive(learning_rate=learning_rate), given.single
+    eta, single = _validate.positive(learning_rate=learning_rate), given.z
     rate = math.sqrt(d) * single * C / n
     if steps is None:
         gap, L1 = given.known("gap", "steps"), given.known("smoothness", "steps")
@@ -118,7 +118,6 @@ def _last(
     steps: int | None,
     max_norm: float,
     learning_rate: float | None,
-    *,
     l2: float | None,
     radius: float | None,
 ) -> Plan:
@@ -136,18 +135,15 @@ def _last(
     whole = L1 + l2
     eta = learning_rate or (2 / (whole + m) if m else 1 / whole)
 
-    descent = partial(
-        Descent, learning_rate=eta, smoothness=L1, l2=l2, strong_convexity=m, radius=radius
-    )
+    losses = {"smoothness": L1, "l2": l2, "strong_convexity": m, "radius": radius}
+    descent = partial(Descent, learning_rate=eta, **losses)
     if steps is None:
         tried = np.unique(np.rint(np.geomspace(1, _MOST_STEPS, _TRIED))).astype(int).tolist()
-        noise = given.single * max_norm / given.n
+        noise = given.z * max_norm / given.n
         steps = min(tried, key=lambda count: _bound(given, descent(steps=count), max_norm, noise))
-    chosen = descent(steps=_validate.count(steps=steps))
-    sigma = given.target.noise(
-        lambda sigma: chosen.event(noise_multiplier=sigma, max_norm=max_norm, n=given.n)
-    )
-    kind = "last iterate"
+    chosen, kind = descent(steps=_validate.count(steps=steps)), "last iterate"
+    known = {"max_norm": max_norm, "n": given.n}
+    sigma = given.target.noise(lambda sigma: chosen.event(noise_multiplier=sigma, **known))
     query = gradients(max_norm, sigma, 1, name=kind, kind=kind, descent=chosen)
     parameters: dict[str, Parameter] = {"steps": chosen.steps, "learning_rate": eta}
     return given.plan("noisy_gd", (query,), parameters)
@@ -155,7 +151,7 @@ def _last(
 
 def _bound(given: Given, descent: Descent, max_norm: float, noise: float) -> float:
     """Return the bound of :func:`_last`, from the noise that a single step would need."""
-    gap, d, eta = given.known("gap", "steps"), float(given.dimension), descent.learning_rate
+    gap, d, eta = given.known("gap", "steps"), float(given.d), descent.learning_rate
     m, c, t = descent.strong_convexity, descent.contraction, descent.steps
     one = descent.event(noise_multiplier=1.0, max_norm=max_norm, n=given.n)
     grown = amplitude(t, c, one.diameter / given.target.group_size)

@@ -21,9 +21,9 @@ import math
 from collections.abc import Mapping
 
 from dpcal import _validate
-from dpcal.calibrate.plan import Parameter, Plan
+from dpcal.calibrate.plan import Parameter, Parameters, Plan
 from dpcal.calibrate.plans.common import Given, builder, gradients
-from dpcal.calibrate.plans.kl_problem import Problem, multiplier, number
+from dpcal.calibrate.plans.kl_problem import Problem, multiplier, number, numbers
 from dpcal.errors import warn_caller
 
 __all__ = ["planned", "proximal_point", "stage_weights"]
@@ -112,7 +112,7 @@ def proximal_point(
     return planned(problem, settled, "practical")
 
 
-def planned(problem: Problem, settled: dict[str, Parameter], preset: str) -> Plan:
+def planned(problem: Problem, settled: Parameters, preset: str) -> Plan:
     """Return the plan of stages that are settled."""
     count = max(1, int(number(settled, "stages"))) * int(number(settled, "inner_steps"))
     query = gradients(problem.L0, multiplier(problem.z, 1 / count), count)
@@ -127,9 +127,7 @@ def stage_weights(plan: Plan) -> list[float]:
 
 def _stages(p: Mapping[str, Parameter]) -> list[tuple[float, float]]:
     """Weight of every stage, and the excess risk aimed at (lines 5 to 10 of Algorithm 2)."""
-    kappa, gamma, Ltil, floor, level = (
-        number(p, name) for name in ("kappa", "gamma", "weak_convexity", "floor", "gap")
-    )
+    kappa, gamma, Ltil, floor, level = numbers(p, "kappa gamma weak_convexity floor gap")
     theory, found = p.get("preset") == "theory", []
     for _ in range(int(number(p, "stages"))):
         pull = level ** ((2 - kappa) / kappa) / (8 * gamma**2)
@@ -148,18 +146,18 @@ def _stages(p: Mapping[str, Parameter]) -> list[tuple[float, float]]:
 def _noisy(p: Mapping[str, Parameter]) -> bool:
     """Return whether more inner steps than these would leave the noise of the last stage."""
     level = _stages(p)[-1][1]
-    G = min(number(p, "lipschitz"), level ** (1 / number(p, "kappa")) / number(p, "gamma"))
-    return bool(2 * G**2 / number(p, "inner_steps") <= number(p, "noise") / 3)
+    L0, kappa, gamma, S, noise = numbers(p, "lipschitz kappa gamma inner_steps noise")
+    return 2 * min(L0, level ** (1 / kappa) / gamma) ** 2 / S <= noise / 3
 
 
-def _practical(p: Problem, Ltil: float, S: int) -> dict[str, Parameter]:
+def _practical(p: Problem, Ltil: float, S: int) -> Parameters:
     """Return the number of stages with the least predicted risk, and its settings."""
 
-    def settled(T: int) -> dict[str, Parameter]:
+    def settled(T: int) -> Parameters:
         # Squared noise of a mean over d coordinates, per inner step, for T S releases in all.
         noise = p.d * p.sensitivity**2 * T / (2 * p.rho)
-        known = {**p.told, "weak_convexity": Ltil}
-        return {"stages": T, "inner_steps": S, "floor": 0.0, "noise": noise, **known}
+        stages = {"stages": T, "inner_steps": S, "floor": 0.0, "noise": noise}
+        return {**stages, **p.told, "weak_convexity": Ltil}
 
     def reached(T: int) -> float:
         return _stages(settled(T))[-1][1]

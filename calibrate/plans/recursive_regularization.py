@@ -22,20 +22,17 @@ convex with mu_t = (2^t - 1) lam, and c_0 = 0. If its minimiser is within e_t of
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from dpcal import _validate
-from dpcal.calibrate.plan import Parameter, Plan
+from dpcal.calibrate.plan import Parameters, Plan
 from dpcal.calibrate.plans import common
-from dpcal.calibrate.plans.common import Given, Sized
+from dpcal.calibrate.plans.common import Given
 from dpcal.calibrate.query import Query
 
 __all__ = ["SUBSOLVERS", "Round", "planned", "problem_of", "recursive_regularization"]
 
 SUBSOLVERS = ("noisy_gd", "phased_sgd")
-
-_Inner = Callable[[tuple[int, float], int], "Round"]
 
 
 @common.builder("replace-one")
@@ -88,8 +85,7 @@ def recursive_regularization(
     _validate.choice(SUBSOLVERS, subsolver=subsolver)
     problem = problem_of(given, distance, max_norm)
     lam = problem.noise_level(given.n) / (2 * problem.W)
-    inner = problem.inner if subsolver == "noisy_gd" else problem.one_pass
-    rounds = problem.rounds(lam, inner)
+    rounds = problem.rounds(lam, subsolver)
     if subsolver == "noisy_gd":
         common.warn_convex("recursive_regularization")
     return planned(problem, subsolver, lam, rounds, {"preset": "practical"})
@@ -99,27 +95,23 @@ def problem_of(given: Given, distance: float | None, max_norm: float | None = No
     """Return the checked constants of a problem, whose blocks are disjoint."""
     common.replaced_in_place(given.target.relation)
     return _Problem(
-        **given.sized,
+        **vars(given),
         C=given.known("lipschitz", "max_norm", max_norm),
         L1=given.known("smoothness", "smoothness"),
-        W=common.positive_or(math.sqrt(given.dimension), distance=distance),
+        W=common.positive_or(math.sqrt(given.d), distance=distance),
     )
 
 
 def planned(
-    problem: _Problem,
-    solver: str,
-    lam: float,
-    rounds: list[Round],
-    parameters: dict[str, Parameter],
+    problem: _Problem, solver: str, lam: float, rounds: list[Round], parameters: Parameters
 ) -> Plan:
     """Return the plan of rounds that are settled, with what is said of its accuracy."""
-    parameters["subsolver"] = solver
-    parameters |= {"rounds": len(rounds), "regularization": min(lam, problem.L1 / 2)}
+    parameters |= {"subsolver": solver, "rounds": len(rounds)}
+    parameters["regularization"] = min(lam, problem.L1 / 2)
     for t, chosen in enumerate(rounds, start=1):
         parameters |= {f"learning_rate {t}": chosen.learning_rate, f"radius {t}": chosen.radius}
-    make = problem.descents if solver == "noisy_gd" else problem.passes
-    return problem.plan("recursive_regularization", make(rounds), parameters)
+    queries = problem.queries(rounds, solver)
+    return problem.plan("recursive_regularization", queries, parameters)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +124,7 @@ class Round:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Problem(Sized):
+class _Problem(Given):
     """Checked constants and target."""
 
     C: float
@@ -143,65 +135,51 @@ class _Problem(Sized):
         """Error of a mean gradient over m records: sampling, and one release's noise."""
         return self.C * (1 / math.sqrt(m) + self.z * math.sqrt(self.d) / m)
 
-    def rounds(self, lam: float, inner: _Inner) -> list[Round]:
+    def rounds(self, lam: float, solver: str) -> list[Round]:
         """Return the rounds for a strength lam, capped so that there is one at least."""
         lam = min(lam, self.L1 / 2)
         T = max(1, math.floor(math.log2(self.L1 / lam)))
         if self.n < 2 * T:
             raise ValueError(f"n must be at least {2 * T} for {T} rounds, got n={self.n}.")
-        return [inner((t, (2**t - 1) * lam), self.n // T) for t in range(1, T + 1)]
+        inner = self.inner if solver == "noisy_gd" else self.one_pass
+        return [inner(t, (2**t - 1) * lam, self.n // T) for t in range(1, T + 1)]
 
-    def inner(self, at: tuple[int, float], m: int) -> Round:
+    def inner(self, t: int, mu: float, m: int) -> Round:
         """Noisy descent whose initial error falls below its noise.
 
         With Q = (1 - eta mu)^-K, the weighted mean's excess risk is at most mu D^2 / (Q - 1) from
         distance D, plus eta times the variance of the noise, where eta <= 1 / (2 (L1 + mu)).
         """
-        t, mu = at
         radius = math.sqrt(t) * self.W
         Q = max(math.e, 1 + (mu * radius / self.noise_level(m)) ** 2)
         steps = math.ceil(2 * (self.L1 + mu) / mu * math.log(Q))
         return Round(steps=steps, learning_rate=math.log(Q) / (mu * steps), radius=radius)
 
-    def one_pass(self, at: tuple[int, float], m: int) -> Round:
+    def one_pass(self, t: int, mu: float, m: int) -> Round:
         """Phased descent: the first step size, four times what the first phase takes.
 
         The distance to a round's minimiser is W at first, and then what strong convexity makes of
         the excess risk that one phase leaves.
         """
-        t, mu = at
-        radius = math.sqrt(t) * self.W
         before = mu * (2 ** (t - 1) - 1) / (2**t - 1)
         distance = min(self.W, 2 * self.noise_level(m) / before) if t > 1 else self.W
         best = distance / self.C * min(4 / math.sqrt(m), 1 / (self.z * math.sqrt(self.d)))
-        return Round(steps=1, learning_rate=min(best, 4 / (self.L1 + mu)), radius=radius)
+        rate = min(best, 4 / (self.L1 + mu))
+        return Round(steps=1, learning_rate=rate, radius=math.sqrt(t) * self.W)
 
-    def descents(self, rounds: list[Round]) -> tuple[Query, ...]:
-        """One query a round; K answers with multiplier z sqrt(K) are as private as one with z."""
-        return tuple(
-            common.gradients(
-                self.C,
-                common.repeated(self.z, chosen.steps),
-                chosen.steps,
-                name=f"round {t}",
-                answers_per_part=chosen.steps,
-                **common.disjoint(self.n // len(rounds), "blocks"),
-            )
-            for t, chosen in enumerate(rounds, start=1)
-        )
-
-    def passes(self, rounds: list[Round]) -> tuple[Query, ...]:
-        """One query a phase, about records of its own."""
-        m = self.n // len(rounds)
-        return tuple(
-            common.gradients(
-                self.C * chosen.learning_rate / 4**i,
-                self.z,
-                1,
-                name=f"round {t} phase {i}",
-                kind="one pass",
-                **common.disjoint(m >> i, "blocks"),
-            )
-            for t, chosen in enumerate(rounds, start=1)
-            for i in range(1, m.bit_length())
-        )
+    def queries(self, rounds: list[Round], solver: str) -> tuple[Query, ...]:
+        """Return a query a round, about its block, or one a phase, about records of its own."""
+        m, made = self.n // len(rounds), []
+        for t, chosen in enumerate(rounds, start=1):
+            name, K = f"round {t}", chosen.steps
+            if solver == "noisy_gd":
+                # K answers with multiplier z sqrt(K) are as private as one with z.
+                block = common.disjoint(m, "blocks") | {"answers_per_part": K}
+                z = common.repeated(self.z, K)
+                made.append(common.gradients(self.C, z, K, name=name, **block))
+                continue
+            for i in range(1, m.bit_length()):
+                part = common.disjoint(m >> i, "blocks") | {"kind": "one pass"}
+                C = self.C * chosen.learning_rate / 4**i
+                made.append(common.gradients(C, self.z, 1, name=f"{name} phase {i}", **part))
+        return tuple(made)

@@ -33,12 +33,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from dpcal import _validate
-from dpcal.accountants import epsilon as epsilon_of
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans import common
-from dpcal.calibrate.plans.common import Given, Sized
+from dpcal.calibrate.plans.common import Given
 from dpcal.calibrate.plans.variance_reduction import Bounds, Releases
 from dpcal.errors import TargetUnreachable
 
@@ -100,26 +100,31 @@ def spiderboost(
     see the errata); Wang, Ji, Zhou, Liang and Tarokh 2019 (SpiderBoost). The bound above has
     smaller constants than their Lemma 3.
     """
-    problem = _problem(given, max_norm, learning_rate)
-    chosen = _of_bound(problem, steps, batch_size)
+    C, L1 = given.known("lipschitz", "max_norm", max_norm), given.known("smoothness", "smoothness")
+    eta = common.positive_or(0.5 / L1, learning_rate=learning_rate)
+    if not eta * L1 < 1:
+        raise ValueError(
+            f"learning_rate must be below 1 / L1 = {1 / L1:.6g} for estimates to follow the "
+            f"gradient, got {eta!r}."
+        )
+    problem = _Problem(**vars(given), C=C, L1=L1, eta=eta)
+    chosen = problem.best(steps, batch_size)
     if given.constants.strong_convexity > 0:
         common.warn_convex("spiderboost")
     parameters: dict[str, Parameter] = {
         "preset": "practical",
         **common.told_of(chosen.counts, "steps period batch_size"),
-        "learning_rate": problem.eta,
+        "learning_rate": eta,
         "refresh_share": chosen.counts.refreshes * (problem.z / chosen.z1) ** 2,
     }
     accuracy = problem.bound(chosen)
-    if accuracy < math.inf and given.constants.lipschitz <= problem.C:
+    if accuracy < math.inf and given.constants.lipschitz <= C:
         parameters |= {"accuracy": accuracy, "accuracy_kind": "guarantee"}
-    bounds = Bounds(gradient=problem.C, difference=problem.L1)
-    queries = chosen.counts.queries((chosen.z1, chosen.z2), bounds)
+    queries = chosen.counts.queries((chosen.z1, chosen.z2), Bounds(gradient=C, difference=L1))
     return problem.plan("spiderboost", queries, parameters)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Choice:
+class _Choice(NamedTuple):
     """Steps, period and samples, with the noise of a refresh and of a difference."""
 
     counts: Releases
@@ -128,7 +133,7 @@ class _Choice:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Problem(Sized):
+class _Problem(Given):
     """Checked constants and target."""
 
     C: float
@@ -154,103 +159,66 @@ class _Problem(Sized):
 
     def bound(self, choice: _Choice) -> float:
         """The root of the bound, infinite where F0 is not known."""
-        F0 = self.constants.gap
-        if F0 is None:
+        if self.constants.gap is None:
             return math.inf
         fresh = self.d * (self.C * choice.z1 / self.n) ** 2
-        return math.sqrt(2 * F0 / (self.eta * choice.counts.steps) + fresh)
+        return math.sqrt(2 * self.constants.gap / (self.eta * choice.counts.steps) + fresh)
 
-    def counts(self, steps: int, period: int, batch: int) -> Releases:
-        """Return counts about this problem's records."""
-        return Releases(
-            n=self.n,
-            steps=steps,
-            period=period,
-            refresh_size=self.n,
-            batch_size=batch,
-            relation=self.target.relation,
-        )
+    def best(self, steps: int | None, batch_size: int | None) -> _Choice:
+        """Minimise the bound: in closed form first, then over periods with the exact accountant."""
+        if steps is None:
+            self.known("gap", "steps")
+        if batch_size is not None:
+            common.at_most(self.n, batch_size=batch_size)
+        T, period, batch = self.closed_form(steps, batch_size)
+        periods = {min(T, max(1, round(factor * period))) for factor in _FACTORS}
+        choices = [self.split(T, q, batch) for q in sorted(periods - {1})]
+        found = [choice for choice in choices if choice is not None]
+        # If F0 is not known, steps are given: then the bound is as small as the noise of gradients.
+        return min([*found, self.descent(steps)], key=lambda c: (self.bound(c), c.z1))
+
+    def closed_form(self, steps: int | None, batch_size: int | None) -> tuple[int, int, int]:
+        """Return steps, period and batch, if N samples at rate r with noise z cost N (r / z)^2.
+
+        Differences then err by T a^2 / (1 - share) + S per step and unit of movement, and gradients
+        by a^2 C^2 T / (q share). With u^2 = 1 + S / (T a^2) the best share is u / (1 + u).
+        """
+        a, weight, F0 = self.a, self.tolerated, self.constants.gap or 0.0
+        u, T, batch = 1.0, 1 if steps is None else _validate.count(steps=steps), self.n
+        for _ in range(20):
+            if steps is None:
+                drift = (a**4 * self.C**2 * (1 + u) ** 2) / weight
+                T = max(1, math.ceil((F0 / (self.eta * drift)) ** (1 / 3)))
+            wanted = max(1 / (T * a**2), self.n / math.sqrt(T))
+            batch = min(self.n, math.ceil(wanted)) if batch_size is None else int(batch_size)
+            u = math.sqrt(1 + self.sampling_variance(batch) / (T * a**2))
+        period = 1 + weight / (T * a**2 * u * (1 + u))
+        return T, max(1, min(T, round(period))), batch
 
     def split(self, steps: int, period: int, batch: int) -> _Choice | None:
         """Give differences the noise that the condition tolerates and gradients the rest.
 
         None if no budget is left for gradients.
         """
-        room = self.tolerated / max(period - 1, 1) - self.sampling_variance(batch)
-        if period > 1 and room <= 0:
-            return None
-        z2 = batch * math.sqrt(room / self.d) if period > 1 else 1.0
+        room = self.tolerated / (period - 1) - self.sampling_variance(batch)
+        z2 = batch * math.sqrt(max(room, 0.0) / self.d)
         if z2 < _LEAST_MULTIPLIER:
             return None
-        epsilon, delta, relation = self.target[:3]
         counts = self.counts(steps, period, batch)
-        if period > 1:
-            differences = counts.event((1.0, z2), first=1)
-            if not epsilon_of(differences, delta=delta, neighboring_relation=relation) < epsilon:
-                return None
         try:
             z1 = self.target.noise(lambda value: counts.event((value, z2)))
         except TargetUnreachable:
             return None
-        return _Choice(counts=counts, z1=z1, z2=z2)
+        return _Choice(counts, z1, z2)
 
-
-def _problem(given: Given, max_norm: float | None, learning_rate: float | None) -> _Problem:
-    C = given.known("lipschitz", "max_norm", max_norm)
-    L1 = given.known("smoothness", "smoothness")
-    eta = common.positive_or(0.5 / L1, learning_rate=learning_rate)
-    if not eta * L1 < 1:
-        raise ValueError(
-            f"learning_rate must be below 1 / L1 = {1 / L1:.6g} for estimates to follow the "
-            f"gradient, got {eta!r}."
-        )
-    return _Problem(**given.sized, C=C, L1=L1, eta=eta)
-
-
-def _of_bound(problem: _Problem, steps: int | None, batch_size: int | None) -> _Choice:
-    """Minimise the bound: in closed form first, then over periods with the exact accountant."""
-    if steps is None:
-        problem.known("gap", "steps")
-    if batch_size is not None:
-        common.at_most(problem.n, batch_size=batch_size)
-    T, period, batch = _closed_form(problem, steps, batch_size)
-    periods = {min(T, max(1, round(factor * period))) for factor in _FACTORS}
-    choices = [problem.split(T, q, batch) for q in sorted(periods - {1})]
-    found = [choice for choice in choices if choice is not None]
-    # If F0 is not known, steps are given: then the bound is as small as the noise of gradients.
-    return min([*found, _descent(problem, steps)], key=lambda c: (problem.bound(c), c.z1))
-
-
-def _descent(problem: _Problem, steps: int | None) -> _Choice:
-    """Noisy gradient descent, which is the period 1."""
-    if steps is None:
-        rate = problem.a * problem.C
-        steps = max(1, math.ceil(math.sqrt(2 * problem.known("gap") / problem.eta) / rate))
-    count = _validate.count(steps=steps)
-    return _Choice(
-        counts=problem.counts(count, period=1, batch=problem.n),
-        z1=common.repeated(problem.z, count),
-    )
-
-
-def _closed_form(
-    problem: _Problem, steps: int | None, batch_size: int | None
-) -> tuple[int, int, int]:
-    """Return steps, period and batch, if N samples at rate r with multiplier z cost N (r / z)^2.
-
-    Differences then err by T a^2 / (1 - share) + S per step and unit of movement, and gradients by
-    a^2 C^2 T / (q share). With u^2 = 1 + S / (T a^2) the best share is u / (1 + u).
-    """
-    a, weight, F0 = problem.a, problem.tolerated, problem.constants.gap or 0.0
-    u, T, batch = 1.0, 1, problem.n
-    for _ in range(20):
+    def descent(self, steps: int | None) -> _Choice:
+        """Return noisy gradient descent, which is the period 1."""
         if steps is None:
-            drift = (a**4 * problem.C**2 * (1 + u) ** 2) / weight
-            T = max(1, math.ceil((F0 / (problem.eta * drift)) ** (1 / 3)))
-        else:
-            T = _validate.count(steps=steps)
-        wanted = max(1 / (T * a**2), problem.n / math.sqrt(T))
-        batch = min(problem.n, math.ceil(wanted)) if batch_size is None else int(batch_size)
-        u = math.sqrt(1 + problem.sampling_variance(batch) / (T * a**2))
-    period = 1 + weight / (T * a**2 * u * (1 + u))
-    return T, max(1, min(T, round(period))), batch
+            gap, rate = self.known("gap"), self.a * self.C
+            steps = max(1, math.ceil(math.sqrt(2 * gap / self.eta) / rate))
+        return _Choice(self.counts(steps, 1, self.n), common.repeated(self.z, steps))
+
+    def counts(self, steps: int, period: int, batch: int) -> Releases:
+        """Return counts about this problem's records."""
+        sizes = {"n": self.n, "refresh_size": self.n, "batch_size": batch}
+        return Releases(**sizes, steps=steps, period=period, relation=self.target.relation)

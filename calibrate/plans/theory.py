@@ -346,7 +346,7 @@ def _spider(case: Case) -> tuple[Releases, Values, Any, Parameters]:
 
     Counts and their exact noise scale are alternated until both settle.
     """
-    n, single, target = case.n, case.given.single, case.given.target
+    n, single, target = case.n, case.given.z, case.given.target
     sizes, noises, bounds, (promised, kind) = _SPIDER[case.name]
     C, L = (case.letters[name] for name in bounds)
 
@@ -389,7 +389,7 @@ def _spider(case: Case) -> tuple[Releases, Values, Any, Parameters]:
 
 def _spiderboost(case: Case) -> Plan:
     counts, v, queries, told = _spider(case)
-    share = counts.refreshes * (case.given.single / queries[0].noise_multiplier) ** 2
+    share = counts.refreshes * (case.given.z / queries[0].noise_multiplier) ** 2
     told |= {"learning_rate": v["eta"], "refresh_share": share}
     return case.given.plan("spiderboost", queries, told)
 
@@ -402,7 +402,7 @@ def _minimax(case: Case) -> Minimax:
         raise ValueError(f"d2 must be in [1, d - 1] with d={d}, got {d2!r}.")
     if K < 2:
         raise ValueError(f"K must be at least 2, because K = 1 never moves y, got K={K}.")
-    return Minimax.of(dataclasses.replace(case.given, dimension=(d - dual, dual)))
+    return Minimax.of(dataclasses.replace(case.given, d=(d - dual, dual)))
 
 
 def _dp_rgda(case: Case) -> Plan:
@@ -458,7 +458,7 @@ def one_pass(case: Case, size: float, noise: float, units: Values) -> Values:
 
 
 def _one_pass(case: Case) -> Plan:
-    setting, single = _minimax(case), case.given.single
+    setting, single = _minimax(case), case.given.z
     common.replaced_in_place(case.given.target.relation)
     M, noise = setting.C, math.sqrt(case.letters["d"]) * single
     units = {"L_Phi": setting.L_Phi / M**2}
@@ -535,7 +535,7 @@ def _jl_glm(case: Case) -> Plan:
     (C, d, rank), known = (case.letters[k] for k in ("L0", "d", "rank")), case.given.constants
 
     def error(k: float) -> float:
-        noise = math.sqrt(k) * case.given.single / case.n
+        noise = math.sqrt(k) * case.given.z / case.n
         embedding = case.at("embedding", k=k)["embedding"]
         return float(jl_glm.growth("spiderboost", known, C, noise) + embedding)
 
@@ -673,7 +673,7 @@ def fixed_point(case: Case, size: float, z: float) -> Values:
 
 
 def _gauss_psgd(case: Case) -> Plan:
-    z = case.given.single
+    z = case.given.z
     try:
         v = fixed_point(case, float(case.n), z)
     except (ArithmeticError, ValueError):

@@ -32,10 +32,9 @@ from scipy.special import gammainccinv
 
 from dpcal import _validate
 from dpcal._roots import Stop, bracket, brent
-from dpcal.calibrate.plan import Parameter, Plan
+from dpcal.calibrate.plan import Parameters, Plan
 from dpcal.calibrate.plans import common
-from dpcal.calibrate.plans.common import Given, Sized
-from dpcal.calibrate.query import Query
+from dpcal.calibrate.plans.common import Given
 from dpcal.errors import warn_caller
 
 __all__ = ["Tree", "planned", "problem_of", "tree_spider"]
@@ -83,7 +82,7 @@ def tree_spider(
     """
     p = failure_probability
     problem = problem_of(given, p, max_norm)
-    parameters: dict[str, Parameter] = {"preset": "practical"}
+    parameters: Parameters = {"preset": "practical"}
     tree = problem.best()
     if p is None and (plain := problem.descended()) < tree.error:
         warn_caller(
@@ -100,7 +99,7 @@ def problem_of(given: Given, p: float | None, max_norm: float | None = None) -> 
     """Return the checked constants of a problem; p is the failure probability."""
     common.replaced_in_place(given.target.relation)
     return _Problem(
-        **given.sized,
+        **vars(given),
         L0=given.known("lipschitz", "max_norm", max_norm),
         L1=given.known("smoothness", "smoothness"),
         F0=given.known("gap", "gap"),
@@ -108,7 +107,7 @@ def problem_of(given: Given, p: float | None, max_norm: float | None = None) -> 
     )
 
 
-def planned(problem: _Problem, tree: Tree, parameters: dict[str, Parameter]) -> Plan:
+def planned(problem: _Problem, tree: Tree, parameters: Parameters) -> Plan:
     """Return the plan of a tree, with what is said of its accuracy."""
     parameters |= {
         "rounds": tree.rounds,
@@ -117,7 +116,13 @@ def planned(problem: _Problem, tree: Tree, parameters: dict[str, Parameter]) -> 
         "step_length": tree.beta / (2 ** (tree.depth / 2) * problem.L1),
         "threshold": 2 * tree.error,
     }
-    return problem.plan("tree_spider", _queries(problem, tree), parameters)
+    whole = common.disjoint(tree.batch, "tree")
+    root = common.gradients(problem.L0, problem.z, tree.rounds, name="root", **whole)
+    queries = [root]
+    for j in range(1, tree.depth + 1):  # the right children of each depth
+        own = {"batch_size": tree.batch // 2**j, "count": tree.rounds * 2 ** (j - 1)}
+        queries.append(common.differences(root, problem.L1, name=f"depth {j}", **own))
+    return problem.plan("tree_spider", tuple(queries), parameters)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +137,7 @@ class Tree:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Problem(Sized):
+class _Problem(Given):
     """Checked constants and target."""
 
     L0: float
@@ -164,19 +169,14 @@ class _Problem(Sized):
             return None
         enough = (1 + 1e-9) * 2 * self.L1 * self.F0 / (rounds * 2 ** (depth / 2))
 
-        def beta(v: float) -> float:
-            return enough / v
-
-        low = math.sqrt(enough / 2 ** (depth / 2))  # below it, steps are too long
-
         def excess(v: float) -> float:
-            return self.error(depth, batch, rounds, beta(v)) - v
+            return self.error(depth, batch, rounds, enough / v) - v
 
-        v = low
+        v = low = math.sqrt(enough / 2 ** (depth / 2))  # below it, steps are too long
         if excess(low) > 0:
             high = bracket(lambda v: excess(v) <= 0, miss=low, start=2 * low).meet
             v = brent(excess, low, high, _STOP).root * (1 + 1e-9)
-        return Tree(depth=depth, batch=batch, rounds=rounds, beta=beta(v), error=v)
+        return Tree(depth=depth, batch=batch, rounds=rounds, beta=enough / v, error=v)
 
     def best(self) -> Tree:
         """The tree with the smallest error over depths and batch sizes."""
@@ -194,21 +194,3 @@ class _Problem(Sized):
         if not found:
             raise ValueError(f"n must be at least 3 for one round of a tree, got n={self.n}.")
         return min(found, key=lambda tree: tree.error)
-
-
-def _queries(problem: _Problem, tree: Tree) -> tuple[Query, ...]:
-    """The root's query and one for the right children of each depth."""
-    root = common.gradients(
-        problem.L0, problem.z, tree.rounds, name="root", **common.disjoint(tree.batch, "tree")
-    )
-    below = (
-        common.differences(
-            root,
-            problem.L1,
-            name=f"depth {j}",
-            batch_size=tree.batch // 2**j,
-            count=tree.rounds * 2 ** (j - 1),
-        )
-        for j in range(1, tree.depth + 1)
-    )
-    return (root, *below)

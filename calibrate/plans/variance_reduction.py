@@ -95,11 +95,11 @@ class Releases:
     warm_start: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("n", "steps", "period", "inner", "refresh_size", "batch_size"):
+        for name in ("n", "steps", "period", "inner"):
             object.__setattr__(self, name, _validate.count(**{name: getattr(self, name)}))
         for name in ("refresh_size", "batch_size"):
-            if getattr(self, name) > self.n:
-                raise ValueError(f"{name} must be at most n={self.n}, got {getattr(self, name)}.")
+            size = common.at_most(self.n, **{name: getattr(self, name)})
+            object.__setattr__(self, name, size)
         if self.steps < self.period:
             raise ValueError(
                 f"steps must be at least period={self.period}, or the estimates are never "
@@ -123,28 +123,17 @@ class Releases:
 
         Multipliers are those of a refresh and of a difference, in units of the bounds.
         """
+        whole, some = self._sampling(self.refresh_size), self._sampling(self.batch_size)
         refresh = common.gradients(
-            bounds.gradient,
-            multipliers[0],
-            self.refreshes,
-            name="refresh",
-            **self._sampling(self.refresh_size),
+            bounds.gradient, multipliers[0], self.refreshes, name="refresh", **whole
         )
         made = [refresh]
         if self.warm_start:
             made.insert(0, dataclasses.replace(refresh, name="warm start", count=self.warm_start))
         if self.differences:
-            scale = {} if bounds.proportional else {"proportional": False, "cap": None}
-            made.append(
-                common.differences(
-                    refresh,
-                    bounds.difference,
-                    noise_multiplier=multipliers[1],
-                    count=self.differences,
-                    **scale,
-                    **self._sampling(self.batch_size),
-                )
-            )
+            own = {"noise_multiplier": multipliers[1], "count": self.differences, **some}
+            own |= {} if bounds.proportional else {"proportional": False, "cap": None}
+            made.append(common.differences(refresh, bounds.difference, **own))
         return tuple(made)
 
     def event(self, multipliers: tuple[float, float], first: int = 0) -> events.DpEvent:
@@ -159,12 +148,10 @@ class Releases:
         variances. Then ``z1^2 : z2^2 = sqrt(c1 / a1) : sqrt(c2 / a2)``, with c1 and c2 the counts
         times squared sampling rates, which are the prices at large noise.
         """
-        costs = (
-            (self.refreshes + self.warm_start) * (self.refresh_size / self.n) ** 2,
-            max(self.differences, 1) * (self.batch_size / self.n) ** 2,
-        )
-        ratios = [(cost / a) ** 0.25 for cost, a in zip(costs, variances, strict=True)]
-        return 1.0, ratios[1] / ratios[0]
+        refreshes, differences = self.refreshes + self.warm_start, max(self.differences, 1)
+        one = refreshes * (self.refresh_size / self.n) ** 2 / variances[0]
+        two = differences * (self.batch_size / self.n) ** 2 / variances[1]
+        return 1.0, two**0.25 / one**0.25
 
     def scaled(self, ray: tuple[float, float], target: Target) -> tuple[float, float]:
         """Return the smallest multipliers along a ray that meet a target, exactly."""

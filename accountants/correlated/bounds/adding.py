@@ -57,7 +57,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 
-from dpcal.accountants.correlated.bounds.base import Curve, Moments, normal_moments
+from dpcal.accountants.correlated.bounds.base import Bound
 from dpcal.accountants.correlated.bounds.joining import Joining
 from dpcal.accountants.correlated.mechanism import Mechanism
 
@@ -81,7 +81,7 @@ _POWERS = np.geomspace(1e-3, 1e5, 400)
 
 
 @dataclass(frozen=True, eq=False)
-class Adding(Curve):
+class Adding(Bound):
     """Bounds on adding a record.
 
     Parameters
@@ -132,10 +132,11 @@ class Adding(Curve):
             found.append(math.exp(min(0.0, float(exponents.min()) * (1 - 1e-12) + 1e-12)))
         return min(1.0, *found) if found else 1.0
 
-    def moments(self, c: float, direction: str) -> Moments:
+    def log_mgf(self, c: float, direction: str) -> float:
         """Return a bound on log M(c) of adding a record: on E_Q L^(-c)."""
         known = (*self.pairs, *([] if self.tail is None else [self.tail]))
-        return normal_moments(known if direction == "add" else (), c)
+        moments = (c * mean + 0.5 * (c * deviation) ** 2 for mean, deviation in known)
+        return min(moments, default=math.inf) if direction == "add" else math.inf
 
 
 def half_space_delta(kappa: float, mu: float, epsilon: float) -> float:

@@ -4,10 +4,10 @@ A bound holds for one or both directions of zeroing out a record. :class:`Least`
 of several proofs, :class:`Worst` the largest for both directions; both compute delta and epsilon,
 so that epsilon and delta of one run always rest on the same proofs.
 
->>> class Tail(Curve):
+>>> class Tail(Bound):
 ...     method = "an exponential tail"
 ...     def delta(self, epsilon): return math.exp(-epsilon)
->>> class Constant(Curve):
+>>> class Constant(Bound):
 ...     method = "a constant"
 ...     def delta(self, epsilon): return 0.01
 >>> found = Tail().epsilon(1e-3)
@@ -21,30 +21,17 @@ so that epsilon and delta of one run always rest on the same proofs.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, Protocol, TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
-from scipy.special import logsumexp
+from typing import ClassVar, NamedTuple, TypeVar
 
 from dpcal._roots import NoBracket, Stop, bisect, bracket
 
-__all__ = ["Bound", "Curve", "Directions", "Least", "Moments", "Proof", "Worst"]
-__all__ += [
-    "largest_exponent",
-    "least_epsilon",
-    "least_until_rising",
-    "mixed_moments",
-    "normal_moments",
-]
+__all__ = ["Bound", "Directions", "Least", "Proof", "Worst"]
+__all__ += ["least_epsilon", "least_until_rising"]
 
 Tried = TypeVar("Tried")
 
-# Rounding of a mean of moments, outward: chances have nine digits.
-_MARGIN = 1e-9
 # Relative width at which the search for epsilon ends; the upper end of the interval is returned.
 _WIDTH = 1e-9
 # Largest epsilon that is searched for. A larger value is not useful, and makes unsuccessful
@@ -54,16 +41,6 @@ _LARGEST_EPSILON = 1e7
 _PROGRESS = 1e-3
 # Most halvings of an interval, far above the number that the width takes.
 _HALVINGS = 10**4
-
-
-class _Below(Protocol):
-    """Bounds from below."""
-
-    def delta(self, epsilon: float) -> float:
-        """Return a number below delta at an epsilon."""
-
-    def epsilon(self, delta: float) -> float:
-        """Return a number below epsilon at a delta."""
 
 
 class Proof(NamedTuple):
@@ -81,53 +58,10 @@ class Proof(NamedTuple):
     method: str
 
 
-class Moments(NamedTuple):
-    """A bound on log M(c) at one c > 0, and its first two derivatives; infinite if unknown."""
-
-    log_mgf: float
-    slope: float
-    curvature: float
-
-
-_UNKNOWN = Moments(math.inf, math.inf, 0.0)
-
-
-def normal_moments(pairs: Iterable[tuple[float, float]], c: float) -> Moments:
-    """Return the least bound on log M(c) by losses that are at most normal, of mean and deviation.
-
-    Whoever has a loss that never exceeds another one has at most its moments.
-    """
-    found = [
-        Moments(c * mean + 0.5 * (c * deviation) ** 2, mean + c * deviation**2, deviation**2)
-        for mean, deviation in pairs
-    ]
-    return min(found, default=_UNKNOWN)
-
-
-def mixed_moments(chances: NDArray[np.float64], rows: NDArray[np.float64]) -> Moments:
-    """Return log M(c) of losses of which one is chosen at random.
-
-    Parameters
-    ----------
-    chances
-        Their probabilities, of shape (losses,).
-    rows
-        log M(c) of each and two derivatives, of shape (losses, 3).
-    """
-    with np.errstate(divide="ignore"):
-        logs = np.log(chances) + rows[:, 0]
-    total = float(logsumexp(logs))
-    if math.isinf(total):
-        return _UNKNOWN
-    tilted = np.exp(logs - total)
-    slope = float(tilted @ rows[:, 1])
-    curvature = float(tilted @ (rows[:, 2] + (rows[:, 1] - slope) ** 2))
-    # A loss has M(c) >= 1.
-    return Moments(max(total, 0.0) * (1 + _MARGIN) + _MARGIN, slope, curvature)
-
-
-class Bound(ABC):
+class Bound:
     """An upper bound on the privacy of one run, as delta at an epsilon and as epsilon at a delta.
+
+    A kind of bound computes ``delta`` or ``log_delta``, which do not increase.
 
     Attributes
     ----------
@@ -137,9 +71,10 @@ class Bound(ABC):
 
     method: ClassVar[str]
 
-    @abstractmethod
     def log_delta(self, epsilon: float) -> Proof:
         """Return a bound on the logarithm of delta at an epsilon >= 0."""
+        found = self.delta(epsilon)
+        return Proof(math.log(found) if found > 0 else -math.inf, self.method)
 
     def delta(self, epsilon: float) -> float:
         """Return the bound on delta itself, at most 1."""
@@ -149,7 +84,7 @@ class Bound(ABC):
         """Return a bound on epsilon at a delta in (0, 1)."""
         return Proof(least_epsilon(self.delta, delta), self.method)
 
-    def moments(self, c: float, direction: str) -> Moments:
+    def log_mgf(self, c: float, direction: str) -> float:
         """Return a bound on log M(c) of the privacy loss, by which it composes with other losses.
 
         Parameters
@@ -159,7 +94,7 @@ class Bound(ABC):
         direction
             ``"remove"`` or ``"add"``.
         """
-        return _UNKNOWN
+        return math.inf
 
     def lower_delta(self, epsilon: float) -> float:
         """Return a lower bound on delta at an epsilon >= 0; 0 if none is known."""
@@ -170,19 +105,6 @@ class Bound(ABC):
         return 0.0
 
 
-class Curve(Bound):
-    """A bound that computes a non-increasing delta at every epsilon."""
-
-    @abstractmethod
-    def delta(self, epsilon: float) -> float:
-        """Return the bound at an epsilon >= 0, in [0, 1]."""
-
-    def log_delta(self, epsilon: float) -> Proof:
-        """Return the bound on the logarithm of delta at an epsilon >= 0."""
-        found = self.delta(epsilon)
-        return Proof(math.log(found) if found > 0 else -math.inf, self.method)
-
-
 @dataclass(frozen=True, eq=False)
 class Least(Bound):
     """The smallest of several bounds on the same quantity.
@@ -191,57 +113,25 @@ class Least(Bound):
     ----------
     parts
         The bounds.
-    below
-        Lower bounds on delta at an epsilon, and on epsilon at a delta; None if none are known.
     """
 
     parts: tuple[Bound, ...]
-    below: _Below | None = None
 
-    def lower_delta(self, epsilon: float) -> float:
-        """Return a number below delta at an epsilon >= 0."""
-        return 0.0 if self.below is None else self.below.delta(epsilon)
-
-    def lower_epsilon(self, delta: float) -> float:
-        """Return a number below epsilon at a delta in (0, 1)."""
-        return 0.0 if self.below is None else self.below.epsilon(delta)
+    @staticmethod
+    def _one(found: list[Proof]) -> Proof:
+        return min(found)
 
     def log_delta(self, epsilon: float) -> Proof:
-        """Return the least bound on the logarithm of delta."""
-        return min(part.log_delta(epsilon) for part in self.parts)
+        """Return the bound on the logarithm of delta."""
+        return self._one([part.log_delta(epsilon) for part in self.parts])
 
     def epsilon(self, delta: float) -> Proof:
-        """Return the least bound on epsilon."""
-        return min(part.epsilon(delta) for part in self.parts)
+        """Return the bound on epsilon."""
+        return self._one([part.epsilon(delta) for part in self.parts])
 
-    def moments(self, c: float, direction: str) -> Moments:
+    def log_mgf(self, c: float, direction: str) -> float:
         """Return the least bound on log M(c)."""
-        return min(part.moments(c, direction) for part in self.parts)
-
-
-@dataclass(frozen=True, eq=False)
-class Worst(Bound):
-    """The largest of bounds on several cases that must all hold, such as all groups of records.
-
-    Parameters
-    ----------
-    parts
-        The bounds; the first one names the method.
-    """
-
-    parts: tuple[Bound, ...]
-
-    def log_delta(self, epsilon: float) -> Proof:
-        """Return the largest bound on the logarithm of delta."""
-        return self._largest([part.log_delta(epsilon) for part in self.parts])
-
-    def epsilon(self, delta: float) -> Proof:
-        """Return the largest bound on epsilon."""
-        return self._largest([part.epsilon(delta) for part in self.parts])
-
-    def moments(self, c: float, direction: str) -> Moments:
-        """Return the largest bound on log M(c)."""
-        return max(part.moments(c, direction) for part in self.parts)
+        return min(part.log_mgf(c, direction) for part in self.parts)
 
     def lower_delta(self, epsilon: float) -> float:
         """Return the largest number below delta at an epsilon >= 0."""
@@ -251,16 +141,25 @@ class Worst(Bound):
         """Return the largest number below epsilon at a delta in (0, 1)."""
         return max(part.lower_epsilon(delta) for part in self.parts)
 
-    def _largest(self, found: list[Proof]) -> Proof:
+
+class Worst(Least):
+    """The largest of bounds on cases that must all hold, such as groups; the first has the name."""
+
+    @staticmethod
+    def _one(found: list[Proof]) -> Proof:
         return Proof(max(each.value for each in found), found[0].method)
+
+    def log_mgf(self, c: float, direction: str) -> float:
+        """Return the largest bound on log M(c)."""
+        return max(part.log_mgf(c, direction) for part in self.parts)
 
 
 class Directions(Worst):
     """A bound on removing a record and another one on adding it, of which the larger one counts."""
 
-    def moments(self, c: float, direction: str) -> Moments:
+    def log_mgf(self, c: float, direction: str) -> float:
         """Return the bound on log M(c) of the direction."""
-        return self.parts[direction == "add"].moments(c, direction)
+        return self.parts[direction == "add"].log_mgf(c, direction)
 
 
 def least_epsilon(bound: Callable[[float], float], delta: float) -> float:
@@ -295,18 +194,3 @@ def least_until_rising(tried: Iterable[tuple[float, Tried]]) -> tuple[float, Tri
         if worse == 2:
             break
     return best
-
-
-def largest_exponent(meets: Callable[[int], bool], most: int) -> int:
-    """Return the last of 1, 2, 3, ... that meets a condition, by doubling and halving.
-
-    The condition is not tried at 1, nor at twice ``most`` or above.
-    """
-    high = 2
-    while high < most and meets(high):
-        high *= 2
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if meets(middle) else (low, middle)
-    return low

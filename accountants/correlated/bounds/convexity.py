@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from dpcal.accountants.correlated.bounds.adding import half_space_delta
-from dpcal.accountants.correlated.bounds.base import Curve
+from dpcal.accountants.correlated.bounds.base import Bound
 
 __all__ = ["ConvexTail"]
 
@@ -42,7 +42,7 @@ _HIGH = np.linspace(0.5, 0.97, 19)
 
 
 @dataclass(frozen=True, eq=False)
-class ConvexTail(Curve):
+class ConvexTail(Bound):
     """Bounds on adding a record from an empirical law of log L under Q.
 
     Parameters

@@ -16,16 +16,16 @@ from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpcal.accountants import events
 from dpcal.accountants.correlated.bounds.adding import Adding
-from dpcal.accountants.correlated.bounds.allocation import LARGEST_NORM, allocated, spaced
-from dpcal.accountants.correlated.bounds.allocation_sums import SubsetBelow
 from dpcal.accountants.correlated.bounds.base import Bound, Directions, Least, Proof, Worst
-from dpcal.accountants.correlated.bounds.conditional import Conditional
 from dpcal.accountants.correlated.bounds.joining import Joining
-from dpcal.accountants.correlated.bounds.reductions import Reduction, composed
+from dpcal.accountants.correlated.bounds.reductions import (
+    Reduction,
+    compositions,
+    of_epochs,
+    spaced,
+)
 from dpcal.accountants.correlated.bounds.replicas import ReplicaMoments
 from dpcal.accountants.correlated.bounds.revealed import Revealed
 from dpcal.accountants.correlated.mechanism import Mechanism, Shape
@@ -34,53 +34,14 @@ from dpcal.accountants.matrix.participation import (
     LeastSeparation,
     Participation,
 )
-from dpcal.accountants.participations import Automaton, Epochs, independent
+from dpcal.accountants.participations import Automaton, independent
 from dpcal.accountants.samplers import BallsInBins, CyclicPoisson, Sampler
-from dpcal.errors import UnsupportedEvent
 
-__all__ = ["TwoBlanks", "compositions", "joined", "largest_norm", "proved", "proved_adding"]
+__all__ = ["TwoBlanks", "joined", "largest_norm", "proved", "proved_adding"]
 
-# Least noise over the largest column for conditional composition: with less noise, outputs reveal
-# participations, and the bound for known participations is as good.
-_LEAST_NOISE_TO_CONDITION = 3.0
 # Relative margin, outward, of sums over the rounds.
 _MARGIN = 1e-9
 _COMPOSITION = "composition of sampled Gaussians, {}"
-
-
-def compositions(mechanism: Mechanism, sampler: Sampler) -> list[events.DpEvent]:
-    """Return compositions of sampled Gaussians, one for each group that may be the worst.
-
-    Raises
-    ------
-    UnsupportedEvent
-        If the sampler has no groups of independent participations.
-    """
-    norms = np.sqrt(mechanism.energies)
-    groups = sampler.groups(norms.size)
-    if groups is None:
-        raise UnsupportedEvent(f"{sampler.name!r} sampling is no composition of sampled Gaussians.")
-    found: list[events.DpEvent] = []
-    kept: list[NDArray[np.float64]] = []
-    for rows in groups.rounds:
-        ordered = np.sort(norms[rows])[::-1]
-        if any(
-            len(other) >= len(ordered) and (other[: len(ordered)] >= ordered).all()
-            for other in kept
-        ):
-            continue
-        kept.append(ordered)
-        found.append(_composed(ordered, float(groups.rate)))
-    return found
-
-
-def _composed(norms: NDArray[np.float64], rate: float) -> events.DpEvent:
-    parts: list[tuple[events.DpEvent, int]] = []
-    for norm, count in zip(*np.unique(norms, return_counts=True), strict=True):
-        gaussian = events.GaussianDpEvent(float(1 / norm))
-        step = gaussian if rate == 1 else events.PoissonSampledDpEvent(rate, gaussian)
-        parts.append((step, int(count)))
-    return composed(parts)
 
 
 def proved(mechanism: Mechanism, sampler: Sampler, relation: str = "zero-out") -> Bound:
@@ -100,9 +61,9 @@ def proved(mechanism: Mechanism, sampler: Sampler, relation: str = "zero-out") -
     relation = relation if relation == "replace-one" else "add-or-remove-one"
     groups, epochs = sampler.groups(mechanism.steps), sampler.epochs(mechanism.steps)
     if groups is not None and sampler.least_separation >= mechanism.bands:
-        events_of = compositions(mechanism, sampler)
         parts = [
-            Reduction(((1.0, each),), _COMPOSITION, relation, exact=True) for each in events_of
+            Reduction(each, _COMPOSITION, relation, exact=not groups.secret)
+            for each in compositions(mechanism, sampler)
         ]
         exact = parts[0] if len(parts) == 1 else Worst(tuple(parts))
         if not groups.secret:
@@ -117,7 +78,10 @@ def proved(mechanism: Mechanism, sampler: Sampler, relation: str = "zero-out") -
         return Least((TwoBlanks(proved(mechanism, sampler)), _revealed(twice_as_far, sampler)))
     revealed = _revealed(mechanism, sampler)
     if epochs is not None and mechanism.bands == 1 and mechanism.column is not None:
-        return _of_independent_epochs(mechanism, epochs, revealed)
+        found = of_epochs(mechanism, epochs)
+        if found is not None:
+            return found if found.exact else Least((found, revealed))
+        return revealed
     return Least((revealed, *_of_secret_rounds(mechanism, sampler, revealed)))
 
 
@@ -125,15 +89,10 @@ def _of_secret_rounds(mechanism: Mechanism, sampler: Sampler, revealed: Bound) -
     """Return bounds that use that the rounds of a record's participations are secret."""
     joining, found = joined(mechanism, sampler), spaced(mechanism, sampler)
     bounds: list[Bound] = [] if found is None else [found]
-    if joining is not None and (moments := ReplicaMoments(mechanism, joining)).possible:
+    if joining is not None:
         adding = Least((Adding.of(mechanism, joining), revealed))
-        return [*bounds, Directions((moments, adding))]
-    enough = mechanism.sigma >= _LEAST_NOISE_TO_CONDITION * mechanism.largest_column
-    if joining is None or not joining.independent or not enough or mechanism.column is None:
-        return bounds
-    # It holds for one rate, and for rounds of smaller ones, whose participations have smaller
-    # chances given the outputs.
-    return [Conditional(mechanism, float(joining.chances.max()))]
+        bounds.append(Directions((ReplicaMoments(mechanism, joining), adding)))
+    return bounds
 
 
 def joined(mechanism: Mechanism, sampler: Sampler) -> Joining | None:
@@ -147,27 +106,6 @@ def joined(mechanism: Mechanism, sampler: Sampler) -> Joining | None:
     alike = mechanism.column is not None or mechanism.bands <= found.separation
     known = alike or (found.separation == found.period == 1)
     return found if known and found.chances.max() < 1 else None
-
-
-def _of_independent_epochs(mechanism: Mechanism, epochs: Epochs, revealed: Bound) -> Bound:
-    """Return bounds for random rounds of each epoch, with independent equal noise.
-
-    A uniform subset of k of t rounds is drawn by dividing the rounds at random into k blocks of at
-    least floor(t / k), and drawing one round of each. Whoever knows the blocks, which do not depend
-    on the record, sees one round of each of k epochs; divergences are jointly convex, so that not
-    knowing them costs no more (compare Feldman and Shenfeld 2025). Epochs that repeat their rounds
-    are one observation of a longer contribution.
-    """
-    assert mechanism.column is not None
-    norm = float(mechanism.column[0]) / mechanism.sigma * math.sqrt(epochs.repeated)
-    if norm > LARGEST_NORM:
-        return Least((revealed,))
-    rounds, count = epochs.rounds // epochs.times, epochs.times * epochs.drawn
-    blocks = allocated(norm, rounds, count, exact=epochs.times == 1)
-    if epochs.times == 1:
-        return blocks
-    below = SubsetBelow(norm, epochs.rounds, epochs.times, epochs.drawn)
-    return Least((blocks, revealed), below)
 
 
 def _revealed(mechanism: Mechanism, sampler: Sampler) -> Bound:

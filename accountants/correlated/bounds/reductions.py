@@ -1,16 +1,31 @@
-r"""Which events does a run cost no more than? A mean over public knowledge, plus a tail.
+r"""Which events does a run cost no more than? Compositions, one random round an epoch, residues.
 
-Whoever is told something that does not depend on a record, such as its group or the residues of
-its rounds, faces one of several events. Divergences are jointly convex, so that not being told
-costs no more than the mean of their prices. A tail is the probability of the cases that no event
-covers.
+**Compositions.** Rounds of a group that are as far apart as C has bands are independent.
 
->>> from dpcal.accountants import events
->>> never, always = events.NoOpDpEvent(), events.GaussianDpEvent(2.0)
->>> half = Reduction(((0.5, never), (0.5, always)), "a coin is known, {}")
->>> found = half.log_delta(1.0)
->>> print(f"{math.exp(found.value):.6f} {found.method}")   # half of the Gaussian's
-0.003415 a coin is known, closed form
+**One random round an epoch.** With independent noise that is the event of random allocation. A
+uniform subset of k of t rounds is drawn by dividing the rounds at random into k blocks of at least
+floor(t / k), and drawing one round of each. Whoever knows the blocks, which do not depend on the
+record, sees one round of each of k epochs; divergences are jointly convex, so that not knowing them
+costs no more (compare Feldman and Shenfeld 2025). Epochs that repeat their rounds are one
+observation of a longer contribution.
+
+**Residues.** A larger covariance of the likelihood terms never costs less
+(docs/internals/correlated_proofs.md, "Mixed signs"). Let the adversary know the round modulo w,
+which does not depend on the record. Two rounds are then the same, or w or more apart, where columns
+of C overlap little or not at all. So the covariance of two patterns is at most c + (d - c) 1{the
+same}, with d the largest squared norm of a pattern and c the largest overlap of two that are w or
+more apart. Equality is the pair of a Gaussian mechanism of squared mean c and of random allocation
+to a w-th of the rounds, an exact price. Epochs repeat the first one's round, or there is one.
+
+>>> bound = allocated(norm=1.0, rounds=100, epochs=1)
+>>> 2.1544e-3 < bound.lower_delta(0.25) < bound.delta(0.25) < 2.1635e-3
+True
+>>> from dpcal.accountants.matrix import LambdaCGD
+>>> from dpcal.accountants.samplers import BallsInBins
+>>> mechanism = Mechanism.of(LambdaCGD(200, 0.5), noise_multiplier=4.0)
+>>> bound = spaced(mechanism, BallsInBins(50))
+>>> print(f"{bound.epsilon(1e-4).value:.3f}")  # it is 3.050 if the rounds are known
+0.943
 """
 
 from __future__ import annotations
@@ -21,92 +36,88 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import logsumexp
+from numpy.typing import NDArray
 
 from dpcal.accountants import events
 from dpcal.accountants.answers import Epsilon, LogDelta
-from dpcal.accountants.correlated.bounds.base import Bound, Moments, Proof, mixed_moments
+from dpcal.accountants.correlated.bounds.base import Bound, Proof
+from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.interface import epsilon as event_epsilon, log_delta as event_log_delta
 from dpcal.accountants.inversion.transform import Total
+from dpcal.accountants.loaders.subsets import SubsetBelow
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.mechanisms.decompose import decompose
+from dpcal.accountants.participations import Epochs
 from dpcal.accountants.rounding import exp_down
+from dpcal.accountants.samplers import Sampler
+from dpcal.errors import UnsupportedEvent
 
-__all__ = ["Reduction", "composed", "moments_of"]
+__all__ = ["LARGEST_NORM", "Reduction", "allocated", "compositions", "of_epochs", "spaced"]
 
-# Relative rounding of a sum of chances, outward.
-_ROUNDING = 1e-15
+Floats = NDArray[np.float64]
+
+# Relative rounding of sums of products, far above that of a Fourier transform of a million.
+_ROUNDING = 1e-9
+# Most products of patterns, 32 MB.
+_MOST_PATTERNS = 2000
+# Norm from which noise reveals participations: the bound for known participations is as good.
+LARGEST_NORM = 20.0
 
 
 @dataclass(frozen=True, eq=False)
 class Reduction(Bound):
-    """Bounds on both directions by the mean of prices of events.
+    """Bounds on both directions by the price of an event.
 
     Parameters
     ----------
-    parts
-        Chances, rounded up, and events.
+    event
+        The event.
     name
-        Name of the bound; ``{}`` stands for the method of the worst event.
+        Name of the bound; ``{}`` stands for the method of the event.
     relation
-        The neighboring relation that events are priced under.
-    tail
-        Probability of the cases that no event covers, a part of delta.
+        The neighboring relation that the event is priced under.
     exact
-        Whether the run has the price of its one event, and is not only bounded by it.
+        Whether the run has the price of the event, and is not only bounded by it.
+    below
+        Lower bounds, of a run that the event bounds.
     """
 
-    parts: tuple[tuple[float, events.DpEvent], ...]
-    name: str
+    event: events.DpEvent
+    name: str = "{}"
     relation: str = "add-or-remove-one"
-    tail: float = 0.0
     exact: bool = False
+    below: SubsetBelow | None = None
 
     def log_delta(self, epsilon: float) -> Proof:
         """Return a bound on the logarithm of delta at an epsilon >= 0."""
-        found = [_log_delta(event, epsilon, self.relation) for _, event in self.parts]
-        logs = [
-            math.log(chance) + each.upper
-            for (chance, _), each in zip(self.parts, found, strict=True)
-        ]
-        if len(logs) > 1 or self.tail:
-            logs = [float(logsumexp([*logs, math.log(self.tail or 1e-300)])) + _ROUNDING]
-        worst = max(found, key=lambda each: each.upper)
-        return Proof(min(0.0, logs[0]), self.name.format(worst.method))
+        found = _log_delta(self.event, epsilon, self.relation)
+        return Proof(min(0.0, found.upper), self.name.format(found.method))
 
     def epsilon(self, delta: float) -> Proof:
-        """Return a bound on epsilon at a delta in (0, 1), of which events have equal parts."""
-        part = (delta - self.tail) * (1 - _ROUNDING) / len(self.parts)
-        if part <= 0:
-            return Proof(math.inf, self.name)
-        if self.parts[0][0] == len(self.parts) == 1 and not self.tail:
-            part = delta
-        found = [
-            _epsilon(event, part / chance, self.relation)
-            for chance, event in self.parts
-            if chance > part
-        ]
-        worst = max(found, key=lambda each: each.upper, default=None)
-        if worst is None:
-            return Proof(0.0, self.name.format("trivial"))
-        return Proof(worst.upper, self.name.format(worst.method))
+        """Return a bound on epsilon at a delta in (0, 1)."""
+        found = _epsilon(self.event, delta, self.relation)
+        return Proof(found.upper, self.name.format(found.method))
 
-    def moments(self, c: float, direction: str) -> Moments:
-        """Return the log of the mean of the events' moments; unknown where there is a tail."""
-        if self.tail:
-            return super().moments(c, direction)
-        found = [moments_of(event, self.relation, c, direction) for _, event in self.parts]
-        return mixed_moments(np.array([chance for chance, _ in self.parts]), np.array(found))
+    def log_mgf(self, c: float, direction: str) -> float:
+        """Return a bound on log M(c) of the event."""
+        totals = _totals(self.event, self.relation)
+        total = totals.get(direction) or totals["both"]
+        try:
+            return float(total.moments([c])[0][0])
+        except OutOfReach:
+            return float(total.log_mgf_bounds(np.array([c]))[0])
 
     def lower_delta(self, epsilon: float) -> float:
-        """Return a number below delta at an epsilon >= 0; 0 where events only bound it."""
-        if not self.exact:
-            return 0.0
-        return exp_down(_log_delta(self.parts[0][1], epsilon, self.relation).lower)
+        """Return a number below delta at an epsilon >= 0; 0 where the event only bounds it."""
+        if self.below is not None:
+            return self.below.delta(epsilon)
+        return exp_down(_log_delta(self.event, epsilon, self.relation).lower) if self.exact else 0.0
 
     def lower_epsilon(self, delta: float) -> float:
-        """Return a number below epsilon at a delta in (0, 1); 0 where events only bound it."""
-        return _epsilon(self.parts[0][1], delta, self.relation).lower if self.exact else 0.0
+        """Return a number below epsilon at a delta in (0, 1); 0 where the event only bounds it."""
+        if self.below is not None:
+            return self.below.epsilon(delta)
+        return _epsilon(self.event, delta, self.relation).lower if self.exact else 0.0
 
 
 # An answer asks for the upper end of a price, and then for its lower end.
@@ -126,19 +137,116 @@ def _totals(event: events.DpEvent, relation: str) -> dict[str, Total]:
     return {direction.name: Total(direction.parts) for direction in directions}
 
 
-def moments_of(event: events.DpEvent, relation: str, c: float, direction: str) -> Moments:
-    """Return a bound on log M(c), c > 0, of one direction of an event."""
-    totals = _totals(event, relation)
-    total = totals.get(direction) or totals["both"]
-    try:
-        return Moments(*map(float, total.moments([c])[0]))
-    except OutOfReach:
-        # The slope of a chord from 0 is below that of a convex function.
-        bound = float(total.log_mgf_bounds(np.array([c]))[0])
-        return Moments(bound, bound / c, 0.0)
-
-
-def composed(parts: Iterable[tuple[events.DpEvent, int]]) -> events.DpEvent:
-    """Return a composition that can be a key, without events that happen no time."""
-    found = tuple(events.SelfComposedDpEvent(event, count) for event, count in parts if count)
+def _composed(parts: Iterable[tuple[events.DpEvent, int]]) -> events.DpEvent:
+    """Return a composition that can be a key."""
+    found = tuple(events.SelfComposedDpEvent(event, count) for event, count in parts)
     return found[0] if len(found) == 1 else events.ComposedDpEvent(found)
+
+
+def compositions(mechanism: Mechanism, sampler: Sampler) -> list[events.DpEvent]:
+    """Return compositions of sampled Gaussians, one for each group that may be the worst.
+
+    Raises
+    ------
+    UnsupportedEvent
+        If the sampler has no groups of independent participations.
+    """
+    norms = np.sqrt(mechanism.energies)
+    groups = sampler.groups(norms.size)
+    if groups is None:
+        raise UnsupportedEvent(f"{sampler.name!r} sampling is no composition of sampled Gaussians.")
+    found: list[events.DpEvent] = []
+    kept: list[Floats] = []
+    for rows in groups.rounds:
+        ordered = np.sort(norms[rows])[::-1]
+        if any(
+            len(other) >= len(ordered) and (other[: len(ordered)] >= ordered).all()
+            for other in kept
+        ):
+            continue
+        kept.append(ordered)
+        parts: list[tuple[events.DpEvent, int]] = []
+        for norm, count in zip(*np.unique(ordered, return_counts=True), strict=True):
+            step: events.DpEvent = events.GaussianDpEvent(float(1 / norm))
+            if groups.rate != 1:
+                step = events.PoissonSampledDpEvent(float(groups.rate), step)
+            parts.append((step, int(count)))
+        found.append(_composed(parts))
+    return found
+
+
+def allocated(norm: float, rounds: int, epochs: int) -> Reduction:
+    """Return the price of one uniformly random round an epoch, in both directions.
+
+    Parameters
+    ----------
+    norm
+        Norm > 0 of a record's contribution to a round, over sigma.
+    rounds
+        Number >= 1 of rounds of an epoch.
+    epochs
+        Number >= 1 of epochs, whose rounds are drawn independently.
+    """
+    epoch = events.RandomAllocationDpEvent(1 / norm, rounds)
+    return Reduction(_composed([(epoch, epochs)]), exact=True)
+
+
+def of_epochs(mechanism: Mechanism, epochs: Epochs) -> Reduction | None:
+    """Return the price of random rounds of each epoch with independent equal noise; None if large.
+
+    Several rounds an epoch have a lower end of their own.
+    """
+    assert mechanism.column is not None
+    norm = float(mechanism.column[0]) / mechanism.sigma * math.sqrt(epochs.repeated)
+    if norm > LARGEST_NORM:
+        return None
+    if epochs.times == 1:
+        return allocated(norm, epochs.rounds, epochs.drawn)
+    blocks = allocated(norm, epochs.rounds // epochs.times, epochs.times * epochs.drawn)
+    return Reduction(
+        blocks.event, below=SubsetBelow(norm, epochs.rounds, epochs.times, epochs.drawn)
+    )
+
+
+def spaced(mechanism: Mechanism, sampler: Sampler) -> Reduction | None:
+    """Return the least bound by residues of rounds, by its size, or None if none gains anything.
+
+    Parameters
+    ----------
+    mechanism
+        A strategy of any kind.
+    sampler
+        With one round that all epochs use.
+    """
+    epochs = sampler.epochs(mechanism.steps)
+    if epochs is None or epochs.times != 1 or epochs.drawn != 1 or epochs.rounds > _MOST_PATTERNS:
+        return None
+    patterns = sampler.equally_likely(mechanism.steps)
+    gram = mechanism.gram if patterns is None else mechanism.products(patterns)
+    powers = {2**k for k in range(1, len(gram).bit_length())} | {mechanism.bands}
+    found = [_known_residues(gram, w) for w in sorted(powers) if 2 * w <= len(gram)]
+    sizes = [
+        shared + min(math.expm1(min(own, 500.0)) / rounds, own) if own > 0 else math.inf
+        for shared, own, rounds in found
+    ]
+    if min(sizes, default=math.inf) == math.inf:
+        return None
+    shared, own, rounds = found[int(np.argmin(sizes))]
+    allocation = events.RandomAllocationDpEvent(1 / math.sqrt(own), rounds)
+    parts: list[tuple[events.DpEvent, int]] = [(allocation, 1)]
+    if shared > 0:
+        parts.append((events.GaussianDpEvent(1 / math.sqrt(shared * (1 + _ROUNDING))), 1))
+    return Reduction(_composed(parts), "residues of rounds revealed, {}")
+
+
+def _known_residues(gram: Floats, width: int) -> tuple[float, float, int]:
+    """Return the squared mean that all patterns share, a pattern's own beside it, and rounds.
+
+    The rounds are the least number that a round is drawn from, once its residue is known.
+    """
+    place = np.arange(len(gram))
+    same = (place[:, None] - place) % width == 0
+    np.fill_diagonal(same, False)
+    shared = float(gram[same].max()) * (1 + _ROUNDING)
+    own = float(np.diagonal(gram).max()) * (1 + _ROUNDING) - shared
+    return shared, own, len(gram) // width

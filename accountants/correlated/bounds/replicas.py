@@ -29,6 +29,10 @@ sigma^2) the likelihood ratio, and G = C^T C / sigma^2 >= 0:
    There a record's overlap with itself, sum_i ||C y_i||^2, is also at least ||C N||^2 / q (Cauchy
    and Schwarz), and at least any mean of both.
 
+   C of any other kind is priced as one of this kind whose products of columns are all larger: each
+   moment of step 1 rises with each entry of G. It never ends: after the last round the mean of an
+   output falls to (scale S) d^k, which weighs what remains of ||C N||^2.
+
 5. Let A hold the patterns whose number never exceeds a cap h. Then L = L_A + L_B with E_Q L_B = 1 -
    s(A), so that delta(eps) <= E_Q (L_A - e^eps)_+ + 1 - s(A); and the moments of L_A are sums over
    replicas in A, for which S <= q h. Of the sums from which n participations would lead beyond q h
@@ -58,12 +62,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal._ext import tilted as kernels
-from dpcal.accountants.correlated.bounds.base import (
-    Bound,
-    Moments,
-    Proof,
-    least_until_rising,
-)
+from dpcal.accountants.correlated.bounds.base import Bound, Proof, least_until_rising
 from dpcal.accountants.correlated.bounds.joining import Joining, state_cap
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.rounding import UNIT
@@ -88,6 +87,8 @@ _DENSER = 4.0
 _SHARE = 1e-9
 # Weights of the second of the two lower bounds on a record's overlap with itself.
 _SHARED = (0.0, 0.3, 1.0)
+# Decays that are tried for the products of columns of any C: a finer list gains below a percent.
+_DECAYS = 1 - np.geomspace(0.6, 1e-4, 150)
 # Relative margin, outward: strategies hold a series of columns up to 1e-12.
 _MARGIN = 1e-9
 # Least probability of a count, so that none that is possible is rounded to zero.
@@ -134,6 +135,53 @@ def _windows(order: int, length: int, every: int, most: int) -> NDArray[np.int64
         first = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
         kept = np.concatenate([first[:, None], np.repeat(kept, times, axis=0)], axis=1)
     return kept
+
+
+@dataclass(frozen=True, eq=False)
+class Past:
+    """One number w that carries the past of a record: ``w' = decay w + y``, a mean of scale w + y.
+
+    Attributes
+    ----------
+    decay, scale, variance
+        The recurrence, and sigma^2.
+    energies
+        Squared norms of the columns over sigma^2, of shape (rounds,).
+    endless
+        Whether columns go on after the last round.
+    """
+
+    decay: float
+    scale: float
+    variance: float
+    energies: Floats
+    endless: bool = False
+
+    @classmethod
+    def of(cls, mechanism: Mechanism) -> Past:
+        """Return the past of a mechanism, or one with larger products of columns.
+
+        Products k rounds apart are at most ``g d^(k - 1)``. Those of endless columns 1, s, s d, ...
+        over sigma^2 are ``s d^(k - 1) (1 + s d / (1 - d^2)) / sigma^2``.
+        """
+        if mechanism.walk is not None:
+            return cls(*mechanism.walk, mechanism.variance, mechanism.energies)
+        products = mechanism.overlaps[: mechanism.bands]
+        energy, later = float(products[0]), products[1:][products[1:] > 0]
+        d = _DECAYS[:, None]
+        logs = np.log(later) - np.arange(later.size) * np.log(d)
+        g = np.exp(np.minimum(logs.max(axis=1, initial=-math.inf), 600.0))
+        energies = np.maximum(energy, g / _DECAYS)
+        sums = energies + g * (1 - _DECAYS**mechanism.steps) / (1 - _DECAYS)
+        at = int(np.argmin(sums))
+        decay, ratio = float(_DECAYS[at]), float(g[at] / energies[at])
+        # The scale s with s (1 + s d / (1 - d^2)) = ratio (1 + s^2 / (1 - d^2)).
+        bend = (decay - ratio) / (1 - decay * decay)
+        scale = 2 * ratio / (1 + math.sqrt(1 + 4 * max(bend, 0.0) * ratio))
+        one = 1 + scale * scale / (1 - decay * decay)
+        two = scale * (1 + scale * decay / (1 - decay * decay))
+        needed = max(float(energies[at]) / one, float(g[at]) / two if two else 0.0) * (1 + _MARGIN)
+        return cls(decay, scale, 1 / needed, np.full(mechanism.steps, needed * one), endless=True)
 
 
 @dataclass(frozen=True)
@@ -218,6 +266,8 @@ class ReplicaSum:
         The run.
     order
         Number q >= 2 of replicas.
+    past
+        The number that carries the past, in place of the last counts.
     cap
         Largest number of one record where one number carries the past, else 0.
     shared
@@ -233,6 +283,7 @@ class ReplicaSum:
     mechanism: Mechanism
     joining: Joining
     order: int
+    past: Past | None = None
     cap: float = 0.0
     shared: float = 0.0
     cells: int = 0
@@ -256,20 +307,20 @@ class ReplicaSum:
 
     @cached_property
     def _lags(self) -> int:
-        return 0 if self.cells else self.mechanism.bands - 1
+        return 0 if self.past is not None else self.mechanism.bands - 1
 
     @cached_property
     def tables(self) -> _Tables | None:
         """The states, and where counts lead; None if there are too many."""
         length = max(self._lags, self.joining.separation - 1)
-        if not self.cells or self.mechanism.walk is None:
+        if self.past is None:
             return _tables(self.joining, self.order, length, 0.0, np.zeros(1), False)
         grid = np.arange(self.cells + 1) / self.cells
         if not (self.capped or self.even):
             # Cells near 0, where sums mostly are, are smaller.
             grid = np.expm1(_DENSER * grid) / math.expm1(_DENSER)
-        sums, decay = self.order * self.cap * grid, self.mechanism.walk[0]
-        return _tables(self.joining, self.order, length, decay, sums, self.capped)
+        sums = self.order * self.cap * grid
+        return _tables(self.joining, self.order, length, self.past.decay, sums, self.capped)
 
     @cached_property
     def _binomials(self) -> dict[float, Floats]:
@@ -283,14 +334,15 @@ class ReplicaSum:
     @cached_property
     def _energies(self) -> Floats:
         """What a participation takes off the squared mean, rounded down; of a grid of sums only."""
-        low = self.mechanism.energies * (1 - (self.mechanism.steps + 8) * UNIT)
+        assert self.past is not None
+        low = self.past.energies * (1 - (self.mechanism.steps + 8) * UNIT)
         return np.asarray(low * (1 - self.shared))
 
     def chances(self, t: int) -> Floats:
         """Return the chances of counts by the number of free replicas, of shape (q + 1, q + 1)."""
         chance = float(self.joining.chances[t])
         chances = self._binomials[chance]
-        if not self.cells:
+        if self.past is None:
             return chances
         key = chance, float(self._energies[t])
         if key not in self._lowered:
@@ -300,7 +352,7 @@ class ReplicaSum:
 
     def products(self, t: int) -> Floats:
         """Return e_t, and G between round t and those that are 1, 2, ... rounds before."""
-        if self.cells:
+        if self.past is not None:
             return np.zeros(0)
         lags = np.arange(self._lags + 1)
         found = np.where(lags <= t, self.mechanism.gram_bands[np.maximum(t - lags, 0), lags], 0.0)
@@ -315,18 +367,32 @@ class ReplicaSum:
         """
         tables, n = self.tables, np.arange(self.order + 1)[:, None]
         assert tables is not None
-        if not self.cells:
+        past = self.past
+        if past is None:
             pull = tables.windows[:, : self._lags] @ products[1:]
             return np.asarray(np.exp(0.5 * products[0] * n * (n - 1) + n * pull))
-        decay, scale = self.mechanism.walk or (0.0, 0.0)
         sums = tables.sums
-        if self.capped and decay > 0:
+        if self.capped and past.decay > 0:
             # No sum counts from which n participations lead beyond the cap.
-            sums = np.minimum(sums, np.maximum(self.order * self.cap - n, 0.0) / decay)
-        curvature = (0.5 - 0.5 * self.shared / self.order) / self.mechanism.variance
-        mean = scale * sums + n
-        with np.errstate(over="ignore"):
-            return np.asarray(np.exp(curvature * mean * mean * (1 + 8 * UNIT)))
+            sums = np.minimum(sums, np.maximum(self.order * self.cap - n, 0.0) / past.decay)
+        return self._squares(past.scale * sums + n)
+
+    def _squares(self, mean: Floats) -> Floats:
+        """Return what squared means of the replicas weigh, rounded up."""
+        assert self.past is not None
+        curvature = (0.5 - 0.5 * self.shared / self.order) / self.past.variance
+        return np.asarray(np.exp(curvature * mean * mean * (1 + 8 * UNIT)))
+
+    @np.errstate(over="ignore")
+    def _after(self) -> Floats:
+        """Return what is left after the last round, of shape (joined, states)."""
+        tables, past = self.tables, self.past
+        assert tables is not None
+        left = np.ones((len(tables.free), len(tables.sums)))
+        if past is None or not past.endless:
+            return left
+        root = past.scale / math.sqrt(1 - past.decay**2) * (1 + _MARGIN)
+        return np.ascontiguousarray(left * self._squares(root * tables.sums))
 
     def log(self, keep: Callable[[int, float, Floats], None] = lambda *_: None) -> float:
         """Return a bound on the logarithm of E_Q L_A^q; infinite if none is computed.
@@ -343,7 +409,9 @@ class ReplicaSum:
             return math.inf
         T, steps = self.mechanism.steps, self._lags
         span = joining.period * math.ceil(_SPAN / joining.period)
-        now = np.ones((len(tables.free), len(tables.sums)))
+        now = self._after()
+        if not np.isfinite(now).all():
+            return math.inf
         then, settled = np.empty_like(now), now.copy()
         gains, used, largest, total, since, t = np.empty(0), np.empty(0), 0.0, 0.0, 0.0, T
         while t > 0:
@@ -365,7 +433,9 @@ class ReplicaSum:
                 least, most = _ratios(now, settled)
                 if not most < math.inf:
                     return math.inf
-                repeats = self.cells > 0 or (self.mechanism.column is not None and t + steps < T)
+                repeats = self.past is not None or (
+                    self.mechanism.column is not None and t + steps < T
+                )
                 if repeats and most <= least * (1 + _SETTLED) and t >= span + steps:
                     # The sum is linear and monotone, and earlier rounds weigh no more: no span of
                     # whole periods before multiplies it by more.
@@ -429,7 +499,7 @@ class ReplicaMoments(Bound):
     Parameters
     ----------
     mechanism
-        With few bands, or one number that carries the past.
+        A strategy of any kind; C is Toeplitz, or rounds are alike.
     joining
         How a record takes part, with chances below 1 outside of the last rounds of epochs.
     """
@@ -440,58 +510,57 @@ class ReplicaMoments(Bound):
 
     method: ClassVar[str] = "Renyi moments of replicas"
 
-    @property
-    def possible(self) -> bool:
-        """Whether a moment of order 2 is of practical size."""
-        return self._walks or self._sum(_Key(0, 2), 0).affordable
-
     def log_moment(self, order: int) -> float:
         """Return a bound on the logarithm of E_Q L^q, infinite if none is computed."""
-        shares = _SHARED if self._walks else _SHARED[:1]
-        return min(self._moment(_Key(0, order, shared), fine=True) for shared in shares)
+        keys = [_Key(0, order, shared) for shared in _SHARED]
+        return min(self._moment(key, fine=True) for key in keys)
 
     def evenly(self, order: int, cells: int, shared: float = 0.0) -> ReplicaSum:
-        """Return the sum of one order on cells of one size, without a cap."""
-        if not self._walks:
-            return self._sum(_Key(0, order), 0)
+        """Return the sum of one order of C itself, on cells of one size, without a cap."""
+        if self.mechanism.walk is None:
+            return self._window(order)
         return replace(self._sum(_Key(0, order, shared), cells), even=True)
 
-    def moments(self, c: float, direction: str) -> Moments:
+    def log_mgf(self, c: float, direction: str) -> float:
         """Return a chord of the bound on log M(c) of removing a record, from whole orders."""
         low = math.floor(c)
         if direction == "add" or low + 2 > _ORDERS[-1] or not self._is_quick(low + 2):
-            return super().moments(c, direction)
-        ends = [self.log_moment(k + 1) if k else 0.0 for k in (low, low + 1)]
-        if math.isinf(ends[1]):
-            return super().moments(c, direction)
-        slope = ends[1] - ends[0]
-        return Moments((ends[0] + (c - low) * slope) * (1 + _MARGIN), slope, 0.0)
+            return math.inf
+        first, second = (self.log_moment(k + 1) if k else 0.0 for k in (low, low + 1))
+        if math.isinf(second):
+            return math.inf
+        return (first + (c - low) * (second - first)) * (1 + _MARGIN)
 
     def _is_quick(self, order: int) -> bool:
         """Return whether one moment of an order takes little time, as a search asks for many."""
-        cells = _CELLS[True] if self._walks else 0
-        return self._sum(_Key(0, order), cells).terms <= _QUICK_TERMS
+        return self._sum(_Key(0, order), _CELLS[True]).terms <= _QUICK_TERMS
 
-    @property
-    def _walks(self) -> bool:
-        return self.mechanism.walk is not None
+    @cached_property
+    def _past(self) -> Past:
+        return Past.of(self.mechanism)
+
+    def _window(self, order: int) -> ReplicaSum:
+        return ReplicaSum(self.mechanism, self.joining, order)
 
     def _sum(self, key: _Key, cells: int) -> ReplicaSum:
-        cap = 0.0
-        if self.mechanism.walk is not None:
-            decay, joining = self.mechanism.walk[0], self.joining
-            cap = joining.largest_state(decay)
-            if key.tail:
-                rate, period = float(joining.chances.max()), joining.period
-                rounds = -(-self.mechanism.steps // period)
-                cap = min(cap, state_cap(decay**period, rate, rounds, key.beyond))
-        return ReplicaSum(
-            self.mechanism, self.joining, key.order, cap, key.shared, cells, key.tail > 0
-        )
+        """Return the sum with the last counts where they are few, else with one number."""
+        if self.mechanism.walk is None and not key.shared and not key.tail:
+            window = self._window(key.order)
+            if window.affordable:
+                return window
+        decay, joining = self._past.decay, self.joining
+        cap = joining.largest_state(decay)
+        if joining.independent:
+            cap = min(cap, (1 - decay**self.mechanism.steps) / (1 - decay) * (1 + _MARGIN))
+        if key.tail:
+            rate, period = float(joining.chances.max()), joining.period
+            rounds = -(-self.mechanism.steps // period)
+            cap = min(cap, state_cap(decay**period, rate, rounds, key.beyond))
+        run = self.mechanism, self.joining, key.order
+        return ReplicaSum(*run, self._past, cap, key.shared, cells, key.tail > 0)
 
     def _moment(self, key: _Key, fine: bool) -> float:
-        grids = _CAPPED if key.tail else _CELLS
-        cells = grids[fine] if self._walks else 0
+        cells = (_CAPPED if key.tail else _CELLS)[fine]
         if (key, cells) not in self._moments:
             self._moments[key, cells] = self._sum(key, cells).log()
         # A fine grid may be too large where a coarse one, which is a proof as well, is not.
@@ -516,7 +585,7 @@ class ReplicaMoments(Bound):
     def _for_delta(self, delta: float) -> list[_Key]:
         """Return the moments with the least epsilons at a delta, without a cap and with one."""
         found = self._descent(_Key(0, _FIRST_ORDER), delta)
-        if not (self._walks and self.joining.independent):
+        if not self.joining.independent or self._sum(found[1], 0).past is None:
             return [found[1]]
 
         def capped(first: int) -> Iterator[tuple[float, _Key]]:
@@ -531,12 +600,11 @@ class ReplicaMoments(Bound):
 
     def _descent(self, key: _Key, delta: float) -> tuple[float, _Key]:
         """Return the least epsilon of moments of one tail, from one to its neighbors."""
-        shares = _SHARED if self._walks else _SHARED[:1]
         while key.order > _ORDERS[0] and math.isinf(self._epsilon(key, delta)):
             key = replace(key, order=key.order - 1)
         while True:
             orders = [order for order in range(key.order - 1, key.order + 2) if order in _ORDERS]
-            near = [replace(key, order=order, shared=each) for order in orders for each in shares]
+            near = [replace(key, order=order, shared=each) for order in orders for each in _SHARED]
             found = min([key, *near], key=lambda each: self._epsilon(each, delta))
             if found == key:
                 return self._epsilon(key, delta), key

@@ -21,9 +21,9 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr, ndtr
+from scipy.special import log_ndtr, logsumexp, ndtr
 
-from dpcal.accountants.correlated.bounds.base import Curve, Moments, mixed_moments
+from dpcal.accountants.correlated.bounds.base import Bound
 from dpcal.accountants.correlated.mechanism import Mechanism, Shape
 from dpcal.accountants.participations import Automaton
 from dpcal.errors import UnsupportedEvent
@@ -85,7 +85,7 @@ def _row_norms(gram: Floats) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Revealed(Curve):
+class Revealed(Bound):
     """The bound with participations known: the mean of Gaussian deltas over a record's patterns.
 
     Parameters
@@ -147,11 +147,11 @@ class Revealed(Curve):
         found = float(self.weights @ gaussian_delta(epsilon, self.norms))
         return min(1.0, found * (1 + _MARGIN))
 
-    def moments(self, c: float, direction: str) -> Moments:
+    def log_mgf(self, c: float, direction: str) -> float:
         """Return the log of the mean of Gaussian moments, the same in both directions."""
-        v = self.norms * self.norms
-        rows = np.stack([0.5 * v * (c * c + c), v * (c + 0.5), v], axis=1)
-        return mixed_moments(self.weights, rows)
+        with np.errstate(divide="ignore"):
+            found = float(logsumexp(np.log(self.weights) + 0.5 * (c * c + c) * self.norms**2))
+        return max(found, 0.0) * (1 + _MARGIN) + _MARGIN
 
 
 @lru_cache(maxsize=8)

@@ -183,7 +183,7 @@ class Tilted(Direct):
     def _factors(self) -> tuple[Floats, NDArray[np.intp], Floats, NDArray[np.intp]]:
         """Return probabilities and weights of counts by kinds of rounds, and each round's kinds."""
         total, mechanism, chances = self._sum, self.engine.mechanism, self.joining.chances
-        if total.cells:
+        if total.past is not None:
             first, kinds = _alike(np.stack([chances, mechanism.energies], axis=1))
             # A sum weighs what follows from it, whatever the window.
             windows = len(self._table.starts)
@@ -240,7 +240,7 @@ def best_tilt(
     found: dict[tuple[float, int], float] = {}
 
     def value(order: int, shared: float) -> float:
-        if order not in _ORDERS or not moments.possible:
+        if order not in _ORDERS:
             return math.inf
         if (shared, order) not in found:
             at = _log_range(order, moments.evenly(order, _FEW_CELLS, shared).log())

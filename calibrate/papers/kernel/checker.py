@@ -64,17 +64,13 @@ def refusal(claim: Claim, status: str, evidence: Any, seconds: float = SECONDS) 
     try:
         t.require(len(json.dumps(evidence)) <= MOST_CHARACTERS, "evidence of a sane size.")
         t.require(status == claim.proved, f"a {claim.kind} that is proved is {claim.proved}.")
-        _check(claim, evidence, deadline)
+        context, given = witnessed(claim, evidence, deadline)
+        require_proofs(context, claim.goals(*given, context=context), evidence["proofs"])
     except t.Undecided as reason:
         return str(reason) or "the evidence does not show it."
     except Exception as error:  # a document may break any step, and then it shows nothing
         return f"the evidence is malformed: {type(error).__name__}."
     return ""
-
-
-def _check(claim: Claim, evidence: Mapping[str, Any], deadline: float) -> None:
-    context, given = witnessed(claim, evidence, deadline)
-    require_proofs(context, claim.goals(*given, context=context), evidence["proofs"])
 
 
 def witnessed(

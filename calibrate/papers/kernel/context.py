@@ -72,7 +72,7 @@ class Context:
         forms = Normal(self.signs, self.deadline, self._logs())
         for term, strict in self.facts:
             try:
-                forms.add_fact(term, strict)
+                forms.facts.append((forms.sum(term), strict))
             except t.Undecided:  # a fact without a normal form is of no use to it
                 continue
         return forms
@@ -115,10 +115,6 @@ class Context:
 
     # --------------------------------------------------------------------------- what is plainly so
 
-    def is_zero(self, term: t.Term) -> bool:
-        """Return whether a term, which must be defined, vanishes identically."""
-        return self.normal.is_zero(term)
-
     def holds(self, term: t.Term, strict: bool) -> bool:
         """Return whether a term, which must be defined, is plainly nonnegative or positive."""
         sign = self.normal.known_sign(self.normal.sum(term))
@@ -146,16 +142,11 @@ class Context:
             t.require(t.symbols(term) <= self.signs.keys(), "known symbols")
             t.require(not self.missing(term), f"a defined term, got {term!r:.80}")
 
-    def require_sign(self, term: t.Term, strict: bool) -> None:
-        """Raise Undecided unless a term is plainly defined, and nonnegative or positive."""
-        self.require_defined(term)
-        t.require(self.holds(term, strict), f"a term of plain sign, got {term!r:.80}")
-
     def require_equal(self, term: t.Term, form: t.Term) -> None:
         """Raise Undecided unless a term, which must be defined, equals a form of it."""
         self.require_defined(form)
         gap = t.minus(term, form)
-        t.require(self.is_zero(gap), f"an equal form of {term!r:.80}")
+        t.require(self.normal.is_zero(gap), f"an equal form of {term!r:.80}")
         if self.witness is not None:
             t.require(_ball(gap, self.witness).contains(0), "equal values at the witness")
 

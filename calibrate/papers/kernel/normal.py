@@ -18,6 +18,7 @@ False
 from __future__ import annotations
 
 import math
+import operator
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
@@ -38,7 +39,7 @@ Sum = dict[Monomial, Fraction]
 MOST_TERMS = 600
 MOST_DIGITS = 300
 HIGHEST = 12  # power of a sum that is multiplied out
-LARGEST_FACTORED = 10**24  # larger numbers are not split into primes; they stay whole
+LARGEST_PRIME = 10**4  # a product of larger primes stays whole: to find them may take too long
 _UNIT: Monomial = frozenset()
 _ZERO, _ONE = Fraction(0), Fraction(1)
 _E: Atom = ("e",)
@@ -67,17 +68,13 @@ class Normal:
         logs: Mapping[str, tuple[int, str]] | None = None,
     ) -> None:
         self.signs, self.deadline, self.logs = dict(signs), deadline, dict(logs or {})
-        self.facts: list[tuple[Sum, bool]] = []
+        self.facts: list[tuple[Sum, bool]] = []  # nonnegative, or positive
         self._cache: dict[t.Term, Sum] = {}
         self._bases: set[frozenset[Any]] = set()
         self._generators: dict[Any, int] = {}
         self._asking: set[Any] = set()
         self._numbers: dict[Any, bool] = {}
         self._arguments: dict[Any, Any] = {}  # of extrema, in their first order
-
-    def add_fact(self, term: t.Term, strict: bool) -> None:
-        """Add a term that is known to be nonnegative, or positive."""
-        self.facts.append((self.sum(term), strict))
 
     def sum(self, term: t.Term) -> Sum:
         """Return the normal form of a term."""
@@ -283,22 +280,15 @@ class Normal:
         return self._times({shared: size}, _atom((head, frozenset(reduced))))
 
     def _exponent(self, total: Sum) -> Exponent:
-        result: Exponent = Fraction(0)
-        for monomial, value in total.items():
-            part: Exponent = value
-            for atom, e in monomial:
-                part = part * self._exponent_factor(atom, e)
-            result = result + part
-        return result
+        rows = ((value, *(self._exponent_factor(*p) for p in m)) for m, value in total.items())
+        return sum((reduce(operator.mul, row) for row in rows), _ZERO)
 
     def _exponent_factor(self, atom: Atom, e: Exponent) -> Exponent:
         if not _is_whole(e) or abs(e) > HIGHEST:
             return self._generator((atom, e))
         base = self._exponent(dict(atom[1])) if atom[0] == "sum" else self._generator((atom, _ONE))
         t.require(base != 0, "an exponent that does not divide by zero")
-        result: Exponent = _ONE
-        for _ in range(abs(int(e))):
-            result = result * base
+        result: Exponent = reduce(operator.mul, [base] * abs(int(e)), _ONE)
         return _ONE / result if e < 0 else result
 
     def _generator(self, key: Any) -> Exponent:
@@ -339,6 +329,8 @@ class Normal:
             moved = False
             for exponent, monomial, value in rows:
                 lowest = _lowest([e for e, _, _ in rows if _is_whole(e - exponent)])
+                if _is_whole(exponent) and lowest > 0 and exponent <= HIGHEST:
+                    lowest = _ZERO
                 steps = int(_fraction(exponent - lowest))
                 rest = dict(monomial)
                 rest[atom] = lowest
@@ -349,16 +341,7 @@ class Normal:
                 moved = moved or steps > 0
             if moved:
                 return _collect(parts)
-        sums = ((m, a, e) for m in total for a, e in m if a[0] == "sum" and _is_whole(e))
-        whole = [row for row in sums if 0 < row[2] <= HIGHEST]
-        if not whole:
-            return None
-        monomial, atom, exponent = whole[0]
-        rest_of = {m: v for m, v in total.items() if m != monomial}
-        opened: Sum = {monomial - {(atom, exponent)}: total[monomial]}
-        return _collect(
-            [rest_of, reduce(self._times, [dict(atom[1])] * int(_fraction(exponent)), opened)]
-        )
+        return None
 
     def sign(self, total: Sum) -> str:
         """Return ``"+"``, ``"0+"`` or ``"0"`` when that is certain, else ``"?"``."""
@@ -496,22 +479,21 @@ def exact(term: t.Term, point: Mapping[str, Fraction]) -> Fraction | None:
     values = {name: t.number(value) for name, value in point.items()}
     try:
         balls.at(term, balls.balls_of(point))  # a term without a value has a normal form
-        return _number(Normal({}).sum(t.substitute(term, values)))
+        forms = Normal({})
+        return _number(forms.clear(forms.sum(t.substitute(term, values))))
     except t.Undecided:
         return None
 
 
 def sign_at(term: t.Term, point: Mapping[str, Fraction]) -> int | None:
     """Return the certain sign of a term at an exact point; zero only when exactly zero."""
-    values = {name: t.number(value) for name, value in point.items()}
     try:
         ball = balls.at(term, balls.balls_of(point))
-        if ball > 0 or ball < 0:
-            return 1 if ball > 0 else -1
-        forms = Normal({})
-        found = _number(forms.clear(forms.sum(t.substitute(term, values))))
     except t.Undecided:
         return None
+    if ball > 0 or ball < 0:
+        return 1 if ball > 0 else -1
+    found = exact(term, point)
     return None if found is None else int(found > 0) - int(found < 0)
 
 
@@ -579,9 +561,6 @@ def _lowest(powers: Sequence[Exponent]) -> Exponent:
 def _primes(value: Fraction) -> dict[Atom, int]:
     factors: dict[Atom, int] = {}
     for part, sign in ((value.numerator, 1), (value.denominator, -1)):
-        if part > LARGEST_FACTORED:
-            factors[("num", part)] = sign
-            continue
-        for prime, count in flint.fmpz(part).factor():
+        for prime, count in flint.fmpz(part).factor(trial_limit=LARGEST_PRIME):
             factors[("num", int(prime))] = factors.get(("num", int(prime)), 0) + sign * count
     return factors

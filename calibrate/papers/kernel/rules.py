@@ -71,11 +71,6 @@ def _terms(context: Context, term: t.Term, strict: bool, step: Step, depth: int)
     t.require(context.holds(term, strict), "a term of plain sign")
 
 
-def _equal(context: Context, term: t.Term, strict: bool, step: Step, depth: int) -> None:
-    t.require(not strict, "zero, which is not positive")
-    context.require_equal(term, t.ZERO)
-
-
 def _sum(context: Context, term: t.Term, strict: bool, step: Step, depth: int) -> None:
     rows = _rows(step["parts"])
     for k, (part, inner) in enumerate(rows):
@@ -84,15 +79,10 @@ def _sum(context: Context, term: t.Term, strict: bool, step: Step, depth: int) -
 
 
 def _product(context: Context, term: t.Term, strict: bool, step: Step, depth: int) -> None:
-    rows, wider = _rows(step["factors"]), context
-    for _, inner in rows:
-        if inner["rule"] == "power":  # a positive base makes the power defined
-            base = decode(inner["base"])
-            check(context, base, True, inner["positive"], depth)
-            wider = wider.with_facts((base, True))
+    rows = _rows(step["factors"])
     for part, inner in rows:
-        check(wider, part, strict, inner, depth)
-    wider.require_equal(term, t.times(*(part for part, _ in rows)))
+        check(context, part, strict, inner, depth)
+    context.require_equal(term, t.times(*(part for part, _ in rows)))
 
 
 def _square(context: Context, term: t.Term, strict: bool, step: Step, depth: int) -> None:
@@ -100,14 +90,7 @@ def _square(context: Context, term: t.Term, strict: bool, step: Step, depth: int
     context.require_equal(term, t.power(decode(step["root"]), t.number(2)))
 
 
-def _power(context: Context, term: t.Term, strict: bool, step: Step, depth: int) -> None:
-    base = decode(step["base"])
-    check(context, base, True, step["positive"], depth)
-    form = t.power(base, decode(step["exponent"]))
-    context.with_facts((base, True)).require_equal(term, form)
-
-
-# ------------------------------------------------------------------------------- known inequalities
+# ---------------------------------------------------------------------------------------- functions
 
 
 def bounds(term: t.Term) -> list[Fact]:
@@ -128,50 +111,12 @@ def bounds(term: t.Term) -> list[Fact]:
     return [(t.minus(t.over(bell, a), term), True), (t.minus(term, low), True)]
 
 
-def _tangents(context: Context, term: t.Term, strict: bool, step: Step, depth: int) -> None:
-    """Add multiples of known bounds to a rest; one that is positive makes the sum positive."""
-    gaps, apart = [], False
-    for first, function, index in step["gaps"]:
-        factor, of = decode(first), decode(function)
-        context.require_sign(factor, False)
-        if of[0] == "erfc":
-            context.require_sign(of[1], True)
-        gap, positive = bounds(of)[index]
-        apart = apart or (positive and context.holds(factor, True))
-        gaps.append(t.times(factor, gap))
-    rest = decode(step["rest"])
-    check(context, rest, strict and not apart, step["proof"], depth)
-    context.require_equal(term, t.plus(rest, *gaps))
-
-
-def _unit_powers(context: Context, term: t.Term, strict: bool, step: Step, depth: int) -> None:
-    """Conclude that a product of powers of ratios below one is at most one."""
-    t.require(not strict, "powers of ratios that may be one")
-    parts = []
-    for base, exponent, positive, below, sign in step["factors"]:
-        ratio, multiplier = decode(base), decode(exponent)
-        check(context, ratio, True, positive, depth)
-        check(context, t.minus(t.ONE, ratio), False, below, depth)
-        check(context, multiplier, False, sign, depth)
-        parts.append(t.power(ratio, multiplier))
-        context = context.with_facts((ratio, True))
-    context.require_equal(term, t.minus(t.ONE, t.times(*parts)))
-
-
-def _means(context: Context, term: t.Term, strict: bool, step: Step, depth: int) -> None:
-    """Conclude that a weighted geometric mean is at most the arithmetic one."""
-    t.require(not strict, "means that may be equal")
-    rows = [(decode(w), decode(v), *proofs) for w, v, *proofs in step["parts"]]
-    for weight, value, first, second in rows:
-        check(context, weight, True, first, depth)
-        check(context, value, True, second, depth)
-        context = context.with_facts((weight, True), (value, True))
-    context.require_equal(t.ONE, t.plus(*(row[0] for row in rows)))
-    mean = t.plus(*(t.times(w, v) for w, v, *_ in rows))
-    context.require_equal(term, t.minus(mean, t.times(*(t.power(v, w) for w, v, *_ in rows))))
-
-
-# ---------------------------------------------------------------------------------------- functions
+def _bound(context: Context, term: t.Term, strict: bool, step: Step, depth: int) -> None:
+    of = decode(step["of"])
+    t.require(of[0] != "erfc" or context.holds(of[1], True), "erfc of what is positive")
+    gap, positive = bounds(of)[step["index"]]
+    t.require(positive or not strict, "a bound that is never reached")
+    context.require_equal(term, gap)
 
 
 def _exponential(context: Context, term: t.Term, strict: bool, step: Step, depth: int) -> None:
@@ -313,7 +258,6 @@ def is_outside(context: Context, part: balls.Box) -> bool:
     return False
 
 
-_ALGEBRA = (_terms, _equal, _sum, _product, _square, _power)
-_BOUNDS = (_tangents, _unit_powers, _means, _exponential, _balls)
+_SIGNS = (_terms, _sum, _product, _square, _bound, _exponential, _balls)
 _SPLITS = (_derivative, _absurd, _cases, _extremum)
-_RULES = {rule.__name__[1:]: rule for rule in (*_ALGEBRA, *_BOUNDS, *_SPLITS)}
+_RULES = {rule.__name__[1:]: rule for rule in (*_SIGNS, *_SPLITS)}

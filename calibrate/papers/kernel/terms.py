@@ -9,6 +9,7 @@ A term is ``("num", Fraction)``, ``("sym", name)``, ``("add", ...)``, ``("mul", 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any
@@ -157,11 +158,8 @@ def decode(document: Any, depth: int = 0) -> Term:
 
 
 def _is_fraction(text: Any) -> bool:
-    if not isinstance(text, str) or len(text) > LONGEST or not text.isascii():
-        return False
-    parts = text.removeprefix("-").split("/")
-    whole = len(parts) in (1, 2) and all(part.isdecimal() for part in parts)
-    return whole and (len(parts) == 1 or int(parts[1]) != 0)
+    short = isinstance(text, str) and len(text) <= LONGEST
+    return short and re.fullmatch("-?[0-9]+(/0*[1-9][0-9]*)?", text) is not None
 
 
 _SLOPES: dict[str, Callable[[Term], Term]] = {

@@ -6,7 +6,7 @@
 >>> from dpcal.calibrate.papers.claims.formulas import parse
 >>> from dpcal.calibrate.papers.kernel.context import Context
 >>> Search(10.0).inequality(Goal(Context({"x": "+"}), parse("x - log(1 + x)"), False))["rule"]
-'tangents'
+'sum'
 """
 
 from __future__ import annotations
@@ -102,7 +102,8 @@ class Search:
                 continue
             proof = self._tried(strategy, goal)
             if proof is not None:
-                return {**proof, "defined": defined} if defined else proof
+                known = [*defined, *proof.get("defined", ())]
+                return {**proof, "defined": known} if known else proof
             if time.thread_time() > self.deadline:
                 return None
         return None
@@ -193,8 +194,8 @@ class Search:
         if defined is None:
             return None
         try:
-            if context.is_zero(gap):
-                return {"rule": "equal", **({"defined": defined} if defined else {})}
+            if context.normal.is_zero(gap):
+                return {**TERMS, "defined": defined} if defined else TERMS
         except _FAILURES:
             pass
         found = _innermost_extrema(gap)

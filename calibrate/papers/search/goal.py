@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 
 from dpcal.calibrate.papers.kernel.context import Context
 from dpcal.calibrate.papers.kernel.normal import Sum
+from dpcal.calibrate.papers.kernel.rules import bounds
 from dpcal.calibrate.papers.kernel.terms import Term, encode
 
-__all__ = ["TERMS", "Goal", "Proof", "product", "total"]
+__all__ = ["TERMS", "Goal", "Proof", "gap", "product", "total"]
 
 Proof = dict[str, Any]
 TERMS: Proof = {"rule": "terms"}
@@ -53,6 +54,11 @@ class Goal(NamedTuple):
 def product(*rows: tuple[Term, Proof]) -> Proof:
     """Return the step from factors to their product."""
     return {"rule": "product", "factors": [[encode(part), proof] for part, proof in rows]}
+
+
+def gap(of: Term, index: int = 0) -> tuple[Term, Proof]:
+    """Return a known bound of a function as a term that is nonnegative, with its step."""
+    return bounds(of)[index][0], {"rule": "bound", "of": encode(of), "index": index}
 
 
 def total(*rows: tuple[Term, Proof]) -> Proof:

@@ -94,7 +94,7 @@ def _zeros(context: Context, term: t.Term, name: str) -> list[t.Term]:
     for pair in pairs:
         try:
             start = _solved(normal.clear(normal.sum(t.minus(*pair))), name, normal)
-            if start is not None and context.is_zero(t.substitute(term, {name: start})):
+            if start is not None and context.normal.is_zero(t.substitute(term, {name: start})):
                 found.append(start)
         except FAILURES:
             continue

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dpcal.calibrate.papers.kernel import terms as t
 from dpcal.calibrate.papers.kernel.context import Context
 from dpcal.calibrate.papers.kernel.exponents import Exponent, Ratio
-from dpcal.calibrate.papers.search.goal import TERMS, Goal, Proof, product, total
+from dpcal.calibrate.papers.search.goal import TERMS, Goal, Proof, gap, product, total
 from dpcal.calibrate.papers.search.limits import LIMITS
 
 if TYPE_CHECKING:
@@ -76,17 +76,27 @@ def by_means(search: Search, goal: Goal) -> Proof | None:
     bases = sorted(set(aim).union(*columns))
     table = [[*(column.get(b, Fraction(0)) for b in bases), Fraction(1)] for column in columns]
     shares = solve(table, [*(aim.get(b, Fraction(0)) for b in bases), Fraction(1)])
-    found, mean = [], t.ONE
+    known, gaps, mean, low = list[Any](), list[Any](), t.plus(*rows), t.ONE
     for row, share in zip(rows, shares or (), strict=False):
         weight = goal.context.normal.exponent_term(share)
         value = t.over(row, weight)
-        ends = [search.inequality(goal.inside(entry, True, 2)) for entry in (weight, value)]
-        if None in ends:
+        ends = [(part, search.inequality(goal.inside(part, True, 2))) for part in (weight, value)]
+        if not all(proof for _, proof in ends):
             return None
-        found.append([t.encode(weight), t.encode(value), *ends])
-        mean = t.times(mean, t.power(value, weight))
-    same = found and goal.context.is_zero(t.minus(goal.term, t.minus(t.plus(*rows), mean)))
-    return {"rule": "means", "parts": found} if same else None
+        known += [[t.encode(part), proof] for part, proof in ends]
+        low = t.times(low, t.power(value, weight))
+        bound = gap(("log", t.over(value, mean)))
+        gaps.append((t.times(weight, bound[0]), product((weight, TERMS), bound)))
+    if not gaps or not goal.context.normal.is_zero(t.minus(goal.term, t.minus(mean, low))):
+        return None
+    return {**_by_logarithms(low, mean, gaps), "defined": known}
+
+
+def _by_logarithms(low: t.Term, high: t.Term, rows: Sequence[tuple[t.Term, Proof]]) -> Proof:
+    """Return the step that high - low is nonnegative from parts of the logarithms' difference."""
+    ends = {"low": low, "high": high, "order": t.plus(*(part for part, _ in rows))}
+    coded = {name: t.encode(term) for name, term in ends.items()}
+    return {"rule": "exponential", **coded, "proof": total(*rows)}
 
 
 def _addends(term: t.Term) -> list[t.Term]:
@@ -122,12 +132,18 @@ def _assembled(
     parts = parts[::-1] if strictly_rest else parts
     for share, factors in shares:
         if factors:
-            gap = t.minus(t.ONE, t.times(*(t.power(ratio, m) for ratio, m, *_ in factors)))
-            rows = [[t.encode(ratio), t.encode(m), TERMS, *ends] for ratio, m, *ends in factors]
-            step = {"rule": "unit_powers", "factors": rows}
-            size = t.times(whole, share)
-            parts.append((t.times(size, gap), product((size, TERMS), (gap, step))))
+            low = t.times(*(t.power(ratio, m) for ratio, m, *_ in factors))
+            rest, size = t.minus(t.ONE, low), t.times(whole, share)
+            step = _by_logarithms(low, t.ONE, [_multiple(*row) for row in factors])
+            parts.append((t.times(size, rest), product((size, TERMS), (rest, step))))
     return total(*parts)
+
+
+def _multiple(ratio: t.Term, m: t.Term, below: Proof, sign: Proof) -> tuple[t.Term, Proof]:
+    """Return -m log(ratio) with its proof, by log(ratio) <= ratio - 1."""
+    rise = t.negative(("log", ratio))
+    step = total(gap(("log", ratio)), (t.minus(t.ONE, ratio), below))
+    return t.times(m, rise), product((m, sign), (rise, step))
 
 
 def _exponents(context: Context, term: t.Term) -> dict[Any, Exponent]:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sympy
 
 from dpcal.calibrate.papers.claims.formulas import parse, to_sympy
 from dpcal.calibrate.papers.kernel import terms as t
 from dpcal.calibrate.papers.kernel.rules import bounds
-from dpcal.calibrate.papers.search.goal import TERMS, Goal, Proof, product, total
+from dpcal.calibrate.papers.search.goal import TERMS, Goal, Proof, gap, product, total
 from dpcal.calibrate.papers.search.limits import LIMITS
 
 if TYPE_CHECKING:
@@ -37,11 +38,11 @@ def by_terms(search: Search, goal: Goal) -> Proof | None:
 def by_step(search: Search, goal: Goal) -> Proof | None:
     """Use the bounds of floor, ceiling and abs."""
     for part in t.subterms(goal.term):
-        for k, (image, _) in enumerate(bounds(part) if part[0] in _STEPS else ()):
+        for k, (image, positive) in enumerate(bounds(part) if part[0] in _STEPS else ()):
             rest = t.minus(goal.term, image)
-            if goal.context.holds(rest, False):
-                gaps = [[t.encode(t.ONE), t.encode(part), k]]
-                return {"rule": "tangents", "gaps": gaps, "rest": t.encode(rest), "proof": TERMS}
+            if goal.context.holds(rest, goal.strict and not positive):
+                rows = gap(part, k), (rest, TERMS)
+                return total(*(rows if positive else rows[::-1]))
     return None
 
 
@@ -54,14 +55,23 @@ def by_factors(search: Search, goal: Goal) -> Proof | None:
     if len(parts) < 2 and not (parts and parts[0].is_Pow):
         return None
     sign = 1 if coefficient > 0 else -1
-    rows: list[Any] = [(_term(abs(coefficient)), TERMS)]
+    rows, known = [(_term(abs(coefficient)), TERMS)], list[Any]()
     for part in parts:
-        row = _factor(search, goal, part)
-        if row is None:
+        found = _factor(search, goal, part)
+        if found is None:
             return None
-        sign *= row[2]
-        rows.append(row[:2])
-    return product(*rows) if sign > 0 else None
+        sign *= found.sign
+        rows += found.rows
+        known += found.known
+    return {**product(*rows), "defined": known} if sign > 0 else None
+
+
+class _Factor(NamedTuple):
+    """Factors that a factor or its opposite is the product of, and the sign of the factor."""
+
+    rows: list[tuple[t.Term, Proof]]
+    sign: int = 1
+    known: Sequence[Any] = ()  # terms that are proved first to be positive
 
 
 def _expanded(term: t.Term) -> tuple[int, Fraction, Fraction]:
@@ -102,16 +112,16 @@ def _is_small(term: t.Term) -> bool:
     return count <= LIMITS.factored and max(degrees) * finest <= LIMITS.degree
 
 
-def _factor(search: Search, goal: Goal, part: Any) -> tuple[t.Term, Proof, int] | None:
-    """Return a factor or its opposite, the proof of its sign, and the sign of the factor."""
+def _factor(search: Search, goal: Goal, part: Any) -> _Factor | None:
+    """Return a power that is a factor, with proofs of its sign."""
     base, exponent = part.as_base_exp()
     term, root = _term(part), _term(base)
     defined = not exponent.is_negative or goal.context.is_plainly(root, "!=")
     if defined and goal.context.holds(term, goal.strict):
-        return term, TERMS, 1
+        return _Factor([(term, TERMS)])
     if exponent.is_Integer and exponent % 2 == 0 and exponent > 0 and not goal.strict:
         half = t.power(root, _term(exponent / 2))
-        return term, {"rule": "square", "root": t.encode(half)}, 1
+        return _Factor([(term, {"rule": "square", "root": t.encode(half)})])
     strict = bool(goal.strict or exponent.is_negative)
     for sign in (1, -1):
         signed = root if sign == 1 else t.negative(root)
@@ -119,12 +129,13 @@ def _factor(search: Search, goal: Goal, part: Any) -> tuple[t.Term, Proof, int] 
         if proof is None:
             continue
         if exponent == 1:
-            return signed, proof, sign
+            return _Factor([(signed, proof)], sign)
         if strict and (exponent.is_Integer or sign == 1):
-            form = {"base": t.encode(signed), "exponent": t.encode(_term(exponent))}
-            step = {"rule": "power", **form, "positive": proof}
+            whole = exponent.is_Integer and exponent > 0  # such a power is multiplied out
+            rows = [(signed if whole else t.power(signed, _term(exponent)), TERMS)]
             odd = sign == -1 and exponent % 2 == 1
-            return t.power(signed, _term(exponent)), step, -1 if odd else 1
+            known = [[t.encode(signed), proof]]
+            return _Factor(rows * (int(exponent) if whole else 1), -1 if odd else 1, known)
     return None
 
 

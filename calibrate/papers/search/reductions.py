@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any
 from dpcal.calibrate.papers.kernel import terms as t
 from dpcal.calibrate.papers.kernel.context import Context
 from dpcal.calibrate.papers.kernel.normal import Sum
-from dpcal.calibrate.papers.kernel.rules import bounds
-from dpcal.calibrate.papers.search.goal import TERMS, Goal, Proof, product, total
+from dpcal.calibrate.papers.search.goal import TERMS, Goal, Proof, gap, product, total
 from dpcal.calibrate.papers.search.limits import LIMITS
 
 if TYPE_CHECKING:
@@ -128,12 +127,13 @@ def by_tangents(search: Search, goal: Goal) -> Proof | None:
     tried = [list(c) for k in range(1, len(rows) + 1) for c in itertools.combinations(rows, k)]
     normal = goal.context.normal
     for chosen in (*tried, *([row] for row in _grouped_logs(goal))):
-        gaps = [t.times(factor, bounds(of)[index][0]) for factor, of, index in chosen]
-        rest = normal.term(normal.clear(normal.sum(t.minus(goal.term, t.plus(*gaps)))))
+        gaps = [(factor, *gap(of, index)) for factor, of, index in chosen]
+        below = t.plus(*(t.times(factor, image) for factor, image, _ in gaps))
+        rest = normal.term(normal.clear(normal.sum(t.minus(goal.term, below))))
         proof = search.inequality(goal.inside(rest, goal.strict, 2))
         if proof is not None:
-            found = [[t.encode(factor), t.encode(of), index] for factor, of, index in chosen]
-            return {"rule": "tangents", "gaps": found, "rest": t.encode(rest), "proof": proof}
+            rows = ((t.times(f, g), product((f, TERMS), (g, step))) for f, g, step in gaps)
+            return total((rest, proof), *rows)
     return None
 
 

@@ -1,4 +1,4 @@
-"""From a target to DP-RGDA: how many outer steps, how much noise, and how long is an escape?
+r"""From a target to DP-RGDA: how many outer steps, how much noise, and how long is an escape?
 
 >>> from dpcal.calibrate import Constants
 >>> constants = Constants(lipschitz=2.5, smoothness=4.0, strong_concavity=1.0, gap=0.5,
@@ -9,18 +9,132 @@
 True
 >>> [plan.parameters[name] for name in ("inner_steps", "certifiable")]
 [8, True]
+
+Let e be the error of the estimate of grad Phi
+that the noise makes at the end of a period. A normalised step of length eta with ``||v|| >= alpha``
+and ``e <= alpha / 4`` lowers Phi by at least ``eta alpha / 2`` for ``eta = alpha / (2 L_Phi)``, so
+that ``4 L_Phi F0 / alpha^2`` steps reach a small gradient. With (x, y) moving by
+``eta sqrt(1 + kappa^2)`` an outer step, d = d1 + d2 and all increments at the amplified price,
+
+    e^2 = d (C1 z1 / n)^2 + q d (L eta / b2)^2 (1 + kappa^2) z2^2
+
+is least at ``q = C1 / (L eta sqrt((1 + kappa^2) K))`` and then is
+``4 (d T / n^2) C1 L eta sqrt((1 + kappa^2) K) / mu^2``, mu being the Gaussian parameter of the
+target. The smallest alpha with ``e <= alpha / 4`` falls as ``(sqrt(d) / (n mu))^(2/3)``. The noises
+are then solved for exactly.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from dpcal import _validate
 from dpcal.calibrate.plan import Plan
-from dpcal.calibrate.plans.common import Given, builder
-from dpcal.calibrate.plans.minimax.practical import practical
-from dpcal.calibrate.plans.minimax.setting import Options, Setting
+from dpcal.calibrate.plans.common import Given, builder, check_given, rounded_down, rounded_up
+from dpcal.calibrate.plans.minimax.setting import Setting
+from dpcal.calibrate.plans.variance_reduction import Bounds, Releases
 
-__all__ = ["dp_rgda"]
+__all__ = ["Options", "dp_rgda"]
+
+_COUNTS = ("steps", "period", "inner_steps", "batch_size", "refresh_size", "escape_steps")
+_LENGTHS = ("accuracy", "step_length", "ascent_rate", "escape_rate", "perturbation", "movement")
+_CHECKS: dict[str, Callable[..., Any]] = {
+    **dict.fromkeys(_COUNTS, _validate.count),
+    **dict.fromkeys((*_LENGTHS, "difference_norm"), _validate.positive),
+    "step": partial(_validate.choice, ("normalised", "plain")),
+    "select": partial(_validate.choice, ("last", "argmin")),
+    "split": partial(_validate.choice, ("balanced", "common")),
+    "algorithm": partial(_validate.choice, ("corrected", "literal")),
+}
+
+# Inner steps of an outer step, in units of kappa: so many bring y near its best response. Fewer
+# leave y behind; more cost privacy and gain little.
+_STEPS_PER_KAPPA = 2
+# Most inner steps of an outer step, however large kappa is.
+_MOST_INNER = 20
+
+# Records of an increment, in units of the period: the variance of sampling is then an eighth of
+# alpha at the end of a period.
+_RECORDS_PER_PERIOD = 16
+
+# Escape phases, each as long as its steps, that the number of outer steps holds beside the descent.
+_PHASES = 3
+
+
+# Settings that the parameters of a plan hold, given or derived.
+_TOLD = (
+    *("steps", "period", "inner_steps", "refresh_size", "batch_size", "accuracy", "step"),
+    *("step_length", "ascent_rate", "escape_steps", "escape_rate", "perturbation", "movement"),
+    *("select", "split", "warm_start"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Settings of DP-RGDA that may be given; a None is replaced by a derived value.
+
+    Choices have their defaults here too: a value that differs from its default was given.
+
+    Parameters
+    ----------
+    steps, period, inner_steps
+        T outer steps; q of them from one refresh to the next, at most T; K >= 2 inner estimates of
+        an outer step (1 without a dual variable).
+    batch_size, refresh_size
+        Expected records, in [1, n], of an increment and of a refresh; all records for a refresh
+        when omitted.
+    difference_norm
+        Rule A: the bound > 0 on a record's difference, whatever the movement. When omitted, rule B:
+        ``min(L ||(x, y) - (x', y')||, 2 C)``, so that noise falls with the movement.
+    accuracy
+        alpha > 0: an escape is tried where the estimated gradient is shorter.
+    step_length, step
+        eta > 0: the length of a step for ``"normalised"``, its factor for ``"plain"``.
+    escape_rate, perturbation, escape_steps, movement
+        eta_H > 0, at most 1 / L_Phi; the radius r > 0 of the perturbation; t_thres >= 1 steps that
+        a phase must last; Dbar > 0, the squared movement that a step of it may make on average.
+    select
+        ``"last"`` or ``"argmin"``; see :class:`dpcal.optim.minimax.tracking.Tracking`.
+    split
+        ``"balanced"`` gives refreshes and increments the noises that make the least error at one
+        price; ``"common"`` gives them one multiplier.
+    ascent_rate, sampler
+        As :mod:`dpcal.calibrate.plans.minimax` says.
+    warm_start
+        Number of noisy ascent steps of y at x_0 before the first outer step; they are paid for.
+    algorithm
+        ``"corrected"``, or ``"literal"``, which runs the loop as printed, with its errors and an
+        honest price, for audits.
+    """
+
+    steps: int | None = None
+    period: int | None = None
+    inner_steps: int | None = None
+    batch_size: int | None = None
+    refresh_size: int | None = None
+    difference_norm: float | None = None
+    accuracy: float | None = None
+    step_length: float | None = None
+    step: str = "normalised"
+    ascent_rate: float | None = None
+    escape_rate: float | None = None
+    perturbation: float | None = None
+    escape_steps: int | None = None
+    movement: float | None = None
+    select: str = "last"
+    split: str = "balanced"
+    sampler: str | None = None
+    warm_start: int = 0
+    algorithm: str = "corrected"
+
+    def __post_init__(self) -> None:
+        check_given(self, _CHECKS)
+        if self.warm_start:
+            _validate.count(warm_start=self.warm_start)
 
 
 @builder("replace-one", sizes="dimensions", options=Options)
@@ -43,8 +157,8 @@ def dp_rgda(
     dimensions
         With d2 = 0 the run looks for a second-order stationary point of a plain minimisation.
     **options
-        Of :class:`~dpcal.calibrate.plans.minimax.setting.Options`; what is not given is derived as
-        :mod:`dpcal.calibrate.plans.minimax.practical` says.
+        Of :class:`~dpcal.calibrate.plans.minimax.dp_rgda.Options`; what is not given is derived as
+        the module says.
 
     Returns
     -------
@@ -62,7 +176,89 @@ def dp_rgda(
     ----------
     Xu, Tao, Ding, Fan and Wang 2026, Algorithms 2 and 3, corrected; see the errata.
     """
-    chosen = Options(**options)
-    setting = Setting.of(given, max_norm, value_smoothness)
-    chosen.check(setting)
-    return practical(setting, chosen)
+    chosen, setting = Options(**options), Setting.of(given, max_norm, value_smoothness)
+    v = _settled(setting, chosen)
+    sizes = ("steps", "period", "refresh_size", "batch_size", "sampler", "warm_start")
+    releases = Releases(
+        n=setting.n,
+        relation=setting.target.relation,
+        inner=v["inner_steps"],
+        literal=chosen.algorithm == "literal",
+        **{name: v[name] for name in sizes},
+    )
+    cap = chosen.difference_norm
+    bounds = Bounds(gradient=setting.C, difference=cap or setting.L, proportional=cap is None)
+    errors = setting.errors(releases, bounds, v["step_length"])
+    ray = releases.split(errors) if chosen.split == "balanced" else (1.0, 1.0)
+    multipliers = releases.scaled(ray, setting.target)
+    floor, alpha, rate = setting.floor(errors, multipliers), v["accuracy"], v["escape_rate"]
+    # A step of length eta along an estimate that errs by alpha / 4 descends by eta alpha / 2.
+    plain = alpha if chosen.step == "plain" else 1.0
+    descent = releases.steps * v["step_length"] * plain * alpha / 2
+    parameters = {
+        "preset": "practical",
+        "algorithm": chosen.algorithm,
+        **setting.dimensions,
+        **{name: v[name] for name in _TOLD},
+        **setting.feasible(floor, alpha, rate, v["movement"], descent=descent),
+    }
+    return setting.plan("dp_rgda", releases.queries(multipliers, bounds), parameters)
+
+
+def _settled(setting: Setting, options: Options) -> dict[str, Any]:
+    """Return the settings, each that was not given derived as the module says."""
+    v = dict(vars(options))
+
+    def settle(name: str, derived: Callable[[], Any]) -> Any:
+        v[name] = derived() if v[name] is None else v[name]
+        return v[name]
+
+    kappa, L, L_Phi, n = setting.kappa, setting.L, setting.L_Phi, setting.n
+    inner = min(_MOST_INNER, max(2, rounded_up(_STEPS_PER_KAPPA * kappa))) if setting.d2 else 1
+    K = settle("inner_steps", lambda: inner)
+    if setting.d2 and K < 2 and options.algorithm != "literal":
+        raise ValueError(
+            "inner_steps must be at least 2, because with K = 1 the estimate that would move y is "
+            f"never taken and y stays where it starts, got {K!r}."
+        )
+    alpha = settle("accuracy", lambda: _accuracy(setting, K))
+    eta = settle("step_length", lambda: alpha / (2 * L_Phi))
+    patience = settle("escape_steps", lambda: _escape_steps(setting, alpha))
+    T = settle(
+        "steps",
+        lambda: (
+            rounded_up(4 * L_Phi * setting.known("gap", "steps") / alpha**2) + _PHASES * patience
+        ),
+    )
+    longest = setting.C / (L * eta * setting.spread * math.sqrt(K))
+    q = settle("period", lambda: min(T, rounded_down(longest)))
+    wanted = max(_RECORDS_PER_PERIOD * q, n / math.sqrt(T * K))
+    settle("batch_size", lambda: min(n, rounded_up(wanted)))
+    settle("refresh_size", lambda: n)
+    settle("ascent_rate", lambda: 1 / L)
+    settle("perturbation", lambda: alpha / L_Phi)
+    rate = settle("escape_rate", lambda: 1 / (2 * L_Phi))
+    if rate * L_Phi > 1 + 1e-12:
+        raise ValueError(
+            f"escape_rate must be at most 1 / L_Phi = {1 / L_Phi:.6g}, beyond which a phase may "
+            f"diverge where nothing is to be escaped, got {rate!r}."
+        )
+    settle("movement", lambda: (rate * alpha) ** 2)
+    return v
+
+
+def _accuracy(setting: Setting, inner: int) -> float:
+    """The least alpha with e <= alpha / 4, T = 4 L_Phi F0 / alpha^2 and eta = alpha / (2 L_Phi).
+
+    It solves ``alpha^2 / 16 = 4 (d T / n^2) C1 L eta sqrt((1 + kappa^2) K) z^2``.
+    """
+    cubed = 128 * setting.d * setting.known("gap", "accuracy") * setting.C * setting.L
+    return math.cbrt(cubed * setting.spread * math.sqrt(inner) * (setting.z / setting.n) ** 2)
+
+
+def _escape_steps(setting: Setting, alpha: float) -> int:
+    """Steps after which a curvature of -sqrt(rho_Phi alpha) would have shown."""
+    curvature = math.sqrt(setting.value_hessian_lipschitz * alpha)
+    growth = math.log1p(min(1.0, curvature / (2 * setting.L_Phi)))
+    start = 4 * math.sqrt(setting.d1) * max(1.0, setting.L_Phi / curvature)
+    return max(2, math.ceil(2 * math.log(start) / growth))

@@ -1,4 +1,4 @@
-"""Known constants and requested settings of a minimax problem, checked before any derivation.
+"""Known constants of a minimax problem, checked before any derivation.
 
 >>> from dpcal.calibrate.constants import Constants
 >>> constants = Constants(lipschitz=1.0, smoothness=4.0, strong_concavity=2.0)
@@ -16,101 +16,15 @@ from dataclasses import dataclass
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Parameter
-from dpcal.calibrate.plans.common import Given, Sized, positive_or
+from dpcal.calibrate.plans.common import Given, positive_or
 from dpcal.calibrate.plans.variance_reduction import Bounds, Releases
 from dpcal.errors import warn_caller
 
-__all__ = ["Options", "Setting"]
-
-ALGORITHMS = ("corrected", "literal")
-SPLITS = ("balanced", "common")
-STEPS = ("normalised", "plain")
-SELECTIONS = ("last", "argmin")
+__all__ = ["Setting"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
-    """Settings of DP-RGDA that may be given; a None is replaced by a derived value.
-
-    Choices have their defaults here too: a value that differs from its default was given.
-
-    Parameters
-    ----------
-    steps, period, inner_steps
-        T outer steps; q of them from one refresh to the next, at most T; K >= 2 inner estimates of
-        an outer step (1 without a dual variable).
-    batch_size, refresh_size
-        Expected records, in [1, n], of an increment and of a refresh; all records for a refresh
-        when omitted.
-    difference_norm
-        Rule A: the bound > 0 on a record's difference, whatever the movement. When omitted, rule B:
-        ``min(L ||(x, y) - (x', y')||, 2 C)``, so that noise falls with the movement.
-    accuracy
-        alpha > 0: an escape is tried where the estimated gradient is shorter.
-    step_length, step
-        eta > 0: the length of a step for ``"normalised"``, its factor for ``"plain"``.
-    escape_rate, perturbation, escape_steps, movement
-        eta_H > 0, at most 1 / L_Phi; the radius r > 0 of the perturbation; t_thres >= 1 steps that
-        a phase must last; Dbar > 0, the squared movement that a step of it may make on average.
-    select
-        ``"last"`` or ``"argmin"``; see :class:`dpcal.optim.minimax.tracking.Tracking`.
-    split
-        ``"balanced"`` gives refreshes and increments the noises that make the least error at one
-        price; ``"common"`` gives them one multiplier.
-    ascent_rate, sampler
-        As :mod:`dpcal.calibrate.plans.minimax` says.
-    warm_start
-        Number of noisy ascent steps of y at x_0 before the first outer step; they are paid for.
-    algorithm
-        ``"corrected"``, or ``"literal"``, which runs the loop as printed, with its errors and an
-        honest price, for audits.
-    """
-
-    steps: int | None = None
-    period: int | None = None
-    inner_steps: int | None = None
-    batch_size: int | None = None
-    refresh_size: int | None = None
-    difference_norm: float | None = None
-    accuracy: float | None = None
-    step_length: float | None = None
-    step: str = "normalised"
-    ascent_rate: float | None = None
-    escape_rate: float | None = None
-    perturbation: float | None = None
-    escape_steps: int | None = None
-    movement: float | None = None
-    select: str = "last"
-    split: str = "balanced"
-    sampler: str | None = None
-    warm_start: int = 0
-    algorithm: str = "corrected"
-
-    def __post_init__(self) -> None:
-        for name in ("accuracy", "step_length", "ascent_rate", "perturbation", "movement"):
-            if getattr(self, name) is not None:
-                _validate.positive(**{name: getattr(self, name)})
-        _validate.choice(STEPS, step=self.step)
-        _validate.choice(SELECTIONS, select=self.select)
-        _validate.choice(SPLITS, split=self.split)
-        _validate.choice(ALGORITHMS, algorithm=self.algorithm)
-        if self.warm_start:
-            _validate.count(warm_start=self.warm_start)
-
-    def check(self, setting: Setting) -> None:
-        """Refuse an inner loop that would never move y."""
-        K = self.inner_steps
-        if K is not None:
-            _validate.count(inner_steps=K)
-        if setting.d2 and K is not None and K < 2 and self.algorithm != "literal":
-            raise ValueError(
-                "inner_steps must be at least 2, because with K = 1 the estimate that would move "
-                f"y is never taken and y stays where it starts, got {K!r}."
-            )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Setting(Sized):
+class Setting(Given):
     """Checked sizes, constants and target.
 
     Parameters
@@ -141,7 +55,7 @@ class Setting(Sized):
             For a constant that is needed and missing or out of range, and for a dual variable for
             each record where records may be added.
         """
-        pair, n, constants = given.dimension, given.n, given.constants
+        pair, n, constants = given.d, given.n, given.constants
         d1, d2 = pair if isinstance(pair, Sequence) else (pair, 0)
         d1 = _validate.count(primal_dimension=d1)
         if d2 != 0:
@@ -163,7 +77,7 @@ class Setting(Sized):
                 "a record would add a dual variable. Use 'replace-one' or 'replace-special'."
             )
         return cls(
-            **{**given.sized, "d": d1 + d2},
+            **{**vars(given), "d": d1 + d2},
             d2=d2,
             C=given.known("lipschitz", "max_norm", max_norm),
             L=L,

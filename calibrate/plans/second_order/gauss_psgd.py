@@ -22,17 +22,34 @@ alpha): the radius is sqrt(alpha / rho), a few times farther than a constant err
 on a valley's side that bends by gamma; and in Gamma steps noise grows past it, (1 + eta
 gamma)^Gamma >= 40 R / (eta r). With ``failure_probability`` the threshold is a bound that no error
 of the run exceeds, but with that probability; it is several times larger.
+
+Nothing is amplified by a number of silos: each adds the noise of one Gaussian release a pass, and
+the claim is about one record of one silo, the others' records fixed. The mean of m answers errs
+less, so that with n records in each silo the error falls as 1 / sqrt(m):
+
+>>> sizes = dict(n=20_000, dimension=10, epsilon=1.0, delta=1e-6, batch_size=1000, drift=0.02,
+...              difference_batch_size=20, threshold=0.2)
+>>> for m in (1, 2, 5, 10):
+...     plan = distributed_psgd(constants, silos=m, **sizes)
+...     print(m, f"{plan.parameters['error']:.3f}", f"{plan.queries[0].noise_multiplier:.4f}")
+1 0.295 8.4494
+2 0.208 8.4494
+5 0.132 8.4494
+10 0.093 8.4494
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from dpcal import _validate
+from dpcal.accountants import epsilon as epsilon_of
+from dpcal.accountants.events import GaussianDpEvent
 from dpcal.calibrate.constants import Constants
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans import common
@@ -41,7 +58,7 @@ from dpcal.calibrate.plans.second_order.problem import FEEDBACK, Errors
 from dpcal.calibrate.query import Query
 from dpcal.errors import warn_caller
 
-__all__ = ["RESETS", "Options", "errors_of", "gauss_psgd", "planned", "pool_queries", "settled"]
+__all__ = ["RESETS", "Options", "distributed_psgd", "gauss_psgd", "planned", "silo_plans"]
 
 RESETS = ("rewind", "carry", "fresh")
 
@@ -59,6 +76,16 @@ _SHARPNESS = 8
 _DRIFT = 1 / 4
 # Noise must grow to this, in units of the radius over one step's noise: the 40 of Lemma 1's proof.
 _GROWTH = 40.0
+_COUNTS = ("period", "escape_steps", "escape_rounds", "passes", "steps")
+_CHECKS: dict[str, Callable[..., Any]] = {
+    **dict.fromkeys(
+        ("period", "escape_steps", "escape_rounds", "passes", "steps"), _validate.count
+    ),
+    **dict.fromkeys(("learning_rate", "threshold", "escape_radius"), _validate.positive),
+    "drift": _validate.non_negative,
+    "failure_probability": _validate.probability,
+    "reset": partial(_validate.choice, RESETS),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,6 +143,9 @@ class Options:
     steps: int | None = None
     failure_probability: float | None = None
 
+    def __post_init__(self) -> None:
+        common.check_given(self, _CHECKS)
+
 
 @common.builder("replace-one", options=Options)
 def gauss_psgd(given: Given, *, max_norm: float | None = None, **options: Any) -> Plan:
@@ -161,6 +191,45 @@ def gauss_psgd(given: Given, *, max_norm: float | None = None, **options: Any) -
     return planned(given, max_norm, Options(**options))
 
 
+@common.builder("replace-one", options=Options)
+def distributed_psgd(
+    given: Given, *, silos: int = 1, max_norm: float | None = None, **options: Any
+) -> Plan:
+    """Return the plan of Gauss-PSGD over silos that meets (epsilon, delta) in each of them.
+
+    Shared parameters are documented in :mod:`dpcal.calibrate.plans`.
+
+    Parameters
+    ----------
+    constants
+        As :func:`dpcal.calibrate.gauss_psgd` needs them.
+    epsilon, delta
+        Target of one silo's whole transcript with respect to one of its records (inter-client
+        record-level privacy).
+    n
+        Number of records of the smallest silo. A silo with more has larger batches in proportion.
+    silos
+        Number of silos m >= 1.
+    **options
+        Of :class:`~dpcal.calibrate.plans.second_order.gauss_psgd.Options`, for a silo with ``n``
+        records.
+
+    Returns
+    -------
+    Plan
+        Of a silo with ``n`` records; ``parameters`` holds ``silos``.
+
+    References
+    ----------
+    Tao, Zhang, Yu, Cheng, Dressler and Wang 2025, Algorithm 3; with ``period``, the distributed
+    SPIDER of DIFF2 (Murata and Suzuki 2023).
+    """
+    m = _validate.count(silos=silos)
+    plan = planned(given, max_norm, Options(**options), silos=m)
+    parameters = {**plan.parameters, "silos": m}
+    return dataclasses.replace(plan, optimizer="distributed_psgd", parameters=parameters)
+
+
 def planned(
     given: Given,
     max_norm: float | None,
@@ -172,198 +241,245 @@ def planned(
 
     ``promised`` is the accuracy of a theorem that set the options, as a function of n.
     """
-    target = given.target
-    common.replaced_in_place(target.relation)
-    _validate.choice(RESETS, reset=options.reset)
-    E = _validate.count(passes=options.passes)
-    multiplier = common.repeated(given.single, E)
-    errors = errors_of(given, max_norm, multiplier, options, silos)
-    if errors.kappa == 0 and options.batch_size is None:
-        errors = _certifying(errors, given.constants, options, E)
-    enough = E * (errors.n // (errors.b2 if errors.kappa else errors.b1))
-    steps = options.steps
-    horizon = max(1, enough) if steps is None else _validate.count(steps=steps)
+    common.replaced_in_place(given.target.relation)
+    run = _Run.of(given, max_norm, options, silos)
+    if run.kappa == 0 and options.batch_size is None:
+        run = run.certifying()
+    horizon = options.steps or max(1, run.enough)
     parameters: dict[str, Parameter] = {
-        "learning_rate": errors.eta,
-        "drift": errors.kappa,
-        **common.told_of(options, "period reset"),
-        "passes": E,
+        "learning_rate": run.eta,
+        "drift": run.kappa,
+        **common.told_of(options, "period reset passes"),
         "steps": horizon,
         "preset": "practical",
-        **settled(errors, given.constants, options, horizon, promised),
+        **run.settled(horizon, promised),
     }
-    return given.plan("gauss_psgd", pool_queries(errors, E), parameters)
+    return given.plan("gauss_psgd", run.queries(), parameters)
 
 
-def errors_of(
-    given: Given, max_norm: float | None, multiplier: float, options: Options, silos: int = 1
-) -> Errors:
-    """Return step size, batches and drift, chosen where they were not given, with their error.
+@dataclass(frozen=True, kw_only=True)
+class _Run(Errors):
+    """Step size, batches and drift, chosen where they were not given, with their error."""
 
-    ``multiplier`` is the noise multiplier of an answer; those of ``silos`` silos are averaged.
-    """
-    n, d = given.n, given.dimension
-    G, M = given.known("lipschitz", "max_norm", max_norm), given.known("smoothness")
-    eta = common.positive_or(_STEP / M, learning_rate=options.learning_rate)
-    if eta * M > 1:
-        raise ValueError(f"learning_rate must be at most 1 / M = {1 / M:.6g}, got {eta!r}.")
-    root = math.sqrt(d / silos)
-    refresh = max(n * _REFRESH, _SHARPNESS * multiplier * root, 4 * _SHARPNESS**2 / silos)
-    difference = max(n * _DIFFERENCE, multiplier * M * eta * root / FEEDBACK)
-    chosen = {"batch_size": refresh, "difference_batch_size": difference}
-    b1, b2 = (
-        min(n, math.ceil(size)) if given is None else common.at_most(n, **{name: given})
-        for name, size in chosen.items()
-        for given in [getattr(options, name)]
-    )
-    errors = Errors(n=n, d=d, m=silos, G=G, M=M, z=multiplier, eta=eta, b1=b1, b2=b2, kappa=0.0)
-    if options.period is not None:
-        # A path of p - 1 differences, each at most eta G long.
-        kappa = (_validate.count(period=options.period) - 1) * (eta * G) ** 2
-        return _checked(dataclasses.replace(errors, kappa=kappa), adaptive=False)
-    if options.drift is None:
-        kappa = max(_DRIFT * errors.balanced_kappa, 10 * errors.own_drift)
-    else:
-        kappa = _validate.non_negative(drift=options.drift)
-    return _checked(dataclasses.replace(errors, kappa=kappa), adaptive=True)
+    constants: Constants
+    options: Options
 
-
-def _checked(errors: Errors, *, adaptive: bool) -> Errors:
-    """Refuse differences that noise alone would rule; fresh gradients alone need no check."""
-    if errors.kappa and errors.feedback > FEEDBACK * (1 + 1e-9):
-        needed = math.ceil(errors.b2 * errors.feedback / FEEDBACK)
-        raise ValueError(
-            f"difference_batch_size must be at least {needed} at learning_rate={errors.eta:.6g}, "
-            f"so that the noise of differences does not feed on itself, got {errors.b2}. Use "
-            "drift=0 where there are too few records for that."
+    @classmethod
+    def of(cls, given: Given, max_norm: float | None, options: Options, silos: int) -> _Run:
+        """Return the run of a builder's arguments."""
+        n, d, z = given.n, given.d, common.repeated(given.z, options.passes)
+        G, M = given.known("lipschitz", "max_norm", max_norm), given.known("smoothness")
+        eta = options.learning_rate or _STEP / M
+        if eta * M > 1:
+            raise ValueError(f"learning_rate must be at most 1 / M = {1 / M:.6g}, got {eta!r}.")
+        root = math.sqrt(d / silos)
+        refresh = max(n * _REFRESH, _SHARPNESS * z * root, 4 * _SHARPNESS**2 / silos)
+        difference = max(n * _DIFFERENCE, z * M * eta * root / FEEDBACK)
+        b1, b2 = (
+            min(n, math.ceil(size)) if asked is None else common.at_most(n, **{name: asked})
+            for name, size in {"batch_size": refresh, "difference_batch_size": difference}.items()
+            for asked in [getattr(options, name)]
         )
-    if adaptive and 0 < errors.kappa <= errors.own_drift:
-        raise ValueError(
-            f"drift must be 0 or greater than {errors.own_drift:.6g}, the squared step that noise "
-            f"alone makes, got {errors.kappa!r}: every gradient would be fresh."
-        )
-    return errors
+        sizes = {"n": n, "d": d, "m": silos, "b1": b1, "b2": b2}
+        known = {"constants": given.constants, "options": options}
+        run = cls(**sizes, **known, G=G, M=M, z=z, eta=eta, kappa=0.0)
+        kappa = options.drift
+        if options.period is not None:
+            # A path of p - 1 differences, each at most eta G long.
+            kappa = (options.period - 1) * (eta * G) ** 2
+        elif kappa is None:
+            kappa = max(_DRIFT * run.balanced_kappa, 10 * run.own_drift)
+        return dataclasses.replace(run, kappa=kappa).checked()
 
-
-def settled(
-    errors: Errors,
-    constants: Constants,
-    options: Options,
-    horizon: int,
-    promised: Callable[[float], float] | None = None,
-) -> dict[str, Parameter]:
-    """Return threshold, radius, steps and rounds of an escape, and what is claimed with them.
-
-    A run takes ``horizon`` gradients at most; ``promised`` is a theorem's accuracy by size.
-    """
-    rounds = _validate.count(escape_rounds=options.escape_rounds)
-    if options.failure_probability is not None:
-        _validate.probability(failure_probability=options.failure_probability)
-    alpha = 4 * _level(errors, options, horizon)
-    R, Gamma = _escape(errors, constants, options, alpha)
-
-    def accuracy(size: float) -> float:
-        scale = size / errors.n
-        b1, b2 = (max(1, round(b * scale)) for b in (errors.b1, errors.b2))
-        there = dataclasses.replace(errors, b1=b1, b2=b2)
-        return 4 * (_level(there, options, horizon) if options.threshold is None else there.size)
-
-    fresh = math.sqrt(errors.d) * dataclasses.replace(errors, kappa=0.0).noise
-    told = "an estimate's norm, where an escape begins,"
-    common.warn_below_noise("gauss_psgd", errors.n, told, 3 * alpha / 4, fresh)
-    needed = _certificate(errors, rounds, Gamma)
-    verdict: dict[str, Parameter] = {}
-    if needed > options.passes * errors.n:
-        verdict = {"certifiable": False}
-        warn_caller(
-            f"gauss_psgd cannot certify a point at n={errors.n}: rounds without an escape take "
-            f"{needed} records, of {options.passes * errors.n}. Smaller batches, or more passes, "
-            "leave enough."
-        )
-    return {
-        "threshold": alpha / 4,
-        "escape_radius": R,
-        "escape_steps": Gamma,
-        "escape_rounds": rounds,
-        "error": errors.size,
-        "certificate": needed,
-        **verdict,
-        **common.promise(
-            "gauss_psgd", alpha, _trivial(errors, constants), promised or accuracy, errors.n
-        ),
-    }
-
-
-def _level(errors: Errors, options: Options, horizon: int) -> float:
-    """Return chi: the threshold that was given, the size of an error, or a bound on all of them."""
-    if options.threshold is not None:
-        return _validate.positive(threshold=options.threshold)
-    if options.failure_probability is None:
-        return errors.size
-    return errors.level(horizon, options.failure_probability)
-
-
-def _escape(
-    errors: Errors, constants: Constants, options: Options, alpha: float
-) -> tuple[float, int]:
-    """Return the radius of an escape and the steps of a round."""
-    R, Gamma = options.escape_radius, options.escape_steps
-    if R is None:
-        R = math.sqrt(alpha / common.known(constants, "hessian_lipschitz", "escape_radius"))
-    R = _validate.positive(escape_radius=R)
-    if Gamma is None:
-        gamma = math.sqrt(common.known(constants, "hessian_lipschitz", "escape_steps") * alpha)
-        growth = max(math.e, _GROWTH * R / (errors.eta * errors.noise))
-        Gamma = math.ceil(math.log(growth) / math.log1p(errors.eta * min(gamma, errors.M)))
-    return R, _validate.count(escape_steps=Gamma)
-
-
-def _certificate(errors: Errors, rounds: int, Gamma: int) -> int:
-    """Return how many records rounds without an escape take."""
-    return rounds * Gamma * (errors.b2 if errors.kappa else errors.b1)
-
-
-def _certifying(errors: Errors, constants: Constants, options: Options, passes: int) -> Errors:
-    """Return fresh gradients on fewer records each, so that half of all certify a point.
-
-    They stay as they are where estimates would then be too wrong for a certificate to mean a thing.
-    """
-    rounds, fewer = _validate.count(escape_rounds=options.escape_rounds), errors
-    while fewer.b1 > 1:
-        alpha = 4 * _level(fewer, options, passes * (fewer.n // fewer.b1))
-        if alpha >= _trivial(fewer, constants)[1]:
-            return errors
-        _, Gamma = _escape(fewer, constants, options, alpha)
-        if _certificate(fewer, rounds, Gamma) <= passes * fewer.n / 2:
-            return fewer
-        fewer = dataclasses.replace(fewer, b1=max(1, math.ceil(0.9 * fewer.b1) - 1))
-    return errors
-
-
-def _trivial(errors: Errors, constants: Constants) -> tuple[str, float]:
-    """Return the name and value of the least alpha at which every point passes."""
-    rho = constants.hessian_lipschitz
-    if rho and errors.M**2 / rho < errors.G:
-        return "accuracy M^2 / rho at which every Hessian passes,", errors.M**2 / rho
-    return "Lipschitz constant", errors.G
-
-
-def pool_queries(errors: Errors, passes: int) -> tuple[Query, ...]:
-    """Return the queries of each pass: gradients and differences on parts of one partition."""
-    queries = []
-    for number in range(1, passes + 1):
-        ending = "" if passes == 1 else f" {number}"
-        refresh = common.gradients(
-            errors.G,
-            errors.z,
-            errors.n // errors.b1,
-            name=f"refresh{ending}",
-            **common.disjoint(errors.b1, f"pool{ending}"),
-        )
-        queries.append(refresh)
-        if errors.kappa:
-            name, count = f"difference{ending}", errors.n // errors.b2
-            queries.append(
-                common.differences(refresh, errors.M, name=name, batch_size=errors.b2, count=count)
+    def checked(self) -> _Run:
+        """Refuse differences that noise alone would rule; fresh gradients alone need no check."""
+        if self.kappa and self.feedback > FEEDBACK * (1 + 1e-9):
+            needed = math.ceil(self.b2 * self.feedback / FEEDBACK)
+            raise ValueError(
+                f"difference_batch_size must be at least {needed} at learning_rate={self.eta:.6g}, "
+                f"so that the noise of differences does not feed on itself, got {self.b2}. Use "
+                "drift=0 where there are too few records for that."
             )
-    return tuple(queries)
+        if self.options.period is None and 0 < self.kappa <= self.own_drift:
+            raise ValueError(
+                f"drift must be 0 or greater than {self.own_drift:.6g}, the squared step that "
+                f"noise alone makes, got {self.kappa!r}: every gradient would be fresh."
+            )
+        return self
+
+    @property
+    def least(self) -> int:
+        """Number of records of the most frequent answer."""
+        return self.b2 if self.kappa else self.b1
+
+    @property
+    def enough(self) -> int:
+        """Number of answers that the records are enough for."""
+        return self.options.passes * (self.n // self.least)
+
+    @property
+    def trivial(self) -> tuple[str, float]:
+        """Name and value of the least alpha at which every point passes."""
+        rho = self.constants.hessian_lipschitz
+        if rho and self.M**2 / rho < self.G:
+            return "accuracy M^2 / rho at which every Hessian passes,", self.M**2 / rho
+        return "Lipschitz constant", self.G
+
+    def chi(self, horizon: int) -> float:
+        """Return the threshold that was given, the size of an error, or a bound on all of them."""
+        if self.options.threshold is not None:
+            return self.options.threshold
+        if self.options.failure_probability is None:
+            return self.size
+        return self.level(horizon, self.options.failure_probability)
+
+    def escape(self, alpha: float) -> tuple[float, int]:
+        """Return the radius of an escape and the steps of a round."""
+        R, Gamma = self.options.escape_radius, self.options.escape_steps
+
+        def rho(argument: str) -> float:
+            return common.known(self.constants, "hessian_lipschitz", argument)
+
+        if R is None:
+            R = _validate.positive(escape_radius=math.sqrt(alpha / rho("escape_radius")))
+        if Gamma is None:
+            gamma = math.sqrt(rho("escape_steps") * alpha)
+            growth = max(math.e, _GROWTH * R / (self.eta * self.noise))
+            Gamma = math.ceil(math.log(growth) / math.log1p(self.eta * min(gamma, self.M)))
+        return R, _validate.count(escape_steps=Gamma)
+
+    def certificate(self, Gamma: int) -> int:
+        """Return how many records rounds without an escape take."""
+        return self.options.escape_rounds * Gamma * self.least
+
+    def certifying(self) -> _Run:
+        """Return fresh gradients on fewer records each, so that half of all certify a point.
+
+        They stay as they are where estimates would then be too wrong for a certificate to mean a
+        thing.
+        """
+        fewer = self
+        while fewer.b1 > 1:
+            alpha = 4 * fewer.chi(fewer.enough)
+            if alpha >= fewer.trivial[1]:
+                return self
+            if fewer.certificate(fewer.escape(alpha)[1]) <= self.options.passes * self.n / 2:
+                return fewer
+            fewer = dataclasses.replace(fewer, b1=max(1, math.ceil(0.9 * fewer.b1) - 1))
+        return self
+
+    def settled(
+        self, horizon: int, promised: Callable[[float], float] | None
+    ) -> dict[str, Parameter]:
+        """Return threshold, radius, steps and rounds of an escape, and what is claimed with them.
+
+        A run takes ``horizon`` gradients at most; ``promised`` is a theorem's accuracy by size.
+        """
+        alpha = 4 * self.chi(horizon)
+        R, Gamma = self.escape(alpha)
+
+        def accuracy(size: float) -> float:
+            b1, b2 = (max(1, round(b * size / self.n)) for b in (self.b1, self.b2))
+            there = dataclasses.replace(self, b1=b1, b2=b2)
+            return 4 * (there.chi(horizon) if self.options.threshold is None else there.size)
+
+        fresh = math.sqrt(self.d) * dataclasses.replace(self, kappa=0.0).noise
+        told = "an estimate's norm, where an escape begins,"
+        common.warn_below_noise("gauss_psgd", self.n, told, 3 * alpha / 4, fresh)
+        needed, records = self.certificate(Gamma), self.options.passes * self.n
+        verdict: dict[str, Parameter] = {"certifiable": False} if needed > records else {}
+        if verdict:
+            warn_caller(
+                f"gauss_psgd cannot certify a point at n={self.n}: rounds without an escape take "
+                f"{needed} records, of {records}. Smaller batches, or more passes, leave enough."
+            )
+        return {
+            "threshold": alpha / 4,
+            "escape_radius": R,
+            "escape_steps": Gamma,
+            "escape_rounds": self.options.escape_rounds,
+            "error": self.size,
+            "certificate": needed,
+            **verdict,
+            **common.promise("gauss_psgd", alpha, self.trivial, promised or accuracy, self.n),
+        }
+
+    def queries(self) -> tuple[Query, ...]:
+        """Return the queries of each pass: gradients and differences on parts of one partition."""
+        queries, passes = [], self.options.passes
+        for ending in [""] if passes == 1 else [f" {number + 1}" for number in range(passes)]:
+            part = common.disjoint(self.b1, f"pool{ending}")
+            name, count = f"refresh{ending}", self.n // self.b1
+            queries.append(common.gradients(self.G, self.z, count, name=name, **part))
+            if self.kappa:
+                own = {"name": f"difference{ending}", "count": self.n // self.b2}
+                own |= {"batch_size": self.b2}
+                queries.append(common.differences(queries[-1], self.M, **own))
+        return tuple(queries)
+
+
+def silo_plans(
+    constants: Constants,
+    *,
+    epsilon: Sequence[float],
+    delta: float,
+    neighboring_relation: str = "replace-one",
+    accountant: str = "auto",
+    **options: Any,
+) -> tuple[Plan, ...]:
+    """Return a plan for each of several silos that ask for different epsilons.
+
+    Each silo has the noise of its own target. Sizes, threshold and escapes are the same in all
+    plans: those of :func:`distributed_psgd` for noise whose variance is the mean of the silos', so
+    that the mean of their answers has the noise that was planned for.
+
+    Parameters
+    ----------
+    constants
+        As :func:`distributed_psgd` needs them.
+    epsilon
+        Target of each silo, at least one number > 0.
+    delta, neighboring_relation
+        Of all silos.
+    accountant
+        ``"auto"``, ``"characteristic"`` or ``"renyi"``.
+    **options
+        Further arguments of :func:`distributed_psgd`, but for ``silos``.
+
+    Examples
+    --------
+    >>> from dpcal.calibrate import Constants
+    >>> constants = Constants(lipschitz=10**0.5, smoothness=1.0, hessian_lipschitz=1.0)
+    >>> plans = silo_plans(constants, epsilon=[1.0, 4.0], n=20_000, dimension=10, delta=1e-6,
+    ...                    batch_size=1000, drift=0.02, difference_batch_size=20, threshold=0.2)
+    >>> for plan in plans:
+    ...     print(f"{plan.queries[0].noise_multiplier:.4f} {plan.price():.4f}")
+    8.4494 1.0000
+    2.3870 4.0000
+    """
+    if isinstance(epsilon, str) or not isinstance(epsilon, Iterable):
+        raise TypeError(f"epsilon must be a sequence of numbers, one a silo, got {epsilon!r}.")
+    targets = [_validate.positive(epsilon=each) for each in epsilon]
+    if not targets:
+        raise ValueError(f"epsilon must have a number > 0 for each silo, got {epsilon!r}.")
+    _validate.choice(("auto", "characteristic", "renyi"), accountant=accountant)
+    unit = (neighboring_relation, 1, "row", accountant)
+    releases = [common.single_release(each, delta, *unit) for each in targets]
+    together = math.hypot(*releases) / math.sqrt(len(releases))
+    same: dict[str, Any] = {"delta": delta, "neighboring_relation": neighboring_relation}
+    same["accountant"] = accountant
+    plan = distributed_psgd(
+        constants,
+        epsilon=float(epsilon_of(GaussianDpEvent(together), **same)),
+        silos=len(targets),
+        **same,
+        **options,
+    )
+    passes = int(plan.parameters["passes"] or 1)
+
+    def own(target: float, release: float) -> Plan:
+        noise = common.repeated(release, passes)
+        queries = (dataclasses.replace(each, noise_multiplier=noise) for each in plan.queries)
+        return dataclasses.replace(plan, epsilon=target, queries=tuple(queries))
+
+    return tuple(map(own, targets, releases))

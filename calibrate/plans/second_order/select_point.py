@@ -33,6 +33,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Parameter, Plan
@@ -120,7 +121,7 @@ def select_point(
             f"silos must be 1 for method={method!r}, got {m}: thresholds on local scores say "
             "nothing of the mean over silos. Use method='gaussian' or 'power-method'."
         )
-    d = given.dimension
+    d = given.d
     test = _Test(
         **vars(given),
         m=m,
@@ -133,6 +134,8 @@ def select_point(
         omega=_validate.probability(failure_probability=failure_probability),
     )
     queries, slack = test.settled(method)
+    root = math.sqrt(test.rho * test.alpha)
+    flat = test.alpha + 2 * slack.gradient
     parameters: dict[str, Parameter] = {
         "method": method,
         "thresholds": "explicit",
@@ -142,13 +145,15 @@ def select_point(
         "sought": test.alpha,
         "max_norm": test.G,
         "hessian_norm": test.M,
-        **test.outcome(slack),
+        # The largest gradient, and the size of the most negative eigenvalue, pass.
+        "gradient_threshold": test.alpha + slack.gradient,
+        "hessian_threshold": root + slack.hessian,
+        "accuracy": max(flat, (root + slack.beyond) ** 2 / test.rho),
     }
     return given.plan("select_point", queries, parameters)
 
 
-@dataclass(frozen=True)
-class _Slack:
+class _Slack(NamedTuple):
     """e_g, the slack e_H of the threshold, and how far below it what passes may be in all."""
 
     gradient: float
@@ -182,89 +187,57 @@ class _Test(Given):
     @property
     def sampling(self) -> tuple[float, float]:
         """Distances of means over the records from those of the population."""
-        N, L = self.m * self.n, math.log(2 * self.dimension / self.beta)
+        N, L = self.m * self.n, math.log(2 * self.d / self.beta)
         gradient = self.G / math.sqrt(N) * (1 + self.tail)
         return gradient, self.M * math.sqrt(2 * L / N) + 4 * self.M * L / (3 * N)
 
     def settled(self, method: str) -> tuple[tuple[Query, ...], _Slack]:
         """Return the queries of a method, with the slack of its thresholds."""
         if method in _OF_SILOS:
-            multiplier = common.repeated(self.single, 2 * self.T)
-            if method == "power-method":
-                return self.products(multiplier)
-            e_g, e_H = self.gaussian_slack(multiplier)
-            return self.answers(multiplier), _Slack(e_g, e_H, 2 * e_H)
+            z = common.repeated(self.z, 2 * self.T)
+            return self.products(z) if method == "power-method" else self.answers(z)
         if method == "gaussian-score":
-            z = common.repeated(self.single, self.T)
-            # One tail of one number, on either side of the threshold.
-            return (self.score(method, z),), self.score_slack(z * self.tail)
-        moved = 2 if self.target.relation == "replace-one" else 1
-        # Both ways cost 2 s / b, rounded up by the accountant.
-        b = 2 * moved / _validate.positive(epsilon=self.target.epsilon) * (1 + 1e-9)
-        return (self.score(method, b),), self.score_slack(3 * b * math.log(1 / self.beta))
+            scale = common.repeated(self.z, self.T)
+            noise = scale * self.tail  # one tail of one number, on either side of the threshold
+        else:
+            moved = 2 if self.target.relation == "replace-one" else 1
+            # Both ways cost 2 s / b, rounded up by the accountant.
+            scale = 2 * moved / _validate.positive(epsilon=self.target.epsilon) * (1 + 1e-9)
+            noise = 3 * scale * math.log(1 / self.beta)
+        count = 1 if method == "report-noisy-max" else self.T
+        score = common.gradients(1.0, scale, count, name="score", kind=_SCORED[method])
+        gradient, hessian = self.sampling
+        e_H = hessian + self.M * (noise / self.n)
+        return (score,), _Slack(gradient + self.G * (noise / self.n), e_H, 2 * e_H)
+
+    def gradient_slack(self, multiplier: float) -> float:
+        """Return e_g of noisy gradients."""
+        noise = multiplier * self.G / self.n / math.sqrt(self.m)
+        return self.sampling[0] + noise * (math.sqrt(self.d) + self.tail)
+
+    def answers(self, multiplier: float) -> tuple[tuple[Query, ...], _Slack]:
+        """Return the queries of Algorithm 4, with one noise multiplier, and their slack."""
+        gradient, norm = common.gradients(self.G, multiplier, self.T), self.M * self.root_of_rank
+        hessian = dataclasses.replace(gradient, name="hessian", kind="hessian", max_norm=norm)
+        wide = 2 * math.sqrt(self.d) + 2 * math.sqrt(math.log(2 / self.beta))
+        e_H = self.sampling[1] + multiplier * norm / self.n / math.sqrt(self.m) * wide
+        return (gradient, hessian), _Slack(self.gradient_slack(multiplier), e_H, 2 * e_H)
 
     def products(self, multiplier: float) -> tuple[tuple[Query, ...], _Slack]:
         """Return the queries and the slack of the power method, half of the budget each."""
-        root = math.sqrt(self.rho * self.alpha)
-        sampling = self.sampling[1]
+        root, sampling = math.sqrt(self.rho * self.alpha), self.sampling[1]
         one = multiplier / self.n / math.sqrt(self.m)
-        run, missed = best_power(one, self.dimension, self.beta, (root + sampling) / self.M)
+        run, missed = best_power(one, self.d, self.beta, (root + sampling) / self.M)
         if missed >= 1:
             raise ValueError(
                 f"n must be larger for method='power-method', got {self.n}: its products are too "
                 f"noisy to find an eigenvalue above -smoothness, the smallest possible. Use "
                 "method='gaussian-score', or a larger epsilon."
             )
-        gradient = common.gradients(self.G, multiplier, self.T)
-        product = common.gradients(
-            self.M,
-            common.repeated(multiplier, run.products),
-            self.T * run.products,
-            name="product",
-            kind="hessian vector",
-        )
-        e_g, _ = self.gaussian_slack(multiplier)
+        gradient, k = common.gradients(self.G, multiplier, self.T), run.products
+        kind = {"name": "product", "kind": "hessian vector"}
+        noise = common.repeated(multiplier, k)
+        product = common.gradients(self.M, noise, self.T * k, **kind)
         beyond = self.M * missed - root + sampling
-        slack = _Slack(e_g, sampling + self.M * run.slack, beyond)
-        return (gradient, product), slack
-
-    def answers(self, multiplier: float) -> tuple[Query, ...]:
-        """Return the queries of Algorithm 4; both have the same noise multiplier."""
-        gradient = common.gradients(self.G, multiplier, self.T)
-        norm = self.M * self.root_of_rank
-        return gradient, dataclasses.replace(
-            gradient, name="hessian", kind="hessian", max_norm=norm
-        )
-
-    def score(self, method: str, scale: float) -> Query:
-        """Return the query of scores, or of their comparisons."""
-        count = 1 if method == "report-noisy-max" else self.T
-        return common.gradients(1.0, scale, count, name="score", kind=_SCORED[method])
-
-    def gaussian_slack(self, multiplier: float) -> tuple[float, float]:
-        """Return e_g and e_H of noisy gradients and Hessians."""
-        gradient, hessian = self.sampling
-        root, norm = math.sqrt(self.dimension), self.M * self.root_of_rank
-        one, two = (multiplier * C / self.n / math.sqrt(self.m) for C in (self.G, norm))
-        wide = 2 * root + 2 * math.sqrt(math.log(2 / self.beta))
-        return gradient + one * (root + self.tail), hessian + two * wide
-
-    def score_slack(self, noise: float) -> _Slack:
-        """Return the slack of scores whose noise exceeds so much but with probability beta."""
-        gradient, hessian = self.sampling
-        mean = noise / self.n
-        e_H = hessian + self.M * mean
-        return _Slack(gradient + self.G * mean, e_H, 2 * e_H)
-
-    def outcome(self, slack: _Slack) -> dict[str, Parameter]:
-        """Return the thresholds, and the claim about a point that passes.
-
-        The largest gradient, and the size of the most negative eigenvalue, pass.
-        """
-        root = math.sqrt(self.rho * self.alpha)
-        flat = self.alpha + 2 * slack.gradient
-        return {
-            "gradient_threshold": self.alpha + slack.gradient,
-            "hessian_threshold": root + slack.hessian,
-            "accuracy": max(flat, (root + slack.beyond) ** 2 / self.rho),
-        }
+        e_H = sampling + self.M * run.slack
+        return (gradient, product), _Slack(self.gradient_slack(multiplier), e_H, beyond)

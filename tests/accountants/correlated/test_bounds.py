@@ -6,6 +6,7 @@ Statistical statements here fail with probability below 1e-5 for a fresh seed.
 import itertools
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,17 +16,16 @@ from scipy.special import logsumexp
 from dpcal import accountants
 from dpcal.accountants import correlated, events, matrix
 from dpcal.accountants.correlated.bounds.adding import Adding, lower_tail
-from dpcal.accountants.correlated.bounds.allocation import allocated, spaced
-from dpcal.accountants.correlated.bounds.allocation_sums import SubsetBelow
-from dpcal.accountants.correlated.bounds.conditional import Conditional, posterior_chances
 from dpcal.accountants.correlated.bounds.joining import Joining, state_cap
-from dpcal.accountants.correlated.bounds.replicas import ReplicaMoments
+from dpcal.accountants.correlated.bounds.reductions import allocated, spaced
+from dpcal.accountants.correlated.bounds.replicas import Past, ReplicaMoments
 from dpcal.accountants.correlated.bounds.revealed import Revealed
 from dpcal.accountants.correlated.composing import losses
 from dpcal.accountants.correlated.draws.estimators import Direct, Without
 from dpcal.accountants.correlated.draws.montecarlo import simulate
 from dpcal.accountants.correlated.likelihood import Likelihood
 from dpcal.accountants.correlated.mechanism import Mechanism
+from dpcal.accountants.loaders.subsets import SubsetBelow
 from dpcal.accountants.samplers import (
     BallsInBins,
     CyclicPoisson,
@@ -69,10 +69,10 @@ DENSE = matrix.Dense([[1.0, 0.0], [0.7, 1.3]])
 @pytest.mark.parametrize(
     ("run", "sigma", "rate", "of_removing"),
     [
-        (DENSE, 1.0, 0.1, ()),
-        (matrix.LambdaCGD(2, 0.9), 2.0, 0.3, (Conditional, replicas)),
-        (matrix.Banded(2, 2, (1.0, 0.6)), 1.2, 0.05, (replicas, Conditional)),
-        (matrix.BLT(2, (0.7,), (0.4,)), 1.5, 0.2, (Conditional, replicas)),
+        (DENSE, 1.0, 0.1, (replicas,)),
+        (matrix.LambdaCGD(2, 0.9), 2.0, 0.3, (replicas,)),
+        (matrix.Banded(2, 2, (1.0, 0.6)), 1.2, 0.05, (replicas,)),
+        (matrix.BLT(2, (0.7,), (0.4,)), 1.5, 0.2, (replicas,)),
     ],
     ids=["dense", "lambda-CGD", "bands", "buffer"],
 )
@@ -120,48 +120,6 @@ def test_bounds_of_longer_runs_lie_above_draws():
             drawn = simulate(kind(engine), draws=1024, seed=1).at(epsilon, **SURE)
             for bound_of in proofs:
                 assert drawn.lower <= bound_of(mechanism, rate).delta(epsilon), bound_of
-
-
-# -- one round after the other, given those before
-
-
-def test_conditioning_one_round_is_a_sampled_gaussian():
-    mechanism = Mechanism.of(matrix.Identity(1), noise_multiplier=2.0)
-    event = events.dpsgd(sampling_probability=0.2, noise_multiplier=2.0, steps=1)
-    found = Conditional(mechanism, 0.2).epsilon(1e-4).value
-    # A tenth of delta is set aside for posteriors, which one round does not have.
-    assert accountants.epsilon(event, delta=1e-4).upper <= found
-    assert found <= accountants.epsilon(event, delta=0.9e-4) * (1 + 1e-6)
-
-
-def test_posteriors_stay_below_their_bounds():
-    mechanism, rate, tail, draws = normalised(matrix.SquareRoot(ROUNDS), 1.0), 0.2, 0.05, 2000
-    most = posterior_chances(mechanism, rate, tail)
-    assert most[0] == pytest.approx(rate, rel=1e-8)
-    rng, log_chances = np.random.default_rng(7), independent(np.full(ROUNDS, rate))
-    y = PATTERNS[rng.choice(len(PATTERNS), size=draws, p=np.exp(log_chances))]
-    x = y @ mechanism.matrix.T + mechanism.sigma * rng.standard_normal((draws, ROUNDS))
-    means = PATTERNS @ mechanism.matrix.T
-    good, tightest = np.ones(draws, dtype=bool), 0.0
-    for t in range(1, ROUNDS):
-        past = means[:, :t]
-        logs = (x[:, :t] @ past.T - 0.5 * (past**2).sum(axis=1)) / mechanism.variance + log_chances
-        posterior = np.exp(logs - logsumexp(logs, axis=1, keepdims=True)) @ PATTERNS
-        for j in range(t):
-            good &= posterior[:, j] <= most[t - j]
-            tightest = max(tightest, float((posterior[:, j] / most[t - j]).max()))
-    # 2000 draws, of which a part of at most 0.05 may fail: 5 standard errors above it.
-    assert 1 - good.mean() <= tail + 5 * math.sqrt(tail / draws)
-    assert tightest > 0.5
-
-
-def test_conditioning_helps_dense_matrices():
-    answer = correlated.epsilon(
-        matrix.SquareRoot(60), Poisson(0.03), noise_multiplier=20.0, delta=1e-5, statistics="none"
-    )
-    assert (answer.method, answer.label) == ("conditional composition", "certified")
-    mechanism = Mechanism.of(matrix.SquareRoot(60), noise_multiplier=20.0)
-    assert answer < 0.8 * revealed(mechanism, 0.03).epsilon(1e-5).value
 
 
 # -- Renyi moments
@@ -404,14 +362,46 @@ def test_a_run_composes_by_moments_above_the_integrals_of_two_rounds(strategy, s
 )
 def test_moments_of_replicas_against_all_tuples_of_patterns(strategy, sampler, gap):
     mechanism = Mechanism.of(strategy, noise_multiplier=1.3)
-    y, chances = of_patterns(sampler, mechanism.steps)
-    M = y @ mechanism.matrix.T / mechanism.sigma
-    weights = np.array(chances) * np.exp(-0.5 * (M**2).sum(axis=1))
     moments = ReplicaMoments(mechanism, Joining.of(sampler, mechanism.steps))
     for order in (2, 3):
-        exact = 0.0
-        for places in itertools.product(range(len(y)), repeat=order):
-            norm = (M[list(places)].sum(axis=0) ** 2).sum()
-            exact += weights[list(places)].prod() * math.exp(0.5 * norm)
-        found = moments.log_moment(order)
-        assert math.log(exact) <= found <= math.log(exact) + gap
+        exact = of_tuples(mechanism, sampler, order)
+        assert exact <= moments.log_moment(order) <= exact + gap
+
+
+@pytest.mark.parametrize("sampler", [Poisson(0.3), MinSeparation(2, 0.4), RandomAllocation(1)])
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        matrix.SquareRoot(6),
+        matrix.BLT(6, (0.95, 0.4), (0.2, 0.3)),
+        matrix.BISR(6, 3),
+        matrix.Tree(6),
+        matrix.Banded(6, 5, (1.0, 0.9, 0.9, 0.8, 0.8)),
+        correlated.Matrix(np.tril(np.random.default_rng(3).uniform(0.1, 1, size=(6, 6)))),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_one_number_carries_a_larger_past_of_any_matrix(strategy, sampler, monkeypatch):
+    mechanism = Mechanism.of(strategy, noise_multiplier=2.0)
+    past, rounds = Past.of(mechanism), np.arange(200)
+    column = np.concatenate([[1.0], past.scale * past.decay ** rounds[:-1]])
+    for k in range(6):
+        most = (column[: 200 - k] * column[k:]).sum() / past.variance
+        assert np.diagonal(mechanism.gram, k).max() <= most * (1 + 1e-7)
+    monkeypatch.setattr(ReplicaMoments, "_window", lambda *_: SimpleNamespace(affordable=False))
+    moments = ReplicaMoments(mechanism, Joining.of(sampler, 6))
+    for order in (2, 3):
+        exact = of_tuples(mechanism, sampler, order)
+        assert exact <= moments.log_moment(order) <= 8 * exact + 1
+
+
+def of_tuples(mechanism, sampler, order):
+    """Return the log of E_Q L^order by all tuples of patterns."""
+    y, chances = of_patterns(sampler, mechanism.steps)
+    one = y @ mechanism.matrix.T / mechanism.sigma
+    weight = np.array(chances) * np.exp(-0.5 * (one**2).sum(axis=1))
+    M, weights = one, weight
+    for _ in range(order - 1):
+        M = (M[:, None] + one).reshape(-1, mechanism.steps)
+        weights = np.outer(weights, weight).ravel()
+    return math.log(weights @ np.exp(0.5 * (M**2).sum(axis=1)))

@@ -81,7 +81,8 @@ def test_every_accountant_prices_what_a_run_is_or_costs_no_more_than():
             for each in NAMES[1:] if whole is not None else ():
                 assert answers[each] == asked(whole, each), name
             if whole is None:
-                assert answers["renyi"] < 1.6 * answers["auto"], name
+                # Rare patterns, which auto sets aside, count in a divergence.
+                assert answers["renyi"] < 2.7 * answers["auto"], name
 
 
 @pytest.mark.parametrize("name", [name for name, event in RUNS.items() if "random" not in name])

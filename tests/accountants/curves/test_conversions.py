@@ -21,7 +21,7 @@ def test_pure_privacy_is_randomized_response(target, order):
         order * math.log(a) + (1 - order) * math.log(b) for a, b in ((p, 1 - p), (1 - p, p))
     ] if target < 20 else [(order - 1) * target, -order * target]  # fmt: skip
     exact = np.logaddexp(*terms) / (order - 1)
-    found = convert.renyi_from_pure(target, order=order)
+    found = convert.renyi_divergence(events.EpsilonDeltaDpEvent(target), order=order)
     assert found == pytest.approx(exact, rel=1e-7, abs=1e-8)
     # Bun and Steinke's bound is weaker at every order.
     assert found <= order * target**2 / 2 + 1e-12
@@ -29,12 +29,11 @@ def test_pure_privacy_is_randomized_response(target, order):
 
 @pytest.mark.parametrize("mu", [0.05, 1.0, 4.0])
 def test_gaussian_privacy_is_the_gaussian_mechanism(mu):
-    found = convert.epsilon_from_gdp(mu, delta=1e-5)
-    assert found >= epsilon(events.GaussianDpEvent(1 / mu), delta=1e-5).lower
+    found = epsilon(events.GaussianDpEvent(1 / mu), delta=1e-5)
     exact = norm.cdf(mu / 2 - found / mu) - math.exp(found) * norm.cdf(-mu / 2 - found / mu)
     assert exact == pytest.approx(1e-5, rel=1e-9)
     # zCDP knows less than the curve.
-    assert convert.epsilon_from_zcdp(mu**2 / 2, delta=1e-5) > found
+    assert epsilon(events.ZCDpEvent(mu**2 / 2), delta=1e-5) > found
 
 
 @pytest.mark.parametrize("sigma", [0.7, 2.0, 20.0])
@@ -46,7 +45,7 @@ def test_the_divergence_of_a_gaussian_has_a_closed_form(sigma, order):
 
 @pytest.mark.parametrize("rho", [1e-4, 0.1, 3.0])
 def test_the_best_order_of_zcdp_is_no_worse_than_any(rho):
-    found = convert.epsilon_from_zcdp(rho, delta=1e-6)
+    found = epsilon(events.ZCDpEvent(rho), delta=1e-6)
     orders = 1 + np.geomspace(0.01, 1e5, 4001)
     every = [
         convert.epsilon_from_renyi(order * rho, order=order, delta=1e-6)
@@ -57,6 +56,5 @@ def test_the_best_order_of_zcdp_is_no_worse_than_any(rho):
 
 
 def test_nothing_costs_nothing_and_no_noise_everything():
-    assert convert.epsilon_from_zcdp(0.0, delta=1e-6) == 0
-    assert convert.epsilon_from_gdp(0.0, delta=1e-6) == 0
+    assert epsilon(events.ZCDpEvent(0.0), delta=1e-6) == 0
     assert convert.renyi_divergence(events.NonPrivateDpEvent(), order=2.0) == math.inf

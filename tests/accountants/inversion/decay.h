@@ -1,5 +1,5 @@
-/* Bounds on log abs(psi) over [t, ratio t] of a law of points. Standard input: the numbers of points on the real line, on
-   the line and on the near line, their rows, E_P l, the tilt, the ratio, and times. */
+/* Bounds on log abs(psi) over [t, ratio t] of a law of points. Standard input: the numbers of points on the real line and
+   on the line, their rows, E_P l, the tilt, the ratio, and times. */
 #include <stdio.h>
 #include "law.h"
 
@@ -22,15 +22,15 @@ int main(void) {
     dpcal_law law = {0};
     dpcal_work work = {0};
     dpcal_tilt tilt;
-    const ptrdiff_t n = law.n = (ptrdiff_t)next(), on_line = (ptrdiff_t)next(), on_near = (ptrdiff_t)next();
+    const ptrdiff_t n = law.n = (ptrdiff_t)next(), on_line = (ptrdiff_t)next();
     double *p = rows(5 * n), *weights = malloc((size_t)n * sizeof(double)), *block, c, ratio, t;
     law.loss = p, law.mass = p + n, law.log_mass = p + 2 * n, law.error = p + 3 * n, law.slope = p + 4 * n;
-    law.line = line_of(on_line), law.near = line_of(on_near);
+    law.line = line_of(on_line);
     law.owned = law.far = 1, law.latest = INFINITY, law.mean = next();
     c = next(), ratio = next(), law.highest = c;
     for (ptrdiff_t j = 0; j < n; j++)
         law.largest = fmax(law.largest, law.loss[j]), law.least = fmin(law.least, law.loss[j]);
-    block = malloc((size_t)dpcal_room(&law) * sizeof(double));
+    block = malloc((size_t)(8 * on_line) * sizeof(double));
     if (dpcal_tilt_law(&law, c, weights, &work, &block, &tilt))
         return 1;
     while (!isnan(t = next()))

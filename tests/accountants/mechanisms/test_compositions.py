@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -13,10 +14,24 @@ from dpcal import accountants
 from dpcal.accountants import events
 from dpcal.accountants.mechanisms.best_run import log_inverse_gamma
 from dpcal.accountants.mechanisms.decompose import decompose
+from dpcal.accountants.mechanisms.gaussian import noise_of
 from dpcal.accountants.renyi import divergence
 
 REPEAT = events.SelfComposedDpEvent
 LAPLACE = events.LaplaceDpEvent(4.0)
+
+
+def test_many_small_parts_beside_a_large_one_are_counted():
+    """Each alone is below the rounding of the large one."""
+    small = [1 + i * 1e-9 for i in range(600)]
+    chances, noises = [0.5, *(5e-17 * x for x in small)], [1.0, *(1.2e8 * x for x in small)]
+    claims = events.ComposedDpEvent([events.EpsilonDeltaDpEvent(0.0, x) for x in chances])
+    kept = math.prod(1 - Fraction(x) for x in chances)
+    assert accountants.delta(claims, epsilon=0.5).upper >= 1 - kept
+    sums = events.ComposedDpEvent([events.GaussianDpEvent(x) for x in noises])
+    precision = sum(1 / Fraction(x) ** 2 for x in noises)
+    assert Fraction(noise_of(sums)) ** 2 * precision <= 1
+    assert divergence(decompose(sums, "replace-one").directions[0], 2.0) >= 4 * precision
 
 
 @pytest.mark.slow

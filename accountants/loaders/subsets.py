@@ -9,7 +9,7 @@ law of g(N). With the record, whatever the subset is, k of the terms are those o
 the convolution of t - k laws of g(N) and k laws of g(N + mu). That is the same for all subsets, and
 so it is for the mixture over them. Forming Z is post-processing, which no divergence survives
 increased, and values of Z are gathered in groups as those of all attacks are
-(:func:`~dpcal.accountants.correlated.shuffling_below.composed`). What is found is therefore a lower
+(:func:`~dpcal.accountants.loaders.attacks.composed`). What is found is therefore a lower
 bound on delta, in both directions, for every g and M.
 
 Here g is log(1 - k/t + (k/t) X) on a grid, X = exp(mu N - mu^2 / 2): the loss of a round that a
@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from dpcal.accountants.correlated.shuffling_below import Attack, composed
+from dpcal.accountants.loaders.attacks import Attack, composed
 from dpcal.accountants.rounding import UNIT
 
 __all__ = ["SubsetBelow"]

@@ -36,10 +36,10 @@ from dpcal._lazy import Module
 from dpcal._roots import NoBracket, Sides, Stop, bisect, bracket, brent, newton, secant
 from dpcal.accountants import events
 from dpcal.accountants.answers import Bounds, Delta, Epsilon
-from dpcal.accountants.correlated.beside import beside as beside_of
-from dpcal.accountants.correlated.shuffling_below import Attack, attacks, log_score
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.interface import delta as event_delta, epsilon as event_epsilon
+from dpcal.accountants.loaders.attacks import Attack, attacks, log_score
+from dpcal.accountants.loaders.beside import beside as beside_of
 from dpcal.accountants.losses.allocation import MixedAllocation
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.gaussian import log_gaussian_delta

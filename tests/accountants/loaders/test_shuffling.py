@@ -15,8 +15,8 @@ from scipy.stats import norm
 from dpcal import accountants, calibrate
 from dpcal.accountants import events
 from dpcal.accountants.characteristic import log_delta_bounds
-from dpcal.accountants.correlated.shuffling import reduction
 from dpcal.accountants.inversion.puts import Put
+from dpcal.accountants.loaders.shuffling import reduction
 from dpcal.accountants.losses.allocation import MixedAllocation
 from dpcal.accountants.mechanisms.decompose import decompose
 

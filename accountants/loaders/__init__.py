@@ -1,0 +1,1 @@
+"""Whole runs over a loader's batches: shuffled epochs, replaced records, rounds of an epoch."""
