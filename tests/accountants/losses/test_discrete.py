@@ -124,3 +124,31 @@ def test_atoms_beside_a_sampled_gaussian():
     assert answer.upper <= peer + 1e-9
     assert peer < answer.upper + 1e-2
     assert answer.upper - answer.lower < 1e-6
+
+
+@pytest.mark.parametrize("times", [5, 900, 18_837])
+def test_few_values_that_add_up_often_have_the_error_they_say(times):
+    p, q = 0.2858942983280073, 0.15902203984904376
+    loss = accountants.from_pmf([p, 1 - p], [q, 1 - q]).removed
+    chances = ((Fraction(p), Fraction(q)), (Fraction(1 - p), Fraction(1 - q)))
+    with mpmath.workdps(60):
+        laws = [[mpmath.mpf(x.numerator) / x.denominator for x in row] for row in chances]
+        total = [sum(column) for column in zip(*laws, strict=True)]
+        (gain, p), (fall, _) = (
+            (mpmath.log(a * total[1] / b / total[0]), a / total[0]) for a, b in laws
+        )
+        middle, few = int(times * p), 9 * math.isqrt(times)
+        for j in (middle, middle + 1, middle + few // 9):
+            # Next to an atom a loss is rounded to either side.
+            epsilon = float(j * gain + (times - j) * fall)
+            truth = mpmath.fsum(
+                mpmath.binomial(times, i)
+                * p**i
+                * (1 - p) ** (times - i)
+                * -mpmath.expm1(epsilon - i * gain - (times - i) * fall)
+                for i in range(j, min(times, j + few) + 1)
+                if i * gain + (times - i) * fall > epsilon
+            )
+            log_delta, error = discrete.log_delta_of_sum(((loss, times),), epsilon)
+            assert error < 1e-7
+            assert abs(mpmath.exp(log_delta) - truth) <= error * truth
