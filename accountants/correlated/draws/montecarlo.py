@@ -46,7 +46,7 @@ _LEAST_DRAWS = 32
 # Relative width of an upper bound at an epsilon.
 _WIDTH = 1e-6
 # Epsilons that are tested, over what the first draws tell, and the ratio of later ones.
-_STARTS, _STEP = (2.0, 1.5, 1.25, 1.1), 0.999
+_STARTS, _STEP = (2.0, 1.6, 1.4, 1.3, 1.2), 0.9985
 # Least epsilon that is tested above 0.
 _LEAST = 1e-9
 
