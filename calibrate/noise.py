@@ -41,7 +41,14 @@ from dpcal.calibrate.targets import (
 )
 from dpcal.errors import TargetUnreachable, UnsupportedEvent
 
-__all__ = ["batch_size", "noise_left", "noise_multiplier", "sampling_probability", "steps"]
+__all__ = [
+    "batch_size",
+    "noise_left",
+    "noise_multiplier",
+    "noise_multiplier_for_risk",
+    "sampling_probability",
+    "steps",
+]
 
 EventOfCount = Callable[[int], DpEvent]
 Excess = Callable[[float], tuple[float, float | None]]
@@ -374,3 +381,73 @@ def batch_size(
     neighboring_relation = _validate.relation(neighboring_relation)
     target = Target(epsilon, delta, neighboring_relation)
     return _largest_count("batch_size", event_of_batch_size, target, _validate.count(n=n))
+
+
+# Relative to the first noise multiplier: the smallest and the largest that are tried for a risk.
+_ENDS = 1e-12, 1e12
+
+
+def noise_multiplier_for_risk(
+    event_of_sigma: EventOf, risk: Callable[[DpEvent], float], *, at_most: float
+) -> float:
+    """Return the smallest noise multiplier with a risk of at most the target, to a relative 1e-6.
+
+    Parameters
+    ----------
+    event_of_sigma
+        Maps a noise multiplier > 0 to an event whose risk falls as it grows.
+    risk
+        Maps an event to a number, such as :func:`~dpcal.accountants.advantage`,
+        :func:`~dpcal.accountants.gdp_mu`, or a call of
+        :func:`~dpcal.accountants.true_positive_rate` or :func:`~dpcal.accountants.bayes_success`
+        with the attacker's false-positive rate or prior filled in. Their values are upper bounds,
+        so the target is met by the true risk.
+    at_most
+        Target, > 0.
+
+    Returns
+    -------
+    float
+        sigma with risk(sigma) <= target and risk(sigma (1 - 1e-6)) > target.
+
+    Raises
+    ------
+    TargetUnreachable
+        If no value separates meeting the target from missing it.
+
+    >>> from dpcal.accountants import events, true_positive_rate
+    >>> def event(noise_multiplier):
+    ...     return events.dpsgd(
+    ...         sampling_probability=0.01, noise_multiplier=noise_multiplier, steps=1000
+    ...     )
+    >>> def risk(event):
+    ...     return true_positive_rate(event, false_positive_rate=1e-3)
+    >>> print(f"{noise_multiplier_for_risk(event, risk, at_most=0.002):.4f}")
+    1.6839
+    """
+    target = math.log(_validate.positive(at_most=at_most))
+
+    def solved(first: float) -> float:
+        def excess(x: float) -> tuple[float, None]:
+            try:
+                value = float(risk(event_of_sigma(math.exp(x))))
+            except NoiseOutOfRange:
+                if x == first:
+                    raise
+                raise NoBracket(x, meets=x < first) from None
+            return (math.log(value) if value > 0 else -math.inf) - target, None
+
+        lowest, highest = (first + math.log(end) for end in _ENDS)
+        return math.exp(newton(excess, first, lowest, highest, Stop(absolute=RELATIVE_WIDTH)).meet)
+
+    try:
+        try:
+            return solved(0.0)
+        except NoiseOutOfRange as refusal:
+            # In units of incomes, or of money, a noise of 1 is next to nothing or too much.
+            return solved(-math.log(refusal.number))
+    except NoBracket as found:
+        which = "Every noise multiplier down to" if found.meets else "No noise multiplier up to"
+        raise TargetUnreachable(
+            f"{which} {math.exp(found.at):.3g} has a risk of at most {at_most!r}."
+        ) from None
