@@ -414,10 +414,7 @@ def _escaping(
     bounds = Bounds(gradient=setting.C, difference=setting.L)
     multipliers = queries[0].noise_multiplier, queries[-1].noise_multiplier
     floor = setting.floor(setting.errors(counts, bounds, v["eta"]), multipliers)
-    quiet = min(alpha, math.sqrt(v["D_bar"]) / v["eta_h"])
-    what = "the mean norm of estimated gradients in an escape phase"
-    common.warn_below_noise("dp_rgda", case.n, what, quiet, floor)
-    told = {**told, "noise_floor": floor, "certifiable": floor < quiet, "warm_start": 0}
+    told = {**told, **setting.certified(floor, alpha, v["eta_h"], v["D_bar"]), "warm_start": 0}
     told |= {"algorithm": "corrected", "step": "normalised", "step_length": v["eta"]}
     told |= {"ascent_rate": 1 / setting.L, "select": "last", "inner_steps": counts.inner}
     told |= {"escape_steps": v["t_thres"], "escape_rate": v["eta_h"], "perturbation": v["r"]}

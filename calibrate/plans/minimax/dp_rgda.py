@@ -37,6 +37,7 @@ from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.common import Given, builder, check_given, rounded_down, rounded_up
 from dpcal.calibrate.plans.minimax.setting import Setting
 from dpcal.calibrate.plans.variance_reduction import Bounds, Releases
+from dpcal.errors import warn_caller
 
 __all__ = ["Options", "dp_rgda"]
 
@@ -192,16 +193,34 @@ def dp_rgda(
     ray = releases.split(errors) if chosen.split == "balanced" else (1.0, 1.0)
     multipliers = releases.scaled(ray, setting.target)
     floor, alpha, rate = setting.floor(errors, multipliers), v["accuracy"], v["escape_rate"]
-    # A step of length eta along an estimate that errs by alpha / 4 descends by eta alpha / 2.
-    plain = alpha if chosen.step == "plain" else 1.0
-    descent = releases.steps * v["step_length"] * plain * alpha / 2
     parameters = {
         "preset": "practical",
         "algorithm": chosen.algorithm,
         **setting.dimensions,
         **{name: v[name] for name in _TOLD},
-        **setting.feasible(floor, alpha, rate, v["movement"], descent=descent),
+        **setting.certified(floor, alpha, rate, v["movement"]),
+        "vacuous": alpha >= setting.C,
     }
+    # A step of length eta along an estimate that errs by alpha / 4 descends by eta alpha / 2.
+    plain = alpha if chosen.step == "plain" else 1.0
+    descent = releases.steps * v["step_length"] * plain * alpha / 2
+    if alpha >= setting.C:
+        warn_caller(
+            f"dp_rgda is vacuous at n={setting.n}: the accuracy {alpha:.3g} is no better than the "
+            f"bound on gradients {setting.C:.3g}."
+        )
+    elif parameters["certifiable"] and descent < (gap := setting.constants.gap or 0.0) < math.inf:
+        warn_caller(
+            f"dp_rgda may end before it has descended: its steps are sure of {descent:.3g} "
+            f"together, and the gap is {gap:.3g}. More steps, or longer ones, would do."
+        )
+    if setting.d2 >= setting.n:
+        dual = floor * math.sqrt(setting.d2 / setting.d1)
+        warn_caller(
+            f"With d2={setting.d2} dual numbers for n={setting.n} records, noise of root mean "
+            f"square {dual:.3g} covers all of y for the sake of a few records in it, whose "
+            f"gradients are clipped to {setting.C:.3g}."
+        )
     return setting.plan("dp_rgda", releases.queries(multipliers, bounds), parameters)
 
 

@@ -15,10 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dpcal import _validate
-from dpcal.calibrate.plan import Parameter
-from dpcal.calibrate.plans.common import Given, positive_or
+from dpcal.calibrate.plan import Parameters
+from dpcal.calibrate.plans.common import Given, positive_or, warn_below_noise
 from dpcal.calibrate.plans.variance_reduction import Bounds, Releases
-from dpcal.errors import warn_caller
 
 __all__ = ["Setting"]
 
@@ -91,7 +90,7 @@ class Setting(Given):
         return self.d - self.d2
 
     @property
-    def dimensions(self) -> dict[str, Parameter]:
+    def dimensions(self) -> Parameters:
         """The dimensions, as parameters of a plan."""
         return {"primal_dimension": self.d1, "dual_dimension": self.d2}
 
@@ -122,42 +121,13 @@ class Setting(Given):
         noise = sum(a * z**2 for a, z in zip(errors, multipliers, strict=True))
         return math.sqrt(self.d1 * noise)
 
-    def feasible(
-        self, floor: float, alpha: float, rate: float, movement: float, *, descent: float = math.inf
-    ) -> dict[str, Parameter]:
-        """Return what a plan records of its chances, and warn where noise spoils them.
+    def certified(self, floor: float, alpha: float, rate: float, movement: float) -> Parameters:
+        """Return what a plan records of its escapes, and warn where noise spoils them.
 
         ``floor`` is the root mean square of the noise in the estimated gradient in x, ``alpha`` the
-        accuracy, ``rate`` and ``movement`` are eta_H and Dbar of an escape, and ``descent`` is what
-        all steps together are sure to descend. A VacuousSchedule warns if noise alone keeps a phase
-        from lasting, alpha is not below the bound on gradients, the steps are too few and too short
-        for the gap, or there is a dual number for each record.
+        accuracy, and ``rate`` and ``movement`` are eta_H and Dbar of an escape.
         """
-        quiet = math.sqrt(movement) / rate
-        certifiable, vacuous = floor < min(quiet, alpha), alpha >= self.C
-        sentences = []
-        if not certifiable:
-            sentences.append(
-                f"dp_rgda cannot certify at n={self.n}: the noise of the estimated gradient is "
-                f"{floor:.3g}, which must be below the accuracy {alpha:.3g} and below the "
-                f"{quiet:.3g} that it may average in an escape phase."
-            )
-        elif vacuous:
-            sentences.append(
-                f"dp_rgda is vacuous at n={self.n}: the accuracy {alpha:.3g} is no better than the "
-                f"bound on gradients {self.C:.3g}."
-            )
-        elif descent < (gap := self.constants.gap or 0.0) < math.inf:
-            sentences.append(
-                f"dp_rgda may end before it has descended: its steps are sure of {descent:.3g} "
-                f"together, and the gap is {gap:.3g}. More steps, or longer ones, would do."
-            )
-        if self.d2 >= self.n:
-            sentences.append(
-                f"With d2={self.d2} dual numbers for n={self.n} records, noise of root mean "
-                f"square {floor * math.sqrt(self.d2 / self.d1):.3g} covers all of y for the "
-                f"sake of a few records in it, whose gradients are clipped to {self.C:.3g}."
-            )
-        if sentences:
-            warn_caller(" ".join(sentences))
-        return {"noise_floor": floor, "certifiable": certifiable, "vacuous": vacuous}
+        quiet = min(alpha, math.sqrt(movement) / rate)
+        what = "the mean norm of estimated gradients in an escape phase"
+        warn_below_noise("dp_rgda", self.n, what, quiet, floor)
+        return {"noise_floor": floor, "certifiable": floor < quiet}
