@@ -47,7 +47,7 @@ from dpcal.calibrate.plans import (
 from dpcal.calibrate.plans.correlated_dpsgd import correlated_dpsgd
 from dpcal.calibrate.plans.dpsgd import dpsgd
 from dpcal.calibrate.plans.kl_problem import Problem, chi_quantile, smooth
-from dpcal.calibrate.plans.minimax.setting import Setting as Minimax
+from dpcal.calibrate.plans.minimax.dp_rgda import Setting as Minimax
 from dpcal.calibrate.plans.second_order import gauss_psgd
 from dpcal.calibrate.plans.second_order.select_point import select_point
 from dpcal.calibrate.plans.variance_reduction import Bounds, Releases
