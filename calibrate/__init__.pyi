@@ -11,6 +11,7 @@ from dpcal.calibrate.correlated.strategies import (
 from dpcal.calibrate.noise import (
     batch_size as batch_size,
     noise_multiplier as noise_multiplier,
+    noise_multiplier_for_risk as noise_multiplier_for_risk,
     sampling_probability as sampling_probability,
     steps as steps,
 )
@@ -55,6 +56,5 @@ from dpcal.calibrate.release_noise import (
     Release as Release,
     releases as releases,
 )
-from dpcal.calibrate.risk import noise_multiplier_for_risk as noise_multiplier_for_risk
 from dpcal.calibrate.samplers import register_sampler as register_sampler
 from dpcal.errors import VacuousSchedule as VacuousSchedule

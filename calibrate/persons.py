@@ -26,13 +26,14 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dpcal import _validate
 from dpcal.accountants import events
+from dpcal.accountants.directions import RELATIONS
 from dpcal.accountants.mechanisms.row import row_of
-from dpcal.accountants.samplers import FixedSize, Full, Poisson, Sampler
+from dpcal.accountants.samplers import FixedSize, Full, Sampler
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["User", "choose_examples", "for_group", "in_batches", "rows_of_one_person", "unit_of"]
@@ -111,21 +112,13 @@ def _of_samples(
     inner = getattr(event, "event", None)
     if not isinstance(inner, events.GaussianDpEvent):
         return None
-    sigma = inner.noise_multiplier
+    noise = {"noise_multiplier": inner.noise_multiplier, "group_size": k}
     if isinstance(event, events.PoissonSampledDpEvent):
-        return rows_of_one_person(
-            noise_multiplier=sigma, group_size=k, sampling_probability=event.sampling_probability
-        )
-    if not isinstance(event, events.SampledWithoutReplacementDpEvent):
+        return rows_of_one_person(**noise, sampling_probability=event.sampling_probability)
+    batches = isinstance(event, events.SampledWithoutReplacementDpEvent)
+    if not batches or neighboring_relation != "add-or-remove-one":
         return None
-    if neighboring_relation != "add-or-remove-one":
-        return None
-    return in_batches(
-        noise_multiplier=sigma,
-        group_size=k,
-        n=event.source_dataset_size,
-        batch_size=event.sample_size,
-    )
+    return in_batches(**noise, n=event.source_dataset_size, batch_size=event.sample_size)
 
 
 def rows_of_one_person(
@@ -214,13 +207,6 @@ def _hypergeometric(n: int, k: int, b: int) -> tuple[float, ...]:
     return (max(0.0, float(left)), *reversed(shares))
 
 
-_REASONS = {
-    "replace-one": "no pair is known here for replacing all rows of a user",
-    "replace-special": "whether a blanked row is drawn decides which other rows are, so that the "
-    "mixture of Gaussians does not dominate",
-}
-
-
 @dataclass(frozen=True)
 class User:
     """The unit of privacy: all rows of one user.
@@ -234,6 +220,7 @@ class User:
         "row": rows are drawn, and each is clipped. "user": users are drawn, and the sum of a
         user's rows is clipped, so that users are the records and k does not matter.
 
+    >>> from dpcal.accountants.samplers import Poisson
     >>> User(rows=4, clipped="user").event(Poisson(0.01), 2.0).sampling_probability
     0.01
     """
@@ -280,52 +267,24 @@ class User:
             If no theorem here covers the sampler and the relation.
         """
         relation = _validate.choice(
-            ("add-or-remove-one", *_REASONS),
-            neighboring_relation=_validate.relation(neighboring_relation),
+            RELATIONS, neighboring_relation=_validate.relation(neighboring_relation)
         )
         _validate.instance(Sampler, sampler=sampler)
-        sigma = _validate.positive(noise_multiplier=noise_multiplier)
-        size = None if n is None else _validate.count(n=n)
+        gaussian = events.GaussianDpEvent(_validate.positive(noise_multiplier=noise_multiplier))
+        size = getattr(sampler, "n", None) if n is None else _validate.count(n=n)
         if isinstance(sampler, FixedSize):
-            size = _known_size(sampler, size)
-        if self.clipped == "user":
-            return sampler.event(events.GaussianDpEvent(sigma), size or 1)
-        if relation == "replace-one" and self.rows > 1 and not isinstance(sampler, Full):
-            raise self._refused(sampler, relation, _REASONS[relation])
-        if isinstance(sampler, Full | Poisson):
-            q = getattr(sampler, "sampling_probability", 1.0)
-            return rows_of_one_person(
-                noise_multiplier=sigma, group_size=self.rows, sampling_probability=q
+            if size is None or sampler.n not in (None, size):
+                raise ValueError(f"n must be given, and that of {sampler!r}, got {n!r}.")
+            sampler = replace(sampler, n=size)  # refuses larger batches
+        event = sampler.event(gaussian, size or 1)
+        if self.clipped == "user" or self.rows == 1:
+            return event
+        if relation == "replace-one" and not isinstance(sampler, Full):
+            raise UnsupportedEvent(
+                f"No pair is known here for replacing all {self.rows} rows of a user with sampler "
+                f"{sampler.name!r}. Draw users and clip their sums, or add or remove the user."
             )
-        if not isinstance(sampler, FixedSize) or size is None:
-            reason = "rows of a user join several batches, and their joint price is open"
-            raise self._refused(sampler, relation, reason)
-        if self.rows == 1:
-            return sampler.event(events.GaussianDpEvent(sigma), size)
-        if relation in _REASONS:
-            raise self._refused(sampler, relation, _REASONS[relation])
-        return in_batches(
-            noise_multiplier=sigma, group_size=self.rows, n=size, batch_size=sampler.batch_size
-        )
-
-    def _refused(self, sampler: Sampler, relation: str, reason: str) -> UnsupportedEvent:
-        return UnsupportedEvent(
-            f"A user with {self.rows} rows has no price with sampler {sampler.name!r} under "
-            f"{relation!r}: {reason}. Draw users and clip their sums, or draw rows by coins and "
-            "add or remove the user."
-        )
-
-
-def _known_size(sampler: FixedSize, n: int | None) -> int:
-    """Return the number of records that batches of a fixed size are drawn from."""
-    size = sampler.n if n is None else n
-    if size is None:
-        raise ValueError("n must be given for batches of a fixed size, got None.")
-    if sampler.n not in (None, size):
-        raise ValueError(f"n must be that of the sampler, {sampler.n}, got {size}.")
-    if sampler.batch_size > size:
-        raise ValueError(f"n must be at least batch_size={sampler.batch_size}, got {size}.")
-    return size
+        return for_group(event, self.rows, relation)
 
 
 def choose_examples(

@@ -43,7 +43,6 @@ __all__ = [
     "differences",
     "disjoint",
     "gradients",
-    "informative_from",
     "known",
     "positive_or",
     "promise",
@@ -52,13 +51,11 @@ __all__ = [
     "replaced_in_place",
     "rounded_down",
     "rounded_up",
-    "sampler_for",
     "sampling_of",
     "single_release",
     "told_of",
     "warn_below_noise",
     "warn_convex",
-    "warn_endless",
     "warn_no_step",
 ]
 
@@ -160,7 +157,7 @@ class Target(NamedTuple):
                 f"group_size must be 1 for {optimizer}, whose noise is set for single records, got "
                 f"{self.group_size}."
             )
-        warn_endless(plan)
+        _warn_endless(plan)
         return plan
 
 
@@ -265,15 +262,7 @@ def builder(
             del shared["noise_multiplier"]
 
             def built(epsilon: float) -> Plan:
-                given = Given.of(constants_of, **{**shared, "epsilon": epsilon})
-                plan = build(given, **own)
-                if (plan.group_size, plan.clipped) != given.target[3:5]:
-                    group_size, clipped = given.target[3:5]
-                    raise UnsupportedEvent(
-                        f"{build.__name__} has no plans with {group_size=} and {clipped=}: its "
-                        "records are rows."
-                    )
-                return plan
+                return build(Given.of(constants_of, **{**shared, "epsilon": epsilon}), **own)
 
             return _priced_by(shared["accountant"], built, stated)
 
@@ -438,7 +427,7 @@ def differences(of: Query, per_distance: float, **fields: Any) -> Query:
     return dataclasses.replace(of, **{**kind, **bounds, **fields})
 
 
-def sampler_for(relation: str) -> str:
+def _sampler_for(relation: str) -> str:
     """Return the sampler of batches under a relation: fixed sizes where a record is replaced."""
     return "fixed-size" if relation == "replace-one" else "poisson"
 
@@ -479,7 +468,7 @@ def sampling_of(size: int, n: int, relation: str, sampler: str | None = None) ->
     The sampler is ``"fixed-size"`` or ``"poisson"``; None for that of the relation.
     """
     at_most(n, batch_size=size)
-    chosen = sampler_for(relation) if sampler is None else sampler
+    chosen = _sampler_for(relation) if sampler is None else sampler
     _validate.choice(SAMPLERS, sampler=chosen)
     chosen = "full" if size == n else chosen
     return {
@@ -489,7 +478,7 @@ def sampling_of(size: int, n: int, relation: str, sampler: str | None = None) ->
     }
 
 
-def informative_from(accuracy: Callable[[float], float], trivial: float, n: int) -> int:
+def _informative_from(accuracy: Callable[[float], float], trivial: float, n: int) -> int:
     """Return the number of records, to two digits, from which a theorem promises something.
 
     ``accuracy`` is the promise as a function of the number of records. It is worth
@@ -530,7 +519,7 @@ def promise(
     record: dict[str, Parameter] = {"accuracy": value, "accuracy_kind": kind}
     if value < bound:
         return {**record, "vacuous": False}
-    start = informative_from(accuracy, bound, n)
+    start = _informative_from(accuracy, bound, n)
     warn_caller(
         f"the theorem of {name} is vacuous at n={n}: {_SAYS[kind]} {value:.3g}, no better than the "
         f"{meaning} {bound:.3g}; it is informative from about n={start:.2g}."
@@ -543,7 +532,7 @@ def warn_no_step(name: str, n: int, why: str) -> None:
     warn_caller(f"{name} takes no step at n={n} but by chance, and spends its budget: {why}.")
 
 
-def warn_endless(plan: Plan) -> None:
+def _warn_endless(plan: Plan) -> None:
     """Warn of a plan with more answers and gradients than anyone waits for."""
     answers, asked = sum(query.sums for query in plan.queries), plan.evaluations
     seconds = answers * _LEAST_ANSWER + asked * _LEAST_GRADIENT

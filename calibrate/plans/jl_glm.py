@@ -101,6 +101,7 @@ def jl_glm(
     """
     _validate.choice(tuple(INNER), inner=inner)
     _validate.choice(MATRICES, matrix=matrix)
+    _validate.choice(("row",), clipped=given.target.clipped)  # rows are embedded, not sums of them
     constants, n, d = given.constants, given.n, given.d
     C = given.known("lipschitz", "max_norm", options.get("max_norm"))
     if isinstance(matrix_seed, bool) or not isinstance(matrix_seed, int) or matrix_seed < 0:

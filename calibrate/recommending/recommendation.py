@@ -132,13 +132,10 @@ class Recommendation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the table as JSON values."""
-        return {
-            "rows": [row.to_dict() for row in self.rows],
-            "bounds": [row.to_dict() for row in self.bounds],
-            "lower_bound": self.lower_bound,
-            "statistical": self.statistical,
-            "note": self.note,
+        tables = {
+            name: [row.to_dict() for row in getattr(self, name)] for name in ("rows", "bounds")
         }
+        return {**vars(self), **tables}
 
     def __str__(self) -> str:
         """Return the table, at most 100 columns wide."""
@@ -155,9 +152,9 @@ class Recommendation:
         for row in (*self.rows, *self.bounds):
             between = "" if row.low is None else f"{row.low:.1e} {row.high:.1e}"
             known = row.basis if row.low is not None else f"theorem, {row.measure.split()[0]}"
-            cost = (f"{row.passes:.0f}", f"{row.seconds:.1g}")
-            lines.append((row.optimizer, _settings(row), f"{row.error:.1e}", between, *cost, known))
-        widths = [max(len(line[k]) for line in lines) for k in range(len(head))]
+            cost = (f"{row.passes:.0f}", f"{row.seconds:.1g}", known)
+            lines.append((row.optimizer, _settings(row), f"{row.error:.1e}", between, *cost))
+        widths = [max(len(line[k]) for line in lines) for k in range(len(lines[0]))]
         table = [
             "  ".join(f"{cell:{w}}" for cell, w in zip(line, widths, strict=True)).rstrip()
             for line in lines
@@ -167,16 +164,13 @@ class Recommendation:
         for row in (*self.rows, *self.bounds):
             needs.setdefault(row.needs, []).append(row.optimizer)
         known = "; ".join(f"{', '.join(names)}: {what}" for what, names in needs.items())
-        return "\n".join(
-            [
-                *table,
-                f"(lower bound of the gradient norm, up to a constant: {self.lower_bound:.1e})",
-                f"dpsgd: {dpsgd.error / self.rows[0].error:.2g} times the first row. "
-                f"Without privacy, the records leave {self.statistical:.1e} of population loss.",
-                *textwrap.wrap(f"To be known in public: {known}.", 100),
-                self.note,
-            ]
-        )
+        said = [
+            f"(lower bound of the gradient norm, up to a constant: {self.lower_bound:.1e})",
+            f"dpsgd: {dpsgd.error / self.rows[0].error:.2g} times the first row. "
+            f"Without privacy, the records leave {self.statistical:.1e} of population loss.",
+            *textwrap.wrap(f"To be known in public: {known}.", 100),
+        ]
+        return "\n".join([*table, *said, self.note])
 
 
 def _settings(row: Recommended) -> str:
@@ -240,17 +234,9 @@ def recommend(
     The law is exact for quadratics; a factor and a spread are fitted (``python -m benchmarks
     recommended``).
     """
-    case = _Case.of(
-        loss,
-        n=n,
-        dimension=dimension,
-        row_norm=row_norm,
-        typical_norm=typical_norm,
-        l2=l2,
-        epsilon=epsilon,
-        delta=delta,
-        neighboring_relation=neighboring_relation,
-    )
+    rows_of = {"row_norm": row_norm, "typical_norm": typical_norm, "l2": l2}
+    target = {"epsilon": epsilon, "delta": delta, "neighboring_relation": neighboring_relation}
+    case = _Case.of(loss, n=n, dimension=dimension, **rows_of, **target)
     rows = case.best(None if passes is None else _validate.positive(passes=passes), tuple(_FACTORS))
     gradient = case.known.slope * case.bound
     guess = ", assumed" if typical_norm is None else ""
@@ -368,13 +354,8 @@ class _Case:
 
     def _plan(self, tuned: Defaults) -> Plan:
         if tuned not in self.plans:
-            self.plans[tuned] = dpsgd(
-                n=self.n,
-                batch_size=tuned.batch_size,
-                steps=tuned.steps,
-                max_norm=tuned.max_norm,
-                **self.target,
-            )
+            sizes = {"n": self.n, "batch_size": tuned.batch_size, "steps": tuned.steps}
+            self.plans[tuned] = dpsgd(**sizes, max_norm=tuned.max_norm, **self.target)
         return self.plans[tuned]
 
     def _waste(self, tuned: Defaults) -> float:
@@ -389,35 +370,25 @@ class _Case:
 
     def _full(self, tuned: Defaults, more: float = 1.0) -> Recommended:
         rate = tuned.learning_rate(self.release * math.sqrt(tuned.steps))
-        plan = noisy_gd(
-            Constants(lipschitz=self.known.slope * self.bound, smoothness=self._smoothness),
-            n=self.n,
-            dimension=self.d,
-            steps=tuned.steps,
-            max_norm=tuned.max_norm,
-            learning_rate=rate,
-            **self.target,
-        )
+        sizes = {"n": self.n, "dimension": self.d, "steps": tuned.steps}
+        steps = {"max_norm": tuned.max_norm, "learning_rate": rate}
+        plan = noisy_gd(self._constants(), **sizes, **steps, **self.target)
         return self._row(plan, tuned, rate, more=more)
 
     def _banded(self, tuned: Defaults, bands: int, more: float) -> Recommended:
         strategy = _banded(tuned.steps, bands)
-        plan = correlated_dpsgd(
-            strategy,
-            n=self.n,
-            batch_size=tuned.batch_size,
-            sampler="cyclic-poisson",
-            max_norm=tuned.max_norm,
-            **self.target,
-        )
+        steps = {"batch_size": tuned.batch_size, "max_norm": tuned.max_norm}
+        how = {"sampler": "cyclic-poisson", **steps, **self.target}
+        plan = correlated_dpsgd(strategy, n=self.n, **how)
         ones = np.full((1, tuned.steps), 1.0)
         alike = float(np.linalg.norm(transposed_inverse(strategy, ones))) / math.sqrt(tuned.steps)
         rate = tuned.learning_rate(alike * plan.query("gradient").noise_multiplier)
         return self._row(_at_rate(plan, rate), tuned, rate, strategy, more=more)
 
-    @property
-    def _smoothness(self) -> float:
-        return self.known.smoothness * self.bound**2 + self.l2
+    def _constants(self, **more: float) -> Constants:
+        smoothness = self.known.smoothness * self.bound**2 + self.l2
+        lipschitz = self.known.slope * self.bound
+        return Constants(lipschitz=lipschitz, smoothness=smoothness, **more)
 
     def _row(
         self,
@@ -443,24 +414,15 @@ class _Case:
 
     def _cost(self, plan: Plan) -> dict[str, Any]:
         """Return passes, gradients of a record and seconds of a plan."""
-        asked = plan.evaluations
-        return {
-            "passes": asked / plan.n,
-            "evaluations": asked,
-            "seconds": plan.seconds(self.d),
-        }
+        asked, seconds = plan.evaluations, plan.seconds(self.d)
+        return {"passes": asked / plan.n, "evaluations": asked, "seconds": seconds}
 
     # -- theorems
 
     def bounds(self) -> Iterator[Recommended]:
         """Return optimizers whose theorem bounds an error at these sizes."""
         gap = math.log(2) if self.loss == "logistic" else 0.5
-        constants = Constants(
-            lipschitz=self.known.slope * self.bound,
-            smoothness=self._smoothness,
-            strong_convexity=self.l2,
-            gap=gap,
-        )
+        constants = self._constants(strong_convexity=self.l2, gap=gap)
         builders: list[tuple[Callable[..., Plan], str, dict[str, Any]]] = [
             (spiderboost, "gradient norm", {})
         ]

@@ -9,7 +9,7 @@ from scipy.stats import binom, norm
 
 import dpcal
 from dpcal import accountants, calibrate, events
-from dpcal.calibrate.risk import noise_multiplier_for_risk
+from dpcal.calibrate import noise_multiplier_for_risk
 from dpcal.errors import TargetUnreachable
 
 TARGET = {"epsilon": 1.0, "delta": 1e-6}
