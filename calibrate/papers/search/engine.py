@@ -193,7 +193,7 @@ class Search:
         if defined is None:
             return None
         try:
-            if context.normal.is_zero(gap):
+            if self._informed(context, gap, defined).normal.is_zero(gap):
                 return {**TERMS, "defined": defined} if defined else TERMS
         except _FAILURES:
             pass

@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dpcal.calibrate.papers.kernel import terms as t
 from dpcal.calibrate.papers.kernel.context import Context
@@ -98,7 +98,7 @@ def by_tangents(search: Search, goal: Goal) -> Proof | None:
     rows = _written(goal.context, goal.term)
     tried = [list(c) for k in range(1, len(rows) + 1) for c in itertools.combinations(rows, k)]
     normal = goal.context.normal
-    for chosen in (*tried, *([row] for row in _grouped(goal))):
+    for chosen in tried:
         apart = [row for row in chosen if goal.strict and _is_apart(goal.context, *row)]
         ordered = (*apart, *(row for row in chosen if row not in apart))
         gaps = [(factor, *gap(of, index)) for factor, of, index in ordered]
@@ -134,25 +134,6 @@ def _written(context: Context, term: t.Term) -> list[Gap]:
             of = ("log", t.over(t.ONE, part[1])) if part[0] == "log" and rises else part
             rows.append((slope if rises else t.negative(slope), of, _PLACES[part[0]][not rises]))
     return rows[:3]
-
-
-def _grouped(goal: Goal) -> list[Gap]:
-    """Return logarithms that have one factor as that of one quotient."""
-    context, normal = goal.context, goal.context.normal
-    groups: dict[Any, dict[t.Term, Fraction]] = {}
-    for monomial, value in goal.cleared().items():
-        logs = [(a, e) for a, e in monomial if a[0] == "logatom" and e == 1]
-        if len(logs) == 1:
-            base = normal.atom_term(logs[0][0])[1]
-            groups.setdefault(monomial - {*logs}, {})[base] = value
-    rows: list[Gap] = []
-    for rest, bases in groups.items():
-        factor = normal.term({rest: Fraction(1)})
-        whole = all(value.denominator == 1 for value in bases.values())
-        if 2 <= len(bases) <= 4 and whole and context.holds(factor, True):
-            product = t.times(*(t.power(b, t.number(-v)) for b, v in bases.items()))
-            rows.append((factor, ("log", product), 0))
-    return rows
 
 
 def _coefficient(term: t.Term, part: t.Term) -> t.Term | None:
