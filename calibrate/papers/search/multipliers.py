@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpcal.calibrate.papers.kernel import terms as t
 from dpcal.calibrate.papers.kernel.context import Context
-from dpcal.calibrate.papers.kernel.exponents import Exponent, Ratio
+from dpcal.calibrate.papers.kernel.exponents import Exponent
 from dpcal.calibrate.papers.search.goal import TERMS, Goal, Proof, gap, product, total
 from dpcal.calibrate.papers.search.limits import LIMITS
+from dpcal.calibrate.papers.search.products import by_terms
+from dpcal.calibrate.papers.search.reductions import by_fact
 
 if TYPE_CHECKING:
     from dpcal.calibrate.papers.search.engine import Search
@@ -157,8 +159,8 @@ def _proved(
     for (ratio, _), multiplier in zip(subset, solved, strict=True):
         term = normal.exponent_term(multiplier)
         sign = search.inequality(goal.inside(term, False, 3))
-        below = _below_one(goal.context, ratio) if sign is not None else None
-        if sign is None or below is None:
+        below = sign and _below_one(search, goal.inside(t.minus(t.ONE, ratio), False, 3))
+        if not (sign and below):
             return None
         factors.append((ratio, term, below, sign))
     remaining = t.over(quotient, t.times(*(t.power(r, m) for r, m, *_ in factors)))
@@ -166,34 +168,8 @@ def _proved(
     return _Share(share, factors) if goal.context.holds(share, True) else None
 
 
-def _below_one(context: Context, ratio: t.Term) -> Proof | None:
-    """Prove 1 - small/large >= 0 as (large - small)/large."""
-    if context.holds(t.minus(t.ONE, ratio), False):
-        return TERMS
-    monomial, value = next(iter(context.normal.sum(ratio).items()))
-    top = frozenset((a, e) for a, e in monomial if isinstance(e, Ratio) or e > 0)
-    bottom = frozenset((a, -e) for a, e in monomial - top)
-    small = context.normal.term({top: Fraction(value.numerator)})
-    large = context.normal.term({bottom: Fraction(value.denominator)})
-    for scale in _scalings(context, small, large):
-        gap = t.times(t.minus(large, small), scale)
-        if context.holds(gap, False):
-            inverse = t.power(t.times(large, scale), t.number(-1))
-            return product((inverse, TERMS), (gap, TERMS))
-    return None
-
-
-def _scalings(context: Context, small: t.Term, large: t.Term) -> list[t.Term]:
-    """Return factors that may turn the gap into one of the facts."""
-    scales = [t.ONE]
-    for fact, _ in context.facts:
-        total = context.normal.clear(context.normal.sum(fact))
-        larges = [context.normal.term({m: v}) for m, v in total.items() if v > 0]
-        if len(larges) == 1:
-            scale = t.over(larges[0], large)
-            if context.holds(scale, True):
-                scales.append(context.normal.term(context.normal.sum(scale)))
-    return scales
+def _below_one(search: Search, goal: Goal) -> Proof | None:
+    return by_terms(search, goal) or by_fact(search, goal)
 
 
 def solve(columns: Sequence[Sequence[Exponent]], goal: Sequence[Exponent]) -> list[Any] | None:
