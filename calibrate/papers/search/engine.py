@@ -37,7 +37,7 @@ STRATEGIES: tuple[Strategy, ...] = (
 )
 # These are tried up to LIMITS.depth_of_moves.
 _SHALLOW = frozenset(STRATEGIES[6:10])
-_FAILURES = (t.Undecided, ArithmeticError, ValueError, TypeError, sympy.PolynomialError)
+_FAILURES = (ArithmeticError, ValueError, TypeError, sympy.PolynomialError)
 
 
 class Search:
