@@ -81,8 +81,8 @@ _LEAST_PILOT = 32
 # Plain draws for the tail of adding a record: the band around their law is then 0.04 wide at a
 # failure probability of 1e-12. Half as many leave epsilon 2 percent larger where adding decides.
 _PLAIN_DRAWS = 8192
-# Half of the deviations that a failure probability of 1e-11 allows.
-_FAILS_OFTEN = 1e-2
+# An eighth of these draws are in a band as wide where it fails so often.
+_FAILS_OFTEN = 5e-2
 _NOT_DRAWN = "a replaced record is priced by proofs alone"
 # So many times the least number of plain draws bound delta where a few of them exceed epsilon.
 _ENOUGH = 1.25
@@ -434,8 +434,7 @@ def expected_epsilon(question: Question, delta: float, draws: int) -> float:
     adding = question.proved_adding.epsilon(delta - failure).value
     if adding <= found or question.row.route == "bins":
         return found
-    # With fewer draws, bounds that fail more often are as wide.
-    law = question.options.simulate(Without(question.engine), 1, _PLAIN_DRAWS // 4).kept
+    law = question.options.simulate(Without(question.engine), 1, _PLAIN_DRAWS // 8).kept
     tail = ConvexTail.of(law, failure_probability=_FAILS_OFTEN)
     return max(found, min(adding, tail.epsilon(delta - failure).value))
 
