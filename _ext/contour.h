@@ -29,7 +29,7 @@
    points left out           at most 1e-18 of the largest at each end, also in the variance: below the rounding of psi
    points merged             refused at times at which they count (dpcal_limits)
    smoothing                 R, with the rounding of its terms (dpcal_interval)
-   rounding of psi           dpcal_node_errors, from sums at some nodes
+   rounding of psi           dpcal_add_errors, from sums at some nodes
    rotation to an epsilon    16 for each node: those of eight steps follow by products from a factor of libm
    phase, sum, prefactor     dpcal_interval */
 
@@ -436,15 +436,6 @@ static int dpcal_choose_nodes(dpcal_question *ask) {
         ask->smoothing = widths[i];
         status = widths[i] >= eta ? dpcal_cut_off(ask, 1.3 * nodes) : DPCAL_MANY;
     }
-    /* The poles end most contours before: then as many nodes take less smoothing. */
-    if (!status && ask->smoothing > eta && ask->nodes < 0.95 * nodes) {
-        const double before = ask->smoothing;
-        ask->smoothing = dpcal_larger(eta, before * ask->nodes / nodes);
-        if (dpcal_cut_off(ask, 1.3 * nodes)) {
-            ask->smoothing = before;
-            status = dpcal_cut_off(ask, 1.3 * nodes);
-        }
-    }
     ask->spent += points * ask->nodes;
     if (!status && ask->smoothing > 0.0)
         dpcal_set_after(ask, until * (1.0 - 1e-9));
@@ -689,14 +680,8 @@ static int dpcal_outward(const dpcal_question *ask, double at, double log_delta,
     return *upper - *lower <= DPCAL_TIGHT * *upper ? DPCAL_DONE : DPCAL_WIDE;
 }
 
-/* Whether smoothing is as small as it was chosen, not as many nodes allow. */
-static int dpcal_is_as_wanted(const dpcal_question *ask) {
-    const double eta = ask->smoothing;
-    return eta > 0.0 && eta * eta * ask->c * (1.0 + ask->c) < 1.001 * ask->wanted;
-}
-
 static int dpcal_search_epsilon(dpcal_question *ask, double log_delta, dpcal_answer *out) {
-    double at, log_seen, most, lower, upper, value, slope, closer = 1.0;
+    double at, log_seen, most, lower, upper, value, slope;
     int status = DPCAL_DONE;
     dpcal_closed_bounds(ask, &log_seen, &most);
     if (log_seen <= log_delta) {
@@ -716,7 +701,7 @@ static int dpcal_search_epsilon(dpcal_question *ask, double log_delta, dpcal_ans
         ask->epsilon = at;
         if (tries > 0 && (status = dpcal_tilt_of(ask, 0.0)))
             return status;
-        ask->wanted = closer * DPCAL_WANTED * (ask->beyond ? fmax(1.0, 0.25 * ask->c * at) : 1.0);
+        ask->wanted = DPCAL_WANTED * (ask->beyond ? fmax(1.0, 0.25 * ask->c * at) : 1.0);
         if ((status = dpcal_build(ask, DPCAL_ERROR))) {
             if (!ask->coarse || status != DPCAL_MANY)
                 return status;
@@ -737,12 +722,6 @@ static int dpcal_search_epsilon(dpcal_question *ask, double log_delta, dpcal_ans
         const double accepted = ask->smoothing > 0 ? close : last ? DPCAL_LAST : DPCAL_ACCEPTED;
         const double width = upper - lower, most = fmax(0.5, -slope * at) * accepted;
         out->smoothed = ask->smoothing > 0;
-        /* Next to atoms the gain of smoothing, which moves one end alone, is larger than its square suggests. */
-        const int gains = dpcal_is_as_wanted(ask) && fabs(value - lower - (upper - value)) > 0.5 * width;
-        if (last && at > 0 && tries < most_tries - 1 && width > most && closer == 1.0 && gains) {
-            closer = dpcal_larger(0.5 * most / width, 0.01);
-            continue;
-        }
         if (width < most || (last && ask->patient))
             return dpcal_outward(ask, at, log_delta, &out->lower, &out->upper);
         if (last)
@@ -765,6 +744,7 @@ static int dpcal_search_log_delta(
     int status;
     dpcal_closed_bounds(ask, &log_seen, &most);
     ask->epsilon = epsilon;
+    ask->coarse = ask->patient > 1;
     out->upper = 0.0;
     if (target < 0 && (log_seen <= target || most <= epsilon)) {
         out->lower = -INFINITY, out->upper = most <= epsilon ? -INFINITY : log_seen;

@@ -483,10 +483,14 @@ static void dpcal_restrict(const dpcal_law *law, const dpcal_moments *at, const 
 static void dpcal_magnitudes(
     const dpcal_line *line, double c, const dpcal_moments *at, double *sizes, double *scaled, ptrdiff_t *ends
 ) {
-    double sums[3], least, below = 0.0, above = 0.0;
+    double sums[3], least = 0.0, below = 0.0, above = 0.0;
     ptrdiff_t from = 0, to = line->n;
     DPCAL_WIDEST(dpcal_scaled_sums)(line->re, line->size, line->n, c, at->log_mass, sizes, sums);
-    least = 1e-18 * DPCAL_WIDEST(dpcal_largest)(line, sizes, at->mean, at->variance, scaled);
+    for (ptrdiff_t j = 0; j < line->n; j++) {
+        const double x = line->re[j] - at->mean, y = line->im[j];
+        scaled[j] = sizes[j] * (1.0 + (x * x + y * y) / at->variance);
+        least = dpcal_larger(least, 1e-18 * scaled[j]);
+    }
     while (from < to && !((below += scaled[from]) > least))
         from++;
     while (to > from + 1 && !((above += scaled[to - 1]) > least))
@@ -580,7 +584,9 @@ static void dpcal_log_psi(
     DPCAL_WIDEST(dpcal_log_psi_of)(tilt, h, nodes, left, lr, li, inverse);
 }
 
-/* Adds the errors of a law's log psi at the nodes, in units, from sums at the last node below each power of 2. */
+/* Adds the errors of a law's log psi at the nodes, in units, times its count, from sums at the last node below each power of
+   2: they rise with t. Points and weights have their own errors, a direct evaluation has 4 (2 + s), each step of the
+   recurrence adds 5 (dpcal_rounding_sums), and the sum over points `adding`. */
 static void dpcal_add_errors(
     const dpcal_tilt *tilt, double h, int nodes, const double *lr, const double *li, const double *inverse,
     double *errors
@@ -593,7 +599,11 @@ static void dpcal_add_errors(
         DPCAL_WIDEST(dpcal_rounding_sums)(
             tilt->distance, tilt->size, tilt->error, tilt->shift, tilt->n, h, stop - 1.0, sums
         );
-        DPCAL_WIDEST(dpcal_node_errors)(lr, li, inverse, first, stop, sums, adding, tilt->times, errors);
+        for (int k = first; k < stop; k++) {
+            const double away = sqrt(lr[k] * lr[k] + li[k] * li[k]), own = 10.0 + adding + 5.0 * (k % DPCAL_ANCHOR);
+            const double units = sums[0] + sums[1] * (away < 2.0 ? away : 2.0) + own * sums[2] + (4.0 + adding) * sums[3];
+            errors[k] += tilt->times * units * inverse[k];
+        }
     }
 }
 

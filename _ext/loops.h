@@ -319,20 +319,6 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_tilted_points)(
     tilt->left_im = DPCAL_SUM_OF(left_im);
 }
 
-/* The largest of the sizes times 1 + abs(l - mean)^2 / variance, which `scaled` holds. */
-DPCAL_TARGET static double DPCAL_NAME(dpcal_largest)(
-    const dpcal_line *line, const double *sizes, double mean, double variance, double *scaled
-) {
-    double most = 0.0;
-    for (ptrdiff_t i = 0; i < line->n; i += DPCAL_LANES_OF) {
-        const dpcal_v x = DPCAL_AT(line->re) - mean, y = DPCAL_AT(line->im);
-        DPCAL_PUT(scaled) = DPCAL_AT(sizes) * (1.0 + (x * x + y * y) / variance);
-    }
-    for (ptrdiff_t j = 0; j < line->n; j++)
-        most = scaled[j] > most ? scaled[j] : most;
-    return most;
-}
-
 /* -- nodes */
 
 /* exp(z) - 1 - z and exp(z) - 1 at z = x + i y, x <= 0, to 5 units of abs(z)^2 / 2 and of abs(z) where abs(z) <= 1/2,
@@ -453,20 +439,6 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_log_psi_of)(
         DPCAL_PUT(lr) = 0.5 * twice;
         DPCAL_PUT(li) = turned;
         DPCAL_PUT(inverse) = 1.0 / root;
-    }
-}
-
-/* Adds the errors of a law's log psi at nodes first, ..., stop - 1, in units, times its count, from the sums of
-   dpcal_rounding_sums at or beyond them, which rise with t. Points and weights have their own errors, a direct evaluation has
-   4 (2 + s), each step of the recurrence adds 5 (dpcal_rounding_sums), and the sum over points `adding`. */
-DPCAL_TARGET static void DPCAL_NAME(dpcal_node_errors)(
-    const double *lr, const double *li, const double *inverse, int first, int stop, const double *sums, double adding,
-    double times, double *errors
-) {
-    for (int k = first; k < stop; k++) {
-        const double away = sqrt(lr[k] * lr[k] + li[k] * li[k]), own = 10.0 + adding + 5.0 * (k % DPCAL_ANCHOR);
-        const double units = sums[0] + sums[1] * (away < 2.0 ? away : 2.0) + own * sums[2] + (4.0 + adding) * sums[3];
-        errors[k] += times * units * inverse[k];
     }
 }
 
