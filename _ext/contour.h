@@ -50,7 +50,7 @@ static const double dpcal_spreads[DPCAL_SPREADS] = {0.05, 0.15, 0.35, 0.7, 1.5, 
 static const double DPCAL_RATIO = 1.12;
 /* Most products of points and nodes of a first try, for each law: other ways cost less than a longer contour; and of a
    patient one, which takes about a second, of one that only shows where a root is, and of all patient ones of a question. */
-static const double DPCAL_WORK = 1e7, DPCAL_MOST_WORK = 1.75e9, DPCAL_COARSE_WORK = 3e7, DPCAL_ALL_WORK = 5e9;
+static const double DPCAL_WORK = 1e7, DPCAL_MOST_WORK = 2.5e9, DPCAL_COARSE_WORK = 3e7, DPCAL_ALL_WORK = 6e9;
 /* Width of bounds on log delta that a smoothed contour gets as many nodes for as it takes; of epsilon below a
    cut, a quarter of it relative to epsilon, where that is more. */
 static const double DPCAL_WANTED = 2e-7;
@@ -436,7 +436,16 @@ static int dpcal_choose_nodes(dpcal_question *ask) {
         ask->smoothing = widths[i];
         status = widths[i] >= eta ? dpcal_cut_off(ask, 1.3 * nodes) : DPCAL_MANY;
     }
-    ask->spent += points * ask->nodes;
+    /* The poles end most contours before: then as many nodes take less smoothing. */
+    if (!status && ask->smoothing > eta && ask->nodes < 0.95 * nodes) {
+        const double before = ask->smoothing;
+        ask->smoothing = dpcal_larger(eta, before * ask->nodes / nodes);
+        if (dpcal_cut_off(ask, 1.3 * nodes)) {
+            ask->smoothing = before;
+            status = dpcal_cut_off(ask, 1.3 * nodes);
+        }
+    }
+    ask->spent += status ? 0.0 : points * ask->nodes;
     if (!status && ask->smoothing > 0.0)
         dpcal_set_after(ask, until * (1.0 - 1e-9));
     return status;
@@ -681,7 +690,7 @@ static int dpcal_outward(const dpcal_question *ask, double at, double log_delta,
 }
 
 static int dpcal_search_epsilon(dpcal_question *ask, double log_delta, dpcal_answer *out) {
-    double at, log_seen, most, lower, upper, value, slope;
+    double at, log_seen, most, lower, upper, value, slope, closer = 1.0;
     int status = DPCAL_DONE;
     dpcal_closed_bounds(ask, &log_seen, &most);
     if (log_seen <= log_delta) {
@@ -701,7 +710,7 @@ static int dpcal_search_epsilon(dpcal_question *ask, double log_delta, dpcal_ans
         ask->epsilon = at;
         if (tries > 0 && (status = dpcal_tilt_of(ask, 0.0)))
             return status;
-        ask->wanted = DPCAL_WANTED * (ask->beyond ? fmax(1.0, 0.25 * ask->c * at) : 1.0);
+        ask->wanted = closer * DPCAL_WANTED * (ask->beyond ? fmax(1.0, 0.25 * ask->c * at) : 1.0);
         if ((status = dpcal_build(ask, DPCAL_ERROR))) {
             if (!ask->coarse || status != DPCAL_MANY)
                 return status;
@@ -722,6 +731,12 @@ static int dpcal_search_epsilon(dpcal_question *ask, double log_delta, dpcal_ans
         const double accepted = ask->smoothing > 0 ? close : last ? DPCAL_LAST : DPCAL_ACCEPTED;
         const double width = upper - lower, most = fmax(0.5, -slope * at) * accepted;
         out->smoothed = ask->smoothing > 0;
+        /* Next to atoms the gain of smoothing, which moves one end alone, is larger than its square suggests. */
+        if (last && out->smoothed && at > 0 && tries < most_tries - 1 && width > most && closer == 1.0
+            && fabs(value - lower - (upper - value)) > 0.5 * width) {
+            closer = dpcal_larger(0.5 * most / width, 0.01);
+            continue;
+        }
         if (width < most || (last && ask->patient))
             return dpcal_outward(ask, at, log_delta, &out->lower, &out->upper);
         if (last)

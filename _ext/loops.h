@@ -140,42 +140,8 @@ DPCAL_TARGET static inline void DPCAL_NAME(dpcal_loss_error)(
         + DPCAL_CHOICE(*u > 29.9, 1.5 * fabs(m->log_q), 0.0) + 2.5 * DPCAL_SIZE(*u) * *slope;
 }
 
-/* All points on the real line; returns how many masses are 0. */
-DPCAL_TARGET static double DPCAL_NAME(dpcal_real_points)(dpcal_law *law) {
-    const dpcal_mixture m = dpcal_mixture_of(law);
-    const dpcal_angle line = {0.0, 1.0, 0.0, 0.0};
-    const double step = law->step, scale = step / (law->sigma * sqrt(2.0 * DPCAL_PI)), constant = log(scale);
-    const double sign = law->add ? -1.0 : 1.0, start = law->first;
-    const double shared = law->add ? 0.0 : 1.0; /* whether P is the mixture */
-    double *loss = law->loss, *log_masses = law->log_mass, *masses = law->mass, *error = law->error;
-    double *slope = law->slope;
-    const ptrdiff_t points = law->n;
-    dpcal_v far = {0};
-    for (ptrdiff_t i = 0; i < points; i += DPCAL_LANES_OF) {
-        const dpcal_v x = step * (start + DPCAL_NUMBERS(i)), u = (x - 0.5) * m.inverse;
-        dpcal_v log_w, turned, share, moved, second, first, mass;
-        DPCAL_NAME(dpcal_weight)(&m, &line, &u, &log_w, &turned, &share);
-        const dpcal_v size = DPCAL_SIZE(log_w), square = 0.5 * m.inverse * (x * x), exponent = shared * log_w - square;
-        const dpcal_v log_mass = constant + exponent;
-        DPCAL_NAME(dpcal_loss_error)(&m, &size, &u, &share, &moved);
-        DPCAL_EXPONENTIALS(exponent, second, first, mass);
-        mass = DPCAL_CHOICE(log_mass > DPCAL_NO_MASS, scale * mass, 0.0);
-        far += DPCAL_CHOICE(mass > 0.0, 0.0, 1.0);
-        DPCAL_PUT(loss) = sign * log_w;
-        DPCAL_PUT(log_masses) = log_mass;
-        DPCAL_PUT(masses) = mass;
-        /* Of the mass, its scale and exponent, exp(c l) - 1 - c l, whose argument is a product, and the terms. Where log P is
-           used, its rounding and the constant's come to it. */
-        DPCAL_PUT(error) = 11.0 + 2.0 * DPCAL_CHOICE(size > 0.0, moved / size, 0.0) + shared * moved
-            + 2.5 * square + 0.5 * DPCAL_SIZE(exponent);
-        DPCAL_PUT(slope) = moved + 0.5 * size;
-        (void)second;
-        (void)first;
-    }
-    return DPCAL_SUM_OF(far);
-}
-
-/* A shifted line. exp(i t l) falls: P and l are those above the real line when removing, below it when adding. */
+/* A line, shifted but for an angle of 0. exp(i t l) falls: P and l are those above the real line when removing, below it when
+   adding. */
 DPCAL_TARGET static void DPCAL_NAME(dpcal_line_points)(
     const dpcal_law *law, dpcal_angle line, const dpcal_line *filled
 ) {

@@ -67,7 +67,7 @@ cdef class Law:
         if found is None:
             return False
         memset(&law, 0, sizeof(law))
-        law.highest = found.highest
+        law.owned, law.highest = 1, found.highest
         law.upper, law.log_unaffected = self.loss.upper, self.loss.log_unaffected
         law.surplus, law.steep = self.loss.surplus, self.loss.steep
         law.latest, law.reach = found.latest, found.reach
