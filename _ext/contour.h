@@ -29,7 +29,7 @@
    points left out           at most 1e-18 of the largest at each end, also in the variance: below the rounding of psi
    points merged             refused at times at which they count (dpcal_limits)
    smoothing                 R, with the rounding of its terms (dpcal_interval)
-   rounding of psi           dpcal_node_errors, from sums at some nodes
+   rounding of psi           dpcal_add_errors, from sums at some nodes
    rotation to an epsilon    16 for each node: those of eight steps follow by products from a factor of libm
    phase, sum, prefactor     dpcal_interval */
 
@@ -50,7 +50,7 @@ static const double dpcal_spreads[DPCAL_SPREADS] = {0.05, 0.15, 0.35, 0.7, 1.5, 
 static const double DPCAL_RATIO = 1.12;
 /* Most products of points and nodes of a first try, for each law: other ways cost less than a longer contour; and of a
    patient one, which takes about a second, of one that only shows where a root is, and of all patient ones of a question. */
-static const double DPCAL_WORK = 1e7, DPCAL_MOST_WORK = 1.75e9, DPCAL_COARSE_WORK = 3e7, DPCAL_ALL_WORK = 5e9;
+static const double DPCAL_WORK = 1e7, DPCAL_MOST_WORK = 2.5e9, DPCAL_COARSE_WORK = 3e7, DPCAL_ALL_WORK = 6e9;
 /* Width of bounds on log delta that a smoothed contour gets as many nodes for as it takes; of epsilon below a
    cut, a quarter of it relative to epsilon, where that is more. */
 static const double DPCAL_WANTED = 2e-7;
@@ -445,7 +445,7 @@ static int dpcal_choose_nodes(dpcal_question *ask) {
             status = dpcal_cut_off(ask, 1.3 * nodes);
         }
     }
-    ask->spent += points * ask->nodes;
+    ask->spent += status ? 0.0 : points * ask->nodes;
     if (!status && ask->smoothing > 0.0)
         dpcal_set_after(ask, until * (1.0 - 1e-9));
     return status;
@@ -689,12 +689,6 @@ static int dpcal_outward(const dpcal_question *ask, double at, double log_delta,
     return *upper - *lower <= DPCAL_TIGHT * *upper ? DPCAL_DONE : DPCAL_WIDE;
 }
 
-/* Whether smoothing is as small as it was chosen, not as many nodes allow. */
-static int dpcal_is_as_wanted(const dpcal_question *ask) {
-    const double eta = ask->smoothing;
-    return eta > 0.0 && eta * eta * ask->c * (1.0 + ask->c) < 1.001 * ask->wanted;
-}
-
 static int dpcal_search_epsilon(dpcal_question *ask, double log_delta, dpcal_answer *out) {
     double at, log_seen, most, lower, upper, value, slope, closer = 1.0;
     int status = DPCAL_DONE;
@@ -738,8 +732,8 @@ static int dpcal_search_epsilon(dpcal_question *ask, double log_delta, dpcal_ans
         const double width = upper - lower, most = fmax(0.5, -slope * at) * accepted;
         out->smoothed = ask->smoothing > 0;
         /* Next to atoms the gain of smoothing, which moves one end alone, is larger than its square suggests. */
-        const int gains = dpcal_is_as_wanted(ask) && fabs(value - lower - (upper - value)) > 0.5 * width;
-        if (last && at > 0 && tries < most_tries - 1 && width > most && closer == 1.0 && gains) {
+        if (last && out->smoothed && at > 0 && tries < most_tries - 1 && width > most && closer == 1.0
+            && fabs(value - lower - (upper - value)) > 0.5 * width) {
             closer = dpcal_larger(0.5 * most / width, 0.01);
             continue;
         }
@@ -765,6 +759,7 @@ static int dpcal_search_log_delta(
     int status;
     dpcal_closed_bounds(ask, &log_seen, &most);
     ask->epsilon = epsilon;
+    ask->coarse = ask->patient > 1;
     out->upper = 0.0;
     if (target < 0 && (log_seen <= target || most <= epsilon)) {
         out->lower = -INFINITY, out->upper = most <= epsilon ? -INFINITY : log_seen;

@@ -249,8 +249,20 @@ static int dpcal_sums_at(const dpcal_law *law, double c, double growth, double *
     return 1;
 }
 
-/* Points of a line of the lattice with steps law->step; the rule's error bounds the step by the angle. */
-static int dpcal_place(dpcal_law *law, double low, double high) {
+/* Fills the line of a sampled Gaussian at an angle. */
+static int dpcal_fill_line(dpcal_law *law, double angle, dpcal_work *work) {
+    const ptrdiff_t n = law->n;
+    double *p;
+    if (dpcal_grow(&work->lines, &work->line_capacity, 6 * n))
+        return DPCAL_MEMORY;
+    p = work->lines;
+    law->line = (dpcal_line){n, p, p + n, p + 2 * n, p + 3 * n, p + 4 * n, p + 5 * n};
+    DPCAL_WIDEST(dpcal_line_points)(law, dpcal_angle_of(angle), &law->line);
+    return DPCAL_DONE;
+}
+
+/* Points of the lattice with steps law->step; the rule's error bounds the step by the angle. */
+static int dpcal_place(dpcal_law *law, double low, double high, dpcal_work *work) {
     const double shift = law->angle * law->sigma, growth = 2.0 * shift * shift;
     ptrdiff_t n;
     int power;
@@ -261,18 +273,47 @@ static int dpcal_place(dpcal_law *law, double low, double high) {
     if (!((high - low) / law->step <= DPCAL_POINTS - 10))
         return DPCAL_REACH;
     law->first = floor(low / law->step);
-    n = dpcal_padded((ptrdiff_t)(ceil(high / law->step) - law->first) + 1);
+    law->n = n = dpcal_padded((ptrdiff_t)(ceil(high / law->step) - law->first) + 1);
     free(law->block);
     law->block = (double *)malloc((size_t)(5 * n) * sizeof(double));
-    if (law->block == NULL)
+    if (law->block == NULL || dpcal_fill_line(law, 0.0, work))
         return DPCAL_MEMORY;
+    for (ptrdiff_t j = 0; j < n; j++) {
+        const double size = fabs(law->line.re[j]), log_mass = law->line.size[j], moved = law->line.error[j];
+        double *row = law->block + j;
+        row[0] = law->line.re[j], row[n] = log_mass > DPCAL_NO_MASS ? exp(log_mass) : 0.0, row[2 * n] = log_mass;
+        /* Of log P, the mass, exp(c l) - 1 - c l, whose argument is a product, and the terms. */
+        row[3 * n] = 6.0 + law->line.rounding[j] + (size > 0.0 ? 2.0 * moved / size : 0.0);
+        row[4 * n] = moved + 0.5 * size;
+    }
+    return DPCAL_DONE;
+}
+
+/* Takes points: rows of loss, mass, log mass, error and slope, n a multiple of 8. Of P and Q the masses `gone` may lie beyond
+   them, known to `units`: P (exp(-l) - 1) then adds up to what P lacks less what Q lacks, and the mean is the sum of
+   P (exp(-l) - 1 + l), whose terms have one sign, less that. */
+static int dpcal_take_points(
+    dpcal_law *law, ptrdiff_t n, double *rows, const double *gone, double units, dpcal_work *work
+) {
+    double sums[5], second = 0.0;
     law->n = n;
-    law->loss = law->block, law->mass = law->loss + n, law->log_mass = law->mass + n;
-    law->error = law->log_mass + n, law->slope = law->error + n;
-    law->far = (int)DPCAL_WIDEST(dpcal_real_points)(law);
-    /* Losses are monotone in x. */
-    law->largest = fmax(fmax(law->loss[0], law->loss[n - 1]), 0.0);
-    law->least = fmin(fmin(law->loss[0], law->loss[n - 1]), 0.0);
+    law->loss = rows, law->mass = rows + n, law->log_mass = rows + 2 * n;
+    law->error = rows + 3 * n, law->slope = rows + 4 * n;
+    law->largest = law->least = 0.0, law->far = 0;
+    for (ptrdiff_t j = 0; j < n; j++) {
+        law->largest = dpcal_larger(law->largest, law->loss[j]);
+        law->least = law->loss[j] < law->least ? law->loss[j] : law->least;
+        law->far |= law->mass[j] == 0.0;
+        second += law->mass[j] * law->loss[j] * law->loss[j];
+    }
+    if (dpcal_grow(&work->block, &work->capacity, n))
+        return DPCAL_MEMORY;
+    if (!dpcal_sums_at(law, -1.0, 1.0, work->block, sums) || !(sums[0] > 0.0))
+        return DPCAL_REACH;
+    law->gone = gone[0], law->gone_error = units * gone[0];
+    law->mean = sums[0] - (gone[0] - gone[1]);
+    law->mean_error = sums[3] + (10.0 + (double)n / 128.0) * sums[0] + (units + 4.0) * (gone[0] + gone[1]);
+    law->spread = fmax(second - law->mean * law->mean, 1e-300);
     return DPCAL_DONE;
 }
 
@@ -282,13 +323,15 @@ static int dpcal_fill_sampled(dpcal_law *law, double highest, dpcal_work *work) 
     const double lowest = law->add ? highest * fmin(1.0, at_zero / (1.0 - q + at_zero)) : 0.0;
     const double low = -DPCAL_RANGE * sigma - lowest;
     const double high = DPCAL_RANGE * sigma + 1.0 + (law->add ? 0.0 : highest);
-    double sums[5];
+    const double gone[2] = {0.0, 0.0};
     /* An angle that was too wide for fewer tilts is too wide for more. */
     law->angle = fmin(before > 0 ? before : 1.5, 1.5 / sigma);
     law->highest = highest;
     /* Where exp(c l) grows on the shifted lines, they are moved nearer. */
     for (int tries = 0; tries < 60; tries++, law->angle /= sqrt(2.0)) {
-        int status = dpcal_place(law, low, high);
+        int status = dpcal_place(law, low, high, work);
+        if (!status)
+            status = dpcal_take_points(law, law->n, law->block, gone, 0.0, work);
         if (!status)
             status = dpcal_grow(&work->block, &work->capacity, 2 * law->n);
         if (status) {
@@ -298,23 +341,6 @@ static int dpcal_fill_sampled(dpcal_law *law, double highest, dpcal_work *work) 
         if (!law->add || dpcal_grows_little(law, work->block))
             break;
     }
-    /* P (exp(-l) - 1) adds up to 0: the mean is the sum of P (exp(-l) - 1 + l), whose terms have one sign. */
-    if (!dpcal_sums_at(law, -1.0, 1.0, work->block, sums) || !(sums[0] > 0.0))
-        return DPCAL_REACH;
-    law->mean = sums[0];
-    law->mean_error = sums[3] + (10.0 + (double)law->n / 128.0) * sums[0];
-    return DPCAL_DONE;
-}
-
-/* Fills the shifted line. */
-static int dpcal_fill_sampled_line(dpcal_law *law, dpcal_work *work) {
-    const ptrdiff_t n = law->n;
-    double *p;
-    if (dpcal_grow(&work->lines, &work->line_capacity, 6 * n))
-        return DPCAL_MEMORY;
-    p = work->lines;
-    law->line = (dpcal_line){n, p, p + n, p + 2 * n, p + 3 * n, p + 4 * n, p + 5 * n};
-    DPCAL_WIDEST(dpcal_line_points)(law, dpcal_angle_of(law->angle), &law->line);
     return DPCAL_DONE;
 }
 
@@ -328,34 +354,6 @@ static void dpcal_sampled_gaussian(dpcal_law *law, double q, double sigma, int a
     law->upper = add ? -log1p(-q) * (1 + 4 * DPCAL_UNIT) : INFINITY;
     law->spread = q * q * expm1(fmin(1.0 / (sigma * sigma), 600.0));
     law->steep = add ? INFINITY : 1.0 - 2.0 * sigma * sigma * log(q);
-}
-
-/* Takes an owner's points: rows of loss, mass, log mass, error and slope, n a multiple of 8. Of P and Q the masses `gone`
-   may lie beyond them, known to `units`: P (exp(-l) - 1) then adds up to what P lacks less what Q lacks. */
-static int dpcal_take_points(
-    dpcal_law *law, ptrdiff_t n, double *rows, const double *gone, double units, dpcal_work *work
-) {
-    double sums[5], second = 0.0;
-    law->owned = 1;
-    law->n = n;
-    law->loss = rows, law->mass = rows + n, law->log_mass = rows + 2 * n;
-    law->error = rows + 3 * n, law->slope = rows + 4 * n;
-    law->largest = law->least = 0.0, law->far = 0;
-    for (ptrdiff_t j = 0; j < n; j++) {
-        law->largest = fmax(law->largest, law->loss[j]);
-        law->least = fmin(law->least, law->loss[j]);
-        law->far |= law->mass[j] == 0.0;
-        second += law->mass[j] * law->loss[j] * law->loss[j];
-    }
-    if (dpcal_grow(&work->block, &work->capacity, n))
-        return DPCAL_MEMORY;
-    if (!dpcal_sums_at(law, -1.0, 1.0, work->block, sums) || !(sums[0] > 0.0))
-        return DPCAL_REACH;
-    law->gone = gone[0], law->gone_error = units * gone[0];
-    law->mean = sums[0] - (gone[0] - gone[1]);
-    law->mean_error = sums[3] + (10.0 + (double)n / 128.0) * sums[0] + (units + 4.0) * (gone[0] + gone[1]);
-    law->spread = fmax(second - law->mean * law->mean, 1e-300);
-    return DPCAL_DONE;
 }
 
 static void dpcal_gaussian(dpcal_law *law, double variance) {
@@ -483,10 +481,14 @@ static void dpcal_restrict(const dpcal_law *law, const dpcal_moments *at, const 
 static void dpcal_magnitudes(
     const dpcal_line *line, double c, const dpcal_moments *at, double *sizes, double *scaled, ptrdiff_t *ends
 ) {
-    double sums[3], least, below = 0.0, above = 0.0;
+    double sums[3], least = 0.0, below = 0.0, above = 0.0;
     ptrdiff_t from = 0, to = line->n;
     DPCAL_WIDEST(dpcal_scaled_sums)(line->re, line->size, line->n, c, at->log_mass, sizes, sums);
-    least = 1e-18 * DPCAL_WIDEST(dpcal_largest)(line, sizes, at->mean, at->variance, scaled);
+    for (ptrdiff_t j = 0; j < line->n; j++) {
+        const double x = line->re[j] - at->mean, y = line->im[j];
+        scaled[j] = sizes[j] * (1.0 + (x * x + y * y) / at->variance);
+        least = dpcal_larger(least, 1e-18 * scaled[j]);
+    }
     while (from < to && !((below += scaled[from]) > least))
         from++;
     while (to > from + 1 && !((above += scaled[to - 1]) > least))
@@ -520,7 +522,7 @@ static int dpcal_tilt_law(
     if (law->variance > 0)
         return DPCAL_DONE;
     dpcal_restrict(law, &at, weights, tilt);
-    if (!law->owned && (status = dpcal_fill_sampled_line(law, work)))
+    if (!law->owned && (status = dpcal_fill_line(law, law->angle, work)))
         return status;
     const ptrdiff_t n = law->line.n;
     tilt->re = *room, tilt->im = tilt->re + n, tilt->wr = tilt->im + n, tilt->wi = tilt->wr + n;
@@ -580,7 +582,9 @@ static void dpcal_log_psi(
     DPCAL_WIDEST(dpcal_log_psi_of)(tilt, h, nodes, left, lr, li, inverse);
 }
 
-/* Adds the errors of a law's log psi at the nodes, in units, from sums at the last node below each power of 2. */
+/* Adds the errors of a law's log psi at the nodes, in units, times its count, from sums at the last node below each power of
+   2: they rise with t. Points and weights have their own errors, a direct evaluation has 4 (2 + s), each step of the
+   recurrence adds 5 (dpcal_rounding_sums), and the sum over points `adding`. */
 static void dpcal_add_errors(
     const dpcal_tilt *tilt, double h, int nodes, const double *lr, const double *li, const double *inverse,
     double *errors
@@ -593,7 +597,11 @@ static void dpcal_add_errors(
         DPCAL_WIDEST(dpcal_rounding_sums)(
             tilt->distance, tilt->size, tilt->error, tilt->shift, tilt->n, h, stop - 1.0, sums
         );
-        DPCAL_WIDEST(dpcal_node_errors)(lr, li, inverse, first, stop, sums, adding, tilt->times, errors);
+        for (int k = first; k < stop; k++) {
+            const double away = sqrt(lr[k] * lr[k] + li[k] * li[k]), own = 10.0 + adding + 5.0 * (k % DPCAL_ANCHOR);
+            const double units = sums[0] + sums[1] * (away < 2.0 ? away : 2.0) + own * sums[2] + (4.0 + adding) * sums[3];
+            errors[k] += tilt->times * units * inverse[k];
+        }
     }
 }
 

@@ -140,42 +140,8 @@ DPCAL_TARGET static inline void DPCAL_NAME(dpcal_loss_error)(
         + DPCAL_CHOICE(*u > 29.9, 1.5 * fabs(m->log_q), 0.0) + 2.5 * DPCAL_SIZE(*u) * *slope;
 }
 
-/* All points on the real line; returns how many masses are 0. */
-DPCAL_TARGET static double DPCAL_NAME(dpcal_real_points)(dpcal_law *law) {
-    const dpcal_mixture m = dpcal_mixture_of(law);
-    const dpcal_angle line = {0.0, 1.0, 0.0, 0.0};
-    const double step = law->step, scale = step / (law->sigma * sqrt(2.0 * DPCAL_PI)), constant = log(scale);
-    const double sign = law->add ? -1.0 : 1.0, start = law->first;
-    const double shared = law->add ? 0.0 : 1.0; /* whether P is the mixture */
-    double *loss = law->loss, *log_masses = law->log_mass, *masses = law->mass, *error = law->error;
-    double *slope = law->slope;
-    const ptrdiff_t points = law->n;
-    dpcal_v far = {0};
-    for (ptrdiff_t i = 0; i < points; i += DPCAL_LANES_OF) {
-        const dpcal_v x = step * (start + DPCAL_NUMBERS(i)), u = (x - 0.5) * m.inverse;
-        dpcal_v log_w, turned, share, moved, second, first, mass;
-        DPCAL_NAME(dpcal_weight)(&m, &line, &u, &log_w, &turned, &share);
-        const dpcal_v size = DPCAL_SIZE(log_w), square = 0.5 * m.inverse * (x * x), exponent = shared * log_w - square;
-        const dpcal_v log_mass = constant + exponent;
-        DPCAL_NAME(dpcal_loss_error)(&m, &size, &u, &share, &moved);
-        DPCAL_EXPONENTIALS(exponent, second, first, mass);
-        mass = DPCAL_CHOICE(log_mass > DPCAL_NO_MASS, scale * mass, 0.0);
-        far += DPCAL_CHOICE(mass > 0.0, 0.0, 1.0);
-        DPCAL_PUT(loss) = sign * log_w;
-        DPCAL_PUT(log_masses) = log_mass;
-        DPCAL_PUT(masses) = mass;
-        /* Of the mass, its scale and exponent, exp(c l) - 1 - c l, whose argument is a product, and the terms. Where log P is
-           used, its rounding and the constant's come to it. */
-        DPCAL_PUT(error) = 11.0 + 2.0 * DPCAL_CHOICE(size > 0.0, moved / size, 0.0) + shared * moved
-            + 2.5 * square + 0.5 * DPCAL_SIZE(exponent);
-        DPCAL_PUT(slope) = moved + 0.5 * size;
-        (void)second;
-        (void)first;
-    }
-    return DPCAL_SUM_OF(far);
-}
-
-/* A shifted line. exp(i t l) falls: P and l are those above the real line when removing, below it when adding. */
+/* A line, shifted but for an angle of 0. exp(i t l) falls: P and l are those above the real line when removing, below it when
+   adding. */
 DPCAL_TARGET static void DPCAL_NAME(dpcal_line_points)(
     const dpcal_law *law, dpcal_angle line, const dpcal_line *filled
 ) {
@@ -319,20 +285,6 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_tilted_points)(
     tilt->left_im = DPCAL_SUM_OF(left_im);
 }
 
-/* The largest of the sizes times 1 + abs(l - mean)^2 / variance, which `scaled` holds. */
-DPCAL_TARGET static double DPCAL_NAME(dpcal_largest)(
-    const dpcal_line *line, const double *sizes, double mean, double variance, double *scaled
-) {
-    double most = 0.0;
-    for (ptrdiff_t i = 0; i < line->n; i += DPCAL_LANES_OF) {
-        const dpcal_v x = DPCAL_AT(line->re) - mean, y = DPCAL_AT(line->im);
-        DPCAL_PUT(scaled) = DPCAL_AT(sizes) * (1.0 + (x * x + y * y) / variance);
-    }
-    for (ptrdiff_t j = 0; j < line->n; j++)
-        most = scaled[j] > most ? scaled[j] : most;
-    return most;
-}
-
 /* -- nodes */
 
 /* exp(z) - 1 - z and exp(z) - 1 at z = x + i y, x <= 0, to 5 units of abs(z)^2 / 2 and of abs(z) where abs(z) <= 1/2,
@@ -453,20 +405,6 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_log_psi_of)(
         DPCAL_PUT(lr) = 0.5 * twice;
         DPCAL_PUT(li) = turned;
         DPCAL_PUT(inverse) = 1.0 / root;
-    }
-}
-
-/* Adds the errors of a law's log psi at nodes first, ..., stop - 1, in units, times its count, from the sums of
-   dpcal_rounding_sums at or beyond them, which rise with t. Points and weights have their own errors, a direct evaluation has
-   4 (2 + s), each step of the recurrence adds 5 (dpcal_rounding_sums), and the sum over points `adding`. */
-DPCAL_TARGET static void DPCAL_NAME(dpcal_node_errors)(
-    const double *lr, const double *li, const double *inverse, int first, int stop, const double *sums, double adding,
-    double times, double *errors
-) {
-    for (int k = first; k < stop; k++) {
-        const double away = sqrt(lr[k] * lr[k] + li[k] * li[k]), own = 10.0 + adding + 5.0 * (k % DPCAL_ANCHOR);
-        const double units = sums[0] + sums[1] * (away < 2.0 ? away : 2.0) + own * sums[2] + (4.0 + adding) * sums[3];
-        errors[k] += times * units * inverse[k];
     }
 }
 

@@ -16,6 +16,7 @@ cdef extern from "contour.h" nogil:
         double merged_log[2]
         dpcal_line line
         double q, log_q, sigma
+        int owned
 
     ctypedef struct dpcal_work:
         int (*stopped)(void* owner)

@@ -67,7 +67,7 @@ cdef class Law:
         if found is None:
             return False
         memset(&law, 0, sizeof(law))
-        law.highest = found.highest
+        law.owned, law.highest = 1, found.highest
         law.upper, law.log_unaffected = self.loss.upper, self.loss.log_unaffected
         law.surplus, law.steep = self.loss.surplus, self.loss.steep
         law.latest, law.reach = found.latest, found.reach
@@ -119,7 +119,7 @@ cdef struct Points:
 
 cdef int asked(
     int kind, list parts, double epsilon, double log_delta, dpcal_answer* out,
-    bint patient=False, const dpcal_beyond* beyond=NULL, Points curve=Points(NULL, 0, NULL, NULL),
+    int patient=0, const dpcal_beyond* beyond=NULL, Points curve=Points(NULL, 0, NULL, NULL),
 ) except -1:
     """Ask about losses, and again with further points where these were missing."""
     cdef Law law
@@ -140,7 +140,7 @@ cdef int asked(
 
 cdef list asked_once(
     int kind, list parts, double epsilon, double log_delta, dpcal_answer* out,
-    bint patient, const dpcal_beyond* beyond, Points curve,
+    int patient, const dpcal_beyond* beyond, Points curve,
 ):
     """Ask about losses and their counts; return the places of those that lacked points, and the tilts.
 
@@ -189,7 +189,7 @@ cdef list asked_once(
     return wanted
 
 
-cdef tuple bounded(int kind, list parts, double epsilon, double log_delta, bint patient, beyond):
+cdef tuple bounded(int kind, list parts, double epsilon, double log_delta, int patient, beyond):
     cdef dpcal_answer out
     cdef dpcal_beyond cut
     if beyond is not None:
@@ -212,11 +212,11 @@ def epsilon(list parts not None, double log_delta, bint patient=False, beyond=No
     return bounded(DPCAL_EPSILON, parts, 0.0, log_delta, patient, beyond)
 
 
-def log_delta(list parts not None, double epsilon, bint patient=False, beyond=None):
+def log_delta(list parts not None, double epsilon, int patient=0, beyond=None):
     """Return (lower, upper, method) of log delta at a finite epsilon >= 0.
 
-    It is None if one contour does not answer the question. A ``patient`` contour may be long or
-    smoothed, and its bounds wide. ``beyond`` is what delta has beyond the laws' cut
+    It is None if one contour does not answer the question. A ``patient`` contour may be long (1) or
+    smoothed (1 or 2), and its bounds wide. ``beyond`` is what delta has beyond the laws' cut
     (:class:`dpcal.accountants.inversion.cut.Beyond`), or None.
     """
     return bounded(DPCAL_LOG_DELTA, parts, epsilon, 0.0, patient, beyond)
@@ -251,19 +251,9 @@ def log_deltas(list parts not None, const double[::1] epsilons not None, bint pa
 def many(list rows not None, const double[::1] at not None, bint log_deltas):
     """Return bounds of many questions, each the worst of the directions of a row.
 
-    Parameters
-    ----------
-    rows
-        For each question, a list of directions, each of which is a list of parts.
-    at
-        For each question its log delta < 0, for epsilons, or its epsilon >= 0, for log deltas.
-    log_deltas
-        Whether log deltas are asked.
-
-    Returns
-    -------
-    ndarray of shape (len(rows), 3)
-        Lower and upper ends, and 0 for a contour, 1 for sampling or -1 for no answer.
+    A row is a list of directions, each of which is a list of parts, and ``at`` is its log delta < 0,
+    or for ``log_deltas`` its epsilon >= 0. The result, of shape (len(rows), 3), has lower and upper
+    ends, and 0 for a contour, 1 for sampling or -1 for no answer.
     """
     found = np.empty((len(rows), 3))
     for i, (row, each) in enumerate(zip(rows, at, strict=True)):

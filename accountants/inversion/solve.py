@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -46,33 +46,47 @@ _LEAST, _MOST, _ABOUT = 1e-12, 1e6, 0.05
 # Most cuts that are moved with the root, and how near the last epsilon need not be moved further.
 _CUTS, _NEAR = 6, 0.02
 # Halvings or doublings of an estimate, as that of a bulk with rare large losses is up to a hundred
-# times too large, and halvings of the last interval: each may take a second.
-_HALVINGS, _LAST_HALVINGS = 6, 3
+# times too large, and halvings of the last interval.
+_HALVINGS, _LAST_HALVINGS = 6, 12
 # Relative distance of the sides between which Brent's method leaves a root: a thousand units.
 _SIDES = Stop(relative=1e-13)
 # Log delta that stands for that of delta = 0: Brent's method interpolates between finite numbers.
 _OF_ZERO = -1e300
 
 
-def log_delta_on_contours(total: Total, epsilon: float) -> Bounds | None:
+def log_delta_on_contours(total: Total, epsilon: float, patient: int = 1) -> Bounds | None:
     """Return bounds on log delta(epsilon), epsilon >= 0, by one contour or by a cut.
 
-    It is None if there is no contour of affordable size.
+    It is None if there is no contour of affordable size, which is smaller for ``patient`` = 2.
     """
+    long = partial(_at_one_contour, patient=patient)
+    ways = (_at_one_contour, _at_cut, long) if _are_rare(total) else (long,)
+    return _narrowest(ways, total, epsilon, _width)
+
+
+def _narrowest(
+    ways: Sequence[Callable[[Total, float], Bounds | None]],
+    total: Total,
+    at: float,
+    width_of: Callable[[Bounds], float],
+) -> Bounds | None:
+    """Return the narrowest of the bounds up to the first that are close, or None."""
     found: list[Bounds] = []
-    long = partial(_at_one_contour, patient=True)
-    for way in (_at_one_contour, _at_cut, long) if _are_rare(total) else (long,):
+    for way in ways:
         with contextlib.suppress(OutOfReach):
-            bounds = way(total, epsilon)
-            if bounds is not None:
+            if (bounds := way(total, at)) is not None:
                 found.append(bounds)
-                if bounds.upper == bounds.lower or bounds.upper - bounds.lower < _TIGHT:
+                if width_of(bounds) <= _TIGHT:
                     break
-    return min(found, key=lambda bounds: (_width(bounds), bounds.upper), default=None)
+    return min(found, key=lambda bounds: (width_of(bounds), bounds.upper), default=None)
 
 
 def _width(bounds: Bounds) -> float:
     return 0.0 if bounds.upper == bounds.lower else bounds.upper - bounds.lower
+
+
+def _relative_width(bounds: Bounds) -> float:
+    return math.inf if math.isinf(bounds.upper) else _width(bounds) / (bounds.upper or 1.0)
 
 
 def _are_rare(total: Total) -> bool:
@@ -80,7 +94,7 @@ def _are_rare(total: Total) -> bool:
     return any(has_rare_losses(loss) for loss, _ in total.parts)
 
 
-def _at_one_contour(total: Total, epsilon: float, *, patient: bool = False) -> Bounds | None:
+def _at_one_contour(total: Total, epsilon: float, *, patient: int = 0) -> Bounds | None:
     return _first_found(total, partial(question.log_delta, epsilon=epsilon, patient=patient))
 
 
@@ -133,19 +147,12 @@ def epsilon_on_contours(total: Total, log_delta: float) -> Bounds | None:
 
     It is None if no contour has a root.
     """
-    found: list[Bounds] = []
     long = partial(_on_one_contour, patient=True)
     ways = (_on_one_contour, _on_cut, long) if _are_rare(total) else (long,)
-    for way in (*ways, _by_halving):
-        if way is _by_halving and any(bounds.lower > 0 for bounds in found):
-            break
-        with contextlib.suppress(OutOfReach):
-            bounds = way(total, log_delta)
-            if bounds is not None:
-                found.append(bounds)
-                if bounds.upper - bounds.lower <= _TIGHT * bounds.upper:
-                    break
-    return min(found, key=lambda bounds: bounds.upper - bounds.lower, default=None)
+    found = _narrowest(ways, total, log_delta, _relative_width)
+    if found is not None and found.lower > 0:
+        return found
+    return _narrowest((lambda *_: found, _by_halving), total, log_delta, _relative_width)
 
 
 def _on_one_contour(total: Total, log_delta: float, *, patient: bool = False) -> Bounds | None:
@@ -154,22 +161,18 @@ def _on_one_contour(total: Total, log_delta: float, *, patient: bool = False) ->
 
 def _by_halving(total: Total, log_delta: float) -> Bounds | None:
     """Return bounds by halving, where delta is below its rounding about the root of an estimate."""
-    lower, upper, method = 0.0, total.upper, "support"
+    known: dict[float, Bounds] = {}
     first = min(_epsilon_estimate(total, log_delta), total.upper)
 
     def meets(epsilon: float) -> bool:
-        nonlocal lower, upper, method
         if epsilon >= total.upper:
             return True
-        bounds = log_delta_on_contours(total, epsilon)
+        bounds = log_delta_on_contours(total, epsilon, patient=2)
         if bounds is None:
             raise OutOfReach
-        lower, method = max(lower, epsilon * (bounds.lower >= log_delta)), bounds.method
-        upper = min(upper, epsilon) if bounds.upper <= log_delta else upper
+        known[epsilon] = bounds
         return bounds.upper <= log_delta
 
-    if first <= 0:
-        return None
     with contextlib.suppress(NoBracket, OutOfReach):
         if meets(first):
             last = first / 2**_HALVINGS
@@ -177,13 +180,16 @@ def _by_halving(total: Total, log_delta: float) -> Bounds | None:
             found = bracket(lambda at: not meets(at), **fall)
             sides = Sides(meet=found.miss, miss=found.meet)
         else:
-            last = first * 2**_HALVINGS
-            sides = bracket(meets, miss=first, start=2 * first, last=last)
+            sides = bracket(meets, miss=first, start=2 * first, last=first * 2**_HALVINGS)
         miss = bisect(meets, sides, Stop(evaluations=_LAST_HALVINGS)).miss
         for further in (miss / 2, miss / 4):
-            if lower == 0:
-                meets(further)
-    return Bounds(lower, upper, method)
+            meets(further)
+    if not known:
+        return None
+    below = (at for at, bounds in known.items() if bounds.lower >= log_delta)
+    above = (at for at, bounds in known.items() if bounds.upper <= log_delta)
+    method = list(known.values())[-1].method
+    return Bounds(max(below, default=0.0), min(above, default=total.upper), method)
 
 
 def _on_cut(total: Total, log_delta: float) -> Bounds | None:

@@ -10,7 +10,7 @@ int main(void) {
         dpcal_sampled_gaussian(&law, q[k % 5], sigma[k / 5 % 5], k / 25 % 2);
         if (dpcal_fill_sampled(&law, k / 50 ? 40 * law.sigma : 1.0, &work))
             continue;
-        if (dpcal_fill_sampled_line(&law, &work))
+        if (dpcal_fill_line(&law, law.angle, &work))
             continue;
         for (ptrdiff_t j = k % 7; j < law.n; j += law.n / 9) {
             const dpcal_line *line = &law.line;
