@@ -219,10 +219,6 @@ class PrivacyLoss(ABC):
         """
         return None
 
-    def nearer(self, highest: float) -> Points | None:
-        """Return points on a second line, closer to the real one, for bounds; None for no line."""
-        return None
-
     quick: bool = True
     """Whether one contour is asked first; for some losses an exact sum has more digits."""
     surplus: float = 0.0
@@ -239,7 +235,7 @@ class PrivacyLoss(ABC):
     def served(self, highest: float) -> Served | None:
         """Return the points for tilts up to a highest one as rows; None if there are none."""
         with suppress(OutOfReach):
-            real, line, near = self.points(highest), self.line(highest), self.nearer(highest)
+            real, line = self.points(highest), self.line(highest)
             if real is None or line is None:
                 return None
             places = list(line.merged)
@@ -250,7 +246,7 @@ class PrivacyLoss(ABC):
             return Served(
                 real.real.real_rows(self.surplus),
                 line.line_rows(),
-                None if near is None else near.line_rows(),
+                None,
                 [(float(end), total) for end in ends],
                 line.reach if places else 0.0,
                 line.latest,

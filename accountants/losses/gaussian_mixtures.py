@@ -47,8 +47,6 @@ Mixture = tuple[tuple[float, float], ...]
 _MAX_POINTS = 400_000
 # Points above which doubles are wide enough: wider numbers take ten times as long.
 _MOST_EXACT = 10_000
-# Angle of the line on which decay is bounded, too.
-_NEARER = 0.6
 # Standard deviations from the origin beyond which no closed form is computed: log delta is then
 # below -500,000, and its rounding is not better than a bound by moments.
 _FARTHEST = 1e3
@@ -152,10 +150,6 @@ class GaussianMixtures(PrivacyLoss):
     def line(self, highest: float) -> Points:
         """Return points of the trapezoid rule on a line above the real one."""
         return self._on(highest, LARGEST_ANGLE)
-
-    def nearer(self, highest: float) -> Points:
-        """Return points on a line on which weights are smaller, which helps at early times."""
-        return self._on(highest, _NEARER)
 
     def log_delta(self, epsilon: float) -> tuple[float, float] | None:
         """Return P(L > epsilon) - exp(epsilon) Q(L > epsilon) at the point where L is epsilon.

@@ -107,10 +107,6 @@ class SampledGaussian(PrivacyLoss):
         """Return the points of the rule on its shifted line."""
         return self._mixture.line(highest)
 
-    def nearer(self, highest: float) -> Points:
-        """Return the points of the rule on a line nearer to the real one."""
-        return self._mixture.nearer(highest)
-
     def log_mgf_bound(self, c: float) -> float:
         """Return log(1 - q + q exp((c^2 + c) / (2 sigma^2))).
 
