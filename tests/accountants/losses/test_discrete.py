@@ -140,8 +140,7 @@ def test_few_values_that_add_up_often_have_the_error_they_say(times):
         # Next to an atom a loss is rounded to either side.
         for epsilon in (float(i * gain + (times - i) * fall) for i in terms[:3]):
             gaps = [i * gain + (times - i) * fall - epsilon for i in terms]
-            pairs = zip(masses, gaps, strict=True)
-            truth = mpmath.fsum(-mass * mpmath.expm1(-gap) for mass, gap in pairs if gap > 0)
+            truth = mpmath.fdot(masses, [-mpmath.expm1(min(-gap, 0)) for gap in gaps])
             log_delta, error = discrete.log_delta_of_sum(((loss, times),), epsilon)
             assert error < 1e-7
             assert abs(mpmath.exp(log_delta) - truth) <= error * truth
