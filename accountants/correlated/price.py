@@ -40,6 +40,7 @@ from dpcal.accountants.correlated.draws.bins import Bins
 from dpcal.accountants.correlated.draws.confidence import draws_needed
 from dpcal.accountants.correlated.draws.estimators import Direct, Floats, Without
 from dpcal.accountants.correlated.draws.montecarlo import (
+    MOST_DRAWS,
     Estimator,
     Reading,
     Sample,
@@ -154,7 +155,7 @@ class Options:
 
     def __post_init__(self) -> None:
         _validate.choice(STATISTICS, statistics=self.statistics)
-        _validate.count(draws=self.draws)
+        _validate.within(1, MOST_DRAWS, draws=_validate.count(draws=self.draws))
         _validate.seed(seed=self.seed)
         if self.failure_probability is not None:
             _validate.probability(failure_probability=self.failure_probability)

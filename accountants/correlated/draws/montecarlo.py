@@ -31,13 +31,15 @@ from dpcal.accountants.correlated.draws.bins import Bins
 from dpcal.accountants.correlated.draws.confidence import FIRST, bets_prove, lower_mean
 from dpcal.accountants.correlated.draws.estimators import Direct
 
-__all__ = ["CHUNK", "Estimator", "Reading", "Sample", "last_proved", "simulate"]
+__all__ = ["CHUNK", "MOST_DRAWS", "Estimator", "Reading", "Sample", "last_proved", "simulate"]
 
 Floats = NDArray[np.float64]
 Estimator = Direct | Bins
 
 # Draws of one chunk, which has one seed sequence.
 CHUNK = 1024
+# Most draws, which take 2.4 GB, and hours for a short run.
+MOST_DRAWS = 10**8
 # Most values of one array of draws, 1 MB, so that arrays stay in the cache of a core, which is
 # twice as fast as 16 MB. Long runs draw a chunk in parts.
 _LARGEST_ARRAY = 2**17
@@ -196,7 +198,7 @@ def simulate(
     estimator
         The law, and the values that are kept.
     draws
-        Least number of draws, rounded up to whole chunks of 1024.
+        Least number of draws, rounded up to whole chunks of 1024; at most 10^8.
     seed, stream
         Whole numbers >= 0 that fix the draws.
     executor
@@ -207,6 +209,7 @@ def simulate(
     Sample
         The sample, which is the same for every executor.
     """
+    _validate.within(1, MOST_DRAWS, draws=draws)
     left = range(-(-_validate.count(draws=draws) // CHUNK))
     chunks = list(_results(estimator, seed, stream, left, executor))
     return Sample(estimator, np.concatenate(chunks, axis=1))
