@@ -45,6 +45,7 @@ __all__ = [
     "gradients",
     "known",
     "positive_or",
+    "priced_by",
     "promise",
     "rate_of",
     "repeated",
@@ -264,7 +265,7 @@ def builder(
             def built(epsilon: float) -> Plan:
                 return build(Given.of(constants_of, **{**shared, "epsilon": epsilon}), **own)
 
-            return _priced_by(shared["accountant"], built, stated)
+            return priced_by(shared["accountant"], built, stated)
 
         checked.__signature__ = signature  # type: ignore[attr-defined]
         return checked
@@ -283,7 +284,7 @@ _SHARED = (*_FIRST, *_LAST)
 _MADE_ANEW = 20
 
 
-def _priced_by(accountant: str, built: Callable[[float], Plan], epsilon: float) -> Plan:
+def priced_by(accountant: str, built: Callable[[float], Plan], epsilon: float) -> Plan:
     """Return the plan of a target that an accountant prices at no more than it.
 
     Builders compose by theorems, whose sums another accountant may bound a little less closely.
