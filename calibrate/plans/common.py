@@ -439,10 +439,11 @@ def told_of(record: Any, names: str) -> dict[str, Parameter]:
 
 
 def check_given(record: Any, checks: Mapping[str, Callable[..., Any]]) -> None:
-    """Check the fields of a record that are not None, by name."""
-    for name, check in checks.items():
-        if getattr(record, name) is not None:
-            check(**{name: getattr(record, name)})
+    """Check the fields of a record by name; None is allowed where it is the default."""
+    for each in dataclasses.fields(record):
+        value = getattr(record, each.name)
+        if each.name in checks and not (value is each.default is None):
+            checks[each.name](**{each.name: value})
 
 
 def at_most(n: int, **size: int) -> int:
