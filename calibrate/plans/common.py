@@ -101,10 +101,10 @@ class Target(NamedTuple):
     noise_multiplier: float | None = None
 
     @property
-    def keywords(self) -> dict[str, Any]:
-        """Keywords of a builder for this target, whose records are rows."""
-        asked = {"epsilon": self.epsilon, "delta": self.delta, "accountant": self.accountant}
-        return {**asked, "neighboring_relation": self.relation, "group_size": self.group_size}
+    def asked(self) -> dict[str, Any]:
+        """Keywords of a question about this target, for single records."""
+        asked = {"epsilon": self.epsilon, "delta": self.delta}
+        return {**asked, "neighboring_relation": self.relation, "accountant": self.accountant}
 
     def noise(self, event_of_sigma: EventOf) -> float:
         """Return the least noise multiplier with which an event of one record meets the target."""
@@ -112,11 +112,7 @@ class Target(NamedTuple):
             return _validate.positive(noise_multiplier=self.noise_multiplier)
         records = self.group_size if self.clipped == "row" else 1
         return noise_multiplier(
-            lambda value: for_group(event_of_sigma(value), records, self.relation),
-            epsilon=self.epsilon,
-            delta=self.delta,
-            neighboring_relation=self.relation,
-            accountant=self.accountant,
+            lambda value: for_group(event_of_sigma(value), records, self.relation), **self.asked
         )
 
     def met_by(self, queries_of: Callable[[float], tuple[Query, ...]], n: int) -> tuple[Query, ...]:
@@ -135,22 +131,11 @@ class Target(NamedTuple):
         parameters: Mapping[str, Parameter],
     ) -> Plan:
         """Return the plan of this target; a plan about persons that misses it is refused."""
-        about_records = self.group_size == 1 and self.clipped == "row"
-        if not about_records:
-            queries = tuple(
-                dataclasses.replace(query, group_size=self.group_size, clipped=self.clipped)
-                for query in queries
-            )
-        plan = Plan(
-            optimizer=optimizer,
-            n=n,
-            queries=queries,
-            epsilon=float(self.epsilon),
-            delta=float(self.delta),
-            neighboring_relation=self.relation,
-            parameters=parameters,
-            accountant=self.accountant,
-        )
+        if self.group_size > 1 or self.clipped != "row":
+            unit = {"group_size": self.group_size, "clipped": self.clipped}
+            queries = tuple(dataclasses.replace(query, **unit) for query in queries)
+        asked = {**self.asked, "epsilon": float(self.epsilon), "delta": float(self.delta)}
+        plan = Plan(optimizer=optimizer, n=n, queries=queries, parameters=parameters, **asked)
         if self.noise_multiplier is not None:
             plan = dataclasses.replace(plan, epsilon=float(plan.price()))
         elif self.group_size > 1 and self.clipped == "row" and plan.price() > self.epsilon:

@@ -178,9 +178,7 @@ class Case:
 
     def target(self, **more: Any) -> Values:
         """Return the keywords of a builder about these records and this target."""
-        told = self.given.target.keywords
-        del told["group_size"]
-        return {"n": self.n, **told, **more}
+        return {"n": self.n, **self.given.target.asked, **more}
 
 
 @cache
