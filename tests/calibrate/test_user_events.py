@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import hypergeom, norm
 
 from dpcal.accountants import certify, epsilon, events
-from dpcal.accountants.samplers import FixedSize, Full, Poisson
+from dpcal.accountants.samplers import FixedSize, Poisson
 from dpcal.calibrate.persons import for_group
 from dpcal.errors import UnsupportedEvent
 
@@ -31,12 +31,6 @@ def price(event, relation="add-or-remove-one", steps=100):
 )
 def test_reference_values(rows, sampler, expected):
     assert price(user(rows, sampler)) == pytest.approx(expected, rel=3e-10)
-
-
-def test_one_row_is_a_record():
-    for sampler in (Full(), Poisson(0.01), FixedSize(100)):
-        record = sampler.event(events.GaussianDpEvent(2.0), 10_000)
-        assert user(1, sampler) == record
 
 
 @pytest.mark.parametrize(
