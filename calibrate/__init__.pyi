@@ -17,7 +17,7 @@ from dpcal.calibrate.noise import (
 )
 from dpcal.calibrate.noise_grid import noise_multipliers as noise_multipliers
 from dpcal.calibrate.papers import audit as audit, schedules as schedules
-from dpcal.calibrate.persons import User as User, choose_examples as choose_examples
+from dpcal.calibrate.persons import choose_examples as choose_examples
 from dpcal.calibrate.plan import Plan as Plan
 from dpcal.calibrate.plans.adaptive_gd import adaptive_gd as adaptive_gd
 from dpcal.calibrate.plans.comparators import (

@@ -32,7 +32,6 @@ from dpcal.accountants.mechanisms.decompose import leaves
 from dpcal.calibrate.targets import (
     CHANGE,
     FAR,
-    MOST,
     NO_NOISE,
     RELATIVE_WIDTH,
     EventOf,
@@ -132,9 +131,6 @@ def _from_first(first: float, event_of_sigma: EventOf, target: Target) -> float:
     change = math.log1p(CHANGE)
     beyond = event_of_sigma(first * (1 + CHANGE))
     value, slope = target.with_slope(event, beyond, change)
-    # If more noise hardly helps, no amount may; then this is found out first.
-    if value > 0 and (slope is None or value + slope * math.log(MOST) > 0):
-        noises.check_rest(event, beyond)
     known: list[tuple[float, float]] = []
     start = noises.origin
     if slope is not None:

@@ -6,12 +6,13 @@
 >>> print(f"{rows_of_one_person(noise_multiplier=4.0, group_size=2).noise_multiplier:.9f}")
 2.000000000
 
-The unit of privacy may be a user, whatever draws batches:
+Whoever draws rows by coins, or in batches of a fixed size, prices a user by the same function:
 
 >>> from dpcal.accountants.samplers import FixedSize, Poisson
->>> User(rows=4).event(Poisson(0.5), 4.0).sensitivities
+>>> for_group(Poisson(0.5).event(events.GaussianDpEvent(4.0), 100), 4).sensitivities
 (0.0, 1.0, 2.0, 3.0, 4.0)
->>> User(rows=4).event(FixedSize(100), 4.0, 10_000).sensitivities
+>>> batch = FixedSize(100).event(events.GaussianDpEvent(4.0), 10_000)
+>>> for_group(batch, 4, "add-or-remove-one").sensitivities
 (0.0, 2.0, 4.0, 6.0, 8.0)
 
 Where examples have several owners, a choice of them has at most k of each:
@@ -26,17 +27,14 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dpcal import _validate
 from dpcal.accountants import events
-from dpcal.accountants.directions import RELATIONS
 from dpcal.accountants.mechanisms.row import row_of
-from dpcal.accountants.samplers import FixedSize, Full, Sampler
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["User", "choose_examples", "for_group", "in_batches", "rows_of_one_person", "unit_of"]
+__all__ = ["choose_examples", "for_group", "in_batches", "rows_of_one_person", "unit_of"]
 
 
 def unit_of(group_size: int) -> str:
@@ -207,86 +205,6 @@ def _hypergeometric(n: int, k: int, b: int) -> tuple[float, ...]:
     return (max(0.0, float(left)), *reversed(shares))
 
 
-@dataclass(frozen=True)
-class User:
-    """The unit of privacy: all rows of one user.
-
-    Attributes
-    ----------
-    rows
-        Largest number k >= 1 of rows of a user, public. Code must enforce it for every user before
-        rows are drawn, by a rule that reads only that user's rows.
-    clipped
-        "row": rows are drawn, and each is clipped. "user": users are drawn, and the sum of a
-        user's rows is clipped, so that users are the records and k does not matter.
-
-    >>> from dpcal.accountants.samplers import Poisson
-    >>> User(rows=4, clipped="user").event(Poisson(0.01), 2.0).sampling_probability
-    0.01
-    """
-
-    rows: int
-    clipped: str = "row"
-
-    def __post_init__(self) -> None:
-        _validate.count(rows=self.rows)
-        _validate.choice(("row", "user"), clipped=self.clipped)
-
-    def event(
-        self,
-        sampler: Sampler,
-        noise_multiplier: float,
-        n: int | None = None,
-        *,
-        neighboring_relation: str = "add-or-remove-one",
-    ) -> events.DpEvent:
-        """Return the event of one noisy sum over a fresh batch, to be priced under this relation.
-
-        Of rows drawn by coins, j of k are in the batch with binomial probability and move the sum
-        by j (Ganesh 2024, arXiv:2401.10294). A batch of exactly b of N rows is a batch of the
-        other users' rows in which j random rows are exchanged for rows of the user, j
-        hypergeometric: given that batch, the sum moves by at most 2 j. The divisor of an average
-        must be public.
-
-        Parameters
-        ----------
-        sampler
-            Of rows, or of users where these are clipped.
-        noise_multiplier
-            Standard deviation > 0 of the noise, over the bound on a row, or on a user.
-        n
-            Number of rows (of users where these are clipped) with the user; needed for batches of
-            a fixed size.
-        neighboring_relation
-            The user's rows are added or removed ("add-or-remove-one"), blanked
-            ("replace-special"), or exchanged ("replace-one").
-
-        Raises
-        ------
-        UnsupportedEvent
-            If no theorem here covers the sampler and the relation.
-        """
-        relation = _validate.choice(
-            RELATIONS, neighboring_relation=_validate.relation(neighboring_relation)
-        )
-        _validate.instance(Sampler, sampler=sampler)
-        gaussian = events.GaussianDpEvent(_validate.positive(noise_multiplier=noise_multiplier))
-        size = getattr(sampler, "n", None) if n is None else _validate.count(n=n)
-        if isinstance(sampler, FixedSize):
-            if size is None or sampler.n not in (None, size):
-                raise ValueError(f"n must be given, and that of {sampler!r}, got {n!r}.")
-            sampler = replace(sampler, n=size)  # refuses larger batches
-        event = sampler.event(gaussian, size or 1)
-        if self.clipped == "user" or self.rows == 1:
-            return event
-        if relation == "replace-one" and not isinstance(sampler, Full):
-            raise UnsupportedEvent(
-                f"No pair is known here for replacing all {self.rows} rows of a user with sampler "
-                f"{sampler.name!r}. Draw users and clip their sums, or add or remove the user."
-            )
-        return for_group(event, self.rows, relation)
-
-
 def choose_examples(
     owners: Iterable[Iterable[Hashable]], rows: int, ids: Sequence[int | str]
 ) -> tuple[int, ...]:
@@ -299,7 +217,7 @@ def choose_examples(
     counted by at most a owners.
 
     Who owns what must be public and fixed, and so must the ids: only contents are protected.
-    Removing a user then blanks at most ``rows`` chosen examples, which is ``User(rows)`` under
+    Removing a user then blanks at most ``rows`` chosen examples: ``group_size=rows`` under
     "replace-special".
 
     Parameters

@@ -45,6 +45,7 @@ __all__ = [
     "gradients",
     "known",
     "positive_or",
+    "priced_by",
     "promise",
     "rate_of",
     "repeated",
@@ -100,10 +101,10 @@ class Target(NamedTuple):
     noise_multiplier: float | None = None
 
     @property
-    def keywords(self) -> dict[str, Any]:
-        """Keywords of a builder for this target, whose records are rows."""
-        asked = {"epsilon": self.epsilon, "delta": self.delta, "accountant": self.accountant}
-        return {**asked, "neighboring_relation": self.relation, "group_size": self.group_size}
+    def asked(self) -> dict[str, Any]:
+        """Keywords of a question about this target, for single records."""
+        asked = {"epsilon": self.epsilon, "delta": self.delta}
+        return {**asked, "neighboring_relation": self.relation, "accountant": self.accountant}
 
     def noise(self, event_of_sigma: EventOf) -> float:
         """Return the least noise multiplier with which an event of one record meets the target."""
@@ -111,11 +112,7 @@ class Target(NamedTuple):
             return _validate.positive(noise_multiplier=self.noise_multiplier)
         records = self.group_size if self.clipped == "row" else 1
         return noise_multiplier(
-            lambda value: for_group(event_of_sigma(value), records, self.relation),
-            epsilon=self.epsilon,
-            delta=self.delta,
-            neighboring_relation=self.relation,
-            accountant=self.accountant,
+            lambda value: for_group(event_of_sigma(value), records, self.relation), **self.asked
         )
 
     def met_by(self, queries_of: Callable[[float], tuple[Query, ...]], n: int) -> tuple[Query, ...]:
@@ -134,22 +131,11 @@ class Target(NamedTuple):
         parameters: Mapping[str, Parameter],
     ) -> Plan:
         """Return the plan of this target; a plan about persons that misses it is refused."""
-        about_records = self.group_size == 1 and self.clipped == "row"
-        if not about_records:
-            queries = tuple(
-                dataclasses.replace(query, group_size=self.group_size, clipped=self.clipped)
-                for query in queries
-            )
-        plan = Plan(
-            optimizer=optimizer,
-            n=n,
-            queries=queries,
-            epsilon=float(self.epsilon),
-            delta=float(self.delta),
-            neighboring_relation=self.relation,
-            parameters=parameters,
-            accountant=self.accountant,
-        )
+        if self.group_size > 1 or self.clipped != "row":
+            unit = {"group_size": self.group_size, "clipped": self.clipped}
+            queries = tuple(dataclasses.replace(query, **unit) for query in queries)
+        asked = {**self.asked, "epsilon": float(self.epsilon), "delta": float(self.delta)}
+        plan = Plan(optimizer=optimizer, n=n, queries=queries, parameters=parameters, **asked)
         if self.noise_multiplier is not None:
             plan = dataclasses.replace(plan, epsilon=float(plan.price()))
         elif self.group_size > 1 and self.clipped == "row" and plan.price() > self.epsilon:
@@ -264,7 +250,7 @@ def builder(
             def built(epsilon: float) -> Plan:
                 return build(Given.of(constants_of, **{**shared, "epsilon": epsilon}), **own)
 
-            return _priced_by(shared["accountant"], built, stated)
+            return priced_by(shared["accountant"], built, stated)
 
         checked.__signature__ = signature  # type: ignore[attr-defined]
         return checked
@@ -283,7 +269,7 @@ _SHARED = (*_FIRST, *_LAST)
 _MADE_ANEW = 20
 
 
-def _priced_by(accountant: str, built: Callable[[float], Plan], epsilon: float) -> Plan:
+def priced_by(accountant: str, built: Callable[[float], Plan], epsilon: float) -> Plan:
     """Return the plan of a target that an accountant prices at no more than it.
 
     Builders compose by theorems, whose sums another accountant may bound a little less closely.
@@ -438,10 +424,11 @@ def told_of(record: Any, names: str) -> dict[str, Parameter]:
 
 
 def check_given(record: Any, checks: Mapping[str, Callable[..., Any]]) -> None:
-    """Check the fields of a record that are not None, by name."""
-    for name, check in checks.items():
-        if getattr(record, name) is not None:
-            check(**{name: getattr(record, name)})
+    """Check the fields of a record by name; None is allowed where it is the default."""
+    for each in dataclasses.fields(record):
+        value = getattr(record, each.name)
+        if each.name in checks and not (value is each.default is None):
+            checks[each.name](**{each.name: value})
 
 
 def at_most(n: int, **size: int) -> int:

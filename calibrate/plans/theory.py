@@ -178,9 +178,7 @@ class Case:
 
     def target(self, **more: Any) -> Values:
         """Return the keywords of a builder about these records and this target."""
-        epsilon, delta, relation, *_ = self.given.target
-        told = {"epsilon": epsilon, "delta": delta, "neighboring_relation": relation}
-        return {"n": self.n, **told, **more}
+        return {"n": self.n, **self.given.target.asked, **more}
 
 
 @cache
@@ -215,6 +213,7 @@ def theory(
     epsilon: float,
     delta: float,
     neighboring_relation: str | None = None,
+    accountant: str = "auto",
     **constants: Any,
 ) -> Plan:
     """Return the plan of a paper's theorem: its audited settings, at the exact noise.
@@ -229,6 +228,8 @@ def theory(
         The target.
     neighboring_relation
         Of the guarantee; the theorem's when omitted.
+    accountant
+        See :mod:`dpcal.calibrate.plans`.
     **constants
         The dimension ``d`` and the paper's constants in its own letters, in the ranges that it
         declares.
@@ -249,10 +250,18 @@ def theory(
     >>> given = dict(n=10**6, d=20, epsilon=1.0, delta=1e-6, L0=1, L1=1, F0=1, gamma=1)
     >>> theory("adaptive_gd", **given).parameters["learning_rate"]
     0.5
+    >>> plan = theory("moments", n=2_000, q=0.05, T=20, epsilon=1.0, delta=1e-6, accountant="renyi")
+    >>> plan.accountant, 0.999 < plan.price() <= 1.0
+    ('renyi', True)
     """
-    given = {"n": n, "epsilon": epsilon, "delta": delta, **constants}
-    case = case_of(name, relation=neighboring_relation, **given)
-    return _BUILD[name](case)
+    how = {"relation": neighboring_relation, "accountant": accountant}
+    given = {"n": n, "delta": delta, **how, **constants}
+
+    def built(at: float) -> Plan:
+        case = case_of(name, epsilon=at, **given)
+        return _BUILD[case.name](case)
+
+    return common.priced_by(accountant, built, epsilon)
 
 
 def theorem_at(name: str, **numbers: Any) -> tuple[Plan, list[tuple[str, Any, Any, str]]]:
@@ -283,7 +292,14 @@ def theorem_at(name: str, **numbers: Any) -> tuple[Plan, list[tuple[str, Any, An
 
 
 def case_of(
-    name: str, *, n: int, epsilon: float, delta: float, relation: str | None = None, **letters: Any
+    name: str,
+    *,
+    n: int,
+    epsilon: float,
+    delta: float,
+    relation: str | None = None,
+    accountant: str = "auto",
+    **letters: Any,
 ) -> Case:
     """Return a theorem at numbers, each checked against the paper's range."""
     if name not in THEOREMS:
@@ -311,6 +327,7 @@ def case_of(
         epsilon=_validate.positive(epsilon=epsilon),
         delta=_validate.probability(delta=delta),
         neighboring_relation=relation or row.relation,
+        accountant=accountant,
     )
     values |= {"n": given.n, "epsilon": epsilon, "Lam": -math.log(delta), "ell": -math.log(delta)}
     return Case(name=name, row=row, schedule=schedule, given=given, letters=values)

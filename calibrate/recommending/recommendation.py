@@ -19,7 +19,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -34,7 +34,7 @@ from dpcal.calibrate.plans.dpsgd import dpsgd
 from dpcal.calibrate.plans.kl_spider import kl_spider
 from dpcal.calibrate.plans.noisy_gd import noisy_gd
 from dpcal.calibrate.plans.spiderboost import spiderboost
-from dpcal.calibrate.recommending.error_law import LOSSES, ErrorLaw, Loss, transposed_inverse
+from dpcal.calibrate.recommending.error_law import LOSSES, ErrorLaw, transposed_inverse
 from dpcal.errors import UnsupportedEvent, VacuousSchedule
 
 __all__ = ["Recommendation", "Recommended", "first_choice", "recommend"]
@@ -236,15 +236,14 @@ def recommend(
     """
     rows_of = {"row_norm": row_norm, "typical_norm": typical_norm, "l2": l2}
     target = {"epsilon": epsilon, "delta": delta, "neighboring_relation": neighboring_relation}
-    case = _Case.of(loss, n=n, dimension=dimension, **rows_of, **target)
+    case = _Case(loss=loss, n=n, dimension=dimension, **rows_of, **target)
     rows = case.best(None if passes is None else _validate.positive(passes=passes), tuple(_FACTORS))
-    gradient = case.known.slope * case.bound
     guess = ", assumed" if typical_norm is None else ""
     return Recommendation(
         rows=rows,
         bounds=tuple(case.bounds()),
-        lower_bound=gradient * math.sqrt(dimension * math.log(1 / delta)) / (n * epsilon),
-        statistical=case.known.residual * dimension / (2 * n),
+        lower_bound=case.slope * math.sqrt(dimension * math.log(1 / delta)) / (n * epsilon),
+        statistical=LOSSES[loss].residual * dimension / (2 * n),
         note=f"Rows have a typical norm of {case.norm:.3g}{guess}; errors are about the training "
         "loss.",
     )
@@ -255,7 +254,7 @@ def first_choice(loss: str, optimizers: Collection[str], **asked: Any) -> Recomm
 
     Other arguments are those of :func:`recommend`.
     """
-    return _Case.of(loss, **asked).best(None, optimizers)[0]
+    return _Case(loss=loss, **asked).best(None, optimizers)[0]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -263,56 +262,50 @@ class _Case:
     """A problem with its target, every number checked."""
 
     loss: str
-    known: Loss
     n: int
-    d: int
-    norm: float
-    bound: float
-    l2: float
-    release: float
-    target: Mapping[str, Any]
+    dimension: int
+    epsilon: float
+    delta: float
+    row_norm: float = 1.0
+    typical_norm: float | None = None
+    l2: float = 0.0
+    neighboring_relation: str = "replace-special"
     plans: dict[Defaults, Plan] = field(default_factory=dict)
 
-    @property
-    def law(self) -> ErrorLaw:
-        """What predicts errors."""
-        return ErrorLaw(loss=self.loss, n=self.n, dimension=self.d, norm=self.norm, l2=self.l2)
-
-    @classmethod
-    def of(
-        cls,
-        loss: str,
-        *,
-        n: int,
-        dimension: int,
-        epsilon: float,
-        delta: float,
-        row_norm: float = 1.0,
-        typical_norm: float | None = None,
-        l2: float = 0.0,
-        neighboring_relation: str = "replace-special",
-    ) -> Self:
-        """Return the case that arguments of :func:`recommend` describe."""
-        known = LOSSES[_validate.choice(tuple(LOSSES), loss=loss)]
-        bound = _validate.positive(row_norm=row_norm)
-        norm = _TYPICAL * bound if typical_norm is None else typical_norm
-        if _validate.positive(typical_norm=norm) > bound:
-            raise ValueError(f"typical_norm must be at most row_norm={bound}, got {norm!r}.")
-        relation = _validate.choice(
+    def __post_init__(self) -> None:
+        _validate.choice(tuple(LOSSES), loss=self.loss)
+        if _validate.positive(typical_norm=self.norm) > _validate.positive(row_norm=self.row_norm):
+            raise ValueError(
+                f"typical_norm must be at most row_norm={self.row_norm}, got {self.norm!r}."
+            )
+        _validate.choice(
             ("add-or-remove-one", "replace-special"),
-            neighboring_relation=_validate.relation(neighboring_relation),
+            neighboring_relation=_validate.relation(self.neighboring_relation),
         )
-        return cls(
-            loss=loss,
-            known=known,
-            n=_validate.count(n=n),
-            d=_validate.count(dimension=dimension),
-            norm=norm,
-            bound=bound,
-            l2=_validate.non_negative(l2=l2),
-            release=single_release(epsilon, delta, relation),
-            target={"epsilon": epsilon, "delta": delta, "neighboring_relation": relation},
-        )
+        _validate.count(n=self.n)
+        _validate.count(dimension=self.dimension)
+        _validate.non_negative(l2=self.l2)
+
+    @property
+    def norm(self) -> float:
+        """Typical norm of rows."""
+        return _TYPICAL * self.row_norm if self.typical_norm is None else self.typical_norm
+
+    @property
+    def target(self) -> dict[str, Any]:
+        """The keywords of a builder's target."""
+        relation = _validate.relation(self.neighboring_relation)
+        return {"epsilon": self.epsilon, "delta": self.delta, "neighboring_relation": relation}
+
+    @property
+    def release(self) -> float:
+        """Noise multiplier of one Gaussian release that spends the whole target."""
+        return single_release(**self.target)
+
+    @property
+    def slope(self) -> float:
+        """Bound on the norm of a record's gradient."""
+        return LOSSES[self.loss].slope * self.row_norm
 
     # -- rows
 
@@ -328,7 +321,7 @@ class _Case:
         """Return every setting of these optimizers that is tried, with its prediction."""
         limit = math.inf if most is None else most
         tried = [passes for passes in _PASSES if passes <= limit] or [limit]
-        large = self.target["epsilon"] > _LARGE_EPSILON
+        large = self.epsilon > _LARGE_EPSILON
         if large:
             tried = tried[-1:]
         if "dpsgd" in optimizers:
@@ -349,7 +342,7 @@ class _Case:
                         yield self._banded(tuned, bands, more)
 
     def _defaults(self, **sizes: Any) -> Defaults:
-        given: dict[str, Any] = {"n": self.n, "dimension": self.d, "row_norm": self.norm}
+        given: dict[str, Any] = {"n": self.n, "dimension": self.dimension, "row_norm": self.norm}
         return Defaults.of(self.loss, **given, release=self.release, **sizes)
 
     def _plan(self, tuned: Defaults) -> Plan:
@@ -370,7 +363,7 @@ class _Case:
 
     def _full(self, tuned: Defaults, more: float = 1.0) -> Recommended:
         rate = tuned.learning_rate(self.release * math.sqrt(tuned.steps))
-        sizes = {"n": self.n, "dimension": self.d, "steps": tuned.steps}
+        sizes = {"n": self.n, "dimension": self.dimension, "steps": tuned.steps}
         steps = {"max_norm": tuned.max_norm, "learning_rate": rate}
         plan = noisy_gd(self._constants(), **sizes, **steps, **self.target)
         return self._row(plan, tuned, rate, more=more)
@@ -386,9 +379,8 @@ class _Case:
         return self._row(_at_rate(plan, rate), tuned, rate, strategy, more=more)
 
     def _constants(self, **more: float) -> Constants:
-        smoothness = self.known.smoothness * self.bound**2 + self.l2
-        lipschitz = self.known.slope * self.bound
-        return Constants(lipschitz=lipschitz, smoothness=smoothness, **more)
+        smoothness = LOSSES[self.loss].smoothness * self.row_norm**2 + self.l2
+        return Constants(lipschitz=self.slope, smoothness=smoothness, **more)
 
     def _row(
         self,
@@ -399,8 +391,9 @@ class _Case:
         *,
         more: float = 1.0,
     ) -> Recommended:
-        noise = plan.queries[0].noise_multiplier
-        error = more * _FACTORS[plan.optimizer] * self.law.excess(tuned, rate, noise, strategy)
+        noise, sizes = plan.queries[0].noise_multiplier, {"n": self.n, "dimension": self.dimension}
+        law = ErrorLaw(loss=self.loss, norm=self.norm, l2=self.l2, **sizes)
+        error = more * _FACTORS[plan.optimizer] * law.excess(tuned, rate, noise, strategy)
         return Recommended(
             plan=plan,
             optimizer=plan.optimizer,
@@ -414,7 +407,7 @@ class _Case:
 
     def _cost(self, plan: Plan) -> dict[str, Any]:
         """Return passes, gradients of a record and seconds of a plan."""
-        asked, seconds = plan.evaluations, plan.seconds(self.d)
+        asked, seconds = plan.evaluations, plan.seconds(self.dimension)
         return {"passes": asked / plan.n, "evaluations": asked, "seconds": seconds}
 
     # -- theorems
@@ -432,7 +425,9 @@ class _Case:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", VacuousSchedule)
                 try:
-                    plan = build(constants, n=self.n, dimension=self.d, **more, **self.target)
+                    plan = build(
+                        constants, n=self.n, dimension=self.dimension, **more, **self.target
+                    )
                 except (UnsupportedEvent, ValueError):
                     continue
             accuracy = plan.parameters.get("accuracy")

@@ -134,7 +134,7 @@ class Options:
 
     def __post_init__(self) -> None:
         common.check_given(self, _CHECKS)
-        if self.warm_start:
+        if self.warm_start != 0:
             _validate.count(warm_start=self.warm_start)
 
 
