@@ -84,9 +84,8 @@ def _is_power(total: Sum) -> bool:
 def by_tangents(search: Search, goal: Goal) -> Proof | None:
     """Use the known bounds of functions, and log(a) >= 1 - 1/a, in the place of the functions."""
     rows = _written(goal.context, goal.term)
-    tried = [list(c) for k in range(1, len(rows) + 1) for c in itertools.combinations(rows, k)]
-    normal = goal.context.normal
-    for chosen in tried:
+    sizes, normal = range(1, len(rows) + 1), goal.context.normal
+    for chosen in itertools.chain.from_iterable(itertools.combinations(rows, k) for k in sizes):
         apart = [row for row in chosen if goal.strict and _is_apart(goal.context, *row)]
         ordered = (*apart, *(row for row in chosen if row not in apart))
         gaps = [(factor, *gap(of, index)) for factor, of, index in ordered]
@@ -94,8 +93,8 @@ def by_tangents(search: Search, goal: Goal) -> Proof | None:
         rest = normal.term(normal.clear(normal.sum(t.minus(goal.term, below))))
         proof = search.inequality(goal.inside(rest, goal.strict and not apart, 2))
         if proof is not None:
-            rows = [(t.times(f, g), product((f, TERMS), (g, step))) for f, g, step in gaps]
-            return total(*rows, (rest, proof)) if apart else total((rest, proof), *rows)
+            parts = [(t.times(f, g), product((f, TERMS), (g, step))) for f, g, step in gaps]
+            return total(*parts, (rest, proof)) if apart else total((rest, proof), *parts)
     return None
 
 
