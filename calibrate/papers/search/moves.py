@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["by_derivative", "by_zero"]
 
+
 def by_zero(search: Search, goal: Goal) -> Proof | None:
     """Start where the term is zero, and follow the sign of its slope."""
     return _from_any(search, goal, lambda name: _zeros(goal.context, goal.term, name))

@@ -159,17 +159,14 @@ def _proved(
     for (ratio, _), multiplier in zip(subset, solved, strict=True):
         term = normal.exponent_term(multiplier)
         sign = search.inequality(goal.inside(term, False, 3))
-        below = sign and _below_one(search, goal.inside(t.minus(t.ONE, ratio), False, 3))
+        above = goal.inside(t.minus(t.ONE, ratio), False, 3)
+        below = sign and (by_terms(search, above) or by_fact(search, above))
         if not (sign and below):
             return None
         factors.append((ratio, term, below, sign))
     remaining = t.over(quotient, t.times(*(t.power(r, m) for r, m, *_ in factors)))
     share = normal.term(normal.sum(remaining))
     return _Share(share, factors) if goal.context.holds(share, True) else None
-
-
-def _below_one(search: Search, goal: Goal) -> Proof | None:
-    return by_terms(search, goal) or by_fact(search, goal)
 
 
 def solve(columns: Sequence[Sequence[Exponent]], goal: Sequence[Exponent]) -> list[Any] | None:

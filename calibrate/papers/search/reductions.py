@@ -33,12 +33,6 @@ __all__ = [
 ]
 
 
-def _taken_out(context: Context, cleared: Sum) -> tuple[t.Term, Sum]:
-    normal = context.normal
-    shared, size, rest = normal._content(cleared, False) if cleared else (frozenset(), 1, cleared)
-    return normal.term({shared: Fraction(size)}), rest
-
-
 def _signed(sides: Sum) -> list[Sum]:
     """Return the positive and the negative part of a sum."""
     return [{m: sign * v for m, v in sides.items() if sign * v > 0} for sign in (1, -1)]
@@ -50,14 +44,10 @@ def _signed(sides: Sum) -> list[Sum]:
 def by_logarithms(search: Search, goal: Goal) -> Proof | None:
     """Compare the logarithms of both sides, where one side is a power or an exponential."""
     written = goal.context.normal.sum(goal.term)
-    for factor, sides in ((t.ONE, written), _taken_out(goal.context, goal.cleared())):
-        proof = _by_logarithms(search, goal, factor, sides)
-        if proof is not None:
-            return proof
-    return None
+    return _compared(search, goal, written) or _compared(search, goal, goal.cleared())
 
 
-def _by_logarithms(search: Search, goal: Goal, factor: t.Term, sides: Sum) -> Proof | None:
+def _compared(search: Search, goal: Goal, sides: Sum) -> Proof | None:
     context, normal = goal.context, goal.context.normal
     parts = _signed(sides)
     if not all(parts) or not any(len(part) == 1 and _is_power(part) for part in parts):
@@ -77,9 +67,7 @@ def _by_logarithms(search: Search, goal: Goal, factor: t.Term, sides: Sum) -> Pr
     if proof is None:
         return None
     ends = {"low": t.encode(low), "high": t.encode(high), "order": t.encode(order)}
-    step = {"rule": "exponential", **ends, "proof": proof}
-    positive = search.inequality(goal.inside(factor, goal.strict, 1))
-    return None if positive is None else product((factor, positive), (t.minus(high, low), step))
+    return {"rule": "exponential", **ends, "proof": proof}
 
 
 def _is_power(total: Sum) -> bool:
@@ -96,9 +84,8 @@ def _is_power(total: Sum) -> bool:
 def by_tangents(search: Search, goal: Goal) -> Proof | None:
     """Use the known bounds of functions, and log(a) >= 1 - 1/a, in the place of the functions."""
     rows = _written(goal.context, goal.term)
-    tried = [list(c) for k in range(1, len(rows) + 1) for c in itertools.combinations(rows, k)]
-    normal = goal.context.normal
-    for chosen in tried:
+    sizes, normal = range(1, len(rows) + 1), goal.context.normal
+    for chosen in itertools.chain.from_iterable(itertools.combinations(rows, k) for k in sizes):
         apart = [row for row in chosen if goal.strict and _is_apart(goal.context, *row)]
         ordered = (*apart, *(row for row in chosen if row not in apart))
         gaps = [(factor, *gap(of, index)) for factor, of, index in ordered]
@@ -106,8 +93,8 @@ def by_tangents(search: Search, goal: Goal) -> Proof | None:
         rest = normal.term(normal.clear(normal.sum(t.minus(goal.term, below))))
         proof = search.inequality(goal.inside(rest, goal.strict and not apart, 2))
         if proof is not None:
-            rows = [(t.times(f, g), product((f, TERMS), (g, step))) for f, g, step in gaps]
-            return total(*rows, (rest, proof)) if apart else total((rest, proof), *rows)
+            parts = [(t.times(f, g), product((f, TERMS), (g, step))) for f, g, step in gaps]
+            return total(*parts, (rest, proof)) if apart else total((rest, proof), *parts)
     return None
 
 
