@@ -38,7 +38,7 @@ from dpcal.accountants.certificates.verify import verify_certificate
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.events import DpEvent
 from dpcal.accountants.losses.base import OutOfReach
-from dpcal.errors import TargetUnreachable, UnsupportedEvent
+from dpcal.errors import TargetUnreachable
 
 # The records and the verifier are importable from here as well.
 __all__ = [

@@ -48,7 +48,7 @@ Part = tuple[PrivacyLoss, int, bool]
 
 @dataclass(frozen=True)
 class OrderProof(Limits, Proof):
-    """Both bounds on delta, by laws on grids above and below the likelihood ratio in convex order."""
+    """Both bounds on delta, by laws on grids above and below the ratio in convex order."""
 
     NAME = "convex order"
 

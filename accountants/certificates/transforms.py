@@ -143,7 +143,7 @@ def _lattices(loss: SampledGaussian, c: float, digits: float) -> tuple[_Lattice,
 def _decays(
     loss: SampledGaussian, c: float, digits: float
 ) -> tuple[tuple[_Lattice, Reals, Reals], ...]:
-    """Return lattices with the logarithms of their terms at c, and the rates at which these fall."""
+    """Return lattices, the logarithms of their terms at c, and the rates at which these fall."""
     sigma, power, rows = loss.noise_multiplier, float(loss._power(c)), []
     for lattice in _lattices(loss, c, digits):
         angle, step, first, last = lattice

@@ -23,7 +23,9 @@ SCOPE |= {
     each: getattr(calibrate, each) for each in ("noise_multiplier", "noise_multiplier_for_risk")
 }
 SCOPE |= {each.__name__: each for each in (ContourProof, OrderProof, Mechanism)}
-SCOPE |= {"claim": lambda event, count, *rest: claim_about([Mechanism(event, count)], "both", *rest)}
+SCOPE |= {
+    "claim": lambda event, count, *rest: claim_about([Mechanism(event, count)], "both", *rest)
+}
 SCOPE |= {"calibrate": calibrate, "builders": builders}
 
 

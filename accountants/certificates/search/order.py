@@ -68,7 +68,7 @@ def choose_order(
     proof, best, least = _first(parts, epsilon, log_delta, width), None, math.inf
     for _ in range(_TRIES):
         while proof.work(parts) > _MOST_WORK and proof.nodes > _LEAST_NODES:
-            proof = replace(proof, step=2 * proof.step, nodes=proof.nodes // 2)
+            proof = replace(proof, nodes=proof.nodes // 2)
         if proof == best or proof.work(parts) > _MOST_WORK:
             break
         with balls.workprec(proof.bits):
@@ -79,7 +79,8 @@ def choose_order(
             found = float(((upper - lower) / upper).upper()) if upper > 0 else 0.0
         if not best or found < least:
             best, least = proof, found
-        reachable = found * (proof.nodes / MAX_NODES_OF_LAW) ** 2
+        span = max(_spans(parts, proof), default=0.0)
+        reachable = found * (span / proof.step / MAX_NODES_OF_LAW) ** 2
         if not found > width or upper <= enough or reachable > 4 * max(width, _DISTANT):
             break
         finer = min(max(_SPARE * math.sqrt(width / found), _FINER[0]), _FINER[1])
@@ -127,8 +128,13 @@ def _saddle(parts: Parts, epsilon: float, limits: OrderProof) -> tuple[float, fl
         if 0 < variance < math.inf:
             return tilt, variance
     # Ranges are about twice the reach of normal laws, times their deviations.
-    with balls.workprec(BITS[0]):
-        spans = [(pair_of(oriented(loss)[0]).span(limits), times) for loss, times in parts]
-    variance = sum(times * span**2 for span, times in spans) / (8 * max(limits.nats, 1.0))
+    squares = zip(_spans(parts, limits), parts, strict=True)
+    variance = sum(times * span**2 for span, (_, times) in squares) / (8 * max(limits.nats, 1.0))
     variance = max(variance, 1e-12)
     return max(epsilon / variance, 1.0), variance
+
+
+def _spans(parts: Parts, limits: OrderProof) -> list[float]:
+    """Return the ranges of the losses of one use."""
+    with balls.workprec(BITS[0]):
+        return [pair_of(oriented(loss)[0]).span(limits) for loss, _ in parts]

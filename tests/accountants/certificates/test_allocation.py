@@ -217,9 +217,7 @@ def test_forged_groups_claims_and_rays_are_refused():
         [[2.0, 11, 1 - 2**-53 * k] for k in range(20)],
     ]
     upper = json.loads(text)["upper"]
-    changed = (
-        text.replace(upper, f"{float(upper) * 0.9:.9f}"),
-    )
+    changed = (text.replace(upper, f"{float(upper) * 0.9:.9f}"),)
     documents = [json.loads(each) for each in changed]
     for groups in forged:
         document = json.loads(text)
@@ -304,8 +302,7 @@ def test_without_one_step_of_the_argument_grids_prove_falsehoods(
     def bounds():
         composed._law_of.cache_clear()
         return [
-            enclose(proof, parts_of(1, 2, 1, direction), epsilon)
-            for direction, epsilon in KNOWN
+            enclose(proof, parts_of(1, 2, 1, direction), epsilon) for direction, epsilon in KNOWN
         ]
 
     assert all(lower < 1e-5 < upper for lower, upper in bounds())
