@@ -173,7 +173,7 @@ class Calibration:
     @property
     def _draws(self) -> bool:
         """Whether draws are made."""
-        return self.options.statistics != "none" and not self.exact
+        return not self.exact and self.options.statistics != "none"
 
     def question(self, sigma: float, **changes: Any) -> Question:
         """Return the run with a noise multiplier, and with other draws."""

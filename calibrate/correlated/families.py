@@ -16,6 +16,7 @@ from dpcal.accountants.matrix import (
     BISR,
     BLT,
     Banded,
+    BandedInverse,
     FixedEpochs,
     Identity,
     LambdaCGD,
@@ -91,6 +92,7 @@ FAMILIES = {
     "square-root": Family("", SquareRoot),
     "lambda-cgd": Family("decay", LambdaCGD),
     "banded": Family("bands", Banded.optimised, optimised=True),
+    "banded-inverse": Family("inverse bands", BandedInverse.optimised, optimised=True),
     "bisr": Family("inverse bands", BISR),
     "bifr": Family("inverse bands", BIFR.optimised, optimised=True),
     "blt": Family("buffers", BLT.optimised, optimised=True),
@@ -109,8 +111,8 @@ def chosen(
     ----------
     strategies
         Strategies for as many steps, or texts such as ``"lambda-cgd=0.5"``, ``"banded=4"``,
-        ``"blt=1"``, ``"bisr=4"``, ``"bifr=4"``, ``"tree"``, ``"square-root"``, ``"identity"``, and
-        ``"banded=best"``.
+        ``"banded-inverse=4"``, ``"blt=1"``, ``"bisr=4"``, ``"bifr=4"``, ``"tree"``,
+        ``"square-root"``, ``"identity"``, and ``"banded=best"``.
     steps
         Number of steps.
     participation, workload
@@ -167,7 +169,7 @@ def usual(steps: int, participation: Participation, workload: Workload) -> tuple
         Identity(steps),
         *trees,
         LambdaCGD.optimised(steps, **aim),
-        BISR(steps, min(_FEW, steps)),
+        BandedInverse.optimised(steps, min(_FEW, steps), **aim),
         BLT.optimised(steps, _FEW, **aim),
         *banded,
         SquareRoot(steps),
@@ -178,5 +180,5 @@ def for_random_batches(steps: int) -> tuple[str, ...]:
     """One or more of each family, for batches that are drawn at random."""
     tree = ("tree",) if 1 < steps <= _TREE_STEPS else ()
     decays = (f"lambda-cgd={decay}" for decay in _DECAYS)
-    few = (f"bisr={min(_FEW, steps)}", "blt=1", f"blt={_FEW}")
+    few = (f"banded-inverse={min(_FEW, steps)}", "blt=1", f"blt={_FEW}")
     return ("identity", *tree, *decays, f"banded={_BEST}", *few, "square-root")

@@ -34,6 +34,7 @@ from dpcal.accountants.matrix import (
     BISR,
     BLT,
     PREFIX_SUMS,
+    BandedInverse,
     FixedEpochs,
     Identity,
     LambdaCGD,
@@ -372,7 +373,7 @@ def _name(strategy: Strategy) -> str:
             size = f", decay {strategy.decay:.4g}"
         case BLT():
             size = f", {len(strategy.decays)} buffer" + "s" * (len(strategy.decays) > 1)
-        case BISR() | BIFR():
+        case BISR() | BIFR() | BandedInverse():
             size = f", {strategy.inverse_bands} bands"
         case Tree():
             size = ", efficient" * strategy.efficient
