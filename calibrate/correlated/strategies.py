@@ -18,7 +18,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import as_completed
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -61,8 +61,8 @@ __all__ += ["StrategyRow", "StrategyTable", "compare_strategies"]
 
 BATCHES = ("poisson", "cyclic-poisson", "min-separation", "balls-in-bins", "random-allocation")
 
-# The other workload that every row shows.
-_MOMENTUM = Workload(momentum=0.9)
+# The momentum of the other workload that every row shows.
+_MOMENTUM = 0.9
 
 
 @dataclass(frozen=True)
@@ -422,7 +422,7 @@ def compare_strategies(
         ``independent=True``.
     strategies
         The candidates, as strategies or as texts such as ``"lambda-cgd=0.5"``, ``"banded=4"``,
-        ``"blt=1"``, ``"bisr=4"``, ``"tree"``, ``"square-root"`` and ``"identity"``, whose
+        ``"blt=1"``, ``"banded-inverse=4"``, ``"tree"``, ``"square-root"`` and ``"identity"``, whose
         parameters are optimised; ``"banded=best"`` has the number of bands with the least error
         under these batches. One or more of each family when omitted.
     pricing
@@ -532,7 +532,7 @@ def _row(
         sigma * strategy.max_error(workload),
         sigma * strategy.mean_error(workload),
         memory,
-        sigma * strategy.mean_error(_MOMENTUM),
+        sigma * strategy.mean_error(replace(workload, momentum=_MOMENTUM, decay=1.0)),
         found.method,
         found.label,
     )
