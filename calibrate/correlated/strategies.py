@@ -15,12 +15,12 @@ lambda-CGD    22.710    34.1
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import as_completed
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from dpcal import _validate
 from dpcal.accountants import events
@@ -51,12 +51,12 @@ from dpcal.accountants.samplers import (
     Poisson,
     RandomAllocation,
 )
-from dpcal.calibrate.correlated.calibration import Calibration
+from dpcal.calibrate.correlated.calibration import CalibratedNoise, Calibration
 from dpcal.calibrate.correlated.families import Best, chosen, for_random_batches, usual
 from dpcal.calibrate.noise import noise_multiplier
 from dpcal.errors import TargetUnreachable, UnsupportedEvent
 
-__all__ = ["BATCHES", "Batches", "Calibrated", "KnownSchedule", "Pricing", "SampledBatches"]
+__all__ = ["BATCHES", "Batches", "KnownSchedule", "Pricing", "SampledBatches"]
 __all__ += ["StrategyRow", "StrategyTable", "compare_strategies"]
 
 BATCHES = ("poisson", "cyclic-poisson", "min-separation", "balls-in-bins", "random-allocation")
@@ -65,42 +65,12 @@ BATCHES = ("poisson", "cyclic-poisson", "min-separation", "balls-in-bins", "rand
 _MOMENTUM = 0.9
 
 
-@dataclass(frozen=True)
-class Calibrated:
-    """The noise that a strategy needs, and its theorem.
+Pricing = Callable[..., CalibratedNoise]
+"""A way to calibrate a strategy; ``str()`` of it is the schedule or the sampler.
 
-    Parameters
-    ----------
-    noise_multiplier
-        Standard deviation of z that meets the target, in units of the clipping norm.
-    method
-        The theorem or the accountant.
-    label
-        How certain it is: ``"exact"`` or ``"upper bound"`` for known schedules, a label of
-        :mod:`dpcal.accountants.correlated` for random batches.
-    """
-
-    noise_multiplier: float
-    method: str
-    label: str
-
-
-class Pricing(Protocol):
-    """A way to calibrate a strategy, for a sampler and a theorem."""
-
-    def __call__(
-        self, strategy: Strategy, *, epsilon: float, delta: float, neighboring_relation: str
-    ) -> Calibrated:
-        """Return the noise that meets the target.
-
-        Raises
-        ------
-        UnsupportedEvent
-            If no theorem covers the strategy.
-        """
-
-    def __str__(self) -> str:
-        """Return the schedule or the sampler, for the head of a table."""
+It is called with the strategy and the keywords ``epsilon``, ``delta`` and ``neighboring_relation``,
+and raises UnsupportedEvent if no theorem covers the strategy.
+"""
 
 
 @dataclass(frozen=True)
@@ -117,7 +87,7 @@ class KnownSchedule:
 
     def __call__(
         self, strategy: Strategy, *, epsilon: float, delta: float, neighboring_relation: str
-    ) -> Calibrated:
+    ) -> CalibratedNoise:
         """Return the Gaussian mechanism's noise multiplier times the sensitivity, rounded up."""
         relation = neighboring_relation
         # This call refuses relations that no theorem covers.
@@ -129,7 +99,7 @@ class KnownSchedule:
         sigma = single * sensitivity.value
         while sigma / sensitivity.value < single:
             sigma = math.nextafter(sigma, math.inf)
-        return Calibrated(sigma, f"Gaussian, {sensitivity.theorem}", sensitivity.label)
+        return CalibratedNoise(sigma, f"Gaussian, {sensitivity.theorem}", sensitivity.label)
 
     def __str__(self) -> str:
         return f"each record {self.participation}"
@@ -155,15 +125,12 @@ class SampledBatches:
         Failure probability of the draws of a row, a part of delta; default delta / 100.
     seed
         Fixes the draws; fresh when omitted.
-    executor
-        Who draws; as for :func:`dpcal.accountants.correlated.simulate`.
     """
 
     sampler: Sampler | Callable[[Strategy], Sampler]
     statistics: str = "none"
     draws: int = 100_000
     seed: int | None = None
-    executor: Any = None
     failure_probability: float | None = None
 
     def __post_init__(self) -> None:
@@ -176,12 +143,11 @@ class SampledBatches:
 
     @property
     def _options(self) -> Options:
-        names = ("statistics", "draws", "failure_probability", "seed", "executor")
-        return Options(**{name: getattr(self, name) for name in names})
+        return Options(**{name: value for name, value in vars(self).items() if name != "sampler"})
 
     def __call__(
         self, strategy: Strategy, *, epsilon: float, delta: float, neighboring_relation: str
-    ) -> Calibrated:
+    ) -> CalibratedNoise:
         """Return the noise multiplier, with the bound or the draws that confirm it."""
         relation, sampler = neighboring_relation, self.of(strategy)
         pricing.check_relation(strategy, sampler, relation)
@@ -193,9 +159,8 @@ class SampledBatches:
             sigma = noise_multiplier(
                 event, epsilon=epsilon, delta=delta, neighboring_relation=relation
             )
-            return Calibrated(sigma, "composition of sampled Gaussians", "exact")
-        found = Calibration(Shape.of(strategy), sampler, epsilon, delta, self._options).least()
-        return Calibrated(found.noise_multiplier, found.method, found.label)
+            return CalibratedNoise(sigma, "composition of sampled Gaussians", "exact")
+        return Calibration(Shape.of(strategy), sampler, epsilon, delta, self._options).least()
 
     def of(self, strategy: Strategy) -> Sampler:
         """Return the sampler of a strategy."""
@@ -448,35 +413,31 @@ def compare_strategies(
     UnsupportedEvent
         If no theorem covers any of the strategies.
     """
-    neighboring_relation = _validate.relation(neighboring_relation)
+    relation = _validate.relation(neighboring_relation)
     count = _validate.count(steps=steps)
     _validate.instance(Workload, workload=workload)
     if participation is not None:
         _validate.instance(Participation, participation=participation)
-    target = {"epsilon": _validate.positive(epsilon=epsilon)}
-    target["delta"] = _validate.probability(delta=delta)
-    _validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
+    target: dict[str, Any] = {
+        "epsilon": _validate.positive(epsilon=epsilon),
+        "delta": _validate.probability(delta=delta),
+        "neighboring_relation": _validate.choice(RELATIONS, neighboring_relation=relation),
+    }
     priced_by, schema = _priced_by(count, participation, sampler, pricing)
     schema.earliest(count)
-    sampled = isinstance(priced_by, SampledBatches)
     candidates: Sequence[Strategy | Best | str] | None = strategies
     if candidates is None:
+        sampled = isinstance(priced_by, SampledBatches)
         candidates = for_random_batches(count) if sampled else usual(count, schema, workload)
-    relation = {"neighboring_relation": neighboring_relation}
     works = [
-        partial(_row, each, priced_by, schema, workload, {**target, **relation})
+        partial(_row, each, priced_by, schema, workload, target)
         for each in chosen(candidates, count, schema, workload)
     ]
     rows = _rows(works, executor, progress)
     if all(row.noise_multiplier is None for row in rows):
         raise UnsupportedEvent(rows[0].note)
     return StrategyTable(
-        steps=count,
-        neighboring_relation=neighboring_relation,
-        workload=workload,
-        schedule=str(priced_by),
-        rows=tuple(rows),
-        **target,
+        steps=count, workload=workload, schedule=str(priced_by), rows=tuple(rows), **target
     )
 
 
@@ -538,25 +499,18 @@ def _row(
     )
 
 
-_Work = Callable[[], StrategyRow]
-
-
-def _rows(works: Sequence[_Work], executor: Any, report: Progress | None) -> list[StrategyRow]:
+def _rows(
+    works: Sequence[Callable[[], StrategyRow]], executor: Any, report: Progress | None
+) -> list[StrategyRow]:
     """Rows in the order of the strategies; each is reported as it is done."""
+    done: Iterable[tuple[int, StrategyRow]] = ((k, work()) for k, work in enumerate(works))
+    if executor is not None:
+        pool = executor.get_executor() if hasattr(executor, "get_executor") else executor
+        futures = {pool.submit(work): place for place, work in enumerate(works)}
+        done = ((futures[future], future.result()) for future in as_completed(futures))
     rows: dict[int, StrategyRow] = {}
-    for place, row in _finished(works, executor):
+    for place, row in done:
         rows[place] = row
         if report is not None:
             report(row, len(rows), len(works))
     return [rows[place] for place in range(len(works))]
-
-
-def _finished(works: Sequence[_Work], executor: Any) -> Iterator[tuple[int, StrategyRow]]:
-    """Places and rows, as they are done."""
-    if executor is None:
-        yield from ((place, work()) for place, work in enumerate(works))
-        return
-    pool = executor.get_executor() if hasattr(executor, "get_executor") else executor
-    futures = {pool.submit(work): place for place, work in enumerate(works)}
-    for future in as_completed(futures):
-        yield futures[future], future.result()
