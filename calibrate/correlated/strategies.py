@@ -23,34 +23,13 @@ from functools import partial
 from typing import Any
 
 from dpcal import _validate
-from dpcal.accountants import events
+from dpcal.accountants import events, matrix, samplers
 from dpcal.accountants.correlated import Sampler, pricing
 from dpcal.accountants.correlated.bounds.base import least_until_rising
 from dpcal.accountants.correlated.mechanism import Shape
 from dpcal.accountants.correlated.price import Options
 from dpcal.accountants.directions import RELATIONS
-from dpcal.accountants.matrix import (
-    BIFR,
-    BISR,
-    BLT,
-    PREFIX_SUMS,
-    BandedInverse,
-    FixedEpochs,
-    Identity,
-    LambdaCGD,
-    Participation,
-    Single,
-    Strategy,
-    Tree,
-    Workload,
-)
-from dpcal.accountants.samplers import (
-    BallsInBins,
-    CyclicPoisson,
-    MinSeparation,
-    Poisson,
-    RandomAllocation,
-)
+from dpcal.accountants.matrix import PREFIX_SUMS, Participation, Strategy, Workload
 from dpcal.calibrate.correlated.calibration import CalibratedNoise, Calibration
 from dpcal.calibrate.correlated.families import Best, chosen, for_random_batches, usual
 from dpcal.calibrate.noise import noise_multiplier
@@ -211,11 +190,11 @@ class Batches:
         """
         q = self.sampling_probability
         if self.name == "poisson":
-            return Poisson(q)
-        if self.name in ("balls-in-bins", "random-allocation"):
-            rounds = self.apart or round(1 / q)
-            one = self.name == "balls-in-bins"
-            return BallsInBins(rounds) if one else RandomAllocation(1, epoch=rounds)
+            return samplers.Poisson(q)
+        if self.name == "balls-in-bins":
+            return samplers.BallsInBins(self.apart or round(1 / q))
+        if self.name == "random-allocation":
+            return samplers.RandomAllocation(1, epoch=self.apart or round(1 / q))
         apart = self.apart or self._apart(strategy)
         cyclic = self.name == "cyclic-poisson"
         rate = q * apart if cyclic else q / max(1 - (apart - 1) * q, 1e-300)
@@ -225,7 +204,8 @@ class Batches:
                 f"that are {apart} apart, got {q!r}."
             )
         # A rate of 1 may be off by rounding.
-        return (CyclicPoisson if cyclic else MinSeparation)(apart, min(rate, 1.0))
+        kind = samplers.CyclicPoisson if cyclic else samplers.MinSeparation
+        return kind(apart, min(rate, 1.0))
 
     def _apart(self, strategy: Strategy) -> int:
         # With many bands, groups would be worth little, and take the batches of many rounds.
@@ -269,7 +249,19 @@ class StrategyRow:
     @property
     def name(self) -> str:
         """The strategy's kind and its size, short enough for a table."""
-        return _name(self.strategy)
+        match strategy := self.strategy:
+            case matrix.LambdaCGD():
+                size = f", decay {strategy.decay:.4g}"
+            case matrix.BLT():
+                size = f", {len(strategy.decays)} buffer" + "s" * (len(strategy.decays) > 1)
+            case matrix.BISR() | matrix.BIFR() | matrix.BandedInverse():
+                size = f", {strategy.inverse_bands} bands"
+            case matrix.Tree():
+                size = ", efficient" * strategy.efficient
+            case _:
+                banded = strategy.bands is not None and not isinstance(strategy, matrix.Identity)
+                size = f", {strategy.bands} bands" * banded
+        return strategy.kind + size
 
     def to_dict(self) -> dict[str, Any]:
         """Return the row as JSON values."""
@@ -294,15 +286,8 @@ class StrategyTable:
     @property
     def baseline(self) -> StrategyRow | None:
         """The row of independent noise, DP-SGD, with which the others are compared."""
-        found = [row for row in self.rows if isinstance(row.strategy, Identity)]
+        found = [row for row in self.rows if isinstance(row.strategy, matrix.Identity)]
         return found[0] if found and found[0].mean_error is not None else None
-
-    @property
-    def best(self) -> StrategyRow:
-        """The row with the least mean error."""
-        return min(
-            self.rows, key=lambda row: math.inf if row.mean_error is None else row.mean_error
-        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the table as JSON values."""
@@ -329,23 +314,6 @@ class StrategyTable:
             f"{row.mean_error:>12.5g}{share:>11}{row.momentum_error or 0.0:>10.4g}"
             f"{row.memory:>8}  {row.label}"
         )
-
-
-def _name(strategy: Strategy) -> str:
-    """A strategy's kind and its size, short enough for a table."""
-    match strategy:
-        case LambdaCGD():
-            size = f", decay {strategy.decay:.4g}"
-        case BLT():
-            size = f", {len(strategy.decays)} buffer" + "s" * (len(strategy.decays) > 1)
-        case BISR() | BIFR() | BandedInverse():
-            size = f", {strategy.inverse_bands} bands"
-        case Tree():
-            size = ", efficient" * strategy.efficient
-        case _:
-            banded = strategy.bands is not None and not isinstance(strategy, Identity)
-            size = f", {strategy.bands} bands" * banded
-    return strategy.kind + size
 
 
 def compare_strategies(
@@ -428,7 +396,7 @@ def compare_strategies(
     candidates: Sequence[Strategy | Best | str] | None = strategies
     if candidates is None:
         sampled = isinstance(priced_by, SampledBatches)
-        candidates = for_random_batches(count) if sampled else usual(count, schema, workload)
+        candidates = for_random_batches(count) if sampled else usual(count, schema)
     works = [
         partial(_row, each, priced_by, schema, workload, target)
         for each in chosen(candidates, count, schema, workload)
@@ -459,10 +427,10 @@ def _priced_by(
         # Batches of a fixed size are refused later: any schedule will do.
         rate = 1.0
         with suppress(UnsupportedEvent):
-            rate = float(pricing.of(Identity(steps)).automaton(steps).rates.mean())
+            rate = float(pricing.of(matrix.Identity(steps)).automaton(steps).rates.mean())
         separation = min(steps, max(1, round(1 / rate)))
-        return pricing, FixedEpochs(-(-steps // separation), separation)
-    schema = Single() if participation is None else participation
+        return pricing, matrix.FixedEpochs(-(-steps // separation), separation)
+    schema = matrix.Single() if participation is None else participation
     return KnownSchedule(schema) if pricing is None else pricing, schema
 
 
