@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logit
+from scipy.special import expit, logit, softmax
 
 from dpcal import _validate
 from dpcal.accountants.limits import hold
@@ -35,7 +35,16 @@ from dpcal.accountants.matrix.participation import Participation, Single
 from dpcal.accountants.matrix.recurrences import inverse_series
 from dpcal.accountants.matrix.workloads import PREFIX_SUMS, Workload
 
-__all__ = ["Objective", "banded", "blt", "checked_bands", "dense", "fractional_root", "lambda_cgd"]
+__all__ = [
+    "Objective",
+    "banded",
+    "banded_inverse",
+    "blt",
+    "checked_bands",
+    "dense",
+    "fractional_root",
+    "lambda_cgd",
+]
 __all__ += ["root_series"]
 
 Array = NDArray[np.float64]
@@ -276,25 +285,34 @@ def root_series(count: int, exponent: float) -> Array:
 
 
 def banded_inverse(objective: Objective, inverse_bands: int) -> tuple[tuple[float, ...]]:
-    """Return the best first entries 1, -a_1, -a_2, ... of C^-1's column, for a in [0, 1].
+    """Return the best first entries 1, -a_1, -a_2, ... of C^-1's column, from two starts.
 
-    C = 1 / (1 - a(x)) is >= 0 then.
+    All a are > 0, and their sum is below 1: C = 1 / (1 - a(x)) has entries in [0, 1], as
+    probabilities of renewals.
     """
-    count = checked_bands("inverse_bands", inverse_bands, objective.steps)
-
-    def of(tail: Array) -> tuple[float, Array]:
-        inverse = np.append(1.0, -tail)
-        column = inverse_series(inverse, objective.steps)
-        value, gradient = objective.rational(np.ones(1), inverse, column)
-        slope = inverse_series(np.convolve(inverse, inverse), objective.steps)
-        lags = range(1, count)
-        return value, np.array([gradient[k:] @ slope[: objective.steps - k] for k in lags])
-
+    count, steps = checked_bands("inverse_bands", inverse_bands, objective.steps), objective.steps
     if count == 1:
         return ((1.0,),)
-    start = -root_series(count, fractional_root(objective, count)[1])[1:]
-    found = _least(of, start, [(0.0, 1.0)] * (count - 1))
-    return (tuple(np.append(1.0, -found).tolist()),)
+
+    def of(free: Array) -> tuple[float, Array]:
+        tail = softmax(np.append(free, 0.0))[:-1]
+        inverse = np.append(1.0, -tail)
+        value, by_column = objective.rational(np.ones(1), inverse, inverse_series(inverse, steps))
+        slope = inverse_series(np.convolve(inverse, inverse), steps)
+        by_tail = np.array([by_column[k:] @ slope[: steps - k] for k in range(1, count)])
+        return value, tail * (by_tail - tail @ by_tail)
+
+    found = []
+    for start in (
+        -root_series(count, fractional_root(objective, count)[1])[1:],
+        # The last entry stands for all later ones of the square root.
+        np.append(-root_series(count, 0.5)[1:-1], root_series(count, 0.5)[:-1].sum() * 0.9),
+    ):
+        free = np.log(start / (1 - start.sum()))
+        best = _least(of, free, [(-40.0, 40.0)] * (count - 1))
+        found.append((of(best)[0], softmax(np.append(best, 0.0))[:-1]))
+    _, tail = min(found, key=lambda each: each[0])
+    return (tuple(np.append(1.0, -tail).tolist()),)
 
 
 def fractional_root(objective: Objective, inverse_bands: int) -> tuple[int, float]:

@@ -48,7 +48,6 @@ from dpcal.calibrate.noise import noise_multiplier as independent_noise
 from dpcal.errors import DrawsCannotTell, TargetUnreachable, warn_caller
 
 __all__ = ["CONFIRMATIONS", "CalibratedNoise", "Calibration", "noise_multiplier"]
-__all__ += ["proved_noise_multiplier"]
 
 # How often a multiplier may be put to the test. Each test has an equal part of the failure
 # probability, so that more of them need a little more noise each.
@@ -90,24 +89,22 @@ class CalibratedNoise:
     ----------
     noise_multiplier
         Standard deviation of z, in units of the clipping norm; not divided by a norm of C.
-    label
-        How it is known.
     method
-        Name of the bound or of the draws.
+        Name of the theorem, the bound or the draws.
+    label
+        How it is known: ``"exact"`` or ``"upper bound"`` for known schedules, a label of
+        :mod:`dpcal.accountants.correlated` for random batches.
     confirmation
         The delta at the target's epsilon. If draws confirm it, the search did not use them, and the
         failure probabilities of all confirmations that may have happened are part of it.
-    confirmations
-        Number of multipliers that were tested.
     reason
         Why it is proved though draws were asked for; empty otherwise.
     """
 
     noise_multiplier: float
-    label: str
     method: str
+    label: str
     confirmation: CorrelatedDelta | None = None
-    confirmations: int = 1
     reason: str = ""
 
     def warn(self) -> None:
@@ -173,7 +170,7 @@ class Calibration:
     @property
     def _draws(self) -> bool:
         """Whether draws are made."""
-        return self.options.statistics != "none" and not self.exact
+        return not self.exact and self.options.statistics != "none"
 
     def question(self, sigma: float, **changes: Any) -> Question:
         """Return the run with a noise multiplier, and with other draws."""
@@ -192,7 +189,7 @@ class Calibration:
         start, reason = self._start, ""
         if self.exact:
             exact = self._proved(start, _EXACT)
-            return CalibratedNoise(exact, EXACT, "composition of sampled Gaussians")
+            return CalibratedNoise(exact, "composition of sampled Gaussians", EXACT)
         if self._draws:
             top = math.inf
             with suppress(TargetUnreachable):
@@ -204,7 +201,7 @@ class Calibration:
             sigma = self._proved(start, _PROVED)
         except TargetUnreachable as error:
             raise TargetUnreachable(reason or str(error)) from error
-        return CalibratedNoise(sigma, CERTIFIED, self._bound(sigma).method, reason=reason)
+        return CalibratedNoise(sigma, self._bound(sigma).method, CERTIFIED, reason=reason)
 
     @cached_property
     def _start(self) -> float:
@@ -238,7 +235,7 @@ class Calibration:
         # Stores keep seeds as signed whole numbers.
         first, *seeds = (int(word) >> 1 for word in words)
         sigma, reason = self._searched(first, top)
-        for attempt, seed in enumerate(seeds, 1):
+        for seed in seeds:
             # Proofs need at least so much.
             if sigma * (1 + _ROUGH) >= top:
                 return None, reason
@@ -248,8 +245,8 @@ class Calibration:
                 sigma, reason = sigma * _RAISED, str(error)
                 continue
             if confirmation is not None:
-                known = confirmation.label, confirmation.method, confirmation
-                return CalibratedNoise(sigma, *known, attempt), ""
+                known = confirmation.method, confirmation.label, confirmation
+                return CalibratedNoise(sigma, *known), ""
             ratio, reason = min(needed / max(self.epsilon, 1e-9), 4.0), ""
             sigma *= _MARGIN * ratio ** (1 / _FALL)
         return None, (
@@ -379,17 +376,3 @@ def noise_multiplier(
         return found
     question = calibration.question(found.noise_multiplier, statistics="none")
     return replace(found, confirmation=answer(question, Goal(epsilon=at)))
-
-
-def proved_noise_multiplier(
-    strategy: Any, sampler: Sampler, *, epsilon: float, delta: float
-) -> float:
-    """Return a noise multiplier that meets (epsilon, delta) by a deterministic bound.
-
-    Parameters and errors are those of :func:`noise_multiplier`. Participations are revealed, or,
-    for lambda-CGD with Poisson sampling, Renyi moments are taken where they need less noise.
-    """
-    at = _validate.non_negative(epsilon=epsilon)
-    target = _validate.probability(delta=delta)
-    options = Options(statistics="none", seed=0)
-    return Calibration(Shape.of(strategy), sampler, at, target, options).least().noise_multiplier
