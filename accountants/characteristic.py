@@ -5,8 +5,8 @@ Where one contour serves, and the losses have a compiled form, the answer is one
 losses that are rounded up are rounded down for the lower end. For finite losses there is a list of
 ways, of which the first that is close ends the search. A single use has a closed form, and a sum of
 few values is enumerated. All other laws are inverted on one contour, perhaps below a cut at their
-rare large losses; epochs of random allocation on a contour in balls, or as finite laws. Beside these
-stand bounds that take no inversion: by the chance that any step depends on the record, by the
+rare large losses; epochs of random allocation on a contour in balls, or as finite laws. Beside
+these stand bounds that take no inversion: by the chance that any step depends on the record, by the
 largest loss, by Renyi divergences, and for exponential mechanisms by a recursion. What several ways
 prove holds together. Every answer is an interval and names its method.
 
