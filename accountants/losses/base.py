@@ -94,11 +94,6 @@ class Points:
         values, logs = self.values.real.copy(), self.log_masses.real.copy()
         return replace(self, values=values, log_masses=logs)
 
-    @property
-    def log_reference(self) -> NDArray[Any]:
-        """Log of the masses under Q."""
-        return np.asarray(self.log_masses - self.values)
-
     def real_rows(self, surplus: float) -> Reals:
         """Losses, masses, their logs, and two errors in units, as ``law.h`` takes them.
 
