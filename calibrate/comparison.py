@@ -123,7 +123,8 @@ def compare(
     neighboring_relation = _validate.relation(neighboring_relation)
     _validate.positive(epsilon=epsilon)
     _validate.probability(delta=delta)
-    target = {"epsilon": epsilon, "delta": delta, "neighboring_relation": neighboring_relation}
+    target: dict[str, Any] = {"epsilon": epsilon, "delta": delta}
+    target["neighboring_relation"] = neighboring_relation
     for name in accountants:
         _validate.choice(ACCOUNTANTS, accountant=name)
     rows = tuple(_needed(name, event_of_sigma, target) for name in accountants)

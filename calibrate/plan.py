@@ -392,7 +392,7 @@ def screen(head: str, lines: Iterable[str], *, most: int) -> str:
     """Return a head and lines below it, wrapped to 100 columns and cut to ``most`` lines."""
     rows = []
     for start, line in [("", head), *(("  ", line) for line in lines)]:
-        starts = {"initial_indent": start, "subsequent_indent": "    "}
+        starts: dict[str, Any] = {"initial_indent": start, "subsequent_indent": "    "}
         rows += textwrap.wrap(line, 100, break_on_hyphens=False, **starts)
     left = len(rows) - most
     return "\n".join(rows if left <= 0 else [*rows[: most - 1], f"  ... and {left + 1} lines more"])

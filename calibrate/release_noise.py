@@ -141,8 +141,10 @@ class Release:
         scale = common / (ratio * self.weight)
         one = event_of(scale, self.sensitivity, self.delta)
         size = 1.0 if self.mechanism == "any" else self.sensitivity
-        told = {"name": self.name, "mechanism": self.mechanism, "scale": next_up(scale * size)}
-        return Noise(**told, event=events.SelfComposedDpEvent(one, int(self.count)))
+        event = events.SelfComposedDpEvent(one, int(self.count))
+        return Noise(
+            name=self.name, mechanism=self.mechanism, scale=next_up(scale * size), event=event
+        )
 
 
 @dataclass(frozen=True)

@@ -132,7 +132,7 @@ class Target(NamedTuple):
     ) -> Plan:
         """Return the plan of this target; a plan about persons that misses it is refused."""
         if self.group_size > 1 or self.clipped != "row":
-            unit = {"group_size": self.group_size, "clipped": self.clipped}
+            unit: dict[str, Any] = {"group_size": self.group_size, "clipped": self.clipped}
             queries = tuple(dataclasses.replace(query, **unit) for query in queries)
         asked = {**self.asked, "epsilon": float(self.epsilon), "delta": float(self.delta)}
         plan = Plan(optimizer=optimizer, n=n, queries=queries, parameters=parameters, **asked)
@@ -413,11 +413,6 @@ def differences(of: Query, per_distance: float, **fields: Any) -> Query:
     return dataclasses.replace(of, **{**kind, **bounds, **fields})
 
 
-def _sampler_for(relation: str) -> str:
-    """Return the sampler of batches under a relation: fixed sizes where a record is replaced."""
-    return "fixed-size" if relation == "replace-one" else "poisson"
-
-
 def told_of(record: Any, names: str) -> dict[str, Parameter]:
     """Return fields of a record by name, as parameters of a plan."""
     return {name: getattr(record, name) for name in names.split()}
@@ -455,7 +450,7 @@ def sampling_of(size: int, n: int, relation: str, sampler: str | None = None) ->
     The sampler is ``"fixed-size"`` or ``"poisson"``; None for that of the relation.
     """
     at_most(n, batch_size=size)
-    chosen = _sampler_for(relation) if sampler is None else sampler
+    chosen = sampler or ("fixed-size" if relation == "replace-one" else "poisson")
     _validate.choice(SAMPLERS, sampler=chosen)
     chosen = "full" if size == n else chosen
     return {

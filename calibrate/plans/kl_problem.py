@@ -63,7 +63,7 @@ class Problem(Given):
     beta: float
 
     @classmethod
-    def of(
+    def of(  # type: ignore[override]
         cls, given: Given, *, gamma: float | None = None, kappa: float = 2.0, beta: float = 0.05
     ) -> Problem:
         """Return the problem of a builder's arguments, with every number checked."""

@@ -237,7 +237,7 @@ def _practical(problem: Problem) -> tuple[Parameters, Parameters]:
             f"kl_spider ends where its proof does, at an excess risk of {accuracy:.2g}; the mean "
             f"of noisy_gd's is at most {plain:.2g} for the same budget."
         )
-    told = {"accuracy": accuracy, "accuracy_kind": "guarantee", "vacuous": False}
+    told: Parameters = {"accuracy": accuracy, "accuracy_kind": "guarantee", "vacuous": False}
     return _settled(nu, c, rounds), told
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -135,14 +136,14 @@ def _last(
     whole = L1 + l2
     eta = learning_rate or (2 / (whole + m) if m else 1 / whole)
 
-    losses = {"smoothness": L1, "l2": l2, "strong_convexity": m, "radius": radius}
+    losses: dict[str, Any] = {"smoothness": L1, "l2": l2, "strong_convexity": m, "radius": radius}
     descent = partial(Descent, learning_rate=eta, **losses)
     if steps is None:
         tried = np.unique(np.rint(np.geomspace(1, _MOST_STEPS, _TRIED))).astype(int).tolist()
         noise = given.z * max_norm / given.n
         steps = min(tried, key=lambda count: _bound(given, descent(steps=count), max_norm, noise))
     chosen, kind = descent(steps=_validate.count(steps=steps)), "last iterate"
-    known = {"max_norm": max_norm, "n": given.n}
+    known: dict[str, Any] = {"max_norm": max_norm, "n": given.n}
     sigma = given.target.noise(lambda sigma: chosen.event(noise_multiplier=sigma, **known))
     query = gradients(max_norm, sigma, 1, name=kind, kind=kind, descent=chosen)
     parameters: dict[str, Parameter] = {"steps": chosen.steps, "learning_rate": eta}

@@ -147,7 +147,7 @@ def _noisy(p: Mapping[str, Parameter]) -> bool:
     """Return whether more inner steps than these would leave the noise of the last stage."""
     level = _stages(p)[-1][1]
     L0, kappa, gamma, S, noise = numbers(p, "lipschitz kappa gamma inner_steps noise")
-    return 2 * min(L0, level ** (1 / kappa) / gamma) ** 2 / S <= noise / 3
+    return bool(2 * min(L0, level ** (1 / kappa) / gamma) ** 2 / S <= noise / 3)
 
 
 def _practical(p: Problem, Ltil: float, S: int) -> Parameters:

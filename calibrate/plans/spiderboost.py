@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Parameter, Plan
@@ -220,5 +220,5 @@ class _Problem(Given):
 
     def counts(self, steps: int, period: int, batch: int) -> Releases:
         """Return counts about this problem's records."""
-        sizes = {"n": self.n, "refresh_size": self.n, "batch_size": batch}
+        sizes: dict[str, Any] = {"n": self.n, "refresh_size": self.n, "batch_size": batch}
         return Releases(**sizes, steps=steps, period=period, relation=self.target.relation)

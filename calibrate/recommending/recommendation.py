@@ -234,8 +234,9 @@ def recommend(
     The law is exact for quadratics; a factor and a spread are fitted (``python -m benchmarks
     recommended``).
     """
-    rows_of = {"row_norm": row_norm, "typical_norm": typical_norm, "l2": l2}
-    target = {"epsilon": epsilon, "delta": delta, "neighboring_relation": neighboring_relation}
+    rows_of: dict[str, Any] = {"row_norm": row_norm, "typical_norm": typical_norm, "l2": l2}
+    target: dict[str, Any] = {"epsilon": epsilon, "delta": delta}
+    target["neighboring_relation"] = neighboring_relation
     case = _Case(loss=loss, n=n, dimension=dimension, **rows_of, **target)
     rows = case.best(None if passes is None else _validate.positive(passes=passes), tuple(_FACTORS))
     guess = ", assumed" if typical_norm is None else ""
@@ -347,7 +348,11 @@ class _Case:
 
     def _plan(self, tuned: Defaults) -> Plan:
         if tuned not in self.plans:
-            sizes = {"n": self.n, "batch_size": tuned.batch_size, "steps": tuned.steps}
+            sizes: dict[str, Any] = {
+                "n": self.n,
+                "batch_size": tuned.batch_size,
+                "steps": tuned.steps,
+            }
             self.plans[tuned] = dpsgd(**sizes, max_norm=tuned.max_norm, **self.target)
         return self.plans[tuned]
 
@@ -378,7 +383,7 @@ class _Case:
         rate = tuned.learning_rate(alike * plan.query("gradient").noise_multiplier)
         return self._row(_at_rate(plan, rate), tuned, rate, strategy, more=more)
 
-    def _constants(self, **more: float) -> Constants:
+    def _constants(self, **more: Any) -> Constants:
         smoothness = LOSSES[self.loss].smoothness * self.row_norm**2 + self.l2
         return Constants(lipschitz=self.slope, smoothness=smoothness, **more)
 

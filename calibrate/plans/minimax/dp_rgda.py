@@ -159,7 +159,7 @@ class Setting(Given):
     L_Phi: float
 
     @classmethod
-    def of(
+    def of(  # type: ignore[override]
         cls, given: Given, max_norm: float | None = None, value_smoothness: float | None = None
     ) -> Setting:
         """Check arguments of a plan builder.
@@ -203,7 +203,7 @@ class Setting(Given):
     @property
     def d1(self) -> int:
         """Primal dimension."""
-        return self.d - self.d2
+        return int(self.d) - self.d2
 
     @property
     def dimensions(self) -> Parameters:

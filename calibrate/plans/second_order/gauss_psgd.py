@@ -281,7 +281,7 @@ class _Run(Errors):
             for asked in [getattr(options, name)]
         )
         sizes = {"n": n, "d": d, "m": silos, "b1": b1, "b2": b2}
-        known = {"constants": given.constants, "options": options}
+        known: dict[str, Any] = {"constants": given.constants, "options": options}
         run = cls(**sizes, **known, G=G, M=M, z=z, eta=eta, kappa=0.0)
         kappa = options.drift
         if options.period is not None:
