@@ -301,7 +301,8 @@ def test_confidence_is_part_of_delta_and_draws_answer_both_ways_alike(name, samp
     back = correlated.delta(
         run, sampler, epsilon=float(answer), failure_probability=1e-4, **options
     )
-    assert back == pytest.approx(1e-2, rel=1e-5)
+    # Epsilons are tested in steps of 0.15 percent.
+    assert 0.985e-2 <= back <= 1e-2 * (1 + 1e-5)
     surer = correlated.epsilon(run, sampler, delta=1e-2, failure_probability=1e-8, **options)
     assert surer > answer
     with pytest.raises(ValueError, match="failure_probability must be less than delta"):

@@ -295,12 +295,12 @@ def test_the_last_of_falling_epsilons_is_wrong_as_rarely_as_one_test():
     rng, failure, wrong, near = np.random.default_rng(9), 0.05, 0, math.log(100)
     for _ in range(200):
         x = rng.exponential(size=2048)
-
-        def proves(epsilon, x=x):
-            terms = (x > epsilon).astype(float)
-            return bets_prove(terms, 0.01, failure_probability=failure, largest=1.0)
-
-        wrong += last_proved(proves, near * rng.uniform(0.8, 1.3)) < near
+        sure = {"failure_probability": failure, "largest": 1.0}
+        found = last_proved(
+            lambda epsilon, x=x: bets_prove((x > epsilon) * 1.0, 0.01, **sure),
+            near * rng.uniform(0.8, 1.3),
+        )
+        wrong += found < near
     assert wrong <= 10 + 4 * math.sqrt(200 * 0.05 * 0.95)
     assert last_proved(lambda epsilon: epsilon > 1, 0.9) == pytest.approx(1.0, rel=2e-3)
     assert last_proved(lambda epsilon: epsilon > 3, 1.0) == last_proved(bool, math.inf) == math.inf
