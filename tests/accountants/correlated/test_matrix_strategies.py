@@ -17,7 +17,6 @@ from scipy.special import ndtr
 
 from dpcal.accountants import delta
 from dpcal.accountants.matrix import (
-    BIFR,
     BISR,
     BLT,
     PREFIX_SUMS,
