@@ -351,4 +351,5 @@ class Toeplitz(Strategy):
 
     def error_profile(self, workload: Workload = PREFIX_SUMS) -> Array:
         """Return the standard deviation of each row of A C^-1 z, shape (T,), in units of z."""
-        return _validate.instance(Workload, workload=workload).norms(self.inverse_coefficients)
+        _validate.instance(Workload, workload=workload)
+        return workload.norms(self.inverse_coefficients)

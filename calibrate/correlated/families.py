@@ -63,7 +63,7 @@ class Best:
     def members(self, participation: Participation, workload: Workload) -> Iterator[Strategy]:
         """Yield the members in turn, with bands that double."""
         yield matrix.Identity(self.steps)
-        aim = {"participation": participation, "workload": workload}
+        aim: dict[str, Any] = {"participation": participation, "workload": workload}
         for bands in _DOUBLING:
             if bands <= self.steps:
                 yield matrix.Banded.optimised(self.steps, bands, **aim)
