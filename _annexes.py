@@ -19,7 +19,6 @@ __getattr__, __dir__ = _lazy.attributes(
         "NoiseStream": "dpcal.optim.boundary.streams",
         "Parts": "dpcal.optim.silos.parts",
         "by_partitions": "dpcal.optim.silos.reading",
-        "composing": "dpcal.accountants.correlated.composing",
         "check_versions": "dpcal.optim.silos.partitioned",
         "grid_of": "dpcal.optim.boundary.lattice",
         "network_scores": "dpcal.optim.objectives.networks",

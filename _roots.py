@@ -77,12 +77,15 @@ class Stop:
         Distance of the sides over the larger of their absolute values.
     absolute
         Distance of the sides.
+    value
+        :func:`newton` ends where the condition holds with an excess above minus this one.
     evaluations
         Number of evaluations between the first two sides.
     """
 
     relative: float = 0.0
     absolute: float = 0.0
+    value: float = 0.0
     evaluations: int = 200
 
     def reached(self, meet: float, miss: float) -> bool:
@@ -186,7 +189,7 @@ def newton(excess: Excess, start: float, lowest: float, highest: float, stop: St
     lowest, highest
         No argument outside is tried.
     stop
-        Where to end; ``relative`` is not used.
+        Where to end; ``relative`` is not used. ``miss`` may be NaN at an end by ``value``.
 
     Raises
     ------
@@ -198,6 +201,8 @@ def newton(excess: Excess, start: float, lowest: float, highest: float, stop: St
     for _ in range(stop.evaluations):
         value, slope = excess(x)
         miss, meet = (miss, x) if value <= 0 else (x, meet)
+        if -stop.value < value <= 0:
+            return Sides(meet=meet, miss=miss)
         if abs(meet - miss) <= width:
             break
         step = x - value / slope if slope else math.nan

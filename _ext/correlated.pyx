@@ -65,10 +65,13 @@ cdef extern from *:
             const double b = stay * share0[j], a = stay * (1.0 - share0[j]);
             const double d = enter * cost[j] * share1[j], c = enter * cost[j] * (1.0 - share1[j]);
             double *to = out + j * LANES;
-            for (int l = 0; l < LANES; l++) to[l] = c * y[l];
-            if (d > 0.0)
-                for (int l = 0; l < LANES; l++) to[l] += d * y[LANES + l];
-            for (int l = 0; l < LANES; l++) to[l] = a * x[l] + e[l] * to[l];
+            if (enter > 0.0) {
+                for (int l = 0; l < LANES; l++) to[l] = c * y[l];
+                if (d > 0.0)
+                    for (int l = 0; l < LANES; l++) to[l] += d * y[LANES + l];
+                for (int l = 0; l < LANES; l++) to[l] = a * x[l] + e[l] * to[l];
+            } else
+                for (int l = 0; l < LANES; l++) to[l] = a * x[l];
             if (b > 0.0)
                 for (int l = 0; l < LANES; l++) to[l] += b * x[LANES + l];
         }

@@ -34,7 +34,6 @@ from collections.abc import Callable, Sequence
 from functools import cache, cached_property, partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcal import _lazy
 from dpcal._ext import question
@@ -300,12 +299,6 @@ def _one_of_class(direction: Direction) -> Direction | None:
 # -- many epsilons
 
 
-def _are_wide(lower: Reals, upper: Reals) -> NDArray[np.bool_]:
-    """Return where bounds are unknown, or so far apart that an epsilon has a contour of its own."""
-    with np.errstate(invalid="ignore"):
-        return np.asarray(np.isnan(lower) | (upper - lower > _CLOSE))
-
-
 class DirectionProfile:
     """Log delta of one direction at many epsilons.
 
@@ -325,7 +318,6 @@ class DirectionProfile:
                 raise UnsupportedEvent(f"Only Renyi divergences are known of {loss!r}.")
         below = direction.below
         self._below = None if below is None else DirectionProfile(below)
-        self._quick = direction.compiled if self._log_finite == 0 else None
         self._total = Total(self._direction.parts)
 
     def log_bounds(self, epsilons: Reals, above: Reals | None = None) -> tuple[Reals, Reals]:
@@ -335,37 +327,28 @@ class DirectionProfile:
         """
         points, places = np.unique(epsilons, return_inverse=True)
         lower, upper = np.full((2, len(points)), math.nan)
-        if self._quick is not None:
-            lower, upper = question.log_deltas(self._quick, points)
-        todo = _are_wide(lower, upper)
-        if above is not None and todo.any():
-            most = np.empty(len(points))
-            most[places] = above
-            tiny = todo & (self.log_chernoff(points) <= most)
-            lower[tiny], upper[tiny] = -math.inf, most[tiny]
-            todo &= ~tiny
-        if todo.any():
-            low, high = self._on_contours(points[todo])
-            lower[todo], upper[todo] = np.fmax(lower[todo], low), np.fmin(upper[todo], high)
-        # Delta falls, so that every bound also holds on one side of its epsilon.
-        upper = np.minimum.accumulate(upper)
-        lower = np.minimum(np.maximum.accumulate(lower[::-1])[::-1], upper)
-        return lower[places], upper[places]
-
-    def _on_contours(self, points: Reals) -> tuple[Reals, Reals]:
-        """Return bounds on log delta at sorted epsilons, whatever may fail or is rounded."""
-        lower, upper = np.full((2, len(points)), math.nan)
         if self._laws is not None:
             lower, upper = question.log_deltas(self._laws, points, patient=True)
-        for i in np.flatnonzero(_are_wide(lower, upper)):
+        with np.errstate(invalid="ignore"):
+            wide = np.isnan(lower) | (upper - lower > _CLOSE)
+        most = np.full(len(points), -math.inf)
+        if above is not None:
+            most[places] = above
+        tiny = wide & (self.log_chernoff(points) <= most) if wide.any() else wide
+        # A point that is wide is a question of its own.
+        for i in np.flatnonzero(wide & ~tiny):
             bounds = finite_log_delta(self._direction, float(points[i]))
             lower[i] = np.fmax(lower[i], bounds.lower)
             upper[i] = np.fmin(upper[i], bounds.upper)
         lower, upper = combine(self._log_finite, lower, upper)
+        lower[tiny], upper[tiny] = -math.inf, most[tiny]
         if self._below is not None:
             # Contours bound only the rounded losses.
-            lower = np.minimum(self._below.log_bounds(points)[0], upper)
-        return lower, upper
+            lower = np.minimum(self._below.log_bounds(points, most)[0], upper)
+        # Delta falls, so that every bound also holds on one side of its epsilon.
+        upper = np.minimum.accumulate(upper)
+        lower = np.minimum(np.maximum.accumulate(lower[::-1])[::-1], upper)
+        return lower[places], upper[places]
 
     @cached_property
     def _laws(self) -> list[tuple[Law, int]] | None:

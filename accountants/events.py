@@ -342,7 +342,7 @@ class ExchangedRowsDpEvent(MixtureOfGaussiansDpEvent):  # type: ignore[misc]
 
     A batch with the user is one without in which some rows are exchanged. Where rows are blanked
     or replaced, both batches have them, and the mixture does not dominate
-    (:meth:`dpcal.calibrate.User.event`).
+    (:func:`dpcal.calibrate.persons.for_group`).
     """
 
 

@@ -270,21 +270,21 @@ def _whole_run(event: DpEvent, relation: str) -> tuple[Any, DpEvent, dict[str, A
     row = row_of(event)
     if row is not None and row.equivalent is not None:
         # A run alone has its own answer, whichever composition it is.
-        return getattr(_annexes, row.whole_run[0]), event, how
+        return getattr(_annexes, row.whole_run), event, how
     if has_bracket(event, relation):
         return _annexes.replacing, event, how
     found = leaves(event)
     runs = [(item, row.whole_run) for item in found if (row := row_of(item)) and row.whole_run]
     several = len(runs) > 1 or any(found[item] > 1 for item, _ in runs)
-    if not runs or (several and any(names[1] != "composing" for _, names in runs)):
+    if not runs or (several and any(name != "pricing" for _, name in runs)):
         return None
     # Such an annex imports this module, so it is loaded at the first call.
-    run, (alone, beside) = runs[0]
+    run, name = runs[0]
     left = {**found, run: found[run] - 1, events.NoOpDpEvent(): 0}
     others = [events.SelfComposedDpEvent(*item) for item in left.items() if item[1]]
-    if not others:
-        return getattr(_annexes, alone), run, how
-    return getattr(_annexes, beside), run, {**how, "beside": events.ComposedDpEvent(others)}
+    if others:
+        how["beside"] = events.ComposedDpEvent(others)
+    return getattr(_annexes, name), run, how
 
 
 def check_priced(event: DpEvent, relation: str) -> None:

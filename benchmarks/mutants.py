@@ -454,12 +454,12 @@ def page(seed):
         if row["became"] not in ("killed", "same")
     ]
     same = [f"- `{row['mutant']}`: {row['why']}" for row in rows if row["became"] == "same"]
-    limit = max(row["limit"] for row in rows)
+    limits = " or ".join(str(limit) for limit in sorted({row["limit"] for row in rows}))
     (ROOT / PAGE).write_text(
         "# Mutants\n\nWhat are the tests worth? `python -m benchmarks mutants` changed one thing "
         f"(an operator, a comparison, a constant, a sign, an end) in {len(rows)} places, drawn by "
-        f"seed {seed}, and ran the tests that reach each place: those of its room first, for at "
-        f"most {limit} seconds of processor time. A mutant that none of them found in this time is "
+        "chance, and ran the tests that reach each place: those of its room first, for at "
+        f"most {limits} seconds of processor time. A mutant that none of them found by then is "
         "*slow*, one that no test reaches is *unreached*, and those that nobody can tell from the "
         "code do not count. Of the others, the last column says how many were found.\n\n"
         "| room | found | survived | slow | unreached | same | share |\n"

@@ -316,7 +316,7 @@ def _direction_in_balls(direction, epsilon):
         points = sum(item.last - item.first for item in chosen.sums if item)
         if (chosen.nodes + 100) * points > _BALL_WORK:
             return None
-        lower, upper = enclose(chosen, direction.parts, epsilon, bits=192)
+        lower, upper = enclose(chosen, direction.parts, epsilon)
     except (OutOfReach, TimeoutError):
         return None
     return _log(lower)[0], _log(upper)[1]

@@ -11,12 +11,13 @@ from dpcal.calibrate.correlated.strategies import (
 from dpcal.calibrate.noise import (
     batch_size as batch_size,
     noise_multiplier as noise_multiplier,
+    noise_multiplier_for_risk as noise_multiplier_for_risk,
     sampling_probability as sampling_probability,
     steps as steps,
 )
 from dpcal.calibrate.noise_grid import noise_multipliers as noise_multipliers
 from dpcal.calibrate.papers import audit as audit, schedules as schedules
-from dpcal.calibrate.persons import User as User, choose_examples as choose_examples
+from dpcal.calibrate.persons import choose_examples as choose_examples
 from dpcal.calibrate.plan import Plan as Plan
 from dpcal.calibrate.plans.adaptive_gd import adaptive_gd as adaptive_gd
 from dpcal.calibrate.plans.comparators import (
@@ -55,6 +56,5 @@ from dpcal.calibrate.release_noise import (
     Release as Release,
     releases as releases,
 )
-from dpcal.calibrate.risk import noise_multiplier_for_risk as noise_multiplier_for_risk
 from dpcal.calibrate.samplers import register_sampler as register_sampler
 from dpcal.errors import VacuousSchedule as VacuousSchedule

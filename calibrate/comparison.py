@@ -127,7 +127,7 @@ def compare(
     for name in accountants:
         _validate.choice(ACCOUNTANTS, accountant=name)
     rows = tuple(_needed(name, event_of_sigma, target) for name in accountants)
-    return Needs(epsilon, delta, neighboring_relation, rows)
+    return Needs(**target, rows=rows)
 
 
 def _needed(name: str, event_of_sigma: EventOf, target: dict[str, Any]) -> Needed:
@@ -137,9 +137,5 @@ def _needed(name: str, event_of_sigma: EventOf, target: dict[str, Any]) -> Neede
     except (BackendRefused, TargetUnreachable, UnsupportedEvent) as error:
         return Needed(name, None, None, time.perf_counter() - start, str(error))
     seconds = time.perf_counter() - start
-    certified = epsilon_of(
-        event_of_sigma(sigma),
-        delta=target["delta"],
-        neighboring_relation=target["neighboring_relation"],
-    )
-    return Needed(name, sigma, certified, seconds)
+    asked = {key: value for key, value in target.items() if key != "epsilon"}
+    return Needed(name, sigma, epsilon_of(event_of_sigma(sigma), **asked), seconds)

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 from dpcal import _validate
 
@@ -155,29 +155,20 @@ class Defaults:
         """
         row_norm = _validate.positive(row_norm=row_norm)
         longest = 1.0 if bound is None else max(1.0, _validate.positive(bound=bound) / row_norm)
-        clip = _clip(loss, n=n, dimension=dimension, release=release, longest=longest)
+        sizes = {"n": n, "dimension": dimension}
+        clip = _clip(loss, release=release, longest=longest, **sizes)
         if passes is None and steps is None and batch_size is None:
-            full = _wanted(loss, n=n, dimension=dimension, release=release)
+            full = _wanted(loss, release=release, **sizes)
             if full * n * dimension <= _ENTRIES:
                 steps, batch_size = full, n
         passes = _PASSES if passes is None else _validate.positive(passes=passes)
         if batch_size is None:
-            wanted = steps
-            if wanted is None:
-                wanted = min(_MOST, max(_FEWEST, math.ceil(_STEPS_A_PASS * passes)))
-            batch_size = min(n, max(1, math.ceil(passes * n / wanted)))
+            most = min(_MOST, max(_FEWEST, math.ceil(_STEPS_A_PASS * passes)))
+            batch_size = min(n, max(1, math.ceil(passes * n / (most if steps is None else steps))))
         if steps is None:
             steps = max(1, math.ceil(passes * n / batch_size))
-        return cls(
-            loss=loss,
-            n=n,
-            dimension=dimension,
-            row_norm=row_norm,
-            unit=unit,
-            clip=clip,
-            steps=steps,
-            batch_size=batch_size,
-        )
+        settled: dict[str, Any] = {"clip": clip, "steps": steps, "batch_size": batch_size}
+        return cls(loss=loss, row_norm=row_norm, unit=unit, **sizes, **settled)
 
     @property
     def max_norm(self) -> float:

@@ -9,11 +9,8 @@ inf
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from dpcal import _validate
 from dpcal.accountants import events
@@ -74,11 +71,6 @@ class Descent:
                 f"last iterate is released: longer steps are not contractions. Got {eta!r}."
             )
 
-    @classmethod
-    def of(cls, given: Any) -> Descent:
-        """Return a descent from its JSON values, or the descent that is given."""
-        return cls(**given) if isinstance(given, Mapping) else given
-
     def __str__(self) -> str:
         return f"of {self.steps} steps, contraction {self.contraction:.6g}"
 
@@ -101,7 +93,3 @@ class Descent:
             contraction=self.contraction,
             diameter=2 * radius / moved * (1 + _ROUNDING),
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the descent as JSON values, by the names of the parameters."""
-        return dataclasses.asdict(self)

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import attr
 
@@ -31,7 +32,6 @@ from dpcal.accountants.mechanisms.decompose import leaves
 from dpcal.calibrate.targets import (
     CHANGE,
     FAR,
-    MOST,
     NO_NOISE,
     RELATIVE_WIDTH,
     EventOf,
@@ -40,7 +40,14 @@ from dpcal.calibrate.targets import (
 )
 from dpcal.errors import TargetUnreachable, UnsupportedEvent
 
-__all__ = ["batch_size", "noise_left", "noise_multiplier", "sampling_probability", "steps"]
+__all__ = [
+    "batch_size",
+    "noise_left",
+    "noise_multiplier",
+    "noise_multiplier_for_risk",
+    "sampling_probability",
+    "steps",
+]
 
 EventOfCount = Callable[[int], DpEvent]
 Excess = Callable[[float], tuple[float, float | None]]
@@ -101,25 +108,22 @@ def _from_first(first: float, event_of_sigma: EventOf, target: Target) -> float:
     """Solve for one target from a first noise multiplier."""
     event = event_of_sigma(first)
     if target.by_others:
-        return _near_contour(event_of_sigma, target)
+        # From the noise that our own bounds need.
+        ours = Target(target.epsilon, target.delta, target.relation, "characteristic")
+        near = _noise_multiplier(event_of_sigma, ours)
+        noises = Noises(target, event_of_sigma, target.excess, near)
+        return noises.least(noises.origin, _FALL)
     whole = target.accountant == "auto"
-    if (
-        whole
-        and isinstance(event, events.ShuffledEpochsDpEvent)
-        and _is_scaled(event_of_sigma, event, first)
-    ):
-        found = _annexes.shuffling.noise_multiplier(
-            event,
-            epsilon=target.epsilon,
-            delta=target.delta,
-            neighboring_relation=target.relation,
-        )
-        return first * float(found) / event.noise_multiplier
+    if whole and isinstance(event, events.ShuffledEpochsDpEvent):
+        twice = attr.evolve(event, noise_multiplier=2 * event.noise_multiplier)
+        if event_of_sigma(2 * first) == twice:  # noise alone is in proportion to the multiplier
+            found = _annexes.shuffling.noise_multiplier(event, **_asked(target))
+            return first * float(found) / event.noise_multiplier
     if whole and target.delta and has_bracket(event, target.relation):
         return _by_delta(event_of_sigma, target, first)
-    if target.by_contour and target.delta and _is_allocated(event):
+    if target.by_contour and target.delta and _holds(event, _ALLOCATED):
         return _near_poisson(event_of_sigma, target)
-    sampled = target.by_contour and not _is_a_selection(event)
+    sampled = target.by_contour and not _holds(event, events.RepeatAndSelectDpEvent)
     if sampled and target.met_by_sampling(event, lambda: event_of_sigma(first / 8)):
         raise target.unreachable(NO_NOISE)
 
@@ -127,9 +131,6 @@ def _from_first(first: float, event_of_sigma: EventOf, target: Target) -> float:
     change = math.log1p(CHANGE)
     beyond = event_of_sigma(first * (1 + CHANGE))
     value, slope = target.with_slope(event, beyond, change)
-    # If more noise hardly helps, no amount may; then this is found out first.
-    if value > 0 and (slope is None or value + slope * math.log(MOST) > 0):
-        noises.check_rest(event, beyond)
     known: list[tuple[float, float]] = []
     start = noises.origin
     if slope is not None:
@@ -138,28 +139,29 @@ def _from_first(first: float, event_of_sigma: EventOf, target: Target) -> float:
     # Where no slope is known, epsilon is taken to be in proportion to 1 / sigma.
     sigma = noises.least(start, _FALL, known)
     # For the target 0, bounds on delta and on epsilon may come from different contours.
-    while target.epsilon == 0 and target.missed_by(event_of_sigma(sigma)):
+    return sigma if target.epsilon else _met(sigma, event_of_sigma, target)
+
+
+# Events whose prices have no derivatives: records draw batches in them.
+_ALLOCATED = events.RandomAllocationDpEvent | events.UnequalAllocationDpEvent
+
+
+def _asked(target: Target) -> dict[str, Any]:
+    """Return the keywords of a target."""
+    asked = {"epsilon": target.epsilon, "delta": target.delta}
+    return {**asked, "neighboring_relation": target.relation}
+
+
+def _holds(event: DpEvent, kinds: Any) -> bool:
+    """Return whether an event of some kinds is in an event."""
+    return any(isinstance(leaf, kinds) for leaf in leaves(event))
+
+
+def _met(sigma: float, event_of_sigma: EventOf, target: Target) -> float:
+    """Return the noise, or a little more: an epsilon and a delta may have other bounds."""
+    while target.missed_by(event_of_sigma(sigma)):
         sigma *= 1 + RELATIVE_WIDTH
     return sigma
-
-
-def _near_contour(event_of_sigma: EventOf, target: Target) -> float:
-    """Solve for an accountant of another package, from the noise that our own bounds need."""
-    ours = Target(target.epsilon, target.delta, target.relation, "characteristic")
-    noises = Noises(target, event_of_sigma, target.excess, _noise_multiplier(event_of_sigma, ours))
-    return noises.least(noises.origin, _FALL)
-
-
-def _is_a_selection(event: DpEvent) -> bool:
-    """Whether the best of many runs is in an event: it has a price, and no derivatives of it."""
-    return any(isinstance(leaf, events.RepeatAndSelectDpEvent) for leaf in leaves(event))
-
-
-def _is_scaled(event_of_sigma: EventOf, event: events.ShuffledEpochsDpEvent, first: float) -> bool:
-    """Whether the noise of a shuffled run is in proportion to the multiplier, and nothing else."""
-    return bool(
-        event_of_sigma(2 * first) == attr.evolve(event, noise_multiplier=2 * event.noise_multiplier)
-    )
 
 
 def _by_delta(event_of_sigma: EventOf, target: Target, first: float) -> float:
@@ -172,38 +174,22 @@ def _by_delta(event_of_sigma: EventOf, target: Target, first: float) -> float:
 
     noises = Noises(target, event_of_sigma, excess, first)
     # The tail of delta falls about as a Gaussian's.
-    sigma = noises.least(noises.origin, 2 * target.log_delta)
-    while target.missed_by(event_of_sigma(sigma)):
-        sigma *= 1 + RELATIVE_WIDTH
-    return sigma
-
-
-def _is_allocated(event: DpEvent) -> bool:
-    """Whether records draw batches in an event: its price has no derivatives."""
-    drawn = events.RandomAllocationDpEvent | events.UnequalAllocationDpEvent
-    return any(isinstance(leaf, drawn) for leaf in leaves(event))
-
-
-def _samples(
-    groups: tuple[tuple[float, int, float], ...], epochs: int
-) -> tuple[tuple[DpEvent, int], ...]:
-    """Return Poisson samples as large as the batches of each group, and their numbers."""
-    return tuple(
-        (events.PoissonSampledDpEvent(chance / m, events.GaussianDpEvent(sigma)), m * epochs)
-        for sigma, m, chance in groups
-    )
+    return _met(noises.least(noises.origin, 2 * target.log_delta), event_of_sigma, target)
 
 
 def _on_poisson_samples(event: DpEvent) -> DpEvent:
     """Return an event with Poisson samples of the same size where records draw batches."""
     parts: list[DpEvent] = []
     for leaf, count in leaves(event).items():
-        groups: tuple[tuple[DpEvent, int], ...] = ((leaf, count),)
-        if isinstance(leaf, events.RandomAllocationDpEvent):
-            groups = _samples(((leaf.noise_multiplier, leaf.batches, 1.0),), count)
-        elif isinstance(leaf, events.UnequalAllocationDpEvent):
-            groups = _samples(leaf.groups, count)
-        parts += [events.SelfComposedDpEvent(each, times) for each, times in groups]
+        if not isinstance(leaf, _ALLOCATED):
+            parts.append(events.SelfComposedDpEvent(leaf, count))
+            continue
+        unequal = isinstance(leaf, events.UnequalAllocationDpEvent)
+        for sigma, m, chance in (
+            leaf.groups if unequal else [(leaf.noise_multiplier, leaf.batches, 1.0)]
+        ):
+            one = events.PoissonSampledDpEvent(chance / m, events.GaussianDpEvent(sigma))
+            parts.append(events.SelfComposedDpEvent(one, m * count))
     return events.ComposedDpEvent(parts)
 
 
@@ -225,10 +211,7 @@ def _near_poisson(event_of_sigma: EventOf, target: Target) -> float:
     # Where the slope is unknown, the tail of delta falls about as a Gaussian's.
     slope = slope if -math.inf < slope < 0 else 2 * target.log_delta
     noises = Noises(target, event_of_sigma, excess, near)
-    sigma = noises.least(noises.origin, slope)
-    while target.missed_by(event_of_sigma(sigma)):
-        sigma *= 1 + RELATIVE_WIDTH
-    return sigma
+    return _met(noises.least(noises.origin, slope), event_of_sigma, target)
 
 
 def noise_left(
@@ -314,18 +297,6 @@ def sampling_probability(
         ) from None
 
 
-def _meets(event: events.ShuffledEpochsDpEvent, target: Target) -> bool:
-    """Whether a shuffled run meets a target by the upper end of its price."""
-    return bool(
-        _annexes.shuffling.meets(
-            event,
-            epsilon=target.epsilon,
-            delta=target.delta,
-            neighboring_relation=target.relation,
-        )
-    )
-
-
 def _largest_count(name: str, event_of_count: EventOfCount, target: Target, highest: int) -> int:
     """Return the largest whole number in [1, highest] that meets the target."""
 
@@ -333,7 +304,7 @@ def _largest_count(name: str, event_of_count: EventOfCount, target: Target, high
         neighbor = count + 1 if count < highest else count - 1
         here, there = (event_of_count(at) for at in (count, neighbor))
         if isinstance(here, events.ShuffledEpochsDpEvent):
-            return (-1.0 if _meets(here, target) else 1.0), None
+            return (-1.0 if _annexes.shuffling.meets(here, **_asked(target)) else 1.0), None
         if has_bracket(here, target.relation):
             return (1.0 if target.missed_by(here) else -1.0), None
         return target.with_slope(here, there, float(neighbor - count))
@@ -406,3 +377,73 @@ def batch_size(
     neighboring_relation = _validate.relation(neighboring_relation)
     target = Target(epsilon, delta, neighboring_relation)
     return _largest_count("batch_size", event_of_batch_size, target, _validate.count(n=n))
+
+
+# Relative to the first noise multiplier: the smallest and the largest that are tried for a risk.
+_ENDS = 1e-12, 1e12
+
+
+def noise_multiplier_for_risk(
+    event_of_sigma: EventOf, risk: Callable[[DpEvent], float], *, at_most: float
+) -> float:
+    """Return the smallest noise multiplier with a risk of at most the target, to a relative 1e-6.
+
+    Parameters
+    ----------
+    event_of_sigma
+        Maps a noise multiplier > 0 to an event whose risk falls as it grows.
+    risk
+        Maps an event to a number, such as :func:`~dpcal.accountants.advantage`,
+        :func:`~dpcal.accountants.gdp_mu`, or a call of
+        :func:`~dpcal.accountants.true_positive_rate` or :func:`~dpcal.accountants.bayes_success`
+        with the attacker's false-positive rate or prior filled in. Their values are upper bounds,
+        so the target is met by the true risk.
+    at_most
+        Target, > 0.
+
+    Returns
+    -------
+    float
+        sigma with risk(sigma) <= target and risk(sigma (1 - 1e-6)) > target.
+
+    Raises
+    ------
+    TargetUnreachable
+        If no value separates meeting the target from missing it.
+
+    >>> from dpcal.accountants import events, true_positive_rate
+    >>> def event(noise_multiplier):
+    ...     return events.dpsgd(
+    ...         sampling_probability=0.01, noise_multiplier=noise_multiplier, steps=1000
+    ...     )
+    >>> def risk(event):
+    ...     return true_positive_rate(event, false_positive_rate=1e-3)
+    >>> print(f"{noise_multiplier_for_risk(event, risk, at_most=0.002):.4f}")
+    1.6839
+    """
+    target = math.log(_validate.positive(at_most=at_most))
+
+    def solved(first: float) -> float:
+        def excess(x: float) -> tuple[float, None]:
+            try:
+                value = float(risk(event_of_sigma(math.exp(x))))
+            except NoiseOutOfRange:
+                if x == first:
+                    raise
+                raise NoBracket(x, meets=x < first) from None
+            return (math.log(value) if value > 0 else -math.inf) - target, None
+
+        lowest, highest = (first + math.log(end) for end in _ENDS)
+        return math.exp(newton(excess, first, lowest, highest, Stop(absolute=RELATIVE_WIDTH)).meet)
+
+    try:
+        try:
+            return solved(0.0)
+        except NoiseOutOfRange as refusal:
+            # In units of incomes, or of money, a noise of 1 is next to nothing or too much.
+            return solved(-math.log(refusal.number))
+    except NoBracket as found:
+        which = "Every noise multiplier down to" if found.meets else "No noise multiplier up to"
+        raise TargetUnreachable(
+            f"{which} {math.exp(found.at):.3g} has a risk of at most {at_most!r}."
+        ) from None

@@ -17,9 +17,8 @@ array([[0.9859, 0.8018],
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -44,8 +43,7 @@ _ROUNDS = 24
 _STEEPEST, _FLATTEST = -20.0, -0.02
 
 
-@dataclass(frozen=True)
-class _Point:
+class _Point(NamedTuple):
     """One target, and the event as a function of the noise multiplier."""
 
     event_of: Callable[..., DpEvent]
@@ -67,15 +65,6 @@ class _Point:
         except NoiseOutOfRange:
             return []
 
-    def alone(self) -> float:
-        """Return the answer of a search of its own."""
-        return noise_multiplier(
-            self.event,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            neighboring_relation=self.relation,
-        )
-
 
 def noise_multipliers(
     event_of_sigma: Callable[..., DpEvent],
@@ -83,7 +72,6 @@ def noise_multipliers(
     epsilon: ArrayLike,
     delta: ArrayLike,
     neighboring_relation: str = "add-or-remove-one",
-    executor: Executor | None = None,
     **parameters: ArrayLike,
 ) -> Reals:
     """Return the smallest noise multipliers that meet many targets, each to a relative 1e-6.
@@ -100,9 +88,6 @@ def noise_multipliers(
         Targets: numbers or arrays.
     neighboring_relation
         ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
-    executor
-        Threads that solve chunks of 256 points side by side, or processes if ``event_of_sigma`` can
-        be pickled; None for this thread.
     **parameters
         Of ``event_of_sigma``, such as batch sizes or steps: numbers or arrays, broadcast against
         each other and the targets.
@@ -128,21 +113,18 @@ def noise_multipliers(
         own = dict(zip(parameters, rest, strict=True))
         points.append(_Point(event_of_sigma, own, epsilon_at, delta_at, relation))
     places = np.arange(len(points))
-    first = places[::_APART]
-    begun = _searched([points[i] for i in first], np.zeros((len(first), 2)) - [0, 1], executor)
+    first, others = places[::_APART], places[places % _APART > 0]
+    begun = _searched([points[i] for i in first], np.zeros((len(first), 2)) - [0, 1])
     guesses = np.stack([np.interp(places, first, row) for row in begun.T], axis=1)
-    others = places[places % _APART > 0]
-    guesses[others] = _searched([points[i] for i in others], guesses[others], executor)
+    guesses[others] = _searched([points[i] for i in others], guesses[others])
     guesses[first] = begun
     return np.asarray(np.exp(guesses[:, 0]).reshape(arrays[0].shape))
 
 
-def _searched(points: Sequence[_Point], guesses: Reals, executor: Executor | None) -> Reals:
+def _searched(points: Sequence[_Point], guesses: Reals) -> Reals:
     """Return the logarithm of each answer, and the slope there, from guesses of both."""
     starts = range(0, len(points), CHUNK)
-    chunks = [points[i : i + CHUNK] for i in starts]
-    begun = [guesses[i : i + CHUNK] for i in starts]
-    found = list((map if executor is None else executor.map)(_solved, chunks, begun))
+    found = [_solved(points[i : i + CHUNK], guesses[i : i + CHUNK]) for i in starts]
     return np.concatenate([guesses[:0], *found])
 
 
@@ -207,5 +189,6 @@ def _solved(points: Sequence[_Point], guesses: Reals) -> Reals:
         excess = np.where(above, np.maximum(excess, 1e-16), np.minimum(excess, 0.0))
         left = left[~searches.step(left, excess)]
     for i in [*alone, *left.tolist()]:
-        searches.x[i] = np.log(points[i].alone())
+        target = dict(zip(("epsilon", "delta", "neighboring_relation"), points[i][2:], strict=True))
+        searches.x[i] = np.log(noise_multiplier(points[i].event, **target))
     return np.stack([searches.x, searches.slope], axis=1)

@@ -6,12 +6,13 @@
 >>> print(f"{rows_of_one_person(noise_multiplier=4.0, group_size=2).noise_multiplier:.9f}")
 2.000000000
 
-The unit of privacy may be a user, whatever draws batches:
+Whoever draws rows by coins, or in batches of a fixed size, prices a user by the same function:
 
 >>> from dpcal.accountants.samplers import FixedSize, Poisson
->>> User(rows=4).event(Poisson(0.5), 4.0).sensitivities
+>>> for_group(Poisson(0.5).event(events.GaussianDpEvent(4.0), 100), 4).sensitivities
 (0.0, 1.0, 2.0, 3.0, 4.0)
->>> User(rows=4).event(FixedSize(100), 4.0, 10_000).sensitivities
+>>> batch = FixedSize(100).event(events.GaussianDpEvent(4.0), 10_000)
+>>> for_group(batch, 4, "add-or-remove-one").sensitivities
 (0.0, 2.0, 4.0, 6.0, 8.0)
 
 Where examples have several owners, a choice of them has at most k of each:
@@ -26,16 +27,14 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.mechanisms.row import row_of
-from dpcal.accountants.samplers import FixedSize, Full, Poisson, Sampler
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["User", "choose_examples", "for_group", "in_batches", "rows_of_one_person", "unit_of"]
+__all__ = ["choose_examples", "for_group", "in_batches", "rows_of_one_person", "unit_of"]
 
 
 def unit_of(group_size: int) -> str:
@@ -111,21 +110,13 @@ def _of_samples(
     inner = getattr(event, "event", None)
     if not isinstance(inner, events.GaussianDpEvent):
         return None
-    sigma = inner.noise_multiplier
+    noise = {"noise_multiplier": inner.noise_multiplier, "group_size": k}
     if isinstance(event, events.PoissonSampledDpEvent):
-        return rows_of_one_person(
-            noise_multiplier=sigma, group_size=k, sampling_probability=event.sampling_probability
-        )
-    if not isinstance(event, events.SampledWithoutReplacementDpEvent):
+        return rows_of_one_person(**noise, sampling_probability=event.sampling_probability)
+    batches = isinstance(event, events.SampledWithoutReplacementDpEvent)
+    if not batches or neighboring_relation != "add-or-remove-one":
         return None
-    if neighboring_relation != "add-or-remove-one":
-        return None
-    return in_batches(
-        noise_multiplier=sigma,
-        group_size=k,
-        n=event.source_dataset_size,
-        batch_size=event.sample_size,
-    )
+    return in_batches(**noise, n=event.source_dataset_size, batch_size=event.sample_size)
 
 
 def rows_of_one_person(
@@ -214,120 +205,6 @@ def _hypergeometric(n: int, k: int, b: int) -> tuple[float, ...]:
     return (max(0.0, float(left)), *reversed(shares))
 
 
-_REASONS = {
-    "replace-one": "no pair is known here for replacing all rows of a user",
-    "replace-special": "whether a blanked row is drawn decides which other rows are, so that the "
-    "mixture of Gaussians does not dominate",
-}
-
-
-@dataclass(frozen=True)
-class User:
-    """The unit of privacy: all rows of one user.
-
-    Attributes
-    ----------
-    rows
-        Largest number k >= 1 of rows of a user, public. Code must enforce it for every user before
-        rows are drawn, by a rule that reads only that user's rows.
-    clipped
-        "row": rows are drawn, and each is clipped. "user": users are drawn, and the sum of a
-        user's rows is clipped, so that users are the records and k does not matter.
-
-    >>> User(rows=4, clipped="user").event(Poisson(0.01), 2.0).sampling_probability
-    0.01
-    """
-
-    rows: int
-    clipped: str = "row"
-
-    def __post_init__(self) -> None:
-        _validate.count(rows=self.rows)
-        _validate.choice(("row", "user"), clipped=self.clipped)
-
-    def event(
-        self,
-        sampler: Sampler,
-        noise_multiplier: float,
-        n: int | None = None,
-        *,
-        neighboring_relation: str = "add-or-remove-one",
-    ) -> events.DpEvent:
-        """Return the event of one noisy sum over a fresh batch, to be priced under this relation.
-
-        Of rows drawn by coins, j of k are in the batch with binomial probability and move the sum
-        by j (Ganesh 2024, arXiv:2401.10294). A batch of exactly b of N rows is a batch of the
-        other users' rows in which j random rows are exchanged for rows of the user, j
-        hypergeometric: given that batch, the sum moves by at most 2 j. The divisor of an average
-        must be public.
-
-        Parameters
-        ----------
-        sampler
-            Of rows, or of users where these are clipped.
-        noise_multiplier
-            Standard deviation > 0 of the noise, over the bound on a row, or on a user.
-        n
-            Number of rows (of users where these are clipped) with the user; needed for batches of
-            a fixed size.
-        neighboring_relation
-            The user's rows are added or removed ("add-or-remove-one"), blanked
-            ("replace-special"), or exchanged ("replace-one").
-
-        Raises
-        ------
-        UnsupportedEvent
-            If no theorem here covers the sampler and the relation.
-        """
-        relation = _validate.choice(
-            ("add-or-remove-one", *_REASONS),
-            neighboring_relation=_validate.relation(neighboring_relation),
-        )
-        _validate.instance(Sampler, sampler=sampler)
-        sigma = _validate.positive(noise_multiplier=noise_multiplier)
-        size = None if n is None else _validate.count(n=n)
-        if isinstance(sampler, FixedSize):
-            size = _known_size(sampler, size)
-        if self.clipped == "user":
-            return sampler.event(events.GaussianDpEvent(sigma), size or 1)
-        if relation == "replace-one" and self.rows > 1 and not isinstance(sampler, Full):
-            raise self._refused(sampler, relation, _REASONS[relation])
-        if isinstance(sampler, Full | Poisson):
-            q = getattr(sampler, "sampling_probability", 1.0)
-            return rows_of_one_person(
-                noise_multiplier=sigma, group_size=self.rows, sampling_probability=q
-            )
-        if not isinstance(sampler, FixedSize) or size is None:
-            reason = "rows of a user join several batches, and their joint price is open"
-            raise self._refused(sampler, relation, reason)
-        if self.rows == 1:
-            return sampler.event(events.GaussianDpEvent(sigma), size)
-        if relation in _REASONS:
-            raise self._refused(sampler, relation, _REASONS[relation])
-        return in_batches(
-            noise_multiplier=sigma, group_size=self.rows, n=size, batch_size=sampler.batch_size
-        )
-
-    def _refused(self, sampler: Sampler, relation: str, reason: str) -> UnsupportedEvent:
-        return UnsupportedEvent(
-            f"A user with {self.rows} rows has no price with sampler {sampler.name!r} under "
-            f"{relation!r}: {reason}. Draw users and clip their sums, or draw rows by coins and "
-            "add or remove the user."
-        )
-
-
-def _known_size(sampler: FixedSize, n: int | None) -> int:
-    """Return the number of records that batches of a fixed size are drawn from."""
-    size = sampler.n if n is None else n
-    if size is None:
-        raise ValueError("n must be given for batches of a fixed size, got None.")
-    if sampler.n not in (None, size):
-        raise ValueError(f"n must be that of the sampler, {sampler.n}, got {size}.")
-    if sampler.batch_size > size:
-        raise ValueError(f"n must be at least batch_size={sampler.batch_size}, got {size}.")
-    return size
-
-
 def choose_examples(
     owners: Iterable[Iterable[Hashable]], rows: int, ids: Sequence[int | str]
 ) -> tuple[int, ...]:
@@ -340,7 +217,7 @@ def choose_examples(
     counted by at most a owners.
 
     Who owns what must be public and fixed, and so must the ids: only contents are protected.
-    Removing a user then blanks at most ``rows`` chosen examples, which is ``User(rows)`` under
+    Removing a user then blanks at most ``rows`` chosen examples: ``group_size=rows`` under
     "replace-special".
 
     Parameters

@@ -81,9 +81,7 @@ class Priced:
             Passed to :func:`dpcal.accountants.epsilon`; the neighboring relation and the accountant
             are its own unless given. Answers are composed as theorems for the relation allow.
         """
-        event, relation = self.under(options.pop("neighboring_relation", None))
-        options = {"accountant": self.accountant, **options}
-        return epsilon_of(event, delta=delta, neighboring_relation=relation, **options)
+        return epsilon_of(delta=delta, **_asked_of(self, options))
 
     def delta(self, epsilon: float, **options: Any) -> Delta:
         """Return the certified delta of everything released.
@@ -95,9 +93,14 @@ class Priced:
         **options
             Passed to :func:`dpcal.accountants.delta`, as those of :meth:`epsilon` are.
         """
-        event, relation = self.under(options.pop("neighboring_relation", None))
-        options = {"accountant": self.accountant, **options}
-        return delta_of(event, epsilon=epsilon, neighboring_relation=relation, **options)
+        return delta_of(epsilon=epsilon, **_asked_of(self, options))
+
+
+def _asked_of(release: Priced | Plan, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the keywords of a question about a release: its own relation and accountant first."""
+    event, relation = release.under(options.pop("neighboring_relation", None))
+    own = {"event": event, "neighboring_relation": relation, "accountant": release.accountant}
+    return {**own, **options}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,34 +167,27 @@ class Plan:
                 )
         if len({query.clipped for query in self.queries}) > 1:
             raise ValueError("queries must all have the same clipped, 'row' or 'user'.")
-        budgets = {query.budget for query in self.queries}
-        if len(budgets) > 1:
+        budgets = [query.budget for query in self.queries]
+        if len(set(budgets)) > 1:
             raise ValueError(
-                "queries must all be adaptive, with one budget, or none of them, "
-                f"got budgets {[query.budget for query in self.queries]}."
+                "queries must all be adaptive, with one budget, or none of them, got budgets "
+                f"{budgets}."
             )
-
-        self._check_public_n()
-        if self.group_size > 1 and any(query.sampler == "fixed-size" for query in self.queries):
-            self.under()  # refuses relations under which rows of a person have no price
-
-    def _check_public_n(self) -> None:
-        sampled = all(
-            (
-                query.sampler in ("full", "poisson")
-                and query.composition == "sequential"
-                and query.descent is None
-            )
-            or (query.sampler == "random-allocation" and query.correlation is None)
+        public = self.neighboring_relation == "add-or-remove-one" and all(
+            query.sampler == "random-allocation" and query.correlation is None
+            if query.sampler not in ("full", "poisson")
+            else query.composition == "sequential" and query.descent is None
             for query in self.queries
         )
-        if self.public_n and not (sampled and self.neighboring_relation == "add-or-remove-one"):
+        if self.public_n and not public:
             raise ValueError(
                 "public_n is for neighboring_relation 'add-or-remove-one' with queries about every "
                 "record, Poisson samples in sequence, or random allocation with independent noise, "
                 f"got {self.neighboring_relation!r} with "
                 f"samplers {sorted({query.sampler for query in self.queries})}."
             )
+        if self.group_size > 1 and any(query.sampler == "fixed-size" for query in self.queries):
+            self.under()  # refuses relations under which rows of a person have no price
 
     def query(self, name: str) -> Query:
         """Return the query called ``name``."""
@@ -268,14 +264,12 @@ class Plan:
             Passed to :func:`dpcal.accountants.epsilon` or :func:`dpcal.accountants.delta`; the
             neighboring relation and the accountant are the plan's unless given.
         """
-        event, relation = self.under(how.pop("neighboring_relation", None))
-        how = {"accountant": self.accountant, **how}
+        asked = _asked_of(self, how)
         if epsilon is None:
-            at = self.delta if delta is None else delta
-            return epsilon_of(event, delta=at, neighboring_relation=relation, **how)
+            return epsilon_of(delta=self.delta if delta is None else delta, **asked)
         if delta is not None:
             raise ValueError(f"delta must be left out with epsilon={epsilon!r}, got {delta!r}.")
-        return delta_of(event, epsilon=epsilon, neighboring_relation=relation, **how)
+        return delta_of(epsilon=epsilon, **asked)
 
     @property
     def evaluations(self) -> float:
@@ -336,15 +330,10 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as JSON values."""
-        document: dict[str, Any] = {
-            "optimizer": self.optimizer,
-            "n": self.n,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "neighboring_relation": self.neighboring_relation,
-            "parameters": dict(self.parameters),
-            "queries": [query.to_dict() for query in self.queries],
-        }
+        names = ("optimizer", "n", "epsilon", "delta", "neighboring_relation")
+        document: dict[str, Any] = {name: getattr(self, name) for name in names}
+        document["parameters"] = dict(self.parameters)
+        document["queries"] = [query.to_dict() for query in self.queries]
         # A plan without them has the text, and so the digest, that it always had.
         document |= {"public_n": True} if self.public_n else {}
         document |= {"accountant": self.accountant} if self.accountant != "auto" else {}
@@ -390,21 +379,21 @@ def _precision(query: Query, n: int) -> float:
 
 def told(values: Mapping[str, Any]) -> str:
     """Return names and values as words, numbers with six digits and long texts cut."""
-
-    def short(value: Any) -> str:
-        text = f"{value:.6g}" if isinstance(value, float) else str(value)
-        return text if len(text) <= 60 else f"{text[:57]}..."
-
-    return ", ".join(f"{name} {short(value)}" for name, value in values.items())
+    texts = {
+        name: f"{value:.6g}" if isinstance(value, float) else str(value)
+        for name, value in values.items()
+    }
+    return ", ".join(
+        f"{name} {text if len(text) <= 60 else f'{text[:57]}...'}" for name, text in texts.items()
+    )
 
 
 def screen(head: str, lines: Iterable[str], *, most: int) -> str:
     """Return a head and lines below it, wrapped to 100 columns and cut to ``most`` lines."""
-    rows = textwrap.wrap(head, 100, subsequent_indent="    ", break_on_hyphens=False)
-    for line in lines:
-        rows += textwrap.wrap(
-            line, 100, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
-        )
+    rows = []
+    for start, line in [("", head), *(("  ", line) for line in lines)]:
+        starts = {"initial_indent": start, "subsequent_indent": "    "}
+        rows += textwrap.wrap(line, 100, break_on_hyphens=False, **starts)
     left = len(rows) - most
     return "\n".join(rows if left <= 0 else [*rows[: most - 1], f"  ... and {left + 1} lines more"])
 
@@ -467,13 +456,11 @@ def compose(
         else:
             _check_choice(query, neighboring_relation)
             costs["sequence", len(costs)] = query.answers(n, count)
-    priced = (
-        (event if key[0] == "person" else for_group(event, records, neighboring_relation), count)
-        for key, (event, count) in costs.items()
-    )
-    parts = [
-        event if count == 1 else events.SelfComposedDpEvent(event, count) for event, count in priced
-    ]
+    parts: list[events.DpEvent] = []
+    for key, (event, count) in costs.items():
+        if key[0] != "person":
+            event = for_group(event, records, neighboring_relation)
+        parts.append(event if count == 1 else events.SelfComposedDpEvent(event, count))
     if not parts:
         return events.NoOpDpEvent()
     return parts[0] if len(parts) == 1 else events.ComposedDpEvent(parts)

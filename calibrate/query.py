@@ -208,7 +208,8 @@ class Query:
         if isinstance(self.correlation, Mapping):
             correlation = _annexes.Correlation.from_dict(self.correlation)
             object.__setattr__(self, "correlation", correlation)
-        object.__setattr__(self, "descent", Descent.of(self.descent))
+        if isinstance(self.descent, Mapping):
+            object.__setattr__(self, "descent", Descent(**self.descent))
         self._check_values()
         self._check_together(f"kind={self.kind!r}", KINDS[self.kind].needs)
         for each in dataclasses.fields(self):
@@ -428,7 +429,7 @@ class Query:
         if self.correlation is not None:
             values["correlation"] = self.correlation.to_dict()
         if self.descent is not None:
-            values["descent"] = self.descent.to_dict()
+            values["descent"] = dataclasses.asdict(self.descent)
         return values
 
     def given(self) -> dict[str, Any]:

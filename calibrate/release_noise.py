@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
-from types import MappingProxyType
 from typing import Any, Self
 
 from dpcal import _validate
+from dpcal._files import read_as
 from dpcal.accountants import Epsilon, epsilon as epsilon_of, events
 from dpcal.accountants.rounding import next_up
 from dpcal.calibrate.noise import noise_multiplier
@@ -48,30 +48,22 @@ class Noise:
     event: events.DpEvent
 
 
-_Event = Callable[[float, Any, float], events.DpEvent]
+def _discrete_laplace(scale: float, size: float, delta: float) -> events.DpEvent:
+    return events.DiscreteLaplaceDpEvent(next_up(1 / (scale * size)), int(size))
+
 
 # The standard deviation of noise over its scale, and the event of one answer, from the scale in
 # units of the sensitivity, the sensitivity, and a delta.
-_EVENTS: Mapping[str, tuple[float, _Event]] = MappingProxyType(
-    {
-        "gaussian": (1.0, lambda scale, size, delta: events.GaussianDpEvent(scale)),
-        "laplace": (2**0.5, lambda scale, size, delta: events.LaplaceDpEvent(scale)),
-        "discrete-gaussian": (
-            1.0,
-            lambda scale, size, delta: events.DiscreteGaussianDpEvent(scale * size, int(size)),
-        ),
-        "discrete-laplace": (
-            2**0.5,
-            lambda scale, size, delta: events.DiscreteLaplaceDpEvent(
-                next_up(1 / (scale * size)), int(size)
-            ),
-        ),
-        "any": (
-            2**0.5,
-            lambda scale, size, delta: events.EpsilonDeltaDpEvent(next_up(1 / scale), delta),
-        ),
-    }
-)
+_EVENTS: Mapping[str, tuple[float, Callable[[float, float, float], events.DpEvent]]] = {
+    "gaussian": (1.0, lambda scale, *_: events.GaussianDpEvent(scale)),
+    "laplace": (2**0.5, lambda scale, *_: events.LaplaceDpEvent(scale)),
+    "discrete-gaussian": (
+        1.0,
+        lambda scale, size, _: events.DiscreteGaussianDpEvent(scale * size, int(size)),
+    ),
+    "discrete-laplace": (2**0.5, _discrete_laplace),
+    "any": (2**0.5, lambda scale, _, delta: events.EpsilonDeltaDpEvent(next_up(1 / scale), delta)),
+}
 
 
 @dataclass(frozen=True)
@@ -134,30 +126,23 @@ class Release:
         ValueError
             If it holds something else, or a value that is outside its range.
         """
-        rows = document.get("release") if isinstance(document, Mapping) else None
-        if not isinstance(rows, list) or not rows or set(document) != {"release"}:
-            raise ValueError("the file must hold one [[release]] table or more, and nothing else.")
-        names = [field.name for field in fields(cls)]
-        for row in rows:
-            if not isinstance(row, Mapping) or "name" not in row or set(row) - set(names):
-                told = sorted(row) if isinstance(row, Mapping) else row
-                raise ValueError(f"a release has a name, and {', '.join(names[1:])}; got {told}.")
-        try:
-            return [cls(**row) for row in rows]
-        except TypeError as error:  # a value of another type is a fault of the file
-            raise ValueError(str(error)) from error
+        names = ", ".join(field.name for field in fields(cls))
+        must = f"the file must hold one [[release]] table or more of {names}, and nothing else"
+        with read_as(must):
+            tables = dict(document)
+            rows = [cls(**row) for row in tables.pop("release")]
+            if tables or not rows:
+                raise TypeError(f"{len(rows)} of them, and {sorted(tables)}")
+        return rows
 
     def noise(self, common: float) -> Noise:
         """Return the noise at a standard deviation of weight 1, in units of the sensitivity."""
         ratio, event_of = _EVENTS[self.mechanism]
         scale = common / (ratio * self.weight)
-        event = events.SelfComposedDpEvent(
-            event_of(scale, self.sensitivity, self.delta), int(self.count)
-        )
+        one = event_of(scale, self.sensitivity, self.delta)
         size = 1.0 if self.mechanism == "any" else self.sensitivity
-        return Noise(
-            name=self.name, mechanism=self.mechanism, scale=next_up(scale * size), event=event
-        )
+        told = {"name": self.name, "mechanism": self.mechanism, "scale": next_up(scale * size)}
+        return Noise(**told, event=events.SelfComposedDpEvent(one, int(self.count)))
 
 
 @dataclass(frozen=True)
@@ -202,13 +187,11 @@ def releases(
     if not wanted:
         raise ValueError("asked must hold one release at least, got none.")
 
-    def noises(common: float) -> tuple[Noise, ...]:
-        return tuple(each.noise(common) for each in wanted)
-
     def event(common: float) -> events.DpEvent:
-        return events.ComposedDpEvent([each.event for each in noises(common)])
+        return events.ComposedDpEvent([each.noise(common).event for each in wanted])
 
     target: dict[str, Any] = {"delta": delta, "neighboring_relation": neighboring_relation}
     common = noise_multiplier(event, epsilon=epsilon, **target)
     together = event(common)
-    return Calibrated(noises(common), together, epsilon_of(together, **target))
+    noises = tuple(each.noise(common) for each in wanted)
+    return Calibrated(noises, together, epsilon_of(together, **target))

@@ -30,15 +30,11 @@ __all__ = ["SAMPLERS", "fields_of", "known_samplers", "register_sampler", "sampl
 _GROUP = "dpcal.samplers"
 
 # The fields that samplers have in a query, each with the check of its range.
-_FIELDS: Mapping[str, Callable[..., float]] = MappingProxyType(
-    {
-        "sampling_probability": _validate.rate,
-        "batch_size": _validate.count,
-        "separation": _validate.count,
-        "participations": _validate.count,
-        "epoch": _validate.count,
-    }
-)
+_COUNTS = ("batch_size", "separation", "participations", "epoch")
+_FIELDS: Mapping[str, Callable[..., float]] = {
+    "sampling_probability": _validate.rate,
+    **dict.fromkeys(_COUNTS, _validate.count),
+}
 
 
 class _Named(NamedTuple):
@@ -46,30 +42,24 @@ class _Named(NamedTuple):
 
     sampler: type[Sampler]
     fields: Mapping[str, str]
-    fixed: Mapping[str, Any]
-    optional: str | None
+    fixed: Mapping[str, Any] = MappingProxyType({})
+    optional: str | None = None
 
 
-def _named(
-    sampler: type[Sampler],
-    *alike: str,
-    fixed: Any = (),
-    optional: str | None = None,
-    **other: str,
-) -> _Named:
-    return _Named(sampler, {**{name: name for name in alike}, **other}, dict(fixed), optional)
+def _alike(*names: str) -> dict[str, str]:
+    return {name: name for name in names}
 
 
 _ALL = (
-    _named(kinds.Poisson, "sampling_probability"),
-    _named(kinds.FixedSize, "batch_size"),
-    _named(kinds.Full),
-    _named(kinds.CyclicPoisson, "sampling_probability", separation="bands"),
+    _Named(kinds.Poisson, _alike("sampling_probability")),
+    _Named(kinds.FixedSize, _alike("batch_size")),
+    _Named(kinds.Full, {}),
+    _Named(kinds.CyclicPoisson, {**_alike("sampling_probability"), "separation": "bands"}),
     # Batches of a run have the same expected size from the first batch on.
-    _named(kinds.MinSeparation, "separation", "sampling_probability", fixed={"warm_start": True}),
-    _named(kinds.BallsInBins, separation="bins"),
-    _named(kinds.RandomAllocation, "participations", "epoch", optional="epoch"),
-    _named(kinds.ShuffledEpochs, "epoch"),
+    _Named(kinds.MinSeparation, _alike("separation", "sampling_probability"), {"warm_start": True}),
+    _Named(kinds.BallsInBins, {"separation": "bins"}),
+    _Named(kinds.RandomAllocation, _alike("participations", "epoch"), optional="epoch"),
+    _Named(kinds.ShuffledEpochs, _alike("epoch")),
 )
 _BY_NAME = MappingProxyType({each.sampler.name: each for each in _ALL})
 SAMPLERS: Mapping[str, type[Sampler]] = MappingProxyType(
@@ -110,7 +100,7 @@ def register_sampler(sampler: type[Sampler]) -> type[Sampler]:
     names = [each.name for each in dataclasses.fields(sampler)]
     if not set(names) <= set(_FIELDS):
         raise ValueError(f"fields must be among {', '.join(_FIELDS)}, got {', '.join(names)}.")
-    _ENTERED[sampler.name] = _named(sampler, *names)
+    _ENTERED[sampler.name] = _Named(sampler, _alike(*names))
     return sampler
 
 

@@ -289,7 +289,7 @@ def _text(certificate: Certificate) -> str:
         for item in proof.directions:
             lines.append(
                 f"direction {item.direction}: delta({proof.epsilon:g}) in [{item.lower}, "
-                f"{item.upper}], below by {item.lower_method}, above by {item.upper_method}"
+                f"{item.upper}], by {item.method}"
             )
     lines += [f"{item.event!r}, {item.count} times" for item in certificate.mechanisms]
     return "\n".join(lines)

@@ -13,7 +13,7 @@ from dpcal.commands._options import TARGET, add_options, fields_of, relation
 from dpcal.commands.checking.output import present
 
 if TYPE_CHECKING:
-    from dpcal.accountants.matrix import Participation
+    from dpcal.accountants.matrix import Participation, Workload
     from dpcal.calibrate import SampledBatches
     from dpcal.calibrate.correlated.strategies import StrategyRow, StrategyTable
 
@@ -61,8 +61,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 --failure-probability P:number  with --draws: that they mislead, a part of delta (default: delta /
     100)
 --strategies NAMES              which ones, separated by commas, such as
-    lambda-cgd=0.5,banded=4,banded=best,blt=1,bisr=4,tree,square-root,identity (default: one or
-    more of each family)
+    lambda-cgd=0.5,banded=4,banded=best,blt=1,banded-inverse=4,tree,square-root,identity (default:
+    one or more of each family)
 --workers N:whole=1             processes that calibrate strategies side by side, >= 1 (default:
     1)
 --progress                      a bar on stderr, longer with each strategy done
@@ -73,6 +73,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 [workload (default: prefix sums)]
 --momentum M:number=0.0  in [0, 1)
 --decay A:number=1.0     in (0, 1]
+--learning-rates RATES   linear, cosine or exponential, and the last rate over the first, such as
+    cosine=0.1 (default: they are equal)
 """,
     )
 
@@ -101,11 +103,27 @@ def _compared(options: Namespace, executor: Executor | None) -> StrategyTable:
         **fields_of(options, "steps", "epsilon", "delta", "neighboring_relation"),
         participation=None if sampled else _participation(options),
         pricing=_pricing(options) if sampled else None,
-        workload=dpcal.accountants.matrix.Workload(**fields_of(options, "momentum", "decay")),
+        workload=_workload(options),
         strategies=None if options.strategies is None else options.strategies.split(","),
         executor=executor,
         progress=_report if options.progress else None,
     )
+
+
+def _workload(options: Namespace) -> Workload:
+    """Return the sums whose errors are compared."""
+    matrix, rates = dpcal.accountants.matrix, None
+    if options.learning_rates is not None:
+        name, _, last = options.learning_rates.partition("=")
+        try:
+            rate = float(last)
+        except ValueError:
+            raise ValueError(
+                "--learning-rates must be a schedule and its last rate, such as cosine=0.1, got "
+                f"{options.learning_rates!r}."
+            ) from None
+        rates = matrix.learning_rates(name, options.steps, rate)
+    return matrix.Workload(**fields_of(options, "momentum", "decay"), learning_rates=rates)
 
 
 def _report(row: StrategyRow, done: int, count: int) -> None:

@@ -6,12 +6,10 @@ import json
 from decimal import Decimal
 
 from dpcal.accountants.certificates.document import (
-    Argument,
     Certificate,
     DeltaBounds,
     DirectionBounds,
 )
-from dpcal.accountants.certificates.mechanisms import Mechanism
 
 
 def leaves(value, path=()):
@@ -51,22 +49,11 @@ def resigned(document):
     return {**body, "digest": hashlib.sha256(text.encode()).hexdigest()}
 
 
-def claim(event, count, epsilon, bounds, *arguments, bits=128):
-    """Return a signed claim about one direction that stands for both.
-
-    ``arguments`` are pairs of which bounds a proof is for, and the proof.
-    """
-    return claim_about([Mechanism(event, count)], "both", epsilon, bounds, *arguments, bits=bits)
-
-
-def claim_about(
-    mechanisms, direction, epsilon, bounds, *arguments, bits=128, relation="add-or-remove-one"
-):
+def claim_about(mechanisms, direction, epsilon, bounds, proof, *, relation="add-or-remove-one"):
     """Return a signed claim about a composition; of removing, with nothing claimed of adding."""
-    given = tuple(Argument(proves, bits, proof) for proves, proof in arguments)
     lower, upper = (Decimal(item) for item in bounds)
-    directions = [DirectionBounds(direction, lower, upper, given)]
+    directions = [DirectionBounds(direction, lower, upper, proof)]
     if direction == "remove":
-        directions.append(DirectionBounds("add", Decimal(0), Decimal(1), ()))
+        directions.append(DirectionBounds("add", Decimal(0), Decimal(1), None))
     proved = DeltaBounds(epsilon, tuple(directions))
     return Certificate(relation, tuple(mechanisms), None, (proved,)).to_json()

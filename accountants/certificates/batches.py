@@ -15,6 +15,7 @@ below.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 
 from numpy.typing import ArrayLike
@@ -22,11 +23,10 @@ from numpy.typing import ArrayLike
 from dpcal.accountants import events
 from dpcal.accountants.certificates import balls
 from dpcal.accountants.certificates.balls import Ball
-from dpcal.accountants.certificates.composed import Batch, law_of
-from dpcal.accountants.certificates.cost import FUNCTION
+from dpcal.accountants.certificates.composed import law_of, work_of_laws
 from dpcal.accountants.certificates.order import Law, gathered
-from dpcal.accountants.certificates.pairs import AllocationPair, Outcomes, pair_of
-from dpcal.accountants.certificates.proofs import Cells, Parts
+from dpcal.accountants.certificates.pairs import AllocationPair, Grid, Limits, Outcomes, pair_of
+from dpcal.accountants.certificates.proofs import Parts
 from dpcal.accountants.directions import Composition, Direction
 from dpcal.accountants.events import DpEvent
 from dpcal.accountants.losses.base import Pairs, PrivacyLoss, Reals
@@ -134,53 +134,69 @@ def with_batches(composition: Composition, batched: list[tuple[DpEvent, int]]) -
 class _Batched(AllocationPair):
     """The pair of answers about a batch. An epoch's ratios are summed on multiples of a step."""
 
-    kinds = (Batch,)
-    work_of_cell = 8
-
     def __init__(self, loss: Batched, rounded: bool) -> None:
-        self.loss, self.rounded = loss, rounded
-        self.share = balls.arb(loss.drawn) / loss.among
-        self.groups = [(None, loss.among, 1 / balls.arb(loss.among))]
-
-    def fits(self, cells: Cells) -> bool:
-        if not isinstance(cells, Batch) or (cells.ratios is None) is self.loss.epoch:
-            return False
-        return not any(isinstance(loss, Batched) for loss, _ in self.loss.answers) and (
-            cells.law.fits(self.loss.answers)
-        )
+        self.answers, self.epoch, self.rounded = loss.answers, loss.epoch, rounded
+        self.batches, self.share = loss.among, balls.arb(loss.drawn) / loss.among
+        self.work_of_cell = self.work_of_cell if loss.epoch else 8
+        if any(isinstance(each, Batched) for each, _ in loss.answers):
+            raise UnsupportedEvent(f"No certificate covers batches within batches, got {loss!r}.")
 
     @property
     def least(self) -> Ball:
-        return balls.arb(0) if self.loss.epoch else (1 - self.share).log()
+        """The logarithm of the chance of no answers."""
+        return balls.arb(0) if self.epoch else (1 - self.share).log()
 
-    def size(self, cells: Cells) -> int:
-        assert isinstance(cells, Batch)
-        of_law = cells.law.work(self.loss.answers) / (FUNCTION * self.work_of_cell)
-        return int(of_law + cells.law.nodes) + (super().size(cells.ratios) if cells.ratios else 0)
+    def _of_answers(self, limits: Limits) -> Limits:
+        """Return the numbers of the law of all answers, whose ratios are larger."""
+        more = -math.log(float(self.share.mid()))
+        return Limits(limits.step, limits.nodes, limits.tail, limits.top + more)
 
-    def terms(self, cells: Cells) -> int:
-        assert isinstance(cells, Batch)
-        return 2 * super().size(cells.ratios) if cells.ratios else 0
+    def _largest(self, limits: Limits) -> float:
+        """Return a ratio beyond which there is about the tail, from the range of answers."""
+        inner = self._of_answers(limits)
+        spans = [pair_of(loss).span(inner) * times**0.5 for loss, times in self.answers]
+        reach = math.sqrt(2 * limits.nats)
+        # The range of an answer is about twice the reach times its deviation.
+        squares = sum((span / (2 * reach)) ** 2 for span in spans)
+        of_one = math.exp(min(sum(spans) / 2, inner.top, 700.0))
+        return self._beyond(of_one, squares, reach)
 
-    def outcomes(self, cells: Cells, *, above: bool) -> Outcomes:
-        assert isinstance(cells, Batch)
-        law = law_of(self.loss.answers, cells.law, self.rounded, above)
+    def span(self, limits: Limits) -> float:
+        """Return the distance of the extreme ratios."""
+        if self.epoch:
+            return super().span(limits)
+        inner = self._of_answers(limits)
+        largest = sum(pair_of(loss).span(inner) * times for loss, times in self.answers)
+        q = float(self.share.mid())
+        return math.log1p(q * math.expm1(min(largest, inner.top, 700.0))) - math.log1p(-q)
+
+    def cells(self, limits: Limits) -> float:
+        """Return the number of intervals of an epoch, or of nodes of a sample."""
+        return super().cells(limits) if self.epoch else limits.nodes
+
+    def work(self, limits: Limits) -> float:
+        """Return the work with that of the law of all answers."""
+        return super().work(limits) + work_of_laws(self.answers, self._of_answers(limits))
+
+    def outcomes(self, grid: Grid, above: bool) -> Outcomes:
+        """Return those of an epoch, or a point for each node of the law of all answers."""
+        law = law_of(self.answers, self._of_answers(grid.limits), self.rounded, above)
         if law is None:
             raise ValueError("The answers have no law on this side.")
-        if cells.ratios is not None:
-            self.law = law
-            return super().outcomes(cells.ratios, above=above)
+        self.law = law
+        if self.epoch:
+            return super().outcomes(grid, above)
         q = self.share
         found = Outcomes(infinite=q * law.infinite)
         for place, mass in enumerate(law.masses):
             found.points.append(((q * law.log_node(place).expm1()).log1p(), mass, None))
         if above:
-            found.points.insert(0, (self.least, law.lost, None))
+            found.points.insert(0, (self.least, law.lost, 0 if grid.offset == self.least else None))
         else:
             found.lost = law.lost
         return found
 
-    def _law(self, t: Ball, width: Ball, count: int, above: bool) -> list[Ball]:
+    def _law(self, width: Ball, count: int, above: bool) -> list[Ball]:
         """Return masses of the ratio of one batch at multiples 0 to ``count`` of a width."""
         law: Law = self.law
         found = [balls.arb(0)] * (count + 1)

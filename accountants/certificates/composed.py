@@ -1,8 +1,7 @@
 """The laws of a composition by the one rule: both directions and all epsilons from one of them.
 
->>> from dpcal.accountants.certificates.proofs import Grid
 >>> from dpcal.accountants.losses.laplace import Laplace
->>> proof = OrderProof(0.0, 1000, 0.0, (Use(0.0, 0, Grid(1.0, 0, 200)),))
+>>> proof = OrderProof(bits=128, step=0.005, nodes=1000, tail=0.0, top=9.0)
 >>> with balls.workprec(128):
 ...     lower, upper = proof.bounds(((Laplace(2.0), 3),), balls.arb(1))
 >>> print(lower.str(3, radius=False), upper.str(3, radius=False))
@@ -12,14 +11,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import lru_cache
-from typing import Annotated, Any
+
+import numpy as np
 
 from dpcal.accountants.certificates import balls
 from dpcal.accountants.certificates.balls import Ball
-from dpcal.accountants.certificates.cost import FUNCTION, TERM
 from dpcal.accountants.certificates.order import (
     MAX_NODES_OF_LAW,
     Cell,
@@ -28,135 +28,37 @@ from dpcal.accountants.certificates.order import (
     power,
     spread,
 )
-from dpcal.accountants.certificates.pairs import Outcomes, oriented, pair_of
-from dpcal.accountants.certificates.proofs import (
-    GRID,
-    MAX_PARTS,
-    MAX_POINTS,
-    SCORES,
-    Grid,
-    Interval,
-    Parts,
-    Proof,
-    Scores,
-)
-from dpcal.accountants.certificates.schema import (
-    Reader,
-    list_of,
-    not_negative,
-    number,
-    one_of_shapes,
-    optional,
-    shape_of,
-    whole,
-)
+from dpcal.accountants.certificates.pairs import Grid, Limits, Outcomes, Pair, oriented, pair_of
+from dpcal.accountants.certificates.proofs import Interval, Parts, Proof
 from dpcal.accountants.losses.base import PrivacyLoss
 
-__all__ = ["MAX_LEVEL", "OrderProof", "Use"]
+__all__ = ["OrderProof", "law_of", "work_of_laws"]
 
 # Most doublings of a grid's step.
-MAX_LEVEL = 64
+_MAX_LEVEL = 64
 # Units of a node of a law at each doubling: two products of polynomials, and a coarser grid.
 _NODE = 160
-# Digits of a number of batches, as many as are multiplied.
-_BITS_OF_BATCHES = 62
 # Bits that a mass must have before a group may end with it.
 _LEAST_BITS = 30
+# Mass under P of a largest ratio that is a node.
+_ATOM = 0.02
 # A loss, the number of its uses, and whether it is that of the other direction.
 Part = tuple[PrivacyLoss, int, bool]
 
 
-def _law(value: Any, name: str) -> Any:
-    return shape_of("a law of answers", OrderProof)(value, name)
-
-
 @dataclass(frozen=True)
-class Batch:
-    """How answers about a random batch are put on a grid.
-
-    Attributes
-    ----------
-    law
-        The proof by which the ratio of all answers has laws.
-    ratios
-        The multiples on which the ratios of an epoch's batches are summed; None for a sample.
-    """
-
-    law: Annotated[Any, _law]
-    ratios: Annotated[Grid | None, optional(GRID)]
-
-    @property
-    def points(self) -> int:
-        """Most nodes of the law of all answers."""
-        return int(self.law.nodes)
-
-
-_BATCH = shape_of("a batch", Batch)
-
-
-def _cells_of(value: Mapping[str, Any]) -> Reader:
-    return _BATCH if "law" in value else SCORES if "places" in value else GRID
-
-
-@dataclass(frozen=True)
-class Use:
-    """How one part of a composition is put on a grid.
-
-    Attributes
-    ----------
-    offset
-        Logarithm of a node of the grid below, for a part without a lattice of its own; the grid
-        above has the least ratio as a node.
-    level
-        How often its grid is twice as coarse as the finest.
-    cells
-        The cells into which its outcomes are cut.
-    """
-
-    offset: Annotated[float, number()]
-    level: Annotated[int, whole(0, MAX_LEVEL)]
-    cells: Annotated[Grid | Scores | Batch, one_of_shapes(_cells_of, "a grid, scores or a batch")]
-
-
-@dataclass(frozen=True)
-class OrderProof(Proof):
-    """Both bounds on delta, by laws on grids above and below the likelihood ratio in convex order.
-
-    Attributes
-    ----------
-    step
-        Step > 0 of the finest grid of logarithms of ratios; 0 for one of which the lattice of the
-        first part that has one is as much coarser as that part's ``level`` says.
-    nodes
-        Most nodes of a law, which is made coarser until it has no more.
-    tail
-        Mass in [0, 1) that laws may cut off, roughly.
-    uses
-        How each part is put on a grid.
-    """
+class OrderProof(Limits, Proof):
+    """Both bounds on delta, by laws on grids above and below the ratio in convex order."""
 
     NAME = "convex order"
 
-    step: Annotated[float, not_negative]
-    nodes: Annotated[int, whole(2, MAX_POINTS)]
-    tail: Annotated[float, number("in [0, 1)", lambda x: 0 <= x < 1)]
-    uses: Annotated[tuple[Use, ...], list_of(shape_of("a use", Use), 0, MAX_PARTS)]
-
     def fits(self, parts: Parts) -> bool:
-        """Return whether the outcomes of each part may be cut into its cells."""
-        return len(self.uses) == len(parts) and all(
-            pair_of(loss).fits(item.cells) for (loss, _), item in zip(parts, self.uses, strict=True)
-        )
+        """Return whether laws of all losses are known."""
+        return all(pair_of(loss) for loss, _ in parts)
 
-    def work(self, parts: Parts) -> float:
+    def work_at_128(self, parts: Parts) -> float:
         """Return the work of cells, of nodes, and of products on either side."""
-        total = 0.0
-        for (loss, times), item in zip(parts, self.uses, strict=True):
-            pair = pair_of(loss)
-            total += FUNCTION * pair.work_of_cell * pair.size(item.cells)
-            total += _NODE * self.nodes * (times.bit_length() + item.level)
-            total += TERM * _BITS_OF_BATCHES * pair.terms(item.cells)
-        return 2 * total
+        return 2 * work_of_laws(parts, self)
 
     def bounds(
         self, parts: Parts, epsilon: Ball, *, rounded: bool = False, proves: str = "both"
@@ -168,7 +70,7 @@ class OrderProof(Proof):
         told = tuple((loss, times, way is False and forward) for loss, way, times in known)
         found = [balls.arb(0), balls.arb(1)]
         for side, name in enumerate(("lower", "upper")):
-            if proves in (name, "both") and self.fits(parts):
+            if proves in (name, "both"):
                 # Numbers may be so bad that no place on a grid is a number.
                 with contextlib.suppress(ArithmeticError, LookupError, ValueError):
                     law = _law_of(told, self, rounded, balls.ctx.prec, bool(side))
@@ -177,89 +79,122 @@ class OrderProof(Proof):
         return found[0], balls.arb.min(found[1], balls.arb(1))
 
 
-def law_of(parts: Parts, proof: OrderProof, rounded: bool, above: bool) -> Law | None:
+def work_of_laws(parts: Parts, limits: Limits) -> float:
+    """Return the work of the law of a composition on one side."""
+    total = 0.0
+    for loss, times in parts:
+        pair = pair_of(loss)
+        level = max(0.0, math.log2(max(pair.span(limits) / limits.step / limits.nodes, 1.0)))
+        total += pair.work(limits) + _NODE * limits.nodes * (times.bit_length() + level)
+    return total
+
+
+def law_of(parts: Parts, limits: Limits, rounded: bool, above: bool) -> Law | None:
     """Return the law of a composition in its own direction; None if none is known on this side."""
     told = tuple(
         (each, times, way is False) for loss, times in parts for each, way in [oriented(loss)]
     )
-    return _law_of(told, proof, rounded, balls.ctx.prec, above)
+    return _law_of(told, limits, rounded, balls.ctx.prec, above)
 
 
 @lru_cache(maxsize=8)
 def _law_of(
-    parts: tuple[Part, ...], proof: OrderProof, rounded: bool, bits: int, above: bool
+    parts: tuple[Part, ...], limits: Limits, rounded: bool, bits: int, above: bool
 ) -> Law | None:
     """Return the law of a composition; None if none is known on this side."""
-    zero, one = balls.arb(0), balls.arb(1)
+    zero, one, tail = balls.arb(0), balls.arb(1), limits.tail / max(len(parts), 1)
     pairs = [pair_of(loss, rounded, above) for loss, _, _ in parts]
-    own = [pair.lattice(item.cells) for pair, item in zip(pairs, proof.uses, strict=True)]
-    base, step = _finest(proof, own)
-    if step is None or (above and not all(pair.has_upper for pair in pairs)):
-        return None
+    # The finest grid refines the lattice of the first part that has one.
+    step, fineness, base = balls.arb(limits.step), 0, None
+    for index, pair in enumerate(pairs):
+        if pair.lattice is not None:
+            finer = math.log2(max(float((pair.lattice[1] / step).mid()), 1.0))
+            fineness = 1 << min(math.ceil(finer), _MAX_LEVEL)
+            step, base = pair.lattice[1] / fineness, index
+            break
     found = Law(above, zero, step, 0, 0, [one], zero, zero)
-    for index, ((_, times, other), pair, item) in enumerate(
-        zip(parts, pairs, proof.uses, strict=True)
-    ):
-        outcomes = pair.outcomes(item.cells, above=above)
-        if other and not above and outcomes.points:
+    for index, ((_, times, other), pair) in enumerate(zip(parts, pairs, strict=True)):
+        nodes = pair.span(limits) / float(step.mid()) / max(limits.nodes - 8, 1)
+        level = min(max(math.ceil(math.log2(max(nodes, 1.0))), 0), _MAX_LEVEL)
+        once = _once(pair, limits, (step, level, fineness * (index == base)), above, other)
+        if once is None:
             return None
-        outcomes = outcomes.reversed if other else outcomes
-        lattice = own[index]
-        offset = balls.arb(item.offset) if lattice is None or other else lattice[0]
-        if above and lattice is None:
-            offset = -pair.least if other else pair.least
-        empty = Law(above, offset, step, item.level, 0, [], outcomes.lost, outcomes.infinite)
-        once = _on_grid(outcomes, empty, index == base)
-        tail = proof.tail / len(parts)
-        once = once.trimmed(tail / (2 * times * times.bit_length())).at_most(proof.nodes)
-        several = power(once, times, proof.nodes, tail)
-        found = several if len(parts) == 1 else found.times(several, tail).at_most(proof.nodes)
+        once = once.trimmed(tail / (2 * times * times.bit_length())).at_most(limits.nodes)
+        several = power(once, times, limits.nodes, tail)
+        found = several if len(parts) == 1 else found.times(several, tail).at_most(limits.nodes)
     return found
 
 
-def _finest(
-    proof: OrderProof, own: list[tuple[Ball, Ball] | None]
-) -> tuple[int | None, Ball | None]:
-    """Return which part's lattice the finest grid refines, and its step; None if there is none."""
-    if proof.step > 0 or not own:
-        return None, balls.arb(proof.step or 1)
-    for index, (lattice, item) in enumerate(zip(own, proof.uses, strict=True)):
-        if lattice is not None:
-            return index, lattice[1] / 2**item.level
-    return None, None
+def _once(
+    pair: Pair, limits: Limits, scale: tuple[Ball, int, int], above: bool, other: bool
+) -> Law | None:
+    """Return the law of one use on the grid of a step, a level and a fineness, in either order."""
+    step, level, fineness = scale
+    width, lattice = step * 2**level, None if other else pair.lattice
+    offset = (-pair.least if other else pair.least) if lattice is None else lattice[0]
+    # The nodes of a pair that is turned around are not those of the outcomes.
+    spacing = Fraction(0 if other else fineness, 2**level)
+    own = pair.least if pair.lattice is None else pair.lattice[0]
+    outcomes = pair.outcomes(Grid(own, width, spacing, limits), above)
+    if other:
+        if not above and outcomes.points:
+            return None
+        outcomes = outcomes.reversed
+    empty = Law(above, offset, step, level, 0, [], outcomes.lost, outcomes.infinite)
+    return spread(empty, outcomes.points) if above else _gathered(outcomes, empty, lattice is None)
 
 
-def _on_grid(outcomes: Outcomes, empty: Law, own: bool) -> Law:
-    """Return the law of one use, of points whose own lattice it may be."""
-
-    def known(place: int | None) -> int | None:
-        # The first node of a lattice is one of each of its grids.
-        return place if own or place == 0 else None
-
-    if empty.above:
-        return spread(empty, ((at, q, known(k)) for at, q, k in outcomes.points))
+def _gathered(outcomes: Outcomes, empty: Law, is_free: bool) -> Law:
+    """Return the law below; if its offset is free, it is where most of the mass is at a node."""
+    cells, unknown = _of_mass(outcomes.cells)
+    placed = [(place, mass) for _, mass, place in outcomes.points if place is not None]
+    logs = [(p / q).log() for q, p in cells]
+    free = [(at, q) for at, q, place in outcomes.points if place is None]
+    cells += [(q, q * at.exp()) for at, q in free]
+    logs += [at for at, _ in free]
+    order = sorted(range(len(cells)), key=lambda k: float(logs[k].mid()))
+    cells, logs = [cells[k] for k in order], [logs[k] for k in order]
     step = empty.step * 2**empty.level
+    if is_free and not placed and cells:
+        empty = _at_least_ratios(empty, cells, logs)
+    if len(cells) > 1 and not (logs[-1] - logs[-2]) / step < MAX_NODES_OF_LAW / 2:
+        cells = _joined(cells, (logs[-2] + step).exp())
+        logs = [*logs[: len(cells) - 1], (cells[-1][1] / cells[-1][0]).log()]
 
     def place_of(at: Ball) -> float:
         return float(((at - empty.offset) / step).mid())
 
-    known_cells = list(_of_mass(outcomes.cells))
-    if len(known_cells) > 1:
-        (q, p), last = known_cells[-2:]
-        far = place_of((last[1] / last[0]).log()) - place_of((p / q).log())
-        if not far < MAX_NODES_OF_LAW / 2:
-            known_cells = _joined(known_cells, p / q * step.exp())
-    cells: list[Cell] = [(place_of((p / q).log()), q, p) for q, p in known_cells]
-    for at, mass, k in outcomes.points:
-        place = known(k)
-        if place is not None:
-            cells.append((place, mass, None))
-            continue
-        near = round(place_of(at))
-        is_node = at - empty.offset - near * step == 0
-        cells.append((near, mass, None) if is_node else (place_of(at), mass, mass * at.exp()))
-    cells.sort(key=lambda cell: cell[0])
-    return gathered(cells, empty.node).on_nodes(empty)
+    rows: list[Cell] = [(place_of(at), q, p) for at, (q, p) in zip(logs, cells, strict=True)] + [
+        (place, mass, None) for place, mass in placed
+    ]
+    rows.sort(key=lambda row: row[0])
+    law = gathered(rows, empty.node).on_nodes(empty)
+    return replace(law, lost=law.lost + unknown)
+
+
+def _at_least_ratios(empty: Law, cells: list[tuple[Ball, Ball]], logs: list[Ball]) -> Law:
+    """Return the grid with a node at the mean of all ratios that are nearly the least one.
+
+    Rare samples tell nearly always as little. What is left of such a group, up to the next node
+    above it, must have as much beyond that node to be gathered with.
+    """
+    losses = np.array([float(at.mid()) for at in logs])
+    of_q = np.array([float(q.mid()) for q, _ in cells])
+    chosen = [len(cells) - 1]
+    # No mass is above a largest ratio, to be gathered with.
+    if of_q[-1] * math.exp(min(losses[-1], 700.0)) <= _ATOM:
+        step = float((empty.step * 2**empty.level).mid())
+        beyond = losses - float(empty.offset.mid()) - step
+        if beyond[0] < -1.5 * step:
+            return empty
+        over = of_q * np.expm1(np.minimum(beyond, 700.0))
+        lacking = -np.cumsum(np.where(beyond < 0, over, 0.0)[::-1])[::-1]
+        is_small = (beyond < -step / 2) | (lacking > over[beyond > 0].sum() / 2)
+        chosen = np.flatnonzero(is_small & (beyond < 0)).tolist()
+    q, p = (sum((cells[k][side] for k in chosen), balls.arb(0)) for side in (0, 1))
+    # A node that is not below the mean, where all of these ratios are one.
+    nearest = math.nextafter(float((p / q).log().upper()), math.inf)
+    return replace(empty, offset=balls.arb(nearest)) if math.isfinite(nearest) else empty
 
 
 def _joined(cells: list[tuple[Ball, Ball]], ratio: Ball) -> list[tuple[Ball, Ball]]:
@@ -274,14 +209,19 @@ def _joined(cells: list[tuple[Ball, Ball]], ratio: Ball) -> list[tuple[Ball, Bal
     return [(q, p)]
 
 
-def _of_mass(cells: list[tuple[Ball, Ball]]) -> Iterator[tuple[Ball, Ball]]:
-    """Yield cells, each joined to others until its masses are known to some digits."""
-    q, p, last = balls.arb(0), balls.arb(0), None
+def _of_mass(cells: list[tuple[Ball, Ball]]) -> tuple[list[tuple[Ball, Ball]], Ball]:
+    """Return cells, each joined to others until its masses are known to some digits.
+
+    The second value is mass that is in none of them.
+    """
+    found: list[tuple[Ball, Ball]] = []
+    q, p = balls.arb(0), balls.arb(0)
     for mass, moment in cells:
         q, p = q + mass, p + moment
         if all(item > 0 and item.rel_accuracy_bits() > _LEAST_BITS for item in (q, p)):
-            if last is not None:
-                yield last
-            last, q, p = (q, p), balls.arb(0), balls.arb(0)
-    if last is not None:
-        yield last[0] + q, last[1] + p
+            found.append((q, p))
+            q, p = balls.arb(0), balls.arb(0)
+    if not found:
+        return [], q
+    last, moment = found.pop()
+    return [*found, (last + q, moment + p)], balls.arb(0)

@@ -10,7 +10,7 @@ tilt below and one above c, which bounds delta itself as well. The sum over k st
 beyond, abs(F) is at most exp(-epsilon c) / t^2 times a bound on abs(M) uniform in t >= N h.
 
 >>> from dpcal.accountants.losses.gaussian import Gaussian
->>> proof = ContourProof(3.0, 0.5, 40, 0.5, 6.0, (None,), (None,))
+>>> proof = ContourProof(96, tilt=3.0, step=0.5, nodes=40, below=0.5, above=6.0, digits=20.0)
 >>> with balls.workprec(96):
 ...     lower, upper = proof.bounds([(Gaussian(1.0), 1)], balls.arb(2))
 >>> print(lower.str(6, radius=False), upper.str(6, radius=False))
@@ -19,44 +19,30 @@ beyond, abs(F) is at most exp(-epsilon c) / t^2 times a bound on abs(M) uniform 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Annotated
 
-from dpcal.accountants.certificates import balls, shuffled_epochs as shuffles
+from dpcal.accountants.certificates import balls
 from dpcal.accountants.certificates.allocation_transform import AllocationTransform
 from dpcal.accountants.certificates.balls import Ball
-from dpcal.accountants.certificates.cost import FUNCTION, PRODUCT, TERM
-from dpcal.accountants.certificates.proofs import (
-    MAX_PARTS,
-    SUBSTITUTE,
-    Clones,
-    Interval,
-    Parts,
-    Proof,
-    Rays,
-    ShiftedLattice,
-    Substitute,
-)
-from dpcal.accountants.certificates.schema import list_of, not_negative, positive, whole
+from dpcal.accountants.certificates.proofs import FUNCTION, PRODUCT, Interval, Parts, Proof
+from dpcal.accountants.certificates.schema import not_negative, number, positive, whole
 from dpcal.accountants.certificates.transforms import (
     GaussianTransform,
     SampledGaussianTransform,
     Transform,
 )
 from dpcal.accountants.losses.allocation import Allocation
-from dpcal.accountants.losses.base import PrivacyLoss
+from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
 from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
-__all__ = ["MAX_NODES", "ContourProof", "ParityProof"]
+__all__ = ["MAX_NODES", "ContourProof", "ParityProof", "has_contour", "opposite", "transform_of"]
 
 # Most nodes of a contour. Searches need 20 to 20,000; losses that hardly decay need all of them.
 MAX_NODES = 1 << 17
-
-# Functions for a node of a contour, and for a value in the sum of a transform along a line, where a
-# transform is summed at three tilts and beyond the last node.
-_FUNCTIONS_OF_NODE, _FUNCTIONS_OF_TRANSFORM = 6, 12
+# Functions for a node of a contour.
+_FUNCTIONS_OF_NODE = 6
 
 Transforms = list[tuple[Transform, int]]
 
@@ -73,10 +59,8 @@ class ContourProof(Proof):
         Distance > 0 of neighboring nodes, and their number.
     below, above
         Tilts with 0 <= below < tilt < above, whose Chernoff bounds control the aliases of the rule.
-    sums
-        For each loss, the substitute for its transform at the nodes.
-    tails
-        For each loss, the substitute for the bound on its transform beyond the last node.
+    digits
+        Nats > 0 to which transforms are summed.
     """
 
     NAME = "contour"
@@ -90,67 +74,47 @@ class ContourProof(Proof):
     nodes: Annotated[int, whole(1, MAX_NODES)]
     below: Annotated[float, not_negative]
     above: Annotated[float, positive]
-    sums: Annotated[tuple[Substitute, ...], list_of(SUBSTITUTE, 0, MAX_PARTS)]
-    tails: Annotated[tuple[Substitute, ...], list_of(SUBSTITUTE, 0, MAX_PARTS)]
+    digits: Annotated[float, number("in (0, 10000]", lambda x: 0 < x <= 1e4)]
 
     def fits(self, parts: Parts) -> bool:
-        """Return whether every loss has a transform on its substitutes."""
-        return all(
-            len(items) == len(parts)
-            and all(_transform_of(loss, x) for (loss, _), x in zip(parts, items, strict=True))
-            for items in (self.sums, self.tails)
-        )
+        """Return whether every loss has a transform."""
+        return has_contour(parts)
 
-    def work(self, parts: Parts) -> float:
+    def work_at_128(self, parts: Parts) -> float:
         """Return the work of a product at each node and term of a transform, and of powers."""
         total = float(FUNCTION * _FUNCTIONS_OF_NODE * self.nodes)
-        for (loss, times), item, tail in zip(parts, self.sums, self.tails, strict=True):
+        for loss, times in parts:
+            try:
+                item = transform_of(loss, self.digits)
+                points, functions = item.size(self.tilt, self.step, self.nodes)
+            except (OutOfReach, ArithmeticError, ValueError):
+                # Then the proof gives nothing, at once.
+                return total
             # This includes the rows and columns of the two matrices, which are computed outside
             # their product.
             in_matrices = self.nodes + 2 * PRODUCT * (self.nodes**0.5 + 1)
-            total += in_matrices * (item.points + 1 if item else 1)
+            total += (in_matrices + FUNCTION * functions) * points
             total += 2 * PRODUCT * self.nodes * times.bit_length()
-            total += _work_of(loss, item) + _work_of(loss, tail)
         return total
 
     def bounds(
         self, parts: Parts, epsilon: Ball, *, rounded: bool = False, proves: str = "both"
     ) -> Interval:
-        """Return the finite sum, plus or minus the omitted terms, less the aliases.
-
-        Where substitutes bound losses from one side, the other bound is 0 or 1.
-        """
-        if not self.fits(parts):
-            return balls.arb(0), balls.arb(1)
-        lower, upper = self._sum(parts, epsilon, rounded)
-        for (loss, times), item in zip(parts, self.sums, strict=True):
-            if isinstance(loss, shuffles.Shuffled):
-                # Clones and known batches cost no less, and what a ray sums costs no more.
-                lower = lower if isinstance(item, Rays) else balls.arb(0)
-                upper = balls.arb(1) if isinstance(item, Rays) else upper
-                if isinstance(item, Clones):
-                    upper += shuffles.slack_of_clones(loss, item, times, epsilon)
-        return lower, balls.arb.min(upper, balls.arb(1))
+        """Return the finite sum, plus or minus the omitted terms, less the aliases."""
+        try:
+            lower, upper = self._sum(parts, epsilon, rounded) if self.fits(parts) else (0, 1)
+        except (OutOfReach, ArithmeticError, ValueError):
+            lower, upper = 0, 1
+        return balls.arb(lower), balls.arb.min(balls.arb(upper), balls.arb(1))
 
     def _sum(self, parts: Parts, epsilon: Ball, rounded: bool) -> Interval:
-        """Return bounds on delta at any real epsilon of the losses that are summed."""
+        """Return bounds on delta at any real epsilon."""
         arb, acb = balls.arb, balls.acb
         c, h = arb(self.tilt), arb(self.step)
-        known: dict[tuple[int, Substitute], Transform] = {}
-
-        def transforms(items: Iterable[Substitute]) -> Transforms:
-            found = []
-            for index, ((loss, times), item) in enumerate(zip(parts, items, strict=True)):
-                build = _transform_of(loss, item)
-                if (index, item) not in known and build is not None:
-                    known[index, item] = build(rounded)
-                found.append((known[index, item], times))
-            return found
-
-        sums = transforms(self.sums)
+        sums = [(transform_of(loss, self.digits, rounded), times) for loss, times in parts]
         products = [acb(1)] * self.nodes
         for transform, times in sums:
-            values = transform.along_line(c, h, self.nodes)
+            values = transform.along_line(self.tilt, self.step, self.nodes)
             products = [a * value**times for a, value in zip(products, values, strict=True)]
         value = arb(0)
         for k, product in enumerate(products):
@@ -158,7 +122,7 @@ class ContourProof(Proof):
             term = (product * (-epsilon * z).exp() / (z * (z + 1))).real
             value += term if k else term / 2
         value *= h / arb.pi()
-        rest = _beyond(self, transforms(self.tails), epsilon)
+        rest = _beyond(self, sums, epsilon)
         bounds = [_chernoff(tilt, sums, epsilon) for tilt in (self.below, self.above)]
         lower = value - rest - _aliases(self, bounds)
         # The least ball of wide ones has a radius of few digits.
@@ -173,53 +137,45 @@ class ParityProof(ContourProof):
     NAME = "parity"
 
     def fits(self, parts: Parts) -> bool:
-        """Return whether every loss is that of one direction, and the other one fits."""
-        turned = _opposite(parts)
-        return len(turned) == len(parts) and super().fits(turned)
+        """Return whether every loss is that of one direction, and the other one has a transform."""
+        turned = opposite(parts)
+        return len(turned) == len(parts) and has_contour(turned)
+
+    def work_at_128(self, parts: Parts) -> float:
+        """Return the work of the other direction."""
+        return super().work_at_128(opposite(parts))
 
     def _sum(self, parts: Parts, epsilon: Ball, rounded: bool) -> Interval:
-        lower, upper = super()._sum(_opposite(parts), -epsilon, rounded)
+        lower, upper = super()._sum(opposite(parts), -epsilon, rounded)
         return epsilon.exp() * lower - epsilon.expm1(), epsilon.exp() * upper - epsilon.expm1()
 
 
-def _opposite(parts: Parts) -> Parts:
+def opposite(parts: Parts) -> Parts:
+    """Return the losses of the other direction, of those that are not alike in both."""
     return tuple((loss.opposite, times) for loss, times in parts if loss.opposite is not None)
 
 
-def _work_of(loss: PrivacyLoss, item: Substitute) -> float:
-    """Return the work of building a transform and of summing it at a few real points."""
-    found = float(FUNCTION * _FUNCTIONS_OF_TRANSFORM * (item.points + 1 if item else 1))
-    if not isinstance(item, Rays | Clones):
-        return found
-    rays, numbers = (item, (1,)) if isinstance(item, Rays) else (item.rays, item.numbers)
-    tables = len(loss.groups) if isinstance(loss, Allocation) else 1
-    # The tables, a product of polynomials for each, and powers for each number of batches; and the
-    # masses of all numbers of clones, for a transform and for its slack.
-    entries = rays.points + 2 * rays.reach
-    found += tables * ((2 * FUNCTION + TERM) * entries + 2 * FUNCTION * rays.reach)
-    powers = 2 * PRODUCT * rays.points * len(numbers)
-    return found + powers + 8 * PRODUCT * (numbers[-1] - numbers[0])
+def has_contour(parts: Parts) -> bool:
+    """Return whether every loss has a transform that contours are summed of."""
+    return all(
+        type(loss) is Gaussian
+        or isinstance(loss, SampledGaussian)
+        or (isinstance(loss, Allocation) and loss.direction == "add")
+        for loss, _ in parts
+    )
 
 
-def _transform_of(loss: PrivacyLoss, item: Substitute) -> Callable[[bool], Transform] | None:
-    """Return what builds the transform of a loss, or of one that bounds it, on a substitute.
+def transform_of(loss: PrivacyLoss, digits: float, rounded: bool = False) -> Transform:
+    """Return the transform of a loss that has one, to some digits.
 
-    It takes whether probabilities were rounded. None if the loss is not summed on the substitute.
+    ``rounded`` says that probabilities are known up to rounding.
     """
-    match loss, item:
-        case shuffles.Shuffled(replacing=False), Clones() if item.numbers[-1] <= loss.batches:
-            return lambda _: shuffles.allocation_of_clones(loss, item)
-        case shuffles.Shuffled(replacing=True), Rays():
-            # Others contribute -1, and so does the substitute.
-            epoch = Allocation(loss.noise_multiplier, loss.answers, loss.direction)
-            return lambda _: AllocationTransform(epoch, item)
-        case Allocation(), Rays():
-            return lambda _: AllocationTransform(loss, item)
-        case SampledGaussian(), ShiftedLattice():
-            return lambda rounded: SampledGaussianTransform(loss, item, rounded)
-        case Gaussian(), None if type(loss) in (Gaussian, shuffles.Shuffled):
-            return lambda _: GaussianTransform(1 / balls.arb(loss.noise_multiplier))
-    return None
+    if isinstance(loss, SampledGaussian):
+        return SampledGaussianTransform(loss, digits, rounded)
+    if isinstance(loss, Allocation):
+        return AllocationTransform(loss, digits)
+    assert isinstance(loss, Gaussian)
+    return GaussianTransform(1 / balls.arb(loss.noise_multiplier))
 
 
 def _chernoff(tilt: float, transforms: Transforms, epsilon: Ball) -> Ball:
@@ -232,7 +188,7 @@ def _chernoff(tilt: float, transforms: Transforms, epsilon: Ball) -> Ball:
     a = balls.arb(tilt)
     value = (-a * epsilon - a * (1 / a).log1p() - a.log1p()).exp()
     for transform, times in transforms:
-        value *= transform.at(a) ** times
+        value *= transform.at(tilt) ** times
     return value
 
 
@@ -243,10 +199,10 @@ def _aliases(proof: ContourProof, bounds: list[Ball]) -> Ball:
     return sum((b / t.expm1() for b, t in zip(bounds, turns, strict=True)), balls.arb(0))
 
 
-def _beyond(proof: ContourProof, tails: Transforms, epsilon: Ball) -> Ball:
+def _beyond(proof: ContourProof, transforms: Transforms, epsilon: Ball) -> Ball:
     """Return a bound on the sum over all other nodes; sum_{k >= N} 1 / k^2 <= 1/N + 1/N^2."""
     c, h, nodes = balls.arb(proof.tilt), balls.arb(proof.step), balls.arb(proof.nodes)
     product = (-c * epsilon).exp() * (1 / nodes + 1 / nodes**2) / (balls.arb.pi() * h)
-    for transform, times in tails:
-        product *= transform.bound_beyond(c, nodes * h) ** times
+    for transform, times in transforms:
+        product *= transform.bound_beyond(proof.tilt, nodes * h) ** times
     return product

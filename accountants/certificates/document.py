@@ -2,9 +2,8 @@
 
 >>> from decimal import Decimal
 >>> from dpcal.accountants import events
->>> argument = Argument("upper", 128, ContourProof(1.0, 0.5, 9, 0.5, 2.0, (None,), (None,)))
->>> one_direction = DirectionBounds("both", Decimal(0), Decimal("0.39"), (argument,))
->>> bounds = DeltaBounds(1.0, (one_direction,))
+>>> proof = OrderProof(bits=128, step=0.1, nodes=99, tail=0.0, top=9.0)
+>>> bounds = DeltaBounds(1.0, (DirectionBounds("both", Decimal(0), Decimal("0.39"), proof),))
 >>> item = Mechanism(events.GaussianDpEvent(1.0), 1)
 >>> certificate = Certificate("add-or-remove-one", (item,), None, (bounds,))
 >>> certificate.quantity, certificate.upper
@@ -30,7 +29,6 @@ from dpcal.accountants.certificates import schema
 from dpcal.accountants.certificates.batches import is_batched, with_batches
 from dpcal.accountants.certificates.composed import OrderProof
 from dpcal.accountants.certificates.contour import ContourProof, ParityProof
-from dpcal.accountants.certificates.cost import BITS
 from dpcal.accountants.certificates.mechanisms import (
     MECHANISM,
     Mechanism,
@@ -38,32 +36,17 @@ from dpcal.accountants.certificates.mechanisms import (
     mechanisms_of,
 )
 from dpcal.accountants.certificates.proofs import MAX_PARTS, Proof
-from dpcal.accountants.certificates.schema import Shape, choice, document_of, reject, shape_of
-from dpcal.accountants.certificates.shuffled_epochs import directions_of
+from dpcal.accountants.certificates.schema import choice, document_of, reject, shape_of
 from dpcal.accountants.directions import RELATIONS, Composition
-from dpcal.accountants.events import (
-    ComposedDpEvent,
-    DpEvent,
-    SelfComposedDpEvent,
-    ShuffledEpochsDpEvent,
-)
+from dpcal.accountants.events import ComposedDpEvent, DpEvent, SelfComposedDpEvent
 from dpcal.accountants.mechanisms.decompose import decompose
 from dpcal.errors import CertificateRejected
 
-__all__ = ["Argument", "Certificate", "DeltaBounds", "DirectionBounds", "relative_width"]
+__all__ = ["Certificate", "DeltaBounds", "DirectionBounds", "relative_width"]
 
 # Name and version of the document's form.
-_FORMAT, _FORMER = "dpcal-certificate-3", "dpcal-certificate-2"
-
-# A contour of which only the bound by one moment counts.
-_MOMENT = {"step": 1.0, "nodes": 1, "below": 0.0}
-_NO_MORE = (
-    f"The certificate has the form {_FORMER}, of which only contours without smoothing are read: "
-    "prove the claim again with dpcal certify."
-)
-
-
-# The reader of each kind of proof, by the method that an argument states.
+_FORMAT = "dpcal-certificate-4"
+# The reader of each kind of proof, by the method that it states.
 _PROOFS = {
     each.NAME: shape_of(f"a proof by {each.NAME}", each, *each.RULES)
     for each in (ContourProof, ParityProof, OrderProof)
@@ -75,79 +58,36 @@ def relative_width(lower: Decimal, upper: Decimal) -> float:
     return float((upper - lower) / upper) if upper else 0.0
 
 
-@dataclass(frozen=True)
-class Argument:
-    """One proof, and the precision at which it is checked.
-
-    Attributes
-    ----------
-    proves
-        Bounds that it proves: ``"lower"``, ``"upper"`` or ``"both"``.
-    bits
-        Precision of the arithmetic.
-    proof
-        The numbers of the proof.
-    """
-
-    proves: str
-    bits: int
-    proof: Proof
-
-    @property
-    def method(self) -> str:
-        """The kind of argument."""
-        return self.proof.NAME
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the argument as JSON values."""
-        values = {"proves": self.proves, "method": self.method, "bits": self.bits}
-        return {**values, "proof": document_of(self.proof)}
-
-
-def _argument(proves: str, method: str, bits: int, proof: Any) -> Argument:
-    return Argument(proves, bits, _PROOFS[method](proof, "proof"))
-
-
-_ARGUMENT = Shape(
-    "an argument",
-    _argument,
-    {
-        "proves": choice("lower", "upper", "both"),
-        "method": choice(*_PROOFS),
-        "bits": schema.whole(*BITS),
-        "proof": lambda value, name: value,
-    },
-)
+def _proof(value: Any, name: str) -> Proof | None:
+    """Return the proof of a document; None if there is none."""
+    if value is None:
+        return None
+    given = dict(value) if isinstance(value, Mapping) else {}
+    found: Proof = _PROOFS[choice(*_PROOFS)(given.pop("method", None), "method")](given, name)
+    return found
 
 
 @dataclass(frozen=True)
 class DirectionBounds:
-    """Bounds on delta in one direction of the relation, and the arguments for them.
+    """Bounds on delta in one direction of the relation, and the proof of them.
 
-    A lower bound of 0 and an upper bound of 1 need no argument.
+    A lower bound of 0 and an upper bound of 1 need no proof.
     """
 
     direction: Annotated[str, schema.text]
     lower: Annotated[Decimal, schema.probability_text]
     upper: Annotated[Decimal, schema.probability_text]
-    arguments: Annotated[tuple[Argument, ...], schema.list_of(_ARGUMENT, 0, 2)]
+    proof: Annotated[Proof | None, _proof]
 
     @property
-    def lower_method(self) -> str:
-        """The kind of argument for the lower bound."""
-        return self._method("lower")
+    def method(self) -> str:
+        """The kind of argument."""
+        return self.proof.NAME if self.proof else "none"
 
     @property
-    def upper_method(self) -> str:
-        """The kind of argument for the upper bound."""
-        return self._method("upper")
-
-    def _method(self, side: str) -> str:
-        found = [item.method for item in self.arguments if item.proves in (side, "both")]
-        return found[0] if found else "none"
-
-
-_DIRECTION = shape_of("a direction", DirectionBounds)
+    def proves(self) -> str:
+        """The bounds that say something: ``"lower"``, ``"upper"`` or ``"both"``."""
+        return "upper" if self.lower <= 0 else "lower" if self.upper >= 1 else "both"
 
 
 @dataclass(frozen=True)
@@ -155,7 +95,10 @@ class DeltaBounds:
     """Bounds on delta at one epsilon: the largest of all directions."""
 
     epsilon: Annotated[float, schema.not_negative]
-    directions: Annotated[tuple[DirectionBounds, ...], schema.list_of(_DIRECTION, 1, 2)]
+    directions: Annotated[
+        tuple[DirectionBounds, ...],
+        schema.list_of(shape_of("a direction", DirectionBounds), 1, 2),
+    ]
 
     @property
     def lower(self) -> Decimal:
@@ -168,8 +111,10 @@ class DeltaBounds:
         return max(item.upper for item in self.directions)
 
 
-_BOUNDS = shape_of("a proof", DeltaBounds)
-_DELTA = schema.optional(schema.number("a number in (0, 1)", lambda x: 0 < x < 1))
+def _delta(value: Any, name: str) -> float | None:
+    """Return the delta of a document; None if it is null."""
+    in_range = schema.number("null or a number in (0, 1)", lambda x: 0 < x < 1)
+    return None if value is None else in_range(value, name)  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -192,8 +137,10 @@ class Certificate:
 
     neighboring_relation: Annotated[str, choice(*RELATIONS)]
     mechanisms: Annotated[tuple[Mechanism, ...], schema.list_of(MECHANISM, 0, MAX_PARTS)]
-    delta: Annotated[float | None, _DELTA]
-    proofs: Annotated[tuple[DeltaBounds, ...], schema.list_of(_BOUNDS, 1, 2)]
+    delta: Annotated[float | None, _delta]
+    proofs: Annotated[
+        tuple[DeltaBounds, ...], schema.list_of(shape_of("a proof", DeltaBounds), 1, 2)
+    ]
 
     @property
     def quantity(self) -> str:
@@ -214,10 +161,7 @@ class Certificate:
 
     @cached_property
     def composition(self) -> Composition:
-        """The dominating pairs that the mechanisms compose, or the epochs of one shuffled run."""
-        shuffled = [isinstance(item.event, ShuffledEpochsDpEvent) for item in self.mechanisms]
-        if shuffled == [True] and self.mechanisms[0].count == 1:
-            return directions_of(self.mechanisms[0].event, self.neighboring_relation)
+        """The dominating pairs that the mechanisms compose."""
         others = [item for item in self.mechanisms if not is_batched(item.event)]
         plain = ComposedDpEvent([SelfComposedDpEvent(item.event, item.count) for item in others])
         batched = [(x.event, x.count) for x in self.mechanisms if is_batched(x.event)]
@@ -238,13 +182,9 @@ class Certificate:
         """Width of the bounds relative to the upper one."""
         return relative_width(self.lower, self.upper)
 
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the document without its digest, in canonical form."""
-        return _digest_of(self._document())
-
-    def _document(self) -> dict[str, Any]:
-        return {
+    def to_dict(self) -> dict[str, Any]:
+        """Return the certificate as JSON values, with the SHA-256 of their canonical form."""
+        body = {
             "format": _FORMAT,
             "neighboring_relation": self.neighboring_relation,
             "quantity": self.quantity,
@@ -254,10 +194,8 @@ class Certificate:
             "mechanisms": document_of(self.mechanisms),
             "proofs": document_of(self.proofs),
         }
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the certificate as JSON values."""
-        return {**self._document(), "digest": self.digest}
+        canonical = json.dumps(body, sort_keys=True, separators=(",", ":"))
+        return {**body, "digest": hashlib.sha256(canonical.encode()).hexdigest()}
 
     def to_json(self) -> str:
         """Return the certificate as a JSON document."""
@@ -276,60 +214,26 @@ class Certificate:
         Raises
         ------
         CertificateRejected
-            If the document is malformed or does not agree with its digest.
+            If the document is malformed, has another version, or does not agree with its digest.
         """
         values = schema.parse(document) if isinstance(document, str) else document
         given = dict(values) if isinstance(values, Mapping) else {}
         given.pop("about", None)
-        given = _of_version_2(given) if given.get("format") == _FORMER else given
+        if given.get("format", _FORMAT) != _FORMAT:
+            raise CertificateRejected(
+                f"format of the certificate must be {_FORMAT!r}, got "
+                f"{schema.shown(given['format'])}: prove the claim again with dpcal certify."
+            )
         own = {name: value for name, value in given.items() if name not in _COMPUTED}
-        certificate: Certificate = _CERTIFICATE(own, "certificate")
+        try:
+            certificate: Certificate = _CERTIFICATE(own, "certificate")
+        except RecursionError as error:
+            raise CertificateRejected("The certificate has too many levels.") from error
         for name, value in certificate.to_dict().items():
             if name not in given or given[name] != value:
                 found = schema.shown(value)
                 reject(name, f"{found} by its other entries", given.get(name, "nothing"))
         return certificate
-
-
-# -- how a certificate is read from a document
-
-
-def _digest_of(values: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of a document without its digest, in canonical form."""
-    body = {name: value for name, value in values.items() if name != "digest"}
-    canonical = json.dumps(body, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(canonical.encode()).hexdigest()
-
-
-def _of_version_2(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a document of version 2 as one of version 3, if all of its proofs are contours.
-
-    Moments are the Chernoff bound of a contour of one node.
-    """
-    try:
-        if values["digest"] != _digest_of(values):
-            reject("digest", "that of its other entries", values["digest"])
-        found: dict[str, Any] = json.loads(json.dumps({**values, "format": _FORMAT}))
-        for bounds in found["proofs"]:
-            for direction in bounds["directions"]:
-                for item in direction["arguments"]:
-                    proof = item["proof"]
-                    if item["method"] == "Renyi moment":
-                        tilt, sums = proof["tilt"], proof["sums"]
-                        item["method"] = "contour"
-                        item["proof"] = _MOMENT | {
-                            "tilt": tilt / 2,
-                            "above": tilt,
-                            "sums": sums,
-                            "tails": sums,
-                        }
-                    elif item["method"] not in ("contour", "parity") or proof.pop(
-                        "smoothing"
-                    ) + proof.pop("shift"):
-                        raise CertificateRejected(_NO_MORE)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise CertificateRejected(_NO_MORE) from error
-    return {**found, "digest": _digest_of(found)}
 
 
 # Entries of the document that follow from the others.

@@ -5,16 +5,14 @@
 >>> from dpcal.accountants.mechanisms.decompose import decompose
 >>> event = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=10_000)
 >>> parts = decompose(event, "add-or-remove-one").directions[0].parts
->>> lower, upper = enclose(choose_contour(parts, 8.0, width=1e-9), parts, 8.0, bits=128)
+>>> lower, upper = enclose(choose_contour(parts, 8.0, width=1e-9), parts, 8.0)
 >>> print(decimal_down(lower, 8), decimal_up(upper, 8))
 2.0283809E-8 2.0283810E-8
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from typing import Any
 
 from dpcal.accountants.certificates import balls
 from dpcal.accountants.certificates.balls import Ball, probability
@@ -35,7 +33,6 @@ def enclose(
     parts: Parts,
     epsilon: float,
     *,
-    bits: int,
     rounded: bool = False,
     proves: str = "both",
 ) -> tuple[Ball, Ball]:
@@ -50,15 +47,13 @@ def enclose(
         Losses, and how often each is used.
     epsilon
         The epsilon >= 0 at which delta is bounded.
-    bits
-        Precision of the arithmetic.
     rounded
         Whether sampling probabilities and weights are quotients that were rounded.
     proves
         The wanted bounds: ``"both"``, ``"lower"`` or ``"upper"``. The other one may be 0 or 1,
         which takes half of the time.
     """
-    with balls.workprec(bits):
+    with balls.workprec(proof.bits):
         # The probability that a loss is infinite is counted separately.
         finite, given = balls.arb(1), []
         for loss, times in parts:
@@ -67,22 +62,18 @@ def enclose(
                 given += [(loss.given, times)] if loss.given.upper else []
             else:
                 given.append((loss, times))
-        how: dict[str, Any] = {"rounded": rounded, "proves": proves}
-        lower, upper = proof.bounds(tuple(given), balls.arb(epsilon), **how)
+        at = balls.arb(epsilon)
+        lower, upper = proof.bounds(tuple(given), at, rounded=rounded, proves=proves)
         return 1 - finite + finite * lower, 1 - finite + finite * upper
 
 
 # -- decimals
 
 
-def decimal_bounds(lower: Ball, upper: Ball) -> Callable[[int], tuple[Decimal, Decimal]]:
-    """Return bounds on a probability as a function of the digits they are rounded outward to."""
-
-    def outward(digits: int) -> tuple[Decimal, Decimal]:
-        low, high = decimal_down(lower, digits), decimal_up(upper, digits)
-        return max(low, Decimal(0)), min(high, Decimal(1))
-
-    return outward
+def decimal_bounds(lower: Ball, upper: Ball, digits: int) -> tuple[Decimal, Decimal]:
+    """Return bounds on a probability that are rounded outward to some digits."""
+    low, high = decimal_down(lower, digits), decimal_up(upper, digits)
+    return max(low, Decimal(0)), min(high, Decimal(1))
 
 
 def decimal_down(ball: Ball, digits: int) -> Decimal:

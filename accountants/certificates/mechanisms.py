@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -21,7 +21,7 @@ import attr
 
 from dpcal.accountants import events
 from dpcal.accountants.certificates import schema
-from dpcal.accountants.certificates.schema import Reader, Shape
+from dpcal.accountants.certificates.schema import Shape
 from dpcal.accountants.events import DpEvent
 from dpcal.accountants.mechanisms.decompose import leaves
 from dpcal.errors import UnsupportedEvent
@@ -33,7 +33,7 @@ _COVERED = (
     "random allocation (where batches differ, with probabilities of distinct groups that add up to "
     "1 in doubles), mixtures of Gaussians, Laplace, discrete Laplace and discrete Gaussian "
     "noise, such noise on Poisson samples, batches and epochs, randomized response, and claims of "
-    "(epsilon, delta) or permute-and-flip; and a run over shuffled epochs"
+    "(epsilon, delta) or permute-and-flip"
 )
 _MONOTONE = "monotone"
 # Most values of a discrete Laplace loss, whose law is computed in full: as many as its sensitivity.
@@ -131,11 +131,6 @@ def _has_few_values(event: Any) -> bool:
     return not isinstance(event.sensitivity, int | float) or event.sensitivity <= _MOST_VALUES
 
 
-def _has_few_epochs(event: Any) -> bool:
-    sizes = (event.batches, event.epochs)
-    return all(not isinstance(size, int) or size <= _MOST_USES for size in sizes)
-
-
 def _has_few_components(event: Any) -> bool:
     return len(event.sensitivities) <= _MOST_COMPONENTS
 
@@ -162,7 +157,6 @@ _CONDITIONS: dict[type[DpEvent], Callable[[Any], bool]] = {
     events.RandomizedResponseDpEvent: _always,
     events.EpsilonDeltaDpEvent: _always,
     events.PermuteAndFlipDpEvent: _always,
-    events.ShuffledEpochsDpEvent: _has_few_epochs,
     events.UnequalAllocationDpEvent: _has_exact_groups,
     events.AllocatedDpEvent: _has_answers,
 }
@@ -173,56 +167,34 @@ _ANSWERS = (
     events.DiscreteLaplaceDpEvent,
     events.DiscreteGaussianDpEvent,
 )
+_INSIDE = (*_ANSWERS, events.ComposedDpEvent, events.SelfComposedDpEvent)
 
 
-def _shape(cls: type[DpEvent], readers: Mapping[str, Reader]) -> Shape:
-    """Return the shape of an event: its class's name as the type, and its parameters.
+def _value(value: Any, name: str) -> Any:
+    """Return a parameter of an event: another event, a list, a truth value or a number."""
+    if isinstance(value, Mapping):
+        return _event_of(value, name, _INSIDE)
+    if isinstance(value, list):
+        return schema.list_of(_value, 1, _MOST_COMPONENTS)(value, name)
+    return value if isinstance(value, bool) else schema.exact_number(value, name)
 
-    Parameters that ``readers`` does not name are numbers.
-    """
+
+def _event_of(value: Any, name: str, classes: Iterable[type[DpEvent]]) -> DpEvent:
+    """Return the event of a document. A mechanism that is not monotone does not say so."""
+    kind = value.get("type") if isinstance(value, Mapping) else None
+    cls = next((each for each in classes if each.__name__ == kind), None)
+    if cls is None:
+        schema.reject(name, f"an event of a type among {[x.__name__ for x in classes]}", value)
 
     def build(**values: Any) -> DpEvent:
         del values["type"]
         return cls(**values)
 
-    entries = {each.name: readers.get(each.name, schema.exact_number) for each in attr.fields(cls)}
+    entries = {each.name: _value for each in attr.fields(cls)}
     covered = ("type", f"that of one of {_COVERED}", _CONDITIONS.get(cls, _always))
-    return Shape(cls.__name__, build, {"type": schema.text, **entries}, (covered,))
-
-
-_numbers = schema.list_of(schema.exact_number, 1, _MOST_COMPONENTS)
-_READERS: dict[str, Reader] = {
-    "event": lambda value, name: _event_of(value, name, _INSIDE),
-    "sensitivities": _numbers,
-    "sampling_probs": _numbers,
-    "monotone": schema.boolean,
-    "remainder": schema.boolean,
-    "groups": schema.list_of(schema.list_of(schema.exact_number, 3, 3), 1, _MOST_GROUPS),
-}
-_SHAPES = {cls.__name__: _shape(cls, _READERS) for cls in _CONDITIONS}
-_ALONE = {cls.__name__: _SHAPES[cls.__name__] for cls in _ANSWERS}
-_TIMES = {
-    "event": lambda value, name: _event_of(value, name, _ALONE),
-    "count": schema.whole(1, _MOST_USES),
-}
-_REPEATED = {"SelfComposedDpEvent": _shape(events.SelfComposedDpEvent, _TIMES)}
-_LIST = {
-    "events": schema.list_of(
-        lambda value, name: _event_of(value, name, _REPEATED), 1, _MOST_ANSWERS
-    )
-}
-_INSIDE: dict[str, Shape] = _ALONE | {"ComposedDpEvent": _shape(events.ComposedDpEvent, _LIST)}
-
-
-def _event_of(value: Any, name: str, shapes: Mapping[str, Shape]) -> DpEvent:
-    """Return the event of a document. A mechanism that is not monotone does not say so."""
-    kind = value.get("type") if isinstance(value, Mapping) else None
-    shape = shapes.get(kind) if isinstance(kind, str) else None
-    if shape is None:
-        schema.reject(name, f"an event of a type among {sorted(shapes)}", value)
-    event: DpEvent = shape(
-        {_MONOTONE: False, **value} if _MONOTONE in shape.entries else value, name
-    )
+    shape = Shape(cls.__name__, build, {"type": schema.text, **entries}, (covered,))
+    given = {_MONOTONE: False, **value} if _MONOTONE in entries else value
+    event: DpEvent = shape(given, name)
     return event
 
 
@@ -231,7 +203,7 @@ MECHANISM = Shape(
     "mechanism",
     Mechanism,
     {
-        "event": lambda value, name: _event_of(value, name, _SHAPES),
+        "event": lambda value, name: _event_of(value, name, _CONDITIONS),
         "count": schema.whole(1, _MOST_USES),
     },
 )

@@ -1,15 +1,20 @@
 r"""What can one use of a mechanism tell? Its outcomes in balls, above and below, by family.
 
-A mechanism's outputs are cut into cells.
+A mechanism's outputs are cut into cells, where the logarithm of the ratio of P to Q passes the
+nodes of a grid.
 
 * Below, only the cell is reported. This is post-processing, so that the mechanism dominates it.
 * Above, a cell's masses under P and Q are moved to its two ends, so that both are kept
   (Doroshenko et al. 2022, "connect the dots"); of outputs beyond all cells, the ratio may be 0 or
   infinite.
 
+Where outputs are cut is computed in doubles. It decides how wide bounds are, and not whether they
+hold.
+
 >>> from dpcal.accountants.losses.laplace import Laplace
 >>> with balls.workprec(96):
-...     above = pair_of(Laplace(2.0)).outcomes(Grid(1.0, 0, 8), above=True)
+...     pair = pair_of(Laplace(2.0))
+...     above = pair.outcomes(Grid(-pair.a, balls.arb(0.125), 8, Limits(0.125, 64, 0.0, 9.0)), True)
 ...     whole = sum(mass for _, mass, _ in above.points)
 ...     moment = sum(mass * at.exp() for at, mass, _ in above.points)
 ...     whole.overlaps(balls.arb(1)), moment.overlaps(balls.arb(1))
@@ -18,19 +23,24 @@ A mechanism's outputs are cut into cells.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import singledispatch
 from itertools import pairwise
-from typing import Any
+from typing import Annotated, Any
+
+import numpy as np
 
 from dpcal.accountants.certificates import balls
 from dpcal.accountants.certificates.balls import Ball, power, probability
-from dpcal.accountants.certificates.order import Point, gathered
-from dpcal.accountants.certificates.proofs import Cells, Grid
-from dpcal.accountants.losses.allocation import Allocation, KnownBatch
-from dpcal.accountants.losses.base import PrivacyLoss
+from dpcal.accountants.certificates.order import MAX_NODES_OF_LAW, Point, gathered
+from dpcal.accountants.certificates.proofs import FUNCTION, TERM
+from dpcal.accountants.certificates.schema import not_negative, number, positive, whole
+from dpcal.accountants.losses.allocation import Allocation, UnequalAllocation
+from dpcal.accountants.losses.base import PrivacyLoss, Reals
 from dpcal.accountants.losses.discrete import LatticeLoss, ResponseLoss
 from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
 from dpcal.accountants.losses.fixed_batch import FixedBatchGaussian
@@ -40,14 +50,66 @@ from dpcal.accountants.losses.laplace import Laplace
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["AllocationPair", "Line", "Outcomes", "Pair", "ends_of", "oriented", "pair_of"]
+__all__ = ["AllocationPair", "Grid", "Limits", "Line", "Outcomes", "Pair", "oriented", "pair_of"]
 
 # Means and weights of a mixture.
 Mixture = tuple[tuple[Ball, Ball], ...]
+# Points of the table in which the outputs of a loss are looked up.
+_TABLE = 1 << 13
+# Nats of the least mass that outputs are followed to, where the tail is 0.
+_MOST_NATS = 3000.0
+# Intervals of the ratio of a batch, over the step of the grid times the root of their number.
+_INTERVAL = 2.0
 
 
 def _zero() -> Ball:
     return balls.arb(0)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The numbers of a proof, by which outputs are cut.
+
+    Attributes
+    ----------
+    step
+        Step > 0 of the finest grid of logarithms of ratios, which is made a little finer where a
+        loss has values at equal distances.
+    nodes
+        Most nodes of a law, which is made coarser until it has no more.
+    tail
+        Mass in [0, 1) that cells and laws may leave out, roughly.
+    top
+        Logarithm of a ratio above which outcomes are not told apart.
+    """
+
+    step: Annotated[float, positive]
+    nodes: Annotated[int, whole(2, MAX_NODES_OF_LAW)]
+    tail: Annotated[float, number("in [0, 1)", lambda x: 0 <= x < 1)]
+    top: Annotated[float, not_negative]
+
+    @property
+    def nats(self) -> float:
+        """The logarithm of the tail, negated."""
+        return min(-math.log(self.tail), _MOST_NATS) if self.tail > 0 else _MOST_NATS
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The grid of one part: offset + k step, k whole.
+
+    ``spacing`` is that of the pair's own lattice, in steps; 0 if only its first point is a node.
+    """
+
+    offset: Ball
+    step: Ball
+    spacing: Fraction | int
+    limits: Limits
+
+    def place(self, own: int) -> int | None:
+        """Return the node of a point of the pair's own lattice; None if it may be none."""
+        at = own * self.spacing
+        return int(at) if at == int(at) and (at or not own) else None
 
 
 @dataclass
@@ -57,7 +119,7 @@ class Outcomes:
     Attributes
     ----------
     points
-        Logarithms of ratios, their masses under Q, and their places on the pair's own lattice.
+        Logarithms of ratios, their masses under Q, and their nodes if they are at one.
     cells
         Masses under Q and P of other sets of outcomes.
     lost
@@ -95,37 +157,34 @@ class Outcomes:
 class Pair(ABC):
     """One direction of a dominating pair (P, Q) in ball arithmetic."""
 
-    has_upper = True
-    """Whether outcomes above are known."""
-    kinds: tuple[type[Any], ...] = (Grid,)
-    """What its outcomes may be cut into."""
     work_of_cell: float = 8
     """Functions of balls that a cell takes, roughly."""
 
     @abstractmethod
-    def outcomes(self, cells: Cells, *, above: bool) -> Outcomes:
+    def outcomes(self, grid: Grid, above: bool) -> Outcomes:
         """Return outcomes whose ratio is above that of the pair in convex order, or below it."""
 
-    def fits(self, cells: Cells) -> bool:
-        """Return whether its outcomes may be cut into these cells."""
-        return isinstance(cells, self.kinds)
+    @abstractmethod
+    def span(self, limits: Limits) -> float:
+        """Return the distance of the extreme losses that are told apart, in doubles."""
 
-    def lattice(self, cells: Cells) -> tuple[Ball, Ball] | None:
-        """Return the offset and step of the points' own lattice, if they have one."""
+    def cells(self, limits: Limits) -> float:
+        """Return the number of cells, roughly."""
+        return min(self.span(limits) / limits.step, limits.nodes) + 2
+
+    def work(self, limits: Limits) -> float:
+        """Return the work of the outcomes."""
+        return FUNCTION * self.work_of_cell * self.cells(limits)
+
+    @property
+    def lattice(self) -> tuple[Ball, Ball] | None:
+        """The offset and step of a lattice that holds points of mass, if there is one."""
         return None
 
     @property
     def least(self) -> Ball:
         """The logarithm of the least ratio, if it is told often; any number."""
         return balls.arb(0)
-
-    def size(self, cells: Cells) -> int:
-        """Return the number of cells, roughly."""
-        return cells.points + 2
-
-    def terms(self, cells: Cells) -> int:
-        """Return the terms of polynomials whose powers the outcomes take."""
-        return 0
 
 
 # -- Gaussian mechanisms
@@ -134,13 +193,14 @@ class Pair(ABC):
 class Line(Pair):
     """Mixtures of Gaussians of one standard deviation, no mean of P below one of Q.
 
-    The ratio then grows along the outputs, which are cut at the points of the grid.
+    The ratio then grows along the outputs. Those below the ``floor`` are not told.
     """
 
     def __init__(self, numerator: Mixture, denominator: Mixture, sigma: Ball) -> None:
         self.numerator, self.denominator, self.sigma = numerator, denominator, sigma
         self.scale = sigma * balls.arb(2).sqrt()
         self.work_of_cell = 16 * (len(numerator) + len(denominator))
+        self.floor = -math.inf
 
     def loss(self, x: Ball) -> Ball:
         """Return the logarithm of the ratio of the densities at x."""
@@ -161,6 +221,37 @@ class Line(Pair):
         # The form log(1 + sum of weights times expm1) keeps the digits of terms of small weight.
         gain = sum(w * ((2 * x - a) * a / (2 * variance)).expm1() for a, w in mixture)
         return gain.log1p()
+
+    def _table(self, limits: Limits) -> tuple[Reals, Reals]:
+        """Return outputs and their losses in doubles, with no more mass than the tail beyond."""
+        sigma, sides = float(self.sigma.mid()), []
+        for mixture in (self.numerator, self.denominator):
+            sides.append(np.array([[float(x.mid()) for x in row] for row in mixture]))
+        means, weights = np.concatenate(sides).T
+        nats = np.log(np.maximum(weights, 1e-300)) + limits.nats
+        reach = sigma * np.sqrt(2 * np.maximum(nats, 4.0))
+        x = np.linspace(max((means - reach).min(), self.floor), (means + reach).max(), _TABLE)
+        losses = np.zeros(_TABLE)
+        for sign, side in zip((1, -1), sides, strict=True):
+            logs = [math.log(max(w, 1e-300)) + a * (2 * x - a) / (2 * sigma**2) for a, w in side]
+            losses += sign * np.logaddexp.reduce(logs)
+        return x[losses <= limits.top], losses[losses <= limits.top]
+
+    def span(self, limits: Limits) -> float:
+        """Return the distance of the losses at the ends of the table."""
+        _, losses = self._table(limits)
+        return float(np.ptp(losses)) if len(losses) else 0.0
+
+    def ends(self, grid: Grid) -> list[Ball]:
+        """Return the outputs at which the loss passes the nodes, nearly."""
+        x, losses = self._table(grid.limits)
+        if not len(x):
+            return [balls.arb(0)]
+        offset, step = float(grid.offset.mid()), float(grid.step.mid())
+        low, high = (losses[k] - offset for k in (0, -1))
+        nodes = np.arange(math.ceil(low / step), math.floor(high / step) + 1)
+        found = np.interp(offset + nodes * step, np.maximum.accumulate(losses), x)
+        return [balls.arb(at) for at in np.unique([x[0], *found, x[-1]]).tolist()]
 
     def masses(self, ends: Sequence[Ball]) -> list[tuple[Ball, Ball]]:
         """Return the masses under Q and P below the first end, between ends, beyond the last."""
@@ -184,9 +275,9 @@ class Line(Pair):
         right, tail = tails[-1]
         return [*found, tail if right else 1 - tail]
 
-    def outcomes(self, cells: Cells, *, above: bool) -> Outcomes:
-        """Return the intervals of the grid, or their ends."""
-        ends = ends_of(cells)
+    def outcomes(self, grid: Grid, above: bool) -> Outcomes:
+        """Return the intervals between the ends, or these."""
+        ends = self.ends(grid)
         masses = self.masses(ends)
         if not above:
             return Outcomes(cells=masses)
@@ -214,13 +305,19 @@ class _FixedBatch(Pair):
     def __init__(self, line: Line) -> None:
         (_, rest), _ = line.numerator
         self.line = line
+        self.line.floor = 0.5
         self.atom = rest * (1 / (line.sigma * balls.arb(8).sqrt())).erf()
 
-    def outcomes(self, cells: Cells, *, above: bool) -> Outcomes:
+    def span(self, limits: Limits) -> float:
+        """Return twice the distance from 0."""
+        return 2 * self.line.span(limits)
+
+    def outcomes(self, grid: Grid, above: bool) -> Outcomes:
+        """Return the intervals on either side of 0, or their ends."""
         half, zero = balls.arb(1) / 2, balls.arb(0)
-        ends = [half, *(x for x in ends_of(cells) if x > half)]
+        ends = [half, *(x for x in self.line.ends(grid) if x > half)]
         masses = self.line.masses(ends)[1:]
-        found = Outcomes([(zero, self.atom, None)])
+        found = Outcomes([(zero, self.atom, 0 if grid.offset == 0 else None)])
         if not above:
             found.cells = [(p, q) for q, p in reversed(masses)] + masses
             return found
@@ -234,43 +331,51 @@ class _FixedBatch(Pair):
         return found
 
 
-def ends_of(cells: Cells) -> list[Ball]:
-    """Return the ends of all intervals of a grid."""
-    assert isinstance(cells, Grid)
-    return [balls.arb(j) * balls.arb(cells.step) for j in range(cells.first, cells.last + 1)]
-
-
 # -- random allocation
 
 
 class AllocationPair(Pair):
-    """An epoch of random allocation: a weighted mean of independent ratios of batches.
+    """An epoch of random allocation: the mean of independent ratios of batches.
 
     Each is exp(t X - t^2 / 2), X standard normal. Both they, times their weights, and their sums
-    are cut at the multiples of the grid's step.
+    are cut at the multiples of an interval.
     """
 
-    work_of_cell = 400
+    # Products of two laws, as often as a number of batches has digits.
+    work_of_cell = 400 + 2 * 62 * TERM / FUNCTION
 
     def __init__(self, loss: Allocation) -> None:
-        groups = [(g.noise_multiplier, g.batches, balls.arb(g.probability)) for g in loss.groups]
-        # Doubles may add up to 1 but for their rounding.
-        whole = sum((chance for *_, chance in groups), balls.arb(0))
-        self.groups = [(1 / balls.arb(s), m, chance / whole / m) for s, m, chance in groups]
+        self.batches, self.t = loss.batches, 1 / balls.arb(loss.noise_multiplier)
 
-    def size(self, cells: Cells) -> int:
-        """Return the number of multiples."""
-        assert isinstance(cells, Grid)
-        return max(cells.last, 1) * len(self.groups)
+    def _largest(self, limits: Limits) -> float:
+        """Return a ratio of the epoch beyond which there is about the tail."""
+        t, reach = float(self.t.mid()), math.sqrt(2 * limits.nats)
+        return self._beyond(math.exp(min(t * (reach + t / 2), 700.0)), t * t, reach)
 
-    def terms(self, cells: Cells) -> int:
-        """Return the terms of a product of two laws."""
-        return 2 * self.size(cells)
+    def _beyond(self, of_one: float, log_square: float, reach: float) -> float:
+        deviation = math.sqrt(math.expm1(min(log_square, 700.0)) / self.batches)
+        return 1 + of_one / self.batches + reach * deviation
 
-    def outcomes(self, cells: Cells, *, above: bool) -> Outcomes:
-        """Return the multiples of the step, over the sums of ratios."""
-        assert isinstance(cells, Grid)
-        arb, step, count = balls.arb, balls.arb(cells.step), max(cells.last, 1)
+    def span(self, limits: Limits) -> float:
+        """Return the logarithm of the range of ratios, the least being near 0."""
+        return 2 * math.log(self._largest(limits)) + 2
+
+    def _intervals(self, limits: Limits) -> tuple[float, int]:
+        """Return the interval of ratios, and how many of them there are."""
+        largest = self._largest(limits)
+        interval = max(
+            _INTERVAL * limits.step / math.sqrt(self.batches), largest / (MAX_NODES_OF_LAW - 1)
+        )
+        return interval, max(math.ceil(largest / interval), 1)
+
+    def cells(self, limits: Limits) -> float:
+        """Return the number of intervals."""
+        return self._intervals(limits)[1]
+
+    def outcomes(self, grid: Grid, above: bool) -> Outcomes:
+        """Return the multiples of the interval, over the sums of ratios."""
+        arb, (interval, count) = balls.arb, self._intervals(grid.limits)
+        step = arb(interval)
 
         def sum_of(one: list[Ball], other: list[Ball]) -> list[Ball]:
             terms = (balls.arb_poly(one) * balls.arb_poly(other)).coeffs()
@@ -280,10 +385,7 @@ class AllocationPair(Pair):
                 law[-1] += sum(terms[count + 1 :], arb(0))
             return law
 
-        sums = [arb(1)] + [arb(0)] * count
-        for t, batches, weight in self.groups:
-            law = self._law(t, step / weight, count, above)
-            sums = sum_of(sums, power(law, batches, sum_of))
+        sums = power(self._law(step * self.batches, count, above), self.batches, sum_of)
         found = Outcomes([((k * step).log(), sums[k], None) for k in range(1, count + 1)])
         found.lost = sums[0] if above else 1 - sum(sums, arb(0))
         if above:
@@ -291,9 +393,9 @@ class AllocationPair(Pair):
             found.infinite = arb.max(1 - mean, arb(0))
         return found
 
-    def _law(self, t: Any, width: Ball, count: int, above: bool) -> list[Ball]:
-        """Return masses of one ratio at multiples 0 to ``count`` of a width."""
-        root, law = balls.arb(2).sqrt(), [balls.arb(0)] * (count + 1)
+    def _law(self, width: Ball, count: int, above: bool) -> list[Ball]:
+        """Return masses of the ratio of one batch at multiples 0 to ``count`` of a width."""
+        t, root, law = self.t, balls.arb(2).sqrt(), [balls.arb(0)] * (count + 1)
         below, cells = (balls.arb(0), balls.arb(0)), []
         for k in range(1, count + 1):
             x = ((k * width).log() / t + t / 2) / root
@@ -322,22 +424,31 @@ class _Laplace(Pair):
     def __init__(self, loss: Laplace) -> None:
         self.a = 1 / balls.arb(loss.scale)
 
-    def lattice(self, cells: Cells) -> tuple[Ball, Ball]:
-        return -self.a, 2 * self.a / max(cells.points, 1)
+    @property
+    def lattice(self) -> tuple[Ball, Ball]:
+        """The two atoms."""
+        return -self.a, 2 * self.a
 
-    def outcomes(self, cells: Cells, *, above: bool) -> Outcomes:
-        # The cells always cover (-a, a), for any requested number: no mass may be lost.
-        count, (offset, step), half = max(cells.points, 1), self.lattice(cells), balls.arb(1) / 2
-        found = Outcomes([(-self.a, half, 0), (self.a, half * (-self.a).exp(), count)])
-        for k in range(count):
-            u, v = offset + k * step, offset + (k + 1) * step
+    def span(self, limits: Limits) -> float:
+        """Return 2 a."""
+        return float((2 * self.a).mid())
+
+    def outcomes(self, grid: Grid, above: bool) -> Outcomes:
+        """Return the atoms, and cells between the nodes or these."""
+        half, last = balls.arb(1) / 2, grid.place(1)
+        found = Outcomes([(-self.a, half, 0), (self.a, half * (-self.a).exp(), last)])
+        count = last or max(math.floor(float((2 * self.a / grid.step).mid())), 1)
+        ends = [-self.a + k * grid.step for k in range(count)] + [self.a]
+        for k, (u, v) in enumerate(pairwise(ends)):
             # Densities under P and Q are exp((+-l - a) / 2) / 4.
             p = ((u - self.a) / 2).exp() * ((v - u) / 2).expm1() / 2
             q = ((-v - self.a) / 2).exp() * ((v - u) / 2).expm1() / 2
-            if above:
+            if not above:
+                found.cells.append((q, p))
+            elif k + 1 < count or last:
                 found.between((q, p), (u, v), k, k + 1)
             else:
-                found.cells.append((q, p))
+                found.between((q, p), (u, v))
         return found
 
 
@@ -348,15 +459,23 @@ class _OfPoints(Pair):
         self.own = offset, step
         self.masses = masses
 
-    def lattice(self, cells: Cells) -> tuple[Ball, Ball]:
+    @property
+    def lattice(self) -> tuple[Ball, Ball]:
+        """The ratios."""
         return self.own
 
-    def size(self, cells: Cells) -> int:
+    def span(self, limits: Limits) -> float:
+        """Return the distance of the extreme ratios."""
+        return float(self.own[1].mid()) * self.masses[-1][0]
+
+    def cells(self, limits: Limits) -> float:
+        """Return the number of outcomes."""
         return len(self.masses)
 
-    def outcomes(self, cells: Cells, *, above: bool) -> Outcomes:
+    def outcomes(self, grid: Grid, above: bool) -> Outcomes:
+        """Return all outcomes."""
         offset, step = self.own
-        return Outcomes([(offset + k * step, mass, k) for k, mass in self.masses])
+        return Outcomes([(offset + k * step, mass, grid.place(k)) for k, mass in self.masses])
 
 
 def _discrete_laplace(loss: LatticeLoss) -> Pair:
@@ -387,44 +506,54 @@ def _response(loss: ResponseLoss) -> Pair:
 
 
 class _DiscreteGaussian(Pair):
-    """Discrete Gaussian noise; the cells are outputs, and those beyond lose their ratios."""
+    """Discrete Gaussian noise; outputs farther than the reach lose their ratios."""
 
     def __init__(self, loss: DiscreteGaussian) -> None:
-        self.sensitivity, self.variance = loss.sensitivity, balls.arb(loss.sigma) ** 2
+        self.sigma, self.sensitivity = loss.sigma, loss.sensitivity
+        self.variance = balls.arb(loss.sigma) ** 2
 
-    def lattice(self, cells: Cells) -> tuple[Ball, Ball]:
+    @property
+    def lattice(self) -> tuple[Ball, Ball]:
+        """The ratios of the outputs, from that of 0."""
         step = balls.arb(self.sensitivity) / self.variance
         return -step * self.sensitivity / 2, step
 
-    def outcomes(self, cells: Cells, *, above: bool) -> Outcomes:
-        assert isinstance(cells, Grid)
-        s, variance, (offset, step) = self.sensitivity, self.variance, self.lattice(cells)
-        outputs = range(cells.first, cells.last + 1)
+    def _reach(self, limits: Limits) -> int:
+        return math.ceil(min(self.sigma * math.sqrt(2 * limits.nats), MAX_NODES_OF_LAW)) + 1
+
+    def cells(self, limits: Limits) -> float:
+        """Return the number of outputs that are told apart."""
+        return 2 * self._reach(limits) + self.sensitivity
+
+    def span(self, limits: Limits) -> float:
+        """Return the distance of the extreme ratios."""
+        return self.cells(limits) * self.sensitivity / self.sigma**2
+
+    def outcomes(self, grid: Grid, above: bool) -> Outcomes:
+        """Return all outputs within the reach of the noise of either record."""
+        s, variance, (offset, step) = self.sensitivity, self.variance, self.lattice
+        reach = self._reach(grid.limits)
+        outputs = range(-reach, s + reach + 1)
         weights = [(-balls.arb(x * x) / (2 * variance)).exp() for x in outputs]
-        (left, left_of_p), (right, right_of_p) = (
-            [_theta_tail(end + move, variance) for move in (0, sign * s)]
-            for end, sign in ((1 - cells.first, 1), (cells.last + 1, -1))
-        )
-        whole = sum(weights, balls.arb(0)) + left + right
+        near, far = (_theta_tail(end, variance) for end in (reach + 1, reach + s + 1))
+        whole = sum(weights, balls.arb(0)) + near + far
         masses = [weight / whole for weight in weights]
-        found = Outcomes(lost=right / whole)
+        found = Outcomes(lost=far / whole)
         if above:
-            found.lost += left / whole
-            found.infinite = (left_of_p + right_of_p) / whole
+            found.lost += near / whole
+            found.infinite = (far + near) / whole
         else:
-            masses[0] += left / whole
+            masses[0] += near / whole
         pairs = zip(outputs, masses, strict=True)
-        found.points = [(offset + x * step, mass, x) for x, mass in pairs]
+        found.points = [(offset + x * step, mass, grid.place(x)) for x, mass in pairs]
         return found
 
 
 def _theta_tail(x: int, variance: Ball) -> Ball:
     """Enclose the sum of exp(-k^2 / (2 variance)) over whole numbers k >= x > 0.
 
-    The sum is at least its first term, at most a geometric series; unbounded for x <= 0.
+    The sum is at least its first term, at most a geometric series.
     """
-    if x <= 0:
-        return balls.arb("nan")
     first = (-balls.arb(x * x) / (2 * variance)).exp()
     return first * balls.arb(0.5, 0.5) / (1 - (-balls.arb(x) / variance).exp())
 
@@ -447,7 +576,6 @@ def pair_of(loss: PrivacyLoss, rounded: bool = False, above: bool = True) -> Pai
     raise UnsupportedEvent(f"No certificate covers {loss!r}.")
 
 
-pair_of.register(Allocation, lambda loss, rounded=False, above=True: AllocationPair(loss))
 pair_of.register(Laplace, lambda loss, rounded=False, above=True: _Laplace(loss))
 pair_of.register(LatticeLoss, lambda loss, rounded=False, above=True: _discrete_laplace(loss))
 pair_of.register(ResponseLoss, lambda loss, rounded=False, above=True: _response(loss))
@@ -455,16 +583,20 @@ pair_of.register(DiscreteGaussian, lambda loss, rounded=False, above=True: _Disc
 
 
 @pair_of.register
-def _(loss: KnownBatch, rounded: bool = False, above: bool = True) -> Pair:
-    # Its Gaussian proves an upper end only.
-    raise UnsupportedEvent(
-        "No certificate covers random allocation with so little noise, got noise_multiplier="
-        f"{loss.noise_multiplier!r}: certify a Gaussian for each epoch, which costs no less."
-    )
+def _(loss: Allocation, rounded: bool = False, above: bool = True) -> Pair:
+    if isinstance(loss, UnequalAllocation):
+        raise UnsupportedEvent("No law of an epoch with unequal batches is known.")
+    return AllocationPair(loss)
 
 
 @pair_of.register
 def _(loss: Gaussian, rounded: bool = False, above: bool = True) -> Pair:
+    if type(loss) is not Gaussian:
+        # Of an epoch with so little noise, its Gaussian proves an upper end only.
+        raise UnsupportedEvent(
+            "No certificate covers random allocation with so little noise, got noise_multiplier="
+            f"{loss.noise_multiplier!r}: certify a Gaussian for each epoch, which costs no less."
+        )
     zero, one = balls.arb(0), balls.arb(1)
     return Line(((one, one),), ((zero, one),), balls.arb(loss.noise_multiplier))
 

@@ -116,14 +116,14 @@ class Shape:
         values = {key: read(value[key], key) for key, read in self.entries.items()}
         try:
             built = self.build(**values)
-        except (TypeError, ValueError) as error:
+            broken = [rule for rule in self.rules if not rule[2](built)]
+        except (TypeError, ValueError, AttributeError) as error:
             reason = str(error).rstrip(".")
             raise CertificateRejected(
                 f"{self.name} of the certificate is refused: {reason}."
             ) from error
-        for key, allowed, holds in self.rules:
-            if not holds(built):
-                reject(key, allowed, values[key])
+        for key, allowed, _ in broken:
+            reject(key, allowed, values[key])
         return built
 
 
@@ -142,22 +142,12 @@ def document_of(value: Any) -> Any:
     if hasattr(value, "to_dict"):
         return value.to_dict()
     if is_dataclass(value):
-        return {item.name: document_of(getattr(value, item.name)) for item in fields(value)}
+        entries = {item.name: document_of(getattr(value, item.name)) for item in fields(value)}
+        # A record of one kind among several says which it is.
+        return {"method": value.NAME, **entries} if hasattr(value, "NAME") else entries
     if isinstance(value, tuple):
         return [document_of(item) for item in value]
     return str(value) if isinstance(value, Decimal) else value
-
-
-def one_of_shapes(shape_of: Callable[[Mapping[str, Any]], Reader | None], allowed: str) -> Reader:
-    """Return a reader of objects whose shape, None if there is none, depends on their entries."""
-
-    def read(value: Any, name: str) -> Any:
-        shape = shape_of(value) if isinstance(value, Mapping) else None
-        if shape is None:
-            reject(name, allowed, value)
-        return shape(value, name)
-
-    return read
 
 
 def _checked(allowed: str, valid: Callable[[Any], bool], convert: Callable[[Any], Any]) -> Reader:
@@ -215,13 +205,7 @@ exact_number = _checked(
 )
 # A probability, held by a string as a decimal number with any number of digits.
 probability_text = _checked("a decimal in [0, 1], as a string", _is_probability, Decimal)
-boolean = _checked("true or false", lambda value: isinstance(value, bool), bool)
 text = _checked("a string", lambda value: isinstance(value, str), str)
-
-
-def optional(reader: Reader) -> Reader:
-    """Return a reader that takes null as well, which becomes None."""
-    return lambda value, name: None if value is None else reader(value, name)
 
 
 def list_of(reader: Reader, least: int, most: int) -> Reader:

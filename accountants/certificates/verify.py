@@ -13,7 +13,8 @@ dpcal.errors.CertificateRejected: digest of the certificate must be ...
 A verifier trusts python-flint, the bounds that
 :mod:`~dpcal.accountants.certificates.enclosure` states, and the theorems behind
 :func:`dpcal.accountants.mechanisms.decompose.decompose`. It shares no code with the search for
-proofs. No document keeps it busy for longer than :mod:`~dpcal.accountants.certificates.cost` says.
+proofs. No document keeps it busy for longer than
+:mod:`~dpcal.accountants.certificates.proofs` says.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from dpcal.accountants.certificates.cost import MAX_WORK, work
 from dpcal.accountants.certificates.document import Certificate, DirectionBounds
 from dpcal.accountants.certificates.enclosure import decimal_bounds, enclose
 from dpcal.accountants.certificates.mechanisms import values_of
+from dpcal.accountants.certificates.proofs import MAX_WORK
 from dpcal.accountants.directions import Composition, Direction
 from dpcal.errors import CertificateRejected, UnsupportedEvent
 
@@ -40,7 +41,7 @@ _DIGITS = 60
 
 
 def verify_certificate(
-    document: str | Mapping[str, Any] | Certificate, *, most: float = MAX_WORK
+    document: str | Mapping[str, Any] | Certificate, *, most: float | None = None
 ) -> Certificate:
     """Return a certificate after proving every bound again, from its numbers alone.
 
@@ -50,7 +51,7 @@ def verify_certificate(
         A certificate, as JSON text, as the values parsed from it, or as an object.
     most
         Units of work of all proofs together, as in
-        :mod:`~dpcal.accountants.certificates.cost`; by default about ten minutes.
+        :mod:`~dpcal.accountants.certificates.proofs`; None for about ten minutes.
 
     Returns
     -------
@@ -74,10 +75,21 @@ def verify_certificate(
                 f"directions of the certificate must be {names!r}, as its mechanisms have, "
                 f"got {[item.direction for item in bounds.directions]!r}."
             )
-    _check_work(certificate, composition, most)
-    for bounds in certificate.proofs:
-        for claim, direction in zip(bounds.directions, composition.directions, strict=True):
-            _check_bounds(claim, direction, bounds.epsilon, certificate.rounded)
+    claims = [
+        (bounds.epsilon, claim, direction)
+        for bounds in certificate.proofs
+        for claim, direction in zip(bounds.directions, composition.directions, strict=True)
+    ]
+    total, most = 0.0, MAX_WORK if most is None else most
+    for _, claim, direction in claims:
+        total += _work(claim, direction)
+        if total > most:
+            raise CertificateRejected(
+                f"The proofs ask for more work than any proof needs: {total:.3g} units or more, of "
+                f"which at most {most:.3g} are allowed."
+            )
+    for epsilon, claim, direction in claims:
+        _check_bounds(claim, direction, epsilon, certificate.rounded)
     _check_epsilon(certificate)
     return certificate
 
@@ -92,7 +104,7 @@ def _composition(certificate: Certificate) -> Composition:
         )
     try:
         return certificate.composition
-    except (UnsupportedEvent, TypeError, ValueError, ArithmeticError) as error:
+    except (UnsupportedEvent, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise _refused(error) from error
 
 
@@ -102,53 +114,36 @@ def _refused(error: Exception) -> CertificateRejected:
     return CertificateRejected(f"The certificate's mechanisms are refused: {reason}.")
 
 
-def _check_work(certificate: Certificate, composition: Composition, most: float) -> None:
-    """Refuse proofs that do not fit their losses, or take more work than any proof needs."""
-    total = 0.0
-    for bounds in certificate.proofs:
-        for claim, direction in zip(bounds.directions, composition.directions, strict=True):
-            parts = direction.finite[1].parts
-            for item in claim.arguments:
-                try:
-                    fits = item.proof.fits(parts)
-                except UnsupportedEvent as error:
-                    raise _refused(error) from error
-                if not fits:
-                    raise CertificateRejected(
-                        f"The proof for direction {direction.name!r} must fit its losses."
-                    )
-                total += work(item.proof, parts, item.bits)
-    if total > most:
-        raise CertificateRejected(
-            f"The proofs ask for more work than any proof needs: {total:.3g} units, of which at "
-            f"most {most:.3g} are allowed."
-        )
+def _work(claim: DirectionBounds, direction: Direction) -> float:
+    """Return the work of a proof; refuse one that does not fit its losses."""
+    if claim.proof is None:
+        return 0.0
+    parts = direction.finite[1].parts
+    try:
+        if not claim.proof.fits(parts):
+            raise CertificateRejected(
+                f"The proof for direction {direction.name!r} must fit its losses."
+            )
+        return claim.proof.work(parts)
+    except (UnsupportedEvent, ArithmeticError, ValueError) as error:
+        raise _refused(error) from error
 
 
 def _check_bounds(
     claim: DirectionBounds, direction: Direction, epsilon: float, rounded: bool
 ) -> None:
     """Check a claim against the bounds of one direction, computed again."""
-    proved = {"lower": Decimal(0), "upper": Decimal(1)}
-    for item in claim.arguments:
-        ends = enclose(
-            item.proof,
-            direction.parts,
-            epsilon,
-            bits=item.bits,
-            rounded=rounded,
-            proves=item.proves,
+    lower, upper = Decimal(0), Decimal(1)
+    if claim.proof is not None:
+        how = {"rounded": rounded, "proves": claim.proves}
+        lower, upper = decimal_bounds(
+            *enclose(claim.proof, direction.parts, epsilon, **how), _DIGITS
         )
-        lower, upper = decimal_bounds(*ends)(_DIGITS)
-        if item.proves != "upper":
-            proved["lower"] = max(proved["lower"], lower)
-        if item.proves != "lower":
-            proved["upper"] = min(proved["upper"], upper)
-    if claim.lower > proved["lower"] or proved["upper"] > claim.upper:
+    if claim.lower > lower or upper > claim.upper:
         raise CertificateRejected(
             f"The proof for direction {claim.direction!r} at epsilon = {epsilon!r} gives delta in "
-            f"[{proved['lower']:.12g}, {proved['upper']:.12g}], not in "
-            f"[{claim.lower:.60g}, {claim.upper:.60g}] as claimed."
+            f"[{lower:.12g}, {upper:.12g}], not in [{claim.lower:.60g}, {claim.upper:.60g}] as "
+            f"claimed."
         )
 
 

@@ -37,6 +37,7 @@ def epsilon(
     *,
     delta: float,
     noise_multiplier: float,
+    executor: Any = None,
     **options: Any,
 ) -> CorrelatedEpsilon:
     """Return the epsilon of a run with correlated noise and random batches.
@@ -82,7 +83,8 @@ def epsilon(
         If neither draws nor a deterministic bound give a finite epsilon.
     """
     goal = Goal(delta=_validate.probability(delta=delta))
-    found: CorrelatedEpsilon = _priced(goal, strategy, sampler, noise_multiplier, **options)
+    run = CorrelatedGaussianDpEvent(strategy, sampler, noise_multiplier, **options)
+    found: CorrelatedEpsilon = priced(goal, run, executor=executor)
     return found
 
 
@@ -92,6 +94,7 @@ def delta(
     *,
     epsilon: float,
     noise_multiplier: float,
+    executor: Any = None,
     **options: Any,
 ) -> CorrelatedDelta:
     """Return the delta of a run with correlated noise and random batches at an epsilon >= 0.
@@ -117,23 +120,9 @@ def delta(
         If no theorem covers the pair; the message states the reason.
     """
     goal = Goal(epsilon=_validate.non_negative(epsilon=epsilon))
-    found: CorrelatedDelta = _priced(goal, strategy, sampler, noise_multiplier, **options)
+    run = CorrelatedGaussianDpEvent(strategy, sampler, noise_multiplier, **options)
+    found: CorrelatedDelta = priced(goal, run, executor=executor)
     return found
-
-
-def _priced(
-    goal: Goal,
-    strategy: Shaped,
-    sampler: Sampler,
-    noise_multiplier: float,
-    *,
-    executor: Any = None,
-    **options: Any,
-) -> Any:
-    """Return the price of a run; options of drawing are fields of its event."""
-    sigma = _validate.noise(noise_multiplier=noise_multiplier)
-    run = CorrelatedGaussianDpEvent(strategy, sampler, sigma, **options)
-    return priced(goal, run, executor=executor)
 
 
 def revealed_delta(

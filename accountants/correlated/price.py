@@ -31,7 +31,6 @@ import numpy as np
 
 from dpcal import _validate
 from dpcal.accountants.correlated.answers import CorrelatedDelta, CorrelatedEpsilon
-from dpcal.accountants.correlated.bounds.adding import Adding
 from dpcal.accountants.correlated.bounds.base import Bound, Least, Proof, least_epsilon
 from dpcal.accountants.correlated.bounds.convexity import ConvexTail
 from dpcal.accountants.correlated.bounds.joining import Joining
@@ -40,7 +39,14 @@ from dpcal.accountants.correlated.draws import tilted
 from dpcal.accountants.correlated.draws.bins import Bins
 from dpcal.accountants.correlated.draws.confidence import draws_needed
 from dpcal.accountants.correlated.draws.estimators import Direct, Floats, Without
-from dpcal.accountants.correlated.draws.montecarlo import Estimator, Reading, Sample, simulate
+from dpcal.accountants.correlated.draws.montecarlo import (
+    MOST_DRAWS,
+    Estimator,
+    Reading,
+    Sample,
+    last_proved,
+    simulate,
+)
 from dpcal.accountants.correlated.likelihood import Likelihood
 from dpcal.accountants.correlated.mechanism import Mechanism, Shape, Shaped
 from dpcal.accountants.correlated.table import (
@@ -76,8 +82,8 @@ _LEAST_PILOT = 32
 # Plain draws for the tail of adding a record: the band around their law is then 0.04 wide at a
 # failure probability of 1e-12. Half as many leave epsilon 2 percent larger where adding decides.
 _PLAIN_DRAWS = 8192
-# Half of the deviations that a failure probability of 1e-11 allows.
-_FAILS_OFTEN = 1e-2
+# An eighth of these draws are in a band as wide where it fails so often.
+_FAILS_OFTEN = 5e-2
 _NOT_DRAWN = "a replaced record is priced by proofs alone"
 # So many times the least number of plain draws bound delta where a few of them exceed epsilon.
 _ENOUGH = 1.25
@@ -149,7 +155,7 @@ class Options:
 
     def __post_init__(self) -> None:
         _validate.choice(STATISTICS, statistics=self.statistics)
-        _validate.count(draws=self.draws)
+        _validate.within(1, MOST_DRAWS, draws=_validate.count(draws=self.draws))
         _validate.seed(seed=self.seed)
         if self.failure_probability is not None:
             _validate.probability(failure_probability=self.failure_probability)
@@ -321,47 +327,49 @@ class Evidence:
 
     def at(self, epsilon: float) -> Reading:
         """Return the delta at an epsilon >= 0, of the worse direction."""
-        settled = self.bound.delta(epsilon)
-        each = 0.5 * self.failure_probability
+        settled, each = self.bound.delta(epsilon), 0.5 * self.failure_probability
         found = [sample.at(epsilon, failure_probability=each) for sample in self._parts]
-        upper, estimate = found[0].upper, found[0].mean
+        upper = max(found[0].upper, *(min(other.upper, settled) for other in found[1:]), 0.0)
         if self.adding is None:
             upper = max(upper, settled)
-        else:
-            upper = max(upper, min(found[1].upper, settled))
-            estimate = max(estimate, min(found[1].mean, settled))
-        upper += self.failure_probability
+        upper = min(1.0, upper + self.failure_probability)
         lower = max(reading.lower for reading in found)
-        return Reading(min(lower, upper), min(estimate, upper), min(upper, 1.0))
+        return Reading(min(lower, upper), min(self._mean(epsilon), upper), upper)
+
+    def _mean(self, epsilon: float) -> float:
+        removed = self.removing.mean(epsilon)
+        if self.adding is None:
+            return removed
+        return max(removed, min(self.adding.mean(epsilon), self.bound.delta(epsilon)))
 
     def epsilon(self, delta: float) -> Reading:
-        """Return the epsilon at a delta in (0, 1), of the worse direction."""
+        """Return the epsilon at a delta in (0, 1), of the worse direction.
 
-        def least(part: str) -> float:
-            return least_epsilon(lambda e: float(getattr(self.at(e), part)), delta)
+        The first draws, on which nothing is bet, fix the epsilons that are tested.
+        """
+        left, each = delta - self.failure_probability, 0.5 * self.failure_probability
+        bound = self.bound.epsilon(left).value
+        near, *others = (
+            expected(part.first, left, part.draws, self.failure_probability) for part in self._parts
+        )
+        near = max(near, min([bound, *others]))
 
-        upper = self._beyond(least("upper"), delta)
-        return Reading(min(least("lower"), upper), least("mean"), upper)
+        def proves(epsilon: float) -> bool:
+            if not self.removing.proves(epsilon, left, each):
+                return False
+            return epsilon >= bound or (
+                self.adding is not None and self.adding.proves(epsilon, left, each)
+            )
+
+        upper = last_proved(proves, near)
+        lower = max(
+            least_epsilon(lambda e, part=part: part.lower(e, each), delta) for part in self._parts
+        )
+        return Reading(min(lower, upper), min(least_epsilon(self._mean, delta), upper), upper)
 
     def reading(self, goal: Goal) -> Reading:
         """Return the epsilon at the goal's delta, or the delta at its epsilon."""
         return self.at(goal.epsilon or 0.0) if goal.delta is None else self.epsilon(goal.delta)
-
-    def _beyond(self, epsilon: float, delta: float) -> float:
-        """Return an epsilon above which no upper end exceeds delta.
-
-        Bounds fall within a cell of bets, but may rise from one cell to the next. The probability
-        that they are wrong is that of one epsilon, the true one, only if no bound above the answer
-        exceeds delta.
-        """
-        left, failure = delta - self.failure_probability, 0.5 * self.failure_probability
-        for sample in self._parts:
-            if sample is self.adding and self.bound.delta(epsilon) <= left:
-                continue
-            for start, end in sample.cells_above(epsilon):
-                if not sample.below(start, left, failure_probability=failure):
-                    epsilon = end
-        return epsilon
 
 
 def collected(question: Question, goal: Goal) -> Evidence:
@@ -375,22 +383,30 @@ def collected(question: Question, goal: Goal) -> Evidence:
         If the failure probability is not a part of the given delta.
     """
     sample, failure = _drawn_removing(question, goal, question.options.draws)
-    found = Evidence(sample, None, Adding(never=0.0), failure)
-    level = found.epsilon(goal.delta).upper if goal.delta is not None else goal.epsilon or 0.0
+    found = Evidence(sample, None, question.proved_adding, failure)
+    if goal.delta is None:
+        level = goal.epsilon or 0.0
+        most = sample.at(level, failure_probability=0.5 * failure).upper
+    else:
+        most = goal.delta - failure
+        level = expected(sample, most, sample.draws, failure)
     if math.isinf(level):
         raise DrawsCannotTell(
             f"draws={sample.draws} of removing a record bound delta={goal.delta:g} at no epsilon; "
             "choose more draws."
         )
-    most = found.at(level).upper if goal.delta is None else goal.delta
-    found = replace(found, bound=question.proved_adding)
-    if found.bound.delta(level) + failure <= most:
+    if found.bound.delta(level) <= most:
         return found
     if question.row.route == "bins":
         return replace(found, adding=question.options.simulate(Bins(question.gram, "add"), 1))
     law = question.options.simulate(Without(question.engine), 1, _PLAIN_DRAWS).kept
     tail = ConvexTail.of(law, failure_probability=0.5 * failure)
     return replace(found, bound=Least((found.bound, tail)))
+
+
+def expected(sample: Sample, delta: float, draws: int, failure: float) -> float:
+    """Return about the epsilon at a delta that ``draws`` draws of one of two directions prove."""
+    return least_epsilon(lambda e: sample.expected(e, draws, 0.5 * failure), delta)
 
 
 def expected_epsilon(question: Question, delta: float, draws: int) -> float:
@@ -411,7 +427,7 @@ def expected_epsilon(question: Question, delta: float, draws: int) -> float:
         If draws prove no bound.
     """
     sample, failure = _drawn_removing(question, Goal(delta=delta), draws)
-    found = least_epsilon(lambda e: sample.expected(e, draws, 0.5 * failure), delta - failure)
+    found = expected(sample, delta - failure, draws, failure)
     if math.isinf(found):
         raise DrawsCannotTell(
             f"draws={draws} of removing a record would bound delta={delta:g} at no epsilon."
@@ -419,8 +435,7 @@ def expected_epsilon(question: Question, delta: float, draws: int) -> float:
     adding = question.proved_adding.epsilon(delta - failure).value
     if adding <= found or question.row.route == "bins":
         return found
-    # With fewer draws, bounds that fail more often are as wide.
-    law = question.options.simulate(Without(question.engine), 1, _PLAIN_DRAWS // 4).kept
+    law = question.options.simulate(Without(question.engine), 1, _PLAIN_DRAWS // 8).kept
     tail = ConvexTail.of(law, failure_probability=_FAILS_OFTEN)
     return max(found, min(adding, tail.epsilon(delta - failure).value))
 

@@ -1,11 +1,11 @@
-"""What does the event of a whole run of correlated noise cost? From a strategy to an event.
+"""What does the event of a whole run of correlated noise cost, alone and beside other events?
 
 Answers of a matrix mechanism are not independent, so that a run is one event and a single step has
 no price. If the steps are in fact independent, the event is a composition that every accountant
 prices:
 
 >>> from dpcal.accountants.matrix import Banded, LambdaCGD
->>> from dpcal.accountants.samplers import Poisson
+>>> from dpcal.accountants.samplers import CyclicPoisson, MinSeparation
 >>> whole_run(LambdaCGD(100, 0.0), Poisson(0.01), noise_multiplier=1.0)
 ... # doctest: +NORMALIZE_WHITESPACE
 SelfComposedDpEvent(event=PoissonSampledDpEvent(sampling_probability=0.01,
@@ -18,32 +18,73 @@ price of a composition under the relations of the theorems: under other relation
 >>> answer = epsilon(event, delta=1e-5, neighboring_relation="add-or-remove-one")
 >>> print(f"{answer:.3f} {answer.label}")
 0.418 certified
+
+A run that is a composition, of independent rounds, of groups that are apart, or of one random round
+an epoch, is the composition for every accountant, alone and beside other events:
+
+>>> run = events.CorrelatedGaussianDpEvent(Banded(200, 4), CyclicPoisson(4, 0.04), 2.0)
+>>> equivalent(run).count                                # rounds of one group
+50
+>>> histogram = events.GaussianDpEvent(5.0)
+>>> answer = event_epsilon(events.ComposedDpEvent([run, histogram]), delta=1e-6)
+>>> print(f"{answer:.4f} {answer.accountant}")
+1.7025 characteristic
+
+Of other runs Renyi divergences are bounded, by the proofs of :mod:`bounds
+<dpcal.accountants.correlated.bounds>`; and every run costs at most the Gaussian mechanism that it
+is if all participations are public.
+
+>>> run = events.CorrelatedGaussianDpEvent(Banded(200, 4), MinSeparation(4, 0.01), 2.0)
+>>> equivalent(run) is None
+True
+>>> answer = event_epsilon(events.ComposedDpEvent([run, histogram]), delta=1e-6)
+>>> print(f"{answer:.4f} {answer.method}")
+1.6706 run composed by accountant 'renyi', Renyi order 11.9926
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from functools import lru_cache
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 from typing import Any
 
 import attr
+import numpy as np
+from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.accountants import events
-from dpcal.accountants.correlated.answers import CorrelatedDelta, CorrelatedEpsilon
-from dpcal.accountants.correlated.bounds.reductions import compositions
+from dpcal.accountants.answers import Delta, Epsilon
+from dpcal.accountants.correlated.bounds.base import Bound
+from dpcal.accountants.correlated.bounds.proved import largest_norm, proved
+from dpcal.accountants.correlated.bounds.reductions import Reduction, compositions
 from dpcal.accountants.correlated.mechanism import Mechanism, Shaped
 from dpcal.accountants.correlated.price import Goal, Options, Question, answer
 from dpcal.accountants.correlated.table import chosen
 from dpcal.accountants.directions import RELATIONS
+from dpcal.accountants.interface import delta as event_delta, epsilon as event_epsilon
+from dpcal.accountants.loaders.beside import beside as beside_of
+from dpcal.accountants.losses.base import Pairs, PrivacyLoss, Reals
+from dpcal.accountants.losses.failure import MomentBound
+from dpcal.accountants.losses.gaussian import Gaussian
+from dpcal.accountants.mechanisms.decompose import leaves
 from dpcal.accountants.samplers import Poisson, Sampler
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["DRAWING", "check_relation", "delta", "epsilon", "priced", "whole_run"]
+__all__ = ["RunLoss", "check_relation", "delta", "epsilon", "equivalent", "losses", "priced"]
+__all__ += ["whole_run"]
 
 # Options that a question may replace in an event, because they do not change what is priced.
-DRAWING = ("statistics", "draws", "seed", "failure_probability")
+_DRAWING = ("statistics", "draws", "seed", "failure_probability")
+
+# Smallest tilt at which moments are bounded: those at smaller ones are smaller.
+_LEAST_TILT = 1e-6
+# Relative difference of tilts for derivatives, which only lead a search.
+_STEP = 1e-3
+# Relative margin of a noise multiplier, outward: sensitivities are sums over the rounds.
+_MARGIN = 1 - 1e-9
 
 
 def whole_run(
@@ -108,14 +149,87 @@ def check_relation(strategy: Shaped, sampler: Sampler, neighboring_relation: str
     )
 
 
+def equivalent(run: events.CorrelatedGaussianDpEvent) -> events.DpEvent | None:
+    """Return the composition that a run is, or None if it is none, or the worst of several."""
+    mechanism = _mechanism(run)
+    if chosen(mechanism, run.sampler).route != "product" and mechanism.bands > 1:
+        return None
+    bound = proved(mechanism, run.sampler)
+    return bound.event if isinstance(bound, Reduction) and bound.exact else None
+
+
+@dataclass(frozen=True, eq=False)
+class RunLoss(MomentBound):
+    """Bounds on the Renyi divergences of one direction of a run.
+
+    Parameters
+    ----------
+    kind
+        The run, in words.
+    direction
+        ``"remove"`` or ``"add"``.
+    public
+        The loss of the run with all participations public, at their worst: a law above it.
+    bound
+        What is proved of the run.
+    """
+
+    kind: str
+    direction: str
+    public: PrivacyLoss = field(repr=False)
+    bound: Bound = field(repr=False)
+
+    @property
+    def law(self) -> PrivacyLoss:
+        """The loss with all participations public."""
+        return self.public
+
+    def moments(self, c: ArrayLike) -> Reals:
+        """Return the least bound on log M at each c, and differences for its derivatives."""
+        tilts = np.maximum(np.atleast_1d(np.asarray(c, dtype=float)), _LEAST_TILT)
+        return np.array([self._moments(float(at)) for at in tilts])
+
+    def _moments(self, c: float) -> tuple[float, float, float]:
+        left, at, right = (self.log_mgf_bound(each * c) for each in (1 - _STEP, 1, 1 + _STEP))
+        if not math.isfinite(at + left + right):
+            return math.inf, math.inf, 0.0
+        h = _STEP * c
+        return at, (right - left) / (2 * h), max(0.0, (right - 2 * at + left) / (h * h))
+
+    def log_mgf_bound(self, c: float) -> float:
+        """Return the least bound on log M(c)."""
+        return self.bound.log_mgf(c, self.direction)
+
+
+def losses(run: events.CorrelatedGaussianDpEvent, relation: str) -> Pairs:
+    """Return the losses of a run that is no composition, when a record is removed and added."""
+    mechanism, replaced = _mechanism(run), relation == "replace-one"
+    chosen(mechanism, run.sampler)
+    bound = proved(mechanism, run.sampler, relation)
+    distance = (2 if replaced else 1) * largest_norm(mechanism.shape, run.sampler)
+    public = Gaussian(mechanism.sigma / distance * _MARGIN)
+    kind = f"{mechanism.kind} noise on {run.sampler.name} batches"
+    if replaced:
+        # The directions are mirror images.
+        loss = RunLoss(kind, "remove", public, bound)
+        return loss, loss
+    return RunLoss(kind, "remove", public, bound), RunLoss(kind, "add", public, bound)
+
+
+def _mechanism(run: events.CorrelatedGaussianDpEvent) -> Mechanism:
+    sigma = _validate.noise(noise_multiplier=run.noise_multiplier)
+    return Mechanism.of(run.strategy, noise_multiplier=sigma)
+
+
 def epsilon(
     event: events.CorrelatedGaussianDpEvent,
     *,
     delta: float,
     neighboring_relation: str,
+    beside: events.DpEvent | None = None,
     **options: Any,
-) -> CorrelatedEpsilon:
-    """Return the epsilon of a whole run.
+) -> Epsilon:
+    """Return the epsilon of a whole run, alone or beside other events.
 
     Parameters
     ----------
@@ -125,6 +239,8 @@ def epsilon(
         In (0, 1).
     neighboring_relation
         ``"add-or-remove-one"``, ``"replace-special"`` or ``"replace-one"``.
+    beside
+        Other events about the same records, and other runs, if any; the run is no composition then.
     **options
         Fields of the event to replace, such as a ``seed`` for independent draws.
 
@@ -133,8 +249,8 @@ def epsilon(
     UnsupportedEvent
         If no theorem covers the pair.
     """
-    goal = Goal(delta=_validate.probability(delta=delta))
-    found: CorrelatedEpsilon = _asked(goal, event, neighboring_relation, options)
+    goal, how = Goal(delta=_validate.probability(delta=delta)), neighboring_relation
+    found: Epsilon = _asked(goal, event, how, beside, options)
     return found
 
 
@@ -143,26 +259,61 @@ def delta(
     *,
     epsilon: float,
     neighboring_relation: str,
+    beside: events.DpEvent | None = None,
     **options: Any,
-) -> CorrelatedDelta:
+) -> Delta:
     """Return the delta of a whole run at an epsilon >= 0; see :func:`epsilon`."""
-    goal = Goal(epsilon=_validate.non_negative(epsilon=epsilon))
-    found: CorrelatedDelta = _asked(goal, event, neighboring_relation, options)
+    goal, how = Goal(epsilon=_validate.non_negative(epsilon=epsilon)), neighboring_relation
+    found: Delta = _asked(goal, event, how, beside, options)
     return found
 
 
 def _asked(
-    goal: Goal, event: events.CorrelatedGaussianDpEvent, relation: str, options: dict[str, Any]
+    goal: Goal,
+    event: events.CorrelatedGaussianDpEvent,
+    relation: str,
+    beside: events.DpEvent | None,
+    options: dict[str, Any],
 ) -> Any:
     _validate.choice(RELATIONS, neighboring_relation=relation)
     for name in options:
-        if name not in DRAWING:
+        if name not in _DRAWING:
             raise TypeError(
-                f"options of correlated noise must be among {', '.join(DRAWING)}, got {name!r}."
+                f"options of correlated noise must be among {', '.join(_DRAWING)}, got {name!r}."
             )
     event = attr.evolve(event, **options)
+    if beside is not None:
+        return _composed(goal, event, beside, relation)
     # The answer for a seed is kept, since its draws are always the same.
     return (priced if event.seed is None else _remembered)(goal, event, relation)
+
+
+def _composed(
+    goal: Goal, run: events.CorrelatedGaussianDpEvent, others: events.DpEvent, relation: str
+) -> Epsilon | Delta:
+    """Return the least price by Renyi divergences, by public participations, and by claims."""
+    runs, rest = [run], []
+    for leaf, count in leaves(others).items():
+        if isinstance(leaf, events.CorrelatedGaussianDpEvent):
+            runs += [leaf] * count
+        else:
+            rest.append(events.SelfComposedDpEvent(leaf, count))
+    both, found = events.ComposedDpEvent([run, others]), {}
+    price: Any = event_delta if goal.delta is None else event_epsilon
+    given = {"epsilon": goal.epsilon} if goal.delta is None else {"delta": goal.delta}
+    for name in ("renyi", "characteristic"):
+        with suppress(UnsupportedEvent):
+            answer = price(both, neighboring_relation=relation, accountant=name, **given)
+            found[f"run composed by accountant {name!r}, {answer.method}"] = answer
+    (asked,) = given
+
+    def alone(each: events.DpEvent, at: float) -> Any:
+        return price(each, neighboring_relation=relation, **{asked: at})
+
+    prices, rest_of = [partial(alone, each) for each in runs], events.ComposedDpEvent(rest)
+    ends = beside_of(prices, rest_of, found, relation, claimed="runs as claims", **given)
+    made = Delta if goal.delta is None else Epsilon
+    return made.of(ends, accountant="correlated", neighboring_relation=relation)
 
 
 def priced(
@@ -184,7 +335,7 @@ def priced(
     executor
         Who draws.
     """
-    options = Options(**{name: getattr(event, name) for name in DRAWING}, executor=executor)
+    options = Options(**{name: getattr(event, name) for name in _DRAWING}, executor=executor)
     reserved = 0.0
     if event.statistics == "certified" and event.confirmations > 1:
         failure = event.failure_probability

@@ -64,11 +64,8 @@ _POINTS = 17
 # Number of these further rounds.
 _ROUNDS = 6
 
-# Numbers of points of the profile between which the tightest Gaussian curve is sought, until the
-# interval for mu is narrow enough.
-_COUNTS = (65, 257)
-# Relative width of the interval for mu that is narrow enough.
-_GDP_WIDTH = 5e-4
+# Number of points of the profile between which the tightest Gaussian curve is sought.
+_LINES = 257
 # Error of a normal quantile x, over 1 + |x|: ten times what mpmath finds.
 _QUANTILE = 1e-11
 # A pair whose exp(-epsilon) is below this does not change the curve visibly.
@@ -477,14 +474,9 @@ def _gdp_mu(direction: Direction, slack: float) -> Bounds:
     end = characteristic.epsilon_bounds(direction, math.log(slack))
     if end.upper in (0.0, math.inf):
         return Bounds(end.upper if end.lower == end.upper else 0.0, end.upper, "slack")
-    deltas, found = DirectionProfile(direction), Bounds(0.0, math.inf, "supporting lines")
-    for count in _COUNTS:
-        # The point before the last still proves a lower bound: mu is often attained near it.
-        points = np.array([*np.linspace(0.0, end.lower * (1 - 1e-4), count), end.upper])
-        found = found.both(_mu_of_profile(points, *deltas.log_bounds(points), slack))
-        if found.upper - found.lower <= _GDP_WIDTH * found.upper:
-            break
-    return found
+    # The point before the last still proves a lower bound: mu is often attained near it.
+    points = np.array([*np.linspace(0.0, end.lower * (1 - 1e-4), _LINES), end.upper])
+    return _mu_of_profile(points, *DirectionProfile(direction).log_bounds(points), slack)
 
 
 def _mu_of_profile(epsilons: Reals, log_low: Reals, log_high: Reals, slack: float) -> Bounds:

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from dpcal import _validate
+from dpcal._lazy import special
 from dpcal.accountants.losses.base import Points, PrivacyLoss, Reals
 from dpcal.accountants.rounding import UNIT, rounded_up
 
@@ -38,8 +39,6 @@ __all__ = [
     "randomized_response",
 ]
 
-# Most terms of the exact convolution of a lattice law with itself.
-_MAX_TERMS = 4096
 # Most sums of few values that are listed: a search for epsilon takes fifty passes over them.
 _MAX_SUMS = 1 << 15
 # Relative error of a value that is the logarithm of few operations on positive numbers.
@@ -215,37 +214,47 @@ class ScatteredLoss(DiscreteLoss):
 
 
 def hockey_stick(
-    log_masses: Reals, values: Reals, epsilon: float, error: float = 0.0
+    log_masses: Reals, values: Reals, epsilon: float, error: float = 0.0, size: float = 0.0
 ) -> tuple[float, float]:
-    """Return the log of sum_j P_j (1 - exp(epsilon - l_j))_+ and its relative error.
+    """Return log delta(epsilon) of a law with finitely many losses, and its relative error.
 
     Parameters
     ----------
     log_masses
-        Logarithms of the probabilities P_j.
+        Log of the masses under P.
     values
-        The losses l_j.
+        The losses.
     epsilon
-        Any finite number.
+        Any finite number >= 0.
     error
-        Relative error of the probabilities.
+        Relative error of the masses.
+    size
+        Size of terms of the losses, to which their rounding is relative beside their own.
+
+    Returns
+    -------
+    (float, float)
+        The error is infinite where rounding alone decides whether any loss exceeds epsilon.
     """
-    above = values > epsilon
-    if not above.any():
+    slack = 8 * UNIT * (np.abs(values) + abs(epsilon) + size)
+    gaps, near = values - epsilon, values - epsilon > -slack
+    if not near.any():
         return -math.inf, 0.0
-    logs, gaps = log_masses[above], values[above] - epsilon
-    top = logs.max()
-    terms = np.exp(logs - top) * -np.expm1(-gaps)
+    logs, gaps, top = log_masses[near], np.maximum(gaps[near], 0.0), log_masses[near].max()
+    masses = np.exp(logs - top)
+    terms = masses * -np.expm1(-gaps)
     total = float(terms.sum())
-    # The rounding of a value has most effect where the gap is small.
-    sizes = np.abs(values[above]) + abs(epsilon) + np.abs(logs)
-    spread = float(terms @ (sizes * (1 + 1 / np.minimum(gaps, 1.0)))) / total
-    return float(top) + math.log(total), error + UNIT * (32 + 8 * spread)
+    if total == 0:
+        return -math.inf, math.inf
+    # A loss that is off by its rounding moves its term by no more than its mass times that.
+    moved = float(masses @ slack[near]) + 8 * UNIT * float(terms @ np.abs(logs))
+    return float(top) + math.log(total), error + 32 * UNIT + moved / total
 
 
 Parts = tuple[tuple[PrivacyLoss, int], ...]
-# Values, log probabilities under P, and the relative error of a probability.
-_Sum = tuple[Reals, Reals, float]
+# Values, log probabilities under P, the relative error of a probability, and the size of the terms
+# of the values.
+_Sum = tuple[Reals, Reals, float, float]
 
 
 def log_delta_of_sum(parts: Parts, epsilon: float) -> tuple[float, float] | None:
@@ -261,57 +270,28 @@ def log_delta_of_sum(parts: Parts, epsilon: float) -> tuple[float, float] | None
     Returns
     -------
     (float, float) or None
-        None if a loss is not discrete, or if the law of the sum has too many values, or some below
-        the range of a double.
+        None if a loss is not discrete, or if the law of the sum has too many values.
     """
     law = _law_of_sum(parts)
     if law is None:
         return None
-    values, logs, error = law
-    return hockey_stick(logs, values, epsilon, error)
+    values, logs, error, size = law
+    return hockey_stick(logs, values, epsilon, error, size)
 
 
 @lru_cache(maxsize=64)
 def _law_of_sum(parts: Parts) -> _Sum | None:
     """Return the law of a sum."""
-    total: _Sum = (np.zeros(1), np.zeros(1), 0.0)
+    total: _Sum = (np.zeros(1), np.zeros(1), 0.0, 0.0)
     for loss, times in parts:
-        if isinstance(loss, LatticeLoss):
-            found = _powers(loss, times)
-        else:
-            found = _counts(loss, times) if isinstance(loss, DiscreteLoss) else None
+        found = _counts(loss, times) if isinstance(loss, DiscreteLoss) else None
         if found is None or len(total[0]) * len(found[0]) > _MAX_SUMS:
             return None
         values, logs = (
             np.add.outer(x, y).ravel() for x, y in zip(total[:2], found[:2], strict=True)
         )
-        total = (values, logs, total[2] + found[2] + 8 * UNIT)
+        total = (values, logs, total[2] + found[2] + 8 * UNIT, total[3] + found[3])
     return total
-
-
-def _powers(loss: LatticeLoss, times: int) -> _Sum | None:
-    """Return the law of a lattice loss that adds up, by exact convolution."""
-    multiples = np.array(loss.multiples)
-    spacing = max(int(np.gcd.reduce(np.diff(multiples))), 1)
-    index = (multiples - multiples[0]) // spacing
-    if int(index[-1]) * times > _MAX_TERMS:
-        return None
-    power = np.zeros(int(index[-1]) + 1)
-    power[index] = np.exp(np.array(loss.log_reference) + loss.values)
-    result, remaining = np.ones(1), times
-    while remaining:
-        if remaining & 1:
-            result = np.convolve(result, power)
-        remaining >>= 1
-        power = np.convolve(power, power) if remaining else power
-    some = result > 0
-    if result[some].min() < 1e-290 or not some[-1]:
-        return None
-    multiple = float(multiples[0]) * times + spacing * np.arange(len(result), dtype=float)
-    values = times * loss.offset + loss.unit * multiple
-    # Sums of products of positive terms: each convolution loses a few roundings a term.
-    error = UNIT * 4 * (len(result) * math.log2(times + 1) + times * (1 + abs(loss.values).max()))
-    return values[some], np.log(result[some]), error
 
 
 def _counts(loss: DiscreteLoss, times: int) -> _Sum | None:
@@ -320,7 +300,7 @@ def _counts(loss: DiscreteLoss, times: int) -> _Sum | None:
     if times > _MAX_SUMS or math.comb(times + len(values) - 1, times) > _MAX_SUMS:
         return None
     masses = np.array(loss.log_reference) + values
-    log_factorials = np.cumsum(np.log(np.maximum(np.arange(times + 1.0), 1.0)))
+    log_factorials = special.gammaln(np.arange(1.0, times + 2.0))
     left, sums, logs = np.array([times]), np.zeros(1), np.array([log_factorials[-1]])
     for value, mass in zip(values[:-1], masses[:-1], strict=True):
         each = np.repeat(np.arange(len(left)), left + 1)
@@ -328,8 +308,10 @@ def _counts(loss: DiscreteLoss, times: int) -> _Sum | None:
         left, sums = left[each] - count, sums[each] + count * value
         logs = logs[each] + count * mass - log_factorials[count]
     sums, logs = sums + left * values[-1], logs + left * masses[-1] - log_factorials[left]
-    sizes = log_factorials[-1] + times * float(np.abs(masses).max())
-    return sums, logs, UNIT * (16 + 4 * times + 8 * sizes)
+    # Values have ten roundings, and logarithms of masses those of both of their terms.
+    size = 2 * times * float(loss._value_sizes.max())
+    logged = float(log_factorials[-1]) + times * float(np.abs(loss.log_reference).max()) + size
+    return sums, logs, UNIT * (16 + 8 * logged), size
 
 
 def _response(noise_parameter: float, num_buckets: int) -> tuple[float, int, str]:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -72,40 +73,28 @@ class RandomChoice(PrivacyLoss):
         bounds = [loss.log_mgf_bound(c) for _, loss in self.choices]
         return float(np.logaddexp.reduce(self._log_weights + bounds))
 
-    def _joined(self, found: list[Points | None]) -> Points:
-        """Return the points of all choices, each with its share."""
-        kept = [item for item in found if item is not None]
-        starts = np.cumsum([0, *(len(item.values) for item in kept)])
-        return Points(
-            np.concatenate([item.values for item in kept]),
-            np.concatenate(
-                [
-                    item.log_masses + share
-                    for share, item in zip(self._log_weights, kept, strict=True)
-                ]
-            ),
-            np.concatenate([item.value_sizes for item in kept]),
-            np.concatenate(
-                [
-                    item.mass_sizes + abs(share)
-                    for share, item in zip(self._log_weights, kept, strict=True)
-                ]
-            ),
-            tuple(
-                int(start) + at
-                for start, item in zip(starts, kept, strict=False)
-                for at in item.merged
-            ),
-            max(item.reach for item in kept),
-            min(item.latest for item in kept),
-        )
+    def _joined(self, found: list[Points | None]) -> Points | None:
+        """Return the points of all choices, each with its share; None if a choice has none."""
+        rows: list[tuple[Any, ...]] = []
+        merged: list[int] = []
+        start, reach, latest = 0, 0.0, math.inf
+        for share, item in zip(self._log_weights, found, strict=True):
+            if item is None:
+                return None
+            logs, sizes = item.log_masses + share, item.mass_sizes + abs(share)
+            rows.append((item.values, logs, item.value_sizes, sizes))
+            merged += [start + at for at in item.merged]
+            start += len(logs)
+            reach, latest = max(reach, item.reach), min(latest, item.latest)
+        values, logs, value_sizes, sizes = map(np.concatenate, zip(*rows, strict=True))
+        return Points(values, logs, value_sizes, sizes, tuple(merged), reach, latest)
 
-    def points(self, highest: float) -> Points:
+    def points(self, highest: float) -> Points | None:
         """Return the points of all choices on the real line."""
         return self._joined([loss.points(highest) for _, loss in self.choices])
 
-    def line(self, highest: float) -> Points:
-        """Return the points of all choices on lines on which each factor exp(i t l) shrinks."""
+    def line(self, highest: float) -> Points | None:
+        """Return the points of all choices on their lines."""
         return self._joined([loss.line(highest) for _, loss in self.choices])
 
     def log_delta(self, epsilon: float) -> tuple[float, float] | None:

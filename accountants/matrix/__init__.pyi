@@ -12,9 +12,14 @@ from dpcal.accountants.matrix.toeplitz import (
     BISR as BISR,
     BLT as BLT,
     Banded as Banded,
+    BandedInverse as BandedInverse,
     Identity as Identity,
     LambdaCGD as LambdaCGD,
     SquareRoot as SquareRoot,
 )
 from dpcal.accountants.matrix.tree import Tree as Tree
-from dpcal.accountants.matrix.workloads import PREFIX_SUMS as PREFIX_SUMS, Workload as Workload
+from dpcal.accountants.matrix.workloads import (
+    PREFIX_SUMS as PREFIX_SUMS,
+    Workload as Workload,
+    learning_rates as learning_rates,
+)

@@ -351,5 +351,4 @@ class Toeplitz(Strategy):
 
     def error_profile(self, workload: Workload = PREFIX_SUMS) -> Array:
         """Return the standard deviation of each row of A C^-1 z, shape (T,), in units of z."""
-        _validate.instance(Workload, workload=workload)
-        return np.sqrt(np.cumsum(workload.accumulate(self.inverse_coefficients) ** 2))
+        return _validate.instance(Workload, workload=workload).norms(self.inverse_coefficients)

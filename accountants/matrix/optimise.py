@@ -7,7 +7,7 @@ series and s the sum of the earliest pattern's columns,
     squared error = sum_k w_k beta_k^2,    squared sensitivity = sum_k s_k^2,
 
 with w = 1 for the largest and w_k = (T - k) / T for the mean error. Since d beta = -(beta / c) dc,
-the gradient is two correlations.
+the gradient is two correlations. With learning rates, a quadratic form stands for the first sum.
 
 >>> import numpy as np
 >>> from scipy.optimize import check_grad
@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logit
+from scipy.special import expit, logit, softmax
 
 from dpcal import _validate
 from dpcal.accountants.limits import hold
@@ -35,7 +35,16 @@ from dpcal.accountants.matrix.participation import Participation, Single
 from dpcal.accountants.matrix.recurrences import inverse_series
 from dpcal.accountants.matrix.workloads import PREFIX_SUMS, Workload
 
-__all__ = ["Objective", "banded", "blt", "checked_bands", "dense", "fractional_root", "lambda_cgd"]
+__all__ = [
+    "Objective",
+    "banded",
+    "banded_inverse",
+    "blt",
+    "checked_bands",
+    "dense",
+    "fractional_root",
+    "lambda_cgd",
+]
 __all__ += ["root_series"]
 
 Array = NDArray[np.float64]
@@ -73,16 +82,26 @@ class Objective:
         self.workload, self.error = workload, _validate.choice(ERRORS, error=error)
         self._pattern = np.zeros(self.steps)
         self._pattern[self.places] = 1.0
-        self._workload = workload.coefficients(self.steps)
-        falling = np.arange(self.steps, 0, -1) / self.steps
-        self._weights = falling if error == "mean" else np.ones(self.steps)
+        if workload.learning_rates is None:
+            self._workload = workload.coefficients(self.steps)
+            falling = np.arange(self.steps, 0, -1) / self.steps
+            self._weights = falling if error == "mean" else np.ones(self.steps)
+        elif error == "mean":
+            self._workload = np.power(workload.momentum, np.arange(self.steps), dtype=np.float64)
+            self._weights = _scheduled(workload, self.steps)
+        else:
+            raise ValueError("error must be 'mean' for a workload with learning_rates, got 'max'.")
+
+    def _weighted(self, beta: Array) -> Array:
+        """Return half of the gradient of the squared error in beta."""
+        return self._weights * beta if self._weights.ndim == 1 else self._weights @ beta
 
     def banded(self, head: Array) -> tuple[float, Array]:
         """Return the value and the gradient in the first coefficients; O(T bands)."""
         from scipy.signal import lfilter
 
         beta = lfilter([1.0], head, self._workload)
-        weighted = self._weights * beta
+        weighted = self._weighted(beta)
         slope = lfilter([1.0], head, beta)
         size, steps = len(head), self.steps
         pull = np.array([weighted[lag:] @ slope[: steps - lag] for lag in range(size)])
@@ -96,7 +115,7 @@ class Objective:
         from scipy.signal import fftconvolve, lfilter
 
         beta = lfilter(denominator, numerator, self._workload)
-        weighted = self._weights * beta
+        weighted = self._weighted(beta)
         slope = lfilter(denominator, numerator, beta)
         pull = fftconvolve(weighted, slope[::-1])[self.steps - 1 :]
         return self._product(float(weighted @ beta), pull, column, self.steps)
@@ -109,6 +128,26 @@ class Objective:
         push = fftconvolve(total, self._pattern[::-1])[self.steps - 1 :][:size]
         square = float(total @ total)
         return np.log(error) + np.log(square), -2 * pull / error + 2 * push / square
+
+
+def _scheduled(workload: Workload, steps: int) -> Array:
+    """Return the matrix Q of squared errors beta^T Q beta under a learning-rate schedule.
+
+    A is D R M, with decays, rates and momenta. For beta the column of M C^-1 and S = (D R)^T D R,
+
+        Q[j, k] = sum_u S[u + j, u + k],    S[s, t] = R_s R_t decay^|s - t| sum_i decay^(2 i),
+
+    over the i < T - max(s, t): diagonals of Q are sums along those of S.
+    """
+    hold(2.0 * steps**2, f"steps={steps} with learning rates")
+    rates, powers = workload.rates(steps), workload.decay ** np.arange(steps)
+    left, Q = np.cumsum(powers**2)[::-1], np.empty((steps, steps))
+    for lag in range(steps):
+        entries = rates[: steps - lag] * rates[lag:] * powers[lag] * left[lag:]
+        sums = np.cumsum(entries[::-1])[::-1]
+        Q[np.arange(steps - lag), np.arange(lag, steps)] = sums
+        Q[np.arange(lag, steps), np.arange(steps - lag)] = sums
+    return Q
 
 
 def checked_bands(name: str, bands: int, steps: int) -> int:
@@ -243,6 +282,37 @@ def root_series(count: int, exponent: float) -> Array:
     """Return the first coefficients of (1 - x)^exponent, shape (count,)."""
     k = np.arange(1, count)
     return np.cumprod(np.concatenate([[1.0], (k - 1 - exponent) / k]))
+
+
+def banded_inverse(objective: Objective, inverse_bands: int) -> tuple[tuple[float, ...]]:
+    """Return the best first entries 1, -a_1, -a_2, ... of C^-1's column, from two starts.
+
+    All a are > 0, and their sum is below 1: C = 1 / (1 - a(x)) has entries in [0, 1], as
+    probabilities of renewals.
+    """
+    count, steps = checked_bands("inverse_bands", inverse_bands, objective.steps), objective.steps
+    if count == 1:
+        return ((1.0,),)
+
+    def of(free: Array) -> tuple[float, Array]:
+        tail = softmax(np.append(free, 0.0))[:-1]
+        inverse = np.append(1.0, -tail)
+        value, by_column = objective.rational(np.ones(1), inverse, inverse_series(inverse, steps))
+        slope = inverse_series(np.convolve(inverse, inverse), steps)
+        by_tail = np.array([by_column[k:] @ slope[: steps - k] for k in range(1, count)])
+        return value, tail * (by_tail - tail @ by_tail)
+
+    found = []
+    for start in (
+        -root_series(count, fractional_root(objective, count)[1])[1:],
+        # The last entry stands for all later ones of the square root.
+        np.append(-root_series(count, 0.5)[1:-1], root_series(count, 0.5)[:-1].sum() * 0.9),
+    ):
+        free = np.log(start / (1 - start.sum()))
+        best = _least(of, free, [(-40.0, 40.0)] * (count - 1))
+        found.append((of(best)[0], softmax(np.append(best, 0.0))[:-1]))
+    _, tail = min(found, key=lambda each: each[0])
+    return (tuple(np.append(1.0, -tail).tolist()),)
 
 
 def fractional_root(objective: Objective, inverse_bands: int) -> tuple[int, float]:

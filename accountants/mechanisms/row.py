@@ -92,7 +92,7 @@ class Row:
     largest
         Bounds on the largest losses, from an event and a relation, where the losses do not tell.
     whole_run
-        Annexes that price a run as a whole, alone and beside other events, where its steps have no
+        Annex that prices a run as a whole, alone and beside other events, where its steps have no
         price; empty for others.
     equivalent
         The composition that a run is in the place of, or None; None for other events.
@@ -105,7 +105,7 @@ class Row:
     replaced: Callable[[Any, float], FiniteLaw | None] | None = None
     same: Callable[[Any, str], DpEvent | None] | None = None
     largest: Callable[[Any, str], tuple[Bounds, Bounds]] | None = None
-    whole_run: tuple[str, ...] = ()
+    whole_run: str = ""
     equivalent: Callable[[Any], DpEvent | None] | None = None
     losses: Rule | None = field(default=None, repr=False)
 

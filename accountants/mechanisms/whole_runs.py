@@ -20,11 +20,11 @@ __all__: list[str] = []
     events.CorrelatedGaussianDpEvent(None, None, 3.0),
     "[correlated noise](correlated.md#which-accountant-answers)",
     largest=without_bound,
-    whole_run=("pricing", "composing"),
-    equivalent=lambda event: _annexes.composing.equivalent(event),
+    whole_run="pricing",
+    equivalent=lambda event: _annexes.pricing.equivalent(event),
 )
 def _correlated(event: events.CorrelatedGaussianDpEvent, relation: str) -> Pairs:
-    pairs: Pairs = _annexes.composing.losses(event, relation)
+    pairs: Pairs = _annexes.pricing.losses(event, relation)
     return pairs
 
 
@@ -32,7 +32,7 @@ def _correlated(event: events.CorrelatedGaussianDpEvent, relation: str) -> Pairs
     events.ShuffledEpochsDpEvent(3.0, 2, 1),
     "[shuffled epochs](#shuffled-epochs), once in a composition",
     largest=without_bound,
-    whole_run=("shuffling", "shuffling"),
+    whole_run="shuffling",
 )
 def _shuffled(event: events.ShuffledEpochsDpEvent, relation: str) -> Pairs:
     if relation == "add-or-remove-one":

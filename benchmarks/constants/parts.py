@@ -47,7 +47,7 @@ def proved(choose, event, at, **options):
         _, given = direction.finite
         with contextlib.suppress(OutOfReach):
             proof = choose(given.parts, at, **options)
-            ends = decimal_bounds(*enclose(proof, given.parts, at, bits=192))(12)
+            ends = decimal_bounds(*enclose(proof, given.parts, at), 12)
             found += between(*map(float, ends))
     known = accountants.delta(event, epsilon=at)
     if max(low for low, _ in found) > known.upper or max(high for _, high in found) < known.lower:

@@ -32,7 +32,7 @@ CERTIFICATE, STRIPS = "ball certificate", "strips of the plane in balls"
 # Relative width that is asked of a certificate, and the widest that is kept.
 WIDTH, WIDEST = 1e-8, 0.5
 # Families whose certificates are wide: no time is spent on a narrow one.
-_WIDE = ("poisson-replaced", "laplace-often", "fixed-batches-replaced", "mixtures", "shuffle")
+_WIDE = ("poisson-replaced", "laplace-often", "fixed-batches-replaced", "mixtures")
 _SLOW = (*_WIDE, "correlated", "large-losses", "unequal-batches")
 # Seconds of processor time after which a question is recorded as left out, and by how many times
 # more a question that is asked again may take: seconds choose no row then.
@@ -85,8 +85,7 @@ def prove(question: Row) -> tuple[Row, Row | None] | None:
     """Return the row of a question and its certificate; None if no narrow bracket was found."""
     row = {name: value for name, value in question.items() if name != "near"}
     known = Question.of(row["event"], row["neighboring_relation"], row["direction"])
-    wide = row["family"] == "shuffle" and row["asked"] is None
-    if wide or (known is not None and known.kind == exact.BRACKET):
+    if known is not None and known.kind == exact.BRACKET:
         # Such brackets are wide, and wider still in delta.
         row["asked"] = {"delta": question["near"]}
     if row["asked"] is None:

@@ -373,20 +373,6 @@ def _of_tree(rng: np.random.Generator, nasty: bool) -> tuple[Event, str]:
     return event, SPECIAL
 
 
-def _of_shuffle(rng: np.random.Generator, nasty: bool) -> tuple[Event, str]:
-    sigma, batches, epochs = between(rng, 1.5, 8.0), whole(rng, 10, 300), whole(rng, 1, 30)
-    if nasty:
-        sigma, batches = one(rng, (0.8, 20), (100.0, batches), (sigma, 2), (sigma, 10_000))
-    event = {
-        "type": "ShuffledEpochsDpEvent",
-        "noise_multiplier": sigma,
-        "batches": batches,
-        "epochs": epochs,
-        "remainder": False,
-    }
-    return event, one(rng, REPLACE, SPECIAL)
-
-
 def _of_correlated(rng: np.random.Generator, nasty: bool) -> tuple[Event, str]:
     below, q = rounded(float(rng.uniform(0.05, 1.0))), between(rng, 0.01, 0.5)
     sigma, second = between(rng, 0.6, 3.0), rounded(float(rng.uniform(0.5, 2.0)))
@@ -499,7 +485,6 @@ FAMILIES: dict[str, tuple[Draw, int, float]] = {
     "best-run": (_of_best_run, 19, 0.0),
     "exponential": (_of_exponential, 80, 0.3),
     "tree": (_of_tree, 80, 0.0),
-    "shuffle": (_of_shuffle, 6, 0.3),
     "correlated": (_of_correlated, 10, 0.3),
     "large-losses": (_of_large_losses, 16, 1.0),
     "unequal-batches": (_of_unequal_batches, 5, 1.0),

@@ -3,5 +3,4 @@ from dpcal.calibrate.correlated.calibration import (
     CalibratedNoise as CalibratedNoise,
     Calibration as Calibration,
     noise_multiplier as noise_multiplier,
-    proved_noise_multiplier as proved_noise_multiplier,
 )

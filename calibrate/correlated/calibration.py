@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -47,13 +48,12 @@ from dpcal.calibrate.noise import noise_multiplier as independent_noise
 from dpcal.errors import DrawsCannotTell, TargetUnreachable, warn_caller
 
 __all__ = ["CONFIRMATIONS", "CalibratedNoise", "Calibration", "noise_multiplier"]
-__all__ += ["proved_noise_multiplier"]
 
 # How often a multiplier may be put to the test. Each test has an equal part of the failure
 # probability, so that more of them need a little more noise each.
 CONFIRMATIONS = 4
 # The first test is made with this much more noise than the search found: it fails rarely.
-_AIM = 1.005
+_AIM = 1.01
 # A test that fails raises the noise as its answer requires, and by this factor.
 _MARGIN = 1.003
 # A test whose draws tell nothing raises the noise by this factor: terms are then smaller.
@@ -70,8 +70,9 @@ _SEARCH = 8
 _WORTH, _GAIN = 0.97, 0.85
 # Power by which epsilon falls with noise where it is not measured.
 _FALL = 1.3
-# Relative width of a search by exact prices, by proofs, by proofs that end draws, and by draws.
-_EXACT, _PROVED, _ROUGH, _DRAWN = 1e-8, 5e-4, 2e-2, 3e-3
+# Relative width of a search by exact prices, by proofs, by proofs that end draws (less than draws
+# must save), and by draws.
+_EXACT, _PROVED, _ROUGH, _DRAWN = 1e-8, 5e-4, 2e-2, 5e-3
 # A multiplier this many times the first guess is not worth having.
 _FARTHEST = 1e6
 # Evaluations of a search at most.
@@ -88,24 +89,22 @@ class CalibratedNoise:
     ----------
     noise_multiplier
         Standard deviation of z, in units of the clipping norm; not divided by a norm of C.
-    label
-        How it is known.
     method
-        Name of the bound or of the draws.
+        Name of the theorem, the bound or the draws.
+    label
+        How it is known: ``"exact"`` or ``"upper bound"`` for known schedules, a label of
+        :mod:`dpcal.accountants.correlated` for random batches.
     confirmation
         The delta at the target's epsilon. If draws confirm it, the search did not use them, and the
         failure probabilities of all confirmations that may have happened are part of it.
-    confirmations
-        Number of multipliers that were tested.
     reason
         Why it is proved though draws were asked for; empty otherwise.
     """
 
     noise_multiplier: float
-    label: str
     method: str
+    label: str
     confirmation: CorrelatedDelta | None = None
-    confirmations: int = 1
     reason: str = ""
 
     def warn(self) -> None:
@@ -143,110 +142,102 @@ class Calibration:
     options: Options
 
     def __post_init__(self) -> None:
-        if self.options.statistics != "certified" or self.exact:
+        if not self._draws:
             return
-        failure = self.failure or 0.0
-        left = self.delta - self.reserved - failure
-        if left > 0:
-            plain = math.ceil(_ENOUGH * draws_needed(left, failure_probability=0.5 * failure))
-            if self.options.draws < plain <= _MORE * self.options.draws:
-                object.__setattr__(self, "options", replace(self.options, draws=plain))
-
-    def question(self, sigma: float, **changes: Any) -> Question:
-        """Return the run with a noise multiplier, and with other draws."""
-        return Question.of(self.shape, self.sampler, sigma, replace(self.options, **changes))
+        plain = _ENOUGH * draws_needed(self._left, failure_probability=0.5 * self.failure)
+        if self.options.draws < plain <= _MORE * self.options.draws:
+            object.__setattr__(self, "options", replace(self.options, draws=math.ceil(plain)))
 
     @property
     def exact(self) -> bool:
         """Whether the run is a composition, whose price is known exactly."""
         return chosen(Mechanism(self.shape, 1.0), self.sampler).label == EXACT
 
-    def seeds(self) -> list[int]:
-        """Return the seed of the search, and one for each confirmation."""
-        seed = secrets.randbits(96) if self.options.seed is None else self.options.seed
-        words = np.random.SeedSequence(seed).generate_state(CONFIRMATIONS + 1, np.uint64)
-        # Stores keep seeds as signed whole numbers.
-        return [int(word) >> 1 for word in words]
+    @property
+    def failure(self) -> float:
+        """The failure probability of each confirmation."""
+        return self.options.failure(self.delta) / CONFIRMATIONS
 
-    # --- without draws ---------------------------------------------------------------------------
+    @property
+    def _reserved(self) -> float:
+        """The part of delta that belongs to the other confirmations."""
+        return (CONFIRMATIONS - 1) * self.failure
 
-    @cached_property
-    def proved(self) -> float:
-        """The least multiplier that a deterministic bound proves, to a relative 5e-4.
+    @property
+    def _left(self) -> float:
+        return self.delta - self._reserved
 
-        If the price is exact, it is found to a relative 1e-8.
+    @property
+    def _draws(self) -> bool:
+        """Whether draws are made."""
+        return not self.exact and self.options.statistics != "none"
 
-        Raises
-        ------
-        TargetUnreachable
-            If none does.
-        """
-        return self._proved(_EXACT if self.exact else _PROVED)
-
-    def _proved(self, width: float) -> float:
-        return _least(lambda sigma: self._bound(sigma).value, self.epsilon, self._near, width)
-
-    @cached_property
-    def _near(self) -> float:
-        """A guess of the proved multiplier: repeated rounds add up."""
-        epochs = self.sampler.epochs(self.shape.steps)
-        return self.start * math.sqrt(1 if epochs is None else epochs.repeated)
-
-    def _bound(self, sigma: float) -> Proof:
-        return self.question(sigma, statistics="none", seed=0).proved.epsilon(self.delta)
-
-    @cached_property
-    def start(self) -> float:
-        """A first guess: the noise that independent steps need, times the largest column."""
-        T = self.shape.steps
-        rate = min(1.0, max(float(self.sampler.automaton(T).rates.mean()), 1e-12))
-        found = independent_noise(
-            lambda sigma: events.dpsgd(sampling_probability=rate, noise_multiplier=sigma, steps=T),
-            epsilon=max(self.epsilon, 1e-3),
-            delta=self.delta,
-        )
-        return found * math.sqrt(float(self.shape.energies.max()))
+    def question(self, sigma: float, **changes: Any) -> Question:
+        """Return the run with a noise multiplier, and with other draws."""
+        return Question.of(self.shape, self.sampler, sigma, replace(self.options, **changes))
 
     def least(self) -> CalibratedNoise:
-        """Return the least multiplier by draws or proofs, whichever needs less noise.
+        """Return the least multiplier by draws, or by proofs where draws save no noise.
+
+        A deterministic bound is met to a relative 5e-4, an exact price to 1e-8.
 
         Raises
         ------
         TargetUnreachable
             If no multiplier meets the target.
         """
+        start, reason = self._start, ""
         if self.exact:
-            return CalibratedNoise(self.proved, EXACT, "composition of sampled Gaussians")
-        found, reason = None, ""
-        if self.options.statistics != "none":
-            try:
-                top = self._proved(_ROUGH)
-            except TargetUnreachable:
-                top = math.inf
-            found, reason = self.drawn(top)
-            if found is not None and found.noise_multiplier * (1 + _ROUGH) <= top:
-                return found
-        try:
-            sigma = self.proved
-        except TargetUnreachable as error:
+            exact = self._proved(start, _EXACT)
+            return CalibratedNoise(exact, "composition of sampled Gaussians", EXACT)
+        if self._draws:
+            top = math.inf
+            with suppress(TargetUnreachable):
+                start = top = self._proved(start, _ROUGH)
+            found, reason = self._drawn(top)
             if found is not None:
                 return found
+        try:
+            sigma = self._proved(start, _PROVED)
+        except TargetUnreachable as error:
             raise TargetUnreachable(reason or str(error)) from error
-        if found is not None and found.noise_multiplier <= sigma:
-            return found
-        return CalibratedNoise(sigma, CERTIFIED, self._bound(sigma).method, reason=reason)
+        return CalibratedNoise(sigma, self._bound(sigma).method, CERTIFIED, reason=reason)
 
-    # --- with draws ------------------------------------------------------------------------------
+    @cached_property
+    def _start(self) -> float:
+        """A first guess: the noise of independent steps, times the largest column.
 
-    def drawn(self, top: float) -> tuple[CalibratedNoise | None, str]:
+        Repeated rounds add up.
+        """
+        T, epochs = self.shape.steps, self.sampler.epochs(self.shape.steps)
+        rate = min(1.0, max(float(self.sampler.automaton(T).rates.mean()), 1e-12))
+        found = independent_noise(
+            lambda sigma: events.dpsgd(sampling_probability=rate, noise_multiplier=sigma, steps=T),
+            epsilon=max(self.epsilon, 1e-3),
+            delta=self.delta,
+        )
+        repeated = 1 if epochs is None else epochs.repeated
+        return found * math.sqrt(repeated * float(self.shape.energies.max()))
+
+    def _bound(self, sigma: float) -> Proof:
+        return self.question(sigma, statistics="none", seed=0).proved.epsilon(self.delta)
+
+    def _proved(self, start: float, width: float) -> float:
+        return _least(lambda sigma: self._bound(sigma).value, self.epsilon, start, width)
+
+    def _drawn(self, top: float) -> tuple[CalibratedNoise | None, str]:
         """Return a multiplier below ``top`` that independent draws confirm, or why there is none.
 
         The reason is empty where draws confirm no multiplier that is as small.
         """
-        seeds = self.seeds()
-        sigma, reason = self._searched(seeds[0], top)
-        for attempt, seed in enumerate(seeds[1:], 1):
-            if sigma >= top:
+        seed = secrets.randbits(96) if self.options.seed is None else self.options.seed
+        words = np.random.SeedSequence(seed).generate_state(CONFIRMATIONS + 1, np.uint64)
+        # Stores keep seeds as signed whole numbers.
+        first, *seeds = (int(word) >> 1 for word in words)
+        sigma, reason = self._searched(first, top)
+        for seed in seeds:
+            # Proofs need at least so much.
+            if sigma * (1 + _ROUGH) >= top:
                 return None, reason
             try:
                 needed, confirmation = self._tested(sigma, seed)
@@ -254,8 +245,8 @@ class Calibration:
                 sigma, reason = sigma * _RAISED, str(error)
                 continue
             if confirmation is not None:
-                known = confirmation.label, confirmation.method, confirmation
-                return CalibratedNoise(sigma, *known, attempt), ""
+                known = confirmation.method, confirmation.label, confirmation
+                return CalibratedNoise(sigma, *known), ""
             ratio, reason = min(needed / max(self.epsilon, 1e-9), 4.0), ""
             sigma *= _MARGIN * ratio ** (1 / _FALL)
         return None, (
@@ -263,55 +254,40 @@ class Calibration:
             f"delta={self.delta!r}: the draws are too few to tell. Choose more draws."
         )
 
-    @property
-    def failure(self) -> float | None:
-        """The failure probability of each confirmation; None without draws."""
-        if self.options.statistics == "none":
-            return None
-        total = self.options.failure(self.delta)
-        return total / CONFIRMATIONS
-
-    @property
-    def reserved(self) -> float:
-        """The part of delta that belongs to the other confirmations."""
-        if self.options.statistics != "certified" or self.failure is None:
-            return 0.0
-        return (CONFIRMATIONS - 1) * self.failure
-
-    def _tested(self, sigma: float, seed: int) -> tuple[float, CorrelatedDelta | None]:
-        """The epsilon of a multiplier by fresh draws, and the delta if both meet the target."""
-        left = self.delta - self.reserved
-        question = self.question(sigma, seed=seed, failure_probability=self.failure)
-        evidence = collected(question, Goal(delta=left))
-        needed, at = evidence.epsilon(left).upper, evidence.at(self.epsilon)
-        if needed > self.epsilon or at.upper + self.reserved > self.delta:
-            return needed, None
-        made = at._replace(upper=min(1.0, at.upper + self.reserved))
-        known = provenance(question, evidence, made, question.proved.delta(self.epsilon))
-        return needed, CorrelatedDelta(made.upper, **known)
-
     def _searched(self, seed: int, top: float) -> tuple[float, str]:
         """Return the multiplier that will probably be confirmed; infinite, with a reason, if none.
 
         The same draws at every multiplier make the estimate a smooth function of it.
         """
-        few, left, reason = max(1, self.options.draws // _SEARCH), self.delta - self.reserved, ""
+        few, reason = max(1, self.options.draws // _SEARCH), ""
 
         def estimate(sigma: float) -> float:
             nonlocal reason
-            how = {"seed": seed, "draws": few, "failure_probability": self.failure}
+            question = self.question(sigma, seed=seed, draws=few, failure_probability=self.failure)
             try:
-                return expected_epsilon(self.question(sigma, **how), left, self.options.draws)
+                return expected_epsilon(question, self._left, self.options.draws)
             except DrawsCannotTell as error:
                 reason = str(error)
                 return math.inf
 
-        start = self.start if math.isinf(top) else _GAIN * top
+        # Without a proof, the search begins where that of a proof would.
+        start = self._start if math.isinf(top) else _GAIN * top
         try:
             most = _WORTH * top / _AIM
-            return _least(estimate, self.epsilon, start, _DRAWN, most) * _AIM, ""
+            return _AIM * _least(estimate, self.epsilon, start, _DRAWN, most), ""
         except TargetUnreachable as error:
             return math.inf, reason or str(error)
+
+    def _tested(self, sigma: float, seed: int) -> tuple[float, CorrelatedDelta | None]:
+        """The epsilon of a multiplier by fresh draws, and the delta if both meet the target."""
+        question = self.question(sigma, seed=seed, failure_probability=self.failure)
+        evidence = collected(question, Goal(delta=self._left))
+        needed, at = evidence.epsilon(self._left).upper, evidence.at(self.epsilon)
+        if needed > self.epsilon or at.upper + self._reserved > self.delta:
+            return needed, None
+        made = at._replace(upper=min(1.0, at.upper + self._reserved))
+        known = provenance(question, evidence, made, question.proved.delta(self.epsilon))
+        return needed, CorrelatedDelta(made.upper, **known)
 
 
 def _least(
@@ -319,8 +295,8 @@ def _least(
 ) -> float:
     """Return about the least multiplier, at most ``most``, whose price meets the goal.
 
-    It is one at which the price was found to meet it, and within a relative ``width`` of one at
-    which it does not.
+    Its price was found to meet the goal, and to be within a relative ``width`` of it; or the
+    multiplier is within ``width`` of one whose price does not meet it.
 
     Raises
     ------
@@ -330,12 +306,15 @@ def _least(
 
     def excess(x: float) -> float:
         at = price(math.exp(x))
-        value = math.log(max(at, _TINY) / max(goal, _TINY))
-        return min(value, 0.0) if at <= goal else max(value, _TINY)
+        # The search aims at the middle of the prices that end it.
+        value = math.log(max(at, _TINY) / max(goal, _TINY)) + 0.5 * width
+        if at > goal:
+            return max(value, width)
+        return 0.0 if value > -0.5 * width else value
 
     near, reach = math.log(start), math.log(_FARTHEST)
     last = min(near + reach, math.log(most))
-    stop = Stop(absolute=width, evaluations=_STEPS)
+    stop = Stop(absolute=width, value=_TINY, evaluations=_STEPS)
     try:
         sides = newton(secant(excess, -_FALL), min(near, last), near - reach, last, stop)
     except NoBracket as search:
@@ -397,17 +376,3 @@ def noise_multiplier(
         return found
     question = calibration.question(found.noise_multiplier, statistics="none")
     return replace(found, confirmation=answer(question, Goal(epsilon=at)))
-
-
-def proved_noise_multiplier(
-    strategy: Any, sampler: Sampler, *, epsilon: float, delta: float
-) -> float:
-    """Return a noise multiplier that meets (epsilon, delta) by a deterministic bound.
-
-    Parameters and errors are those of :func:`noise_multiplier`. Participations are revealed, or,
-    for lambda-CGD with Poisson sampling, Renyi moments are taken where they need less noise.
-    """
-    at = _validate.non_negative(epsilon=epsilon)
-    target = _validate.probability(delta=delta)
-    options = Options(statistics="none", seed=0)
-    return Calibration(Shape.of(strategy), sampler, at, target, options).proved

@@ -18,7 +18,7 @@ from typing import Any
 from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.correlated import pricing
-from dpcal.accountants.correlated.price import STATISTICS
+from dpcal.accountants.correlated.price import STATISTICS, Options
 from dpcal.accountants.matrix import LeastSeparation, Strategy
 from dpcal.accountants.samplers import Full, Sampler
 
@@ -60,12 +60,9 @@ class Correlation:
             object.__setattr__(self, "strategy", Strategy.from_dict(self.strategy))
         if not isinstance(self.strategy, Strategy):
             raise TypeError(f"strategy must be a Strategy, got {self.strategy!r}.")
-        _validate.choice(STATISTICS, statistics=self.statistics)
-        _validate.count(draws=self.draws)
-        _validate.seed(seed=self.seed)
         _validate.count(confirmations=self.confirmations)
-        if self.failure_probability is not None:
-            _validate.probability(failure_probability=self.failure_probability)
+        # Its other fields are checked there.
+        Options(self.statistics, self.draws, self.failure_probability, self.seed)
 
     @property
     def accounting(self) -> dict[str, Any]:

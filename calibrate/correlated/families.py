@@ -9,23 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
-from dpcal.accountants.matrix import (
-    BIFR,
-    BISR,
-    BLT,
-    Banded,
-    FixedEpochs,
-    Identity,
-    LambdaCGD,
-    LeastSeparation,
-    Participation,
-    SquareRoot,
-    Strategy,
-    Tree,
-    Workload,
-)
+from dpcal.accountants import matrix
+from dpcal.accountants.matrix import Participation, Strategy, Workload
 
 __all__ = ["FAMILIES", "Best", "chosen", "for_random_batches", "usual"]
 
@@ -74,26 +62,27 @@ class Best:
 
     def members(self, participation: Participation, workload: Workload) -> Iterator[Strategy]:
         """Yield the members in turn, with bands that double."""
-        yield Identity(self.steps)
+        yield matrix.Identity(self.steps)
+        aim = {"participation": participation, "workload": workload}
         for bands in _DOUBLING:
             if bands <= self.steps:
-                yield Banded.optimised(
-                    self.steps, bands, participation=participation, workload=workload
-                )
+                yield matrix.Banded.optimised(self.steps, bands, **aim)
 
 
-# What stands for the best number of bands in the place of a number.
+# What stands for the best number of bands, or the best decay, in the place of a number.
 _BEST = "best"
 
 FAMILIES = {
-    "identity": Family("", Identity),
-    "tree": Family("", Tree),
-    "square-root": Family("", SquareRoot),
-    "lambda-cgd": Family("decay", LambdaCGD),
-    "banded": Family("bands", Banded.optimised, optimised=True),
-    "bisr": Family("inverse bands", BISR),
-    "bifr": Family("inverse bands", BIFR.optimised, optimised=True),
-    "blt": Family("buffers", BLT.optimised, optimised=True),
+    "identity": Family("", matrix.Identity),
+    "tree": Family("", matrix.Tree),
+    "efficient-tree": Family("", partial(matrix.Tree, efficient=True)),
+    "square-root": Family("", matrix.SquareRoot),
+    "lambda-cgd": Family("decay", matrix.LambdaCGD),
+    "banded": Family("bands", matrix.Banded.optimised, optimised=True),
+    "banded-inverse": Family("inverse bands", matrix.BandedInverse.optimised, optimised=True),
+    "bisr": Family("inverse bands", matrix.BISR),
+    "bifr": Family("inverse bands", matrix.BIFR.optimised, optimised=True),
+    "blt": Family("buffers", matrix.BLT.optimised, optimised=True),
 }
 
 
@@ -109,8 +98,9 @@ def chosen(
     ----------
     strategies
         Strategies for as many steps, or texts such as ``"lambda-cgd=0.5"``, ``"banded=4"``,
-        ``"blt=1"``, ``"bisr=4"``, ``"bifr=4"``, ``"tree"``, ``"square-root"``, ``"identity"``, and
-        ``"banded=best"``.
+        ``"banded-inverse=4"``, ``"blt=1"``, ``"bisr=4"``, ``"bifr=4"``, ``"tree"``,
+        ``"efficient-tree"``, ``"square-root"``, ``"identity"``, ``"banded=best"`` (the number of
+        bands with the least error at the target) and ``"lambda-cgd=best"`` (for the participation).
     steps
         Number of steps.
     participation, workload
@@ -136,8 +126,11 @@ def _named(
     text: str, steps: int, participation: Participation, workload: Workload
 ) -> Strategy | Best:
     name, _, given = text.partition("=")
+    aim: dict[str, Any] = {"participation": participation, "workload": workload}
     if (name, given) == ("banded", _BEST):
         return Best(steps)
+    if (name, given) == ("lambda-cgd", _BEST):
+        return matrix.LambdaCGD.optimised(steps, **aim)
     if name not in FAMILIES or bool(given) != bool(FAMILIES[name].size):
         allowed = (f"{key}=<{of.size}>" if of.size else key for key, of in FAMILIES.items())
         raise ValueError(f"strategies must be among {', '.join(allowed)}, got {text!r}.")
@@ -148,35 +141,22 @@ def _named(
     except ValueError:
         kind = "a number" if real else "a whole number"
         raise ValueError(f"{family.size} of {name} must be {kind}, got {given!r}.") from None
-    aim = {"participation": participation, "workload": workload} if family.optimised else {}
-    return family.member(steps, *size, **aim)
+    return family.member(steps, *size, **(aim if family.optimised else {}))
 
 
-def usual(steps: int, participation: Participation, workload: Workload) -> tuple[Strategy, ...]:
-    """One of each family, optimised for the schedule where the family has parameters."""
-    separation = steps
-    if isinstance(participation, FixedEpochs):
-        separation = min(steps, participation.steps_per_epoch)
-    elif isinstance(participation, LeastSeparation):
-        separation = min(steps, participation.separation)
-    trees = (Tree(steps), Tree(steps, efficient=True)) if steps <= _TREE_STEPS else ()
-    bands = min(_BANDS, separation)
-    aim: dict[str, Any] = {"participation": participation, "workload": workload}
-    banded = (Banded.optimised(steps, bands, **aim),) if bands > 1 else ()
-    return (
-        Identity(steps),
-        *trees,
-        LambdaCGD.optimised(steps, **aim),
-        BISR(steps, min(_FEW, steps)),
-        BLT.optimised(steps, _FEW, **aim),
-        *banded,
-        SquareRoot(steps),
-    )
+def usual(steps: int, participation: Participation) -> tuple[str, ...]:
+    """One or more of each family, for participations that are known."""
+    places = participation.earliest(steps)
+    bands = min(_BANDS, int(places[1]) if len(places) > 1 else steps)
+    trees = ("tree", "efficient-tree") if steps <= _TREE_STEPS else ()
+    few = (f"banded-inverse={min(_FEW, steps)}", f"blt={_FEW}")
+    banded = (f"banded={bands}",) if bands > 1 else ()
+    return ("identity", *trees, f"lambda-cgd={_BEST}", *few, *banded, "square-root")
 
 
 def for_random_batches(steps: int) -> tuple[str, ...]:
     """One or more of each family, for batches that are drawn at random."""
     tree = ("tree",) if 1 < steps <= _TREE_STEPS else ()
     decays = (f"lambda-cgd={decay}" for decay in _DECAYS)
-    few = (f"bisr={min(_FEW, steps)}", "blt=1", f"blt={_FEW}")
+    few = (f"banded-inverse={min(_FEW, steps)}", "blt=1", f"blt={_FEW}")
     return ("identity", *tree, *decays, f"banded={_BEST}", *few, "square-root")

@@ -15,91 +15,41 @@ lambda-CGD    22.710    34.1
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import as_completed
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from dpcal import _validate
-from dpcal.accountants import events
+from dpcal.accountants import events, matrix, samplers
 from dpcal.accountants.correlated import Sampler, pricing
 from dpcal.accountants.correlated.bounds.base import least_until_rising
 from dpcal.accountants.correlated.mechanism import Shape
 from dpcal.accountants.correlated.price import Options
 from dpcal.accountants.directions import RELATIONS
-from dpcal.accountants.matrix import (
-    BIFR,
-    BISR,
-    BLT,
-    PREFIX_SUMS,
-    FixedEpochs,
-    Identity,
-    LambdaCGD,
-    Participation,
-    Single,
-    Strategy,
-    Tree,
-    Workload,
-)
-from dpcal.accountants.samplers import (
-    BallsInBins,
-    CyclicPoisson,
-    MinSeparation,
-    Poisson,
-    RandomAllocation,
-)
-from dpcal.calibrate.correlated.calibration import Calibration
+from dpcal.accountants.matrix import PREFIX_SUMS, Participation, Strategy, Workload
+from dpcal.calibrate.correlated.calibration import CalibratedNoise, Calibration
 from dpcal.calibrate.correlated.families import Best, chosen, for_random_batches, usual
 from dpcal.calibrate.noise import noise_multiplier
 from dpcal.errors import TargetUnreachable, UnsupportedEvent
 
-__all__ = ["BATCHES", "Batches", "Calibrated", "KnownSchedule", "Pricing", "SampledBatches"]
+__all__ = ["BATCHES", "Batches", "KnownSchedule", "Pricing", "SampledBatches"]
 __all__ += ["StrategyRow", "StrategyTable", "compare_strategies"]
 
 BATCHES = ("poisson", "cyclic-poisson", "min-separation", "balls-in-bins", "random-allocation")
 
-# The other workload that every row shows.
-_MOMENTUM = Workload(momentum=0.9)
+# The momentum of the other workload that every row shows.
+_MOMENTUM = 0.9
 
 
-@dataclass(frozen=True)
-class Calibrated:
-    """The noise that a strategy needs, and its theorem.
+Pricing = Callable[..., CalibratedNoise]
+"""A way to calibrate a strategy; ``str()`` of it is the schedule or the sampler.
 
-    Parameters
-    ----------
-    noise_multiplier
-        Standard deviation of z that meets the target, in units of the clipping norm.
-    method
-        The theorem or the accountant.
-    label
-        How certain it is: ``"exact"`` or ``"upper bound"`` for known schedules, a label of
-        :mod:`dpcal.accountants.correlated` for random batches.
-    """
-
-    noise_multiplier: float
-    method: str
-    label: str
-
-
-class Pricing(Protocol):
-    """A way to calibrate a strategy, for a sampler and a theorem."""
-
-    def __call__(
-        self, strategy: Strategy, *, epsilon: float, delta: float, neighboring_relation: str
-    ) -> Calibrated:
-        """Return the noise that meets the target.
-
-        Raises
-        ------
-        UnsupportedEvent
-            If no theorem covers the strategy.
-        """
-
-    def __str__(self) -> str:
-        """Return the schedule or the sampler, for the head of a table."""
+It is called with the strategy and the keywords ``epsilon``, ``delta`` and ``neighboring_relation``,
+and raises UnsupportedEvent if no theorem covers the strategy.
+"""
 
 
 @dataclass(frozen=True)
@@ -116,7 +66,7 @@ class KnownSchedule:
 
     def __call__(
         self, strategy: Strategy, *, epsilon: float, delta: float, neighboring_relation: str
-    ) -> Calibrated:
+    ) -> CalibratedNoise:
         """Return the Gaussian mechanism's noise multiplier times the sensitivity, rounded up."""
         relation = neighboring_relation
         # This call refuses relations that no theorem covers.
@@ -128,7 +78,7 @@ class KnownSchedule:
         sigma = single * sensitivity.value
         while sigma / sensitivity.value < single:
             sigma = math.nextafter(sigma, math.inf)
-        return Calibrated(sigma, f"Gaussian, {sensitivity.theorem}", sensitivity.label)
+        return CalibratedNoise(sigma, f"Gaussian, {sensitivity.theorem}", sensitivity.label)
 
     def __str__(self) -> str:
         return f"each record {self.participation}"
@@ -154,15 +104,12 @@ class SampledBatches:
         Failure probability of the draws of a row, a part of delta; default delta / 100.
     seed
         Fixes the draws; fresh when omitted.
-    executor
-        Who draws; as for :func:`dpcal.accountants.correlated.simulate`.
     """
 
     sampler: Sampler | Callable[[Strategy], Sampler]
     statistics: str = "none"
     draws: int = 100_000
     seed: int | None = None
-    executor: Any = None
     failure_probability: float | None = None
 
     def __post_init__(self) -> None:
@@ -175,12 +122,11 @@ class SampledBatches:
 
     @property
     def _options(self) -> Options:
-        names = ("statistics", "draws", "failure_probability", "seed", "executor")
-        return Options(**{name: getattr(self, name) for name in names})
+        return Options(**{name: value for name, value in vars(self).items() if name != "sampler"})
 
     def __call__(
         self, strategy: Strategy, *, epsilon: float, delta: float, neighboring_relation: str
-    ) -> Calibrated:
+    ) -> CalibratedNoise:
         """Return the noise multiplier, with the bound or the draws that confirm it."""
         relation, sampler = neighboring_relation, self.of(strategy)
         pricing.check_relation(strategy, sampler, relation)
@@ -192,9 +138,8 @@ class SampledBatches:
             sigma = noise_multiplier(
                 event, epsilon=epsilon, delta=delta, neighboring_relation=relation
             )
-            return Calibrated(sigma, "composition of sampled Gaussians", "exact")
-        found = Calibration(Shape.of(strategy), sampler, epsilon, delta, self._options).least()
-        return Calibrated(found.noise_multiplier, found.method, found.label)
+            return CalibratedNoise(sigma, "composition of sampled Gaussians", "exact")
+        return Calibration(Shape.of(strategy), sampler, epsilon, delta, self._options).least()
 
     def of(self, strategy: Strategy) -> Sampler:
         """Return the sampler of a strategy."""
@@ -245,11 +190,11 @@ class Batches:
         """
         q = self.sampling_probability
         if self.name == "poisson":
-            return Poisson(q)
-        if self.name in ("balls-in-bins", "random-allocation"):
-            rounds = self.apart or round(1 / q)
-            one = self.name == "balls-in-bins"
-            return BallsInBins(rounds) if one else RandomAllocation(1, epoch=rounds)
+            return samplers.Poisson(q)
+        if self.name == "balls-in-bins":
+            return samplers.BallsInBins(self.apart or round(1 / q))
+        if self.name == "random-allocation":
+            return samplers.RandomAllocation(1, epoch=self.apart or round(1 / q))
         apart = self.apart or self._apart(strategy)
         cyclic = self.name == "cyclic-poisson"
         rate = q * apart if cyclic else q / max(1 - (apart - 1) * q, 1e-300)
@@ -259,7 +204,8 @@ class Batches:
                 f"that are {apart} apart, got {q!r}."
             )
         # A rate of 1 may be off by rounding.
-        return (CyclicPoisson if cyclic else MinSeparation)(apart, min(rate, 1.0))
+        kind = samplers.CyclicPoisson if cyclic else samplers.MinSeparation
+        return kind(apart, min(rate, 1.0))
 
     def _apart(self, strategy: Strategy) -> int:
         # With many bands, groups would be worth little, and take the batches of many rounds.
@@ -303,7 +249,19 @@ class StrategyRow:
     @property
     def name(self) -> str:
         """The strategy's kind and its size, short enough for a table."""
-        return _name(self.strategy)
+        match strategy := self.strategy:
+            case matrix.LambdaCGD():
+                size = f", decay {strategy.decay:.4g}"
+            case matrix.BLT():
+                size = f", {len(strategy.decays)} buffer" + "s" * (len(strategy.decays) > 1)
+            case matrix.BISR() | matrix.BIFR() | matrix.BandedInverse():
+                size = f", {strategy.inverse_bands} bands"
+            case matrix.Tree():
+                size = ", efficient" * strategy.efficient
+            case _:
+                banded = strategy.bands is not None and not isinstance(strategy, matrix.Identity)
+                size = f", {strategy.bands} bands" * banded
+        return strategy.kind + size
 
     def to_dict(self) -> dict[str, Any]:
         """Return the row as JSON values."""
@@ -328,15 +286,8 @@ class StrategyTable:
     @property
     def baseline(self) -> StrategyRow | None:
         """The row of independent noise, DP-SGD, with which the others are compared."""
-        found = [row for row in self.rows if isinstance(row.strategy, Identity)]
+        found = [row for row in self.rows if isinstance(row.strategy, matrix.Identity)]
         return found[0] if found and found[0].mean_error is not None else None
-
-    @property
-    def best(self) -> StrategyRow:
-        """The row with the least mean error."""
-        return min(
-            self.rows, key=lambda row: math.inf if row.mean_error is None else row.mean_error
-        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the table as JSON values."""
@@ -363,23 +314,6 @@ class StrategyTable:
             f"{row.mean_error:>12.5g}{share:>11}{row.momentum_error or 0.0:>10.4g}"
             f"{row.memory:>8}  {row.label}"
         )
-
-
-def _name(strategy: Strategy) -> str:
-    """A strategy's kind and its size, short enough for a table."""
-    match strategy:
-        case LambdaCGD():
-            size = f", decay {strategy.decay:.4g}"
-        case BLT():
-            size = f", {len(strategy.decays)} buffer" + "s" * (len(strategy.decays) > 1)
-        case BISR() | BIFR():
-            size = f", {strategy.inverse_bands} bands"
-        case Tree():
-            size = ", efficient" * strategy.efficient
-        case _:
-            banded = strategy.bands is not None and not isinstance(strategy, Identity)
-            size = f", {strategy.bands} bands" * banded
-    return strategy.kind + size
 
 
 def compare_strategies(
@@ -421,7 +355,7 @@ def compare_strategies(
         ``independent=True``.
     strategies
         The candidates, as strategies or as texts such as ``"lambda-cgd=0.5"``, ``"banded=4"``,
-        ``"blt=1"``, ``"bisr=4"``, ``"tree"``, ``"square-root"`` and ``"identity"``, whose
+        ``"blt=1"``, ``"banded-inverse=4"``, ``"tree"``, ``"square-root"`` and ``"identity"``, whose
         parameters are optimised; ``"banded=best"`` has the number of bands with the least error
         under these batches. One or more of each family when omitted.
     pricing
@@ -447,35 +381,31 @@ def compare_strategies(
     UnsupportedEvent
         If no theorem covers any of the strategies.
     """
-    neighboring_relation = _validate.relation(neighboring_relation)
+    relation = _validate.relation(neighboring_relation)
     count = _validate.count(steps=steps)
     _validate.instance(Workload, workload=workload)
     if participation is not None:
         _validate.instance(Participation, participation=participation)
-    target = {"epsilon": _validate.positive(epsilon=epsilon)}
-    target["delta"] = _validate.probability(delta=delta)
-    _validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
+    target: dict[str, Any] = {
+        "epsilon": _validate.positive(epsilon=epsilon),
+        "delta": _validate.probability(delta=delta),
+        "neighboring_relation": _validate.choice(RELATIONS, neighboring_relation=relation),
+    }
     priced_by, schema = _priced_by(count, participation, sampler, pricing)
     schema.earliest(count)
-    sampled = isinstance(priced_by, SampledBatches)
     candidates: Sequence[Strategy | Best | str] | None = strategies
     if candidates is None:
-        candidates = for_random_batches(count) if sampled else usual(count, schema, workload)
-    relation = {"neighboring_relation": neighboring_relation}
+        sampled = isinstance(priced_by, SampledBatches)
+        candidates = for_random_batches(count) if sampled else usual(count, schema)
     works = [
-        partial(_row, each, priced_by, schema, workload, {**target, **relation})
+        partial(_row, each, priced_by, schema, workload, target)
         for each in chosen(candidates, count, schema, workload)
     ]
     rows = _rows(works, executor, progress)
     if all(row.noise_multiplier is None for row in rows):
         raise UnsupportedEvent(rows[0].note)
     return StrategyTable(
-        steps=count,
-        neighboring_relation=neighboring_relation,
-        workload=workload,
-        schedule=str(priced_by),
-        rows=tuple(rows),
-        **target,
+        steps=count, workload=workload, schedule=str(priced_by), rows=tuple(rows), **target
     )
 
 
@@ -497,10 +427,10 @@ def _priced_by(
         # Batches of a fixed size are refused later: any schedule will do.
         rate = 1.0
         with suppress(UnsupportedEvent):
-            rate = float(pricing.of(Identity(steps)).automaton(steps).rates.mean())
+            rate = float(pricing.of(matrix.Identity(steps)).automaton(steps).rates.mean())
         separation = min(steps, max(1, round(1 / rate)))
-        return pricing, FixedEpochs(-(-steps // separation), separation)
-    schema = Single() if participation is None else participation
+        return pricing, matrix.FixedEpochs(-(-steps // separation), separation)
+    schema = matrix.Single() if participation is None else participation
     return KnownSchedule(schema) if pricing is None else pricing, schema
 
 
@@ -531,31 +461,24 @@ def _row(
         sigma * strategy.max_error(workload),
         sigma * strategy.mean_error(workload),
         memory,
-        sigma * strategy.mean_error(_MOMENTUM),
+        sigma * strategy.mean_error(replace(workload, momentum=_MOMENTUM, decay=1.0)),
         found.method,
         found.label,
     )
 
 
-_Work = Callable[[], StrategyRow]
-
-
-def _rows(works: Sequence[_Work], executor: Any, report: Progress | None) -> list[StrategyRow]:
+def _rows(
+    works: Sequence[Callable[[], StrategyRow]], executor: Any, report: Progress | None
+) -> list[StrategyRow]:
     """Rows in the order of the strategies; each is reported as it is done."""
+    done: Iterable[tuple[int, StrategyRow]] = ((k, work()) for k, work in enumerate(works))
+    if executor is not None:
+        pool = executor.get_executor() if hasattr(executor, "get_executor") else executor
+        futures = {pool.submit(work): place for place, work in enumerate(works)}
+        done = ((futures[future], future.result()) for future in as_completed(futures))
     rows: dict[int, StrategyRow] = {}
-    for place, row in _finished(works, executor):
+    for place, row in done:
         rows[place] = row
         if report is not None:
             report(row, len(rows), len(works))
     return [rows[place] for place in range(len(works))]
-
-
-def _finished(works: Sequence[_Work], executor: Any) -> Iterator[tuple[int, StrategyRow]]:
-    """Places and rows, as they are done."""
-    if executor is None:
-        yield from ((place, work()) for place, work in enumerate(works))
-        return
-    pool = executor.get_executor() if hasattr(executor, "get_executor") else executor
-    futures = {pool.submit(work): place for place, work in enumerate(works)}
-    for future in as_completed(futures):
-        yield futures[future], future.result()

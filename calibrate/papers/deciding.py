@@ -102,7 +102,8 @@ def _in_children(
                 child, batch = running[pipe]
                 try:
                     fields, seconds = pipe.recv()
-                    yield batch.pop(0), _with_seconds(Verdict.from_json(fields), seconds)
+                    verdict = dataclasses.replace(Verdict.from_json(fields), seconds=seconds)
+                    yield batch.pop(0), verdict
                 except (EOFError, OSError):
                     del running[pipe]
                     child.join()
@@ -153,11 +154,6 @@ def _limit_time() -> None:
     with suppress(OSError, ValueError):
         most = int(time.process_time()) + SECONDS
         resource.setrlimit(resource.RLIMIT_CPU, (most, resource.getrlimit(resource.RLIMIT_CPU)[1]))
-
-
-def _with_seconds(verdict: Verdict, seconds: float) -> Verdict:
-    object.__setattr__(verdict, "seconds", seconds)
-    return verdict
 
 
 # ------------------------------------------------------------------------------------------- store
@@ -242,7 +238,7 @@ class Store:
         for key in keys:
             with suppress(KeyError, ValueError, TypeError):
                 fields, seconds = rows[key]
-                found[key] = _with_seconds(Verdict(**fields), float(seconds))
+                found[key] = Verdict(**fields, seconds=float(seconds))
         return found
 
     def write(self, verdicts: dict[str, Verdict]) -> None:

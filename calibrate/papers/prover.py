@@ -16,6 +16,7 @@ only when :mod:`dpcal.calibrate.papers.kernel.checker` accepts its evidence.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -84,8 +85,7 @@ def prove(claim: Claim, *, seconds: float = SECONDS) -> Verdict:
     refusal = verdict_of(claim, verdict)
     if refusal:
         verdict = _open(f"evidence was found and not accepted: {refusal}")
-    object.__setattr__(verdict, "seconds", time.process_time() - started)
-    return verdict
+    return dataclasses.replace(verdict, seconds=time.process_time() - started)
 
 
 def _open(reason: str) -> Verdict:

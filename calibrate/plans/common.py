@@ -43,22 +43,20 @@ __all__ = [
     "differences",
     "disjoint",
     "gradients",
-    "informative_from",
     "known",
     "positive_or",
+    "priced_by",
     "promise",
     "rate_of",
     "repeated",
     "replaced_in_place",
     "rounded_down",
     "rounded_up",
-    "sampler_for",
     "sampling_of",
     "single_release",
     "told_of",
     "warn_below_noise",
     "warn_convex",
-    "warn_endless",
     "warn_no_step",
 ]
 
@@ -103,10 +101,10 @@ class Target(NamedTuple):
     noise_multiplier: float | None = None
 
     @property
-    def keywords(self) -> dict[str, Any]:
-        """Keywords of a builder for this target, whose records are rows."""
-        asked = {"epsilon": self.epsilon, "delta": self.delta, "accountant": self.accountant}
-        return {**asked, "neighboring_relation": self.relation, "group_size": self.group_size}
+    def asked(self) -> dict[str, Any]:
+        """Keywords of a question about this target, for single records."""
+        asked = {"epsilon": self.epsilon, "delta": self.delta}
+        return {**asked, "neighboring_relation": self.relation, "accountant": self.accountant}
 
     def noise(self, event_of_sigma: EventOf) -> float:
         """Return the least noise multiplier with which an event of one record meets the target."""
@@ -114,11 +112,7 @@ class Target(NamedTuple):
             return _validate.positive(noise_multiplier=self.noise_multiplier)
         records = self.group_size if self.clipped == "row" else 1
         return noise_multiplier(
-            lambda value: for_group(event_of_sigma(value), records, self.relation),
-            epsilon=self.epsilon,
-            delta=self.delta,
-            neighboring_relation=self.relation,
-            accountant=self.accountant,
+            lambda value: for_group(event_of_sigma(value), records, self.relation), **self.asked
         )
 
     def met_by(self, queries_of: Callable[[float], tuple[Query, ...]], n: int) -> tuple[Query, ...]:
@@ -137,22 +131,11 @@ class Target(NamedTuple):
         parameters: Mapping[str, Parameter],
     ) -> Plan:
         """Return the plan of this target; a plan about persons that misses it is refused."""
-        about_records = self.group_size == 1 and self.clipped == "row"
-        if not about_records:
-            queries = tuple(
-                dataclasses.replace(query, group_size=self.group_size, clipped=self.clipped)
-                for query in queries
-            )
-        plan = Plan(
-            optimizer=optimizer,
-            n=n,
-            queries=queries,
-            epsilon=float(self.epsilon),
-            delta=float(self.delta),
-            neighboring_relation=self.relation,
-            parameters=parameters,
-            accountant=self.accountant,
-        )
+        if self.group_size > 1 or self.clipped != "row":
+            unit = {"group_size": self.group_size, "clipped": self.clipped}
+            queries = tuple(dataclasses.replace(query, **unit) for query in queries)
+        asked = {**self.asked, "epsilon": float(self.epsilon), "delta": float(self.delta)}
+        plan = Plan(optimizer=optimizer, n=n, queries=queries, parameters=parameters, **asked)
         if self.noise_multiplier is not None:
             plan = dataclasses.replace(plan, epsilon=float(plan.price()))
         elif self.group_size > 1 and self.clipped == "row" and plan.price() > self.epsilon:
@@ -160,7 +143,7 @@ class Target(NamedTuple):
                 f"group_size must be 1 for {optimizer}, whose noise is set for single records, got "
                 f"{self.group_size}."
             )
-        warn_endless(plan)
+        _warn_endless(plan)
         return plan
 
 
@@ -265,17 +248,9 @@ def builder(
             del shared["noise_multiplier"]
 
             def built(epsilon: float) -> Plan:
-                given = Given.of(constants_of, **{**shared, "epsilon": epsilon})
-                plan = build(given, **own)
-                if (plan.group_size, plan.clipped) != given.target[3:5]:
-                    group_size, clipped = given.target[3:5]
-                    raise UnsupportedEvent(
-                        f"{build.__name__} has no plans with {group_size=} and {clipped=}: its "
-                        "records are rows."
-                    )
-                return plan
+                return build(Given.of(constants_of, **{**shared, "epsilon": epsilon}), **own)
 
-            return _priced_by(shared["accountant"], built, stated)
+            return priced_by(shared["accountant"], built, stated)
 
         checked.__signature__ = signature  # type: ignore[attr-defined]
         return checked
@@ -294,7 +269,7 @@ _SHARED = (*_FIRST, *_LAST)
 _MADE_ANEW = 20
 
 
-def _priced_by(accountant: str, built: Callable[[float], Plan], epsilon: float) -> Plan:
+def priced_by(accountant: str, built: Callable[[float], Plan], epsilon: float) -> Plan:
     """Return the plan of a target that an accountant prices at no more than it.
 
     Builders compose by theorems, whose sums another accountant may bound a little less closely.
@@ -438,7 +413,7 @@ def differences(of: Query, per_distance: float, **fields: Any) -> Query:
     return dataclasses.replace(of, **{**kind, **bounds, **fields})
 
 
-def sampler_for(relation: str) -> str:
+def _sampler_for(relation: str) -> str:
     """Return the sampler of batches under a relation: fixed sizes where a record is replaced."""
     return "fixed-size" if relation == "replace-one" else "poisson"
 
@@ -449,10 +424,11 @@ def told_of(record: Any, names: str) -> dict[str, Parameter]:
 
 
 def check_given(record: Any, checks: Mapping[str, Callable[..., Any]]) -> None:
-    """Check the fields of a record that are not None, by name."""
-    for name, check in checks.items():
-        if getattr(record, name) is not None:
-            check(**{name: getattr(record, name)})
+    """Check the fields of a record by name; None is allowed where it is the default."""
+    for each in dataclasses.fields(record):
+        value = getattr(record, each.name)
+        if each.name in checks and not (value is each.default is None):
+            checks[each.name](**{each.name: value})
 
 
 def at_most(n: int, **size: int) -> int:
@@ -479,7 +455,7 @@ def sampling_of(size: int, n: int, relation: str, sampler: str | None = None) ->
     The sampler is ``"fixed-size"`` or ``"poisson"``; None for that of the relation.
     """
     at_most(n, batch_size=size)
-    chosen = sampler_for(relation) if sampler is None else sampler
+    chosen = _sampler_for(relation) if sampler is None else sampler
     _validate.choice(SAMPLERS, sampler=chosen)
     chosen = "full" if size == n else chosen
     return {
@@ -489,7 +465,7 @@ def sampling_of(size: int, n: int, relation: str, sampler: str | None = None) ->
     }
 
 
-def informative_from(accuracy: Callable[[float], float], trivial: float, n: int) -> int:
+def _informative_from(accuracy: Callable[[float], float], trivial: float, n: int) -> int:
     """Return the number of records, to two digits, from which a theorem promises something.
 
     ``accuracy`` is the promise as a function of the number of records. It is worth
@@ -530,7 +506,7 @@ def promise(
     record: dict[str, Parameter] = {"accuracy": value, "accuracy_kind": kind}
     if value < bound:
         return {**record, "vacuous": False}
-    start = informative_from(accuracy, bound, n)
+    start = _informative_from(accuracy, bound, n)
     warn_caller(
         f"the theorem of {name} is vacuous at n={n}: {_SAYS[kind]} {value:.3g}, no better than the "
         f"{meaning} {bound:.3g}; it is informative from about n={start:.2g}."
@@ -543,7 +519,7 @@ def warn_no_step(name: str, n: int, why: str) -> None:
     warn_caller(f"{name} takes no step at n={n} but by chance, and spends its budget: {why}.")
 
 
-def warn_endless(plan: Plan) -> None:
+def _warn_endless(plan: Plan) -> None:
     """Warn of a plan with more answers and gradients than anyone waits for."""
     answers, asked = sum(query.sums for query in plan.queries), plan.evaluations
     seconds = answers * _LEAST_ANSWER + asked * _LEAST_GRADIENT

@@ -36,7 +36,7 @@ from dpcal.calibrate.plans.common import (
     positive_or,
     sampling_of,
 )
-from dpcal.calibrate.plans.minimax.setting import Setting
+from dpcal.calibrate.plans.minimax.dp_rgda import Setting
 from dpcal.calibrate.plans.variance_reduction import Bounds, Releases, rate_within_noise
 from dpcal.calibrate.query import Query
 

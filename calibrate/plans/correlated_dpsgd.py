@@ -221,13 +221,9 @@ def _calibrated(
         sigma = Target(epsilon, delta, relation, accountant=accountant).noise(event)
         known = CERTIFIED if bound else _known(query)
         return dataclasses.replace(query, noise_multiplier=sigma), known
-    options = Options(
-        statistics=correlation.statistics,
-        draws=correlation.draws,
-        failure_probability=correlation.failure_probability,
-        seed=correlation.seed,
-        executor=executor,
-    )
+    names = ("statistics", "draws", "failure_probability", "seed")
+    drawing = {name: getattr(correlation, name) for name in names}
+    options = Options(executor=executor, **drawing)
     shape = Shape.of(correlation.strategy)
     calibration = Calibration(shape, query.sampling.law, epsilon, delta, options)
     found = calibration.least()

@@ -101,6 +101,7 @@ def jl_glm(
     """
     _validate.choice(tuple(INNER), inner=inner)
     _validate.choice(MATRICES, matrix=matrix)
+    _validate.choice(("row",), clipped=given.target.clipped)  # rows are embedded, not sums of them
     constants, n, d = given.constants, given.n, given.d
     C = given.known("lipschitz", "max_norm", options.get("max_norm"))
     if isinstance(matrix_seed, bool) or not isinstance(matrix_seed, int) or matrix_seed < 0:
@@ -119,7 +120,8 @@ def jl_glm(
             enough = math.ceil(_validate.count(rank=rank) * math.log(2 * n / target.delta))
     k = min(_validate.count(embedding_dimension=wanted), enough, d)
     inside = embedded(constants) if k < d else constants
-    plan = INNER[inner](inside, n=n, dimension=k, **target.keywords, **options)
+    sizes = {"n": n, "dimension": k, "group_size": target.group_size}
+    plan = INNER[inner](inside, **sizes, **target.asked, **options)
     return wrapped(plan, inner, k, {"matrix": matrix, "matrix_seed": matrix_seed})
 
 

@@ -34,7 +34,7 @@ from dpcal.calibrate.constants import Constants
 from dpcal.calibrate.papers.claims.language import Schedule, Setting, nearest
 from dpcal.calibrate.papers.claims.notation import indented, text_of
 from dpcal.calibrate.papers.registry import PAPERS, load
-from dpcal.calibrate.plan import Parameter, Plan
+from dpcal.calibrate.plan import Parameters, Plan
 from dpcal.calibrate.plans import (
     adaptive_gd,
     common,
@@ -47,7 +47,7 @@ from dpcal.calibrate.plans import (
 from dpcal.calibrate.plans.correlated_dpsgd import correlated_dpsgd
 from dpcal.calibrate.plans.dpsgd import dpsgd
 from dpcal.calibrate.plans.kl_problem import Problem, chi_quantile, smooth
-from dpcal.calibrate.plans.minimax.setting import Setting as Minimax
+from dpcal.calibrate.plans.minimax.dp_rgda import Setting as Minimax
 from dpcal.calibrate.plans.second_order import gauss_psgd
 from dpcal.calibrate.plans.second_order.select_point import select_point
 from dpcal.calibrate.plans.variance_reduction import Bounds, Releases
@@ -56,7 +56,6 @@ from dpcal.errors import warn_caller
 __all__ = ["THEOREMS", "Case", "Theorem", "case_of", "theorem_at", "theory"]
 
 Values = dict[str, Any]
-Parameters = dict[str, Parameter]
 
 _ROUNDED: Mapping[str, Callable[[float], float]] = {
     "up": common.rounded_up,
@@ -112,18 +111,16 @@ class Theorem:
     def read(cls, paper: str, row: str) -> Theorem:
         """Read ``LETTER=FIELD ...; LETTER[=DEFAULT] ...; RELATION SETTING ...  # SOURCE``."""
         body, _, source = " ".join(row.split()).partition("#")
-        constants, options, rest = (part.split() for part in body.split(";"))
-        if not any(word.startswith("d=") for word in options):
-            options.insert(0, "d")
+        constants, options, (relation, *settings) = (part.split() for part in body.split(";"))
         pairs = [word.partition("=") for word in options]
         values = {key: _default(text) if mark else ... for key, mark, text in pairs}
         return cls(
             paper=paper,
             source=source.strip(),
-            settings=tuple(rest[1:]),
+            settings=tuple(settings),
             constants=dict(word.split("=") for word in constants),
-            options=values,
-            relation=rest[0],
+            options={"d": ..., **values},
+            relation=relation,
         )
 
     @property
@@ -168,7 +165,8 @@ class Case:
         """Return the same, and remember the settings, as they are and as they are printed."""
         values = self.at(*names, **more)
         for name in names or self.row.settings:
-            self.found[name] = values[name], _printed(self.schedule.setting(name), values)
+            setting = self.schedule.setting(name)
+            self.found[name] = values[name], _tried(setting, values, printed=True)
         return values
 
     def promise(
@@ -180,9 +178,7 @@ class Case:
 
     def target(self, **more: Any) -> Values:
         """Return the keywords of a builder about these records and this target."""
-        epsilon, delta, relation, *_ = self.given.target
-        told = {"epsilon": epsilon, "delta": delta, "neighboring_relation": relation}
-        return {"n": self.n, **told, **more}
+        return {"n": self.n, **self.given.target.asked, **more}
 
 
 @cache
@@ -200,16 +196,14 @@ def evaluated(setting: Setting, values: Values, printed: bool = False) -> Any:
 
 def _tried(setting: Setting, values: Values, printed: bool = False) -> Any:
     """Return the value of a setting, or the letters that it lacks, or None where it has none."""
+    if printed and setting.printed is None:
+        return None
     if missing := [name for name in _compiled(setting, printed)[0] if name not in values]:
         return f"needs {', '.join(missing)}"
     try:
         return evaluated(setting, values, printed)
     except (ArithmeticError, ValueError, TypeError):
         return None
-
-
-def _printed(setting: Setting, values: Values) -> Any:
-    return None if setting.printed is None else _tried(setting, values, printed=True)
 
 
 def theory(
@@ -219,6 +213,7 @@ def theory(
     epsilon: float,
     delta: float,
     neighboring_relation: str | None = None,
+    accountant: str = "auto",
     **constants: Any,
 ) -> Plan:
     """Return the plan of a paper's theorem: its audited settings, at the exact noise.
@@ -233,6 +228,8 @@ def theory(
         The target.
     neighboring_relation
         Of the guarantee; the theorem's when omitted.
+    accountant
+        See :mod:`dpcal.calibrate.plans`.
     **constants
         The dimension ``d`` and the paper's constants in its own letters, in the ranges that it
         declares.
@@ -253,10 +250,18 @@ def theory(
     >>> given = dict(n=10**6, d=20, epsilon=1.0, delta=1e-6, L0=1, L1=1, F0=1, gamma=1)
     >>> theory("adaptive_gd", **given).parameters["learning_rate"]
     0.5
+    >>> plan = theory("moments", n=2_000, q=0.05, T=20, epsilon=1.0, delta=1e-6, accountant="renyi")
+    >>> plan.accountant, 0.999 < plan.price() <= 1.0
+    ('renyi', True)
     """
-    given = {"n": n, "epsilon": epsilon, "delta": delta, **constants}
-    case = case_of(name, relation=neighboring_relation, **given)
-    return _BUILD[name](case)
+    how = {"relation": neighboring_relation, "accountant": accountant}
+    given = {"n": n, "delta": delta, **how, **constants}
+
+    def built(at: float) -> Plan:
+        case = case_of(name, epsilon=at, **given)
+        return _BUILD[case.name](case)
+
+    return common.priced_by(accountant, built, epsilon)
 
 
 def theorem_at(name: str, **numbers: Any) -> tuple[Plan, list[tuple[str, Any, Any, str]]]:
@@ -279,7 +284,7 @@ def theorem_at(name: str, **numbers: Any) -> tuple[Plan, list[tuple[str, Any, An
     for setting in case.schedule.settings:
         if setting.name not in case.found:
             value = _tried(setting, values)
-            case.found[setting.name] = value, _printed(setting, values)
+            case.found[setting.name] = value, _tried(setting, values, printed=True)
             values |= {setting.name: value} if isinstance(value, int | float) else {}
     return plan, [
         (each.name, *case.found[each.name], each.source) for each in case.schedule.settings
@@ -287,7 +292,14 @@ def theorem_at(name: str, **numbers: Any) -> tuple[Plan, list[tuple[str, Any, An
 
 
 def case_of(
-    name: str, *, n: int, epsilon: float, delta: float, relation: str | None = None, **letters: Any
+    name: str,
+    *,
+    n: int,
+    epsilon: float,
+    delta: float,
+    relation: str | None = None,
+    accountant: str = "auto",
+    **letters: Any,
 ) -> Case:
     """Return a theorem at numbers, each checked against the paper's range."""
     if name not in THEOREMS:
@@ -315,6 +327,7 @@ def case_of(
         epsilon=_validate.positive(epsilon=epsilon),
         delta=_validate.probability(delta=delta),
         neighboring_relation=relation or row.relation,
+        accountant=accountant,
     )
     values |= {"n": given.n, "epsilon": epsilon, "Lam": -math.log(delta), "ell": -math.log(delta)}
     return Case(name=name, row=row, schedule=schedule, given=given, letters=values)
@@ -361,15 +374,10 @@ def _spider(case: Case) -> tuple[Releases, Values, Any, Parameters]:
             raise ValueError(
                 f"n must be at least {v['least_n']} for the conditions of {case.name}, got n={n}."
             )
-        counts = Releases(
-            n=n,
-            steps=v["T"],
-            period=min(v["q"], v["T"]),
-            refresh_size=v[sizes[0]],
-            batch_size=v[sizes[1]],
-            relation=target.relation,
-            inner=int(case.letters.get("K", 1)),
-        )
+        settled = {"steps": v["T"], "period": min(v["q"], v["T"])}
+        settled |= {"refresh_size": v[sizes[0]], "batch_size": v[sizes[1]]}
+        inner = int(case.letters.get("K", 1))
+        counts = Releases(n=n, relation=target.relation, inner=inner, **settled)
         ratio = v[noises[0]], v[noises[1]]
         multipliers, used = counts.scaled(ratio, target), scale
         scale = multipliers[0] / ratio[0]
@@ -423,10 +431,7 @@ def _escaping(
     bounds = Bounds(gradient=setting.C, difference=setting.L)
     multipliers = queries[0].noise_multiplier, queries[-1].noise_multiplier
     floor = setting.floor(setting.errors(counts, bounds, v["eta"]), multipliers)
-    quiet = min(alpha, math.sqrt(v["D_bar"]) / v["eta_h"])
-    what = "the mean norm of estimated gradients in an escape phase"
-    common.warn_below_noise("dp_rgda", case.n, what, quiet, floor)
-    told = {**told, "noise_floor": floor, "certifiable": floor < quiet, "warm_start": 0}
+    told = {**told, **setting.certified(floor, alpha, v["eta_h"], v["D_bar"]), "warm_start": 0}
     told |= {"algorithm": "corrected", "step": "normalised", "step_length": v["eta"]}
     told |= {"ascent_rate": 1 / setting.L, "select": "last", "inner_steps": counts.inner}
     told |= {"escape_steps": v["t_thres"], "escape_rate": v["eta_h"], "perturbation": v["r"]}
@@ -457,7 +462,7 @@ def one_pass(case: Case, size: float, noise: float, units: Values) -> Values:
     return at(bisect(lambda x: at(x)["records"] <= size, ends, stop).meet)
 
 
-def _one_pass(case: Case) -> Plan:
+def _dp_rgda_population(case: Case) -> Plan:
     setting, single = _minimax(case), case.given.z
     common.replaced_in_place(case.given.target.relation)
     M, noise = setting.C, math.sqrt(case.letters["d"]) * single
@@ -465,24 +470,19 @@ def _one_pass(case: Case) -> Plan:
     v = one_pass(case, case.n, noise, units)
     case.keep(**units, rr=noise, alpha=v["alpha"])
     sizes = v["S1_pop"], v["S2_pop"]
-    counts = Releases(
-        n=case.n,
-        steps=v["T_pop"],
-        period=v["q_pop"],
-        inner=int(v["K"]),
-        refresh_size=sizes[0],
-        batch_size=sizes[1],
-        relation=case.given.target.relation,
-    )
+    settled = {"steps": v["T_pop"], "period": v["q_pop"], "inner": int(v["K"])}
+    settled |= {"refresh_size": sizes[0], "batch_size": sizes[1]}
+    counts = Releases(n=case.n, relation=case.given.target.relation, **settled)
     pairs = counts.queries((single, single), Bounds(gradient=M, difference=setting.L))
     queries = tuple(
         dataclasses.replace(query, sampling_probability=None, **common.disjoint(size, "one pass"))
         for query, size in zip(pairs, sizes, strict=False)
     )
-    told = case.promise(
-        lambda size: M * one_pass(case, size, noise, units)["alpha"], ("Lipschitz constant", M)
-    )
-    told["preset"] = "population"
+
+    def accuracy(size: float) -> float:
+        return float(M * one_pass(case, size, noise, units)["alpha"])
+
+    told = case.promise(accuracy, ("Lipschitz constant", M)) | {"preset": "population"}
     return _escaping(case, setting, counts, queries, M * v["alpha"], told)
 
 
@@ -501,9 +501,8 @@ def _tree_spider(case: Case) -> Plan:
             raise ValueError(f"n must be at least {needed} for one round, got n={size:g}.")
         v = case.keep("b", "alpha", "beta", "trees", n=size, u=batch, D=depth)
         error = case.keep("threshold", **{**v, "T": v["trees"]})["threshold"]
-        return tree_spider.Tree(
-            depth=depth, batch=batch, rounds=v["trees"], beta=v["beta"], error=error
-        )
+        shape = {"depth": depth, "batch": batch, "rounds": v["trees"]}
+        return tree_spider.Tree(**shape, beta=v["beta"], error=error)
 
     trivial = "Lipschitz constant", problem.L0
     told = case.promise(lambda size: 3 * tree_at(size).error, trivial, "guarantee")
@@ -691,27 +690,23 @@ def _gauss_psgd(case: Case) -> Plan:
         escape_steps=v["Gamma"],
         escape_rounds=v["Q_all"],
     )
-    plan = gauss_psgd.planned(
-        case.given,
-        None,
-        options,
-        int(case.letters["m"]),
-        lambda size: float(fixed_point(case, size, z)["alpha"]),
-    )
-    return dataclasses.replace(plan, parameters={**plan.parameters, "preset": "theory"})
+
+    def accuracy(size: float) -> float:
+        return float(fixed_point(case, size, z)["alpha"])
+
+    plan = gauss_psgd.planned(case.given, None, options, int(case.letters["m"]), accuracy)
+    return _told(plan, {"preset": "theory"})
+
+
+def _told(plan: Plan, told: Parameters) -> Plan:
+    return dataclasses.replace(plan, parameters={**plan.parameters, **told})
 
 
 def _select_point(case: Case) -> Plan:
     letters = case.letters
-    plan = select_point(
-        case.given.constants,
-        dimension=letters["d"],
-        candidates=letters["candidates"],
-        accuracy=letters["alpha"],
-        failure_probability=letters["omega"],
-        silos=int(letters["m"]),
-        **case.target(),
-    )
+    asked = {"candidates": letters["candidates"], "accuracy": letters["alpha"]}
+    asked |= {"failure_probability": letters["omega"], "silos": int(letters["m"])}
+    plan = select_point(case.given.constants, dimension=letters["d"], **asked, **case.target())
     case.keep(T=letters["candidates"], z=plan.queries[0].noise_multiplier)
     return plan
 
@@ -755,7 +750,7 @@ def _kan(case: Case) -> Plan:
     else:
         trivial = "loss of a constant classifier", math.log(2)
         told |= case.promise(lambda size: float(case.at("risk", n=size)["risk"]), trivial)
-    return dataclasses.replace(base, parameters={**base.parameters, **told})
+    return _told(base, told)
 
 
 def _moments(case: Case) -> Plan:
@@ -767,28 +762,19 @@ def _moments(case: Case) -> Plan:
     unit = case.at(q=size / case.n, c2=1.0)["sigma"]
     constant = plan.query("gradient").noise_multiplier / unit
     case.keep(q=size / case.n, c2=constant)
-    return dataclasses.replace(plan, parameters={**plan.parameters, "c2": constant})
+    return _told(plan, {"c2": constant})
 
 
 # ------------------------------------------------------------------------------------------- rows
 
-_BUILD: Mapping[str, Callable[[Case], Plan]] = MappingProxyType(
-    {
-        "spiderboost": _spiderboost,
-        "tree_spider": _tree_spider,
-        "recursive_regularization": _recursive_regularization,
-        "jl_glm": _jl_glm,
-        "kl_condition": _kl_condition,
-        "proximal_point": _proximal_point,
-        "adaptive_gd": _adaptive_gd,
-        "gauss_psgd": _gauss_psgd,
-        "select_point": _select_point,
-        "dp_rgda": _dp_rgda,
-        "dp_rgda_population": _one_pass,
-        "kan": _kan,
-        "moments": _moments,
-    }
-)
+_BUILD: Mapping[str, Callable[[Case], Plan]] = {
+    build.__name__.removeprefix("_"): build
+    for build in (
+        *(_spiderboost, _tree_spider, _recursive_regularization, _jl_glm, _kl_condition),
+        *(_proximal_point, _adaptive_gd, _gauss_psgd, _select_point, _dp_rgda),
+        *(_dp_rgda_population, _kan, _moments),
+    )
+}
 
 THEOREMS: Mapping[str, Theorem] = MappingProxyType(
     {

@@ -19,7 +19,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -34,7 +34,7 @@ from dpcal.calibrate.plans.dpsgd import dpsgd
 from dpcal.calibrate.plans.kl_spider import kl_spider
 from dpcal.calibrate.plans.noisy_gd import noisy_gd
 from dpcal.calibrate.plans.spiderboost import spiderboost
-from dpcal.calibrate.recommending.error_law import LOSSES, ErrorLaw, Loss, transposed_inverse
+from dpcal.calibrate.recommending.error_law import LOSSES, ErrorLaw, transposed_inverse
 from dpcal.errors import UnsupportedEvent, VacuousSchedule
 
 __all__ = ["Recommendation", "Recommended", "first_choice", "recommend"]
@@ -132,13 +132,10 @@ class Recommendation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the table as JSON values."""
-        return {
-            "rows": [row.to_dict() for row in self.rows],
-            "bounds": [row.to_dict() for row in self.bounds],
-            "lower_bound": self.lower_bound,
-            "statistical": self.statistical,
-            "note": self.note,
+        tables = {
+            name: [row.to_dict() for row in getattr(self, name)] for name in ("rows", "bounds")
         }
+        return {**vars(self), **tables}
 
     def __str__(self) -> str:
         """Return the table, at most 100 columns wide."""
@@ -155,9 +152,9 @@ class Recommendation:
         for row in (*self.rows, *self.bounds):
             between = "" if row.low is None else f"{row.low:.1e} {row.high:.1e}"
             known = row.basis if row.low is not None else f"theorem, {row.measure.split()[0]}"
-            cost = (f"{row.passes:.0f}", f"{row.seconds:.1g}")
-            lines.append((row.optimizer, _settings(row), f"{row.error:.1e}", between, *cost, known))
-        widths = [max(len(line[k]) for line in lines) for k in range(len(head))]
+            cost = (f"{row.passes:.0f}", f"{row.seconds:.1g}", known)
+            lines.append((row.optimizer, _settings(row), f"{row.error:.1e}", between, *cost))
+        widths = [max(len(line[k]) for line in lines) for k in range(len(lines[0]))]
         table = [
             "  ".join(f"{cell:{w}}" for cell, w in zip(line, widths, strict=True)).rstrip()
             for line in lines
@@ -167,16 +164,13 @@ class Recommendation:
         for row in (*self.rows, *self.bounds):
             needs.setdefault(row.needs, []).append(row.optimizer)
         known = "; ".join(f"{', '.join(names)}: {what}" for what, names in needs.items())
-        return "\n".join(
-            [
-                *table,
-                f"(lower bound of the gradient norm, up to a constant: {self.lower_bound:.1e})",
-                f"dpsgd: {dpsgd.error / self.rows[0].error:.2g} times the first row. "
-                f"Without privacy, the records leave {self.statistical:.1e} of population loss.",
-                *textwrap.wrap(f"To be known in public: {known}.", 100),
-                self.note,
-            ]
-        )
+        said = [
+            f"(lower bound of the gradient norm, up to a constant: {self.lower_bound:.1e})",
+            f"dpsgd: {dpsgd.error / self.rows[0].error:.2g} times the first row. "
+            f"Without privacy, the records leave {self.statistical:.1e} of population loss.",
+            *textwrap.wrap(f"To be known in public: {known}.", 100),
+        ]
+        return "\n".join([*table, *said, self.note])
 
 
 def _settings(row: Recommended) -> str:
@@ -240,25 +234,16 @@ def recommend(
     The law is exact for quadratics; a factor and a spread are fitted (``python -m benchmarks
     recommended``).
     """
-    case = _Case.of(
-        loss,
-        n=n,
-        dimension=dimension,
-        row_norm=row_norm,
-        typical_norm=typical_norm,
-        l2=l2,
-        epsilon=epsilon,
-        delta=delta,
-        neighboring_relation=neighboring_relation,
-    )
+    rows_of = {"row_norm": row_norm, "typical_norm": typical_norm, "l2": l2}
+    target = {"epsilon": epsilon, "delta": delta, "neighboring_relation": neighboring_relation}
+    case = _Case(loss=loss, n=n, dimension=dimension, **rows_of, **target)
     rows = case.best(None if passes is None else _validate.positive(passes=passes), tuple(_FACTORS))
-    gradient = case.known.slope * case.bound
     guess = ", assumed" if typical_norm is None else ""
     return Recommendation(
         rows=rows,
         bounds=tuple(case.bounds()),
-        lower_bound=gradient * math.sqrt(dimension * math.log(1 / delta)) / (n * epsilon),
-        statistical=case.known.residual * dimension / (2 * n),
+        lower_bound=case.slope * math.sqrt(dimension * math.log(1 / delta)) / (n * epsilon),
+        statistical=LOSSES[loss].residual * dimension / (2 * n),
         note=f"Rows have a typical norm of {case.norm:.3g}{guess}; errors are about the training "
         "loss.",
     )
@@ -269,7 +254,7 @@ def first_choice(loss: str, optimizers: Collection[str], **asked: Any) -> Recomm
 
     Other arguments are those of :func:`recommend`.
     """
-    return _Case.of(loss, **asked).best(None, optimizers)[0]
+    return _Case(loss=loss, **asked).best(None, optimizers)[0]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -277,56 +262,50 @@ class _Case:
     """A problem with its target, every number checked."""
 
     loss: str
-    known: Loss
     n: int
-    d: int
-    norm: float
-    bound: float
-    l2: float
-    release: float
-    target: Mapping[str, Any]
+    dimension: int
+    epsilon: float
+    delta: float
+    row_norm: float = 1.0
+    typical_norm: float | None = None
+    l2: float = 0.0
+    neighboring_relation: str = "replace-special"
     plans: dict[Defaults, Plan] = field(default_factory=dict)
 
-    @property
-    def law(self) -> ErrorLaw:
-        """What predicts errors."""
-        return ErrorLaw(loss=self.loss, n=self.n, dimension=self.d, norm=self.norm, l2=self.l2)
-
-    @classmethod
-    def of(
-        cls,
-        loss: str,
-        *,
-        n: int,
-        dimension: int,
-        epsilon: float,
-        delta: float,
-        row_norm: float = 1.0,
-        typical_norm: float | None = None,
-        l2: float = 0.0,
-        neighboring_relation: str = "replace-special",
-    ) -> Self:
-        """Return the case that arguments of :func:`recommend` describe."""
-        known = LOSSES[_validate.choice(tuple(LOSSES), loss=loss)]
-        bound = _validate.positive(row_norm=row_norm)
-        norm = _TYPICAL * bound if typical_norm is None else typical_norm
-        if _validate.positive(typical_norm=norm) > bound:
-            raise ValueError(f"typical_norm must be at most row_norm={bound}, got {norm!r}.")
-        relation = _validate.choice(
+    def __post_init__(self) -> None:
+        _validate.choice(tuple(LOSSES), loss=self.loss)
+        if _validate.positive(typical_norm=self.norm) > _validate.positive(row_norm=self.row_norm):
+            raise ValueError(
+                f"typical_norm must be at most row_norm={self.row_norm}, got {self.norm!r}."
+            )
+        _validate.choice(
             ("add-or-remove-one", "replace-special"),
-            neighboring_relation=_validate.relation(neighboring_relation),
+            neighboring_relation=_validate.relation(self.neighboring_relation),
         )
-        return cls(
-            loss=loss,
-            known=known,
-            n=_validate.count(n=n),
-            d=_validate.count(dimension=dimension),
-            norm=norm,
-            bound=bound,
-            l2=_validate.non_negative(l2=l2),
-            release=single_release(epsilon, delta, relation),
-            target={"epsilon": epsilon, "delta": delta, "neighboring_relation": relation},
-        )
+        _validate.count(n=self.n)
+        _validate.count(dimension=self.dimension)
+        _validate.non_negative(l2=self.l2)
+
+    @property
+    def norm(self) -> float:
+        """Typical norm of rows."""
+        return _TYPICAL * self.row_norm if self.typical_norm is None else self.typical_norm
+
+    @property
+    def target(self) -> dict[str, Any]:
+        """The keywords of a builder's target."""
+        relation = _validate.relation(self.neighboring_relation)
+        return {"epsilon": self.epsilon, "delta": self.delta, "neighboring_relation": relation}
+
+    @property
+    def release(self) -> float:
+        """Noise multiplier of one Gaussian release that spends the whole target."""
+        return single_release(**self.target)
+
+    @property
+    def slope(self) -> float:
+        """Bound on the norm of a record's gradient."""
+        return LOSSES[self.loss].slope * self.row_norm
 
     # -- rows
 
@@ -342,7 +321,7 @@ class _Case:
         """Return every setting of these optimizers that is tried, with its prediction."""
         limit = math.inf if most is None else most
         tried = [passes for passes in _PASSES if passes <= limit] or [limit]
-        large = self.target["epsilon"] > _LARGE_EPSILON
+        large = self.epsilon > _LARGE_EPSILON
         if large:
             tried = tried[-1:]
         if "dpsgd" in optimizers:
@@ -363,18 +342,13 @@ class _Case:
                         yield self._banded(tuned, bands, more)
 
     def _defaults(self, **sizes: Any) -> Defaults:
-        given: dict[str, Any] = {"n": self.n, "dimension": self.d, "row_norm": self.norm}
+        given: dict[str, Any] = {"n": self.n, "dimension": self.dimension, "row_norm": self.norm}
         return Defaults.of(self.loss, **given, release=self.release, **sizes)
 
     def _plan(self, tuned: Defaults) -> Plan:
         if tuned not in self.plans:
-            self.plans[tuned] = dpsgd(
-                n=self.n,
-                batch_size=tuned.batch_size,
-                steps=tuned.steps,
-                max_norm=tuned.max_norm,
-                **self.target,
-            )
+            sizes = {"n": self.n, "batch_size": tuned.batch_size, "steps": tuned.steps}
+            self.plans[tuned] = dpsgd(**sizes, max_norm=tuned.max_norm, **self.target)
         return self.plans[tuned]
 
     def _waste(self, tuned: Defaults) -> float:
@@ -389,35 +363,24 @@ class _Case:
 
     def _full(self, tuned: Defaults, more: float = 1.0) -> Recommended:
         rate = tuned.learning_rate(self.release * math.sqrt(tuned.steps))
-        plan = noisy_gd(
-            Constants(lipschitz=self.known.slope * self.bound, smoothness=self._smoothness),
-            n=self.n,
-            dimension=self.d,
-            steps=tuned.steps,
-            max_norm=tuned.max_norm,
-            learning_rate=rate,
-            **self.target,
-        )
+        sizes = {"n": self.n, "dimension": self.dimension, "steps": tuned.steps}
+        steps = {"max_norm": tuned.max_norm, "learning_rate": rate}
+        plan = noisy_gd(self._constants(), **sizes, **steps, **self.target)
         return self._row(plan, tuned, rate, more=more)
 
     def _banded(self, tuned: Defaults, bands: int, more: float) -> Recommended:
         strategy = _banded(tuned.steps, bands)
-        plan = correlated_dpsgd(
-            strategy,
-            n=self.n,
-            batch_size=tuned.batch_size,
-            sampler="cyclic-poisson",
-            max_norm=tuned.max_norm,
-            **self.target,
-        )
+        steps = {"batch_size": tuned.batch_size, "max_norm": tuned.max_norm}
+        how = {"sampler": "cyclic-poisson", **steps, **self.target}
+        plan = correlated_dpsgd(strategy, n=self.n, **how)
         ones = np.full((1, tuned.steps), 1.0)
         alike = float(np.linalg.norm(transposed_inverse(strategy, ones))) / math.sqrt(tuned.steps)
         rate = tuned.learning_rate(alike * plan.query("gradient").noise_multiplier)
         return self._row(_at_rate(plan, rate), tuned, rate, strategy, more=more)
 
-    @property
-    def _smoothness(self) -> float:
-        return self.known.smoothness * self.bound**2 + self.l2
+    def _constants(self, **more: float) -> Constants:
+        smoothness = LOSSES[self.loss].smoothness * self.row_norm**2 + self.l2
+        return Constants(lipschitz=self.slope, smoothness=smoothness, **more)
 
     def _row(
         self,
@@ -428,8 +391,9 @@ class _Case:
         *,
         more: float = 1.0,
     ) -> Recommended:
-        noise = plan.queries[0].noise_multiplier
-        error = more * _FACTORS[plan.optimizer] * self.law.excess(tuned, rate, noise, strategy)
+        noise, sizes = plan.queries[0].noise_multiplier, {"n": self.n, "dimension": self.dimension}
+        law = ErrorLaw(loss=self.loss, norm=self.norm, l2=self.l2, **sizes)
+        error = more * _FACTORS[plan.optimizer] * law.excess(tuned, rate, noise, strategy)
         return Recommended(
             plan=plan,
             optimizer=plan.optimizer,
@@ -443,24 +407,15 @@ class _Case:
 
     def _cost(self, plan: Plan) -> dict[str, Any]:
         """Return passes, gradients of a record and seconds of a plan."""
-        asked = plan.evaluations
-        return {
-            "passes": asked / plan.n,
-            "evaluations": asked,
-            "seconds": plan.seconds(self.d),
-        }
+        asked, seconds = plan.evaluations, plan.seconds(self.dimension)
+        return {"passes": asked / plan.n, "evaluations": asked, "seconds": seconds}
 
     # -- theorems
 
     def bounds(self) -> Iterator[Recommended]:
         """Return optimizers whose theorem bounds an error at these sizes."""
         gap = math.log(2) if self.loss == "logistic" else 0.5
-        constants = Constants(
-            lipschitz=self.known.slope * self.bound,
-            smoothness=self._smoothness,
-            strong_convexity=self.l2,
-            gap=gap,
-        )
+        constants = self._constants(strong_convexity=self.l2, gap=gap)
         builders: list[tuple[Callable[..., Plan], str, dict[str, Any]]] = [
             (spiderboost, "gradient norm", {})
         ]
@@ -470,7 +425,9 @@ class _Case:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", VacuousSchedule)
                 try:
-                    plan = build(constants, n=self.n, dimension=self.d, **more, **self.target)
+                    plan = build(
+                        constants, n=self.n, dimension=self.dimension, **more, **self.target
+                    )
                 except (UnsupportedEvent, ValueError):
                     continue
             accuracy = plan.parameters.get("accuracy")

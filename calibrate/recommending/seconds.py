@@ -14,7 +14,8 @@ from __future__ import annotations
 import functools
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,6 +65,17 @@ def predicted_seconds(queries: Iterable[Query], *, n: int, dimension: int) -> fl
     return total
 
 
+def _least_seconds(run: Callable[[], Any], rows: int, repeats: int = 1) -> float:
+    """Return the least processor seconds a row of a run, of five tries."""
+    taken = []
+    for _ in range(5):
+        began = time.thread_time()
+        for _ in range(repeats):
+            run()
+        taken.append((time.thread_time() - began) / (repeats * rows))
+    return min(taken)
+
+
 def _table(dimension: int, rows: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return made-up records and labels."""
     X = np.random.default_rng(0).standard_normal((rows, dimension)) / math.sqrt(dimension)
@@ -72,25 +84,17 @@ def _table(dimension: int, rows: int) -> tuple[NDArray[np.float64], NDArray[np.f
 
 @functools.cache
 def _seconds_a_record(dimension: int, rows: int) -> float:
-    """Return the least processor seconds of a clipped gradient in a few sums over a table."""
+    """Return the seconds of a clipped gradient in a few sums over a table."""
     kernel = LinearClippedSum(LogisticLoss(), *_table(dimension, rows), intercept=False)
     everyone, w = np.arange(rows, dtype=np.intp), np.full(dimension, 0.5)
-    taken, repeats = [], max(1, 2**16 // rows)
-    for _ in range(5):
-        began = time.thread_time()
-        for _ in range(repeats):
-            kernel(w, everyone, max_norm=1.0)
-        taken.append((time.thread_time() - began) / (repeats * rows))
-    return min(taken)
+    return _least_seconds(lambda: kernel(w, everyone, max_norm=1.0), rows, max(1, 2**16 // rows))
 
 
 @functools.cache
 def _seconds_a_shorter_row(dimension: int, rows: int) -> float:
-    """Return the least processor seconds of a row of a table that is shortened and read again."""
+    """Return the seconds of a row of a table that is shortened and read again."""
     X, y = _table(dimension, rows)
-    factors, taken = np.full((rows, 1), 0.5), []
-    for _ in range(3):
-        began = time.thread_time()
-        LinearClippedSum(LogisticLoss(), X * factors, y, intercept=False)
-        taken.append((time.thread_time() - began) / rows)
-    return min(taken)
+    factors = np.full((rows, 1), 0.5)
+    return _least_seconds(
+        lambda: LinearClippedSum(LogisticLoss(), X * factors, y, intercept=False), rows
+    )

@@ -16,7 +16,7 @@ from typing import Any
 from dpcal import _validate
 from dpcal._roots import NoBracket, Stop, newton, secant
 from dpcal._validate import NoiseOutOfRange
-from dpcal.accountants import characteristic, epsilon as epsilon_of, events, log_delta
+from dpcal.accountants import characteristic, epsilon as epsilon_of, log_delta
 from dpcal.accountants.directions import RELATIONS, Composition
 from dpcal.accountants.events import DpEvent
 from dpcal.accountants.interface import ACCOUNTANTS
@@ -48,9 +48,6 @@ _ENDS = 1e-18, 1e18
 
 # Unit: logarithm of epsilon. A change below it, beyond these ends, is none.
 _UNCHANGED = 1e-6
-
-# Events, each with 8 times the noise of the last, that must hold what is said to be beside it.
-_HELD = 3
 
 # Relative to a value or in its logarithm: the distance over which slopes are taken. They steer the
 # search only.
@@ -226,19 +223,6 @@ class Noises:
         if sides.miss in self._refused:
             raise self._without_bracket(NoBracket(sides.meet, meets=True))
         return math.exp(sides.meet)
-
-    def check_rest(self, event: DpEvent, beyond: DpEvent) -> None:
-        """Refuse a target that is missed by what two events hold whatever their noise is."""
-        held = _common(leaves(event), leaves(beyond))
-        if not held or held == leaves(event):
-            return
-        at = math.exp(self.origin)
-        for _ in range(_HELD):
-            at *= 8
-            held = _common(held, leaves(self._event_of_sigma(at)))
-        rest = [events.SelfComposedDpEvent(leaf, count) for leaf, count in held.items()]
-        if rest and self.target.excess(events.ComposedDpEvent(rest)) > 0:
-            raise self._unreachable(_TOO_MUCH, at, _BESIDES)
 
     def _without_bracket(self, found: NoBracket) -> TargetUnreachable:
         """Return the error that says why a search ended on one side."""

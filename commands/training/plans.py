@@ -78,11 +78,8 @@ def _of_network(
     if kind == "mlp":
         plan: Plan = request.row.build()(**target, **default_sizes(target["n"], given), **given)
         return plan
-    if request.accountant != "auto":
-        raise ValueError("--accountant does not go with --model kan, whose plan is its paper's.")
-    asked = {name: value for name, value in target.items() if name != "accountant"}
     columns, lam = len(request.coding.names), request.noise.get("decay") or 0.0
-    found: Plan = dpcal.calibrate.theory("kan", d=columns, lam=lam, **asked, **given)
+    found: Plan = dpcal.calibrate.theory("kan", d=columns, lam=lam, **target, **given)
     return found
 
 

@@ -17,19 +17,13 @@ DEAR, SEEDS = ("unequal", "beside another", "order"), {"beside another": 3, "one
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-def test_random_pairs(kind):
-    count = 6 if kind in DEAR else 31
-    found = [wrong(pair) for pair in pairs(count, SEEDS.get(kind, 2026), names=(kind,))]
-    assert [each for each in found if each] == []
-
-
-@pytest.mark.study
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("kind", KINDS)
-def test_more_random_pairs(kind):
-    found = [wrong(pair) for pair in pairs(120 if kind in DEAR else 275, seed=7, names=(kind,))]
-    assert [each for each in found if each] == []
+@pytest.mark.parametrize("more", [False, pytest.param(True, marks=pytest.mark.study)])
+def test_random_pairs(kind, more):
+    count = (120 if more else 6) if kind in DEAR else (275 if more else 31)
+    seed = 7 if more else SEEDS.get(kind, 2026)
+    assert [found for pair in pairs(count, seed, names=(kind,)) if (found := wrong(pair))] == []
 
 
 @pytest.mark.parametrize(("many", "few"), [(0.9, 0.1), (0.7, 0.3)])

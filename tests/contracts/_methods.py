@@ -124,5 +124,5 @@ METHODS = (
         lambda q: correlated.CyclicPoisson(bands=2, sampling_probability=q),
         0.0,
     ),
-    whole_run("correlated, conditional", correlated.Poisson, 0.5, run=Run(noise_multiplier=6.0)),
+    whole_run("correlated, long memory", correlated.Poisson, 0.5, run=Run(noise_multiplier=6.0)),
 )

@@ -13,80 +13,68 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 
 from dpcal._roots import NoBracket, Stop, bisect, bracket
-from dpcal.accountants.certificates.contour import MAX_NODES, ContourProof, ParityProof
-from dpcal.accountants.certificates.cost import BITS
-from dpcal.accountants.certificates.proofs import Clones, Parts, Rays, ShiftedLattice, Substitute
-from dpcal.accountants.certificates.search.lattices import (
-    Decay,
-    Integrand,
-    choose_rays,
-    nats_of,
+from dpcal.accountants.certificates.contour import (
+    MAX_NODES,
+    ContourProof,
+    ParityProof,
+    has_contour,
+    opposite,
+    transform_of,
 )
+from dpcal.accountants.certificates.proofs import BITS, MAX_WORK_OF_PROOF, Parts
 from dpcal.accountants.characteristic import log_delta_bounds
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.saddle import increasing_root, log_chernoff
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.allocation import Allocation
-from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss, Reals
-from dpcal.accountants.losses.gaussian import Gaussian
-from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
+from dpcal.accountants.losses.base import OutOfReach, Reals
 
-__all__ = ["about_log_delta", "bits_of_contour", "choose_contour", "choose_parity", "contours"]
+__all__ = ["about_log_delta", "choose_contour", "choose_parity", "contours", "saddle"]
 
 
 # Widths of the attempts over the wanted one, until bounds are as narrow: the last contour is for
 # widths near 1e-15.
 _TIGHTER = (1.0, 1e-2, 1e-4)
 # Share of the width that each of aliasing, truncation and quadrature may take.
-SHARE = 1 / 16
-# Most nodes times points of a contour, all losses together: about 5 seconds at 128 bits.
-_MAX_PRODUCTS = 5e7
-# Points whose work equals that of a node, beside the points of the losses.
-_POINTS_OF_NODE = 16
+_SHARE = 1 / 16
+# Most work of a contour: about 5 seconds at 128 bits.
+_MOST_WORK = 1.5e8
 # Distances of the alias tilts from the contour, in widths of the integrand's peak. Any of them
 # gives a valid proof, the best one the largest step.
 _DISTANCES = np.array([0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 2.5, 3.2, 4.0, 5.0, 6.0, 8.5, 12.0, 20.0])
 # Tilts of Chernoff's bound that are tried first: powers of 2 from 1/16 to 4,096. Outside this
 # range, bounds whose delta is a double are rare; denser tilts follow around the best one.
 _FIRST_TILTS = tuple(2.0**i for i in range(-4, 13))
-# Logarithm of the least delta that a lattice is chosen for: far below the range of a double.
-_LEAST_LOG_DELTA = -1e6
-# Bits in addition to those for the width and for the number of uses.
-_BITS_OF_CONTOURS = 96
+# Bits beside those for the digits of transforms.
+_BITS = 64
 # Log of the factor by which transforms are more accurate than their powers must be.
 _SPARE_DIGITS = 3.0
 
 
 def contours(
     parts: Parts, epsilon: float, width: float, negligible: bool
-) -> Iterator[tuple[int, ContourProof]]:
-    """Yield precisions and contours to try, the most promising first.
+) -> Iterator[ContourProof]:
+    """Yield contours to try, the most promising first.
 
     ``negligible`` says that another direction has a larger delta, so that a short proof of an upper
     bound may do.
     """
-    if not parts or not has_contour(parts):
-        return
 
-    def chosen(choose: Callable[..., ContourProof], width: float) -> list[tuple[int, ContourProof]]:
+    def chosen(choose: Callable[..., ContourProof], width: float) -> list[ContourProof]:
         """Return the proof, if there is one of affordable size."""
         with contextlib.suppress(OutOfReach):
-            proof = choose(parts, epsilon, width=width)
-            bits = bits_of_contour(proof, parts, width=width)
-            if isinstance(proof, ParityProof):
-                # A difference of two numbers of about 1 is as small as delta exp(-epsilon).
-                lost = epsilon - about_log_delta(parts, epsilon)
-                bits += math.ceil(lost / math.log(2))
-            return [(min(bits, BITS[1]), proof)]
+            return [choose(parts, epsilon, width=width)]
         return []
 
+    if not parts:
+        return
     if negligible:
         yield from chosen(choose_chernoff, width)
     if any(isinstance(loss, Allocation) for loss, _ in parts):
@@ -96,12 +84,6 @@ def contours(
         yield from found
         if not found:
             break
-
-
-def has_contour(parts: Parts) -> bool:
-    """Return whether every loss has a transform that contours are summed of."""
-    known = SampledGaussian, Allocation
-    return all(type(loss) is Gaussian or isinstance(loss, known) for loss, _ in parts)
 
 
 def saddle(total: Total, epsilon: float) -> tuple[float, float]:
@@ -153,56 +135,6 @@ def about_log_delta(parts: Parts, epsilon: float) -> float:
     return peak - math.log(c * (1 + c) * math.sqrt(2 * math.pi) / peak_width)
 
 
-@dataclass(frozen=True)
-class Piece:
-    """One part of a contour, with the integrand that is summed on a lattice, or closed.
-
-    A random allocation is summed on a ray, to these digits at these tilts.
-    """
-
-    loss: PrivacyLoss
-    times: int
-    integrand: Integrand | None
-    tilts: tuple[float, ...]
-    digits: float
-
-    def substitute(self, step: float = 0.0, nodes: int = 1) -> Substitute:
-        """Return the substitute with which the transform at the nodes is computed."""
-        if isinstance(self.loss, Allocation):
-            far = step * nodes
-            return choose_rays(self.loss, self.tilts, digits=self.digits, far=far, nodes=nodes)
-        return self.integrand.coarsest() if self.integrand else None
-
-    def decay(self, c: float) -> Callable[[float], tuple[float, Substitute]]:
-        """Return upper estimates of log abs(M(c + i s)), s >= t, by t, and their substitutes."""
-        if self.integrand:
-            return Decay(self.integrand, c).best
-        if isinstance(self.loss, Gaussian):
-            variance = 1 / self.loss.noise_multiplier**2
-            return lambda t: (variance * (c * c + c - t * t) / 2, None)
-        assert isinstance(self.loss, Allocation)
-        size, rate = float(self.loss.cumulants([c])[0, 0]), self.loss.rate_of_decay
-        return lambda t: (size - rate * t * t, None)
-
-
-def pieces_of(
-    parts: Parts, tilts: tuple[float, ...], width: float, log_delta: float
-) -> list[Piece]:
-    """Return each part with the lattice that it needs.
-
-    The tilts at which transforms are needed increase.
-    """
-    uses = sum(times for _, times in parts)
-    digits = math.log(uses / (SHARE * width)) + _SPARE_DIGITS
-    found = []
-    for loss, times in parts:
-        integrand = None
-        if isinstance(loss, SampledGaussian):
-            integrand = Integrand(loss, tilts, digits)
-        found.append(Piece(loss, times, integrand, tilts, digits))
-    return found
-
-
 def _choose_aliases(
     total: Total, epsilon: float, c: float, peak_width: float, log_floor: float
 ) -> tuple[float, float, float]:
@@ -220,29 +152,36 @@ def _choose_aliases(
     return step, float(below[left.argmax()]), float(above[right.argmax()])
 
 
-def _choose_nodes(
-    pieces: list[Piece], c: float, step: float, log_floor: float
-) -> tuple[int, tuple[Substitute, ...]]:
-    """Return nearly the fewest nodes with a rest below exp(log_floor), and its tails."""
-    decays = [(item.times, item.decay(c)) for item in pieces]
+def _choose_nodes(proof: ContourProof, parts: Parts, log_floor: float) -> int:
+    """Return nearly the fewest nodes with a rest below exp(log_floor)."""
+    transforms = [(transform_of(loss, proof.digits), times) for loss, times in parts]
+    c, step = proof.tilt, proof.step
 
     def is_short(nodes: float) -> bool:
         """Return whether the estimate of the sum over all other nodes is below the floor."""
         log_size = math.log((1 + 1 / nodes) / (math.pi * nodes * step))
-        return not log_size + sum(x * decay(nodes * step)[0] for x, decay in decays) > log_floor
+        sizes = sum(times * each.log_beyond(c, nodes * step) for each, times in transforms)
+        return not log_size + sizes > log_floor
 
     try:
         sides = bracket(is_short, miss=1, start=2, last=MAX_NODES)
     except NoBracket as nothing:
         raise OutOfReach from nothing
     # The sides are powers of 2, so that all middles are whole.
-    nodes = int(bisect(is_short, sides, Stop(absolute=1, relative=1 / 64)).meet)
-    return nodes, tuple(decay(nodes * step)[1] for _, decay in decays)
+    return int(bisect(is_short, sides, Stop(absolute=1, relative=1 / 64)).meet)
 
 
-def _products(nodes: int, sums: Sequence[Substitute]) -> float:
-    """Return nodes times points of all parts."""
-    return nodes * sum((item.points if item else 0) + _POINTS_OF_NODE for item in sums)
+def _with_bits(proof: ContourProof, parts: Parts, most: float) -> ContourProof:
+    """Return a proof at the precision that its transforms need, if it is of affordable size."""
+    lost = max(
+        transform_of(loss, proof.digits).nats_lost(proof.tilt, proof.step, proof.nodes)
+        for loss, _ in parts
+    )
+    bits = min(_BITS + math.ceil((proof.digits + lost) / math.log(2)), BITS[1])
+    found = replace(proof, bits=bits)
+    if not found.work(parts) < most:
+        raise OutOfReach
+    return found
 
 
 def choose_contour(
@@ -262,30 +201,31 @@ def choose_contour(
     log_delta = about_log_delta(parts, epsilon) if log_delta is None else log_delta
     total = Total(parts)
     c, peak_width = saddle(total, epsilon)
-    log_floor = log_delta + math.log(SHARE * width)
+    log_floor = log_delta + math.log(_SHARE * width)
     step, below, above = _choose_aliases(total, epsilon, c, peak_width, log_floor)
-    pieces = pieces_of(parts, (below, c, above), width, log_delta)
-    nodes, tails = _choose_nodes(pieces, c, step, log_floor + c * epsilon)
-    sums = [item.substitute(step, nodes) for item in pieces]
-    tails = tuple(a if isinstance(a, Rays) else b for a, b in zip(sums, tails, strict=True))
-    if _products(nodes, sums) > _MAX_PRODUCTS:
-        raise OutOfReach
-    return ContourProof(c, step, nodes, below, above, tuple(sums), tails)
+    proof = ContourProof(BITS[0], c, step, 1, below, above, _digits(parts, width))
+    nodes = _choose_nodes(proof, parts, log_floor + c * epsilon)
+    return _with_bits(replace(proof, nodes=nodes), parts, _MOST_WORK)
+
+
+def _digits(parts: Parts, width: float) -> float:
+    """Return the nats to which transforms are needed."""
+    return math.log(sum(times for _, times in parts) / (_SHARE * width)) + _SPARE_DIGITS
 
 
 def choose_parity(
     parts: Parts, epsilon: float, *, width: float, log_delta: float | None = None
 ) -> ParityProof:
     """Return a contour of the other direction, where all losses tell that direction."""
-    opposite = tuple((loss.opposite, times) for loss, times in parts if loss.opposite is not None)
-    if len(opposite) < len(parts):
+    turned = opposite(parts)
+    if len(turned) < len(parts):
         raise OutOfReach
     log_delta = about_log_delta(parts, epsilon) if log_delta is None else log_delta
     delta = math.exp(log_delta - epsilon)
     if delta == 0:
         raise OutOfReach
     put = delta - math.expm1(-epsilon)
-    found = choose_contour(opposite, -epsilon, width=width * delta / put, log_delta=math.log(put))
+    found = choose_contour(turned, -epsilon, width=width * delta / put, log_delta=math.log(put))
     return ParityProof(**vars(found))
 
 
@@ -294,6 +234,8 @@ def choose_chernoff(parts: Parts, epsilon: float, *, width: float) -> ContourPro
 
     ``width`` is the accuracy of its moments.
     """
+    if not has_contour(parts):
+        raise OutOfReach
     total = Total(parts)
 
     def log_bound(c: float) -> float:
@@ -303,26 +245,6 @@ def choose_chernoff(parts: Parts, epsilon: float, *, width: float) -> ContourPro
     finer = [best * 2.0 ** (k / 8) for k in range(-7, 8)]
     for c in sorted({*_FIRST_TILTS, *finer}, key=log_bound):
         with contextlib.suppress(OutOfReach):
-            log_delta = max(min(log_bound(c), -1.0), _LEAST_LOG_DELTA)
-            sums = [item.substitute() for item in pieces_of(parts, (c / 2, c), width, log_delta)]
-            return ContourProof(c / 2, 1.0, 1, 0.0, c, tuple(sums), tuple(sums))
+            proof = ContourProof(BITS[0], c / 2, 1.0, 1, 0.0, c, _digits(parts, width))
+            return _with_bits(proof, parts, MAX_WORK_OF_PROOF)
     raise OutOfReach
-
-
-def bits_of_contour(proof: ContourProof, parts: Parts, *, width: float) -> int:
-    """Return the bits that a transform needs before its power is taken, with those lost.
-
-    Terms on the shifted lines may exceed their sum.
-    """
-    uses, lost = sum(times for _, times in parts), 0.0
-    for (loss, _), item in zip(parts, proof.sums, strict=True):
-        if isinstance(loss, SampledGaussian) and isinstance(item, ShiftedLattice):
-            growth = (item.angle * loss.noise_multiplier) ** 2 / 2
-            if loss.direction == "add":
-                growth -= proof.above * math.log(math.cos(item.angle / 2))
-            lost = max(lost, growth / math.log(2))
-        elif isinstance(loss, Allocation) and isinstance(item, Rays | Clones):
-            rays = item.rays if isinstance(item, Clones) else item
-            lost = max(lost, nats_of(rays, loss.noise_multiplier) / math.log(2))
-    bits = _BITS_OF_CONTOURS + 2 * math.ceil(math.log2(uses / width)) + math.ceil(lost)
-    return min(bits, BITS[1])

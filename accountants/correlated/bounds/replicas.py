@@ -599,16 +599,21 @@ class ReplicaMoments(Bound):
         return [found[1], best[1]]
 
     def _descent(self, key: _Key, delta: float) -> tuple[float, _Key]:
-        """Return the least epsilon of moments of one tail, from one to its neighbors."""
-        while key.order > _ORDERS[0] and math.isinf(self._epsilon(key, delta)):
-            key = replace(key, order=key.order - 1)
-        while True:
-            orders = [order for order in range(key.order - 1, key.order + 2) if order in _ORDERS]
-            near = [replace(key, order=order, shared=each) for order in orders for each in _SHARED]
-            found = min([key, *near], key=lambda each: self._epsilon(each, delta))
-            if found == key:
-                return self._epsilon(key, delta), key
-            key = found
+        """Return the least epsilon of moments of one tail, from one order to its neighbors."""
+
+        def epsilon(each: _Key) -> float:
+            return self._epsilon(each, delta)
+
+        best = key
+        for shared in _SHARED:
+            now, last = replace(best, shared=shared), None
+            while now.order > _ORDERS[0] and math.isinf(epsilon(now)):
+                now = replace(now, order=now.order - 1)
+            while now != last:
+                last, orders = now, (now.order, now.order - 1, now.order + 1)
+                now = min((replace(now, order=q) for q in orders if q in _ORDERS), key=epsilon)
+            best = min(best, now, key=epsilon)
+        return epsilon(best), best
 
     def epsilon(self, delta: float) -> Proof:
         """Return a bound on epsilon at a delta in (0, 1)."""

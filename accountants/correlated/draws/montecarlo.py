@@ -16,9 +16,9 @@ from __future__ import annotations
 import math
 import pickle
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -26,27 +26,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal import _validate
+from dpcal._roots import Sides, Stop, bisect
 from dpcal.accountants.correlated.draws.bins import Bins
-from dpcal.accountants.correlated.draws.confidence import Bets, lower_mean
+from dpcal.accountants.correlated.draws.confidence import FIRST, bets_prove, lower_mean
 from dpcal.accountants.correlated.draws.estimators import Direct
 
-__all__ = ["CHUNK", "Estimator", "Reading", "Sample", "simulate"]
+__all__ = ["CHUNK", "MOST_DRAWS", "Estimator", "Reading", "Sample", "last_proved", "simulate"]
 
 Floats = NDArray[np.float64]
 Estimator = Direct | Bins
 
 # Draws of one chunk, which has one seed sequence.
 CHUNK = 1024
+# Most draws, which take 2.4 GB, and hours for a short run.
+MOST_DRAWS = 10**8
 # Most values of one array of draws, 1 MB, so that arrays stay in the cache of a core, which is
 # twice as fast as 16 MB. Long runs draw a chunk in parts.
 _LARGEST_ARRAY = 2**17
 # Least draws of such a part, so that loops in Python stay short.
 _LEAST_DRAWS = 32
-# Logarithmic width of the cells of epsilons that share their bets. Bets for another epsilon raise
-# delta by about the difference of delta between the two.
-_CELL = 0.01
-# Number of the first cell, to which all epsilons up to exp(-7) belong.
-_FIRST_CELL = -700
+# Relative width of an upper bound at an epsilon.
+_WIDTH = 1e-6
+# Epsilons that are tested, over what the first draws tell, and the ratio of later ones.
+_STARTS, _STEP = (2.0, 1.6, 1.4, 1.3, 1.2), 0.9985
+# Least epsilon that is tested above 0.
+_LEAST = 1e-9
 
 
 class Reading(NamedTuple):
@@ -67,73 +71,40 @@ class Reading(NamedTuple):
     standard_error: float = math.nan
 
 
-def _cell(epsilon: float) -> int:
-    """Return the cell that holds an epsilon >= 0."""
-    if epsilon <= math.exp(_CELL * _FIRST_CELL):
-        return _FIRST_CELL
-    return math.floor(math.log(epsilon) / _CELL * (1 + 1e-14))
-
-
-def _start(cell: int) -> float:
-    """Return the least epsilon of a cell; the first cell begins at 0."""
-    return 0.0 if cell <= _FIRST_CELL else math.exp(_CELL * cell)
-
-
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Values kept of the draws of an estimator, from which delta at every epsilon follows.
-
-    Bounds are bets against the mean. Epsilons within one percent share their bets in all answers:
-    delta at an epsilon and epsilon at a delta rest on one bound.
-    """
+    """Values kept of the draws of an estimator, from which delta at every epsilon follows."""
 
     estimator: Estimator
     kept: Floats
-    _bets: dict[tuple[int, float], Bets] = field(default_factory=dict, repr=False)
 
     @property
     def draws(self) -> int:
         """Number of draws."""
         return int(self.kept.shape[1])
 
-    def _bets_at(self, epsilon: float, failure: float) -> Bets:
-        """Return the bets of an epsilon's cell, made for the start of the cell."""
-        key = _cell(epsilon), failure
-        if key not in self._bets:
-            level = min(_start(key[0]), epsilon)
+    @property
+    def first(self) -> Sample:
+        """The first draws, on which nothing is bet."""
+        return Sample(self.estimator, self.kept[:, : max(1, self.draws // FIRST)])
 
-            def past(count: int) -> tuple[Floats, float]:
-                terms = self.estimator.terms(self.kept[:, :count], level)
-                return terms, self.estimator.largest(level)
+    def mean(self, epsilon: float) -> float:
+        """Return the estimate of delta."""
+        return float(self.estimator.terms(self.kept, epsilon).mean())
 
-            self._bets[key] = Bets.of(self.draws, past, failure_probability=failure)
-        return self._bets[key]
-
-    def cells_above(self, epsilon: float) -> Iterator[tuple[float, float]]:
-        """Yield starts and ends of cells of bets above an epsilon, the last one without an end.
-
-        From the start of that cell on no draw exceeds epsilon, so that bounds fall as ranges do.
-        """
-        cell = _cell(epsilon) + 1 if math.isfinite(epsilon) else None
-        while cell is not None:
-            start, end = _start(cell), _start(cell + 1)
-            if not self.estimator.terms(self.kept, start).any():
-                yield start, math.inf
-                return
-            yield start, end
-            cell += 1
-
-    def below(self, epsilon: float, mean: float, *, failure_probability: float) -> bool:
-        """Return whether bets prove delta(epsilon) <= ``mean``; faster than the bound itself."""
+    def lower(self, epsilon: float, failure_probability: float) -> float:
+        """Return a number below delta (Hoeffding)."""
+        below = float(self.estimator.terms(self.kept, epsilon, above=False).mean())
         largest = self.estimator.largest(epsilon)
-        if largest <= mean:
-            return True
-        return self._bets_at(epsilon, failure_probability).settles(
-            self.estimator.terms(self.kept, epsilon),
-            mean,
-            failure_probability=failure_probability,
-            largest=largest,
-        )
+        options = {"failure_probability": failure_probability, "largest": largest}
+        # The rounding of the sum of the terms is far below 1e-12 of it.
+        return lower_mean(below * (1 - 1e-12), draws=self.draws, **options)
+
+    def proves(self, epsilon: float, delta: float, failure_probability: float) -> bool:
+        """Return whether the draws prove a delta at an epsilon."""
+        largest = self.estimator.largest(epsilon)
+        terms = self.estimator.terms(self.kept, epsilon)
+        return bets_prove(terms, delta, failure_probability=failure_probability, largest=largest)
 
     def expected(self, epsilon: float, draws: int, failure_probability: float) -> float:
         """Return an estimate of the upper bound from another number of independent draws.
@@ -156,16 +127,37 @@ class Sample:
     def at(self, epsilon: float, *, failure_probability: float) -> Reading:
         """Return the estimate of delta at epsilon, with bounds that hold at every sample size."""
         terms, largest = self.estimator.terms(self.kept, epsilon), self.estimator.largest(epsilon)
-        options = {"failure_probability": failure_probability, "largest": largest}
-        bets = self._bets_at(epsilon, failure_probability)
-        below = float(self.estimator.terms(self.kept, epsilon, above=False).mean())
+        known = {"failure_probability": failure_probability, "largest": largest}
+        sides = Sides(meet=largest, miss=min(float(terms.mean()), largest))
+        upper = bisect(lambda m: bets_prove(terms, m, **known), sides, Stop(relative=_WIDTH)).meet
         return Reading(
             mean=float(terms.mean()),
-            # The rounding of the sum of the terms is far below 1e-12 of it.
-            lower=lower_mean(below * (1 - 1e-12), draws=self.draws, **options),
-            upper=bets.upper_mean(terms, **options),
+            lower=self.lower(epsilon, failure_probability),
+            upper=upper,
             standard_error=float(terms.std()) / math.sqrt(self.draws),
         )
+
+
+def last_proved(proves: Callable[[float], bool], near: float) -> float:
+    """Return the last of a sequence of falling epsilons that are proved one after the other.
+
+    The sequence is fixed by ``near``. That a wrong epsilon is proved takes an error of the test of
+    the first wrong one, so that the probability is that of one test. The result is infinite if the
+    first test fails.
+    """
+    found = math.inf
+    if math.isinf(near):
+        return found
+    for epsilon in (each * near for each in _STARTS):
+        if not proves(epsilon):
+            return found
+        found = epsilon
+    while found > 0:
+        epsilon = found * _STEP if found * _STEP > _LEAST else 0.0
+        if not proves(epsilon):
+            break
+        found = epsilon
+    return found
 
 
 @lru_cache(maxsize=4)
@@ -206,7 +198,7 @@ def simulate(
     estimator
         The law, and the values that are kept.
     draws
-        Least number of draws, rounded up to whole chunks of 1024.
+        Least number of draws, rounded up to whole chunks of 1024; at most 10^8.
     seed, stream
         Whole numbers >= 0 that fix the draws.
     executor
@@ -217,6 +209,7 @@ def simulate(
     Sample
         The sample, which is the same for every executor.
     """
+    _validate.within(1, MOST_DRAWS, draws=draws)
     left = range(-(-_validate.count(draws=draws) // CHUNK))
     chunks = list(_results(estimator, seed, stream, left, executor))
     return Sample(estimator, np.concatenate(chunks, axis=1))

@@ -45,6 +45,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal._ext import tilted as kernels
+from dpcal.accountants.correlated.bounds.base import least_until_rising
 from dpcal.accountants.correlated.bounds.joining import Joining
 from dpcal.accountants.correlated.bounds.replicas import ReplicaMoments, ReplicaSum
 from dpcal.accountants.correlated.draws.estimators import Direct, Floats, rising
@@ -55,8 +56,6 @@ __all__ = ["Tilted", "best_tilt"]
 
 # Orders that are tried; the best ones are below 16 at deltas above 1e-12.
 _ORDERS = range(2, 25)
-# The order from which the search for the best one starts.
-_FIRST = 5
 # Cells of the polygon that draws use, whose weights are within 1e-4 of 1, and of the one by which
 # orders are compared.
 _CELLS, _FEW_CELLS = 1500, 300
@@ -236,34 +235,27 @@ def best_tilt(
     """
     if joining is None:
         return None
-    moments, walks = ReplicaMoments(engine.mechanism, joining), engine.mechanism.walk is not None
-    found: dict[tuple[float, int], float] = {}
+    moments = ReplicaMoments(engine.mechanism, joining)
 
     def value(order: int, shared: float) -> float:
-        if order not in _ORDERS:
-            return math.inf
-        if (shared, order) not in found:
-            at = _log_range(order, moments.evenly(order, _FEW_CELLS, shared).log())
-            if epsilon is not None:
-                found[shared, order] = at - (order - 1) * epsilon
-            else:
-                found[shared, order] = max(0.0, (at - math.log(delta or 0.5)) / (order - 1))
-        return found[shared, order]
+        at = _log_range(order, moments.evenly(order, _FEW_CELLS, shared).log())
+        if epsilon is not None:
+            return at - (order - 1) * epsilon
+        return max(0.0, (at - math.log(delta or 0.5)) / (order - 1))
 
-    def least(shared: float) -> int:
-        order = _FIRST
-        while order > 2 and math.isinf(value(order, shared)):
-            order -= 1
-        near = (order, order - 1, order + 1)
-        while (best := min(near, key=lambda each: value(each, shared))) != near[0]:
-            near = (best, best - 1, best + 1)
-        return near[0]
+    def least(shared: float) -> tuple[float, int]:
+        found = least_until_rising((value(order, shared), order) for order in _ORDERS)
+        assert found is not None
+        return found
 
-    order, other, shared = least(0.0), least(1.0) if walks else 2, 0.0
-    margin = _WORTH if epsilon is not None else _WORTH / (other - 1)
-    if walks and value(other, 1.0) < value(order, 0.0) - margin:
-        order, shared = other, 1.0
-    if math.isinf(value(order, shared)):
+    best, order = least(0.0)
+    shared = 0.0
+    if engine.mechanism.walk is not None:
+        other, second = least(1.0)
+        margin = _WORTH if epsilon is not None else _WORTH / (second - 1)
+        if other < best - margin:
+            best, order, shared = other, second, 1.0
+    if math.isinf(best):
         return None
     tilted = Tilted(engine, joining, order, shared=shared)
     return None if math.isinf(tilted.log_moment) else tilted

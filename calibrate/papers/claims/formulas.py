@@ -106,8 +106,6 @@ def _number(term: t.Term) -> t.Term:
 def _call(name: str, arguments: list[t.Term], text: str) -> t.Term:
     if name == "sqrt" and len(arguments) == 1:
         return t.power(arguments[0], t.number(_HALF))
-    if name == "Rational" and len(arguments) == 2:
-        return t.number(arguments[0][1] / arguments[1][1])
     head = _NAMES.get(name, name)
     low, high = t.ARITY.get(head, (1, 0))
     if head in ("add", "mul", "pow") or not low <= len(arguments) <= high:

@@ -329,7 +329,7 @@ class Normal:
             moved = False
             for exponent, monomial, value in rows:
                 lowest = _lowest([e for e, _, _ in rows if _is_whole(e - exponent)])
-                if _is_whole(exponent) and lowest > 0 and exponent <= HIGHEST:
+                if _is_whole(lowest) and lowest > 0 and _fraction(exponent) <= HIGHEST:
                     lowest = _ZERO
                 steps = int(_fraction(exponent - lowest))
                 rest = dict(monomial)

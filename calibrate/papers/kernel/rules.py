@@ -130,9 +130,10 @@ def _exponential(context: Context, term: t.Term, strict: bool, step: Step, depth
 def closed_at(context: Context, name: str, start: t.Term) -> Context:
     """Return the context of all values between a symbol and a start, both included.
 
-    Facts that are not linear in the symbol, with a number as their slope, are left out.
+    Facts that are not linear in the symbol, with a number as their slope, are left out; the others
+    must hold at the start.
     """
-    sign, facts = context.signs[name], []
+    x, sign, facts = t.symbol(name), context.signs[name], list[Fact]()
     if sign == "+" and not context.holds(start, True):
         sign = "0+"
     for fact, strict in context.facts:
@@ -141,7 +142,13 @@ def closed_at(context: Context, name: str, start: t.Term) -> Context:
                 continue
             strict = strict and context.holds(t.substitute(fact, {name: start}), True)
         facts.append((fact, strict))
-    return context.moved(facts, {**context.signs, name: sign}, context.witness)
+    closed = context.moved(facts, {**context.signs, name: sign}, context.witness)
+    signs = {"+": [(x, True)], "0+": [(x, False)], "?": []}[sign]
+    for fact, strict in (*signs, *closed.facts):
+        if name in t.symbols(fact):
+            held = closed.holds(t.substitute(fact, {name: start}), strict)
+            t.require(held, "a start in the domain")
+    return closed
 
 
 def _is_linear(context: Context, fact: t.Term, name: str) -> bool:
@@ -159,13 +166,7 @@ def _derivative(context: Context, term: t.Term, strict: bool, step: Step, depth:
     t.require(name in context.signs and name not in t.symbols(start), "a start without the symbol")
     context.require_defined(start)
     x, apart = t.symbol(name), strict and step["open"] is True
-    closed = closed_at(context, name, start)
-    signs = {"+": [(x, True)], "0+": [(x, False)], "?": []}[closed.signs[name]]
-    for fact, positive in (*signs, *closed.facts):
-        if name in t.symbols(fact):
-            held = closed.holds(t.substitute(fact, {name: start}), positive)
-            t.require(held, "a start in the domain")
-    closed = _informed(closed, term, step["closed_defined"], depth)
+    closed = _informed(closed_at(context, name, start), term, step["closed_defined"], depth)
     closed.require_defined(term)
     value = t.substitute(term, {name: start})
     check(closed.substituted(name, start), value, strict and not apart, step["at"], depth)

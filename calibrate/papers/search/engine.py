@@ -31,14 +31,13 @@ __all__ = ["Search"]
 Strategy = Callable[["Search", Goal], Proof | None]
 # In the order in which they are tried: those that take longer come later.
 STRATEGIES: tuple[Strategy, ...] = (
-    *(products.by_terms, products.by_step, multipliers.by_multipliers, products.by_square),
-    *(boxes.by_balls, reductions.by_logarithms, products.by_factors, multipliers.by_means),
-    *(reductions.by_fact, moves.by_zero, reductions.by_tangents, reductions.by_squares),
-    *(moves.by_derivative, boxes.by_cut),
+    *(products.by_terms, multipliers.by_multipliers, products.by_square, boxes.by_balls),
+    *(reductions.by_logarithms, products.by_factors, reductions.by_fact, moves.by_zero),
+    *(reductions.by_tangents, moves.by_derivative, boxes.by_cut),
 )
 # These are tried up to LIMITS.depth_of_moves.
-_SHALLOW = frozenset(STRATEGIES[8:13])
-_FAILURES = (t.Undecided, ArithmeticError, ValueError, TypeError, sympy.PolynomialError)
+_SHALLOW = frozenset(STRATEGIES[6:10])
+_FAILURES = (ArithmeticError, ValueError, TypeError, sympy.PolynomialError)
 
 
 class Search:
@@ -194,7 +193,7 @@ class Search:
         if defined is None:
             return None
         try:
-            if context.normal.is_zero(gap):
+            if self._informed(context, gap, defined).normal.is_zero(gap):
                 return {**TERMS, "defined": defined} if defined else TERMS
         except _FAILURES:
             pass

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-import sympy
-
 from dpcal.calibrate.papers.kernel import terms as t
 from dpcal.calibrate.papers.kernel.context import Context
 from dpcal.calibrate.papers.kernel.normal import Normal, Sum
@@ -19,8 +17,6 @@ if TYPE_CHECKING:
     from dpcal.calibrate.papers.search.engine import Search
 
 __all__ = ["by_derivative", "by_zero"]
-
-FAILURES = (t.Undecided, ArithmeticError, ValueError, TypeError, sympy.PolynomialError)
 
 
 def by_zero(search: Search, goal: Goal) -> Proof | None:
@@ -47,12 +43,6 @@ def _from(search: Search, goal: Goal, name: str, start: t.Term) -> Proof | None:
     x, slope = t.symbol(name), t.difference(term, name)
     try:
         closed = closed_at(context, name, start)
-        if closed.signs[name] != "?" and not closed.holds(start, False):
-            return None
-        for fact, positive in closed.facts:
-            moved = t.substitute(fact, {name: start})
-            if name in t.symbols(fact) and not closed.holds(moved, positive):
-                return None
     except t.Undecided:
         return None
     gaps = {"above": (t.minus(x, start), slope), "below": (t.minus(start, x), t.negative(slope))}
@@ -96,7 +86,7 @@ def _zeros(context: Context, term: t.Term, name: str) -> list[t.Term]:
             start = _solved(normal.clear(normal.sum(t.minus(*pair))), name, normal)
             if start is not None and context.normal.is_zero(t.substitute(term, {name: start})):
                 found.append(start)
-        except FAILURES:
+        except ArithmeticError:
             continue
     return list(dict.fromkeys(found))[:2]
 

@@ -18,14 +18,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpcal.calibrate.papers.kernel import terms as t
 from dpcal.calibrate.papers.kernel.context import Context
-from dpcal.calibrate.papers.kernel.exponents import Exponent, Ratio
+from dpcal.calibrate.papers.kernel.exponents import Exponent
 from dpcal.calibrate.papers.search.goal import TERMS, Goal, Proof, gap, product, total
 from dpcal.calibrate.papers.search.limits import LIMITS
+from dpcal.calibrate.papers.search.products import by_terms
+from dpcal.calibrate.papers.search.reductions import by_fact
 
 if TYPE_CHECKING:
     from dpcal.calibrate.papers.search.engine import Search
 
-__all__ = ["by_means", "by_multipliers", "solve"]
+__all__ = ["by_multipliers", "solve"]
 
 
 class _Share(NamedTuple):
@@ -63,59 +65,11 @@ def by_multipliers(search: Search, goal: Goal) -> Proof | None:
     return None
 
 
-def by_means(search: Search, goal: Goal) -> Proof | None:
-    """Write the term as a weighted arithmetic mean minus a geometric one."""
-    addends = _addends(goal.term)
-    rows = [part for part in addends if _is_positive_product(goal.context, part)]
-    others = [part for part in addends if part not in rows]
-    if goal.strict or len(others) != 1 or not 2 <= len(rows) <= 5:
-        return None
-    powers = (part for part in t.subterms(goal.term) if part[0] == "pow")
-    fixed = set[str]().union(*(t.symbols(part[2]) for part in powers))
-    *columns, aim = (_powers(goal.context, row, fixed) for row in (*rows, *others))
-    bases = sorted(set(aim).union(*columns))
-    table = [[*(column.get(b, Fraction(0)) for b in bases), Fraction(1)] for column in columns]
-    shares = solve(table, [*(aim.get(b, Fraction(0)) for b in bases), Fraction(1)])
-    known, gaps, mean, low = list[Any](), list[Any](), t.plus(*rows), t.ONE
-    for row, share in zip(rows, shares or (), strict=False):
-        weight = goal.context.normal.exponent_term(share)
-        value = t.over(row, weight)
-        ends = [(part, search.inequality(goal.inside(part, True, 2))) for part in (weight, value)]
-        if not all(proof for _, proof in ends):
-            return None
-        known += [[t.encode(part), proof] for part, proof in ends]
-        low = t.times(low, t.power(value, weight))
-        bound = gap(("log", t.over(value, mean)))
-        gaps.append((t.times(weight, bound[0]), product((weight, TERMS), bound)))
-    if not gaps or not goal.context.normal.is_zero(t.minus(goal.term, t.minus(mean, low))):
-        return None
-    return {**_by_logarithms(low, mean, gaps), "defined": known}
-
-
 def _by_logarithms(low: t.Term, high: t.Term, rows: Sequence[tuple[t.Term, Proof]]) -> Proof:
     """Return the step that high - low is nonnegative from parts of the logarithms' difference."""
     ends = {"low": low, "high": high, "order": t.plus(*(part for part, _ in rows))}
     coded = {name: t.encode(term) for name, term in ends.items()}
     return {"rule": "exponential", **coded, "proof": total(*rows)}
-
-
-def _addends(term: t.Term) -> list[t.Term]:
-    parts = term[1:] if term[0] == "add" else ()
-    return [inner for part in parts for inner in _addends(part)] or [term]
-
-
-def _is_positive_product(context: Context, term: t.Term) -> bool:
-    normal = context.normal
-    return all(normal.known_sign(normal.sum(part)) == "+" for part, _ in normal.factors(term))
-
-
-def _powers(context: Context, term: t.Term, fixed: set[str]) -> dict[str, Any]:
-    """Return the exponents of the symbols of a product, except fixed ones."""
-    found: dict[str, Any] = {}
-    for part, exponent in context.normal.factors(term):
-        if part[0] == "sym" and part[1] not in fixed:
-            found[part[1]] = found.get(part[1], Fraction(0)) + exponent
-    return found
 
 
 def _assembled(
@@ -205,43 +159,14 @@ def _proved(
     for (ratio, _), multiplier in zip(subset, solved, strict=True):
         term = normal.exponent_term(multiplier)
         sign = search.inequality(goal.inside(term, False, 3))
-        below = _below_one(goal.context, ratio) if sign is not None else None
-        if sign is None or below is None:
+        above = goal.inside(t.minus(t.ONE, ratio), False, 3)
+        below = sign and (by_terms(search, above) or by_fact(search, above))
+        if not (sign and below):
             return None
         factors.append((ratio, term, below, sign))
     remaining = t.over(quotient, t.times(*(t.power(r, m) for r, m, *_ in factors)))
     share = normal.term(normal.sum(remaining))
     return _Share(share, factors) if goal.context.holds(share, True) else None
-
-
-def _below_one(context: Context, ratio: t.Term) -> Proof | None:
-    """Prove 1 - small/large >= 0 as (large - small)/large."""
-    if context.holds(t.minus(t.ONE, ratio), False):
-        return TERMS
-    monomial, value = next(iter(context.normal.sum(ratio).items()))
-    top = frozenset((a, e) for a, e in monomial if isinstance(e, Ratio) or e > 0)
-    bottom = frozenset((a, -e) for a, e in monomial - top)
-    small = context.normal.term({top: Fraction(value.numerator)})
-    large = context.normal.term({bottom: Fraction(value.denominator)})
-    for scale in _scalings(context, small, large):
-        gap = t.times(t.minus(large, small), scale)
-        if context.holds(gap, False):
-            inverse = t.power(t.times(large, scale), t.number(-1))
-            return product((inverse, TERMS), (gap, TERMS))
-    return None
-
-
-def _scalings(context: Context, small: t.Term, large: t.Term) -> list[t.Term]:
-    """Return factors that may turn the gap into one of the facts."""
-    scales = [t.ONE]
-    for fact, _ in context.facts:
-        total = context.normal.clear(context.normal.sum(fact))
-        larges = [context.normal.term({m: v}) for m, v in total.items() if v > 0]
-        if len(larges) == 1:
-            scale = t.over(larges[0], large)
-            if context.holds(scale, True):
-                scales.append(context.normal.term(context.normal.sum(scale)))
-    return scales
 
 
 def solve(columns: Sequence[Sequence[Exponent]], goal: Sequence[Exponent]) -> list[Any] | None:

@@ -12,8 +12,7 @@ import sympy
 
 from dpcal.calibrate.papers.claims.formulas import parse, to_sympy
 from dpcal.calibrate.papers.kernel import terms as t
-from dpcal.calibrate.papers.kernel.rules import bounds
-from dpcal.calibrate.papers.search.goal import TERMS, Goal, Proof, gap, product, total
+from dpcal.calibrate.papers.search.goal import TERMS, Goal, Proof, product, total
 from dpcal.calibrate.papers.search.limits import LIMITS
 
 if TYPE_CHECKING:
@@ -22,28 +21,13 @@ if TYPE_CHECKING:
 __all__ = [
     "by_factors",
     "by_square",
-    "by_step",
     "by_terms",
 ]
-
-
-_STEPS = ("floor", "ceiling", "abs")
 
 
 def by_terms(search: Search, goal: Goal) -> Proof | None:
     """Conclude from the signs of terms that all agree."""
     return TERMS if goal.context.holds(goal.term, goal.strict) else None
-
-
-def by_step(search: Search, goal: Goal) -> Proof | None:
-    """Use the bounds of floor, ceiling and abs."""
-    for part in t.subterms(goal.term):
-        for k, (image, positive) in enumerate(bounds(part) if part[0] in _STEPS else ()):
-            rest = t.minus(goal.term, image)
-            if goal.context.holds(rest, goal.strict and not positive):
-                rows = gap(part, k), (rest, TERMS)
-                return total(*(rows if positive else rows[::-1]))
-    return None
 
 
 def by_factors(search: Search, goal: Goal) -> Proof | None:

@@ -14,11 +14,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dpcal.calibrate.papers.kernel import terms as t
 from dpcal.calibrate.papers.kernel.context import Context
 from dpcal.calibrate.papers.kernel.normal import Sum
+from dpcal.calibrate.papers.kernel.rules import bounds
 from dpcal.calibrate.papers.search.goal import TERMS, Goal, Proof, gap, product, total
 from dpcal.calibrate.papers.search.limits import LIMITS
 
@@ -28,15 +29,8 @@ if TYPE_CHECKING:
 __all__ = [
     "by_fact",
     "by_logarithms",
-    "by_squares",
     "by_tangents",
 ]
-
-
-def _taken_out(context: Context, cleared: Sum) -> tuple[t.Term, Sum]:
-    normal = context.normal
-    shared, size, rest = normal._content(cleared, False) if cleared else (frozenset(), 1, cleared)
-    return normal.term({shared: Fraction(size)}), rest
 
 
 def _signed(sides: Sum) -> list[Sum]:
@@ -50,14 +44,10 @@ def _signed(sides: Sum) -> list[Sum]:
 def by_logarithms(search: Search, goal: Goal) -> Proof | None:
     """Compare the logarithms of both sides, where one side is a power or an exponential."""
     written = goal.context.normal.sum(goal.term)
-    for factor, sides in ((t.ONE, written), _taken_out(goal.context, goal.cleared())):
-        proof = _by_logarithms(search, goal, factor, sides)
-        if proof is not None:
-            return proof
-    return None
+    return _compared(search, goal, written) or _compared(search, goal, goal.cleared())
 
 
-def _by_logarithms(search: Search, goal: Goal, factor: t.Term, sides: Sum) -> Proof | None:
+def _compared(search: Search, goal: Goal, sides: Sum) -> Proof | None:
     context, normal = goal.context, goal.context.normal
     parts = _signed(sides)
     if not all(parts) or not any(len(part) == 1 and _is_power(part) for part in parts):
@@ -77,9 +67,7 @@ def _by_logarithms(search: Search, goal: Goal, factor: t.Term, sides: Sum) -> Pr
     if proof is None:
         return None
     ends = {"low": t.encode(low), "high": t.encode(high), "order": t.encode(order)}
-    step = {"rule": "exponential", **ends, "proof": proof}
-    positive = search.inequality(goal.inside(factor, goal.strict, 1))
-    return None if positive is None else product((factor, positive), (t.minus(high, low), step))
+    return {"rule": "exponential", **ends, "proof": proof}
 
 
 def _is_power(total: Sum) -> bool:
@@ -90,89 +78,49 @@ def _is_power(total: Sum) -> bool:
     return any(not isinstance(e, Fraction) for _, e in monomial)
 
 
-# ----------------------------------------------------------------------------------------- squares
-
-
-def by_squares(search: Search, goal: Goal) -> Proof | None:
-    """Compare the squares of both sides, where one side is a root."""
-    context, normal = goal.context, goal.context.normal
-    factor, sides = _taken_out(context, goal.cleared())
-    parts = _signed(sides)
-    if not all(parts) or not any(len(part) == 1 and _is_root(part) for part in parts):
-        return None
-    high, low = map(normal.term, parts)
-    if not (context.holds(high, True) and context.holds(low, False)):
-        return None
-    gap = t.minus(t.power(high, t.number(2)), t.power(low, t.number(2)))
-    squares = normal.term(normal.clear(normal.sum(gap)))
-    rows: list[Any] = []
-    for part in (squares, t.times(factor, t.power(t.plus(high, low), t.number(-1)))):
-        rows.append((part, search.inequality(goal.inside(part, goal.strict, 2))))
-        if rows[-1][1] is None:
-            return None
-    return product(*rows)
-
-
-def _is_root(part: Sum) -> bool:
-    powers = ((a, e) for monomial in part for a, e in monomial if isinstance(e, Fraction))
-    return any(e.denominator == 2 and a[0] != "num" for a, e in powers)
-
-
 # ---------------------------------------------------------------------------------------- tangents
 
 
 def by_tangents(search: Search, goal: Goal) -> Proof | None:
-    """Use log(a) <= a - 1, log(a) >= 1 - 1/a, and the bounds of erfc, in the place of functions."""
-    rows = _written_logs(goal.context, goal.term)
-    tried = [list(c) for k in range(1, len(rows) + 1) for c in itertools.combinations(rows, k)]
-    normal = goal.context.normal
-    for chosen in (*tried, *([row] for row in _grouped_logs(goal))):
-        gaps = [(factor, *gap(of, index)) for factor, of, index in chosen]
+    """Use the known bounds of functions, and log(a) >= 1 - 1/a, in the place of the functions."""
+    rows = _written(goal.context, goal.term)
+    sizes, normal = range(1, len(rows) + 1), goal.context.normal
+    for chosen in itertools.chain.from_iterable(itertools.combinations(rows, k) for k in sizes):
+        apart = [row for row in chosen if goal.strict and _is_apart(goal.context, *row)]
+        ordered = (*apart, *(row for row in chosen if row not in apart))
+        gaps = [(factor, *gap(of, index)) for factor, of, index in ordered]
         below = t.plus(*(t.times(factor, image) for factor, image, _ in gaps))
         rest = normal.term(normal.clear(normal.sum(t.minus(goal.term, below))))
-        proof = search.inequality(goal.inside(rest, goal.strict, 2))
+        proof = search.inequality(goal.inside(rest, goal.strict and not apart, 2))
         if proof is not None:
-            rows = ((t.times(f, g), product((f, TERMS), (g, step))) for f, g, step in gaps)
-            return total((rest, proof), *rows)
+            parts = [(t.times(f, g), product((f, TERMS), (g, step))) for f, g, step in gaps]
+            return total(*parts, (rest, proof)) if apart else total((rest, proof), *parts)
     return None
 
 
 # A nonnegative factor, a function, and the place of a bound among those that the kernel knows.
 Gap = tuple[t.Term, t.Term, int]
+# The places of a lower and of an upper bound of each function.
+_PLACES = {"log": (0, 0), "erfc": (1, 0), "floor": (1, 0), "ceiling": (0, 1), "abs": (0, 1)}
 
 
-def _written_logs(context: Context, term: t.Term) -> list[Gap]:
-    """Return bounds of the logarithms and tails in which a term is linear."""
+def _is_apart(context: Context, factor: t.Term, of: t.Term, index: int) -> bool:
+    """Return whether a multiple of a bound is positive."""
+    return bounds(of)[index][1] and context.holds(factor, True)
+
+
+def _written(context: Context, term: t.Term) -> list[Gap]:
+    """Return bounds of the functions in which a term is linear."""
     rows: list[Gap] = []
-    for part in dict.fromkeys(part for part in t.subterms(term) if part[0] in ("log", "erfc")):
+    for part in dict.fromkeys(part for part in t.subterms(term) if part[0] in _PLACES):
         slope = _coefficient(term, part)
         if slope is None or not t.symbols(part):
             continue
         rises, falls = context.holds(slope, False), context.holds(t.negative(slope), False)
-        factor, is_log = slope if rises else t.negative(slope), part[0] == "log"
-        if (rises or falls) and (is_log or context.holds(part[1], True)):
-            of = ("log", t.over(t.ONE, part[1])) if is_log and rises else part
-            rows.append((factor, of, int(rises and not is_log)))
+        if (rises or falls) and (part[0] != "erfc" or context.holds(part[1], True)):
+            of = ("log", t.over(t.ONE, part[1])) if part[0] == "log" and rises else part
+            rows.append((slope if rises else t.negative(slope), of, _PLACES[part[0]][not rises]))
     return rows[:3]
-
-
-def _grouped_logs(goal: Goal) -> list[Gap]:
-    """Return logarithms that have one factor as that of one quotient."""
-    context, normal = goal.context, goal.context.normal
-    groups: dict[Any, dict[t.Term, Fraction]] = {}
-    for monomial, value in goal.cleared().items():
-        logs = [(a, e) for a, e in monomial if a[0] == "logatom" and e == 1]
-        if len(logs) == 1:
-            base = normal.atom_term(logs[0][0])[1]
-            groups.setdefault(monomial - {*logs}, {})[base] = value
-    rows: list[Gap] = []
-    for rest, bases in groups.items():
-        factor = normal.term({rest: Fraction(1)})
-        whole = all(value.denominator == 1 for value in bases.values())
-        if 2 <= len(bases) <= 4 and whole and context.holds(factor, True):
-            product = t.times(*(t.power(b, t.number(-v)) for b, v in bases.items()))
-            rows.append((factor, ("log", product), 0))
-    return rows
 
 
 def _coefficient(term: t.Term, part: t.Term) -> t.Term | None:

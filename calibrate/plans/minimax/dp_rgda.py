@@ -27,18 +27,19 @@ are then solved for exactly.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from dpcal import _validate
-from dpcal.calibrate.plan import Plan
-from dpcal.calibrate.plans.common import Given, builder, check_given, rounded_down, rounded_up
-from dpcal.calibrate.plans.minimax.setting import Setting
+from dpcal.calibrate.plan import Parameters, Plan
+from dpcal.calibrate.plans import common
+from dpcal.calibrate.plans.common import Given, rounded_down, rounded_up
 from dpcal.calibrate.plans.variance_reduction import Bounds, Releases
+from dpcal.errors import warn_caller
 
-__all__ = ["Options", "dp_rgda"]
+__all__ = ["Options", "Setting", "dp_rgda"]
 
 _COUNTS = ("steps", "period", "inner_steps", "batch_size", "refresh_size", "escape_steps")
 _LENGTHS = ("accuracy", "step_length", "ascent_rate", "escape_rate", "perturbation", "movement")
@@ -132,12 +133,123 @@ class Options:
     algorithm: str = "corrected"
 
     def __post_init__(self) -> None:
-        check_given(self, _CHECKS)
-        if self.warm_start:
+        common.check_given(self, _CHECKS)
+        if self.warm_start != 0:
             _validate.count(warm_start=self.warm_start)
 
 
-@builder("replace-one", sizes="dimensions", options=Options)
+@dataclass(frozen=True, kw_only=True)
+class Setting(Given):
+    """Checked sizes, constants and target.
+
+    Parameters
+    ----------
+    d2
+        Dual dimension, of d in all.
+    C, L, kappa
+        Bound on a record's gradient; smoothness; L / mu, and 0 without a dual variable.
+    L_Phi
+        Smoothness of Phi.
+    """
+
+    d2: int
+    C: float
+    L: float
+    kappa: float
+    L_Phi: float
+
+    @classmethod
+    def of(
+        cls, given: Given, max_norm: float | None = None, value_smoothness: float | None = None
+    ) -> Setting:
+        """Check arguments of a plan builder.
+
+        Raises
+        ------
+        ValueError
+            For a constant that is needed and missing or out of range, and for a dual variable for
+            each record where records may be added.
+        """
+        pair, n, constants = given.d, given.n, given.constants
+        d1, d2 = pair if isinstance(pair, Sequence) else (pair, 0)
+        d1 = _validate.count(primal_dimension=d1)
+        if d2 != 0:
+            d2 = _validate.count(dual_dimension=d2)
+        L = given.known("smoothness")
+        kappa = 0.0
+        if d2:
+            mu = constants.strong_concavity
+            if not 0 < mu <= L:
+                raise ValueError(
+                    f"constants.strong_concavity must be in (0, L] with L = smoothness = {L:g}, or "
+                    "the best response is no function of x that estimates could follow, got "
+                    f"{mu!r}. A public dual regulariser makes a problem strongly concave."
+                )
+            kappa = L / mu
+        if d2 == n and given.target.relation == "add-or-remove-one":
+            raise ValueError(
+                f"dimensions must not depend on the records, got d2={d2} for n={n} records: to add "
+                "a record would add a dual variable. Use 'replace-one' or 'replace-special'."
+            )
+        return cls(
+            **{**vars(given), "d": d1 + d2},
+            d2=d2,
+            C=given.known("lipschitz", "max_norm", max_norm),
+            L=L,
+            kappa=kappa,
+            L_Phi=common.positive_or((1 + kappa) * L, value_smoothness=value_smoothness),
+        )
+
+    @property
+    def d1(self) -> int:
+        """Primal dimension."""
+        return self.d - self.d2
+
+    @property
+    def dimensions(self) -> Parameters:
+        """The dimensions, as parameters of a plan."""
+        return {"primal_dimension": self.d1, "dual_dimension": self.d2}
+
+    @property
+    def spread(self) -> float:
+        """Distance that (x, y) moves for a unit of x, as y follows its best response."""
+        return math.sqrt(1 + self.kappa**2)
+
+    @property
+    def value_hessian_lipschitz(self) -> float:
+        """Lipschitz constant of the Hessian of Phi: ``rho (1 + kappa)^2 sqrt(1 + kappa^2)``."""
+        rho = self.known("hessian_lipschitz", "escape_steps")
+        return rho * (1 + self.kappa) ** 2 * self.spread
+
+    def errors(self, releases: Releases, bounds: Bounds, length: float) -> tuple[float, float]:
+        """Return a1 and a2: an estimate's coordinate errs by ``a1 z1^2 + a2 z2^2`` in mean square.
+
+        ``length`` is the distance that x moves in an outer step.
+        """
+        refresh = (bounds.gradient / releases.refresh_size) ** 2
+        difference = bounds.difference / releases.batch_size
+        if bounds.proportional:
+            return refresh, releases.period * (difference * length * self.spread) ** 2
+        return refresh, releases.period * releases.inner * difference**2
+
+    def floor(self, errors: tuple[float, float], multipliers: tuple[float, float]) -> float:
+        """Return the root mean square of the noise in the estimated gradient in x."""
+        noise = sum(a * z**2 for a, z in zip(errors, multipliers, strict=True))
+        return math.sqrt(self.d1 * noise)
+
+    def certified(self, floor: float, alpha: float, rate: float, movement: float) -> Parameters:
+        """Return what a plan records of its escapes, and warn where noise spoils them.
+
+        ``floor`` is the root mean square of the noise in the estimated gradient in x, ``alpha`` the
+        accuracy, and ``rate`` and ``movement`` are eta_H and Dbar of an escape.
+        """
+        quiet = min(alpha, math.sqrt(movement) / rate)
+        what = "the mean norm of estimated gradients in an escape phase"
+        common.warn_below_noise("dp_rgda", self.n, what, quiet, floor)
+        return {"noise_floor": floor, "certifiable": floor < quiet}
+
+
+@common.builder("replace-one", sizes="dimensions", options=Options)
 def dp_rgda(
     given: Given,
     *,
@@ -192,16 +304,34 @@ def dp_rgda(
     ray = releases.split(errors) if chosen.split == "balanced" else (1.0, 1.0)
     multipliers = releases.scaled(ray, setting.target)
     floor, alpha, rate = setting.floor(errors, multipliers), v["accuracy"], v["escape_rate"]
-    # A step of length eta along an estimate that errs by alpha / 4 descends by eta alpha / 2.
-    plain = alpha if chosen.step == "plain" else 1.0
-    descent = releases.steps * v["step_length"] * plain * alpha / 2
     parameters = {
         "preset": "practical",
         "algorithm": chosen.algorithm,
         **setting.dimensions,
         **{name: v[name] for name in _TOLD},
-        **setting.feasible(floor, alpha, rate, v["movement"], descent=descent),
+        **setting.certified(floor, alpha, rate, v["movement"]),
+        "vacuous": alpha >= setting.C,
     }
+    # A step of length eta along an estimate that errs by alpha / 4 descends by eta alpha / 2.
+    plain = alpha if chosen.step == "plain" else 1.0
+    descent = releases.steps * v["step_length"] * plain * alpha / 2
+    if alpha >= setting.C:
+        warn_caller(
+            f"dp_rgda is vacuous at n={setting.n}: the accuracy {alpha:.3g} is no better than the "
+            f"bound on gradients {setting.C:.3g}."
+        )
+    elif parameters["certifiable"] and descent < (gap := setting.constants.gap or 0.0) < math.inf:
+        warn_caller(
+            f"dp_rgda may end before it has descended: its steps are sure of {descent:.3g} "
+            f"together, and the gap is {gap:.3g}. More steps, or longer ones, would do."
+        )
+    if setting.d2 >= setting.n:
+        dual = floor * math.sqrt(setting.d2 / setting.d1)
+        warn_caller(
+            f"With d2={setting.d2} dual numbers for n={setting.n} records, noise of root mean "
+            f"square {dual:.3g} covers all of y for the sake of a few records in it, whose "
+            f"gradients are clipped to {setting.C:.3g}."
+        )
     return setting.plan("dp_rgda", releases.queries(multipliers, bounds), parameters)
 
 

@@ -12,11 +12,10 @@ from flint import arb, ctx
 
 from dpcal import accountants
 from dpcal.accountants import certify, events, verify_certificate
-from dpcal.accountants.certificates import composed, contour, order
+from dpcal.accountants.certificates import allocation_transform, composed, contour, order
 from dpcal.accountants.certificates.allocation_transform import AllocationTransform
-from dpcal.accountants.certificates.composed import OrderProof, Use
+from dpcal.accountants.certificates.composed import OrderProof
 from dpcal.accountants.certificates.enclosure import enclose
-from dpcal.accountants.certificates.proofs import Grid, Rays
 from dpcal.accountants.certificates.search.contour import choose_contour, choose_parity
 from dpcal.accountants.losses.allocation import Allocation, Group, UnequalAllocation
 from dpcal.accountants.losses.base import OutOfReach
@@ -60,14 +59,13 @@ def truth_of(groups, epsilon):
 @pytest.mark.parametrize("row", TABLES["transforms"][::2], ids=lambda row: str(row["batches"]))
 def test_transforms_hold_the_values_of_fifty_digits(row):
     # M(z) at z = 1/2 + 3i when adding is the conjugate of that mean.
-    rays = Rays(0, angle=1.2, step=0.04, first=-2500, last=250, reach=250)
     with ctx.workprec(192):
-        line = AllocationTransform(Allocation(1.0, row["batches"], "add"), rays)
-        value = line.along_line(arb(0.5), arb(3), 2)[1]
+        line = AllocationTransform(Allocation(1.0, row["batches"], "add"), digits=32.0)
+        value = line.along_line(0.5, 3.0, 2)[1]
         assert value.real.overlaps(arb(f"{row['real']} +/- 1e-24"))
         assert (-value.imag).overlaps(arb(f"{row['imag']} +/- 1e-24"))
         assert max(value.real.rad(), value.imag.rad()) < 1e-12
-        assert line.bound_beyond(arb(0.5), arb(3)) > abs(value)
+        assert line.bound_beyond(0.5, arb(3)) > abs(value)
 
 
 @pytest.mark.slow
@@ -81,7 +79,7 @@ def test_known_deltas_are_enclosed_in_both_directions(row):
         parts = parts_of(row["sigma"], row["batches"], row["epochs"], direction)
         choose = choose_contour if direction == "add" else choose_parity
         proof = choose(parts, epsilon, width=1e-8)
-        lower, upper = enclose(proof, parts, epsilon, bits=256)
+        lower, upper = enclose(proof, parts, epsilon)
         assert delta * (1 - 1e-7) < lower < delta * (1 + 1e-11)
         assert delta * (1 - 1e-11) < upper < delta * (1 + 1e-7)
 
@@ -94,24 +92,23 @@ def test_known_deltas_are_enclosed_in_both_directions(row):
 def test_two_and_three_batches_against_quadrature(groups, epsilon, direction):
     truth, parts = truth_of(groups, epsilon)[direction], parts_of_groups(groups, direction)
     choose = choose_contour if direction == "add" else choose_parity
-    lower, upper = enclose(choose(parts, epsilon, width=1e-7), parts, epsilon, bits=256)
+    lower, upper = enclose(choose(parts, epsilon, width=1e-7), parts, epsilon)
     assert truth * (1 - 3e-7) < lower < truth * (1 + 1e-9)
     assert truth * (1 - 1e-9) < upper < truth * (1 + 3e-7)
 
 
 def test_the_transform_of_groups_is_that_of_equal_batches_and_falls_below_its_bound():
-    rays = Rays(order=0, angle=1.2, step=0.04, first=-1500, last=250, reach=250)
     rows = (Group(1.0, 2, 0.4), Group(1.0, 3, 0.6))
     with ctx.workprec(192):
-        alike = AllocationTransform(UnequalAllocation.of(rows, "add"), rays)
-        equal = AllocationTransform(Allocation(1.0, 5, "add"), rays)
-        differing = AllocationTransform(parts_of_groups(PAIR_OF_TWO, "add")[0][0], rays)
+        alike = AllocationTransform(UnequalAllocation.of(rows, "add"), 32.0)
+        equal = AllocationTransform(Allocation(1.0, 5, "add"), 32.0)
+        differing = AllocationTransform(parts_of_groups(PAIR_OF_TWO, "add")[0][0], 32.0)
         for u in (1, 3):
-            one, two = (each.along_line(arb(0.5), arb(u), 2)[1] for each in (alike, equal))
+            one, two = (each.along_line(0.5, float(u), 2)[1] for each in (alike, equal))
             # 0.4 and 0.6 are not fifths.
             assert abs(one - two) < 1e-12
-            value = abs(differing.along_line(arb(0.5), arb(u), 2)[1])
-            assert differing.bound_beyond(arb(0.5), arb(u)) > value
+            value = abs(differing.along_line(0.5, float(u), 2)[1])
+            assert differing.bound_beyond(0.5, arb(u)) > value
             assert value.rad() < 1e-10
 
 
@@ -132,9 +129,10 @@ def test_the_transform_of_groups_is_that_of_equal_batches_and_falls_below_its_bo
     ],
     ids=["equal batches", "batches that differ"],
 )
-def test_any_numbers_of_a_ray_give_bounds_around_the_truth(parts, epsilon, truth, choose):
+def test_any_ray_gives_bounds_around_the_truth(parts, epsilon, truth, choose, monkeypatch):
     good = choose(parts, epsilon, width=1e-6)
-    rays = good.sums[0]
+    chosen = allocation_transform._chosen
+    rays = chosen(parts[0][0].opposite, good.tilt, good.step * good.nodes, good.nodes, good.digits)
     changes = [
         *(("angle", value) for value in (0.01, 1.569)),
         *(("step", value) for value in (0.5, 3.0, 100.0)),
@@ -144,9 +142,9 @@ def test_any_numbers_of_a_ray_give_bounds_around_the_truth(parts, epsilon, truth
     ]
     useless = 0
     for name, value in changes:
-        other = replace(rays, **{name: value})
-        proof = replace(good, sums=(other,), tails=(other,))
-        lower, upper = enclose(proof, parts, epsilon, bits=256)
+        other = rays._replace(**{name: value})
+        monkeypatch.setattr(allocation_transform, "_chosen", lambda *_, other=other: other)
+        lower, upper = enclose(good, parts, epsilon)
         assert not lower > truth * (1 + 1e-7)
         assert not upper < truth * (1 - 1e-7)
         useless += not upper - lower < 1e-2 * truth
@@ -154,7 +152,7 @@ def test_any_numbers_of_a_ray_give_bounds_around_the_truth(parts, epsilon, truth
 
 
 ALIASES = ("_aliases", lambda proof, bounds: arb(0), 2.0, 1.0)
-REST = ("_beyond", lambda proof, tails, epsilon: arb(0), 1.0, 0.2)
+REST = ("_beyond", lambda proof, transforms, epsilon: arb(0), 1.0, 0.2)
 
 
 @pytest.mark.slow
@@ -167,11 +165,11 @@ def test_each_term_of_a_contour_is_needed(choose, term, left_out, coarser, longe
         proof = choose(parts, epsilon, width=1e-3)
         nodes = math.ceil(longer * proof.nodes)
         proof = replace(proof, step=coarser * proof.step, nodes=nodes)
-        lower, upper = enclose(proof, parts, epsilon, bits=256)
+        lower, upper = enclose(proof, parts, epsilon)
         assert lower.lower() < 1e-5 < upper.upper()
         with monkeypatch.context() as patch:
             patch.setattr(contour, term, left_out)
-            lower, upper = enclose(proof, parts, epsilon, bits=256)
+            lower, upper = enclose(proof, parts, epsilon)
         assert lower > 1.0001e-5 or upper < 0.9999e-5
 
 
@@ -179,9 +177,7 @@ def test_contours_prove_nothing_of_losses_without_a_transform():
     """Were they left out, bounds would be those of the rest, and delta is above them."""
     laplace = ((Laplace(1.0), 1),)
     both = (*parts_of(1, 2, 1, "remove"), *laplace)
-    alone = choose_parity(both[:1], 1.0, width=1e-3)
-    proof = replace(alone, sums=(*alone.sums, None), tails=(*alone.tails, None))
-    assert enclose(proof, both, 1.0, bits=128) == (0, 1)
+    assert enclose(choose_parity(both[:1], 1.0, width=1e-3), both, 1.0) == (0, 1)
     with pytest.raises(OutOfReach):
         choose_parity(both, 1.0, width=1e-3)
     with pytest.raises(OutOfReach):
@@ -221,10 +217,7 @@ def test_forged_groups_claims_and_rays_are_refused():
         [[2.0, 11, 1 - 2**-53 * k] for k in range(20)],
     ]
     upper = json.loads(text)["upper"]
-    changed = (
-        text.replace('"order": 0', '"order": 1'),
-        text.replace(upper, f"{float(upper) * 0.9:.9f}"),
-    )
+    changed = (text.replace(upper, f"{float(upper) * 0.9:.9f}"),)
     documents = [json.loads(each) for each in changed]
     for groups in forged:
         document = json.loads(text)
@@ -239,14 +232,10 @@ def test_forged_groups_claims_and_rays_are_refused():
 # -- a second proof, by convex order
 
 
-def ordered(step, cells, width, nodes=4096, tail=1e-9):
-    return OrderProof(step, nodes, tail, (Use(0.0, 0, Grid(width, 0, cells)),))
-
-
 def test_convex_order_encloses_known_deltas():
-    proof = ordered(0.002, 1600, 0.002)
+    proof = OrderProof(128, 0.002, 4096, 1e-9, 20.0)
     for direction, epsilon in (("remove", 2.1420731081), ("add", 2.1042637417)):
-        lower, upper = enclose(proof, parts_of(2, 10, 10, direction), epsilon, bits=128)
+        lower, upper = enclose(proof, parts_of(2, 10, 10, direction), epsilon)
         assert lower <= 1.0000002e-5
         assert upper >= 0.9999998e-5
         assert upper - lower < 1e-6
@@ -254,19 +243,15 @@ def test_convex_order_encloses_known_deltas():
 
 @pytest.mark.slow
 def test_any_grids_of_a_convex_order_give_bounds_around_the_truth():
-    good = ordered(0.02, 1500, 0.05)
-    others = [ordered(0.02, 1500, each) for each in (1e-3, 0.015, 0.35, 15.0)]
-    others += [ordered(0.02, each, 0.05) for each in (1, 2, 30, 400)]
-    others += [ordered(each, 1500, 0.05) for each in (1e-6, 0.5, 3.0)]
-    others += [ordered(0.02, 1500, 0.05, nodes=each) for each in (2, 3, 20, 100)]
-    others += [ordered(0.02, 1500, 0.05, tail=each) for each in (1e-3, 0.3, 0.999)]
-    use = good.uses[0]
-    others += [replace(good, uses=(replace(use, offset=each),)) for each in (0.013, 2.0, -700.0)]
-    others += [replace(good, uses=(replace(use, level=each),)) for each in (1, 4, 64)]
+    good = OrderProof(128, 0.02, 1500, 1e-9, 20.0)
+    others = [replace(good, step=each) for each in (2e-3, 0.35, 3.0, 15.0)]
+    others += [replace(good, nodes=each) for each in (2, 3, 20, 100)]
+    others += [replace(good, tail=each) for each in (0.0, 1e-3, 0.3, 0.999)]
+    others += [replace(good, top=each) for each in (0.0, 1.0, 3.0, 1e3)]
     useless = 0
     for proof in (good, *others):
         for direction, epsilon in KNOWN:
-            lower, upper = enclose(proof, parts_of(1, 2, 1, direction), epsilon, bits=128)
+            lower, upper = enclose(proof, parts_of(1, 2, 1, direction), epsilon)
             assert not lower > 1.0000002e-5
             assert not upper < 0.9999998e-5
             useless += not upper - lower < 1e-6
@@ -287,7 +272,7 @@ def test_a_second_proof_of_an_epsilon_is_verified_and_refused_where_it_claims_mo
         verify_certificate(replace(certificate, proofs=(*before, forged)))
 
 
-COARSE = ordered(0.2, 200, 0.25)
+COARSE = OrderProof(128, 0.25, 4096, 1e-9, 20.0)
 HONEST_DELTA, HONEST_END = order.Law.delta, order.Law._end
 
 
@@ -308,7 +293,7 @@ def without_what_is_lost(self, epsilon, forward):
             COARSE,
             0,
         ),
-        (order.Law, "delta", without_what_is_lost, ordered(0.2, 8, 0.25), 1),
+        (order.Law, "delta", without_what_is_lost, replace(COARSE, tail=0.1), 1),
     ],
 )
 def test_without_one_step_of_the_argument_grids_prove_falsehoods(
@@ -317,8 +302,7 @@ def test_without_one_step_of_the_argument_grids_prove_falsehoods(
     def bounds():
         composed._law_of.cache_clear()
         return [
-            enclose(proof, parts_of(1, 2, 1, direction), epsilon, bits=128)
-            for direction, epsilon in KNOWN
+            enclose(proof, parts_of(1, 2, 1, direction), epsilon) for direction, epsilon in KNOWN
         ]
 
     assert all(lower < 1e-5 < upper for lower, upper in bounds())

@@ -93,7 +93,7 @@ for name, document in STORED.items():
         (bounds,) = known.proofs
         worst = max(bounds.directions, key=lambda item: item.upper)
         question = event, bounds.epsilon, known.neighboring_relation
-        CORNERS[name] = *question, worst.upper_method, max(0.1, 1.1 * known.width)
+        CORNERS[name] = *question, worst.method, max(0.1, 1.1 * known.width)
 
 
 @pytest.mark.slow
@@ -111,7 +111,7 @@ def test_hard_corners_are_proved_and_hold_what_accountants_say(name):
         assert answer.upper >= float(certificate.lower.ln()) - rounding
     assert certificate.width < width
     worst = max(certificate.proofs[0].directions, key=lambda item: item.upper)
-    assert worst.upper_method == method
+    assert worst.method == method
 
 
 @pytest.mark.slow

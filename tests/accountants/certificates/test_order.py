@@ -8,10 +8,9 @@ from fractions import Fraction
 import pytest
 from flint import arb, ctx, fmpq
 
-from dpcal.accountants.certificates.composed import OrderProof, Use
+from dpcal.accountants.certificates.composed import OrderProof
 from dpcal.accountants.certificates.enclosure import enclose
 from dpcal.accountants.certificates.pairs import Outcomes, Pair, pair_of
-from dpcal.accountants.certificates.proofs import Grid
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,10 @@ class PairOfFinite(Pair):
     def __init__(self, loss):
         self.loss = loss
 
-    def outcomes(self, cells, *, above):
+    def span(self, limits):
+        return 1.0
+
+    def outcomes(self, grid, above):
         masses = [(ball(q), ball(p)) for q, p in self.loss.masses]
         if self.loss.in_cells and not above:
             return Outcomes(cells=masses)
@@ -89,10 +91,9 @@ def test_bounds_of_any_numbers_hold_the_exact_delta_of_finite_pairs():
     for _ in range(400):
         parts = tuple((some_loss(draw), draw.randint(1, 2)) for _ in range(draw.randint(1, 2)))
         epsilon = draw.choice([0.0, draw.uniform(0, 1), draw.uniform(0, 6)])
-        uses = (Use(draw.uniform(-2, 2), draw.choice([0, 0, 1, 5]), Grid(1.0, 0, 1)) for _ in parts)
         step, nodes = 10 ** draw.uniform(-3.5, 0.5), draw.choice([2, 3, 20, 4000, 60000])
-        proof = OrderProof(step, nodes, draw.choice([0.0, 1e-9, 0.3, 0.9]), tuple(uses))
-        lower, upper = enclose(proof, parts, epsilon, bits=128)
+        proof = OrderProof(128, step, nodes, draw.choice([0.0, 1e-9, 0.3, 0.9]), 9.0)
+        lower, upper = enclose(proof, parts, epsilon)
         with ctx.workprec(256):
             truth = exact(parts, epsilon)
             assert not lower.lower() > truth

@@ -20,11 +20,11 @@ from dpcal.accountants.correlated.bounds.joining import Joining, state_cap
 from dpcal.accountants.correlated.bounds.reductions import allocated, spaced
 from dpcal.accountants.correlated.bounds.replicas import Past, ReplicaMoments
 from dpcal.accountants.correlated.bounds.revealed import Revealed
-from dpcal.accountants.correlated.composing import losses
 from dpcal.accountants.correlated.draws.estimators import Direct, Without
 from dpcal.accountants.correlated.draws.montecarlo import simulate
 from dpcal.accountants.correlated.likelihood import Likelihood
 from dpcal.accountants.correlated.mechanism import Mechanism
+from dpcal.accountants.correlated.pricing import losses
 from dpcal.accountants.loaders.subsets import SubsetBelow
 from dpcal.accountants.samplers import (
     BallsInBins,

@@ -8,7 +8,7 @@ from _tree import ROOT
 
 from dpcal import accountants
 from dpcal.accountants import correlated, events, matrix
-from dpcal.accountants.correlated.composing import equivalent
+from dpcal.accountants.correlated.pricing import equivalent
 from dpcal.errors import BackendRefused, UnsupportedEvent
 
 PAGE = ROOT / "docs" / "correlated.md"

@@ -18,9 +18,14 @@ from dpcal.accountants import correlated, events
 from dpcal.accountants.correlated.bounds.adding import Adding
 from dpcal.accountants.correlated.bounds.convexity import ConvexTail
 from dpcal.accountants.correlated.draws.bins import Bins
-from dpcal.accountants.correlated.draws.confidence import Bets, draws_needed, lower_mean, upper_mean
+from dpcal.accountants.correlated.draws.confidence import (
+    bets_prove,
+    draws_needed,
+    lower_mean,
+    upper_mean,
+)
 from dpcal.accountants.correlated.draws.estimators import Direct, Without
-from dpcal.accountants.correlated.draws.montecarlo import simulate
+from dpcal.accountants.correlated.draws.montecarlo import last_proved, simulate
 from dpcal.accountants.correlated.draws.tilted import Tilted, best_tilt
 from dpcal.accountants.correlated.likelihood import Likelihood
 from dpcal.accountants.correlated.price import Options, Question
@@ -121,7 +126,7 @@ def test_small_deltas_of_two_rounds(run, epsilon, least):
 
 
 def test_an_order_without_a_moment_has_no_draws():
-    hopeless = tilted(LambdaCGD(2, 0.9), 0.5, correlated.Poisson(0.3), 3)
+    hopeless = tilted(LambdaCGD(2, 0.9), 0.05, correlated.Poisson(0.3), 3)
     assert hopeless.log_moment == math.inf
     with pytest.raises(UnsupportedEvent, match="no finite range"):
         hopeless.draw(8, np.random.default_rng(0))
@@ -273,28 +278,43 @@ def test_published_confidence_bounds():
 
 def test_bets_bound_means_more_often_than_they_promise():
     rng, failure, draws = np.random.default_rng(7), 0.05, 4096
-    rates, missed, share = 0.03, 0, []
+    rate, missed, gains = 0.03, 0, 0
+    sure = {"failure_probability": failure, "largest": 1.0}
     for _ in range(400):
-        x = np.where(rng.random(draws) < rates, rng.random(draws) ** 3, 0.0)
-        bets = Bets.of(draws, lambda past, x=x: (x[:past], 1.0), failure_probability=failure)
-        bound = bets.upper_mean(x, failure_probability=failure, largest=1.0)
-        missed += bound < 0.25 * rates
+        x = np.where(rng.random(draws) < rate, rng.random(draws) ** 3, 0.0)
+        missed += bets_prove(x, 0.25 * rate * (1 - 1e-9), **sure)
         plain = upper_mean(float(x.mean()), draws=draws, failure_probability=failure)
-        share.append((bound - x.mean()) / (plain - x.mean()))
+        gains += bets_prove(x, x.mean() + 0.95 * (plain - x.mean()), **sure)
     # 5 percent of 400, and four standard errors; a false alarm is rarer than one in 10,000.
     assert missed <= 20 + 4 * math.sqrt(400 * 0.05 * 0.95)
-    assert np.mean(share) < 0.95
+    assert gains > 200
 
 
-def test_bounds_by_bets_fall_with_the_draws():
+def test_the_last_of_falling_epsilons_is_wrong_as_rarely_as_one_test():
+    # Exponential draws of mean 1: delta(e) is e^-e, and exceeds 0.01 below log 100.
+    rng, failure, wrong, near = np.random.default_rng(9), 0.05, 0, math.log(100)
+    for _ in range(200):
+        x = rng.exponential(size=2048)
+
+        def proves(epsilon, x=x):
+            terms = (x > epsilon).astype(float)
+            return bets_prove(terms, 0.01, failure_probability=failure, largest=1.0)
+
+        wrong += last_proved(proves, near * rng.uniform(0.8, 1.3)) < near
+    assert wrong <= 10 + 4 * math.sqrt(200 * 0.05 * 0.95)
+    assert last_proved(lambda epsilon: epsilon > 1, 0.9) == pytest.approx(1.0, rel=2e-3)
+    assert last_proved(lambda epsilon: epsilon > 3, 1.0) == last_proved(bool, math.inf) == math.inf
+
+
+def test_what_bets_prove_falls_with_the_draws():
     x = np.random.default_rng(8).random(2048) ** 8
-    options = {"failure_probability": 1e-6}
-    bets = Bets.of(2048, lambda past: (x[:past], 1.0), **options)
-    found = [bets.upper_mean(part * x, **options, largest=1.0) for part in (1.0, 0.7, 0.3, 0.0)]
-    assert found == sorted(found, reverse=True)
-    assert found[-1] > 0
-    # Bets that could ruin the capital prove nothing.
-    assert bets.upper_mean(5 * x, **options, largest=1e9) == 1e9
+    sure = {"failure_probability": 1e-6}
+    assert bets_prove(x, 0.2, **sure, largest=1.0)
+    assert not bets_prove(x, 0.115, **sure, largest=1.0)
+    assert bets_prove(0.3 * x, 0.07, **sure, largest=0.3)
+    # A wide range proves nothing, and one below the mean all.
+    assert not bets_prove(x, 5.0, **sure, largest=1e9)
+    assert bets_prove(x, 1.0, **sure, largest=1.0)
 
 
 @pytest.mark.slow

@@ -124,3 +124,23 @@ def test_atoms_beside_a_sampled_gaussian():
     assert answer.upper <= peer + 1e-9
     assert peer < answer.upper + 1e-2
     assert answer.upper - answer.lower < 1e-6
+
+
+@pytest.mark.parametrize("times", [5, 900, 18_837])
+def test_few_values_that_add_up_often_have_the_error_they_say(times):
+    p, q = 2.0**-2 + 2.0**-10, 2.0**-3 + 2.0**-9
+    loss, middle = accountants.from_pmf([p, 1 - p], [q, 1 - q]).removed, int(times * p)
+    with mpmath.workdps(60):
+        gain, fall = mpmath.log(mpmath.mpf(p) / q), mpmath.log(mpmath.mpf(1 - p) / (1 - q))
+        terms = range(middle, min(times, middle + 12 * math.isqrt(times)) + 1)
+        masses = [
+            mpmath.binomial(times, i) * mpmath.mpf(p) ** i * mpmath.mpf(1 - p) ** (times - i)
+            for i in terms
+        ]
+        # Next to an atom a loss is rounded to either side.
+        for epsilon in (float(i * gain + (times - i) * fall) for i in terms[:3]):
+            gaps = [i * gain + (times - i) * fall - epsilon for i in terms]
+            truth = mpmath.fdot(masses, [-mpmath.expm1(min(-gap, 0)) for gap in gaps])
+            log_delta, error = discrete.log_delta_of_sum(((loss, times),), epsilon)
+            assert error < 1e-7
+            assert abs(mpmath.exp(log_delta) - truth) <= error * truth

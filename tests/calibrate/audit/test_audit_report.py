@@ -23,6 +23,7 @@ def test_every_erratum_and_every_listed_identity_has_its_entry(paper):
     missing = listed["errata"] - {re.split(r"[.a-z]", name)[0] for name in errata}
     missing |= listed["identities"] - known - errata
     assert missing == listed["elsewhere"]
+    assert all(wrong.use for wrong in load(paper).errata)  # what a reader does instead
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from dpcal import calibrate, optim
 from dpcal.accountants import delta, events
 from dpcal.accountants.matrix import LambdaCGD
 from dpcal.accountants.samplers import FixedSize
-from dpcal.calibrate import User
+from dpcal.calibrate.persons import for_group
 from dpcal.errors import UnsupportedEvent
 from dpcal.optim import attacks
 from dpcal.optim.boundary.exact import DiscreteMechanism
@@ -178,7 +178,8 @@ def test_batches_of_a_fixed_size_against_every_batch(steps):
     laws = [one, none]
     if steps == 2:
         laws = [np.outer(law, law) for law in laws]
-    event = events.SelfComposedDpEvent(User(2).event(FixedSize(b), sigma, n), steps)
+    batch = FixedSize(b).event(events.GaussianDpEvent(sigma), n)
+    event = events.SelfComposedDpEvent(for_group(batch, 2, "add-or-remove-one"), steps)
     for target in (0.2, 0.8):
         both = [
             np.maximum(p - np.exp(target) * q, 0).sum() * (x[1] - x[0]) ** steps

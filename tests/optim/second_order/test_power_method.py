@@ -7,7 +7,7 @@ import pytest
 
 from dpcal import calibrate
 from dpcal.calibrate.plans.common import single_release
-from dpcal.calibrate.plans.second_order.power import Power, best_power
+from dpcal.calibrate.plans.second_order.select_point import Power, best_power
 from dpcal.optim import FromGradients, Logistic, select_point
 from dpcal.optim.boundary.exact import DiscreteMechanism
 from dpcal.optim.problems import Trigonometric
