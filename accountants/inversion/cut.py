@@ -62,7 +62,7 @@ _SIGMAS, _LOSSES, _DENSITIES, _TILTED = 0.4, 0.15, 0.7, 1.3
 # Distance from a cut, in its widths, from which all of a point lies below it: what is missing is
 # below 1e-26 on the real line, and a factor of exp(9 / 2) larger on lines up to three widths away.
 _WHOLE = 10.75
-# Distance of the shifted line from the real one, in widths of the cut, and of the strip of the rule.
+# Distances of the shifted line and of the strip of the rule from the real one, in widths.
 # The transform far out on a contour falls with it; a share grows up to the line by exp(shift^2 /
 # 2), 90-fold, which costs the same factor in rounding. The error of the rule falls until 4.85.
 _SHIFT, _FURTHER = 3.0, 4.85
