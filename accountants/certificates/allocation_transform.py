@@ -28,8 +28,8 @@ enclosure false.
 >>> with balls.workprec(128):
 ...     transform = AllocationTransform(Allocation(1.0, 2, "add"), digits=28.0)
 ...     value = transform.along_line(0.5, 3.0, 2)[1]
->>> print(value.real.str(12, radius=False), value.imag.str(12, radius=False))
--0.0250604105178 0.105297223256
+>>> print(value.real.str(9, radius=False), value.imag.str(9, radius=False))
+-0.0250604105 0.105297223
 """
 
 from __future__ import annotations

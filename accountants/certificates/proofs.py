@@ -14,7 +14,7 @@ The unit of work is one product of complex balls at 128 bits within a product of
 >>> from dpcal.accountants.losses.laplace import Laplace
 >>> parts = ((Laplace(1.0), 1),)
 >>> [round(OrderProof(bits, 1e-3, 4000, 0.0, 9.0).work(parts)) for bits in (128, 2048)]
-[2081225, 133198400]
+[2080825, 133172800]
 """
 
 from __future__ import annotations
