@@ -19,6 +19,7 @@ import contextlib
 import math
 from collections.abc import Callable, Iterator
 from decimal import Decimal
+from typing import Any
 
 from dpcal import _validate
 from dpcal.accountants import interface
@@ -208,7 +209,11 @@ class _Search:
             yield from contours(parts, epsilon, width, negligible=negligible > 0)
         if self.method != "contour":
             proves = self.sides if self.sides == "upper" else "both"
-            how = {"rounded": self.rounded, "proves": proves, "enough": float(negligible)}
+            how: dict[str, Any] = {
+                "rounded": self.rounded,
+                "proves": proves,
+                "enough": float(negligible),
+            }
             with contextlib.suppress(OutOfReach):
                 yield choose_order(parts, epsilon, width=width, **how)
 

@@ -114,7 +114,7 @@ class DeltaBounds:
 def _delta(value: Any, name: str) -> float | None:
     """Return the delta of a document; None if it is null."""
     in_range = schema.number("null or a number in (0, 1)", lambda x: 0 < x < 1)
-    return None if value is None else in_range(value, name)  # type: ignore[no-any-return]
+    return None if value is None else in_range(value, name)
 
 
 @dataclass(frozen=True)

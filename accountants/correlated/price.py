@@ -24,7 +24,7 @@ import math
 import secrets
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -363,7 +363,8 @@ class Evidence:
 
         upper = last_proved(proves, near)
         lower = max(
-            least_epsilon(lambda e, part=part: part.lower(e, each), delta) for part in self._parts
+            least_epsilon(partial(part.lower, failure_probability=each), delta)
+            for part in self._parts
         )
         return Reading(min(lower, upper), min(least_epsilon(self._mean, delta), upper), upper)
 

@@ -228,7 +228,12 @@ def test_a_run_keeps_what_its_plan_promises(relation, shares):
 @pytest.mark.parametrize(
     ("changes", "start", "said", "status"),
     [
-        ({"n": 200, "batch_size": 20, "steps": 40}, START, "above its threshold at", "cannot-certify"),
+        (
+            {"n": 200, "batch_size": 20, "steps": 40},
+            START,
+            "above its threshold at",
+            "cannot-certify",
+        ),
         ({"steps": 20}, START, None, "not-certified"),
         ({"steps": 60, "accuracy": 50.0}, [0.0, 1.0], "it is the start; alpha is 50", "certified"),
     ],
