@@ -292,10 +292,10 @@ def test_bets_bound_means_more_often_than_they_promise():
 
 def test_the_last_of_falling_epsilons_is_wrong_as_rarely_as_one_test():
     # Exponential draws of mean 1: delta(e) is e^-e, and exceeds 0.01 below log 100.
-    rng, failure, wrong, near = np.random.default_rng(9), 0.05, 0, math.log(100)
+    rng, wrong, near = np.random.default_rng(9), 0, math.log(100)
+    sure = {"failure_probability": 0.05, "largest": 1.0}
     for _ in range(200):
         x = rng.exponential(size=2048)
-        sure = {"failure_probability": failure, "largest": 1.0}
         found = last_proved(
             lambda epsilon, x=x: bets_prove((x > epsilon) * 1.0, 0.01, **sure),
             near * rng.uniform(0.8, 1.3),
