@@ -19,7 +19,6 @@ import contextlib
 import math
 from collections.abc import Callable, Iterator
 from decimal import Decimal
-from typing import Any
 
 from dpcal import _validate
 from dpcal.accountants import interface
@@ -208,14 +207,15 @@ class _Search:
         if self.method != "convex-order":
             yield from contours(parts, epsilon, width, negligible=negligible > 0)
         if self.method != "contour":
-            proves = self.sides if self.sides == "upper" else "both"
-            how: dict[str, Any] = {
-                "rounded": self.rounded,
-                "proves": proves,
-                "enough": float(negligible),
-            }
             with contextlib.suppress(OutOfReach):
-                yield choose_order(parts, epsilon, width=width, **how)
+                yield choose_order(
+                    parts,
+                    epsilon,
+                    width=width,
+                    rounded=self.rounded,
+                    proves=self.sides if self.sides == "upper" else "both",
+                    enough=float(negligible),
+                )
 
     def _direction(
         self,

@@ -113,8 +113,10 @@ class DeltaBounds:
 
 def _delta(value: Any, name: str) -> float | None:
     """Return the delta of a document; None if it is null."""
-    in_range = schema.number("null or a number in (0, 1)", lambda x: 0 < x < 1)
-    return None if value is None else in_range(value, name)
+    if value is None:
+        return None
+    found: float = schema.number("null or a number in (0, 1)", lambda x: 0 < x < 1)(value, name)
+    return found
 
 
 @dataclass(frozen=True)

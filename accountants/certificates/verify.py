@@ -135,10 +135,8 @@ def _check_bounds(
     """Check a claim against the bounds of one direction, computed again."""
     lower, upper = Decimal(0), Decimal(1)
     if claim.proof is not None:
-        bounds = enclose(
-            claim.proof, direction.parts, epsilon, rounded=rounded, proves=claim.proves
-        )
-        lower, upper = decimal_bounds(*bounds, _DIGITS)
+        ends = enclose(claim.proof, direction.parts, epsilon, rounded=rounded, proves=claim.proves)
+        lower, upper = decimal_bounds(*ends, _DIGITS)
     if claim.lower > lower or upper > claim.upper:
         raise CertificateRejected(
             f"The proof for direction {claim.direction!r} at epsilon = {epsilon!r} gives delta in "
