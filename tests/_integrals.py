@@ -11,6 +11,7 @@ import itertools
 import json
 import math
 import tomllib
+from dataclasses import replace
 from functools import cache, reduce
 
 import numpy as np
@@ -202,6 +203,6 @@ def in_balls(direction, epsilon, most=4e5, width=1e-18):
     points = sum(item.size(chosen.tilt, chosen.step, chosen.nodes)[0] for item in lines)
     if (chosen.nodes + 100) * points > most:
         return None
-    lower, upper = enclose(chosen, direction.parts, epsilon, bits=256)
+    lower, upper = enclose(replace(chosen, bits=256), direction.parts, epsilon)
     with ctx.workprec(256):
         return arb(lower).log().lower(), arb(upper).log().upper()
