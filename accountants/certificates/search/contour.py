@@ -206,9 +206,9 @@ def choose_contour(
     c, peak_width = saddle(total, epsilon)
     log_floor = log_delta + math.log(_SHARE * width)
     step, below, above = _choose_aliases(total, epsilon, c, peak_width, log_floor)
-    # Beyond the last node no transform falls below its error.
-    fall = float(total.cumulants([c])[0, 0]) - c * epsilon - log_floor
-    digits = max(_digits(parts, width), fall / sum(n for _, n in parts) + _SPARE_DIGITS)
+    # The integrand may be far larger than its integral.
+    larger = float(total.cumulants([c])[0, 0]) - c * epsilon - math.log(c) - log_delta
+    digits = _digits(parts, width) + max(larger, 0.0)
     proof = ContourProof(BITS[0], c, step, 1, below, above, digits)
     nodes = _choose_nodes(proof, parts, log_floor + c * epsilon)
     return _with_bits(replace(proof, nodes=nodes), parts, _MOST_WORK)
