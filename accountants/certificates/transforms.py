@@ -168,23 +168,32 @@ class SampledGaussianTransform(Transform):
         self.removing = loss.direction == "remove"
         self.variance = self.sigma**2
 
-    def _coarsest(self, c: float) -> _Lattice:
-        return max(_lattices(self.loss, c, self.digits), key=lambda lattice: lattice.step)
+    def _cheapest(self, c: float) -> _Lattice:
+        """Return the lattice with the least work: points, at the precision for the growth."""
+
+        def cost(lattice: _Lattice) -> float:
+            nats = self.digits + self._growth(lattice.angle, c)
+            return float((lattice.last - lattice.first) * nats**1.5)
+
+        return min(_lattices(self.loss, c, self.digits), key=cost)
+
+    def _growth(self, angle: float, c: float) -> float:
+        turned = 0.0 if self.removing else -c * math.log(math.cos(angle / 2))
+        return (angle * self.loss.noise_multiplier) ** 2 / 2 + turned
 
     def size(self, c: float, h: float, nodes: int) -> tuple[float, float]:
-        """Return the points on the coarsest lattice, and functions of those at all tilts."""
-        lattice = self._coarsest(c)
+        """Return the points on the cheapest lattice, and functions of those at all tilts."""
+        lattice = self._cheapest(c)
         return lattice.last - lattice.first + 1, 36.0
 
     def nats_lost(self, c: float, h: float, nodes: int) -> float:
         """Return the growth of the density on the line, and of the weights."""
-        angle = self._coarsest(c).angle
-        turned = 0.0 if self.removing else -c * math.log(math.cos(angle / 2))
-        return (angle * self.loss.noise_multiplier) ** 2 / 2 + turned
+        return self._growth(self._cheapest(c).angle, c)
 
     def log_beyond(self, c: float, t: float) -> float:
-        """Return the least estimate of all lines."""
-        return self._best(c, t)[0]
+        """Return the least estimate of all lines, with the error of the rule."""
+        error = float(self.loss.cumulants([c])[0, 0]) - self.digits
+        return float(np.logaddexp(self._best(c, t)[0], error))
 
     def _best(self, c: float, t: float) -> tuple[float, _Lattice]:
         rows = _decays(self.loss, c, self.digits)
@@ -207,7 +216,7 @@ class SampledGaussianTransform(Transform):
 
     def along_line(self, c: float, h: float, nodes: int) -> list[Ball]:
         """Sum the terms of the rule, and add its error."""
-        lattice = self._coarsest(c)
+        lattice = self._cheapest(c)
         error = balls.within(self._error(lattice, balls.arb(c)))
         turn = balls.acb(0, h if self.removing else -h)
         values = sums_of_powers(*self._terms(lattice, balls.acb(c)), turn, nodes)

@@ -173,9 +173,12 @@ def _choose_nodes(proof: ContourProof, parts: Parts, log_floor: float) -> int:
 
 def _with_bits(proof: ContourProof, parts: Parts, most: float) -> ContourProof:
     """Return a proof at the precision that its transforms need, if it is of affordable size."""
+    places = [(proof.tilt, proof.nodes), (proof.above, 1)]
+    places += [(proof.below, 1)] if proof.below else []
     lost = max(
-        transform_of(loss, proof.digits).nats_lost(proof.tilt, proof.step, proof.nodes)
+        transform_of(loss, proof.digits).nats_lost(c, proof.step, nodes)
         for loss, _ in parts
+        for c, nodes in places
     )
     bits = min(_BITS + math.ceil((proof.digits + lost) / math.log(2)), BITS[1])
     found = replace(proof, bits=bits)
@@ -203,7 +206,10 @@ def choose_contour(
     c, peak_width = saddle(total, epsilon)
     log_floor = log_delta + math.log(_SHARE * width)
     step, below, above = _choose_aliases(total, epsilon, c, peak_width, log_floor)
-    proof = ContourProof(BITS[0], c, step, 1, below, above, _digits(parts, width))
+    # The integrand may be far larger than its integral.
+    larger = float(total.cumulants([c])[0, 0]) - c * epsilon - math.log(c) - log_delta
+    digits = _digits(parts, width) + max(larger, 0.0)
+    proof = ContourProof(BITS[0], c, step, 1, below, above, digits)
     nodes = _choose_nodes(proof, parts, log_floor + c * epsilon)
     return _with_bits(replace(proof, nodes=nodes), parts, _MOST_WORK)
 
