@@ -216,8 +216,8 @@ def test_draws_stop_where_a_proof_needs_no_more_noise():
     target = {"epsilon": 1.0, "delta": 1e-6}
     proved = noise_multiplier(run, sampler, statistics="none", **target).noise_multiplier
     found = noise_multiplier(run, sampler, draws=2048, seed=1, **target)
-    # Proved multipliers are searched for to a relative 1e-4.
-    assert found.noise_multiplier <= proved * (1 + 1e-4)
+    # Both are searched for to a relative 1e-4.
+    assert found.noise_multiplier <= proved * (1 + 3e-4)
     assert found.confirmation <= 1e-6 * (1 + 1e-3)
 
 

@@ -40,7 +40,7 @@ def test_a_theorem_at_numbers_is_a_document_with_a_plan_that_runs(cli):
     ("words", "sentence"),
     [
         ("spiderboost --at n=60000 epsilon=1", "--at must have delta, got none"),
-        ("spiderboost --at n 3", "--at takes NAME=NUMBER, as in n=1e6, got 'n'"),
+        ("spiderboost --at n 3", "--at: must be NAME=NUMBER, as in n=1e6, got 'n'"),
         (f"spiderboost --at n=10 {SIZES} L0=1", "constants of spiderboost must include L1, F0"),
         (f"spiderbost --at n=10 {SIZES}", "did you mean 'spiderboost'"),
         (f"--at n=10 {SIZES}", "--at needs a paper"),
