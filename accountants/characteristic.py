@@ -340,6 +340,7 @@ class DirectionProfile:
             bounds = finite_log_delta(self._direction, float(points[i]))
             lower[i] = np.fmax(lower[i], bounds.lower)
             upper[i] = np.fmin(upper[i], bounds.upper)
+        lower[tiny] = upper[tiny] = -math.inf
         lower, upper = combine(self._log_finite, lower, upper)
         lower[tiny], upper[tiny] = -math.inf, most[tiny]
         if self._below is not None:
