@@ -19,7 +19,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dpcal.calibrate.papers.kernel import terms as t
 from dpcal.calibrate.papers.kernel.context import Context
 from dpcal.calibrate.papers.kernel.exponents import Exponent
-from dpcal.calibrate.papers.search.goal import TERMS, Goal, Proof, gap, product, total
+from dpcal.calibrate.papers.search.goal import (
+    TERMS,
+    Goal,
+    Proof,
+    exponential,
+    gap,
+    product,
+    signed,
+    total,
+)
 from dpcal.calibrate.papers.search.limits import LIMITS
 from dpcal.calibrate.papers.search.products import by_terms
 from dpcal.calibrate.papers.search.reductions import by_fact
@@ -40,8 +49,7 @@ class _Share(NamedTuple):
 def by_multipliers(search: Search, goal: Goal) -> Proof | None:
     """Bound every negative term by its share of one positive term."""
     normal, cleared = goal.context.normal, goal.cleared()
-    positives = [(m, v) for m, v in cleared.items() if v > 0]
-    negatives = [(m, -v) for m, v in cleared.items() if v < 0]
+    positives, negatives = (list(part.items()) for part in signed(cleared))
     if not negatives or not positives or len(negatives) > LIMITS.negatives:
         return None
     if not all(goal.context.holds(normal.term({m: v}), False) for m, v in positives):
@@ -65,13 +73,6 @@ def by_multipliers(search: Search, goal: Goal) -> Proof | None:
     return None
 
 
-def _by_logarithms(low: t.Term, high: t.Term, rows: Sequence[tuple[t.Term, Proof]]) -> Proof:
-    """Return the step that high - low is nonnegative from parts of the logarithms' difference."""
-    ends = {"low": low, "high": high, "order": t.plus(*(part for part, _ in rows))}
-    coded = {name: t.encode(term) for name, term in ends.items()}
-    return {"rule": "exponential", **coded, "proof": total(*rows)}
-
-
 def _assembled(
     search: Search, goal: Goal, whole: t.Term, rest: t.Term, shares: list[_Share]
 ) -> Proof | None:
@@ -88,7 +89,9 @@ def _assembled(
         if factors:
             low = t.times(*(t.power(ratio, m) for ratio, m, *_ in factors))
             rest, size = t.minus(t.ONE, low), t.times(whole, share)
-            step = _by_logarithms(low, t.ONE, [_multiple(*row) for row in factors])
+            rows = [_multiple(*row) for row in factors]
+            order = t.plus(*(part for part, _ in rows))
+            step = exponential(low, t.ONE, order, total(*rows))
             parts.append((t.times(size, rest), product((size, TERMS), (rest, step))))
     return total(*parts)
 
@@ -105,11 +108,7 @@ def _exponents(context: Context, term: t.Term) -> dict[Any, Exponent]:
     cleared = context.normal.sum(term)
     if len(cleared) != 1:
         raise t.Undecided("one monomial")
-    return {a: e for a, e in next(iter(cleared)) if not _is_number(a)}
-
-
-def _is_number(atom: Any) -> bool:
-    return atom[0] in ("num", "e", "pi")
+    return {a: e for a, e in next(iter(cleared)) if a[0] not in ("num", "e", "pi")}
 
 
 def _ratios(context: Context) -> list[tuple[t.Term, dict[Any, Exponent]]]:
@@ -117,15 +116,13 @@ def _ratios(context: Context) -> list[tuple[t.Term, dict[Any, Exponent]]]:
     rows = []
     for fact, _ in context.facts:
         try:
-            total = context.normal.clear(context.normal.sum(fact))
+            larges, smalls = signed(context.normal.clear(context.normal.sum(fact)))
         except t.Undecided:
             continue
-        larges = [(m, v) for m, v in total.items() if v > 0]
-        smalls = [(m, -v) for m, v in total.items() if v < 0]
-        if len(larges) != 1 or not smalls:
+        if len(larges) != 1:
             continue
-        large = context.normal.term(dict(larges))
-        for monomial, value in smalls:
+        large = context.normal.term(larges)
+        for monomial, value in smalls.items():
             ratio = t.over(context.normal.term({monomial: value}), large)
             try:
                 if context.holds(ratio, True):

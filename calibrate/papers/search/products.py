@@ -18,11 +18,7 @@ from dpcal.calibrate.papers.search.limits import LIMITS
 if TYPE_CHECKING:
     from dpcal.calibrate.papers.search.engine import Search
 
-__all__ = [
-    "by_factors",
-    "by_square",
-    "by_terms",
-]
+__all__ = ["by_factors", "by_square", "by_terms"]
 
 
 def by_terms(search: Search, goal: Goal) -> Proof | None:

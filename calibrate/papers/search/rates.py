@@ -21,6 +21,7 @@ from dpcal.calibrate.papers.claims.growth import Order, Orders, outgrows
 from dpcal.calibrate.papers.kernel import terms as t
 from dpcal.calibrate.papers.kernel.context import Context
 from dpcal.calibrate.papers.kernel.normal import exact
+from dpcal.calibrate.papers.search.goal import signed
 
 __all__ = ["chosen", "outgrown"]
 
@@ -34,9 +35,7 @@ def _terms_of(context: Context, side: t.Term) -> list[t.Term]:
 def _conjugated(context: Context, side: t.Term) -> list[t.Term]:
     """Return the terms of (P^2 - N^2)/(P + N), where the side is P - N with positive terms."""
     normal = context.normal
-    total = normal.clear(normal.sum(side))
-    rises = normal.term({m: v for m, v in total.items() if v > 0})
-    falls = normal.term({m: -v for m, v in total.items() if v < 0})
+    rises, falls = map(normal.term, signed(normal.clear(normal.sum(side))))
     if falls == t.ZERO or rises == t.ZERO:
         return []
     squares = t.minus(t.power(rises, t.number(2)), t.power(falls, t.number(2)))
@@ -72,9 +71,8 @@ def chosen(
 def _name(order: Order) -> str:
     size, logs = order
     parts = [t.power(t.symbol("t"), size)] if size != t.ZERO else []
-    return show(
-        t.times(*parts, *([t.power(("log", t.symbol("t")), t.number(logs))] if logs else []))
-    )
+    parts += [t.power(("log", t.symbol("t")), t.number(logs))] if logs else []
+    return show(t.times(*parts))
 
 
 def outgrown(
