@@ -217,7 +217,7 @@ class Store:
             if not own or getattr(holds, "__closure__", None):
                 return ""
             told = f"{holds.__module__}.{holds.__qualname__} {program.cases!r} {program.complete}"
-            claim = claim.changed(parts={})
+            claim = dataclasses.replace(claim, parts={})
         same = dataclasses.replace(claim, statement="", source="")
         text = f"{fingerprint()} {same!r} {told}"
         return hashlib.sha256(text.encode()).hexdigest()
