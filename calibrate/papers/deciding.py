@@ -130,30 +130,20 @@ def _child(claims: Sequence[Claim]) -> tuple[Connection, Any]:
 
 
 def _work(pipe: Connection, claims: Sequence[Claim], prove: Callable[[Claim], Verdict]) -> None:
-    _limit_memory()
-    for claim in claims:
-        _limit_time()
-        verdict = prove(claim)
-        pipe.send((verdict.to_json(), verdict.seconds))
-
-
-def _limit_memory() -> None:
-    """Let the allocation beyond the limit fail, which ends the child."""
+    """Decide claims; an allocation or a time beyond the limits ends the child."""
     import resource
+
+    def limit(kind: int, most: int) -> None:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(kind, (most, resource.getrlimit(kind)[1]))
 
     with suppress(OSError, ValueError):
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
-        size = pages * resource.getpagesize() + (MEGABYTES << 20)
-        resource.setrlimit(resource.RLIMIT_AS, (size, resource.getrlimit(resource.RLIMIT_AS)[1]))
-
-
-def _limit_time() -> None:
-    """Let the system end the child when its next claim takes too long."""
-    import resource
-
-    with suppress(OSError, ValueError):
-        most = int(time.process_time()) + SECONDS
-        resource.setrlimit(resource.RLIMIT_CPU, (most, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+        limit(resource.RLIMIT_AS, pages * resource.getpagesize() + (MEGABYTES << 20))
+    for claim in claims:
+        limit(resource.RLIMIT_CPU, int(time.process_time()) + SECONDS)
+        verdict = prove(claim)
+        pipe.send((verdict.to_json(), verdict.seconds))
 
 
 # ------------------------------------------------------------------------------------------- store

@@ -21,8 +21,11 @@ from types import ModuleType
 from typing import Any
 
 from dpcal import _validate
+from dpcal.calibrate.papers.claims.claim import Claim
+from dpcal.calibrate.papers.claims.errata import Erratum
 from dpcal.calibrate.papers.claims.formulas import show
-from dpcal.calibrate.papers.claims.language import Claim, Erratum, Schedule, nearest
+from dpcal.calibrate.papers.claims.language import Schedule
+from dpcal.calibrate.papers.claims.notation import nearest
 from dpcal.calibrate.papers.claims.resolve import settings_used
 from dpcal.calibrate.papers.claims.verdicts import STATUSES, Verdict
 from dpcal.calibrate.papers.deciding import Store, decided, uncollected

@@ -19,7 +19,8 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
-from dpcal.calibrate.papers.claims.language import Schedule, nearest
+from dpcal.calibrate.papers.claims.language import Schedule
+from dpcal.calibrate.papers.claims.notation import nearest
 from dpcal.calibrate.papers.registry import PAPERS, load
 
 __all__ = ["GROUP", "find", "names", "places"]

@@ -29,9 +29,8 @@ from typing import Any
 
 from dpcal.calibrate.papers.claims.claim import Claim
 from dpcal.calibrate.papers.claims.content import known_positive, restated
-from dpcal.calibrate.papers.claims.errata import Erratum, errata_of
+from dpcal.calibrate.papers.claims.errata import errata_of
 from dpcal.calibrate.papers.claims.formulas import parse, term_of, to_sympy
-from dpcal.calibrate.papers.claims.kinds import Enumeration
 from dpcal.calibrate.papers.claims.notation import (
     Checks,
     indented,
@@ -41,24 +40,17 @@ from dpcal.calibrate.papers.claims.notation import (
     unit_of,
 )
 from dpcal.calibrate.papers.claims.ranges import Range
-from dpcal.calibrate.papers.claims.resolve import resolved, unfold
+from dpcal.calibrate.papers.claims.resolve import resolved
 from dpcal.calibrate.papers.kernel.terms import Term, symbols
 
 __all__ = [
-    "Claim",
-    "Enumeration",
-    "Erratum",
     "Quantity",
     "Schedule",
     "Setting",
-    "errata_of",
-    "nearest",
     "quantities_of",
     "schedule_of",
     "settings_of",
     "standalone",
-    "theorems_of",
-    "unfold",
 ]
 
 

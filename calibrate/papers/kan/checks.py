@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dpcal.calibrate.papers.claims.language import Enumeration
+from dpcal.calibrate.papers.claims.kinds import Enumeration
 
 RATES = [Fraction(1, 3), Fraction(7, 10), Fraction(19, 20)]
 

@@ -8,7 +8,7 @@ from math import comb
 
 import flint
 
-from dpcal.calibrate.papers.claims.language import Enumeration
+from dpcal.calibrate.papers.claims.kinds import Enumeration
 
 
 def depth_first(depth: int) -> list[str]:

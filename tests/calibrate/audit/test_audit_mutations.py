@@ -18,7 +18,7 @@ import pytest
 
 from dpcal.calibrate.papers import PAPERS, load
 from dpcal.calibrate.papers.claims.formulas import show
-from dpcal.calibrate.papers.claims.language import unfold
+from dpcal.calibrate.papers.claims.resolve import unfold
 from dpcal.calibrate.papers.kernel import balls
 from dpcal.calibrate.papers.kernel.normal import sign_at
 from dpcal.calibrate.papers.kernel.terms import Undecided, number, power, symbols, times
