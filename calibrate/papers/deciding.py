@@ -90,12 +90,17 @@ def _in_children(
     claims: Sequence[Claim], indices: Sequence[int], processes: int
 ) -> Iterator[tuple[int, Verdict]]:
     """Yield verdicts as children find them; a child that ends costs the claim that it decides."""
+    fork, prove = multiprocessing.get_context("fork"), papers.prove  # loaded once, here
     waiting, running = list(indices)[::-1], dict[Connection, tuple[Any, list[int]]]()
     try:
         while waiting or running:
             while waiting and len(running) < processes:
                 batch = [waiting.pop() for _ in range(min(BATCH, len(waiting)))]
-                pipe, child = _child([claims[k] for k in batch])
+                pipe, theirs = fork.Pipe(duplex=False)
+                args = (theirs, [claims[k] for k in batch], prove)
+                child = fork.Process(target=_work, args=args, daemon=True)
+                child.start()
+                theirs.close()
                 running[pipe] = child, batch
             ready = wait(list(running))
             for pipe in [known for known in running if known in ready]:
@@ -116,17 +121,6 @@ def _in_children(
             child.kill()
             child.join()
             pipe.close()
-
-
-def _child(claims: Sequence[Claim]) -> tuple[Connection, Any]:
-    """Start a child that decides claims in turn and sends their verdicts."""
-    context = multiprocessing.get_context("fork")
-    ours, theirs = context.Pipe(duplex=False)
-    # The prover is loaded before the fork, once for all children.
-    process = context.Process(target=_work, args=(theirs, claims, papers.prove), daemon=True)
-    process.start()
-    theirs.close()
-    return ours, process
 
 
 def _work(pipe: Connection, claims: Sequence[Claim], prove: Callable[[Claim], Verdict]) -> None:

@@ -16,10 +16,11 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from dpcal.calibrate.papers.claims.formulas import as_number
 from dpcal.calibrate.papers.claims.ranges import Relation
 from dpcal.calibrate.papers.kernel import terms as t
 from dpcal.calibrate.papers.kernel.context import Context, context_of
-from dpcal.calibrate.papers.kernel.normal import exact, sign_at
+from dpcal.calibrate.papers.kernel.normal import sign_at
 
 if TYPE_CHECKING:
     from dpcal.calibrate.papers.claims.claim import Claim
@@ -83,10 +84,9 @@ class Orders:
 
 
 def _sum(orders: list[Order]) -> Order:
-    power = t.plus(*(power for power, _ in orders))
-    value = exact(power, {})
+    power = as_number(t.plus(*(power for power, _ in orders)))
     logarithms = sum((logs for _, logs in orders), Fraction(0))
-    return power if value is None else t.number(value), logarithms
+    return power, logarithms
 
 
 def _value(power: t.Term) -> Fraction:

@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from contextlib import suppress
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpcal.calibrate.papers.kernel import terms as t
 from dpcal.calibrate.papers.kernel.context import Context
 from dpcal.calibrate.papers.kernel.exponents import Exponent
+from dpcal.calibrate.papers.search import limits
 from dpcal.calibrate.papers.search.goal import (
     TERMS,
     Goal,
@@ -29,7 +31,6 @@ from dpcal.calibrate.papers.search.goal import (
     signed,
     total,
 )
-from dpcal.calibrate.papers.search.limits import LIMITS
 from dpcal.calibrate.papers.search.products import by_terms
 from dpcal.calibrate.papers.search.reductions import by_fact
 
@@ -50,7 +51,7 @@ def by_multipliers(search: Search, goal: Goal) -> Proof | None:
     """Bound every negative term by its share of one positive term."""
     normal, cleared = goal.context.normal, goal.cleared()
     positives, negatives = (list(part.items()) for part in signed(cleared))
-    if not negatives or not positives or len(negatives) > LIMITS.negatives:
+    if not negatives or not positives or len(negatives) > limits.NEGATIVES:
         return None
     if not all(goal.context.holds(normal.term({m: v}), False) for m, v in positives):
         return None
@@ -124,11 +125,9 @@ def _ratios(context: Context) -> list[tuple[t.Term, dict[Any, Exponent]]]:
         large = context.normal.term(larges)
         for monomial, value in smalls.items():
             ratio = t.over(context.normal.term({monomial: value}), large)
-            try:
+            with suppress(t.Undecided):
                 if context.holds(ratio, True):
                     rows.append((ratio, _exponents(context, ratio)))
-            except t.Undecided:
-                continue
     return rows[:12]
 
 
@@ -137,7 +136,7 @@ def _share(search: Search, goal: Goal, quotient: t.Term, ratios: Any) -> _Share 
     wanted = _exponents(goal.context, quotient)
     bases = list(set(wanted).union(*(powers for _, powers in ratios)))
     aim = [wanted.get(base, Fraction(0)) for base in bases]
-    for size in range(min(len(ratios), LIMITS.ratios) + 1):
+    for size in range(min(len(ratios), limits.RATIOS) + 1):
         for subset in itertools.combinations(ratios, size):
             columns = [[powers.get(base, Fraction(0)) for base in bases] for _, powers in subset]
             solved = solve(columns, aim)

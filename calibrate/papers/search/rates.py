@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from fractions import Fraction
 from typing import Any
 
@@ -83,12 +84,10 @@ def outgrown(
     for sums in _ways(claim, context):
         for k, row in enumerate(sums[0][1:]):
             given: list[Any] = [*sums, t.number(k)]
-            try:
+            with suppress(t.Undecided):
                 if outgrows(claim, given, context, point):
                     powers = [orders.of(other, False)[0] for other in sums[1][1:]]
                     gaps = (t.minus(orders.of(row, True)[0], power) for power in powers)
                     by = min(exact(gap, point) or Fraction(0) for gap in gaps)
                     more = f"the power {by}" if by else "a logarithm"
                     yield f"{show(row)} grows by {more}", given
-            except t.Undecided:
-                continue

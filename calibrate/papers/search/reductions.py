@@ -20,6 +20,7 @@ from dpcal.calibrate.papers.kernel import terms as t
 from dpcal.calibrate.papers.kernel.context import Context
 from dpcal.calibrate.papers.kernel.normal import Sum
 from dpcal.calibrate.papers.kernel.rules import bounds
+from dpcal.calibrate.papers.search import limits
 from dpcal.calibrate.papers.search.goal import (
     TERMS,
     Goal,
@@ -30,7 +31,6 @@ from dpcal.calibrate.papers.search.goal import (
     signed,
     total,
 )
-from dpcal.calibrate.papers.search.limits import LIMITS
 
 if TYPE_CHECKING:
     from dpcal.calibrate.papers.search.engine import Search
@@ -61,7 +61,7 @@ def _compared(search: Search, goal: Goal, sides: Sum) -> Proof | None:
         for side, part in zip((high, low), parts, strict=True)
     ]
     order = t.minus(*logs)
-    if goal.depth > LIMITS.depth_of_moves and not context.holds(order, goal.strict):
+    if goal.depth > limits.DEPTH_OF_MOVES and not context.holds(order, goal.strict):
         return None
     proof = search.inequality(goal.inside(order, goal.strict, 2))
     return proof and exponential(low, high, order, proof)
