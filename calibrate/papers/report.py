@@ -340,10 +340,9 @@ that is restated on purpose.
 
 
 def _markdown_table(head: Sequence[Any], rows: Iterable[Sequence[Any]]) -> list[str]:
-    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
-    for row in rows:
-        lines.append("| " + " | ".join(str(cell).replace("|", r"\|") for cell in row) + " |")
-    return lines
+    cells = ([str(cell).replace("|", r"\|") for cell in row] for row in rows)
+    first, *others = ("| " + " | ".join(row) + " |" for row in (head, *cells))
+    return [first, "|---" * len(head) + "|", *others]
 
 
 def _markdown_paper(schedule: Schedule, findings: Mapping[str, Finding]) -> list[str]:

@@ -128,10 +128,8 @@ def _show(term: t.Term) -> tuple[str, int]:
         value = term[1]
         level = _ATOM if value.denominator == 1 and value >= 0 else _PRODUCT
         return str(value), level if value >= 0 else _SUM
-    if head == "sym":
-        return str(term[1]), _ATOM
-    if head == "pi":
-        return "pi", _ATOM
+    if head in ("sym", "pi"):
+        return str(term[-1]), _ATOM
     if head == "add":
         return _show_sum(term), _SUM
     if head == "mul":

@@ -55,8 +55,7 @@ class Orders:
         if head == "sym":
             return self.growth[term[1]], Fraction(0)
         if head == "mul":
-            orders = [self.of(part, exactly) for part in parts]
-            return _sum(orders)
+            return _sum([self.of(part, exactly) for part in parts])
         if head in ("add", "max", "min"):
             lowest = head == "min"
             return _pick([self.of(part, exactly or lowest) for part in parts], lowest)

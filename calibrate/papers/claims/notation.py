@@ -257,12 +257,10 @@ def _released(formula: str, options: dict[str, str]) -> dict[str, Any]:
         "releases": tuple(privacy.Release(*map(parse, row)) for row in rows),
         **{name: parse(limit) for name, limit in zip(names, limits, strict=True)},
         "relation": options.pop("relation", "replace-one"),
-        "definition": "definition" in options,
+        "definition": options.pop("definition", None) is not None,
     }
     if "order" in options:
-        parts["order"] = parse(options["order"])
-    for word in ("definition", "order"):
-        options.pop(word, None)
+        parts["order"] = parse(options.pop("order"))
     if "renyi" in parts and not privacy.is_whole(parts["renyi"]):
         raise ValueError(
             f"renyi must be a whole number from 2 to {sampled.HIGHEST}, got {limits[0]}."

@@ -15,7 +15,7 @@ import itertools
 from collections.abc import Sequence
 from contextlib import suppress
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from dpcal.calibrate.papers.kernel import terms as t
 from dpcal.calibrate.papers.kernel.context import Context
@@ -40,11 +40,9 @@ if TYPE_CHECKING:
 __all__ = ["by_multipliers", "solve"]
 
 
-class _Share(NamedTuple):
-    """A negative term as a share of the target, times powers of ratios below one."""
-
-    share: t.Term
-    factors: list[tuple[t.Term, t.Term, Proof, Proof]]  # ratio, exponent, proofs of their ends
+# A negative term as a share of the target, times powers of ratios below one: of each the ratio,
+# the exponent, and the proofs of their ends.
+_Share = tuple[t.Term, list[tuple[t.Term, t.Term, Proof, Proof]]]
 
 
 def by_multipliers(search: Search, goal: Goal) -> Proof | None:
@@ -78,7 +76,7 @@ def _assembled(
     search: Search, goal: Goal, whole: t.Term, rest: t.Term, shares: list[_Share]
 ) -> Proof | None:
     """Write the goal as products of the target and of terms known to be nonnegative."""
-    left_over = t.minus(t.ONE, t.plus(*(row.share for row in shares)))
+    left_over = t.minus(t.ONE, t.plus(*(share for share, _ in shares)))
     strictly_rest = goal.strict and rest != t.ZERO and goal.context.holds(rest, True)
     left = search.inequality(goal.inside(left_over, goal.strict and not strictly_rest, 2))
     if left is None:
@@ -162,25 +160,23 @@ def _proved(
         factors.append((ratio, term, below, sign))
     remaining = t.over(quotient, t.times(*(t.power(r, m) for r, m, *_ in factors)))
     share = normal.term(normal.sum(remaining))
-    return _Share(share, factors) if goal.context.holds(share, True) else None
+    return (share, factors) if goal.context.holds(share, True) else None
 
 
 def solve(columns: Sequence[Sequence[Exponent]], goal: Sequence[Exponent]) -> list[Any] | None:
     """Solve ``sum_k x_k column_k = goal`` exactly; None without a unique solution."""
     width = len(columns)
     rows = [[column[i] for column in columns] + [goal[i]] for i in range(len(goal))]
-    pivots = 0
     for k in range(width):
-        pivot = next((r for r in range(pivots, len(rows)) if rows[r][k] != 0), None)
+        pivot = next((r for r in range(k, len(rows)) if rows[r][k] != 0), None)
         if pivot is None:
             return None
-        rows[pivots], rows[pivot] = rows[pivot], rows[pivots]
-        lead = rows[pivots][k]
-        rows[pivots] = [entry / lead for entry in rows[pivots]]
+        rows[k], rows[pivot] = rows[pivot], rows[k]
+        lead = rows[k][k]
+        rows[k] = [entry / lead for entry in rows[k]]
         for r, row in enumerate(rows):
-            if r != pivots and row[k] != 0:
-                rows[r] = [x - row[k] * y for x, y in zip(row, rows[pivots], strict=True)]
-        pivots += 1
-    if any(row[width] != 0 for row in rows[pivots:]):
+            if r != k and row[k] != 0:
+                rows[r] = [x - row[k] * y for x, y in zip(row, rows[k], strict=True)]
+    if any(row[width] != 0 for row in rows[width:]):
         return None
     return [rows[k][width] for k in range(width)]
