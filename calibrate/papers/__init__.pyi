@@ -8,18 +8,17 @@ from dpcal.calibrate.papers import (
     moments as moments,
     spiderboost as spiderboost,
 )
+from dpcal.calibrate.papers.claims.claim import Claim as Claim
+from dpcal.calibrate.papers.claims.errata import Erratum as Erratum, errata_of as errata_of
+from dpcal.calibrate.papers.claims.kinds import Enumeration as Enumeration
 from dpcal.calibrate.papers.claims.language import (
-    Claim as Claim,
-    Enumeration as Enumeration,
-    Erratum as Erratum,
     Quantity as Quantity,
     Schedule as Schedule,
     Setting as Setting,
-    errata_of as errata_of,
     quantities_of as quantities_of,
     settings_of as settings_of,
-    theorems_of as theorems_of,
 )
+from dpcal.calibrate.papers.claims.notation import theorems_of as theorems_of
 from dpcal.calibrate.papers.claims.verdicts import Verdict as Verdict
 from dpcal.calibrate.papers.deciding import Store as Store, default_store as default_store
 from dpcal.calibrate.papers.prover import prove as prove

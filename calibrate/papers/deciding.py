@@ -90,12 +90,17 @@ def _in_children(
     claims: Sequence[Claim], indices: Sequence[int], processes: int
 ) -> Iterator[tuple[int, Verdict]]:
     """Yield verdicts as children find them; a child that ends costs the claim that it decides."""
+    fork, prove = multiprocessing.get_context("fork"), papers.prove  # loaded once, here
     waiting, running = list(indices)[::-1], dict[Connection, tuple[Any, list[int]]]()
     try:
         while waiting or running:
             while waiting and len(running) < processes:
                 batch = [waiting.pop() for _ in range(min(BATCH, len(waiting)))]
-                pipe, child = _child([claims[k] for k in batch])
+                pipe, theirs = fork.Pipe(duplex=False)
+                args = (theirs, [claims[k] for k in batch], prove)
+                child = fork.Process(target=_work, args=args, daemon=True)
+                child.start()
+                theirs.close()
                 running[pipe] = child, batch
             ready = wait(list(running))
             for pipe in [known for known in running if known in ready]:
@@ -118,42 +123,21 @@ def _in_children(
             pipe.close()
 
 
-def _child(claims: Sequence[Claim]) -> tuple[Connection, Any]:
-    """Start a child that decides claims in turn and sends their verdicts."""
-    context = multiprocessing.get_context("fork")
-    ours, theirs = context.Pipe(duplex=False)
-    # The prover is loaded before the fork, once for all children.
-    process = context.Process(target=_work, args=(theirs, claims, papers.prove), daemon=True)
-    process.start()
-    theirs.close()
-    return ours, process
-
-
 def _work(pipe: Connection, claims: Sequence[Claim], prove: Callable[[Claim], Verdict]) -> None:
-    _limit_memory()
-    for claim in claims:
-        _limit_time()
-        verdict = prove(claim)
-        pipe.send((verdict.to_json(), verdict.seconds))
-
-
-def _limit_memory() -> None:
-    """Let the allocation beyond the limit fail, which ends the child."""
+    """Decide claims; an allocation or a time beyond the limits ends the child."""
     import resource
+
+    def limit(kind: int, most: int) -> None:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(kind, (most, resource.getrlimit(kind)[1]))
 
     with suppress(OSError, ValueError):
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
-        size = pages * resource.getpagesize() + (MEGABYTES << 20)
-        resource.setrlimit(resource.RLIMIT_AS, (size, resource.getrlimit(resource.RLIMIT_AS)[1]))
-
-
-def _limit_time() -> None:
-    """Let the system end the child when its next claim takes too long."""
-    import resource
-
-    with suppress(OSError, ValueError):
-        most = int(time.process_time()) + SECONDS
-        resource.setrlimit(resource.RLIMIT_CPU, (most, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+        limit(resource.RLIMIT_AS, pages * resource.getpagesize() + (MEGABYTES << 20))
+    for claim in claims:
+        limit(resource.RLIMIT_CPU, int(time.process_time()) + SECONDS)
+        verdict = prove(claim)
+        pipe.send((verdict.to_json(), verdict.seconds))
 
 
 # ------------------------------------------------------------------------------------------- store
@@ -217,7 +201,7 @@ class Store:
             if not own or getattr(holds, "__closure__", None):
                 return ""
             told = f"{holds.__module__}.{holds.__qualname__} {program.cases!r} {program.complete}"
-            claim = claim.changed(parts={})
+            claim = dataclasses.replace(claim, parts={})
         same = dataclasses.replace(claim, statement="", source="")
         text = f"{fingerprint()} {same!r} {told}"
         return hashlib.sha256(text.encode()).hexdigest()

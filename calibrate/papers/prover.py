@@ -19,7 +19,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -97,16 +97,17 @@ def _decide(claim: Claim, deadline: float) -> Verdict:
         return _open(str(claim.parts["reason"]))
     if claim.kind == "enumeration":
         return _decide_enumeration(claim, deadline)
-    refuted = None if claim.kind == "rate" else _counterexample(claim, FIRST_POINTS, 0)
+    refuted = None if claim.kind == "rate" else _at_points(claim, FIRST_POINTS, 0)
     if refuted is not None:
         return refuted
     where = witness(claim)
     if where is None:
         return _open("no point of the domain was found; it may be empty")
-    special: dict[str, Callable[[Claim, _Point, float], Verdict]] = {"rate": _decide_rate}
+    if claim.kind == "rate":
+        return _decide_rate(claim, where, deadline)
     if claim.kind == "private" and privacy.is_sampled(claim) and "renyi" not in claim.parts:
-        special["private"] = _decide_sampled
-    return special.get(claim.kind, _decide_goals)(claim, where, deadline)
+        return _decide_sampled(claim, where, deadline)
+    return _decide_goals(claim, where, deadline)
 
 
 # ------------------------------------------------------------------------------------------- goals
@@ -116,7 +117,9 @@ def _decide_goals(claim: Claim, where: _Point, deadline: float) -> Verdict:
     proofs = _proofs(claim, claim.goals(), deadline)
     if proofs is not None:
         return _proved(claim, where, (), proofs)
-    refuted = _counterexample(claim, MORE_POINTS, 1) or _lowest(claim)
+    goals = enumerate(claim.necessary())
+    near = ((k, goal, point) for k, goal in goals for point in lowest(claim, goal))
+    refuted = _at_points(claim, MORE_POINTS, 1) or _refuted(near)
     if refuted is not None:
         return refuted
     hole = _undefined(claim)
@@ -166,22 +169,21 @@ def _proofs(claim: Claim, goals: Sequence[Relation], deadline: float) -> list[An
     return proofs
 
 
-def _counterexample(claim: Claim, count: int, seed: int) -> Verdict | None:
-    """Look for a point where a goal fails."""
-    goals = claim.necessary()
-    for point in points(claim, count, seed):
-        for k, goal in enumerate(goals):
-            if _fails(goal, point):
-                return _refuted(goal, k, point)
-    return None
+def _at_points(claim: Claim, count: int, seed: int) -> Verdict | None:
+    """Look for a point where a goal fails, among usual and random ones."""
+    goals, tried = [*enumerate(claim.necessary())], points(claim, count, seed)
+    return _refuted((k, goal, point) for point in tried for k, goal in goals)
 
 
-def _lowest(claim: Claim) -> Verdict | None:
-    """Look for a point where a goal fails near the least values of its gap."""
-    for k, goal in enumerate(claim.necessary()):
-        for point in lowest(claim, goal):
-            if _fails(goal, point):
-                return _refuted(goal, k, point)
+def _refuted(rows: Iterable[tuple[int, Relation, _Point]]) -> Verdict | None:
+    """Return the refutation by the first goal that fails at its point, or None."""
+    for index, goal, point in rows:
+        if _fails(goal, point):
+            left, right = shown(goal.left, point), shown(goal.right, point)
+            evidence = {"goal": index, "point": _plain(point), "left": left, "right": right}
+            verb = "differ" if goal.sign == "=" else "are in the wrong order"
+            reason = f"{_at(point)} the sides {verb}: {left} against {right}"
+            return Verdict("REFUTED", "counterexample", reason, evidence)
     return None
 
 
@@ -207,14 +209,6 @@ def _undefined(claim: Claim) -> _Point | None:
         except Undecided:
             return point
     return None
-
-
-def _refuted(goal: Relation, index: int, point: _Point) -> Verdict:
-    left, right = shown(goal.left, point), shown(goal.right, point)
-    evidence = {"goal": index, "point": _plain(point), "left": left, "right": right}
-    verb = "differ" if goal.sign == "=" else "are in the wrong order"
-    reason = f"{_at(point)} the sides {verb}: {left} against {right}"
-    return Verdict("REFUTED", "counterexample", reason, evidence)
 
 
 def _plain(point: _Point) -> dict[str, str]:
@@ -279,21 +273,19 @@ def _decide_sampled(claim: Claim, where: _Point, deadline: float) -> Verdict:
     order = claim.parts.get("order")
     for given in [number(k) for k in _ORDERS] if order is None else [order]:
         goals = claim.goals(given)
-        proofs = None
-        if not numbers or not any(_fails(goal, {}) for goal in goals):
-            proofs = _proofs(claim, goals, deadline)
+        fails = numbers and any(_fails(goal, {}) for goal in goals)
+        proofs = None if fails else _proofs(claim, goals, deadline)
         if proofs is not None:
             found = _proved(claim, where, [given], proofs)
             reason = f"by the divergence of order {show(given)}, {found.reason}"
             return Verdict(found.status, found.method, reason, found.evidence)
-    if numbers:
-        for status in ("PROVED", "REFUTED"):
-            if (settled := _certified(claim, {}, status)) is not None:
+    priced = [where] if numbers else itertools.islice(points(claim, MORE_POINTS), _PRICED_POINTS)
+    for point in priced:
+        for status in ("PROVED", "REFUTED") if numbers else ("REFUTED",):
+            if (settled := _certified(claim, point, status)) is not None:
                 return settled
+    if numbers:
         return _open("the certificate's interval holds the claim")
-    for point in itertools.islice(points(claim, MORE_POINTS), _PRICED_POINTS):
-        if (settled := _certified(claim, point, "REFUTED")) is not None:
-            return settled
     return _open("no order proves it; give one with the option order")
 
 

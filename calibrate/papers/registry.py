@@ -13,7 +13,8 @@ from __future__ import annotations
 from functools import cache
 from importlib import import_module
 
-from dpcal.calibrate.papers.claims.language import Schedule, nearest
+from dpcal.calibrate.papers.claims.language import Schedule
+from dpcal.calibrate.papers.claims.notation import nearest
 
 __all__ = ["PAPERS", "load"]
 

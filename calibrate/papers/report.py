@@ -16,13 +16,16 @@ import math
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any
 
 from dpcal import _validate
+from dpcal.calibrate.papers.claims.claim import Claim
+from dpcal.calibrate.papers.claims.errata import Erratum
 from dpcal.calibrate.papers.claims.formulas import show
-from dpcal.calibrate.papers.claims.language import Claim, Erratum, Schedule, nearest
+from dpcal.calibrate.papers.claims.language import Schedule
+from dpcal.calibrate.papers.claims.notation import nearest
 from dpcal.calibrate.papers.claims.resolve import settings_used
 from dpcal.calibrate.papers.claims.verdicts import STATUSES, Verdict
 from dpcal.calibrate.papers.deciding import Store, decided, uncollected
@@ -60,6 +63,11 @@ class Finding:
     verdict: Verdict
     erratum: Erratum | None
     written: Claim | None = None
+
+    @property
+    def entry(self) -> str:
+        """The name of the erratum, or else of the claim."""
+        return self.erratum.name if self.erratum else self.claim.name
 
     @property
     def printed(self) -> bool:
@@ -113,10 +121,8 @@ class Finding:
 
     def title(self) -> str:
         """Return the claim's description in one line."""
-        title = self.claim.statement
-        if self.printed and self.erratum is not None:
-            title = self.erratum.title
-        return title or self.claim.formula()
+        wrong = self.erratum if self.printed else None
+        return (wrong.title if wrong else self.claim.statement) or self.claim.formula()
 
     def record(self) -> dict[str, Any]:
         """Return the finding as JSON-able fields."""
@@ -218,12 +224,7 @@ class Audit:
         name
             Of a claim, or of an erratum (both sides are shown).
         """
-        chosen = [
-            f for f in self.findings if name in (f.claim.name, f.erratum.name if f.erratum else "")
-        ]
-        if not chosen:
-            known = {f.erratum.name if f.erratum else f.claim.name for f in self.findings}
-            raise ValueError(f"claim {nearest(name, sorted(known))}")
+        chosen = _named(name, self.findings)
         blocks = [_explanation(finding) for finding in chosen]
         erratum = chosen[0].erratum
         if erratum is not None:
@@ -268,26 +269,26 @@ def audit(
     ValueError
         For an unknown paper or claim, with the nearest names.
     """
-    rows: list[tuple[Schedule, Claim, Erratum | None]] = []
+    rows: list[Finding] = []
     with uncollected(), places(schedule):
         for one in _schedules(schedule):
             errata = {side.name: e for e in one.errata for side in e.sides if side}
-            named = [(c, errata.get(c.name)) for c in one.all_claims()]
-            known = [{c.name, wrong.name if wrong else c.name} for c, wrong in named]
-            if only is not None and only not in set().union(*known):
-                names = {wrong.name if wrong else c.name for c, wrong in named}
-                raise ValueError(f"claim {nearest(only, sorted(names))}")
-            chosen = zip(named, known, strict=True)
-            rows += [(one, *row) for row, own in chosen if only is None or only in own]
-        resolved = [one.resolve(claim) for one, claim, _ in rows]
+            undecided = Verdict("OPEN", "none")
+            found = [Finding(one, c, undecided, errata.get(c.name), c) for c in one.all_claims()]
+            rows += found if only is None else _named(only, found)
+        resolved = [row.schedule.resolve(row.claim) for row in rows]
     # prove returns OPEN if the checker rejects its evidence: no second check is needed.
     verdicts = decided(resolved, processes=processes, store=store, progress=progress)
-    return Audit(
-        tuple(
-            Finding(one, claim, verdict, wrong, written)
-            for (one, written, wrong), claim, verdict in zip(rows, resolved, verdicts, strict=True)
-        )
-    )
+    decisions = zip(rows, resolved, verdicts, strict=True)
+    return Audit(tuple(replace(row, claim=c, verdict=verdict) for row, c, verdict in decisions))
+
+
+def _named(name: str, findings: Sequence[Finding]) -> list[Finding]:
+    """Return the claim, or both sides of the erratum, of a name."""
+    found = [each for each in findings if name in (each.claim.name, each.entry)]
+    if not found:
+        raise ValueError(f"claim {nearest(name, sorted({each.entry for each in findings}))}")
+    return found
 
 
 def _schedules(schedule: Any) -> list[Schedule]:
@@ -339,10 +340,9 @@ that is restated on purpose.
 
 
 def _markdown_table(head: Sequence[Any], rows: Iterable[Sequence[Any]]) -> list[str]:
-    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
-    for row in rows:
-        lines.append("| " + " | ".join(str(cell).replace("|", r"\|") for cell in row) + " |")
-    return lines
+    cells = ([str(cell).replace("|", r"\|") for cell in row] for row in rows)
+    first, *others = ("| " + " | ".join(row) + " |" for row in (head, *cells))
+    return [first, "|---" * len(head) + "|", *others]
 
 
 def _markdown_paper(schedule: Schedule, findings: Mapping[str, Finding]) -> list[str]:

@@ -15,26 +15,17 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from dpcal.calibrate.papers.claims.language import Schedule, nearest
+from dpcal.calibrate.papers.claims.language import Schedule
+from dpcal.calibrate.papers.claims.notation import nearest
 from dpcal.calibrate.papers.registry import PAPERS, load
 
-__all__ = ["GROUP", "find", "names", "places"]
+__all__ = ["GROUP", "find", "places"]
 
 GROUP = "dpcal.schedules"
-
-
-def names() -> tuple[str, ...]:
-    """Return the names of the papers of the package and of installed distributions."""
-    return (*PAPERS, *(name for name in _offered() if name not in PAPERS))
-
-
-def _offered() -> dict[str, EntryPoint]:
-    """Return the entry points of the group ``dpcal.schedules`` by name."""
-    return {point.name: point for point in entry_points(group=GROUP)}
 
 
 def find(name: str) -> Schedule:
@@ -54,7 +45,7 @@ def find(name: str) -> Schedule:
     """
     if name in PAPERS:
         return load(name)
-    offered = _offered()
+    offered = {point.name: point for point in entry_points(group=GROUP)}
     if name in offered:
         return _schedule_of(offered[name].load(), name)
     if name.endswith(".py") or "/" in name:
@@ -64,7 +55,7 @@ def find(name: str) -> Schedule:
             return _schedule_of(import_module(name), name)
         except ImportError as error:
             raise ValueError(f"module {name} cannot be imported: {error}.") from error
-    raise ValueError(f"schedule {nearest(name, names())}")
+    raise ValueError(f"schedule {nearest(name, dict.fromkeys((*PAPERS, *offered)))}")
 
 
 def _from_file(path: Path) -> Schedule:

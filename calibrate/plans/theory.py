@@ -31,8 +31,8 @@ from dpcal import _validate
 from dpcal._roots import Sides, Stop, bisect
 from dpcal.accountants.matrix import LambdaCGD
 from dpcal.calibrate.constants import Constants
-from dpcal.calibrate.papers.claims.language import Schedule, Setting, nearest
-from dpcal.calibrate.papers.claims.notation import indented, text_of
+from dpcal.calibrate.papers.claims.language import Schedule, Setting
+from dpcal.calibrate.papers.claims.notation import indented, nearest, text_of
 from dpcal.calibrate.papers.registry import PAPERS, load
 from dpcal.calibrate.plan import Parameters, Plan
 from dpcal.calibrate.plans import (

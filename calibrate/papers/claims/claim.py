@@ -10,7 +10,6 @@ A claim is data that :func:`~dpcal.calibrate.papers.claims.notation.line` reads 
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -135,14 +134,7 @@ class Claim:
     def substitute(self, change: Replace) -> Claim:
         """Return the claim with ``change`` applied to each of its terms."""
         pairs, parts, where = (_mapped(x, change) for x in (self.pairs, self.parts, self.where))
-        return self.changed(pairs=pairs, parts=parts, where=where)
-
-    def changed(self, **values: Any) -> Claim:
-        """Return a copy with other values, which are neither read nor checked."""
-        moved = copy.copy(self)
-        for name, value in values.items():
-            object.__setattr__(moved, name, value)
-        return moved
+        return dataclasses.replace(self, pairs=pairs, parts=parts, where=where)
 
     def formula(self) -> str:
         """Return the claim as one line of text."""

@@ -30,6 +30,7 @@ __all__ = ["Erratum", "errata_of"]
 
 _HEAD = re.compile(r"([\w.\-]+) \((\w+); (.*?)\): (.+)$")
 _PARTS = ("about", "claim", "open", "printed", "settings", "use")
+_PART = re.compile(rf"\n(?=\s+(?:{'|'.join(_PARTS)}): )")
 
 
 @dataclass(frozen=True)
@@ -97,15 +98,15 @@ def errata_of(text: str, checks: Checks | None = None) -> tuple[Erratum, ...]:
 
 
 def _erratum(paragraph: str, checks: Checks | None) -> Erratum:
-    first, *rows = indented(paragraph, split=True)
-    head = _HEAD.match(first)
+    first, *rest = _PART.split(paragraph, 1)
+    head = _HEAD.match(" ".join(first.split()))
     if head is None:
         raise ValueError(
             f"erratum must begin with 'NAME (severity; source): title', got {first!r}."
         )
     name, severity, source, title = head.groups()
-    pairs = [" ".join(row.split()).partition(": ") for row in rows]
-    given = {word: value for word, _, value in pairs}
+    rows = (" ".join(row.split()).partition(": ") for row in indented("".join(rest)))
+    given = {word: value for word, _, value in rows}
     for word in given:
         if word not in _PARTS:
             raise ValueError(f"part of erratum {name} must be one of {_PARTS}, got {word!r}.")

@@ -22,6 +22,7 @@ from dpcal.calibrate.papers.kernel import terms as t
 from dpcal.calibrate.papers.kernel.normal import exact
 
 __all__ = [
+    "as_number",
     "parse",
     "show",
     "term_of",
@@ -71,7 +72,7 @@ def _node(node: ast.expr, text: str) -> t.Term:
     if isinstance(node, ast.BinOp) and type(node.op) in _OPERATIONS:
         left, right = _node(node.left, text), _node(node.right, text)
         if isinstance(node.op, ast.Pow):
-            right = _number(right)
+            right = as_number(right)
         return folded(_OPERATIONS[type(node.op)](left, right), left, right, type(node.op))
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
         inner = _node(node.operand, text)
@@ -97,8 +98,8 @@ def folded(term: t.Term, left: t.Term, right: t.Term, operation: type) -> t.Term
     return term
 
 
-def _number(term: t.Term) -> t.Term:
-    """Return an exponent without symbols as one number."""
+def as_number(term: t.Term) -> t.Term:
+    """Return a term with a rational value as this number; others stay as they are."""
     value = exact(term, {})
     return term if value is None else t.number(value)
 
@@ -127,10 +128,8 @@ def _show(term: t.Term) -> tuple[str, int]:
         value = term[1]
         level = _ATOM if value.denominator == 1 and value >= 0 else _PRODUCT
         return str(value), level if value >= 0 else _SUM
-    if head == "sym":
-        return str(term[1]), _ATOM
-    if head == "pi":
-        return "pi", _ATOM
+    if head in ("sym", "pi"):
+        return str(term[-1]), _ATOM
     if head == "add":
         return _show_sum(term), _SUM
     if head == "mul":

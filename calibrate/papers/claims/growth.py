@@ -16,10 +16,11 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from dpcal.calibrate.papers.claims.formulas import as_number
 from dpcal.calibrate.papers.claims.ranges import Relation
 from dpcal.calibrate.papers.kernel import terms as t
 from dpcal.calibrate.papers.kernel.context import Context, context_of
-from dpcal.calibrate.papers.kernel.normal import exact, sign_at
+from dpcal.calibrate.papers.kernel.normal import sign_at
 
 if TYPE_CHECKING:
     from dpcal.calibrate.papers.claims.claim import Claim
@@ -54,8 +55,7 @@ class Orders:
         if head == "sym":
             return self.growth[term[1]], Fraction(0)
         if head == "mul":
-            orders = [self.of(part, exactly) for part in parts]
-            return _sum(orders)
+            return _sum([self.of(part, exactly) for part in parts])
         if head in ("add", "max", "min"):
             lowest = head == "min"
             return _pick([self.of(part, exactly or lowest) for part in parts], lowest)
@@ -83,10 +83,9 @@ class Orders:
 
 
 def _sum(orders: list[Order]) -> Order:
-    power = t.plus(*(power for power, _ in orders))
-    value = exact(power, {})
+    power = as_number(t.plus(*(power for power, _ in orders)))
     logarithms = sum((logs for _, logs in orders), Fraction(0))
-    return power if value is None else t.number(value), logarithms
+    return power, logarithms
 
 
 def _value(power: t.Term) -> Fraction:

@@ -30,11 +30,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpcal.calibrate.papers.claims import growth, privacy
-from dpcal.calibrate.papers.claims.formulas import show
+from dpcal.calibrate.papers.claims.formulas import as_number, show
 from dpcal.calibrate.papers.claims.ranges import Range, Relation
 from dpcal.calibrate.papers.kernel import terms as t
 from dpcal.calibrate.papers.kernel.context import Context
-from dpcal.calibrate.papers.kernel.normal import exact
 
 if TYPE_CHECKING:
     from dpcal.calibrate.papers.claims.claim import Claim
@@ -94,19 +93,14 @@ def _powers(term: t.Term, units: Mapping[str, Any], same: list[Relation]) -> dic
     if head == "pow":
         same += _equal(_powers(parts[1], units, same), {})
         base = _powers(parts[0], units, same)
-        return {name: _folded(t.times(power, parts[1])) for name, power in base.items()}
+        return {name: as_number(t.times(power, parts[1])) for name, power in base.items()}
     rows = [_powers(part, units, same) for part in parts if part != t.ZERO]
     if head == "mul":
         names = dict.fromkeys(name for row in rows for name in row)
-        return {s: _folded(t.plus(*(row[s] for row in rows if s in row))) for s in names}
+        return {s: as_number(t.plus(*(row[s] for row in rows if s in row))) for s in names}
     first = rows[0] if rows and head in ("add", "max", "min", "abs") else {}
     same += [pair for row in rows for pair in _equal(row, first)]
     return first
-
-
-def _folded(power: t.Term) -> t.Term:
-    value = None if t.symbols(power) else exact(power, {})
-    return power if value is None else t.number(value)
 
 
 def _equal(left: Mapping[str, t.Term], right: Mapping[str, t.Term]) -> list[Relation]:

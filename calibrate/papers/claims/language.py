@@ -22,16 +22,15 @@ corrected*, and claims about them. All of it is data:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any
 
 from dpcal.calibrate.papers.claims.claim import Claim
 from dpcal.calibrate.papers.claims.content import known_positive, restated
-from dpcal.calibrate.papers.claims.errata import Erratum, errata_of
+from dpcal.calibrate.papers.claims.errata import errata_of
 from dpcal.calibrate.papers.claims.formulas import parse, term_of, to_sympy
-from dpcal.calibrate.papers.claims.kinds import Enumeration
 from dpcal.calibrate.papers.claims.notation import (
     Checks,
     indented,
@@ -41,24 +40,17 @@ from dpcal.calibrate.papers.claims.notation import (
     unit_of,
 )
 from dpcal.calibrate.papers.claims.ranges import Range
-from dpcal.calibrate.papers.claims.resolve import resolved, unfold
+from dpcal.calibrate.papers.claims.resolve import resolved
 from dpcal.calibrate.papers.kernel.terms import Term, symbols
 
 __all__ = [
-    "Claim",
-    "Enumeration",
-    "Erratum",
     "Quantity",
     "Schedule",
     "Setting",
-    "errata_of",
-    "nearest",
     "quantities_of",
     "schedule_of",
     "settings_of",
     "standalone",
-    "theorems_of",
-    "unfold",
 ]
 
 
@@ -267,18 +259,13 @@ class Schedule:
 
     def claim(self, name: str) -> Claim:
         """Return the claim called ``name``; the error lists the nearest names."""
-        by_name = {claim.name: claim for claim in self.all_claims()}
-        if name in by_name:
-            return by_name[name]
-        raise ValueError(f"claim {nearest(name, by_name)}")
+        found: Claim = _called(name, "claim", self.all_claims())
+        return found
 
     def setting(self, symbol: Any) -> Setting:
         """Return the setting of ``symbol`` (a symbol or its name)."""
-        by_name = {setting.name: setting for setting in self.settings}
-        if str(symbol) in by_name:
-            found: Setting = by_name[str(symbol)]
-            return found
-        raise ValueError(f"setting {nearest(str(symbol), by_name)}")
+        found: Setting = _called(str(symbol), "setting", self.settings)
+        return found
 
     def ranges(self) -> dict[str, Range]:
         """Return the range of every declared symbol."""
@@ -307,24 +294,28 @@ class Schedule:
             raise ValueError(f"claim {claim.name!r}: {error}") from error
 
 
+def _called(name: str, kind: str, rows: Iterable[Any]) -> Any:
+    by_name = {row.name: row for row in rows}
+    if name not in by_name:
+        raise ValueError(f"{kind} {nearest(name, by_name)}")
+    return by_name[name]
+
+
 def standalone(claim: Claim) -> Claim:
     """Return a claim without settings with the ranges of its symbols filled in."""
     if claim.at or claim.free or claim.printed:
         raise ValueError(
             f"claim {claim.name!r}: at, free and printed must be resolved by a schedule, got none."
         )
-    domain = {**dict.fromkeys(claim.on, Range()), **claim.domain}
-    for name in sorted(claim.used_symbols() - domain.keys()):
-        raise ValueError(
-            f"claim {claim.name!r}: symbol {name} must have a range, got none; declare it as a "
-            "quantity, or give it one in the line, as in x in [0, 1]."
-        )
-    return claim.changed(
-        domain={
-            name: domain[name].meet(claim.on.get(name, Range()))
-            for name in sorted(claim.used_symbols())
-        }
-    )
+    known, domain = {**dict.fromkeys(claim.on, Range()), **claim.domain}, {}
+    for name in sorted(claim.used_symbols()):
+        if name not in known:
+            raise ValueError(
+                f"claim {claim.name!r}: symbol {name} must have a range, got none; declare it as a "
+                "quantity, or give it one in the line, as in x in [0, 1]."
+            )
+        domain[name] = known[name].meet(claim.on.get(name, Range()))
+    return replace(claim, domain=domain)
 
 
 def schedule_of(package: str) -> Schedule:

@@ -65,7 +65,6 @@ __all__ = ["indented", "line", "nearest", "read", "text_of", "theorems_of", "uni
 Checks = Mapping[str, Enumeration]  # programs by the names that lines give them
 
 _HEAD = re.compile(r"([\w.\-]*):\s+")
-_PART = re.compile(r"\s+(about|claim|open|printed|settings|use): ")
 _RANGE = re.compile(r"(\w+) in ([\[(].+[\])])$")
 _RELEASE = re.compile(r"(.+?) with noise (.+?)(?: times (.+?))?(?: on a sample (.+))?$")
 
@@ -101,18 +100,10 @@ def text_of(package: str, name: str) -> str:
     return files(package).joinpath(f"{name}.txt").read_text(encoding="utf-8")
 
 
-def indented(text: str, split: bool = False) -> list[str]:
-    """Return the entries of a text; lines that are indented more deeply continue an entry.
-
-    With ``split``, the continuation is returned as separate entries, after the first line.
-    """
-    rows = [row for row in textwrap.dedent(text).split("\n") if row.strip()]
-    if split:
-        deeper = [k for k, row in enumerate(rows) if row[:1].isspace()]
-        start = next((k for k in deeper if _PART.match(rows[k])), len(rows))
-        return [" ".join(map(str.strip, rows[:start])), *indented("\n".join(rows[start:]))]
+def indented(text: str) -> list[str]:
+    """Return the entries of a text; lines that are indented more deeply continue an entry."""
     entries: list[str] = []
-    for row in rows:
+    for row in filter(str.strip, textwrap.dedent(text).split("\n")):
         if row[:1].isspace() and entries:
             entries[-1] += "\n" + row
         else:
@@ -122,14 +113,13 @@ def indented(text: str, split: bool = False) -> list[str]:
 
 def read(text: str, checks: Checks | None = None) -> tuple[Claim, ...]:
     """Return the claims of a text, one a line."""
-    return tuple(_named(" ".join(entry.split()), checks) for entry in indented(text))
-
-
-def _named(entry: str, checks: Checks | None) -> Claim:
-    head = _HEAD.match(entry)
-    if head is None:
-        raise ValueError(f"claim must begin with its name and a colon, got {entry!r}.")
-    return line(entry[head.end() :], head.group(1), checks)
+    found = []
+    for entry in (" ".join(entry.split()) for entry in indented(text)):
+        head = _HEAD.match(entry)
+        if head is None:
+            raise ValueError(f"claim must begin with its name and a colon, got {entry!r}.")
+        found.append(line(entry[head.end() :], head.group(1), checks))
+    return tuple(found)
 
 
 def line(text: str, name: str = "", checks: Checks | None = None) -> Claim:
@@ -267,12 +257,10 @@ def _released(formula: str, options: dict[str, str]) -> dict[str, Any]:
         "releases": tuple(privacy.Release(*map(parse, row)) for row in rows),
         **{name: parse(limit) for name, limit in zip(names, limits, strict=True)},
         "relation": options.pop("relation", "replace-one"),
-        "definition": "definition" in options,
+        "definition": options.pop("definition", None) is not None,
     }
     if "order" in options:
-        parts["order"] = parse(options["order"])
-    for word in ("definition", "order"):
-        options.pop(word, None)
+        parts["order"] = parse(options.pop("order"))
     if "renyi" in parts and not privacy.is_whole(parts["renyi"]):
         raise ValueError(
             f"renyi must be a whole number from 2 to {sampled.HIGHEST}, got {limits[0]}."

@@ -17,6 +17,7 @@ ValueError: claim 'c': settings and values must not define each other in a circl
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
+from dataclasses import replace
 from fractions import Fraction
 
 from dpcal.calibrate.papers.claims.claim import Claim
@@ -85,8 +86,8 @@ def resolved(
     sizes, where = _limits(claim, table, ranges, rounded)
     kept = {name: values for name, values in claim.on.items() if name not in table}
     where = [*moved.where, *where]
-    moved = moved.changed(parts=parts, sizes=tuple(sizes), where=tuple(where), on=kept)
-    return moved.changed(at={}, free=(), printed=(), domain=_domain(moved, ranges, settings))
+    moved = replace(moved, parts=parts, sizes=tuple(sizes), where=tuple(where), on=kept)
+    return replace(moved, at={}, free=(), printed=(), domain=_domain(moved, ranges, settings))
 
 
 def _limits(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpcal.calibrate.papers.claims.language import Enumeration
+from dpcal.calibrate.papers.claims.kinds import Enumeration
 
 
 def _refresh_counts_once(literal: bool) -> bool:

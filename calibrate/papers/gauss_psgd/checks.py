@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from dpcal.calibrate.papers.claims.language import Enumeration
+from dpcal.calibrate.papers.claims.kinds import Enumeration
 
 
 def _crossings_are_optimal(a: Fraction) -> bool:

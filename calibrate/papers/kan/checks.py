@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dpcal.calibrate.papers.claims.language import Enumeration
+from dpcal.calibrate.papers.claims.kinds import Enumeration
 
 RATES = [Fraction(1, 3), Fraction(7, 10), Fraction(19, 20)]
 
@@ -81,16 +81,11 @@ def _bound_holds(case: tuple[int, Fraction, int]) -> bool:
     return bool(_sensitivity_squared(size, rate, tuple(range(count))) <= bound)
 
 
-def _binomial_tail(steps: int, rate: Fraction, above: int) -> Fraction:
-    """P(Bin(steps, rate) > above)."""
-    below = sum(comb(steps, k) * rate**k * (1 - rate) ** (steps - k) for k in range(above + 1))
-    return Fraction(1 - below)
-
-
 def _chernoff_count(case: tuple[int, Fraction, int, Fraction]) -> bool:
     """P(participations > tau) <= delta/2 for the tau of Lemma F.10, rounded down."""
     steps, rate, above, half_delta = case
-    return _binomial_tail(steps, rate, above) <= half_delta
+    below = sum(comb(steps, k) * rate**k * (1 - rate) ** (steps - k) for k in range(above + 1))
+    return 1 - below <= half_delta
 
 
 CHECKS: dict[str, Enumeration] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from math import isqrt
 
-from dpcal.calibrate.papers.claims.language import Enumeration
+from dpcal.calibrate.papers.claims.kinds import Enumeration
 
 
 def _first_round_is_defined(start: int) -> bool:

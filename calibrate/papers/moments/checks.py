@@ -7,7 +7,7 @@ from math import comb
 
 import flint
 
-from dpcal.calibrate.papers.claims.language import Enumeration
+from dpcal.calibrate.papers.claims.kinds import Enumeration
 
 CASES = [
     (order, noise, share)

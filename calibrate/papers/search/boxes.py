@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from dpcal.calibrate.papers.kernel import terms as t
 from dpcal.calibrate.papers.kernel.context import Context
 from dpcal.calibrate.papers.kernel.rules import is_outside, is_possible
+from dpcal.calibrate.papers.search import limits
 from dpcal.calibrate.papers.search.goal import Goal, Proof
-from dpcal.calibrate.papers.search.limits import LIMITS
 
 if TYPE_CHECKING:
     from dpcal.calibrate.papers.search.engine import Search
@@ -39,7 +40,7 @@ def _tree(search: Search, goal: Goal, box: Any) -> Any:
     count = 0
     while pending:
         count += 1
-        if count > LIMITS.boxes or time.thread_time() > search.deadline:
+        if count > limits.BOXES or time.thread_time() > search.deadline:
             return None
         holder, slot, part = pending.pop()
         leaf = _leaf(goal, part)
@@ -76,7 +77,7 @@ def by_cut(search: Search, goal: Goal) -> Proof | None:
 
 def _cuts(context: Context, name: str, depth: int) -> list[Fraction]:
     low, high = context.box[name]
-    if low is None or depth > (LIMITS.depth_of_cuts if high is None else LIMITS.depth_of_moves):
+    if low is None or depth > (limits.DEPTH_OF_CUTS if high is None else limits.DEPTH_OF_MOVES):
         return []
     if high is None:
         return [low + cut for cut in (2, 10, 100, 10_000)]
@@ -84,11 +85,9 @@ def _cuts(context: Context, name: str, depth: int) -> list[Fraction]:
 
 
 def _leaf(goal: Goal, part: Any) -> str | None:
-    try:
+    with suppress(t.Undecided):
         if is_possible(goal.term, goal.strict, part):
             return "."
-    except t.Undecided:
-        pass
     return "x" if is_outside(goal.context, part) else None
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import contextlib
 import math
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -27,9 +27,8 @@ from scipy.optimize import minimize
 from dpcal.calibrate.papers.claims.claim import Claim
 from dpcal.calibrate.papers.claims.ranges import Range, Relation
 from dpcal.calibrate.papers.kernel.checker import contains
-from dpcal.calibrate.papers.kernel.terms import Term
 from dpcal.calibrate.papers.search.points import within
-from dpcal.calibrate.papers.search.samples import FAILURES, FUNCTIONS
+from dpcal.calibrate.papers.search.samples import FAILURES, program
 
 __all__ = ["lowest"]
 
@@ -46,19 +45,21 @@ _NEAR = 1e-9  # a distance from a closed end that may be zero
 
 def lowest(claim: Claim, goal: Relation) -> Iterator[Point]:
     """Yield exact points of the domain near the least values of a goal's gap, then its corners."""
-    ranges = claim.ranges()
+    for point in _candidates(_Gap(claim, goal), claim.ranges()):
+        if point and contains(claim, point):
+            yield point
+
+
+def _candidates(gap: _Gap, ranges: Mapping[str, Range]) -> Iterator[Point]:
     with contextlib.suppress(*FAILURES):  # a part that floating point does not have
-        yield from _descents(claim, goal, ranges)
+        yield from _descents(gap, ranges)
     for base in (_HUGE, 1 / _HUGE):
         for far in (*([name] for name in ranges), list(ranges)):
             one = Fraction(1)
-            yield from _inside(
-                claim, {s: within(r, base if s in far else one) for s, r in ranges.items()}
-            )
+            yield {s: within(r, base if s in far else one) for s, r in ranges.items()}
 
 
-def _descents(claim: Claim, goal: Relation, ranges: Mapping[str, Range]) -> Iterator[Point]:
-    gap = _Gap(claim, goal)
+def _descents(gap: _Gap, ranges: Mapping[str, Range]) -> Iterator[Point]:
     for start in _starts(len(ranges)):
         at, least = gap.descended(ranges, {}, start)
         if least > _TOUCHING:
@@ -66,10 +67,9 @@ def _descents(claim: Claim, goal: Relation, ranges: Mapping[str, Range]) -> Iter
         for digits in DIGITS:
             for near in (_NEAR, 0.0):
                 rows = zip(ranges.items(), at, strict=True)
-                yield from _inside(claim, {s: _exact(r, t, digits, near) for (s, r), t in rows})
-        if goal.strict:
-            for point in _touching(gap, ranges, at):
-                yield from _inside(claim, point)
+                yield {s: _exact(r, t, digits, near) for (s, r), t in rows}
+        if gap.sign == "<":
+            yield from _touching(gap, ranges, at)
 
 
 def _touching(gap: _Gap, ranges: Mapping[str, Range], at: Sequence[float]) -> Iterator[Point]:
@@ -88,11 +88,6 @@ def _touching(gap: _Gap, ranges: Mapping[str, Range], at: Sequence[float]) -> It
         yield {**fixed, last: found.limit_denominator(10**digits)}
 
 
-def _inside(claim: Claim, point: Point) -> Iterator[Point]:
-    if point and contains(claim, point):
-        yield point
-
-
 def _starts(size: int) -> Iterator[list[float]]:
     generator = random.Random(0)
     yield from ([at] * size for at in (0.0, -2.0, 5.0) if size)
@@ -106,7 +101,7 @@ class _Gap:
 
     def __init__(self, claim: Claim, goal: Relation) -> None:
         facts = (fact for fact, _ in claim.limits())
-        self.sign, self.values = goal.sign, _program(goal.left, goal.right, *facts)
+        self.sign, self.values = goal.sign, program(goal.left, goal.right, *facts)
 
     def __call__(self, point: Mapping[str, float]) -> float:
         """Return the logarithm of the sides' ratio, where it exists."""
@@ -149,35 +144,6 @@ def _apart(left: float, right: float) -> float:
         return math.log(right) - math.log(left)
     gap = right - left
     return math.asinh(gap) + math.copysign(_FARTHEST, gap) if gap else 0.0
-
-
-def _program(*terms: Term) -> Callable[[Mapping[str, float]], list[float]]:
-    """Return a function that gives the values of terms; each distinct part is computed once."""
-    places: dict[Term, int] = {}
-    steps: list[tuple[Any, Any]] = []
-
-    def place(term: Term) -> int:
-        if term not in places:
-            head, *parts = term
-            leaf = head in ("num", "sym")
-            steps.append((head, parts[0]) if leaf else (FUNCTIONS[head], list(map(place, parts))))
-            places[term] = len(steps) - 1
-        return places[term]
-
-    wanted = [place(term) for term in terms]
-
-    def values(point: Mapping[str, float]) -> list[float]:
-        found: list[float] = []
-        for head, parts in steps:
-            if head == "num":
-                found.append(float(parts))
-            elif head == "sym":
-                found.append(point[parts])
-            else:
-                found.append(head(*[found[k] for k in parts]))
-        return [found[k] for k in wanted]
-
-    return values
 
 
 def _place(values: Range, t: float) -> tuple[Fraction, float]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import sympy
@@ -21,9 +22,8 @@ import sympy
 from dpcal.calibrate.papers.kernel import terms as t
 from dpcal.calibrate.papers.kernel.context import Context, obligations
 from dpcal.calibrate.papers.kernel.rules import chosen
-from dpcal.calibrate.papers.search import boxes, moves, multipliers, products, reductions
+from dpcal.calibrate.papers.search import boxes, limits, moves, multipliers, products, reductions
 from dpcal.calibrate.papers.search.goal import TERMS, Goal, Proof
-from dpcal.calibrate.papers.search.limits import LIMITS
 from dpcal.calibrate.papers.search.samples import may_hold
 
 __all__ = ["Search"]
@@ -35,7 +35,7 @@ STRATEGIES: tuple[Strategy, ...] = (
     *(reductions.by_logarithms, products.by_factors, reductions.by_fact, moves.by_zero),
     *(reductions.by_tangents, moves.by_derivative, boxes.by_cut),
 )
-# These are tried up to LIMITS.depth_of_moves.
+# These are tried up to limits.DEPTH_OF_MOVES.
 _SHALLOW = frozenset(STRATEGIES[6:10])
 _FAILURES = (ArithmeticError, ValueError, TypeError, sympy.PolynomialError)
 
@@ -51,7 +51,6 @@ class Search:
 
     def __init__(self, seconds: float) -> None:
         self.deadline = time.thread_time() + seconds
-        self.fresh = 0
         self._known: dict[Any, tuple[int, Proof | None]] = {}
         self._contexts: list[Context] = []
         self._consistent: set[int] = set()
@@ -59,10 +58,10 @@ class Search:
 
     def inequality(self, goal: Goal) -> Proof | None:
         """Return a proof that a term is nonnegative, or positive; None if no proof is found."""
-        if goal.depth > LIMITS.depth or time.thread_time() > self.deadline:
+        if goal.depth > limits.DEPTH or time.thread_time() > self.deadline:
             return None
         key = (id(goal.context), goal.term, goal.strict)
-        depth, proof = self._known.get(key, (LIMITS.depth + 1, None))
+        depth, proof = self._known.get(key, (limits.DEPTH + 1, None))
         if proof is None and depth > goal.depth:
             self._contexts.append(goal.context)  # so that no other context takes its identity
             proof = self._inequality(goal)
@@ -95,7 +94,7 @@ class Search:
             return None
         if defined:
             goal = goal._replace(context=self._informed(context, term, defined))
-        shallow = _SHALLOW if depth > LIMITS.depth_of_moves else frozenset()
+        shallow = _SHALLOW if depth > limits.DEPTH_OF_MOVES else frozenset()
         for strategy in STRATEGIES:
             if strategy in shallow:
                 continue
@@ -111,7 +110,7 @@ class Search:
         """Return the proof of a strategy, which gets a share of the time near the goal."""
         deadline, now = self.deadline, time.thread_time()
         if goal.depth == 0:
-            self.deadline = now + (deadline - now) * LIMITS.share
+            self.deadline = now + (deadline - now) * limits.SHARE
         try:
             return strategy(self, goal)
         except _FAILURES:
@@ -123,12 +122,10 @@ class Search:
         """Return proofs of the conditions for a term to be defined, except plain ones."""
         rows: list[Any] = []
         for part, relation in obligations(term):
-            try:
+            with suppress(t.Undecided):
                 if context.is_plainly(part, relation):
                     continue
-            except t.Undecided:
-                pass
-            if depth > LIMITS.depth_of_domains:
+            if depth > limits.DEPTH_OF_DOMAINS:
                 return None
             proof = self.inequality(Goal(context, part, relation != ">=", depth + 1))
             if proof is None and relation == "!=":
@@ -157,11 +154,9 @@ class Search:
         for index in range(len(context.facts) - 1, max(-1, len(context.facts) - 4), -1):
             fact, strict = context.facts[index]
             rest = Context(context.signs, (*context.facts[:index], *context.facts[index + 1 :]))
-            try:  # all facts are asked first, since their normal forms are known
+            with suppress(*_FAILURES):  # all facts are asked first: their normal forms are known
                 if all(c.holds(t.negative(fact), not strict) for c in (context, rest)):
                     return {"rule": "absurd", "index": index, "against": TERMS}
-            except _FAILURES:
-                continue
         return None
 
     def _split(
@@ -192,11 +187,9 @@ class Search:
         defined = self.definedness(context, gap)
         if defined is None:
             return None
-        try:
+        with suppress(*_FAILURES):
             if self._informed(context, gap, defined).normal.is_zero(gap):
                 return {**TERMS, "defined": defined} if defined else TERMS
-        except _FAILURES:
-            pass
         found = _innermost_extrema(gap)
         if not found or time.thread_time() > self.deadline:
             return None

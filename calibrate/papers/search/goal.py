@@ -15,7 +15,7 @@ from dpcal.calibrate.papers.kernel.normal import Sum
 from dpcal.calibrate.papers.kernel.rules import bounds
 from dpcal.calibrate.papers.kernel.terms import Term, encode
 
-__all__ = ["TERMS", "Goal", "Proof", "gap", "product", "total"]
+__all__ = ["TERMS", "Goal", "Proof", "exponential", "gap", "product", "signed", "total"]
 
 Proof = dict[str, Any]
 TERMS: Proof = {"rule": "terms"}
@@ -51,6 +51,12 @@ class Goal(NamedTuple):
         return normal.clear(normal.sum(self.term))
 
 
+def signed(sides: Sum) -> tuple[Sum, Sum]:
+    """Return the positive part of a sum, and the opposite of the negative one."""
+    rises = {m: v for m, v in sides.items() if v > 0}
+    return rises, {m: -v for m, v in sides.items() if v < 0}
+
+
 def product(*rows: tuple[Term, Proof]) -> Proof:
     """Return the step from factors to their product."""
     return {"rule": "product", "factors": [[encode(part), proof] for part, proof in rows]}
@@ -59,6 +65,12 @@ def product(*rows: tuple[Term, Proof]) -> Proof:
 def gap(of: Term, index: int = 0) -> tuple[Term, Proof]:
     """Return a known bound of a function as a term that is nonnegative, with its step."""
     return bounds(of)[index][0], {"rule": "bound", "of": encode(of), "index": index}
+
+
+def exponential(low: Term, high: Term, order: Term, proof: Proof) -> Proof:
+    """Return the step from an order, which bounds the logarithms' difference, to high - low."""
+    ends = {"low": encode(low), "high": encode(high), "order": encode(order)}
+    return {"rule": "exponential", **ends, "proof": proof}
 
 
 def total(*rows: tuple[Term, Proof]) -> Proof:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from contextlib import suppress
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -82,12 +83,10 @@ def _zeros(context: Context, term: t.Term, name: str) -> list[t.Term]:
         inner = dict.fromkeys(p[1] for p in t.subterms(term) if p[0] == head and t.symbols(p))
         pairs += itertools.combinations(inner, 2)
     for pair in pairs:
-        try:
+        with suppress(ArithmeticError):
             start = _solved(normal.clear(normal.sum(t.minus(*pair))), name, normal)
-            if start is not None and context.normal.is_zero(t.substitute(term, {name: start})):
+            if start is not None and normal.is_zero(t.substitute(term, {name: start})):
                 found.append(start)
-        except ArithmeticError:
-            continue
     return list(dict.fromkeys(found))[:2]
 
 
@@ -99,5 +98,4 @@ def _solved(total: Sum, name: str, normal: Normal) -> t.Term | None:
     bottom = normal.term(slope)
     if not slope or name in t.symbols(rest) | t.symbols(bottom):
         return None
-    value = normal.sum(t.over(rest, bottom))
-    return normal.term(value)
+    return normal.term(normal.sum(t.over(rest, bottom)))

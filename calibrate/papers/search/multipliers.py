@@ -13,14 +13,24 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from contextlib import suppress
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from dpcal.calibrate.papers.kernel import terms as t
 from dpcal.calibrate.papers.kernel.context import Context
 from dpcal.calibrate.papers.kernel.exponents import Exponent
-from dpcal.calibrate.papers.search.goal import TERMS, Goal, Proof, gap, product, total
-from dpcal.calibrate.papers.search.limits import LIMITS
+from dpcal.calibrate.papers.search import limits
+from dpcal.calibrate.papers.search.goal import (
+    TERMS,
+    Goal,
+    Proof,
+    exponential,
+    gap,
+    product,
+    signed,
+    total,
+)
 from dpcal.calibrate.papers.search.products import by_terms
 from dpcal.calibrate.papers.search.reductions import by_fact
 
@@ -30,19 +40,16 @@ if TYPE_CHECKING:
 __all__ = ["by_multipliers", "solve"]
 
 
-class _Share(NamedTuple):
-    """A negative term as a share of the target, times powers of ratios below one."""
-
-    share: t.Term
-    factors: list[tuple[t.Term, t.Term, Proof, Proof]]  # ratio, exponent, proofs of their ends
+# A negative term as a share of the target, times powers of ratios below one: of each the ratio,
+# the exponent, and the proofs of their ends.
+_Share = tuple[t.Term, list[tuple[t.Term, t.Term, Proof, Proof]]]
 
 
 def by_multipliers(search: Search, goal: Goal) -> Proof | None:
     """Bound every negative term by its share of one positive term."""
     normal, cleared = goal.context.normal, goal.cleared()
-    positives = [(m, v) for m, v in cleared.items() if v > 0]
-    negatives = [(m, -v) for m, v in cleared.items() if v < 0]
-    if not negatives or not positives or len(negatives) > LIMITS.negatives:
+    positives, negatives = (list(part.items()) for part in signed(cleared))
+    if not negatives or not positives or len(negatives) > limits.NEGATIVES:
         return None
     if not all(goal.context.holds(normal.term({m: v}), False) for m, v in positives):
         return None
@@ -65,18 +72,11 @@ def by_multipliers(search: Search, goal: Goal) -> Proof | None:
     return None
 
 
-def _by_logarithms(low: t.Term, high: t.Term, rows: Sequence[tuple[t.Term, Proof]]) -> Proof:
-    """Return the step that high - low is nonnegative from parts of the logarithms' difference."""
-    ends = {"low": low, "high": high, "order": t.plus(*(part for part, _ in rows))}
-    coded = {name: t.encode(term) for name, term in ends.items()}
-    return {"rule": "exponential", **coded, "proof": total(*rows)}
-
-
 def _assembled(
     search: Search, goal: Goal, whole: t.Term, rest: t.Term, shares: list[_Share]
 ) -> Proof | None:
     """Write the goal as products of the target and of terms known to be nonnegative."""
-    left_over = t.minus(t.ONE, t.plus(*(row.share for row in shares)))
+    left_over = t.minus(t.ONE, t.plus(*(share for share, _ in shares)))
     strictly_rest = goal.strict and rest != t.ZERO and goal.context.holds(rest, True)
     left = search.inequality(goal.inside(left_over, goal.strict and not strictly_rest, 2))
     if left is None:
@@ -88,7 +88,9 @@ def _assembled(
         if factors:
             low = t.times(*(t.power(ratio, m) for ratio, m, *_ in factors))
             rest, size = t.minus(t.ONE, low), t.times(whole, share)
-            step = _by_logarithms(low, t.ONE, [_multiple(*row) for row in factors])
+            rows = [_multiple(*row) for row in factors]
+            order = t.plus(*(part for part, _ in rows))
+            step = exponential(low, t.ONE, order, total(*rows))
             parts.append((t.times(size, rest), product((size, TERMS), (rest, step))))
     return total(*parts)
 
@@ -105,11 +107,7 @@ def _exponents(context: Context, term: t.Term) -> dict[Any, Exponent]:
     cleared = context.normal.sum(term)
     if len(cleared) != 1:
         raise t.Undecided("one monomial")
-    return {a: e for a, e in next(iter(cleared)) if not _is_number(a)}
-
-
-def _is_number(atom: Any) -> bool:
-    return atom[0] in ("num", "e", "pi")
+    return {a: e for a, e in next(iter(cleared)) if a[0] not in ("num", "e", "pi")}
 
 
 def _ratios(context: Context) -> list[tuple[t.Term, dict[Any, Exponent]]]:
@@ -117,21 +115,17 @@ def _ratios(context: Context) -> list[tuple[t.Term, dict[Any, Exponent]]]:
     rows = []
     for fact, _ in context.facts:
         try:
-            total = context.normal.clear(context.normal.sum(fact))
+            larges, smalls = signed(context.normal.clear(context.normal.sum(fact)))
         except t.Undecided:
             continue
-        larges = [(m, v) for m, v in total.items() if v > 0]
-        smalls = [(m, -v) for m, v in total.items() if v < 0]
-        if len(larges) != 1 or not smalls:
+        if len(larges) != 1:
             continue
-        large = context.normal.term(dict(larges))
-        for monomial, value in smalls:
+        large = context.normal.term(larges)
+        for monomial, value in smalls.items():
             ratio = t.over(context.normal.term({monomial: value}), large)
-            try:
+            with suppress(t.Undecided):
                 if context.holds(ratio, True):
                     rows.append((ratio, _exponents(context, ratio)))
-            except t.Undecided:
-                continue
     return rows[:12]
 
 
@@ -140,7 +134,7 @@ def _share(search: Search, goal: Goal, quotient: t.Term, ratios: Any) -> _Share 
     wanted = _exponents(goal.context, quotient)
     bases = list(set(wanted).union(*(powers for _, powers in ratios)))
     aim = [wanted.get(base, Fraction(0)) for base in bases]
-    for size in range(min(len(ratios), LIMITS.ratios) + 1):
+    for size in range(min(len(ratios), limits.RATIOS) + 1):
         for subset in itertools.combinations(ratios, size):
             columns = [[powers.get(base, Fraction(0)) for base in bases] for _, powers in subset]
             solved = solve(columns, aim)
@@ -166,25 +160,23 @@ def _proved(
         factors.append((ratio, term, below, sign))
     remaining = t.over(quotient, t.times(*(t.power(r, m) for r, m, *_ in factors)))
     share = normal.term(normal.sum(remaining))
-    return _Share(share, factors) if goal.context.holds(share, True) else None
+    return (share, factors) if goal.context.holds(share, True) else None
 
 
 def solve(columns: Sequence[Sequence[Exponent]], goal: Sequence[Exponent]) -> list[Any] | None:
     """Solve ``sum_k x_k column_k = goal`` exactly; None without a unique solution."""
     width = len(columns)
     rows = [[column[i] for column in columns] + [goal[i]] for i in range(len(goal))]
-    pivots = 0
     for k in range(width):
-        pivot = next((r for r in range(pivots, len(rows)) if rows[r][k] != 0), None)
+        pivot = next((r for r in range(k, len(rows)) if rows[r][k] != 0), None)
         if pivot is None:
             return None
-        rows[pivots], rows[pivot] = rows[pivot], rows[pivots]
-        lead = rows[pivots][k]
-        rows[pivots] = [entry / lead for entry in rows[pivots]]
+        rows[k], rows[pivot] = rows[pivot], rows[k]
+        lead = rows[k][k]
+        rows[k] = [entry / lead for entry in rows[k]]
         for r, row in enumerate(rows):
-            if r != pivots and row[k] != 0:
-                rows[r] = [x - row[k] * y for x, y in zip(row, rows[pivots], strict=True)]
-        pivots += 1
-    if any(row[width] != 0 for row in rows[pivots:]):
+            if r != k and row[k] != 0:
+                rows[r] = [x - row[k] * y for x, y in zip(row, rows[k], strict=True)]
+    if any(row[width] != 0 for row in rows[width:]):
         return None
     return [rows[k][width] for k in range(width)]

@@ -12,17 +12,13 @@ import sympy
 
 from dpcal.calibrate.papers.claims.formulas import parse, to_sympy
 from dpcal.calibrate.papers.kernel import terms as t
+from dpcal.calibrate.papers.search import limits
 from dpcal.calibrate.papers.search.goal import TERMS, Goal, Proof, product, total
-from dpcal.calibrate.papers.search.limits import LIMITS
 
 if TYPE_CHECKING:
     from dpcal.calibrate.papers.search.engine import Search
 
-__all__ = [
-    "by_factors",
-    "by_square",
-    "by_terms",
-]
+__all__ = ["by_factors", "by_square", "by_terms"]
 
 
 def by_terms(search: Search, goal: Goal) -> Proof | None:
@@ -32,7 +28,7 @@ def by_terms(search: Search, goal: Goal) -> Proof | None:
 
 def by_factors(search: Search, goal: Goal) -> Proof | None:
     """Factor the term as a quotient of polynomials, and decide the sign of each factor."""
-    if goal.depth > LIMITS.depth_of_factors or not _is_small(goal.term):
+    if goal.depth > limits.DEPTH_OF_FACTORS or not _is_small(goal.term):
         return None
     factored = sympy.factor(sympy.together(to_sympy(goal.term, goal.context.signs)))
     coefficient, parts = factored.as_coeff_mul()
@@ -64,7 +60,7 @@ def _expanded(term: t.Term) -> tuple[int, Fraction, Fraction]:
     if head == "pow" and parts[1][0] == "num":
         count, *degrees = _expanded(parts[0])
         size = abs(parts[1][1])
-        most = math.comb(count - 1 + min(math.ceil(size), LIMITS.degree), count - 1)
+        most = math.comb(count - 1 + min(math.ceil(size), limits.DEGREE), count - 1)
         top, bottom = degrees if parts[1][1] > 0 else degrees[::-1]
         return most if size.denominator == 1 else 1, max(top, 1) * size, max(bottom, 0) * size
     if head in ("exp", "pow"):
@@ -93,7 +89,7 @@ def _is_small(term: t.Term) -> bool:
     powers = [part for part in t.subterms(term) if part[0] in ("exp", "pow")]
     finest = math.lcm(*(value.denominator for part in powers for value in _numbers(part[-1])))
     count, *degrees = _expanded(term)
-    return count <= LIMITS.factored and max(degrees) * finest <= LIMITS.degree
+    return count <= limits.FACTORED and max(degrees) * finest <= limits.DEGREE
 
 
 def _factor(search: Search, goal: Goal, part: Any) -> _Factor | None:

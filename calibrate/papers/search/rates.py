@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from fractions import Fraction
 from typing import Any
 
@@ -21,6 +22,7 @@ from dpcal.calibrate.papers.claims.growth import Order, Orders, outgrows
 from dpcal.calibrate.papers.kernel import terms as t
 from dpcal.calibrate.papers.kernel.context import Context
 from dpcal.calibrate.papers.kernel.normal import exact
+from dpcal.calibrate.papers.search.goal import signed
 
 __all__ = ["chosen", "outgrown"]
 
@@ -34,9 +36,7 @@ def _terms_of(context: Context, side: t.Term) -> list[t.Term]:
 def _conjugated(context: Context, side: t.Term) -> list[t.Term]:
     """Return the terms of (P^2 - N^2)/(P + N), where the side is P - N with positive terms."""
     normal = context.normal
-    total = normal.clear(normal.sum(side))
-    rises = normal.term({m: v for m, v in total.items() if v > 0})
-    falls = normal.term({m: -v for m, v in total.items() if v < 0})
+    rises, falls = map(normal.term, signed(normal.clear(normal.sum(side))))
     if falls == t.ZERO or rises == t.ZERO:
         return []
     squares = t.minus(t.power(rises, t.number(2)), t.power(falls, t.number(2)))
@@ -72,9 +72,8 @@ def chosen(
 def _name(order: Order) -> str:
     size, logs = order
     parts = [t.power(t.symbol("t"), size)] if size != t.ZERO else []
-    return show(
-        t.times(*parts, *([t.power(("log", t.symbol("t")), t.number(logs))] if logs else []))
-    )
+    parts += [t.power(("log", t.symbol("t")), t.number(logs))] if logs else []
+    return show(t.times(*parts))
 
 
 def outgrown(
@@ -85,12 +84,10 @@ def outgrown(
     for sums in _ways(claim, context):
         for k, row in enumerate(sums[0][1:]):
             given: list[Any] = [*sums, t.number(k)]
-            try:
+            with suppress(t.Undecided):
                 if outgrows(claim, given, context, point):
                     powers = [orders.of(other, False)[0] for other in sums[1][1:]]
                     gaps = (t.minus(orders.of(row, True)[0], power) for power in powers)
                     by = min(exact(gap, point) or Fraction(0) for gap in gaps)
                     more = f"the power {by}" if by else "a logarithm"
                     yield f"{show(row)} grows by {more}", given
-            except t.Undecided:
-                continue

@@ -20,22 +20,22 @@ from dpcal.calibrate.papers.kernel import terms as t
 from dpcal.calibrate.papers.kernel.context import Context
 from dpcal.calibrate.papers.kernel.normal import Sum
 from dpcal.calibrate.papers.kernel.rules import bounds
-from dpcal.calibrate.papers.search.goal import TERMS, Goal, Proof, gap, product, total
-from dpcal.calibrate.papers.search.limits import LIMITS
+from dpcal.calibrate.papers.search import limits
+from dpcal.calibrate.papers.search.goal import (
+    TERMS,
+    Goal,
+    Proof,
+    exponential,
+    gap,
+    product,
+    signed,
+    total,
+)
 
 if TYPE_CHECKING:
     from dpcal.calibrate.papers.search.engine import Search
 
-__all__ = [
-    "by_fact",
-    "by_logarithms",
-    "by_tangents",
-]
-
-
-def _signed(sides: Sum) -> list[Sum]:
-    """Return the positive and the negative part of a sum."""
-    return [{m: sign * v for m, v in sides.items() if sign * v > 0} for sign in (1, -1)]
+__all__ = ["by_fact", "by_logarithms", "by_tangents"]
 
 
 # -------------------------------------------------------------------------------------- logarithms
@@ -49,7 +49,7 @@ def by_logarithms(search: Search, goal: Goal) -> Proof | None:
 
 def _compared(search: Search, goal: Goal, sides: Sum) -> Proof | None:
     context, normal = goal.context, goal.context.normal
-    parts = _signed(sides)
+    parts = signed(sides)
     if not all(parts) or not any(len(part) == 1 and _is_power(part) for part in parts):
         return None
     high, low = map(normal.term, parts)
@@ -61,13 +61,10 @@ def _compared(search: Search, goal: Goal, sides: Sum) -> Proof | None:
         for side, part in zip((high, low), parts, strict=True)
     ]
     order = t.minus(*logs)
-    if goal.depth > LIMITS.depth_of_moves and not context.holds(order, goal.strict):
+    if goal.depth > limits.DEPTH_OF_MOVES and not context.holds(order, goal.strict):
         return None
     proof = search.inequality(goal.inside(order, goal.strict, 2))
-    if proof is None:
-        return None
-    ends = {"low": t.encode(low), "high": t.encode(high), "order": t.encode(order)}
-    return {"rule": "exponential", **ends, "proof": proof}
+    return proof and exponential(low, high, order, proof)
 
 
 def _is_power(total: Sum) -> bool:

@@ -12,12 +12,13 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from dpcal.calibrate.papers.kernel.context import Context
 from dpcal.calibrate.papers.kernel.terms import Term, subterms
 
-__all__ = ["FAILURES", "FUNCTIONS", "may_hold"]
+__all__ = ["FAILURES", "may_hold", "program"]
 
 _TRIED, _KEPT = 400, 24
 _AT_AN_END = 0.2  # share of the points that have a symbol at an end of its range
@@ -44,34 +45,51 @@ FUNCTIONS: dict[str, Callable[..., float]] = {
 FAILURES = (ArithmeticError, ValueError, KeyError)
 
 
-def _value(term: Term, point: Mapping[str, float]) -> float:
-    head, *parts = term
-    if head == "num":
-        return float(parts[0])
-    if head == "sym":
-        return point[parts[0]]
-    return FUNCTIONS[head](*(_value(part, point) for part in parts))
+def program(*terms: Term) -> Callable[[Mapping[str, float]], list[float]]:
+    """Return a function that gives the values of terms; each distinct part is computed once."""
+    places: dict[Term, int] = {}
+    steps: list[tuple[Any, Any]] = []
+
+    def place(term: Term) -> int:
+        if term not in places:
+            head, *parts = term
+            leaf = head in ("num", "sym")
+            steps.append((head, parts[0] if leaf else [place(part) for part in parts]))
+            places[term] = len(steps) - 1
+        return places[term]
+
+    wanted = [place(term) for term in terms]
+
+    def values(point: Mapping[str, float]) -> list[float]:
+        found: list[float] = []
+        for head, parts in steps:
+            if head == "num":
+                found.append(float(parts))
+            elif head == "sym":
+                found.append(point[parts])
+            else:
+                found.append(FUNCTIONS[head](*[found[k] for k in parts]))
+        return [found[k] for k in wanted]
+
+    return values
 
 
 def may_hold(context: Context, term: Term, strict: bool = False) -> bool:
     """Return False if a term is clearly negative, or zero, at a point where all facts hold."""
+    sums = [addend for part in subterms(term) if part[0] == "add" for addend in part[1:]]
+    values = program(term, *sums)
     for point in _points(context):
         try:
-            value = _value(term, point)
+            value, *addends = values(point)
             # A product or a power may be zero in floating point only.
             if strict and value == 0 and term[0] in ("add", "sym"):
                 return False
-            if value < -_ERROR * _largest(term, point) or value == -math.inf:
+            largest = max(map(abs, addends), default=0.0) + 1e-12
+            if value < -_ERROR * largest or value == -math.inf:
                 return False
         except FAILURES:
             continue
     return True
-
-
-def _largest(term: Term, point: Mapping[str, float]) -> float:
-    """Return the largest addend of all sums in a term; 1 bounds it from below."""
-    rows = (part for part in subterms(term) if part[0] == "add")
-    return max((abs(_value(part, point)) for row in rows for part in row[1:]), default=0.0) + 1e-12
 
 
 def _points(context: Context) -> list[dict[str, float]]:
@@ -79,10 +97,13 @@ def _points(context: Context) -> list[dict[str, float]]:
     found: Any = context.__dict__.get("samples")
     if found is None:
         generator, found = random.Random(0), []
+        values = program(*(fact for fact, _ in context.facts))
         for _ in range(_TRIED):
             point = {name: _drawn(context, name, generator) for name in context.signs}
-            if all(_holds(fact, strict, point) for fact, strict in context.facts):
-                found.append(point)
+            with suppress(*FAILURES):
+                rows = zip(values(point), context.facts, strict=True)
+                if all(value > 0 or (value == 0 and not strict) for value, (_, strict) in rows):
+                    found.append(point)
             if len(found) == _KEPT:
                 break
         context.__dict__["samples"] = found
@@ -102,11 +123,3 @@ def _drawn(context: Context, name: str, generator: random.Random) -> float:
     if low is not None:
         return low + size
     return (high or 0.0) - size if high is not None or generator.random() < 0.5 else size
-
-
-def _holds(fact: Term, strict: bool, point: Mapping[str, float]) -> bool:
-    try:
-        value = _value(fact, point)
-    except FAILURES:
-        return False
-    return value > 0 or (value == 0 and not strict)

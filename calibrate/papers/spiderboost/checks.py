@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
 from math import comb
 
 import flint
 
-from dpcal.calibrate.papers.claims.language import Enumeration
+from dpcal.calibrate.papers.claims.kinds import Enumeration
 
 
 def depth_first(depth: int) -> list[str]:
-    """Return the labels of a binary tree in depth-first order, without the root."""
+    """Return the labels of a binary tree in depth-first order, without the root.
 
-    def visit(label: str) -> list[str]:
-        here = [label] if label else []
-        return here if len(label) == depth else here + visit(label + "0") + visit(label + "1")
-
-    return visit("")
-
-
-FRACTION_HALF = Fraction(1, 2)
+    A label stands before those that continue it, as in a dictionary.
+    """
+    levels = (itertools.product("01", repeat=k) for k in range(1, depth + 1))
+    return sorted("".join(steps) for level in levels for steps in level)
 
 
 def _tree_facts(depth: int) -> bool:
@@ -43,7 +40,7 @@ def _total_variation_is_small(size: int) -> bool:
     """Total variation of Binomial(n, 1/2 -+ p/2), p = 1/(4 sqrt n), is at most 1/4."""
     root = int(size**0.5)
     shift = Fraction(1, 8 * root)
-    low, high = FRACTION_HALF - shift, FRACTION_HALF + shift
+    low, high = Fraction(1, 2) - shift, Fraction(1, 2) + shift
 
     def mass(chance: Fraction, k: int) -> Fraction:
         return comb(size, k) * chance**k * (1 - chance) ** (size - k)

@@ -18,7 +18,7 @@ import pytest
 
 from dpcal.calibrate.papers import PAPERS, load
 from dpcal.calibrate.papers.claims.formulas import show
-from dpcal.calibrate.papers.claims.language import unfold
+from dpcal.calibrate.papers.claims.resolve import unfold
 from dpcal.calibrate.papers.kernel import balls
 from dpcal.calibrate.papers.kernel.normal import sign_at
 from dpcal.calibrate.papers.kernel.terms import Undecided, number, power, symbols, times
@@ -132,12 +132,12 @@ def mutation(claim, generator):
     """Return a claim with a changed number, direction or strictness."""
     kind, (pair,) = generator.randrange(6), claim.pairs
     if kind == 0 and claim.kind == "bound":
-        return claim.changed(pairs=(pair._replace(left=pair.right, right=pair.left),))
+        return dataclasses.replace(claim, pairs=(pair._replace(left=pair.right, right=pair.left),))
     if kind == 1 and claim.kind == "bound":
-        return claim.changed(pairs=(pair._replace(sign="<=" if pair.strict else "<"),))
+        return dataclasses.replace(claim, pairs=(pair._replace(sign="<=" if pair.strict else "<"),))
     side = generator.choice(["left", "right"])
     new = {side: mutated(getattr(pair, side), generator)}
-    return claim.changed(pairs=(pair._replace(**new),))
+    return dataclasses.replace(claim, pairs=(pair._replace(**new),))
 
 
 def contradicted(claim, seed, count=60):
