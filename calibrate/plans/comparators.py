@@ -269,20 +269,17 @@ def sto_spider(
     Xu et al. 2026 run it: without restarts on drift and without further noise near saddle points.
     """
     n, setting, T = given.n, Setting.of(given, max_norm), _validate.count(steps=steps)
-    b1 = max(1, n // 2) if refresh_size is None else refresh_size
     releases = Releases(
         n=n,
         steps=T,
         period=min(T, 10) if period is None else period,
-        refresh_size=_validate.count(refresh_size=b1),
+        refresh_size=max(1, n // 2) if refresh_size is None else refresh_size,
         batch_size=max(1, n // 8) if batch_size is None else batch_size,
         relation=given.target.relation,
         sampler=sampler,
     )
-    q, bounds = (
-        releases.period,
-        Bounds(gradient=setting.C, difference=setting.C, proportional=False),
-    )
+    q = releases.period
+    bounds = Bounds(gradient=setting.C, difference=setting.C, proportional=False)
     queries = releases.queries(releases.scaled((1.0, 1.0), given.target), bounds)
     rate = rate_within_noise(queries, n=n, d=setting.d, L=setting.L, steps=T, period=q)
     parameters = {

@@ -38,7 +38,6 @@ from dpcal.calibrate.plans.common import Given, promise
 
 __all__ = [
     "MOST_PLAIN",
-    "Parameters",
     "Problem",
     "chi_quantile",
     "multiplier",
@@ -146,10 +145,10 @@ class Problem(Given):
         """Record the excess risk that a theorem promises, and warn where it is vacuous."""
 
         def at(size: float) -> float:
-            return accuracy(self.at_size(size))
+            return min(self.F0, accuracy(self.at_size(size)))
 
         trivial = ("initial excess risk", self.F0)
-        return promise(name, accuracy(self), trivial, at, self.n, kind="guarantee")
+        return promise(name, at(self.n), trivial, at, self.n, kind="guarantee")
 
 
 def smooth(given: Given, name: str, *, kappa: float, l2: float = 0.0, **known: Any) -> Problem:

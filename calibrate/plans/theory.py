@@ -88,8 +88,8 @@ class Theorem:
 
     Parameters
     ----------
-    paper, source
-        The name of the paper, and of the theorem or algorithm in it.
+    paper
+        The name of the paper.
     settings
         Names of audited settings, in the order in which they are evaluated.
     constants
@@ -101,7 +101,6 @@ class Theorem:
     """
 
     paper: str
-    source: str
     settings: tuple[str, ...]
     constants: Mapping[str, str]
     options: Mapping[str, Any]
@@ -110,13 +109,12 @@ class Theorem:
     @classmethod
     def read(cls, paper: str, row: str) -> Theorem:
         """Read ``LETTER=FIELD ...; LETTER[=DEFAULT] ...; RELATION SETTING ...  # SOURCE``."""
-        body, _, source = " ".join(row.split()).partition("#")
+        body, _, _ = " ".join(row.split()).partition("#")
         constants, options, (relation, *settings) = (part.split() for part in body.split(";"))
         pairs = [word.partition("=") for word in options]
         values = {key: _default(text) if mark else ... for key, mark, text in pairs}
         return cls(
             paper=paper,
-            source=source.strip(),
             settings=tuple(settings),
             constants=dict(word.split("=") for word in constants),
             options={"d": ..., **values},
@@ -254,11 +252,10 @@ def theory(
     >>> plan.accountant, 0.999 < plan.price() <= 1.0
     ('renyi', True)
     """
-    how = {"relation": neighboring_relation, "accountant": accountant}
-    given = {"n": n, "delta": delta, **how, **constants}
+    given = {"relation": neighboring_relation, "accountant": accountant, **constants}
 
     def built(at: float) -> Plan:
-        case = case_of(name, epsilon=at, **given)
+        case = case_of(name, n=n, epsilon=at, delta=delta, **given)
         return _BUILD[case.name](case)
 
     return common.priced_by(accountant, built, epsilon)
@@ -564,16 +561,6 @@ def _sizes(p: Problem) -> Values:
     return {"n": p.n, "rho": p.rho, "F0": p.F0}
 
 
-def _excess(case: Case, p: Problem, floor: Callable[[Problem], float | None]) -> Parameters:
-    """Return what is promised: a floor of the excess risk, or F0 where there is none."""
-
-    def accuracy(size: float) -> float:
-        found = floor(p.at_size(size))
-        return p.F0 if found is None else min(p.F0, found)
-
-    return case.promise(accuracy, ("initial excess risk", p.F0), "guarantee")
-
-
 def _kl_condition(case: Case) -> Plan:
     problem = _kl(case, kl_spider.checked_problem)
 
@@ -585,14 +572,15 @@ def _kl_condition(case: Case) -> Plan:
         v = case.keep("level", **v)
         return v if v["level"] < p.F0 else None
 
-    told = _excess(case, problem, lambda p: (levels(p) or {}).get("level"))
-    v = levels(problem) or {"K": 0, "c": 2.0, "level": problem.F0}
+    none: Values = {"K": 0, "c": 2.0, "level": problem.F0}
+    told = problem.promise(case.name, lambda p: (levels(p) or none)["level"])
+    v = levels(problem) or none
     settled: Parameters = {"rounds": v["K"], "contraction": v["c"], "floor": v["level"]}
     # Lines 8 and 11 and Lemma 9: errors stay below an eighth, in units of Phi_k^(1/kappa) / gamma,
     # the least gradient norm at an excess risk of Phi_k; steps are a quarter over L1 long, and each
     # brings F down by a 64th over L1.
     settled |= {"tolerance": 1 / 8, "stride": 1 / 4, "descent": 1 / 64}
-    return kl_spider.planned(problem, settled, told)
+    return kl_spider.planned(problem, settled, {"preset": "theory", **told})
 
 
 def _proximal_point(case: Case) -> Plan:
@@ -611,11 +599,12 @@ def _proximal_point(case: Case) -> Plan:
         floor = case.keep("level_prox", **v)["level_prox"]
         return (T, S, floor) if floor < p.F0 else None
 
-    told = _excess(case, problem, lambda p: (levels(p) or (0, 0, None))[2])
-    stages, inner, floor = levels(problem) or (0, 1, problem.F0)
-    told |= {"stages": stages, "inner_steps": inner, "floor": floor}
+    none = 0, 1, problem.F0
+    promised = problem.promise(case.name, lambda p: (levels(p) or none)[2])
+    stages, inner, floor = levels(problem) or none
+    told = {"preset": "theory", **promised, "stages": stages, "inner_steps": inner, "floor": floor}
     told |= {**problem.told, "weak_convexity": case.letters["Ltil"]}
-    return proximal_point.planned(problem, told, "theory")
+    return proximal_point.planned(problem, told)
 
 
 def _adaptive_gd(case: Case) -> Plan:
@@ -626,10 +615,10 @@ def _adaptive_gd(case: Case) -> Plan:
         z = case.keep("sigma_norm", **_sizes(p))["sigma_norm"] * p.n / p.L0
         return z, max(1, math.floor((z / p.z) ** 2))
 
-    def floor(p: Problem) -> float | None:
+    def floor(p: Problem) -> float:
         v, T = case.keep("X", "a", "R", "c_gd", "phases", **_sizes(p)), norms(p)[1]
         if v["R"] <= 1 or not 8 * v["phases"] < p.n * math.sqrt(p.rho):
-            return None
+            return math.inf
         q = math.sqrt(p.d) + math.sqrt(2 * math.log(T / p.beta))
         v |= {"ell": 128 * v["c_gd"] ** ((4 - p.kappa) / p.kappa) * q**2 / p.d}
         noise = float(ndtri(1 - p.beta / (2 * T))) * p.L0 / math.sqrt(p.n * math.sqrt(p.rho))
@@ -637,7 +626,7 @@ def _adaptive_gd(case: Case) -> Plan:
         v = case.keep(*terms, **v, p_max=v["phases"], s_n=noise)
         return float(sum(v[name] for name in terms))
 
-    told = _excess(case, problem, floor)
+    told = {"preset": "theory", **problem.promise(case.name, floor)}
     floor(problem)
     z, count = norms(problem)
     told |= {"shrink": 2.0, "quantile": chi_quantile(problem.d, problem.beta / count)}
@@ -757,8 +746,8 @@ def _moments(case: Case) -> Plan:
     """Return DP-SGD at the least noise, of which c2 is the constant of Theorem 1."""
     letters = case.letters
     size = common.rounded_up(_validate.rate(q=letters["q"]) * case.n)
-    given = case.target(max_norm=letters["max_norm"], batch_size=size, steps=letters["T"])
-    plan = dpsgd(**given)
+    how = {"max_norm": letters["max_norm"], "batch_size": size, "steps": letters["T"]}
+    plan = dpsgd(**case.target(**how))
     unit = case.at(q=size / case.n, c2=1.0)["sigma"]
     constant = plan.query("gradient").noise_multiplier / unit
     case.keep(q=size / case.n, c2=constant)

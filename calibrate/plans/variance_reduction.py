@@ -105,8 +105,6 @@ class Releases:
                 f"steps must be at least period={self.period}, or the estimates are never "
                 f"refreshed, got {self.steps}."
             )
-        if self.sampler is not None:
-            _validate.choice(common.SAMPLERS, sampler=self.sampler)
 
     @property
     def refreshes(self) -> int:

@@ -170,15 +170,11 @@ class Setting(Given):
             For a constant that is needed and missing or out of range, and for a dual variable for
             each record where records may be added.
         """
-        pair, n, constants = given.d, given.n, given.constants
-        d1, d2 = pair if isinstance(pair, Sequence) else (pair, 0)
-        d1 = _validate.count(primal_dimension=d1)
-        if d2 != 0:
-            d2 = _validate.count(dual_dimension=d2)
-        L = given.known("smoothness")
-        kappa = 0.0
+        n = given.n
+        d1, d2 = given.d if isinstance(given.d, Sequence) else (given.d, 0)
+        L, kappa = given.known("smoothness"), 0.0
         if d2:
-            mu = constants.strong_concavity
+            mu = given.constants.strong_concavity
             if not 0 < mu <= L:
                 raise ValueError(
                     f"constants.strong_concavity must be in (0, L] with L = smoothness = {L:g}, or "
