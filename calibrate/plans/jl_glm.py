@@ -30,7 +30,7 @@ from dpcal import _validate
 from dpcal._roots import minimum
 from dpcal.calibrate.constants import Constants
 from dpcal.calibrate.plan import Parameter, Plan
-from dpcal.calibrate.plans.common import Given, builder, known, single_release
+from dpcal.calibrate.plans.common import Given, builder, single_release
 from dpcal.calibrate.plans.noisy_gd import noisy_gd
 from dpcal.calibrate.plans.recursive_regularization import recursive_regularization
 from dpcal.calibrate.plans.spiderboost import spiderboost
@@ -111,7 +111,7 @@ def jl_glm(
     a = single_release(*target) / n
 
     def error(k: float) -> float:
-        return growth(inner, constants, C, math.sqrt(k) * a) + C / math.sqrt(k)
+        return growth(inner, given, C, math.sqrt(k) * a) + C / math.sqrt(k)
 
     enough, wanted = d, embedding_dimension
     if wanted is None:
@@ -145,11 +145,11 @@ _RELATIONS = {"recursive_regularization": "replace-one", "tree_spider": "replace
 _OWN = ("accuracy", "accuracy_kind", "vacuous", "informative_from_n")
 
 
-def growth(inner: str, constants: Constants, C: float, a: float) -> float:
+def growth(inner: str, given: Given, C: float, a: float) -> float:
     """Error of an inner optimizer at relative noise a = sqrt(k) z / n, by the leading terms."""
     if inner == "recursive_regularization":
         return C * a
-    scale = known(constants, "gap", "gap") * known(constants, "smoothness", "smoothness")
+    scale = given.known("gap", "gap") * given.known("smoothness", "smoothness")
     if inner == "spiderboost":
         return float(math.sqrt(6) * (scale * C * a**2) ** (1 / 3))
     return float((8 * scale) ** 0.25 * math.sqrt(C * a))

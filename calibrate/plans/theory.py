@@ -16,6 +16,7 @@ ValueError: n must be at least 27 for the conditions of spiderboost, got n=20.
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import math
 from collections.abc import Callable, Mapping
@@ -95,7 +96,8 @@ class Theorem:
     constants
         The paper's letters of fields of :class:`~dpcal.calibrate.Constants`.
     options
-        Other letters with their defaults; an Ellipsis must be given.
+        Letters that may be given beside n, epsilon and delta, with their defaults; where that is an
+        Ellipsis, they must be given.
     relation
         The neighboring relation when omitted.
     """
@@ -112,24 +114,15 @@ class Theorem:
         body, _, _ = " ".join(row.split()).partition("#")
         constants, options, (relation, *settings) = (part.split() for part in body.split(";"))
         pairs = [word.partition("=") for word in options]
-        values = {key: _default(text) if mark else ... for key, mark, text in pairs}
+        values = {key: ast.literal_eval(text) if mark else ... for key, mark, text in pairs}
+        fields = dict(word.split("=") for word in constants)
         return cls(
             paper=paper,
             settings=tuple(settings),
-            constants=dict(word.split("=") for word in constants),
-            options={"d": ..., **values},
+            constants=fields,
+            options={**dict.fromkeys(fields, ...), "d": ..., **values},
             relation=relation,
         )
-
-    @property
-    def letters(self) -> dict[str, bool]:
-        """The letters that may be given beside n, epsilon and delta, and whether they must be."""
-        needed = {letter: value is ... for letter, value in self.options.items()}
-        return {**dict.fromkeys(self.constants, True), **needed}
-
-
-def _default(text: str) -> Any:
-    return None if text == "None" else float(text) if "." in text else int(text)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -302,20 +295,19 @@ def case_of(
     if name not in THEOREMS:
         raise ValueError(f"theorem {nearest(name, THEOREMS)}")
     row = THEOREMS[name]
-    schedule, known = load(row.paper), row.letters
+    schedule = load(row.paper)
     for letter in letters:
-        if letter not in known:
-            raise ValueError(f"constant of {name} {nearest(letter, known)}")
-    missing = [letter for letter, must in known.items() if must and letter not in letters]
-    if missing:
+        if letter not in row.options:
+            raise ValueError(f"constant of {name} {nearest(letter, row.options)}")
+    values = {**row.options, **letters}
+    if missing := [letter for letter, value in values.items() if value is ...]:
         raise ValueError(
             f"constants of {name} must include {', '.join(missing)}, got none of them."
         )
     ranges = {each.name: each for each in schedule.quantities}
-    values = {**row.options}
     for letter, value in letters.items():
-        default = row.options.get(letter, ...)
-        values[letter] = value if value == default else _number(letter, value, ranges.get(letter))
+        if value != row.options[letter]:
+            values[letter] = _number(letter, value, ranges.get(letter))
     fields: Values = {name: float(values[letter]) for letter, name in row.constants.items()}
     given = common.Given.of(
         Constants(**{"lipschitz": math.inf, "smoothness": math.inf, **fields}),
@@ -533,7 +525,7 @@ def _jl_glm(case: Case) -> Plan:
     def error(k: float) -> float:
         noise = math.sqrt(k) * case.given.z / case.n
         embedding = case.at("embedding", k=k)["embedding"]
-        return float(jl_glm.growth("spiderboost", known, C, noise) + embedding)
+        return float(jl_glm.growth("spiderboost", case.given, C, noise) + embedding)
 
     enough: float = d
     if rank is not None:

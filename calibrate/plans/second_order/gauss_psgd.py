@@ -28,7 +28,7 @@ Letters are those of Tao et al. (2025), with every constant written out:
 =========== ====================================================================================
 n, d, m     records of a silo, parameters, silos
 G, M, rho   bounds on one record's gradient, Hessian and change of the Hessian
-z           noise multiplier of the plan, in units of one record's contribution
+z           noise multiplier of an answer, in units of one record's contribution
 b1, b2      records behind a fresh gradient, and behind a difference
 kappa       squared movement after which the next gradient is fresh
 eta         step size
@@ -282,31 +282,30 @@ def planned(
         "preset": "practical",
         **run.settled(horizon, promised),
     }
-    return given.plan("gauss_psgd", run.queries(), parameters)
+    return run.plan("gauss_psgd", run.queries(), parameters)
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Run:
+class _Run(Given):
     """Step size, batches and drift, chosen where they were not given, with their error.
 
     In the letters of the module.
     """
 
-    n: int
-    d: int
     m: int
     G: float
     M: float
-    z: float
+    multiplier: float
     eta: float
     b1: int
     b2: int
     kappa: float
-    constants: Constants
     options: Options
 
     @classmethod
-    def of(cls, given: Given, max_norm: float | None, options: Options, silos: int) -> _Run:
+    def of(  # type: ignore[override]
+        cls, given: Given, max_norm: float | None, options: Options, silos: int
+    ) -> _Run:
         """Return the run of a builder's arguments."""
         n, d, z = given.n, given.d, common.repeated(given.z, options.passes)
         G, M = given.known("lipschitz", "max_norm", max_norm), given.known("smoothness")
@@ -321,9 +320,8 @@ class _Run:
             for name, size in {"batch_size": refresh, "difference_batch_size": difference}.items()
             for asked in [getattr(options, name)]
         )
-        sizes = {"n": n, "d": d, "m": silos, "b1": b1, "b2": b2}
-        known: dict[str, Any] = {"constants": given.constants, "options": options}
-        run = cls(**sizes, **known, G=G, M=M, z=z, eta=eta, kappa=0.0)
+        own: dict[str, Any] = {"options": options, "m": silos, "b1": b1, "b2": b2, "eta": eta}
+        run = cls(**vars(given), **own, G=G, M=M, multiplier=z, kappa=0.0)
         kappa = options.drift
         if options.period is not None:
             # A path of p - 1 differences, each at most eta G long.
@@ -338,7 +336,7 @@ class _Run:
     def checked(self) -> _Run:
         """Refuse differences that noise alone would rule; fresh gradients alone need no check."""
         # The factor by which a difference's noise exceeds the estimate that led to it.
-        feedback = self.z * self.M * self.eta * math.sqrt(self.d / self.m) / self.b2
+        feedback = self.multiplier * self.M * self.eta * math.sqrt(self.d / self.m) / self.b2
         if self.kappa and feedback > _FEEDBACK * (1 + 1e-9):
             needed = math.ceil(self.b2 * feedback / _FEEDBACK)
             raise ValueError(
@@ -357,7 +355,7 @@ class _Run:
     def noise(self) -> float:
         """The noise r in a coordinate."""
         squares = (self.G / self.b1) ** 2 + self.kappa * (self.M / self.b2) ** 2
-        return self.z * math.sqrt(squares / self.m)
+        return self.multiplier * math.sqrt(squares / self.m)
 
     @property
     def spread(self) -> float:
@@ -372,7 +370,7 @@ class _Run:
     @property
     def own_drift(self) -> float:
         """Squared length of the step that a fresh gradient's noise alone makes."""
-        return (self.eta * self.z * self.G / self.b1) ** 2 * self.d / self.m
+        return (self.eta * self.multiplier * self.G / self.b1) ** 2 * self.d / self.m
 
     @property
     def least(self) -> int:
@@ -405,13 +403,11 @@ class _Run:
         """Return the radius of an escape and the steps of a round."""
         R, Gamma = self.options.escape_radius, self.options.escape_steps
 
-        def rho(argument: str) -> float:
-            return common.known(self.constants, "hessian_lipschitz", argument)
-
         if R is None:
-            R = _validate.positive(escape_radius=math.sqrt(alpha / rho("escape_radius")))
+            rho = self.known("hessian_lipschitz", "escape_radius")
+            R = _validate.positive(escape_radius=math.sqrt(alpha / rho))
         if Gamma is None:
-            gamma = math.sqrt(rho("escape_steps") * alpha)
+            gamma = math.sqrt(self.known("hessian_lipschitz", "escape_steps") * alpha)
             growth = max(math.e, _GROWTH * R / (self.eta * self.noise))
             Gamma = math.ceil(math.log(growth) / math.log1p(self.eta * min(gamma, self.M)))
         return R, _validate.count(escape_steps=Gamma)
@@ -478,7 +474,7 @@ class _Run:
         for ending in [""] if passes == 1 else [f" {number + 1}" for number in range(passes)]:
             part = common.disjoint(self.b1, f"pool{ending}")
             name, count = f"refresh{ending}", self.n // self.b1
-            queries.append(common.gradients(self.G, self.z, count, name=name, **part))
+            queries.append(common.gradients(self.G, self.multiplier, count, name=name, **part))
             if self.kappa:
                 own = {"name": f"difference{ending}", "count": self.n // self.b2}
                 own |= {"batch_size": self.b2}
