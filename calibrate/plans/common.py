@@ -440,16 +440,8 @@ def sampling_of(size: int, n: int, relation: str, sampler: str | None = None) ->
     }
 
 
-def _informative_from(accuracy: Callable[[float], float], trivial: float, n: int) -> int:
-    """Return the number of records, to two digits, from which a theorem promises something.
-
-    ``accuracy`` is the promise as a function of the number of records. It is worth
-    having below ``trivial``, which holds without an optimizer; at n it is not below it.
-    """
-
-    def meets(size: float) -> bool:
-        return accuracy(size) < trivial
-
+def _informative_from(meets: Callable[[float], bool], n: int) -> int:
+    """Return the number of records, to two digits, from which a promise, not met at n, is met."""
     try:
         sides = bracket(meets, miss=n / 2, start=float(n), last=_LARGEST_SIZE)
         high = bisect(meets, sides, Stop(relative=1 - 1 / _SIZE_RATIO), geometric=True).meet
@@ -481,7 +473,7 @@ def promise(
     record: dict[str, Parameter] = {"accuracy": value, "accuracy_kind": kind}
     if value < bound:
         return {**record, "vacuous": False}
-    start = _informative_from(accuracy, bound, n)
+    start = _informative_from(lambda size: accuracy(size) < bound, n)
     warn_caller(
         f"the theorem of {name} is vacuous at n={n}: {_SAYS[kind]} {value:.3g}, no better than the "
         f"{meaning} {bound:.3g}; it is informative from about n={start:.2g}."

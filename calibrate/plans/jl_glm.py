@@ -113,12 +113,9 @@ def jl_glm(
     def error(k: float) -> float:
         return growth(inner, given, C, math.sqrt(k) * a) + C / math.sqrt(k)
 
-    enough, wanted = d, embedding_dimension
-    if wanted is None:
-        wanted = least(error, d)
-        if rank is not None:
-            enough = math.ceil(_validate.count(rank=rank) * math.log(2 * n / target.delta))
-    k = min(_validate.count(embedding_dimension=wanted), enough, d)
+    if embedding_dimension is None:
+        embedding_dimension = least(error, given, rank)
+    k = min(_validate.count(embedding_dimension=embedding_dimension), d)
     inside = embedded(constants) if k < d else constants
     sizes = {"n": n, "dimension": k, "group_size": target.group_size}
     plan = INNER[inner](inside, **sizes, **target.asked, **options)
@@ -155,7 +152,14 @@ def growth(inner: str, given: Given, C: float, a: float) -> float:
     return float((8 * scale) ** 0.25 * math.sqrt(C * a))
 
 
-def least(error: Callable[[float], float], d: int) -> int:
-    """Return the k in [1, d] of the smallest error; errors fall and then rise."""
-    best = minimum(lambda x: error(math.exp(x)), 0.0, math.log(d), sections=_SECTIONS)
-    return max(1, min(d, round(math.exp(best))))
+def least(error: Callable[[float], float], given: Given, rank: int | None) -> int:
+    """Return the k in [1, d] of the smallest error, or fewer that are enough for records of a rank.
+
+    Errors fall and then rise.
+    """
+    best = minimum(lambda x: error(math.exp(x)), 0.0, math.log(given.d), sections=_SECTIONS)
+    k = max(1, min(given.d, round(math.exp(best))))
+    if rank is None:
+        return k
+    enough = _validate.count(rank=rank) * math.log(2 * given.n / given.target.delta)
+    return min(k, math.ceil(enough))

@@ -115,10 +115,6 @@ class Problem(Given):
         known = {"gap": self.F0, "gamma": self.gamma, "kappa": self.kappa}
         return {**known, "lipschitz": self.L0}
 
-    def at_size(self, n: float) -> Problem:
-        """Return the problem with another number of records, and the same noise."""
-        return dataclasses.replace(self, n=max(1, int(n)))
-
     def descended(self) -> float:
         """Return a bound on the mean excess risk of noisy gradient descent at its best length.
 
@@ -145,7 +141,7 @@ class Problem(Given):
         """Record the excess risk that a theorem promises, and warn where it is vacuous."""
 
         def at(size: float) -> float:
-            return min(self.F0, accuracy(self.at_size(size)))
+            return min(self.F0, accuracy(dataclasses.replace(self, n=max(1, int(size)))))
 
         trivial = ("initial excess risk", self.F0)
         return promise(name, at(self.n), trivial, at, self.n, kind="guarantee")

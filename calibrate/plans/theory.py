@@ -490,8 +490,7 @@ def _tree_spider(case: Case) -> Plan:
             raise ValueError(f"n must be at least {needed} for one round, got n={size:g}.")
         v = case.keep("b", "alpha", "beta", "trees", n=size, u=batch, D=depth)
         error = case.keep("threshold", **{**v, "T": v["trees"]})["threshold"]
-        shape = {"depth": depth, "batch": batch, "rounds": v["trees"]}
-        return tree_spider.Tree(**shape, beta=v["beta"], error=error)
+        return tree_spider.Tree(depth, batch, v["trees"], v["beta"], error)
 
     trivial = "Lipschitz constant", problem.L0
     told = case.promise(lambda size: 3 * tree_at(size).error, trivial, "guarantee")
@@ -527,11 +526,7 @@ def _jl_glm(case: Case) -> Plan:
         embedding = case.at("embedding", k=k)["embedding"]
         return float(jl_glm.growth("spiderboost", case.given, C, noise) + embedding)
 
-    enough: float = d
-    if rank is not None:
-        logarithm = math.log(2 * case.n / case.given.target.delta)
-        enough = math.ceil(_validate.count(rank=rank) * logarithm)
-    k = int(min(jl_glm.least(error, d), enough, d))
+    k = jl_glm.least(error, case.given, rank)
     case.keep("embedding", k=k)
     told = case.promise(lambda size: error(k) * math.sqrt(case.n / size), ("Lipschitz constant", C))
     inner = jl_glm.embedded(known) if k < d else known

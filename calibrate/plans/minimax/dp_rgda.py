@@ -66,12 +66,8 @@ _RECORDS_PER_PERIOD = 16
 _PHASES = 3
 
 
-# Settings that the parameters of a plan hold, given or derived.
-_TOLD = (
-    *("steps", "period", "inner_steps", "refresh_size", "batch_size", "accuracy", "step"),
-    *("step_length", "ascent_rate", "escape_steps", "escape_rate", "perturbation", "movement"),
-    *("select", "split", "warm_start"),
-)
+# Settings that the parameters of a plan hold elsewhere, or its queries do.
+_ELSEWHERE = ("algorithm", "difference_norm", "sampler")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,16 +111,16 @@ class Options:
     steps: int | None = None
     period: int | None = None
     inner_steps: int | None = None
-    batch_size: int | None = None
     refresh_size: int | None = None
+    batch_size: int | None = None
     difference_norm: float | None = None
     accuracy: float | None = None
-    step_length: float | None = None
     step: str = "normalised"
+    step_length: float | None = None
     ascent_rate: float | None = None
+    escape_steps: int | None = None
     escape_rate: float | None = None
     perturbation: float | None = None
-    escape_steps: int | None = None
     movement: float | None = None
     select: str = "last"
     split: str = "balanced"
@@ -304,7 +300,7 @@ def dp_rgda(
         "preset": "practical",
         "algorithm": chosen.algorithm,
         **setting.dimensions,
-        **{name: v[name] for name in _TOLD},
+        **{name: value for name, value in v.items() if name not in _ELSEWHERE},
         **setting.certified(floor, alpha, rate, v["movement"]),
         "vacuous": alpha >= setting.C,
     }
