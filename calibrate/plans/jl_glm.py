@@ -158,7 +158,7 @@ def least(error: Callable[[float], float], given: Given, rank: int | None) -> in
     Errors fall and then rise.
     """
     best = minimum(lambda x: error(math.exp(x)), 0.0, math.log(given.d), sections=_SECTIONS)
-    k = max(1, min(given.d, round(math.exp(best))))
+    k = max(1, min(int(given.d), round(math.exp(best))))
     if rank is None:
         return k
     enough = _validate.count(rank=rank) * math.log(2 * given.n / given.target.delta)

@@ -112,8 +112,7 @@ class Problem(Given):
     @property
     def told(self) -> Parameters:
         """What a run needs to know of the problem, as parameters of a plan."""
-        known = {"gap": self.F0, "gamma": self.gamma, "kappa": self.kappa}
-        return {**known, "lipschitz": self.L0}
+        return {"gap": self.F0, "gamma": self.gamma, "kappa": self.kappa, "lipschitz": self.L0}
 
     def descended(self) -> float:
         """Return a bound on the mean excess risk of noisy gradient descent at its best length.

@@ -146,8 +146,7 @@ def _last(
     sizes: dict[str, Any] = {"max_norm": max_norm, "n": given.n}
     sigma = given.target.noise(lambda sigma: chosen.event(noise_multiplier=sigma, **sizes))
     query = gradients(max_norm, sigma, 1, name=kind, kind=kind, descent=chosen)
-    parameters: dict[str, Parameter] = {"steps": chosen.steps, "learning_rate": eta}
-    return given.plan("noisy_gd", (query,), parameters)
+    return given.plan("noisy_gd", (query,), {"steps": chosen.steps, "learning_rate": eta})
 
 
 def _bound(given: Given, descent: Descent, max_norm: float, noise: float) -> float:

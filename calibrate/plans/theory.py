@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import sympy
 from scipy.special import ndtri
@@ -83,8 +83,7 @@ _PERTURBATION = 0.1
 _ITERATIONS, _FIXED, _DRIFTS = 200, 1e-7, 5
 
 
-@dataclass(frozen=True, kw_only=True)
-class Theorem:
+class Theorem(NamedTuple):
     """A row: a theorem's settings in order, and what must be given.
 
     Parameters
@@ -116,13 +115,8 @@ class Theorem:
         pairs = [word.partition("=") for word in options]
         values = {key: ast.literal_eval(text) if mark else ... for key, mark, text in pairs}
         fields = dict(word.split("=") for word in constants)
-        return cls(
-            paper=paper,
-            settings=tuple(settings),
-            constants=fields,
-            options={**dict.fromkeys(fields, ...), "d": ..., **values},
-            relation=relation,
-        )
+        options_of = {**dict.fromkeys(fields, ...), "d": ..., **values}
+        return cls(paper, tuple(settings), fields, options_of, relation)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -346,12 +346,8 @@ def _settled(setting: Setting, options: Options) -> dict[str, Any]:
     alpha = settle("accuracy", lambda: _accuracy(setting, K))
     eta = settle("step_length", lambda: alpha / (2 * L_Phi))
     patience = settle("escape_steps", lambda: _escape_steps(setting, alpha))
-    T = settle(
-        "steps",
-        lambda: (
-            rounded_up(4 * L_Phi * setting.known("gap", "steps") / alpha**2) + _PHASES * patience
-        ),
-    )
+    gap = partial(setting.known, "gap", "steps")
+    T = settle("steps", lambda: rounded_up(4 * L_Phi * gap() / alpha**2) + _PHASES * patience)
     longest = setting.C / (L * eta * setting.spread * math.sqrt(K))
     q = settle("period", lambda: min(T, rounded_down(longest)))
     wanted = max(_RECORDS_PER_PERIOD * q, n / math.sqrt(T * K))

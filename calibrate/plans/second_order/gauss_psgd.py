@@ -370,7 +370,7 @@ class _Run(Given):
     @property
     def own_drift(self) -> float:
         """Squared length of the step that a fresh gradient's noise alone makes."""
-        return (self.eta * self.multiplier * self.G / self.b1) ** 2 * self.d / self.m
+        return (self.eta * self.multiplier * self.G / self.b1) ** 2 * int(self.d) / self.m
 
     @property
     def least(self) -> int:

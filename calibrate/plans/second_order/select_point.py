@@ -271,9 +271,8 @@ class _Test(Given):
                 "method='gaussian-score', or a larger epsilon."
             )
         gradient, k = common.gradients(self.G, multiplier, self.T), run.products
-        kind = {"name": "product", "kind": "hessian vector"}
-        noise = common.repeated(multiplier, k)
-        product = common.gradients(self.M, noise, self.T * k, **kind)
+        noise, kind = common.repeated(multiplier, k), "hessian vector"
+        product = common.gradients(self.M, noise, self.T * k, name="product", kind=kind)
         beyond = self.M * missed - root + sampling
         e_H = sampling + self.M * run.slack
         return (gradient, product), _Slack(self.gradient_slack(multiplier), e_H, beyond)
