@@ -1,12 +1,14 @@
 """What do plan builders share? Checked constants, a target with its noise, queries and promises.
 
 >>> from dpcal.calibrate import Constants
->>> known(Constants(lipschitz=2.0, smoothness=1.0), "lipschitz", "max_norm")
+>>> given = Given.of(Constants(lipschitz=2.0, smoothness=float("inf")), n=200, dimension=3,
+...                  epsilon=1.0, delta=1e-6)
+>>> given.known("lipschitz", "max_norm")
 2.0
->>> known(Constants(lipschitz=float("inf"), smoothness=1.0), "lipschitz", "max_norm")
+>>> given.known("smoothness", "learning_rate")
 Traceback (most recent call last):
     ...
-ValueError: max_norm must be given where constants.lipschitz is no number > 0, got inf.
+ValueError: learning_rate must be given where constants.smoothness is no number > 0, got inf.
 >>> sampling_of(50, 200, "add-or-remove-one")["sampling_probability"]
 0.25
 """
@@ -24,7 +26,6 @@ from typing import Any, NamedTuple
 from dpcal import _validate
 from dpcal._roots import NoBracket, Stop, bisect, bracket
 from dpcal.accountants import epsilon as epsilon_of, events
-from dpcal.accountants.interface import ACCOUNTANTS
 from dpcal.calibrate.constants import Constants
 from dpcal.calibrate.noise import noise_multiplier
 from dpcal.calibrate.persons import for_group
@@ -43,7 +44,6 @@ __all__ = [
     "differences",
     "disjoint",
     "gradients",
-    "known",
     "positive_or",
     "priced_by",
     "promise",
@@ -132,7 +132,8 @@ class Target(NamedTuple):
     ) -> Plan:
         """Return the plan of this target; a plan about persons that misses it is refused."""
         if self.group_size > 1 or self.clipped != "row":
-            unit: dict[str, Any] = {"group_size": self.group_size, "clipped": self.clipped}
+            size = _validate.count(group_size=self.group_size)
+            unit: dict[str, Any] = {"group_size": size, "clipped": self.clipped}
             queries = tuple(dataclasses.replace(query, **unit) for query in queries)
         asked = {**self.asked, "epsilon": float(self.epsilon), "delta": float(self.delta)}
         plan = Plan(optimizer=optimizer, n=n, queries=queries, parameters=parameters, **asked)
@@ -169,19 +170,10 @@ class Given:
         epsilon: float,
         delta: float,
         neighboring_relation: str = "add-or-remove-one",
-        group_size: int = 1,
-        clipped: str = "row",
-        accountant: str = "auto",
+        **unit: Any,
     ) -> Given:
-        """Return a builder's arguments, with sizes checked."""
-        target = Target(
-            epsilon,
-            delta,
-            _validate.relation(neighboring_relation),
-            _validate.count(group_size=group_size),
-            _validate.choice(("row", "user"), clipped=clipped),
-            _validate.choice(ACCOUNTANTS, accountant=accountant),
-        )
+        """Return a builder's arguments; ``unit`` holds the other fields of the target."""
+        target = Target(epsilon, delta, _validate.relation(neighboring_relation), **unit)
         return cls(constants=constants, n=_validate.count(n=n), d=dimension, target=target)
 
     @property
@@ -190,8 +182,21 @@ class Given:
         return single_release(*self.target)
 
     def known(self, field: str, argument: str | None = None, given: float | None = None) -> float:
-        """Return the value of an argument, or else the constant in its place: :func:`known`."""
-        return known(self.constants, field, argument, given)
+        """Return the value that was given for an argument, or else the constant in its place.
+
+        The constant is called ``field``, and must be a finite number > 0 where nothing was given.
+        The ``argument`` may be given instead, a number > 0; it is None where only the constant will
+        do.
+        """
+        if argument is not None and given is not None:
+            return _validate.positive(**{argument: given})
+        value = getattr(self.constants, field)
+        if value is None or not 0 < value < math.inf:
+            needed = f"{argument} must be given where constants.{field} is no number > 0"
+            if argument is None:
+                needed = f"constants.{field} must be a finite number > 0"
+            raise ValueError(f"{needed}, got {value!r}.")
+        return float(value)
 
     def plan(
         self, optimizer: str, queries: tuple[Query, ...], parameters: Mapping[str, Parameter]
@@ -303,10 +308,8 @@ def _stated_epsilon(asked: Mapping[str, Any]) -> float:
         return asked["epsilon"]  # type: ignore[no-any-return]
     if asked["neighboring_relation"] is None:
         raise ValueError("neighboring_relation must be given with noise_multiplier, got None.")
-    multiplier = _validate.positive(noise_multiplier=asked["noise_multiplier"])
-    by_row = asked.get("clipped", "row") == "row"
-    records = _validate.count(group_size=asked["group_size"]) if by_row else 1
-    release = for_group(events.GaussianDpEvent(multiplier), records)
+    records = asked["group_size"] if asked.get("clipped", "row") == "row" else 1
+    release = for_group(events.GaussianDpEvent(asked["noise_multiplier"]), records)
     how = {name: asked[name] for name in ("delta", "neighboring_relation", "accountant")}
     return float(epsilon_of(release, **how))
 
@@ -322,38 +325,15 @@ def _signature(
 
     signature = inspect.signature(build)
     own = list(signature.parameters.values())[1:]
-    rest = [each for each in own if each.kind == each.VAR_KEYWORD]
+    if options is not None:  # in the place of **options
+        own[-1:] = keywords({each.name: each.default for each in dataclasses.fields(options)})
+    rest = [own.pop()] if own[-1].kind == inspect.Parameter.VAR_KEYWORD else []
     last = {**_LAST, "neighboring_relation": relation, "public": False}
     if sizes != "dimension":
         del last["clipped"]
-    parameters = [
-        inspect.Parameter("constants", inspect.Parameter.POSITIONAL_OR_KEYWORD),
-        *keywords({"n": _EMPTY, sizes: _EMPTY, **_FIRST}),
-        *(each for each in own if each.kind != each.VAR_KEYWORD),
-    ]
-    if options is not None:
-        parameters += keywords({each.name: each.default for each in dataclasses.fields(options)})
-        rest = []
-    return signature.replace(parameters=[*parameters, *keywords(last), *rest])
-
-
-def known(
-    constants: Constants, field: str, argument: str | None = None, given: float | None = None
-) -> float:
-    """Return the value that was given for an argument, or else the constant in its place.
-
-    The constant is called ``field``, and must be a finite number > 0 where nothing was given. The
-    ``argument`` may be given instead, a number > 0; it is None where only the constant will do.
-    """
-    if argument is not None and given is not None:
-        return _validate.positive(**{argument: given})
-    value = getattr(constants, field)
-    if value is None or not 0 < value < math.inf:
-        needed = f"{argument} must be given where constants.{field} is no number > 0"
-        if argument is None:
-            needed = f"constants.{field} must be a finite number > 0"
-        raise ValueError(f"{needed}, got {value!r}.")
-    return float(value)
+    constants = inspect.Parameter("constants", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    first = keywords({"n": _EMPTY, sizes: _EMPTY, **_FIRST})
+    return signature.replace(parameters=[constants, *first, *own, *keywords(last), *rest])
 
 
 def positive_or(default: float, **argument: float | None) -> float:
@@ -460,16 +440,8 @@ def sampling_of(size: int, n: int, relation: str, sampler: str | None = None) ->
     }
 
 
-def _informative_from(accuracy: Callable[[float], float], trivial: float, n: int) -> int:
-    """Return the number of records, to two digits, from which a theorem promises something.
-
-    ``accuracy`` is the promise as a function of the number of records. It is worth
-    having below ``trivial``, which holds without an optimizer; at n it is not below it.
-    """
-
-    def meets(size: float) -> bool:
-        return accuracy(size) < trivial
-
+def _informative_from(meets: Callable[[float], bool], n: int) -> int:
+    """Return the number of records, to two digits, from which a promise, not met at n, is met."""
     try:
         sides = bracket(meets, miss=n / 2, start=float(n), last=_LARGEST_SIZE)
         high = bisect(meets, sides, Stop(relative=1 - 1 / _SIZE_RATIO), geometric=True).meet
@@ -501,7 +473,7 @@ def promise(
     record: dict[str, Parameter] = {"accuracy": value, "accuracy_kind": kind}
     if value < bound:
         return {**record, "vacuous": False}
-    start = _informative_from(accuracy, bound, n)
+    start = _informative_from(lambda size: accuracy(size) < bound, n)
     warn_caller(
         f"the theorem of {name} is vacuous at n={n}: {_SAYS[kind]} {value:.3g}, no better than the "
         f"{meaning} {bound:.3g}; it is informative from about n={start:.2g}."

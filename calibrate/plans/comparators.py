@@ -53,7 +53,6 @@ def dp_sgda(
     learning_rate: float | None = None,
     ascent_rate: float | None = None,
     value_smoothness: float | None = None,
-    sampler: str | None = None,
 ) -> Plan:
     """Return the plan of DP-SGDA that meets (epsilon, delta): a release of both gradients a step.
 
@@ -79,7 +78,7 @@ def dp_sgda(
     """
     n, setting = given.n, Setting.of(given, max_norm, value_smoothness)
     b = min(n, max(64, math.ceil(3 * math.sqrt(n)))) if batch_size is None else batch_size
-    sampling = sampling_of(b, n, given.target.relation, sampler)
+    sampling = sampling_of(b, n, given.target.relation)
     T = math.ceil(20 * n / b) if steps is None else _validate.count(steps=steps)
     parameters = {
         **setting.dimensions,
@@ -105,7 +104,6 @@ def privatediff(
     learning_rate: float | None = None,
     ascent_rate: float | None = None,
     value_smoothness: float | None = None,
-    sampler: str | None = None,
 ) -> Plan:
     """Return the plan of PrivateDiff that meets (epsilon, delta): ascents, restarts, differences.
 
@@ -137,7 +135,7 @@ def privatediff(
     q = _validate.count(period=min(T, 10) if period is None else period)
     b2 = max(math.ceil(math.sqrt(n)), math.ceil(n / 10)) if batch_size is None else batch_size
     b1 = _validate.count(refresh_size=n if refresh_size is None else refresh_size)
-    some, whole = (sampling_of(b, n, given.target.relation, sampler) for b in (b2, b1))
+    some, whole = (sampling_of(b, n, given.target.relation) for b in (b2, b1))
     restarts = -(-T // q)
 
     def queries(multiplier: float) -> tuple[Query, ...]:
@@ -170,7 +168,6 @@ def ada_dp_spider(
     refresh_size: int | None = None,
     max_norm: float | None = None,
     learning_rate: float | None = None,
-    sampler: str | None = None,
 ) -> Plan:
     """Return the plan of Ada-DP-SPIDER that meets (epsilon, delta).
 
@@ -209,7 +206,7 @@ def ada_dp_spider(
         raise ValueError(f"most_refreshes must be at most steps={T}, got {most}.")
     b1 = _validate.count(refresh_size=max(1, n // 2) if refresh_size is None else refresh_size)
     b2 = max(1, n // 8) if batch_size is None else batch_size
-    whole, some = (sampling_of(size, n, given.target.relation, sampler) for size in (b1, b2))
+    whole, some = (sampling_of(size, n, given.target.relation) for size in (b1, b2))
 
     def queries(multiplier: float) -> tuple[Query, ...]:
         refresh = gradients(setting.C, multiplier, most, name="refresh", **whole)
@@ -239,7 +236,6 @@ def sto_spider(
     refresh_size: int | None = None,
     max_norm: float | None = None,
     learning_rate: float | None = None,
-    sampler: str | None = None,
 ) -> Plan:
     """Return the plan of Sto-SPIDER that meets (epsilon, delta).
 
@@ -269,20 +265,16 @@ def sto_spider(
     Xu et al. 2026 run it: without restarts on drift and without further noise near saddle points.
     """
     n, setting, T = given.n, Setting.of(given, max_norm), _validate.count(steps=steps)
-    b1 = max(1, n // 2) if refresh_size is None else refresh_size
     releases = Releases(
         n=n,
         steps=T,
         period=min(T, 10) if period is None else period,
-        refresh_size=_validate.count(refresh_size=b1),
+        refresh_size=max(1, n // 2) if refresh_size is None else refresh_size,
         batch_size=max(1, n // 8) if batch_size is None else batch_size,
         relation=given.target.relation,
-        sampler=sampler,
     )
-    q, bounds = (
-        releases.period,
-        Bounds(gradient=setting.C, difference=setting.C, proportional=False),
-    )
+    q = releases.period
+    bounds = Bounds(gradient=setting.C, difference=setting.C, proportional=False)
     queries = releases.queries(releases.scaled((1.0, 1.0), given.target), bounds)
     rate = rate_within_noise(queries, n=n, d=setting.d, L=setting.L, steps=T, period=q)
     parameters = {

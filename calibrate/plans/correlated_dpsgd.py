@@ -23,12 +23,11 @@ from dpcal.accountants import epsilon as epsilon_of, events
 from dpcal.accountants.correlated.mechanism import Shape
 from dpcal.accountants.correlated.price import Options
 from dpcal.accountants.correlated.table import CERTIFIED
-from dpcal.accountants.interface import ACCOUNTANTS
 from dpcal.accountants.matrix import LeastSeparation, Strategy
 from dpcal.calibrate.correlated.calibration import CONFIRMATIONS, Calibration
 from dpcal.calibrate.correlated.correlation import Correlation
 from dpcal.calibrate.plan import Plan, Query
-from dpcal.calibrate.plans.common import Target, at_most, check_one, gradients, rate_of
+from dpcal.calibrate.plans.common import Target, at_most, check_one, gradients, rate_of, told_of
 from dpcal.calibrate.plans.dpsgd import sampling
 from dpcal.calibrate.samplers import SAMPLERS, fields_of
 
@@ -133,7 +132,6 @@ def correlated_dpsgd(
     """
     relation = _validate.relation(neighboring_relation)
     check_one(epsilon=epsilon, noise_multiplier=noise_multiplier)
-    _validate.choice(ACCOUNTANTS, accountant=accountant)
     limit = _validate.probability(delta=delta)
     correlation = Correlation(
         strategy=_validate.instance(Strategy, strategy=strategy),
@@ -173,16 +171,15 @@ def _sampling(
     if sampler == "full" and size != n:
         raise ValueError(f"batch_size must be n={n} for sampler='full', got {batch_size}.")
     if "separation" not in fields_of(sampler):
-        if separation is not None:
-            raise ValueError(f"separation is not for sampler={sampler!r}, got {separation!r}.")
         if sampler != "random-allocation":
-            return sampling(sampler, n, size)
+            return {**sampling(sampler, n, size), "separation": separation}
         if size * steps % n:
             raise ValueError(
                 "batch_size times the number of steps must be a multiple of n for "
                 f"sampler='random-allocation', got {size} times {steps} for n={n}."
             )
-        return {"sampler": sampler, "participations": size * steps // n}
+        parts = size * steps // n
+        return {"sampler": sampler, "participations": parts, "separation": separation}
     if separation is None:
         separation = max(1, round(n / size)) if sampler == "balls-in-bins" else strategy.bands
     if separation is None:
@@ -221,8 +218,7 @@ def _calibrated(
         sigma = Target(epsilon, delta, relation, accountant=accountant).noise(event)
         known = CERTIFIED if bound else _known(query)
         return dataclasses.replace(query, noise_multiplier=sigma), known
-    names = ("statistics", "draws", "failure_probability", "seed")
-    drawing = {name: getattr(correlation, name) for name in names}
+    drawing: Any = told_of(correlation, "statistics draws failure_probability seed")
     options = Options(executor=executor, **drawing)
     shape = Shape.of(correlation.strategy)
     calibration = Calibration(shape, query.sampling.law, epsilon, delta, options)

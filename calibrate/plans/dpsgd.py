@@ -74,9 +74,8 @@ def dpsgd(
     batch_size = at_most(n, batch_size=batch_size)
     check_one(epochs=epochs, steps=steps)
     check_one(epsilon=epsilon, noise_multiplier=noise_multiplier)
-    if sampler not in SAMPLERS:
-        others = tuple(name for name in known_samplers() if name not in OWN)
-        _validate.choice((*SAMPLERS, *others), sampler=sampler)
+    others = tuple(name for name in known_samplers() if name not in OWN)
+    _validate.choice((*SAMPLERS, *others), sampler=sampler)
     fields = sampling(sampler, n, batch_size)
     epoch = fields.get("epoch", 1)
     if steps is None:

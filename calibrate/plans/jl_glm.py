@@ -30,7 +30,7 @@ from dpcal import _validate
 from dpcal._roots import minimum
 from dpcal.calibrate.constants import Constants
 from dpcal.calibrate.plan import Parameter, Plan
-from dpcal.calibrate.plans.common import Given, builder, known, single_release
+from dpcal.calibrate.plans.common import Given, builder, single_release
 from dpcal.calibrate.plans.noisy_gd import noisy_gd
 from dpcal.calibrate.plans.recursive_regularization import recursive_regularization
 from dpcal.calibrate.plans.spiderboost import spiderboost
@@ -111,14 +111,11 @@ def jl_glm(
     a = single_release(*target) / n
 
     def error(k: float) -> float:
-        return growth(inner, constants, C, math.sqrt(k) * a) + C / math.sqrt(k)
+        return growth(inner, given, C, math.sqrt(k) * a) + C / math.sqrt(k)
 
-    enough, wanted = d, embedding_dimension
-    if wanted is None:
-        wanted = least(error, d)
-        if rank is not None:
-            enough = math.ceil(_validate.count(rank=rank) * math.log(2 * n / target.delta))
-    k = min(_validate.count(embedding_dimension=wanted), enough, d)
+    if embedding_dimension is None:
+        embedding_dimension = least(error, given, rank)
+    k = min(_validate.count(embedding_dimension=embedding_dimension), d)
     inside = embedded(constants) if k < d else constants
     sizes = {"n": n, "dimension": k, "group_size": target.group_size}
     plan = INNER[inner](inside, **sizes, **target.asked, **options)
@@ -145,17 +142,24 @@ _RELATIONS = {"recursive_regularization": "replace-one", "tree_spider": "replace
 _OWN = ("accuracy", "accuracy_kind", "vacuous", "informative_from_n")
 
 
-def growth(inner: str, constants: Constants, C: float, a: float) -> float:
+def growth(inner: str, given: Given, C: float, a: float) -> float:
     """Error of an inner optimizer at relative noise a = sqrt(k) z / n, by the leading terms."""
     if inner == "recursive_regularization":
         return C * a
-    scale = known(constants, "gap", "gap") * known(constants, "smoothness", "smoothness")
+    scale = given.known("gap", "gap") * given.known("smoothness", "smoothness")
     if inner == "spiderboost":
         return float(math.sqrt(6) * (scale * C * a**2) ** (1 / 3))
     return float((8 * scale) ** 0.25 * math.sqrt(C * a))
 
 
-def least(error: Callable[[float], float], d: int) -> int:
-    """Return the k in [1, d] of the smallest error; errors fall and then rise."""
-    best = minimum(lambda x: error(math.exp(x)), 0.0, math.log(d), sections=_SECTIONS)
-    return max(1, min(d, round(math.exp(best))))
+def least(error: Callable[[float], float], given: Given, rank: int | None) -> int:
+    """Return the k in [1, d] of the smallest error, or fewer that are enough for records of a rank.
+
+    Errors fall and then rise.
+    """
+    best = minimum(lambda x: error(math.exp(x)), 0.0, math.log(given.d), sections=_SECTIONS)
+    k = max(1, min(int(given.d), round(math.exp(best))))
+    if rank is None:
+        return k
+    enough = _validate.count(rank=rank) * math.log(2 * given.n / given.target.delta)
+    return min(k, math.ceil(enough))

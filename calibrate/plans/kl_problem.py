@@ -38,7 +38,6 @@ from dpcal.calibrate.plans.common import Given, promise
 
 __all__ = [
     "MOST_PLAIN",
-    "Parameters",
     "Problem",
     "chi_quantile",
     "multiplier",
@@ -113,12 +112,7 @@ class Problem(Given):
     @property
     def told(self) -> Parameters:
         """What a run needs to know of the problem, as parameters of a plan."""
-        known = {"gap": self.F0, "gamma": self.gamma, "kappa": self.kappa}
-        return {**known, "lipschitz": self.L0}
-
-    def at_size(self, n: float) -> Problem:
-        """Return the problem with another number of records, and the same noise."""
-        return dataclasses.replace(self, n=max(1, int(n)))
+        return {"gap": self.F0, "gamma": self.gamma, "kappa": self.kappa, "lipschitz": self.L0}
 
     def descended(self) -> float:
         """Return a bound on the mean excess risk of noisy gradient descent at its best length.
@@ -146,10 +140,10 @@ class Problem(Given):
         """Record the excess risk that a theorem promises, and warn where it is vacuous."""
 
         def at(size: float) -> float:
-            return accuracy(self.at_size(size))
+            return min(self.F0, accuracy(dataclasses.replace(self, n=max(1, int(size)))))
 
         trivial = ("initial excess risk", self.F0)
-        return promise(name, accuracy(self), trivial, at, self.n, kind="guarantee")
+        return promise(name, at(self.n), trivial, at, self.n, kind="guarantee")
 
 
 def smooth(given: Given, name: str, *, kappa: float, l2: float = 0.0, **known: Any) -> Problem:

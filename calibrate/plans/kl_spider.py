@@ -134,15 +134,13 @@ def planned(problem: Problem, settled: Parameters, told: Parameters) -> Plan:
     # Two adaptive queries on one budget: noise differs from round to round.
     queries = [common.gradients(problem.L0, problem.z, max(1, len(rounds)), budget=problem.z)]
     if count := sum(each.steps - 1 for each in rounds):
-        per_distance = problem.constants.smoothness
-        queries.append(common.differences(queries[0], per_distance, count=count))
+        queries.append(common.differences(queries[0], problem.constants.smoothness, count=count))
     return problem.plan("kl_spider", tuple(queries), parameters)
 
 
-def _known(problem: Problem) -> Parameters:
+def _known(p: Problem) -> Parameters:
     """Return what rounds and their run need to know of the problem."""
-    losses = {"smoothness": problem.L1, "per_distance": problem.constants.smoothness}
-    return {**problem.told, **losses}
+    return {**p.told, "smoothness": p.L1, "per_distance": p.constants.smoothness}
 
 
 def checked_problem(given: Given, **known: Any) -> Problem:

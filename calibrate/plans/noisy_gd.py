@@ -143,11 +143,10 @@ def _last(
         noise = given.z * max_norm / given.n
         steps = min(tried, key=lambda count: _bound(given, descent(steps=count), max_norm, noise))
     chosen, kind = descent(steps=_validate.count(steps=steps)), "last iterate"
-    known: dict[str, Any] = {"max_norm": max_norm, "n": given.n}
-    sigma = given.target.noise(lambda sigma: chosen.event(noise_multiplier=sigma, **known))
+    sizes: dict[str, Any] = {"max_norm": max_norm, "n": given.n}
+    sigma = given.target.noise(lambda sigma: chosen.event(noise_multiplier=sigma, **sizes))
     query = gradients(max_norm, sigma, 1, name=kind, kind=kind, descent=chosen)
-    parameters: dict[str, Parameter] = {"steps": chosen.steps, "learning_rate": eta}
-    return given.plan("noisy_gd", (query,), parameters)
+    return given.plan("noisy_gd", (query,), {"steps": chosen.steps, "learning_rate": eta})
 
 
 def _bound(given: Given, descent: Descent, max_norm: float, noise: float) -> float:

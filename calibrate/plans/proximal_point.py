@@ -109,15 +109,14 @@ def proximal_point(
             f"use that the loss is smooth; the mean of noisy_gd's is at most {plain:.2g} for the "
             "same budget."
         )
-    return planned(problem, settled, "practical")
+    return planned(problem, settled | {"preset": "practical"})
 
 
-def planned(problem: Problem, settled: Parameters, preset: str) -> Plan:
+def planned(problem: Problem, settled: Parameters) -> Plan:
     """Return the plan of stages that are settled."""
     count = max(1, int(number(settled, "stages"))) * int(number(settled, "inner_steps"))
     query = gradients(problem.L0, multiplier(problem.z, 1 / count), count)
-    parameters = {**settled, "preset": preset, "steps": count}
-    return problem.plan("proximal_point", (query,), parameters)
+    return problem.plan("proximal_point", (query,), {**settled, "steps": count})
 
 
 def stage_weights(plan: Plan) -> list[float]:

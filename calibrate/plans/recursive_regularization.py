@@ -110,8 +110,7 @@ def planned(
     parameters["regularization"] = min(lam, problem.L1 / 2)
     for t, chosen in enumerate(rounds, start=1):
         parameters |= {f"learning_rate {t}": chosen.learning_rate, f"radius {t}": chosen.radius}
-    queries = problem.queries(rounds, solver)
-    return problem.plan("recursive_regularization", queries, parameters)
+    return problem.plan("recursive_regularization", problem.queries(rounds, solver), parameters)
 
 
 @dataclass(frozen=True, kw_only=True)

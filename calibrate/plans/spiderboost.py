@@ -172,8 +172,7 @@ class _Problem(Given):
             common.at_most(self.n, batch_size=batch_size)
         T, period, batch = self.closed_form(steps, batch_size)
         periods = {min(T, max(1, round(factor * period))) for factor in _FACTORS}
-        choices = [self.split(T, q, batch) for q in sorted(periods - {1})]
-        found = [choice for choice in choices if choice is not None]
+        found = [each for q in sorted(periods - {1}) if (each := self.split(T, q, batch))]
         # If F0 is not known, steps are given: then the bound is as small as the noise of gradients.
         return min([*found, self.descent(steps)], key=lambda c: (self.bound(c), c.z1))
 

@@ -16,13 +16,14 @@ ValueError: n must be at least 27 for the conditions of spiderboost, got n=20.
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import sympy
 from scipy.special import ndtri
@@ -82,26 +83,25 @@ _PERTURBATION = 0.1
 _ITERATIONS, _FIXED, _DRIFTS = 200, 1e-7, 5
 
 
-@dataclass(frozen=True, kw_only=True)
-class Theorem:
+class Theorem(NamedTuple):
     """A row: a theorem's settings in order, and what must be given.
 
     Parameters
     ----------
-    paper, source
-        The name of the paper, and of the theorem or algorithm in it.
+    paper
+        The name of the paper.
     settings
         Names of audited settings, in the order in which they are evaluated.
     constants
         The paper's letters of fields of :class:`~dpcal.calibrate.Constants`.
     options
-        Other letters with their defaults; an Ellipsis must be given.
+        Letters that may be given beside n, epsilon and delta, with their defaults; where that is an
+        Ellipsis, they must be given.
     relation
         The neighboring relation when omitted.
     """
 
     paper: str
-    source: str
     settings: tuple[str, ...]
     constants: Mapping[str, str]
     options: Mapping[str, Any]
@@ -110,28 +110,13 @@ class Theorem:
     @classmethod
     def read(cls, paper: str, row: str) -> Theorem:
         """Read ``LETTER=FIELD ...; LETTER[=DEFAULT] ...; RELATION SETTING ...  # SOURCE``."""
-        body, _, source = " ".join(row.split()).partition("#")
+        body, _, _ = " ".join(row.split()).partition("#")
         constants, options, (relation, *settings) = (part.split() for part in body.split(";"))
         pairs = [word.partition("=") for word in options]
-        values = {key: _default(text) if mark else ... for key, mark, text in pairs}
-        return cls(
-            paper=paper,
-            source=source.strip(),
-            settings=tuple(settings),
-            constants=dict(word.split("=") for word in constants),
-            options={"d": ..., **values},
-            relation=relation,
-        )
-
-    @property
-    def letters(self) -> dict[str, bool]:
-        """The letters that may be given beside n, epsilon and delta, and whether they must be."""
-        needed = {letter: value is ... for letter, value in self.options.items()}
-        return {**dict.fromkeys(self.constants, True), **needed}
-
-
-def _default(text: str) -> Any:
-    return None if text == "None" else float(text) if "." in text else int(text)
+        values = {key: ast.literal_eval(text) if mark else ... for key, mark, text in pairs}
+        fields = dict(word.split("=") for word in constants)
+        options_of = {**dict.fromkeys(fields, ...), "d": ..., **values}
+        return cls(paper, tuple(settings), fields, options_of, relation)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -254,11 +239,10 @@ def theory(
     >>> plan.accountant, 0.999 < plan.price() <= 1.0
     ('renyi', True)
     """
-    how = {"relation": neighboring_relation, "accountant": accountant}
-    given = {"n": n, "delta": delta, **how, **constants}
+    given = {"relation": neighboring_relation, "accountant": accountant, **constants}
 
     def built(at: float) -> Plan:
-        case = case_of(name, epsilon=at, **given)
+        case = case_of(name, n=n, epsilon=at, delta=delta, **given)
         return _BUILD[case.name](case)
 
     return common.priced_by(accountant, built, epsilon)
@@ -305,20 +289,19 @@ def case_of(
     if name not in THEOREMS:
         raise ValueError(f"theorem {nearest(name, THEOREMS)}")
     row = THEOREMS[name]
-    schedule, known = load(row.paper), row.letters
+    schedule = load(row.paper)
     for letter in letters:
-        if letter not in known:
-            raise ValueError(f"constant of {name} {nearest(letter, known)}")
-    missing = [letter for letter, must in known.items() if must and letter not in letters]
-    if missing:
+        if letter not in row.options:
+            raise ValueError(f"constant of {name} {nearest(letter, row.options)}")
+    values = {**row.options, **letters}
+    if missing := [letter for letter, value in values.items() if value is ...]:
         raise ValueError(
             f"constants of {name} must include {', '.join(missing)}, got none of them."
         )
     ranges = {each.name: each for each in schedule.quantities}
-    values = {**row.options}
     for letter, value in letters.items():
-        default = row.options.get(letter, ...)
-        values[letter] = value if value == default else _number(letter, value, ranges.get(letter))
+        if value != row.options[letter]:
+            values[letter] = _number(letter, value, ranges.get(letter))
     fields: Values = {name: float(values[letter]) for letter, name in row.constants.items()}
     given = common.Given.of(
         Constants(**{"lipschitz": math.inf, "smoothness": math.inf, **fields}),
@@ -501,8 +484,7 @@ def _tree_spider(case: Case) -> Plan:
             raise ValueError(f"n must be at least {needed} for one round, got n={size:g}.")
         v = case.keep("b", "alpha", "beta", "trees", n=size, u=batch, D=depth)
         error = case.keep("threshold", **{**v, "T": v["trees"]})["threshold"]
-        shape = {"depth": depth, "batch": batch, "rounds": v["trees"]}
-        return tree_spider.Tree(**shape, beta=v["beta"], error=error)
+        return tree_spider.Tree(depth, batch, v["trees"], v["beta"], error)
 
     trivial = "Lipschitz constant", problem.L0
     told = case.promise(lambda size: 3 * tree_at(size).error, trivial, "guarantee")
@@ -536,13 +518,9 @@ def _jl_glm(case: Case) -> Plan:
     def error(k: float) -> float:
         noise = math.sqrt(k) * case.given.z / case.n
         embedding = case.at("embedding", k=k)["embedding"]
-        return float(jl_glm.growth("spiderboost", known, C, noise) + embedding)
+        return float(jl_glm.growth("spiderboost", case.given, C, noise) + embedding)
 
-    enough: float = d
-    if rank is not None:
-        logarithm = math.log(2 * case.n / case.given.target.delta)
-        enough = math.ceil(_validate.count(rank=rank) * logarithm)
-    k = int(min(jl_glm.least(error, d), enough, d))
+    k = jl_glm.least(error, case.given, rank)
     case.keep("embedding", k=k)
     told = case.promise(lambda size: error(k) * math.sqrt(case.n / size), ("Lipschitz constant", C))
     inner = jl_glm.embedded(known) if k < d else known
@@ -564,16 +542,6 @@ def _sizes(p: Problem) -> Values:
     return {"n": p.n, "rho": p.rho, "F0": p.F0}
 
 
-def _excess(case: Case, p: Problem, floor: Callable[[Problem], float | None]) -> Parameters:
-    """Return what is promised: a floor of the excess risk, or F0 where there is none."""
-
-    def accuracy(size: float) -> float:
-        found = floor(p.at_size(size))
-        return p.F0 if found is None else min(p.F0, found)
-
-    return case.promise(accuracy, ("initial excess risk", p.F0), "guarantee")
-
-
 def _kl_condition(case: Case) -> Plan:
     problem = _kl(case, kl_spider.checked_problem)
 
@@ -585,14 +553,15 @@ def _kl_condition(case: Case) -> Plan:
         v = case.keep("level", **v)
         return v if v["level"] < p.F0 else None
 
-    told = _excess(case, problem, lambda p: (levels(p) or {}).get("level"))
-    v = levels(problem) or {"K": 0, "c": 2.0, "level": problem.F0}
+    none: Values = {"K": 0, "c": 2.0, "level": problem.F0}
+    told = problem.promise(case.name, lambda p: (levels(p) or none)["level"])
+    v = levels(problem) or none
     settled: Parameters = {"rounds": v["K"], "contraction": v["c"], "floor": v["level"]}
     # Lines 8 and 11 and Lemma 9: errors stay below an eighth, in units of Phi_k^(1/kappa) / gamma,
     # the least gradient norm at an excess risk of Phi_k; steps are a quarter over L1 long, and each
     # brings F down by a 64th over L1.
     settled |= {"tolerance": 1 / 8, "stride": 1 / 4, "descent": 1 / 64}
-    return kl_spider.planned(problem, settled, told)
+    return kl_spider.planned(problem, settled, {"preset": "theory", **told})
 
 
 def _proximal_point(case: Case) -> Plan:
@@ -611,11 +580,12 @@ def _proximal_point(case: Case) -> Plan:
         floor = case.keep("level_prox", **v)["level_prox"]
         return (T, S, floor) if floor < p.F0 else None
 
-    told = _excess(case, problem, lambda p: (levels(p) or (0, 0, None))[2])
-    stages, inner, floor = levels(problem) or (0, 1, problem.F0)
-    told |= {"stages": stages, "inner_steps": inner, "floor": floor}
+    none = 0, 1, problem.F0
+    promised = problem.promise(case.name, lambda p: (levels(p) or none)[2])
+    stages, inner, floor = levels(problem) or none
+    told = {"preset": "theory", **promised, "stages": stages, "inner_steps": inner, "floor": floor}
     told |= {**problem.told, "weak_convexity": case.letters["Ltil"]}
-    return proximal_point.planned(problem, told, "theory")
+    return proximal_point.planned(problem, told)
 
 
 def _adaptive_gd(case: Case) -> Plan:
@@ -626,10 +596,10 @@ def _adaptive_gd(case: Case) -> Plan:
         z = case.keep("sigma_norm", **_sizes(p))["sigma_norm"] * p.n / p.L0
         return z, max(1, math.floor((z / p.z) ** 2))
 
-    def floor(p: Problem) -> float | None:
+    def floor(p: Problem) -> float:
         v, T = case.keep("X", "a", "R", "c_gd", "phases", **_sizes(p)), norms(p)[1]
         if v["R"] <= 1 or not 8 * v["phases"] < p.n * math.sqrt(p.rho):
-            return None
+            return math.inf
         q = math.sqrt(p.d) + math.sqrt(2 * math.log(T / p.beta))
         v |= {"ell": 128 * v["c_gd"] ** ((4 - p.kappa) / p.kappa) * q**2 / p.d}
         noise = float(ndtri(1 - p.beta / (2 * T))) * p.L0 / math.sqrt(p.n * math.sqrt(p.rho))
@@ -637,7 +607,7 @@ def _adaptive_gd(case: Case) -> Plan:
         v = case.keep(*terms, **v, p_max=v["phases"], s_n=noise)
         return float(sum(v[name] for name in terms))
 
-    told = _excess(case, problem, floor)
+    told = {"preset": "theory", **problem.promise(case.name, floor)}
     floor(problem)
     z, count = norms(problem)
     told |= {"shrink": 2.0, "quantile": chi_quantile(problem.d, problem.beta / count)}
@@ -757,8 +727,8 @@ def _moments(case: Case) -> Plan:
     """Return DP-SGD at the least noise, of which c2 is the constant of Theorem 1."""
     letters = case.letters
     size = common.rounded_up(_validate.rate(q=letters["q"]) * case.n)
-    given = case.target(max_norm=letters["max_norm"], batch_size=size, steps=letters["T"])
-    plan = dpsgd(**given)
+    how = {"max_norm": letters["max_norm"], "batch_size": size, "steps": letters["T"]}
+    plan = dpsgd(**case.target(**how))
     unit = case.at(q=size / case.n, c2=1.0)["sigma"]
     constant = plan.query("gradient").noise_multiplier / unit
     case.keep(q=size / case.n, c2=constant)

@@ -125,7 +125,7 @@ def planned(problem: _Problem, tree: Tree, parameters: Parameters) -> Plan:
     return problem.plan("tree_spider", tuple(queries), parameters)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Tree:
     """One shape of tree, the length of its steps (as beta) and the error v of its estimates."""
 
@@ -162,11 +162,9 @@ class _Problem(Given):
         quantile = 2 * float(gammainccinv(self.d / 2, self.p / (2 * leaves)))
         return math.sqrt(noise * quantile) + math.sqrt(16 * spread * math.log(8 * leaves / self.p))
 
-    def tree(self, depth: int, batch: int) -> Tree | None:
-        """The tree of this shape with the smallest error, or None if no step is short enough."""
+    def tree(self, depth: int, batch: int) -> Tree:
+        """The tree of this shape with the smallest error; its records are enough for a round."""
         rounds = 2 * self.n // (batch * (depth + 2))  # each takes b (D / 2 + 1) records
-        if rounds < 1:
-            return None
         enough = (1 + 1e-9) * 2 * self.L1 * self.F0 / (rounds * 2 ** (depth / 2))
 
         def excess(v: float) -> float:
@@ -176,7 +174,7 @@ class _Problem(Given):
         if excess(low) > 0:
             high = bracket(lambda v: excess(v) <= 0, miss=low, start=2 * low).meet
             v = brent(excess, low, high, _STOP).root * (1 + 1e-9)
-        return Tree(depth=depth, batch=batch, rounds=rounds, beta=enough / v, error=v)
+        return Tree(depth, batch, rounds, beta=enough / v, error=v)
 
     def best(self) -> Tree:
         """The tree with the smallest error over depths and batch sizes."""
@@ -189,8 +187,7 @@ class _Problem(Given):
                 unit * max(1, round(most / unit * 2 ** (-step / 4)))
                 for step in range(4 * math.ceil(math.log2(most / unit)) + 1)
             }
-            trees = (self.tree(depth, batch) for batch in sorted(sizes) if batch <= most)
-            found += [tree for tree in trees if tree is not None]
+            found += [self.tree(depth, batch) for batch in sorted(sizes) if batch <= most]
         if not found:
             raise ValueError(f"n must be at least 3 for one round of a tree, got n={self.n}.")
         return min(found, key=lambda tree: tree.error)

@@ -19,7 +19,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from dpcal import _validate
 from dpcal.accountants import events
@@ -105,8 +104,6 @@ class Releases:
                 f"steps must be at least period={self.period}, or the estimates are never "
                 f"refreshed, got {self.steps}."
             )
-        if self.sampler is not None:
-            _validate.choice(common.SAMPLERS, sampler=self.sampler)
 
     @property
     def refreshes(self) -> int:
@@ -123,22 +120,21 @@ class Releases:
 
         Multipliers are those of a refresh and of a difference, in units of the bounds.
         """
-        whole, some = self._sampling(self.refresh_size), self._sampling(self.batch_size)
-        refresh = common.gradients(
-            bounds.gradient, multipliers[0], self.refreshes, name="refresh", **whole
-        )
+        (z1, z2), sizes = multipliers, (self.refresh_size, self.batch_size)
+        whole, some = (common.sampling_of(b, self.n, self.relation, self.sampler) for b in sizes)
+        refresh = common.gradients(bounds.gradient, z1, self.refreshes, name="refresh", **whole)
         made = [refresh]
         if self.warm_start:
             made.insert(0, dataclasses.replace(refresh, name="warm start", count=self.warm_start))
         if self.differences:
-            own = {"noise_multiplier": multipliers[1], "count": self.differences, **some}
+            own = {"noise_multiplier": z2, "count": self.differences, **some}
             own |= {} if bounds.proportional else {"proportional": False, "cap": None}
             made.append(common.differences(refresh, bounds.difference, **own))
         return tuple(made)
 
-    def event(self, multipliers: tuple[float, float], first: int = 0) -> events.DpEvent:
-        """Return the event of the whole run, without its first queries if so many are given."""
-        queries = self.queries(multipliers, Bounds())[first:]
+    def event(self, multipliers: tuple[float, float]) -> events.DpEvent:
+        """Return the event of the whole run."""
+        queries = self.queries(multipliers, Bounds())
         return compose(((query, query.count) for query in queries), self.n, self.relation)
 
     def split(self, variances: tuple[float, float]) -> tuple[float, float]:
@@ -157,9 +153,6 @@ class Releases:
         """Return the smallest multipliers along a ray that meet a target, exactly."""
         scale = target.noise(lambda value: self.event((value * ray[0], value * ray[1])))
         return scale * ray[0], scale * ray[1]
-
-    def _sampling(self, size: int) -> dict[str, Any]:
-        return common.sampling_of(size, self.n, self.relation, self.sampler)
 
 
 def rate_within_noise(

@@ -18,7 +18,8 @@ value_smoothness
     L_Phi > 0, the smoothness of the value function Phi; (1 + kappa) L when omitted, with kappa = L
     / mu, which is safe and often far from the truth.
 sampler
-    ``"fixed-size"`` (the default under replace-one) or ``"poisson"`` (the default otherwise).
+    Of ``dp_rgda``: ``"fixed-size"`` (the default under replace-one) or ``"poisson"`` (the default
+    otherwise). Others sample by that default.
 """
 
 __all__: list[str] = []

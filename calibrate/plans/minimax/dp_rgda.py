@@ -66,12 +66,8 @@ _RECORDS_PER_PERIOD = 16
 _PHASES = 3
 
 
-# Settings that the parameters of a plan hold, given or derived.
-_TOLD = (
-    *("steps", "period", "inner_steps", "refresh_size", "batch_size", "accuracy", "step"),
-    *("step_length", "ascent_rate", "escape_steps", "escape_rate", "perturbation", "movement"),
-    *("select", "split", "warm_start"),
-)
+# Settings that the parameters of a plan hold elsewhere, or its queries do.
+_ELSEWHERE = ("algorithm", "difference_norm", "sampler")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,16 +111,16 @@ class Options:
     steps: int | None = None
     period: int | None = None
     inner_steps: int | None = None
-    batch_size: int | None = None
     refresh_size: int | None = None
+    batch_size: int | None = None
     difference_norm: float | None = None
     accuracy: float | None = None
-    step_length: float | None = None
     step: str = "normalised"
+    step_length: float | None = None
     ascent_rate: float | None = None
+    escape_steps: int | None = None
     escape_rate: float | None = None
     perturbation: float | None = None
-    escape_steps: int | None = None
     movement: float | None = None
     select: str = "last"
     split: str = "balanced"
@@ -170,15 +166,11 @@ class Setting(Given):
             For a constant that is needed and missing or out of range, and for a dual variable for
             each record where records may be added.
         """
-        pair, n, constants = given.d, given.n, given.constants
-        d1, d2 = pair if isinstance(pair, Sequence) else (pair, 0)
-        d1 = _validate.count(primal_dimension=d1)
-        if d2 != 0:
-            d2 = _validate.count(dual_dimension=d2)
-        L = given.known("smoothness")
-        kappa = 0.0
+        n = given.n
+        d1, d2 = given.d if isinstance(given.d, Sequence) else (given.d, 0)
+        L, kappa = given.known("smoothness"), 0.0
         if d2:
-            mu = constants.strong_concavity
+            mu = given.constants.strong_concavity
             if not 0 < mu <= L:
                 raise ValueError(
                     f"constants.strong_concavity must be in (0, L] with L = smoothness = {L:g}, or "
@@ -308,7 +300,7 @@ def dp_rgda(
         "preset": "practical",
         "algorithm": chosen.algorithm,
         **setting.dimensions,
-        **{name: v[name] for name in _TOLD},
+        **{name: value for name, value in v.items() if name not in _ELSEWHERE},
         **setting.certified(floor, alpha, rate, v["movement"]),
         "vacuous": alpha >= setting.C,
     }
@@ -354,12 +346,8 @@ def _settled(setting: Setting, options: Options) -> dict[str, Any]:
     alpha = settle("accuracy", lambda: _accuracy(setting, K))
     eta = settle("step_length", lambda: alpha / (2 * L_Phi))
     patience = settle("escape_steps", lambda: _escape_steps(setting, alpha))
-    T = settle(
-        "steps",
-        lambda: (
-            rounded_up(4 * L_Phi * setting.known("gap", "steps") / alpha**2) + _PHASES * patience
-        ),
-    )
+    gap = partial(setting.known, "gap", "steps")
+    T = settle("steps", lambda: rounded_up(4 * L_Phi * gap() / alpha**2) + _PHASES * patience)
     longest = setting.C / (L * eta * setting.spread * math.sqrt(K))
     q = settle("period", lambda: min(T, rounded_down(longest)))
     wanted = max(_RECORDS_PER_PERIOD * q, n / math.sqrt(T * K))

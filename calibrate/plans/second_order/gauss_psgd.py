@@ -23,6 +23,34 @@ on a valley's side that bends by gamma; and in Gamma steps noise grows past it, 
 gamma)^Gamma >= 40 R / (eta r). With ``failure_probability`` the threshold is a bound that no error
 of the run exceeds, but with that probability; it is several times larger.
 
+Letters are those of Tao et al. (2025), with every constant written out:
+
+=========== ====================================================================================
+n, d, m     records of a silo, parameters, silos
+G, M, rho   bounds on one record's gradient, Hessian and change of the Hessian
+z           noise multiplier of an answer, in units of one record's contribution
+b1, b2      records behind a fresh gradient, and behind a difference
+kappa       squared movement after which the next gradient is fresh
+eta         step size
+sigma, r    sampling error of an estimate, and standard deviation of its noise in a coordinate
+psi         sqrt(sigma^2 + d r^2), the size of an estimate's error
+=========== ====================================================================================
+
+An estimate holds one fresh gradient, and differences along a path whose squared steps add up to
+less than kappa. So
+
+    sigma = 2 sqrt((G^2 / b1 + M^2 kappa / b2) / m),   r = z sqrt((G^2 / b1^2 + M^2 kappa / b2^2) /
+    m),
+
+and with probability 1 - omega / 2 no error among T estimates is larger than
+``sigma sqrt(2 ln(8 T / omega)) + r (sqrt(d) + sqrt(2 ln(4 T / omega)))``: a martingale bound for
+vectors, and a Gaussian's tail.
+
+>>> plan = gauss_psgd(constants, n=100_000, dimension=10, epsilon=1.0, delta=1e-6, steps=300,
+...                   failure_probability=0.05)
+>>> print(f"psi = {plan.parameters['error']:.3f}, at most {plan.parameters['threshold']:.2f}")
+psi = 0.165, at most 0.86
+
 Nothing is amplified by a number of silos: each adds the noise of one Gaussian release a pass, and
 the claim is about one record of one silo, the others' records fixed. The mean of m answers errs
 less, so that with n records in each silo the error falls as 1 / sqrt(m):
@@ -54,7 +82,6 @@ from dpcal.calibrate.constants import Constants
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans import common
 from dpcal.calibrate.plans.common import Given
-from dpcal.calibrate.plans.second_order.problem import FEEDBACK, Errors
 from dpcal.calibrate.query import Query
 from dpcal.errors import warn_caller
 
@@ -76,11 +103,12 @@ _SHARPNESS = 8
 _DRIFT = 1 / 4
 # Noise must grow to this, in units of the radius over one step's noise: the 40 of Lemma 1's proof.
 _GROWTH = 40.0
+# The noise of a difference is in proportion to the step, and the step to the estimate with its
+# noise. At a ratio of 1 the noise feeds on itself until kappa stops it; at 1/2 it adds a third.
+_FEEDBACK = 0.5
 _COUNTS = ("period", "escape_steps", "escape_rounds", "passes", "steps")
 _CHECKS: dict[str, Callable[..., Any]] = {
-    **dict.fromkeys(
-        ("period", "escape_steps", "escape_rounds", "passes", "steps"), _validate.count
-    ),
+    **dict.fromkeys(_COUNTS, _validate.count),
     **dict.fromkeys(("learning_rate", "threshold", "escape_radius"), _validate.positive),
     "drift": _validate.non_negative,
     "failure_probability": _validate.probability,
@@ -254,18 +282,30 @@ def planned(
         "preset": "practical",
         **run.settled(horizon, promised),
     }
-    return given.plan("gauss_psgd", run.queries(), parameters)
+    return run.plan("gauss_psgd", run.queries(), parameters)
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Run(Errors):
-    """Step size, batches and drift, chosen where they were not given, with their error."""
+class _Run(Given):
+    """Step size, batches and drift, chosen where they were not given, with their error.
 
-    constants: Constants
+    In the letters of the module.
+    """
+
+    m: int
+    G: float
+    M: float
+    multiplier: float
+    eta: float
+    b1: int
+    b2: int
+    kappa: float
     options: Options
 
     @classmethod
-    def of(cls, given: Given, max_norm: float | None, options: Options, silos: int) -> _Run:
+    def of(  # type: ignore[override]
+        cls, given: Given, max_norm: float | None, options: Options, silos: int
+    ) -> _Run:
         """Return the run of a builder's arguments."""
         n, d, z = given.n, given.d, common.repeated(given.z, options.passes)
         G, M = given.known("lipschitz", "max_norm", max_norm), given.known("smoothness")
@@ -274,27 +314,31 @@ class _Run(Errors):
             raise ValueError(f"learning_rate must be at most 1 / M = {1 / M:.6g}, got {eta!r}.")
         root = math.sqrt(d / silos)
         refresh = max(n * _REFRESH, _SHARPNESS * z * root, 4 * _SHARPNESS**2 / silos)
-        difference = max(n * _DIFFERENCE, z * M * eta * root / FEEDBACK)
+        difference = max(n * _DIFFERENCE, z * M * eta * root / _FEEDBACK)
         b1, b2 = (
             min(n, math.ceil(size)) if asked is None else common.at_most(n, **{name: asked})
             for name, size in {"batch_size": refresh, "difference_batch_size": difference}.items()
             for asked in [getattr(options, name)]
         )
-        sizes = {"n": n, "d": d, "m": silos, "b1": b1, "b2": b2}
-        known: dict[str, Any] = {"constants": given.constants, "options": options}
-        run = cls(**sizes, **known, G=G, M=M, z=z, eta=eta, kappa=0.0)
+        own: dict[str, Any] = {"options": options, "m": silos, "b1": b1, "b2": b2, "eta": eta}
+        run = cls(**vars(given), **own, G=G, M=M, multiplier=z, kappa=0.0)
         kappa = options.drift
         if options.period is not None:
             # A path of p - 1 differences, each at most eta G long.
             kappa = (options.period - 1) * (eta * G) ** 2
         elif kappa is None:
-            kappa = max(_DRIFT * run.balanced_kappa, 10 * run.own_drift)
+            # At the ratio differences err as much as the fresh gradient before them.
+            fresh = 4 * G**2 / b1 + d * (z * G / b1) ** 2
+            balanced = fresh / (4 * M**2 / b2 + d * (z * M / b2) ** 2)
+            kappa = max(_DRIFT * balanced, 10 * run.own_drift)
         return dataclasses.replace(run, kappa=kappa).checked()
 
     def checked(self) -> _Run:
         """Refuse differences that noise alone would rule; fresh gradients alone need no check."""
-        if self.kappa and self.feedback > FEEDBACK * (1 + 1e-9):
-            needed = math.ceil(self.b2 * self.feedback / FEEDBACK)
+        # The factor by which a difference's noise exceeds the estimate that led to it.
+        feedback = self.multiplier * self.M * self.eta * math.sqrt(self.d / self.m) / self.b2
+        if self.kappa and feedback > _FEEDBACK * (1 + 1e-9):
+            needed = math.ceil(self.b2 * feedback / _FEEDBACK)
             raise ValueError(
                 f"difference_batch_size must be at least {needed} at learning_rate={self.eta:.6g}, "
                 f"so that the noise of differences does not feed on itself, got {self.b2}. Use "
@@ -306,6 +350,27 @@ class _Run(Errors):
                 f"noise alone makes, got {self.kappa!r}: every gradient would be fresh."
             )
         return self
+
+    @property
+    def noise(self) -> float:
+        """The noise r in a coordinate."""
+        squares = (self.G / self.b1) ** 2 + self.kappa * (self.M / self.b2) ** 2
+        return self.multiplier * math.sqrt(squares / self.m)
+
+    @property
+    def spread(self) -> float:
+        """The sampling error sigma."""
+        return 2 * math.sqrt((self.G**2 / self.b1 + self.M**2 * self.kappa / self.b2) / self.m)
+
+    @property
+    def size(self) -> float:
+        """The size psi of the whole error."""
+        return math.hypot(self.spread, math.sqrt(self.d) * self.noise)
+
+    @property
+    def own_drift(self) -> float:
+        """Squared length of the step that a fresh gradient's noise alone makes."""
+        return (self.eta * self.multiplier * self.G / self.b1) ** 2 * int(self.d) / self.m
 
     @property
     def least(self) -> int:
@@ -327,23 +392,22 @@ class _Run(Errors):
 
     def chi(self, horizon: int) -> float:
         """Return the threshold that was given, the size of an error, or a bound on all of them."""
-        if self.options.threshold is not None:
-            return self.options.threshold
-        if self.options.failure_probability is None:
-            return self.size
-        return self.level(horizon, self.options.failure_probability)
+        threshold, omega = self.options.threshold, self.options.failure_probability
+        if threshold is not None or omega is None:
+            return threshold or self.size
+        sampled = math.sqrt(2 * math.log(8 * horizon / omega))
+        drawn = math.sqrt(self.d) + math.sqrt(2 * math.log(4 * horizon / omega))
+        return self.spread * sampled + self.noise * drawn
 
     def escape(self, alpha: float) -> tuple[float, int]:
         """Return the radius of an escape and the steps of a round."""
         R, Gamma = self.options.escape_radius, self.options.escape_steps
 
-        def rho(argument: str) -> float:
-            return common.known(self.constants, "hessian_lipschitz", argument)
-
         if R is None:
-            R = _validate.positive(escape_radius=math.sqrt(alpha / rho("escape_radius")))
+            rho = self.known("hessian_lipschitz", "escape_radius")
+            R = _validate.positive(escape_radius=math.sqrt(alpha / rho))
         if Gamma is None:
-            gamma = math.sqrt(rho("escape_steps") * alpha)
+            gamma = math.sqrt(self.known("hessian_lipschitz", "escape_steps") * alpha)
             growth = max(math.e, _GROWTH * R / (self.eta * self.noise))
             Gamma = math.ceil(math.log(growth) / math.log1p(self.eta * min(gamma, self.M)))
         return R, _validate.count(escape_steps=Gamma)
@@ -387,8 +451,7 @@ class _Run(Errors):
         told = "an estimate's norm, where an escape begins,"
         common.warn_below_noise("gauss_psgd", self.n, told, 3 * alpha / 4, fresh)
         needed, records = self.certificate(Gamma), self.options.passes * self.n
-        verdict: dict[str, Parameter] = {"certifiable": False} if needed > records else {}
-        if verdict:
+        if needed > records:
             warn_caller(
                 f"gauss_psgd cannot certify a point at n={self.n}: rounds without an escape take "
                 f"{needed} records, of {records}. Smaller batches, or more passes, leave enough."
@@ -400,7 +463,7 @@ class _Run(Errors):
             "escape_rounds": self.options.escape_rounds,
             "error": self.size,
             "certificate": needed,
-            **verdict,
+            **({"certifiable": False} if needed > records else {}),
             **common.promise("gauss_psgd", alpha, self.trivial, promised or accuracy, self.n),
         }
 
@@ -410,10 +473,10 @@ class _Run(Errors):
         for ending in [""] if passes == 1 else [f" {number + 1}" for number in range(passes)]:
             part = common.disjoint(self.b1, f"pool{ending}")
             name, count = f"refresh{ending}", self.n // self.b1
-            queries.append(common.gradients(self.G, self.z, count, name=name, **part))
+            queries.append(common.gradients(self.G, self.multiplier, count, name=name, **part))
             if self.kappa:
-                own = {"name": f"difference{ending}", "count": self.n // self.b2}
-                own |= {"batch_size": self.b2}
+                name, count = f"difference{ending}", self.n // self.b2
+                own = {"name": name, "count": count, "batch_size": self.b2}
                 queries.append(common.differences(queries[-1], self.M, **own))
         return tuple(queries)
 

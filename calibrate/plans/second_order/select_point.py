@@ -156,7 +156,6 @@ def select_point(
             f"silos must be 1 for method={method!r}, got {m}: thresholds on local scores say "
             "nothing of the mean over silos. Use method='gaussian' or 'power-method'."
         )
-    d = given.d
     test = _Test(
         **vars(given),
         m=m,
@@ -164,7 +163,9 @@ def select_point(
         G=given.known("lipschitz", "max_norm", max_norm),
         M=given.known("smoothness"),
         rho=given.known("hessian_lipschitz"),
-        root_of_rank=math.sqrt(d if rank is None else min(d, _validate.count(rank=rank))),
+        root_of_rank=math.sqrt(
+            min(given.d, _validate.count(rank=given.d if rank is None else rank))
+        ),
         alpha=_validate.positive(accuracy=accuracy),
         omega=_validate.probability(failure_probability=failure_probability),
     )
@@ -270,9 +271,8 @@ class _Test(Given):
                 "method='gaussian-score', or a larger epsilon."
             )
         gradient, k = common.gradients(self.G, multiplier, self.T), run.products
-        kind = {"name": "product", "kind": "hessian vector"}
-        noise = common.repeated(multiplier, k)
-        product = common.gradients(self.M, noise, self.T * k, **kind)
+        noise, kind = common.repeated(multiplier, k), "hessian vector"
+        product = common.gradients(self.M, noise, self.T * k, name="product", kind=kind)
         beyond = self.M * missed - root + sampling
         e_H = sampling + self.M * run.slack
         return (gradient, product), _Slack(self.gradient_slack(multiplier), e_H, beyond)
