@@ -122,7 +122,7 @@ class SampledBatches:
 
     @property
     def _options(self) -> Options:
-        return Options(**{name: value for name, value in vars(self).items() if name != "sampler"})
+        return Options(self.statistics, self.draws, self.failure_probability, self.seed)
 
     def __call__(
         self, strategy: Strategy, *, epsilon: float, delta: float, neighboring_relation: str
@@ -144,6 +144,15 @@ class SampledBatches:
     def of(self, strategy: Strategy) -> Sampler:
         """Return the sampler of a strategy."""
         return self.sampler if isinstance(self.sampler, Sampler) else self.sampler(strategy)
+
+    def schedule(self, steps: int) -> Participation:
+        """Return participations at the same rate, evenly spaced."""
+        # Batches of a fixed size are refused later: any schedule will do.
+        rate = 1.0
+        with suppress(UnsupportedEvent):
+            rate = float(self.of(matrix.Identity(steps)).automaton(steps).rates.mean())
+        separation = min(steps, max(1, round(1 / rate)))
+        return matrix.FixedEpochs(-(-steps // separation), separation)
 
     def __str__(self) -> str:
         return f"batches by {self.sampler!r}"
@@ -195,7 +204,9 @@ class Batches:
             return samplers.BallsInBins(self.apart or round(1 / q))
         if self.name == "random-allocation":
             return samplers.RandomAllocation(1, epoch=self.apart or round(1 / q))
-        apart = self.apart or self._apart(strategy)
+        # With many bands, groups would be worth little, and take the batches of many rounds.
+        bands = strategy.bands or 1
+        apart = self.apart or (min(bands, int(1 / q)) if bands < strategy.steps else 1)
         cyclic = self.name == "cyclic-poisson"
         rate = q * apart if cyclic else q / max(1 - (apart - 1) * q, 1e-300)
         if rate > 1 + 1e-9:
@@ -206,11 +217,6 @@ class Batches:
         # A rate of 1 may be off by rounding.
         kind = samplers.CyclicPoisson if cyclic else samplers.MinSeparation
         return kind(apart, min(rate, 1.0))
-
-    def _apart(self, strategy: Strategy) -> int:
-        # With many bands, groups would be worth little, and take the batches of many rounds.
-        few = strategy.bands is not None and strategy.bands < strategy.steps
-        return min(strategy.bands or 1, int(1 / self.sampling_probability)) if few else 1
 
 
 @dataclass(frozen=True)
@@ -322,7 +328,6 @@ def compare_strategies(
     epsilon: float,
     delta: float,
     participation: Participation | None = None,
-    sampler: Sampler | Callable[[Strategy], Sampler] | None = None,
     workload: Workload = PREFIX_SUMS,
     neighboring_relation: str = "replace-special",
     strategies: Sequence[Strategy | str] | None = None,
@@ -343,11 +348,6 @@ def compare_strategies(
     participation
         The guarantee of the data pipeline; at most once when omitted. Families with parameters are
         optimised for it.
-    sampler
-        How random batches are drawn, one of :mod:`dpcal.accountants.correlated`'s, or a function of
-        the strategy such as :class:`Batches`, instead of a known participation: stands for
-        ``pricing=SampledBatches(sampler)``. Families with parameters are then optimised for
-        participations at the same rate, evenly spaced.
     workload
         The sums whose errors are compared.
     neighboring_relation
@@ -360,8 +360,9 @@ def compare_strategies(
         under these batches. One or more of each family when omitted.
     pricing
         How a strategy is calibrated; ``KnownSchedule(participation)``, that is without
-        amplification by sampling, when omitted; ``SampledBatches(sampler, ...)`` chooses how many
-        draws a price may take.
+        amplification by sampling, when omitted. ``SampledBatches(sampler, ...)`` is for random
+        batches; without a ``participation``, families with parameters are then optimised for
+        participations at the same rate, evenly spaced.
     executor
         Calibrates several strategies at a time, if given: a ``concurrent.futures`` executor, or a
         Dask client as it is. The table is the same for every one.
@@ -391,15 +392,15 @@ def compare_strategies(
         "delta": _validate.probability(delta=delta),
         "neighboring_relation": _validate.choice(RELATIONS, neighboring_relation=relation),
     }
-    priced_by, schema = _priced_by(count, participation, sampler, pricing)
+    sampled = pricing if isinstance(pricing, SampledBatches) else None
+    schema = participation or (sampled.schedule(count) if sampled else matrix.Single())
     schema.earliest(count)
-    candidates: Sequence[Strategy | Best | str] | None = strategies
-    if candidates is None:
-        sampled = isinstance(priced_by, SampledBatches)
-        candidates = for_random_batches(count) if sampled else usual(count, schema)
+    priced_by = pricing or KnownSchedule(schema)
+    if strategies is None:
+        strategies = for_random_batches(count) if sampled else usual(count, schema)
     works = [
         partial(_row, each, priced_by, schema, workload, target)
-        for each in chosen(candidates, count, schema, workload)
+        for each in chosen(strategies, count, schema, workload)
     ]
     rows = _rows(works, executor, progress)
     if all(row.noise_multiplier is None for row in rows):
@@ -407,31 +408,6 @@ def compare_strategies(
     return StrategyTable(
         steps=count, workload=workload, schedule=str(priced_by), rows=tuple(rows), **target
     )
-
-
-def _priced_by(
-    steps: int,
-    participation: Participation | None,
-    sampler: Sampler | Callable[[Strategy], Sampler] | None,
-    pricing: Pricing | None,
-) -> tuple[Pricing, Participation]:
-    """The pricing of strategies, and the schedule that families are optimised for."""
-    if sampler is not None:
-        if participation is not None or pricing is not None:
-            raise ValueError(
-                f"sampler={sampler!r} must not be given with participation or pricing, got "
-                f"{participation!r} and {pricing!r}."
-            )
-        pricing = SampledBatches(sampler)
-    if isinstance(pricing, SampledBatches) and participation is None:
-        # Batches of a fixed size are refused later: any schedule will do.
-        rate = 1.0
-        with suppress(UnsupportedEvent):
-            rate = float(pricing.of(matrix.Identity(steps)).automaton(steps).rates.mean())
-        separation = min(steps, max(1, round(1 / rate)))
-        return pricing, matrix.FixedEpochs(-(-steps // separation), separation)
-    schema = matrix.Single() if participation is None else participation
-    return KnownSchedule(schema) if pricing is None else pricing, schema
 
 
 def _row(
