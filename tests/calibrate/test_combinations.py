@@ -20,7 +20,7 @@ REFUSED = tomllib.loads((DATA / "combinations.toml").read_text(encoding="utf-8")
 
 
 def read(value):
-    """Return a value of the file; a class is called, by its name in ``dpcal.accountants`` or ``dpcal``."""
+    """Return a value of the file; a class is called, by its name in a room."""
     if isinstance(value, list):
         return [read(each) for each in value]
     if isinstance(value, dict) and "." in (name := next(iter(value))):
