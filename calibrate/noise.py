@@ -80,9 +80,8 @@ def noise_multiplier(
     multiplier has noise 1. No value is tried beyond 8 times the largest or below an eighth of the
     smallest that was tried before.
     """
-    return _noise_multiplier(
-        event_of_sigma, Target(epsilon, delta, neighboring_relation, accountant)
-    )
+    target = Target(epsilon, delta, neighboring_relation, accountant)
+    return _noise_multiplier(event_of_sigma, target)
 
 
 def _noise_multiplier(event_of_sigma: EventOf, target: Target) -> float:
@@ -176,9 +175,8 @@ def _on_poisson_samples(event: DpEvent) -> DpEvent:
             parts.append(events.SelfComposedDpEvent(leaf, count))
             continue
         unequal = isinstance(leaf, events.UnequalAllocationDpEvent)
-        for sigma, m, chance in (
-            leaf.groups if unequal else [(leaf.noise_multiplier, leaf.batches, 1.0)]
-        ):
+        groups = leaf.groups if unequal else [(leaf.noise_multiplier, leaf.batches, 1.0)]
+        for sigma, m, chance in groups:
             one = events.PoissonSampledDpEvent(chance / m, events.GaussianDpEvent(sigma))
             parts.append(events.SelfComposedDpEvent(one, m * count))
     return events.ComposedDpEvent(parts)

@@ -196,8 +196,7 @@ class Query:
         if isinstance(self.kind, str):  # "gradient-difference" is "gradient difference"
             object.__setattr__(self, "kind", self.kind.replace("-", " "))
         if isinstance(self.correlation, Mapping):
-            correlation = _annexes.Correlation.from_dict(self.correlation)
-            object.__setattr__(self, "correlation", correlation)
+            object.__setattr__(self, "correlation", _annexes.Correlation(**self.correlation))
         if isinstance(self.descent, Mapping):
             object.__setattr__(self, "descent", Descent(**self.descent))
         self._check_values()

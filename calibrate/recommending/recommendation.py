@@ -34,7 +34,7 @@ from dpcal.calibrate.plans.dpsgd import dpsgd
 from dpcal.calibrate.plans.kl_spider import kl_spider
 from dpcal.calibrate.plans.noisy_gd import noisy_gd
 from dpcal.calibrate.plans.spiderboost import spiderboost
-from dpcal.calibrate.recommending.error_law import LOSSES, ErrorLaw, transposed_inverse
+from dpcal.calibrate.recommending.error_law import LOSSES, excess, transposed_inverse
 from dpcal.errors import UnsupportedEvent, VacuousSchedule
 
 __all__ = ["Recommendation", "Recommended", "first_choice", "recommend"]
@@ -384,9 +384,9 @@ class _Case:
         *,
         more: float = 1.0,
     ) -> Recommended:
-        noise, sizes = plan.queries[0].noise_multiplier, {"n": self.n, "dimension": self.dimension}
-        law = ErrorLaw(loss=self.loss, norm=self.norm, l2=self.l2, **sizes)
-        error = more * _FACTORS[plan.optimizer] * law.excess(tuned, rate, noise, strategy)
+        noise = plan.queries[0].noise_multiplier
+        left = excess(tuned, rate, noise, l2=self.l2, strategy=strategy)
+        error = more * _FACTORS[plan.optimizer] * left
         known = {"low": error / _SPREAD, "high": error * _SPREAD, "error": error}
         options = MappingProxyType({"output": "linear"})
         return self._told(plan, options=options, needs="n, d, typical norm of rows", **known)
@@ -394,7 +394,7 @@ class _Case:
     def _told(self, plan: Plan, **known: Any) -> Recommended:
         """Return the row of a plan, with its passes, gradients of a record and seconds."""
         asked, seconds = plan.evaluations, plan.seconds(self.dimension)
-        cost = {"passes": asked / plan.n, "evaluations": asked, "seconds": seconds}
+        cost: dict[str, Any] = {"passes": asked / plan.n, "evaluations": asked, "seconds": seconds}
         return Recommended(optimizer=plan.optimizer, plan=plan, **cost, **known)
 
     # -- theorems
