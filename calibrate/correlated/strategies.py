@@ -64,17 +64,13 @@ class KnownSchedule:
 
     participation: Participation
 
-    def __call__(
-        self, strategy: Strategy, *, epsilon: float, delta: float, neighboring_relation: str
-    ) -> CalibratedNoise:
+    def __call__(self, strategy: Strategy, **target: Any) -> CalibratedNoise:
         """Return the Gaussian mechanism's noise multiplier times the sensitivity, rounded up."""
-        relation = neighboring_relation
+        relation = target["neighboring_relation"]
         # This call refuses relations that no theorem covers.
         strategy.event(1.0, self.participation, neighboring_relation=relation)
         sensitivity = strategy.sensitivity(self.participation)
-        single = noise_multiplier(
-            events.GaussianDpEvent, epsilon=epsilon, delta=delta, neighboring_relation=relation
-        )
+        single = noise_multiplier(events.GaussianDpEvent, **target)
         sigma = single * sensitivity.value
         while sigma / sensitivity.value < single:
             sigma = math.nextafter(sigma, math.inf)
@@ -124,22 +120,19 @@ class SampledBatches:
     def _options(self) -> Options:
         return Options(self.statistics, self.draws, self.failure_probability, self.seed)
 
-    def __call__(
-        self, strategy: Strategy, *, epsilon: float, delta: float, neighboring_relation: str
-    ) -> CalibratedNoise:
+    def __call__(self, strategy: Strategy, **target: Any) -> CalibratedNoise:
         """Return the noise multiplier, with the bound or the draws that confirm it."""
-        relation, sampler = neighboring_relation, self.of(strategy)
-        pricing.check_relation(strategy, sampler, relation)
+        sampler = self.of(strategy)
+        pricing.check_relation(strategy, sampler, target["neighboring_relation"])
 
         def event(sigma: float) -> events.DpEvent:
             return pricing.whole_run(strategy, sampler, noise_multiplier=sigma)
 
         if not isinstance(event(1.0), events.CorrelatedGaussianDpEvent):
-            sigma = noise_multiplier(
-                event, epsilon=epsilon, delta=delta, neighboring_relation=relation
-            )
+            sigma = noise_multiplier(event, **target)
             return CalibratedNoise(sigma, "composition of sampled Gaussians", "exact")
-        return Calibration(Shape.of(strategy), sampler, epsilon, delta, self._options).least()
+        goal = target["epsilon"], target["delta"]
+        return Calibration(Shape.of(strategy), sampler, *goal, self._options).least()
 
     def of(self, strategy: Strategy) -> Sampler:
         """Return the sampler of a strategy."""
@@ -292,8 +285,7 @@ class StrategyTable:
     @property
     def baseline(self) -> StrategyRow | None:
         """The row of independent noise, DP-SGD, with which the others are compared."""
-        found = [row for row in self.rows if isinstance(row.strategy, matrix.Identity)]
-        return found[0] if found and found[0].mean_error is not None else None
+        return next((r for r in self.rows if r.mean_error and r.strategy.kind == "identity"), None)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the table as JSON values."""
@@ -399,7 +391,7 @@ def compare_strategies(
     if strategies is None:
         strategies = for_random_batches(count) if sampled else usual(count, schema)
     works = [
-        partial(_row, each, priced_by, schema, workload, target)
+        partial(_row, each, priced_by, workload, target)
         for each in chosen(strategies, count, schema, workload)
     ]
     rows = _rows(works, executor, progress)
@@ -411,16 +403,11 @@ def compare_strategies(
 
 
 def _row(
-    strategy: Strategy | Best,
-    pricing: Pricing,
-    schema: Participation,
-    workload: Workload,
-    target: dict[str, Any],
+    strategy: Strategy | Best, pricing: Pricing, workload: Workload, target: dict[str, Any]
 ) -> StrategyRow:
     """Return the row of a strategy, or of the best of a family, calibrated to a target."""
     if isinstance(strategy, Best):
-        members = strategy.members(schema, workload)
-        rows = (_row(each, pricing, schema, workload, target) for each in members)
+        rows = (_row(each, pricing, workload, target) for each in strategy)
         tried = ((math.inf if row.mean_error is None else row.mean_error, row) for row in rows)
         best = least_until_rising(tried)
         assert best is not None  # There is always a single band.

@@ -132,10 +132,8 @@ class Recommendation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the table as JSON values."""
-        tables = {
-            name: [row.to_dict() for row in getattr(self, name)] for name in ("rows", "bounds")
-        }
-        return {**vars(self), **tables}
+        rows, bounds = ([row.to_dict() for row in each] for each in (self.rows, self.bounds))
+        return {**vars(self), "rows": rows, "bounds": bounds}
 
     def __str__(self) -> str:
         """Return the table, at most 100 columns wide."""
@@ -267,14 +265,14 @@ class _Case:
 
     def __post_init__(self) -> None:
         _validate.choice(tuple(LOSSES), loss=self.loss)
-        if _validate.positive(typical_norm=self.norm) > _validate.positive(row_norm=self.row_norm):
+        _validate.positive(epsilon=self.epsilon)
+        row_norm = _validate.positive(row_norm=self.row_norm)
+        if _validate.positive(typical_norm=self.norm) > row_norm:
             raise ValueError(
                 f"typical_norm must be at most row_norm={self.row_norm}, got {self.norm!r}."
             )
-        _validate.choice(
-            ("add-or-remove-one", "replace-special"),
-            neighboring_relation=_validate.relation(self.neighboring_relation),
-        )
+        relation = self.target["neighboring_relation"]
+        _validate.choice(("add-or-remove-one", "replace-special"), neighboring_relation=relation)
         _validate.count(n=self.n)
         _validate.count(dimension=self.dimension)
         _validate.non_negative(l2=self.l2)
