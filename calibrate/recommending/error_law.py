@@ -88,12 +88,7 @@ _MOST_EIGENVALUES = 40
 
 
 def excess(
-    tuned: Defaults,
-    rate: float,
-    noise: float,
-    *,
-    l2: float = 0.0,
-    strategy: Strategy | None = None,
+    tuned: Defaults, rate: float, noise: float, *, l2: float = 0.0, strategy: Strategy | None = None
 ) -> float:
     """Return the excess that a run is expected to end with, without a fitted factor.
 
