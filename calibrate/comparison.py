@@ -120,11 +120,11 @@ def compare(
         One row an accountant. No row's noise multiplier has an upper bound, by its own accountant,
         above the target.
     """
-    neighboring_relation = _validate.relation(neighboring_relation)
-    _validate.positive(epsilon=epsilon)
-    _validate.probability(delta=delta)
-    target: dict[str, Any] = {"epsilon": epsilon, "delta": delta}
-    target["neighboring_relation"] = neighboring_relation
+    target: dict[str, Any] = {
+        "epsilon": _validate.positive(epsilon=epsilon),
+        "delta": _validate.probability(delta=delta),
+        "neighboring_relation": _validate.relation(neighboring_relation),
+    }
     for name in accountants:
         _validate.choice(ACCOUNTANTS, accountant=name)
     rows = tuple(_needed(name, event_of_sigma, target) for name in accountants)

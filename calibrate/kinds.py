@@ -74,8 +74,6 @@ class Kind:
     ----------
     event
         Event of one answer; None for the event of Gaussian noise on a sum.
-    laplace
-        Whether scores are compared after Laplace noise was added.
     choice
         Whether a choice is released and no sum: labels, or a place on a line.
     cells
@@ -87,7 +85,6 @@ class Kind:
     """
 
     event: Callable[[Query], events.DpEvent] | None = None
-    laplace: bool = False
     choice: bool = False
     cells: bool = False
     once: bool = False
@@ -112,13 +109,14 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "hessian": _SUM,
         "hessian vector": _SUM,
         "saddle score": _SUM,
-        "above threshold": Kind(_above_threshold, laplace=True, once=True, needs=_SCORED),
-        "noisy max": Kind(_noisy_max, laplace=True, needs=_SCORED),
+        "above threshold": Kind(_above_threshold, once=True, needs=_SCORED),
+        "noisy max": Kind(_noisy_max, needs=_SCORED),
         "total": Kind(cells=True, needs=_ALL),
         LAPLACE_TOTAL: Kind(_laplace_total, cells=True, needs=_ALL),
         "labels": Kind(_labels, choice=True, needs=_SCORED),
         "selection": Kind(_selection, choice=True, needs=_ALL),
     }
 )
-LAPLACE = tuple(name for name, kind in KINDS.items() if kind.laplace)
+# Kinds that compare scores after Laplace noise was added.
+LAPLACE = ("above threshold", "noisy max")
 CHOICES = tuple(name for name, kind in KINDS.items() if kind.choice)

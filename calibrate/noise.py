@@ -29,15 +29,7 @@ from dpcal.accountants import delta as delta_of, events
 from dpcal.accountants.events import DpEvent
 from dpcal.accountants.interface import has_bracket
 from dpcal.accountants.mechanisms.decompose import leaves
-from dpcal.calibrate.targets import (
-    CHANGE,
-    FAR,
-    NO_NOISE,
-    RELATIVE_WIDTH,
-    EventOf,
-    Noises,
-    Target,
-)
+from dpcal.calibrate.targets import CHANGE, FAR, NO_NOISE, RELATIVE_WIDTH, EventOf, Noises, Target
 from dpcal.errors import TargetUnreachable, UnsupportedEvent
 
 __all__ = [
@@ -50,7 +42,6 @@ __all__ = [
 ]
 
 EventOfCount = Callable[[int], DpEvent]
-Excess = Callable[[float], tuple[float, float | None]]
 
 # Slope of log epsilon in log sigma where no other is known.
 _FALL = -1.0
@@ -89,7 +80,6 @@ def noise_multiplier(
     multiplier has noise 1. No value is tried beyond 8 times the largest or below an eighth of the
     smallest that was tried before.
     """
-    neighboring_relation = _validate.relation(neighboring_relation)
     target = Target(epsilon, delta, neighboring_relation, accountant)
     return _noise_multiplier(event_of_sigma, target)
 
@@ -185,9 +175,8 @@ def _on_poisson_samples(event: DpEvent) -> DpEvent:
             parts.append(events.SelfComposedDpEvent(leaf, count))
             continue
         unequal = isinstance(leaf, events.UnequalAllocationDpEvent)
-        for sigma, m, chance in (
-            leaf.groups if unequal else [(leaf.noise_multiplier, leaf.batches, 1.0)]
-        ):
+        groups = leaf.groups if unequal else [(leaf.noise_multiplier, leaf.batches, 1.0)]
+        for sigma, m, chance in groups:
             one = events.PoissonSampledDpEvent(chance / m, events.GaussianDpEvent(sigma))
             parts.append(events.SelfComposedDpEvent(one, m * count))
     return events.ComposedDpEvent(parts)
@@ -242,7 +231,6 @@ def noise_left(
     >>> print(f"{noise_left([(one, 1e-6)], epsilon=total, delta=1e-6):.4f}")
     4.0000
     """
-    neighboring_relation = _validate.relation(neighboring_relation)
     before = [event for event, _ in runs]
     try:
         return noise_multiplier(
@@ -277,7 +265,6 @@ def sampling_probability(
     >>> print(f"{sampling_probability(event, epsilon=2.0, delta=1e-6):.6f}")
     0.009442
     """
-    neighboring_relation = _validate.relation(neighboring_relation)
     target = Target(epsilon, delta, neighboring_relation)
 
     def excess(x: float) -> tuple[float, float | None]:
@@ -342,7 +329,6 @@ def steps(
     >>> steps(event, epsilon=2.0, delta=1e-6)
     874
     """
-    neighboring_relation = _validate.relation(neighboring_relation)
     target = Target(epsilon, delta, neighboring_relation)
     return _largest_count("steps", event_of_steps, target, _validate.count(at_most=at_most))
 
@@ -374,7 +360,6 @@ def batch_size(
     >>> batch_size(event, n=60_000, epsilon=2.0, delta=1e-6)
     566
     """
-    neighboring_relation = _validate.relation(neighboring_relation)
     target = Target(epsilon, delta, neighboring_relation)
     return _largest_count("batch_size", event_of_batch_size, target, _validate.count(n=n))
 

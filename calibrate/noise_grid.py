@@ -17,7 +17,6 @@ array([[0.9859, 0.8018],
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -128,18 +127,13 @@ def _searched(points: Sequence[_Point], guesses: Reals) -> Reals:
     return np.concatenate([guesses[:0], *found])
 
 
-@dataclass
 class _Searches:
     """The state of all searches of a chunk, by the logarithm of the noise multiplier."""
 
-    x: Reals
-    slope: Reals
-    miss: Reals = field(init=False)
-    meet: Reals = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.miss, self.meet = np.full_like(self.x, -np.inf), np.full_like(self.x, np.inf)
-        self._before = np.stack([self.x, np.full_like(self.x, np.nan)])
+    def __init__(self, x: Reals, slope: Reals) -> None:
+        self.x, self.slope = x, slope
+        self.miss, self.meet = np.full_like(x, -np.inf), np.full_like(x, np.inf)
+        self._before = np.stack([x, np.full_like(x, np.nan)])
 
     def step(self, at: NDArray[np.intp], excess: Reals) -> NDArray[np.bool_]:
         """Take the excess of some points; return which are done, and move the others."""

@@ -85,16 +85,12 @@ def for_group(
         parts = [for_group(each, k, neighboring_relation) for each in event.events]
         return events.ComposedDpEvent(parts)
     if isinstance(event, events.SelfComposedDpEvent):
-        return events.SelfComposedDpEvent(
-            for_group(event.event, k, neighboring_relation), event.count
-        )
+        one = for_group(event.event, k, neighboring_relation)
+        return events.SelfComposedDpEvent(one, event.count)
     row = row_of(event)
-    together = row and row.group(event, k)
-    if together is not None:
-        return together
-    sampled = _of_samples(event, k, neighboring_relation)
-    if sampled is not None:
-        return sampled
+    found = (row and row.group(event, k)) or _of_samples(event, k, neighboring_relation)
+    if found is not None:
+        return found
     under = "" if neighboring_relation is None else f" under {neighboring_relation!r}"
     raise UnsupportedEvent(
         f"No theorem here prices {event!r} for a person with {k} records{under}: the unit of this "

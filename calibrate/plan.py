@@ -144,10 +144,7 @@ class Plan:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "queries", tuple(self.queries))
-        if not isinstance(self.parameters, Mapping):
-            raise TypeError(
-                f"parameters must be a mapping of names to values, got {self.parameters!r:.60}."
-            )
+        _validate.instance(Mapping, parameters=self.parameters)
         object.__setattr__(self, "parameters", MappingProxyType(dict(self.parameters)))
         _validate.count(n=self.n)
         _validate.non_negative(epsilon=self.epsilon)
@@ -191,11 +188,8 @@ class Plan:
 
     def query(self, name: str) -> Query:
         """Return the query called ``name``."""
-        for query in self.queries:
-            if query.name == name:
-                return query
-        known = ", ".join(repr(query.name) for query in self.queries)
-        raise ValueError(f"query must be one of {known}, got {name!r}.")
+        named = {query.name: query for query in self.queries}
+        return named[_validate.choice(tuple(named), query=name)]
 
     @property
     def accuracy_kind(self) -> str | None:
@@ -427,6 +421,7 @@ def compose(
     # Where the sum of a person's rows is clipped, persons are the records.
     records = group_size if all(query.clipped == "row" for query, _ in asked) else 1
     for query, count in asked:
+        _check_relation(query, neighboring_relation)
         query = query.of_group(1)
         gaussian = events.GaussianDpEvent(query.noise_multiplier)
         if query.correlation is not None:
@@ -440,21 +435,16 @@ def compose(
         elif query.budget is not None:
             costs["budget", query.budget] = (events.GaussianDpEvent(query.budget), 1)
         elif query.composition == "disjoint":
-            _check_replaced_in_place(query, neighboring_relation)
-            key, answers = (
-                ("part", query.partition or query.name),
-                min(count, query.answers_per_part),
-            )
+            key = "part", query.partition or query.name
+            answers = min(count, query.answers_per_part)
             # k answers with multiplier z are as one with multiplier z / sqrt(k).
             information = answers / Fraction(query.noise_multiplier) ** 2
             if information > worst.get(key, 0):
                 worst[key], costs[key] = information, (gaussian, answers)
         elif query.kind == "labels":
-            _check_choice(query, neighboring_relation)
             # What bounds the labels of one record does not tell of a person's, one after another.
             costs["person", len(costs)] = (query.of_group(group_size).event(n), count)
         else:
-            _check_choice(query, neighboring_relation)
             costs["sequence", len(costs)] = query.answers(n, count)
     parts: list[events.DpEvent] = []
     for key, (event, count) in costs.items():
@@ -466,16 +456,13 @@ def compose(
     return parts[0] if len(parts) == 1 else events.ComposedDpEvent(parts)
 
 
-def _check_choice(query: Query, neighboring_relation: str) -> None:
+def _check_relation(query: Query, neighboring_relation: str) -> None:
     if KINDS[query.kind].choice and neighboring_relation == "replace-one":
         raise UnsupportedEvent(
             f"query {query.name!r} of kind {query.kind!r} is priced for a record that is added, "
             "removed or blanked, got neighboring_relation 'replace-one'."
         )
-
-
-def _check_replaced_in_place(query: Query, neighboring_relation: str) -> None:
-    if neighboring_relation == "add-or-remove-one":
+    if query.composition == "disjoint" and neighboring_relation == "add-or-remove-one":
         raise UnsupportedEvent(
             f"query {query.name!r} composes over disjoint parts, which needs "
             "neighboring_relation 'replace-one' or 'replace-special', "

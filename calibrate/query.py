@@ -14,7 +14,6 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -37,9 +36,6 @@ __all__ = ["CHOICES", "KINDS", "LAPLACE", "LAPLACE_TOTAL", "Kind", "Query"]
 # a multiplier: far below 1e-140 it would round to zero, which releases the sum bare. Far above
 # 1e140 squared norms would be infinite.
 LEAST, MOST = 1e-140, 1e140
-
-
-COMPOSITIONS = ("sequential", "disjoint")
 
 
 # Which values other fields must have where a field is given.
@@ -67,12 +63,6 @@ _OF_ROWS: Mapping[str, tuple[Any, ...]] = MappingProxyType(
         "kind": tuple(name for name in KINDS if name not in LAPLACE + CHOICES),
     }
 )
-
-
-def _in_range(**argument: float) -> None:
-    ((name, value),) = argument.items()
-    if not LEAST <= _validate.positive(**argument) <= MOST:
-        raise ValueError(f"{name} must be in [{LEAST:g}, {MOST:g}], got {value!r}.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,8 +196,7 @@ class Query:
         if isinstance(self.kind, str):  # "gradient-difference" is "gradient difference"
             object.__setattr__(self, "kind", self.kind.replace("-", " "))
         if isinstance(self.correlation, Mapping):
-            correlation = _annexes.Correlation.from_dict(self.correlation)
-            object.__setattr__(self, "correlation", correlation)
+            object.__setattr__(self, "correlation", _annexes.Correlation(**self.correlation))
         if isinstance(self.descent, Mapping):
             object.__setattr__(self, "descent", Descent(**self.descent))
         self._check_values()
@@ -229,13 +218,13 @@ class Query:
     def _check_values(self) -> None:
         """Refuse fields that are out of range for any values of the others."""
         _validate.choice(tuple(KINDS), kind=self.kind)
-        _in_range(max_norm=self.max_norm)
+        _validate.within(LEAST, MOST, max_norm=self.max_norm)
         _validate.positive(noise_multiplier=self.noise_multiplier)
         _validate.count(count=self.count)
         _ = self.sampling  # refuses fields that do not go with the sampler
         if self.cap is not None:
-            _in_range(cap=self.cap)
-        _validate.choice(COMPOSITIONS, composition=self.composition)
+            _validate.within(LEAST, MOST, cap=self.cap)
+        _validate.choice(("sequential", "disjoint"), composition=self.composition)
         _validate.count(answers_per_part=self.answers_per_part)
         _validate.flag(proportional=self.proportional)
         if self.partition is not None and (
@@ -420,12 +409,10 @@ class Query:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the query as JSON values, by the names of the parameters."""
-        values = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
         # The document of a plan without these stays the same, and so do its seeds.
-        absent = {"threshold": None, "epoch": None, "clipped": "row", "descent": None}
-        for name, default in absent.items():
-            if values[name] == default:
-                del values[name]
+        absent = {"threshold", "epoch", "clipped", "descent"} - self.given().keys()
+        names = [each.name for each in dataclasses.fields(self) if each.name not in absent]
+        values = {name: getattr(self, name) for name in names}
         if self.correlation is not None:
             values["correlation"] = self.correlation.to_dict()
         if self.descent is not None:
@@ -441,17 +428,11 @@ class Query:
         }
 
     @property
-    def share(self) -> Fraction:
-        """Share of the budget that ``count`` answers of an adaptive query spend, rounded up; or 0.
-
-        It is ``count * (budget / noise_multiplier)^2``. Shares are multiples of powers of two, so
-        their sums are exact in any order.
-        """
-        return self.count * Fraction(self.share_of_one)
-
-    @property
     def share_of_one(self) -> float:
-        """Share of the budget that one answer of an adaptive query spends, rounded up; or 0."""
+        """Share of the budget that one answer of an adaptive query spends, rounded up; or 0.
+
+        It is ``(budget / noise_multiplier)^2``.
+        """
         if self.budget is None:
             return 0.0
         ratio = self.budget / self.noise_multiplier

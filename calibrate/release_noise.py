@@ -109,9 +109,7 @@ class Release:
         check(sensitivity=self.sensitivity)
         _validate.positive(weight=self.weight)
         _validate.count(count=self.count)
-        if not 0 <= _validate.finite(delta=self.delta) < 1:
-            raise ValueError(f"delta must be in [0, 1), got {self.delta!r}.")
-        if self.delta and self.mechanism != "any":
+        if _validate.below_one(delta=self.delta) and self.mechanism != "any":
             raise ValueError(
                 f"delta goes with mechanism='any', got delta={self.delta!r} with mechanism="
                 f"{self.mechanism!r}."

@@ -143,7 +143,7 @@ def sampler_of(name: str, **given: float | None) -> Sampler:
         If a field is missing, is one that the sampler does not have, or is out of range.
     """
     named = _find(name)
-    for field in _FIELDS:
+    for field, check in _FIELDS.items():
         value = given.get(field)
         omitted = value is None and field == named.optional
         if (value is not None) != (field in named.fields) and not omitted:
@@ -154,8 +154,7 @@ def sampler_of(name: str, **given: float | None) -> Sampler:
                 f"{'it' if len(owners) == 1 else 'them'}, got {field}={value!r} with "
                 f"sampler={name!r}."
             )
+        if value is not None:
+            check(**{field: value})
     values = {own: given.get(field) for field, own in named.fields.items()}
-    for field, own in named.fields.items():
-        if values[own] is not None:
-            _FIELDS[field](**{field: values[own]})
     return named.sampler(**values, **named.fixed)

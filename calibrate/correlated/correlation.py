@@ -4,13 +4,12 @@
 >>> correlation = Correlation(strategy=LambdaCGD(100, 0.5), statistics="none")
 >>> correlation.to_dict()["strategy"]
 {'strategy': 'lambda-CGD', 'steps': 100, 'decay': 0.5}
->>> Correlation.from_dict(correlation.to_dict()) == correlation
+>>> Correlation(**correlation.to_dict()) == correlation
 True
 """
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -58,8 +57,7 @@ class Correlation:
     def __post_init__(self) -> None:
         if isinstance(self.strategy, Mapping):
             object.__setattr__(self, "strategy", Strategy.from_dict(self.strategy))
-        if not isinstance(self.strategy, Strategy):
-            raise TypeError(f"strategy must be a Strategy, got {self.strategy!r}.")
+        _validate.instance(Strategy, strategy=self.strategy)
         _validate.count(confirmations=self.confirmations)
         # Its other fields are checked there.
         Options(self.statistics, self.draws, self.failure_probability, self.seed)
@@ -67,8 +65,7 @@ class Correlation:
     @property
     def accounting(self) -> dict[str, Any]:
         """How the price is computed, by the names of the event's fields."""
-        names = [each.name for each in dataclasses.fields(self) if each.name != "strategy"]
-        return {name: getattr(self, name) for name in names}
+        return {name: value for name, value in vars(self).items() if name != "strategy"}
 
     def whole_run(
         self, sampler: Sampler, noise_multiplier: float, neighboring_relation: str
@@ -102,10 +99,5 @@ class Correlation:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return JSON values that :meth:`from_dict` reads."""
+        """Return JSON values, which are keywords of the class."""
         return {"strategy": self.strategy.to_dict(), **self.accounting}
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> Correlation:
-        """Return the correlation that :meth:`to_dict` wrote."""
-        return cls(**document)

@@ -56,17 +56,19 @@ class Best:
     ----------
     steps
         Number of steps.
+    aim
+        The participation and the workload that they are optimised for, by these names.
     """
 
     steps: int
+    aim: dict[str, Any]
 
-    def members(self, participation: Participation, workload: Workload) -> Iterator[Strategy]:
-        """Yield the members in turn, with bands that double."""
+    def __iter__(self) -> Iterator[Strategy]:
+        """Yield them in turn, with bands that double."""
         yield matrix.Identity(self.steps)
-        aim: dict[str, Any] = {"participation": participation, "workload": workload}
         for bands in _DOUBLING:
             if bands <= self.steps:
-                yield matrix.Banded.optimised(self.steps, bands, **aim)
+                yield matrix.Banded.optimised(self.steps, bands, **self.aim)
 
 
 # What stands for the best number of bands, or the best decay, in the place of a number.
@@ -128,7 +130,7 @@ def _named(
     name, _, given = text.partition("=")
     aim: dict[str, Any] = {"participation": participation, "workload": workload}
     if (name, given) == ("banded", _BEST):
-        return Best(steps)
+        return Best(steps, aim)
     if (name, given) == ("lambda-cgd", _BEST):
         return matrix.LambdaCGD.optimised(steps, **aim)
     if name not in FAMILIES or bool(given) != bool(FAMILIES[name].size):

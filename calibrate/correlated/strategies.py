@@ -64,17 +64,13 @@ class KnownSchedule:
 
     participation: Participation
 
-    def __call__(
-        self, strategy: Strategy, *, epsilon: float, delta: float, neighboring_relation: str
-    ) -> CalibratedNoise:
+    def __call__(self, strategy: Strategy, **target: Any) -> CalibratedNoise:
         """Return the Gaussian mechanism's noise multiplier times the sensitivity, rounded up."""
-        relation = neighboring_relation
+        relation = target["neighboring_relation"]
         # This call refuses relations that no theorem covers.
         strategy.event(1.0, self.participation, neighboring_relation=relation)
         sensitivity = strategy.sensitivity(self.participation)
-        single = noise_multiplier(
-            events.GaussianDpEvent, epsilon=epsilon, delta=delta, neighboring_relation=relation
-        )
+        single = noise_multiplier(events.GaussianDpEvent, **target)
         sigma = single * sensitivity.value
         while sigma / sensitivity.value < single:
             sigma = math.nextafter(sigma, math.inf)
@@ -122,28 +118,34 @@ class SampledBatches:
 
     @property
     def _options(self) -> Options:
-        return Options(**{name: value for name, value in vars(self).items() if name != "sampler"})
+        return Options(self.statistics, self.draws, self.failure_probability, self.seed)
 
-    def __call__(
-        self, strategy: Strategy, *, epsilon: float, delta: float, neighboring_relation: str
-    ) -> CalibratedNoise:
+    def __call__(self, strategy: Strategy, **target: Any) -> CalibratedNoise:
         """Return the noise multiplier, with the bound or the draws that confirm it."""
-        relation, sampler = neighboring_relation, self.of(strategy)
-        pricing.check_relation(strategy, sampler, relation)
+        sampler = self.of(strategy)
+        pricing.check_relation(strategy, sampler, target["neighboring_relation"])
 
         def event(sigma: float) -> events.DpEvent:
             return pricing.whole_run(strategy, sampler, noise_multiplier=sigma)
 
         if not isinstance(event(1.0), events.CorrelatedGaussianDpEvent):
-            sigma = noise_multiplier(
-                event, epsilon=epsilon, delta=delta, neighboring_relation=relation
-            )
+            sigma = noise_multiplier(event, **target)
             return CalibratedNoise(sigma, "composition of sampled Gaussians", "exact")
-        return Calibration(Shape.of(strategy), sampler, epsilon, delta, self._options).least()
+        goal = target["epsilon"], target["delta"]
+        return Calibration(Shape.of(strategy), sampler, *goal, self._options).least()
 
     def of(self, strategy: Strategy) -> Sampler:
         """Return the sampler of a strategy."""
         return self.sampler if isinstance(self.sampler, Sampler) else self.sampler(strategy)
+
+    def schedule(self, steps: int) -> Participation:
+        """Return participations at the same rate, evenly spaced."""
+        # Batches of a fixed size are refused later: any schedule will do.
+        rate = 1.0
+        with suppress(UnsupportedEvent):
+            rate = float(self.of(matrix.Identity(steps)).automaton(steps).rates.mean())
+        separation = min(steps, max(1, round(1 / rate)))
+        return matrix.FixedEpochs(-(-steps // separation), separation)
 
     def __str__(self) -> str:
         return f"batches by {self.sampler!r}"
@@ -195,7 +197,9 @@ class Batches:
             return samplers.BallsInBins(self.apart or round(1 / q))
         if self.name == "random-allocation":
             return samplers.RandomAllocation(1, epoch=self.apart or round(1 / q))
-        apart = self.apart or self._apart(strategy)
+        # With many bands, groups would be worth little, and take the batches of many rounds.
+        bands = strategy.bands or 1
+        apart = self.apart or (min(bands, int(1 / q)) if bands < strategy.steps else 1)
         cyclic = self.name == "cyclic-poisson"
         rate = q * apart if cyclic else q / max(1 - (apart - 1) * q, 1e-300)
         if rate > 1 + 1e-9:
@@ -206,11 +210,6 @@ class Batches:
         # A rate of 1 may be off by rounding.
         kind = samplers.CyclicPoisson if cyclic else samplers.MinSeparation
         return kind(apart, min(rate, 1.0))
-
-    def _apart(self, strategy: Strategy) -> int:
-        # With many bands, groups would be worth little, and take the batches of many rounds.
-        few = strategy.bands is not None and strategy.bands < strategy.steps
-        return min(strategy.bands or 1, int(1 / self.sampling_probability)) if few else 1
 
 
 @dataclass(frozen=True)
@@ -286,8 +285,7 @@ class StrategyTable:
     @property
     def baseline(self) -> StrategyRow | None:
         """The row of independent noise, DP-SGD, with which the others are compared."""
-        found = [row for row in self.rows if isinstance(row.strategy, matrix.Identity)]
-        return found[0] if found and found[0].mean_error is not None else None
+        return next((r for r in self.rows if r.mean_error and r.strategy.kind == "identity"), None)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the table as JSON values."""
@@ -322,7 +320,6 @@ def compare_strategies(
     epsilon: float,
     delta: float,
     participation: Participation | None = None,
-    sampler: Sampler | Callable[[Strategy], Sampler] | None = None,
     workload: Workload = PREFIX_SUMS,
     neighboring_relation: str = "replace-special",
     strategies: Sequence[Strategy | str] | None = None,
@@ -343,11 +340,6 @@ def compare_strategies(
     participation
         The guarantee of the data pipeline; at most once when omitted. Families with parameters are
         optimised for it.
-    sampler
-        How random batches are drawn, one of :mod:`dpcal.accountants.correlated`'s, or a function of
-        the strategy such as :class:`Batches`, instead of a known participation: stands for
-        ``pricing=SampledBatches(sampler)``. Families with parameters are then optimised for
-        participations at the same rate, evenly spaced.
     workload
         The sums whose errors are compared.
     neighboring_relation
@@ -360,8 +352,9 @@ def compare_strategies(
         under these batches. One or more of each family when omitted.
     pricing
         How a strategy is calibrated; ``KnownSchedule(participation)``, that is without
-        amplification by sampling, when omitted; ``SampledBatches(sampler, ...)`` chooses how many
-        draws a price may take.
+        amplification by sampling, when omitted. ``SampledBatches(sampler, ...)`` is for random
+        batches; without a ``participation``, families with parameters are then optimised for
+        participations at the same rate, evenly spaced.
     executor
         Calibrates several strategies at a time, if given: a ``concurrent.futures`` executor, or a
         Dask client as it is. The table is the same for every one.
@@ -391,15 +384,15 @@ def compare_strategies(
         "delta": _validate.probability(delta=delta),
         "neighboring_relation": _validate.choice(RELATIONS, neighboring_relation=relation),
     }
-    priced_by, schema = _priced_by(count, participation, sampler, pricing)
+    sampled = pricing if isinstance(pricing, SampledBatches) else None
+    schema = participation or (sampled.schedule(count) if sampled else matrix.Single())
     schema.earliest(count)
-    candidates: Sequence[Strategy | Best | str] | None = strategies
-    if candidates is None:
-        sampled = isinstance(priced_by, SampledBatches)
-        candidates = for_random_batches(count) if sampled else usual(count, schema)
+    priced_by = pricing or KnownSchedule(schema)
+    if strategies is None:
+        strategies = for_random_batches(count) if sampled else usual(count, schema)
     works = [
-        partial(_row, each, priced_by, schema, workload, target)
-        for each in chosen(candidates, count, schema, workload)
+        partial(_row, each, priced_by, workload, target)
+        for each in chosen(strategies, count, schema, workload)
     ]
     rows = _rows(works, executor, progress)
     if all(row.noise_multiplier is None for row in rows):
@@ -409,42 +402,12 @@ def compare_strategies(
     )
 
 
-def _priced_by(
-    steps: int,
-    participation: Participation | None,
-    sampler: Sampler | Callable[[Strategy], Sampler] | None,
-    pricing: Pricing | None,
-) -> tuple[Pricing, Participation]:
-    """The pricing of strategies, and the schedule that families are optimised for."""
-    if sampler is not None:
-        if participation is not None or pricing is not None:
-            raise ValueError(
-                f"sampler={sampler!r} must not be given with participation or pricing, got "
-                f"{participation!r} and {pricing!r}."
-            )
-        pricing = SampledBatches(sampler)
-    if isinstance(pricing, SampledBatches) and participation is None:
-        # Batches of a fixed size are refused later: any schedule will do.
-        rate = 1.0
-        with suppress(UnsupportedEvent):
-            rate = float(pricing.of(matrix.Identity(steps)).automaton(steps).rates.mean())
-        separation = min(steps, max(1, round(1 / rate)))
-        return pricing, matrix.FixedEpochs(-(-steps // separation), separation)
-    schema = matrix.Single() if participation is None else participation
-    return KnownSchedule(schema) if pricing is None else pricing, schema
-
-
 def _row(
-    strategy: Strategy | Best,
-    pricing: Pricing,
-    schema: Participation,
-    workload: Workload,
-    target: dict[str, Any],
+    strategy: Strategy | Best, pricing: Pricing, workload: Workload, target: dict[str, Any]
 ) -> StrategyRow:
     """Return the row of a strategy, or of the best of a family, calibrated to a target."""
     if isinstance(strategy, Best):
-        members = strategy.members(schema, workload)
-        rows = (_row(each, pricing, schema, workload, target) for each in members)
+        rows = (_row(each, pricing, workload, target) for each in strategy)
         tried = ((math.inf if row.mean_error is None else row.mean_error, row) for row in rows)
         best = least_until_rising(tried)
         assert best is not None  # There is always a single band.

@@ -14,9 +14,8 @@ of them.
 >>> from dpcal.calibrate.defaults import Defaults
 >>> tuned = Defaults.of(
 ...     "logistic", n=20_000, dimension=10, row_norm=1.0, release=4.22, passes=60)
->>> law = ErrorLaw(loss="logistic", n=20_000, dimension=10, norm=1.0)
->>> excess = law.excess(tuned, tuned.learning_rate(4.1), 4.1)
->>> 1e-5 < excess < law.excess(tuned, tuned.learning_rate(8.2), 8.2)
+>>> quiet, loud = (excess(tuned, tuned.learning_rate(noise), noise) for noise in (4.1, 8.2))
+>>> 1e-5 < quiet < loud
 True
 """
 
@@ -31,7 +30,7 @@ from numpy.typing import NDArray
 from dpcal.accountants.matrix import Strategy
 from dpcal.calibrate.defaults import Defaults
 
-__all__ = ["LOSSES", "ErrorLaw", "Loss", "averaged", "transposed_inverse"]
+__all__ = ["LOSSES", "Loss", "averaged", "excess", "transposed_inverse"]
 
 Floats = NDArray[np.float64]
 
@@ -88,62 +87,41 @@ _BIASES = (1e-1, 5.5e-2, 1.1e-2, 5e-4, 3e-6, 0.0)
 _MOST_EIGENVALUES = 40
 
 
-@dataclass(frozen=True, kw_only=True)
-class ErrorLaw:
-    """The law for linear models of one loss and size.
+def excess(
+    tuned: Defaults, rate: float, noise: float, *, l2: float = 0.0, strategy: Strategy | None = None
+) -> float:
+    """Return the excess that a run is expected to end with, without a fitted factor.
 
     Parameters
     ----------
-    loss
-        ``"logistic"``, or ``"squared"`` with targets in [-1, 1].
-    n, dimension, l2
-        Number of records, of parameters, and the weight of the penalty.
-    norm
-        Typical norm of rows.
+    tuned, rate
+        Sizes of the problem, with one of the ``LOSSES``; clip, steps and batch; and the step size.
+    noise
+        Noise multiplier of a step.
+    l2
+        Weight of the penalty.
+    strategy
+        Of correlated noise.
     """
-
-    loss: str
-    n: int
-    dimension: int
-    norm: float
-    l2: float = 0.0
-
-    def excess(
-        self, tuned: Defaults, rate: float, noise: float, strategy: Strategy | None = None
-    ) -> float:
-        """Return the excess that a run is expected to end with, without a fitted factor.
-
-        Parameters
-        ----------
-        tuned, rate
-            Clip, steps and batch, and the step size.
-        noise
-            Noise multiplier of a step.
-        strategy
-            Of correlated noise.
-        """
-        known, d = LOSSES[self.loss], self.dimension
-        # Rows are divided by their typical norm.
-        eta, C, b = rate * self.norm**2, tuned.clip * tuned.unit, tuned.batch_size
-        s = noise * C / b
-        left = 1 - b / self.n
-        logs = []
-        for power in (0.0, 1.0):
-            lam, many = _spectrum(d, power)
-            for h, score in zip(known.curvatures, known.scores, strict=True):
-                curved = h * lam * min(1.0, C / known.cut) + self.l2 / self.norm**2
-                sampling = known.residual * curved * left / b
-                # Distances are alike in all directions, but for what the penalty shortens.
-                shorter = 1 - self.l2 / self.norm**2 / curved
-                bias, noisy = averaged(curved, eta, tuned.steps, strategy)
-                own = noisy if strategy is None else averaged(curved, eta, tuned.steps, None)[1]
-                start = (score * shorter * bias) ** 2
-                each = curved * (start + s**2 * noisy + sampling * own)
-                logs.append(math.log(0.5 * float(many @ each) + self._bias(C)))
-        return math.exp(float(np.mean(logs)))
-
-    def _bias(self, clip: float) -> float:
-        return float(np.interp(clip, _CLIPS, _BIASES)) if self.loss == "logistic" else 0.0
+    known, norm = LOSSES[tuned.loss], tuned.row_norm
+    # Rows are divided by their typical norm.
+    eta, C, b = rate * norm**2, tuned.clip * tuned.unit, tuned.batch_size
+    s, left = noise * C / b, 1 - b / tuned.n
+    cut_off = float(np.interp(C, _CLIPS, _BIASES)) if tuned.loss == "logistic" else 0.0
+    logs = []
+    for power in (0.0, 1.0):
+        lam, many = _spectrum(tuned.dimension, power)
+        for h, score in zip(known.curvatures, known.scores, strict=True):
+            curved = h * lam * min(1.0, C / known.cut) + l2 / norm**2
+            sampling = known.residual * curved * left / b
+            # Distances are alike in all directions, but for what the penalty shortens.
+            shorter = 1 - l2 / norm**2 / curved
+            bias, noisy = averaged(curved, eta, tuned.steps, strategy)
+            own = noisy if strategy is None else averaged(curved, eta, tuned.steps, None)[1]
+            start = (score * shorter * bias) ** 2
+            each = curved * (start + s**2 * noisy + sampling * own)
+            logs.append(math.log(0.5 * float(many @ each) + cut_off))
+    return math.exp(float(np.mean(logs)))
 
 
 def _spectrum(d: int, power: float) -> tuple[Floats, Floats]:

@@ -12,12 +12,12 @@ True
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 import textwrap
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache, partial
 from types import MappingProxyType
 from typing import Any
 
@@ -34,7 +34,7 @@ from dpcal.calibrate.plans.dpsgd import dpsgd
 from dpcal.calibrate.plans.kl_spider import kl_spider
 from dpcal.calibrate.plans.noisy_gd import noisy_gd
 from dpcal.calibrate.plans.spiderboost import spiderboost
-from dpcal.calibrate.recommending.error_law import LOSSES, ErrorLaw, transposed_inverse
+from dpcal.calibrate.recommending.error_law import LOSSES, excess, transposed_inverse
 from dpcal.errors import UnsupportedEvent, VacuousSchedule
 
 __all__ = ["Recommendation", "Recommended", "first_choice", "recommend"]
@@ -99,9 +99,9 @@ class Recommended:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the row as JSON values, its plan by its parameters."""
-        values = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
-        values |= {"options": dict(self.options), "parameters": dict(self.plan.parameters)}
-        return {name: value for name, value in values.items() if name != "plan"}
+        values = dict(vars(self))
+        parameters = dict(values.pop("plan").parameters)
+        return {**values, "options": dict(self.options), "parameters": parameters}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,22 +132,12 @@ class Recommendation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the table as JSON values."""
-        tables = {
-            name: [row.to_dict() for row in getattr(self, name)] for name in ("rows", "bounds")
-        }
-        return {**vars(self), **tables}
+        rows, bounds = ([row.to_dict() for row in each] for each in (self.rows, self.bounds))
+        return {**vars(self), "rows": rows, "bounds": bounds}
 
     def __str__(self) -> str:
         """Return the table, at most 100 columns wide."""
-        head = (
-            "optimizer",
-            "steps of records",
-            "error",
-            "between",
-            "passes",
-            "seconds",
-            "known by",
-        )
+        head = "optimizer", "steps of records", "error", "between", "passes", "seconds", "known by"
         lines = [head]
         for row in (*self.rows, *self.bounds):
             between = "" if row.low is None else f"{row.low:.1e} {row.high:.1e}"
@@ -275,14 +265,14 @@ class _Case:
 
     def __post_init__(self) -> None:
         _validate.choice(tuple(LOSSES), loss=self.loss)
-        if _validate.positive(typical_norm=self.norm) > _validate.positive(row_norm=self.row_norm):
+        _validate.positive(epsilon=self.epsilon)
+        row_norm = _validate.positive(row_norm=self.row_norm)
+        if _validate.positive(typical_norm=self.norm) > row_norm:
             raise ValueError(
                 f"typical_norm must be at most row_norm={self.row_norm}, got {self.norm!r}."
             )
-        _validate.choice(
-            ("add-or-remove-one", "replace-special"),
-            neighboring_relation=_validate.relation(self.neighboring_relation),
-        )
+        relation = self.target["neighboring_relation"]
+        _validate.choice(("add-or-remove-one", "replace-special"), neighboring_relation=relation)
         _validate.count(n=self.n)
         _validate.count(dimension=self.dimension)
         _validate.non_negative(l2=self.l2)
@@ -348,12 +338,8 @@ class _Case:
 
     def _plan(self, tuned: Defaults) -> Plan:
         if tuned not in self.plans:
-            sizes: dict[str, Any] = {
-                "n": self.n,
-                "batch_size": tuned.batch_size,
-                "steps": tuned.steps,
-            }
-            self.plans[tuned] = dpsgd(**sizes, max_norm=tuned.max_norm, **self.target)
+            sizes: dict[str, Any] = {"batch_size": tuned.batch_size, "steps": tuned.steps}
+            self.plans[tuned] = dpsgd(n=self.n, **sizes, max_norm=tuned.max_norm, **self.target)
         return self.plans[tuned]
 
     def _waste(self, tuned: Defaults) -> float:
@@ -396,24 +382,18 @@ class _Case:
         *,
         more: float = 1.0,
     ) -> Recommended:
-        noise, sizes = plan.queries[0].noise_multiplier, {"n": self.n, "dimension": self.dimension}
-        law = ErrorLaw(loss=self.loss, norm=self.norm, l2=self.l2, **sizes)
-        error = more * _FACTORS[plan.optimizer] * law.excess(tuned, rate, noise, strategy)
-        return Recommended(
-            plan=plan,
-            optimizer=plan.optimizer,
-            options=MappingProxyType({"output": "linear"}),
-            error=error,
-            low=error / _SPREAD,
-            high=error * _SPREAD,
-            needs="n, d, typical norm of rows",
-            **self._cost(plan),
-        )
+        noise = plan.queries[0].noise_multiplier
+        left = excess(tuned, rate, noise, l2=self.l2, strategy=strategy)
+        error = more * _FACTORS[plan.optimizer] * left
+        known = {"low": error / _SPREAD, "high": error * _SPREAD, "error": error}
+        options = MappingProxyType({"output": "linear"})
+        return self._told(plan, options=options, needs="n, d, typical norm of rows", **known)
 
-    def _cost(self, plan: Plan) -> dict[str, Any]:
-        """Return passes, gradients of a record and seconds of a plan."""
+    def _told(self, plan: Plan, **known: Any) -> Recommended:
+        """Return the row of a plan, with its passes, gradients of a record and seconds."""
         asked, seconds = plan.evaluations, plan.seconds(self.dimension)
-        return {"passes": asked / plan.n, "evaluations": asked, "seconds": seconds}
+        cost: dict[str, Any] = {"passes": asked / plan.n, "evaluations": asked, "seconds": seconds}
+        return Recommended(optimizer=plan.optimizer, plan=plan, **cost, **known)
 
     # -- theorems
 
@@ -421,37 +401,28 @@ class _Case:
         """Return optimizers whose theorem bounds an error at these sizes."""
         gap = math.log(2) if self.loss == "logistic" else 0.5
         constants = self._constants(strong_convexity=self.l2, gap=gap)
-        builders: list[tuple[Callable[..., Plan], str, dict[str, Any]]] = [
-            (spiderboost, "gradient norm", {})
+        sizes: dict[str, Any] = {"n": self.n, "dimension": self.dimension, **self.target}
+        builders: list[tuple[Callable[..., Plan], str, str]] = [
+            (spiderboost, "gradient norm", "L0, L1, F0"),
+            # Without a penalty, no KL constant is known, and it refuses.
+            (partial(kl_spider, l2=self.l2), "excess risk", "L0, L1, F0, l2"),
         ]
-        if self.l2 > 0:
-            builders.append((kl_spider, "excess risk", {"l2": self.l2}))
-        for build, measure, more in builders:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", VacuousSchedule)
+        for build, measure, needs in builders:
+            with warnings.catch_warnings(action="ignore", category=VacuousSchedule):
                 try:
-                    plan = build(
-                        constants, n=self.n, dimension=self.dimension, **more, **self.target
-                    )
+                    plan = build(constants, **sizes)
                 except (UnsupportedEvent, ValueError):
                     continue
             accuracy = plan.parameters.get("accuracy")
             if isinstance(accuracy, int | float):
-                yield Recommended(
-                    optimizer=plan.optimizer,
-                    plan=plan,
-                    error=float(accuracy),
-                    measure=measure,
-                    basis="theorem",
-                    needs="L0, L1, F0" + (", l2" if more else ""),
-                    **self._cost(plan),
-                )
+                about = {"measure": measure, "basis": "theorem", "needs": needs}
+                yield self._told(plan, error=float(accuracy), **about)
 
 
 def _at_rate(plan: Plan, rate: float) -> Plan:
     return dataclasses.replace(plan, parameters={**plan.parameters, "learning_rate": rate})
 
 
-@functools.cache
+@cache
 def _banded(steps: int, bands: int) -> Banded:
     return Banded(steps, bands)

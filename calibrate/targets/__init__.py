@@ -65,7 +65,6 @@ _TOO_LITTLE = (
     "Noise multiplier {{at:.3g}}, the smallest that is tried, already gives epsilon={epsilon!r} at "
     "delta={delta!r}: {{why}}. Choose a smaller epsilon or delta."
 )
-_BESIDES = "what the event holds beside this noise already costs more"
 
 
 class Target:
@@ -79,6 +78,7 @@ class Target:
         if self.delta == self.epsilon == 0:
             raise ValueError("epsilon must be a finite number > 0 at delta=0, got 0.")
         self.log_delta = math.log(self.delta) if self.delta else -math.inf
+        relation = _validate.relation(relation)
         self.relation = _validate.choice(RELATIONS, neighboring_relation=relation)
         self.accountant = _validate.choice(ACCOUNTANTS, accountant=accountant)
         # Whether contours answer, which prove that any noise meets a target, and know slopes.
@@ -87,7 +87,7 @@ class Target:
         self.width = _OF_OTHERS if self.by_others else RELATIVE_WIDTH
         self._how: dict[str, Any] = {
             "neighboring_relation": self.relation,
-            "accountant": self.accountant,
+            "accountant": accountant,
         }
 
     def excess(self, event: DpEvent) -> float:
@@ -175,7 +175,7 @@ class Noises:
         self.target, self.origin = target, math.log(first)
         self._event_of_sigma, self._excess_of = event_of_sigma, excess_of
         self._parts: dict[DpEvent, int] = {}
-        self._held: dict[DpEvent, int] = {}
+        self._held = False
         self._x = self._value = self._since = math.nan
         self._refused: dict[float, NoiseOutOfRange] = {}
         self._no_answer: BackendRefused | None = None
@@ -194,7 +194,7 @@ class Noises:
             # Noise without an answer does not meet the target.
             self._no_answer = refusal
             return math.inf
-        self._held = _common(parts, self._parts)
+        self._held = not self._parts.keys().isdisjoint(parts)
         far = abs(x - self._x) > CHANGE
         self._flat = far and value == self._value
         ended = far and not same and abs(value - self._value) < _UNCHANGED
@@ -226,23 +226,16 @@ class Noises:
 
     def _without_bracket(self, found: NoBracket) -> TargetUnreachable:
         """Return the error that says why a search ended on one side."""
+        more = ""
         if self._refused:
             refusal = list(self._refused.values())[-1]
             why = f"beyond it, the event's {str(refusal).rstrip('.')}"
         elif self._since != found.at:
             why = f"the event is the same from {math.exp(self._since):.3g} to there"
         elif self._held and not found.meets:
-            why = _BESIDES
+            why = "what the event holds beside this noise already costs more"
+            more = ", or make the rest of it cheaper"
         else:
             why = "epsilon hardly changes there"
         sentence = _TOO_LITTLE if found.meets else _TOO_MUCH
-        return self._unreachable(sentence, math.exp(found.at), why)
-
-    def _unreachable(self, sentence: str, at: float, why: str) -> TargetUnreachable:
-        more = ", or make the rest of it cheaper" if why == _BESIDES else ""
-        return self.target.unreachable(sentence, at=at, why=why, or_else=more)
-
-
-def _common(one: dict[DpEvent, int], other: dict[DpEvent, int]) -> dict[DpEvent, int]:
-    """Return the elementary events that are in both, as often as in either."""
-    return {leaf: min(count, other[leaf]) for leaf, count in one.items() if leaf in other}
+        return self.target.unreachable(sentence, at=math.exp(found.at), why=why, or_else=more)

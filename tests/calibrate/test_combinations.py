@@ -20,11 +20,12 @@ REFUSED = tomllib.loads((DATA / "combinations.toml").read_text(encoding="utf-8")
 
 
 def read(value):
-    """Return a value of the file; a class by its name in ``dpcal.accountants`` is called."""
+    """Return a value of the file; a class is called, by its name in a room."""
     if isinstance(value, list):
         return [read(each) for each in value]
     if isinstance(value, dict) and "." in (name := next(iter(value))):
-        return attrgetter(name)(accountants)(*value[name])
+        room = dpcal if name.startswith("calibrate.") else accountants
+        return attrgetter(name)(room)(*read(value[name]))
     return value
 
 

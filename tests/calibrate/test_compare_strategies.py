@@ -65,7 +65,7 @@ def test_usual_strategies_of_random_batches_all_answer_and_report():
     seen = []
     table = calibrate.compare_strategies(
         steps=16,
-        sampler=correlated.Poisson(0.05),
+        pricing=SampledBatches(correlated.Poisson(0.05)),
         progress=lambda row, done, count: seen.append((row, done, count)),
         **TARGET,
     )
@@ -123,7 +123,7 @@ def test_random_batches_are_priced_by_the_sampler():
     q = 0.1
     run = (Identity(32), LambdaCGD(32, 0.5), SquareRoot(32))
     table = calibrate.compare_strategies(
-        steps=32, sampler=correlated.Poisson(q), strategies=run, **TARGET
+        steps=32, pricing=SampledBatches(correlated.Poisson(q)), strategies=run, **TARGET
     )
     assert [row.label for row in table.rows] == ["exact", "certified", "certified"]
     exact = calibrate.noise_multiplier(
@@ -153,8 +153,9 @@ def test_random_batches_are_priced_by_the_sampler():
 @pytest.mark.parametrize("name", BATCHES)
 def test_batches_of_one_size_by_every_sampler(name):
     batches = calibrate.Batches(name, 0.05)
+    names = "identity", "banded=2", "banded=best"
     table = calibrate.compare_strategies(
-        steps=40, sampler=batches, strategies=("identity", "banded=2", "banded=best"), **TARGET
+        steps=40, pricing=SampledBatches(batches), strategies=names, **TARGET
     )
     *members, best = table.rows
     # The best number of bands has the least error of all, at the noise of that number.

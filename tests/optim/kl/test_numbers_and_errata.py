@@ -83,7 +83,7 @@ def test_adaptive_noise_by_hand():
     norm = theory_of("adaptive_gd", constants, **given).query("norm")
     assert norm.noise_multiplier / 10**4 == pytest.approx(0.011892071, rel=1e-6)
     assert norm.count == 3535
-    assert 0.5 * float(norm.share) / norm.count == pytest.approx(1.4142136e-4, rel=1e-5)
+    assert 0.5 * norm.share_of_one == pytest.approx(1.4142136e-4, rel=1e-5)
     added = {**given, "neighboring_relation": "add-or-remove-one", "epsilon": 2.0}
     plan = theory_of("adaptive_gd", constants, **added)
     rho = 1 / (2 * plan.query("norm").budget ** 2)
