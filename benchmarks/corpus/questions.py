@@ -453,9 +453,9 @@ def _of_last_iterate(rng: np.random.Generator, nasty: bool) -> tuple[Event, str]
 
 
 FAMILIES: dict[str, tuple[Draw, int, float]] = {
-    "poisson": (_of_poisson, 120, 0.4),
+    "poisson": (_of_poisson, 118, 0.4),
     "poisson-once": (_of_poisson_once, 340, 0.4),
-    "poisson-replaced": (_of_poisson_replaced, 8, 0.3),
+    "poisson-replaced": (_of_poisson_replaced, 7, 0.3),
     "poisson-unequal": (_of_poisson_unequal, 25, 0.2),
     "gaussian": (_of_gaussian, 440, 0.4),
     "laplace": (_of_laplace, 105, 0.3),
@@ -476,7 +476,7 @@ FAMILIES: dict[str, tuple[Draw, int, float]] = {
     "fixed-batches-replaced": (_of_fixed_batches_replaced, 20, 0.3),
     "draws-with-replacement": (_of_draws, 60, 0.3),
     "truncated": (_of_truncated, 24, 0.3),
-    "allocation": (_of_allocation, 17, 0.3),
+    "allocation": (_of_allocation, 15, 0.3),
     "allocation-unequal": (_of_allocation_unequal, 8, 0.0),
     "mixture": (_of_mixture, 280, 0.3),
     "groups": (_of_groups, 60, 0.3),

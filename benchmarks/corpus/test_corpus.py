@@ -1,6 +1,6 @@
 """The proofs, the generator and the scores of the corpus: ``make bench`` runs these tests.
 
-The hardest 200 rows (``benchmarks/corpus/hardest.txt``) are chosen from the scores of all packages:
+The hardest 197 rows (``benchmarks/corpus/hardest.txt``) are chosen from the scores of all packages:
 family by family, those with the fewest sound answers, by ``benchmarks.corpus.scoring.hardest``.
 """
 
