@@ -220,8 +220,8 @@ def holds(goal, point):
     value = sympy.re(sympy.N(gap.subs(at), DIGITS, maxn=4 * DIGITS))
     size = sympy.Rational(10) ** (20 - DIGITS)
     if abs(value) <= size:
-        return True if goal.relation == "=" else None
-    return value > 0 and goal.relation != "="
+        return True if goal.sign == "=" else None
+    return value > 0 and goal.sign != "="
 
 
 @pytest.mark.study
