@@ -22,6 +22,7 @@ from decimal import Decimal
 
 from dpcal import _validate
 from dpcal.accountants import interface
+from dpcal.accountants.certificates import balls
 from dpcal.accountants.certificates.composed import OrderProof
 from dpcal.accountants.certificates.document import (
     Certificate,
@@ -236,7 +237,8 @@ class _Search:
                 continue
             if isinstance(proof, OrderProof):
                 self.known = [proof]
-            found = DirectionBounds(direction.name, *self._bounds(direction, epsilon, proof), proof)
+            bounds = self._bounds(direction, epsilon, proof, width)
+            found = DirectionBounds(direction.name, *bounds, proof)
             width_of = (relative_width(item.lower, item.upper) for item in (found, best))
             if found.lower > best.lower or found.upper < best.upper:
                 best = found if self.sides != "both" or next(width_of) <= next(width_of) else best
@@ -251,15 +253,26 @@ class _Search:
         return best
 
     def _bounds(
-        self, direction: Direction, epsilon: float, proof: Proof
+        self, direction: Direction, epsilon: float, proof: Proof, width: float
     ) -> tuple[Decimal, Decimal]:
-        """Return the proved bounds, rounded outward by a hundredth of their distance."""
-        ends = enclose(proof, direction.parts, epsilon, rounded=self.rounded, proves=self.sides)
+        """Return the proved bounds, moved and rounded outward by a hundredth of their distance.
+
+        A verifier chooses where transforms are summed in doubles, whose last digits may be others:
+        that moves a bound by less.
+        """
+        lower, upper = enclose(
+            proof, direction.parts, epsilon, rounded=self.rounded, proves=self.sides
+        )
+        with balls.workprec(proof.bits):
+            if self.sides == "both":
+                lower, upper = lower - (upper - lower) / 100, upper + (upper - lower) / 100
+            else:
+                lower, upper = lower * (1 - width / 100), upper * (1 + width / 100)
         if self.sides != "both":
-            lower, upper = decimal_bounds(*ends, _DIGITS)
-            return (Decimal(0), upper) if self.sides == "upper" else (lower, Decimal(1))
-        gap = relative_width(*decimal_bounds(*ends, _DIGITS_OF_WIDTH))
-        return decimal_bounds(*ends, 3 - math.floor(math.log10(gap)) if gap > 0 else 3)
+            low, high = decimal_bounds(lower, upper, _DIGITS)
+            return (Decimal(0), high) if self.sides == "upper" else (low, Decimal(1))
+        gap = relative_width(*decimal_bounds(lower, upper, _DIGITS_OF_WIDTH))
+        return decimal_bounds(lower, upper, 3 - math.floor(math.log10(gap)) if gap > 0 else 3)
 
 
 def _settled(

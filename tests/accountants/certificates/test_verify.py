@@ -9,6 +9,7 @@ from _certificates import changed, claim_about, leaves, resigned
 from _tree import DATA
 
 from dpcal.accountants import Certificate, certify, events, verify_certificate
+from dpcal.accountants.certificates import transforms
 from dpcal.accountants.certificates.composed import OrderProof
 from dpcal.accountants.certificates.contour import ContourProof
 from dpcal.accountants.certificates.mechanisms import Mechanism
@@ -40,6 +41,18 @@ def test_another_version_is_refused_by_its_name(version):
     document = {**WRITTEN_BEFORE["gauss12"], "format": f"dpcal-certificate-{version}"}
     with pytest.raises(CertificateRejected, match=f"certificate-{version}': prove the claim again"):
         verify_certificate(document)
+
+
+@pytest.mark.parametrize("asked", [{"delta": 1e-9}, {"epsilon": 8.0, "sides": "upper"}])
+def test_documents_hold_where_lines_are_chosen_otherwise(asked, monkeypatch):
+    """Lines of summation are chosen in doubles, whose last digits differ between machines."""
+    document = certify(DPSGD, **asked).to_dict()
+    monkeypatch.setattr(transforms, "_ANGLES", transforms._ANGLES * 0.97)
+    for cached in (transforms._lattices, transforms._decays):
+        cached.cache_clear()
+    assert verify_certificate(document).to_dict() == document
+    for cached in (transforms._lattices, transforms._decays):
+        cached.cache_clear()
 
 
 # -- tampering
