@@ -264,10 +264,10 @@ class _Search:
             proof, direction.parts, epsilon, rounded=self.rounded, proves=self.sides
         )
         with balls.workprec(proof.bits):
-            if self.sides == "both":
-                lower, upper = lower - (upper - lower) / 100, upper + (upper - lower) / 100
-            else:
+            if self.sides != "both":
                 lower, upper = lower * (1 - width / 100), upper * (1 + width / 100)
+            elif upper > 0:
+                lower, upper = lower - (upper - lower) / 100, upper + (upper - lower) / 100
         if self.sides != "both":
             low, high = decimal_bounds(lower, upper, _DIGITS)
             return (Decimal(0), high) if self.sides == "upper" else (low, Decimal(1))
