@@ -27,7 +27,7 @@
    aliases of the sum        Chernoff bounds at other tilts, whose own rounding is added (dpcal_trials)
    nodes cut off             bounds on the decay of each characteristic function (dpcal_log_decay), and the poles
    points left out           at most 1e-18 of the largest at each end, also in the variance: below the rounding of psi
-   points merged             refused at times at which they count (dpcal_limits)
+   points merged             refused at times at which they count (dpcal_is_late)
    smoothing                 R, with the rounding of its terms (dpcal_interval)
    rounding of psi           dpcal_add_errors, from sums at some nodes
    rotation to an epsilon    16 for each node: those of eight steps follow by products from a factor of libm
