@@ -171,9 +171,12 @@ class Plan:
                 f"{budgets}."
             )
         public = self.neighboring_relation == "add-or-remove-one" and all(
-            query.sampler == "random-allocation" and query.correlation is None
-            if query.sampler not in ("full", "poisson")
-            else query.composition == "sequential" and query.descent is None
+            (
+                query.sampler in ("full", "poisson")
+                and query.composition == "sequential"
+                and query.descent is None
+            )
+            or (query.sampler == "random-allocation" and query.correlation is None)
             for query in self.queries
         )
         if self.public_n and not public:
