@@ -257,8 +257,8 @@ class _Search:
     ) -> tuple[Decimal, Decimal]:
         """Return the proved bounds, moved and rounded outward by a hundredth of their distance.
 
-        A verifier chooses where transforms are summed in doubles, whose last digits may be others:
-        that moves a bound by less.
+        A verifier chooses where transforms are summed in doubles, whose last digits may be others
+        on another machine: that moves a bound by far less.
         """
         lower, upper = enclose(
             proof, direction.parts, epsilon, rounded=self.rounded, proves=self.sides
