@@ -11,26 +11,31 @@ def distance(w: NDArray[np.float64], v: NDArray[np.float64]) -> float: ...
 def norm(w: NDArray[np.float64]) -> float: ...
 def is_finite(w: NDArray[np.float64]) -> bool: ...
 
-class Answers:
+class Records:
     def __init__(self, kernel: ClippedSum, strengths: NDArray[np.float64]) -> None: ...
+
+class Slot:
+    sums: Sums
+    def __init__(
+        self,
+        records: Records,
+        sums: Sums,
+        *,
+        sampling: np.random.Generator | None,
+        sampling_probability: float,
+        batch_size: int,
+        max_norm: float,
+        size: float,
+        proportional: bool = False,
+        cap: float = ...,
+    ) -> None: ...
     def answer(
         self,
         w: NDArray[np.float64],
         v: NDArray[np.float64] | None = None,
         *,
-        rows: NDArray[np.intp],
-        max_norm: float,
-        sums: Sums,
-        size: float,
+        rows: NDArray[np.intp] | None = None,
         row: NDArray[np.float64] | NDArray[np.int64] | None = None,
         digits: int = 0,
     ) -> NDArray[np.float64] | None: ...
-    def norm(
-        self,
-        w: NDArray[np.float64],
-        *,
-        rows: NDArray[np.intp],
-        max_norm: float,
-        sums: Sums,
-        size: float,
-    ) -> float | None: ...
+    def norm(self, w: NDArray[np.float64], *, rows: NDArray[np.intp]) -> float | None: ...

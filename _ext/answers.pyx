@@ -1,19 +1,21 @@
-"""One answer of an oracle, in compiled code: sum, noise, public divisor, regulariser.
+"""One answer of an oracle, in compiled code: batch, sum, noise, public divisor, regulariser.
 
-What an oracle does for an answer once it is admitted and its rows are drawn takes a dozen small
-arrays in numpy; here it takes one. The random numbers, and the bits of the answer, are the same.
-Where a gradient follows a norm at the same parameters, on the same rows and with the same bound,
-the sum behind the norm is used again.
+A :class:`Slot` is one query of an open oracle. What an oracle does for an answer once it is
+admitted takes a dozen small arrays in numpy; here it takes one, and in a loop none. The random
+numbers, and the bits of the answer, are the same. Where a gradient follows a norm at the same
+parameters, on all records and with the same bound, the sum behind the norm is used again.
+
+Signals are heard within 50 ms: an answer that Ctrl-C breaks off is not given.
 
 >>> import numpy as np
 >>> from dpcal._ext.gradients import LinearClippedSum, SquaredLoss
 >>> from dpcal._ext.sums import Sums
 >>> kernel = LinearClippedSum(SquaredLoss(), np.array([[3.0, 4.0]]), np.array([1.0]),
 ...                           intercept=False)
->>> answers = Answers(kernel, np.array([0.1, 0.0]))
->>> sums = Sums(np.random.default_rng(0), 2.0)
+>>> slot = Slot(Records(kernel, np.array([0.1, 0.0])), Sums(np.random.default_rng(0), 2.0),
+...             sampling=None, sampling_probability=1.0, batch_size=0, max_norm=1.0, size=2.0)
 >>> w = np.array([1.0, 0.0])
->>> answer = answers.answer(w, rows=np.array([0]), max_norm=1.0, sums=sums, size=2.0)
+>>> answer = slot.answer(w, rows=np.array([0]))
 >>> drawn = 2.0 * np.random.default_rng(0).standard_normal(2)
 >>> bool((answer == (kernel(w, max_norm=1.0) + drawn) / 2.0 + [0.1, 0.0]).all())
 True
@@ -21,18 +23,30 @@ True
 
 cimport cython
 cimport numpy as cnp
-from libc.math cimport isfinite, sqrt
+from cpython.exc cimport PyErr_CheckSignals
+from libc.math cimport INFINITY, fmin, isfinite, sqrt
 from libc.stdint cimport int64_t
 from libc.string cimport memcmp, memcpy
 
 from dpcal._ext.gradients cimport Batch, ClippedSum
+from dpcal._ext.samples cimport Sample
 from dpcal._ext.sums cimport Sums, WholeSums
+
+from contextlib import nullcontext
 
 import numpy as np
 
 from dpcal._ext.gradients import aligned_zeros
 
 cnp.import_array()
+
+cdef enum:
+    SPELL = 1 << 23  # numbers that are read between two looks for signals, some 10 ms
+    ANSWER = 1024  # as many of them take as long as an answer without a record
+    NUMBER = 32  # and as a number of noise
+
+# Below this a bound is taken for zero: noise in proportion to it could itself round to zero.
+cdef double NEGLIGIBLE = 1e-290
 
 
 cdef inline const void* plain_of(object array, Py_ssize_t size, int kind) except? NULL:
@@ -137,8 +151,8 @@ def is_finite(w):
 
 
 @cython.final
-cdef class Answers:
-    """Answers about the records of one kernel. Calls share scratch space: the caller holds a lock.
+cdef class Records:
+    """The records of one oracle, with room for a sum over them.
 
     Parameters
     ----------
@@ -148,13 +162,6 @@ cdef class Answers:
         Of the regulariser in each parameter, shape (dimension,).
     """
 
-    cdef ClippedSum kernel
-    cdef double[::1] w, v, total
-    cdef double[::1] strengths
-    # Rows and bound of a sum at w that is in total; None for no sum.
-    cdef object summed_rows
-    cdef double summed_bound
-
     def __init__(self, ClippedSum kernel not None, strengths):
         if strengths.shape != (kernel.dimension,):
             raise ValueError(
@@ -162,24 +169,76 @@ cdef class Answers:
             )
         self.kernel = kernel
         self.strengths = np.array(strengths, dtype=np.float64)
-        # Zeros beyond the dimension, which stay.
-        self.w, self.v, self.total = (
-            aligned_zeros(max(kernel.stride, kernel.dimension)) for _ in range(3)
-        )
-        self.summed_rows = None
+        self.w, self.v, self.total = self.vectors(3)
+        self.summed = -1
 
-    def answer(
+    cdef vectors(self, Py_ssize_t count):
+        """Return vectors of zeros, those beyond the dimension to stay."""
+        cdef Py_ssize_t size = (max(self.kernel.stride, self.kernel.dimension) + 7) // 8 * 8
+        return aligned_zeros(count * size).reshape(count, size)
+
+    cdef void place(self, const double* w) noexcept nogil:
+        """Copy parameters; what was summed at others is forgotten."""
+        if memcmp(&self.w[0], w, self.kernel.dimension * sizeof(double)):
+            self.summed = -1
+            memcpy(&self.w[0], w, self.kernel.dimension * sizeof(double))
+
+    cdef int work(self, Py_ssize_t read) except -1 nogil:
+        """Hear signals now and then; ``read`` is how many numbers were read since."""
+        self.spell += read
+        if self.spell >= SPELL:
+            self.spell = 0
+            with gil:
+                PyErr_CheckSignals()
+        return 0
+
+
+@cython.final
+cdef class Slot:
+    """One query of an oracle. Slots of one oracle share room: the caller holds a lock.
+
+    Parameters
+    ----------
+    records
+        Those of the oracle.
+    sums
+        How contributions are summed and get their noise; may be set anew for each answer.
+    sampling
+        Generator of batches, which is not that of noise; None where they are all records, or given.
+    sampling_probability, batch_size
+        See :class:`dpcal._ext.samples.Sample`; 1 and 0 for all records.
+    max_norm, proportional, cap
+        Bound > 0 on each record's contribution; of differences, if it is ``proportional``, per unit
+        of distance, and at most ``cap``.
+    size
+        Public divisor > 0.
+    """
+
+    def __init__(
         self,
-        w,
-        v=None,
-        *,
-        rows,
-        double max_norm,
+        Records records not None,
         Sums sums not None,
+        *,
+        sampling,
+        double sampling_probability,
+        Py_ssize_t batch_size,
+        double max_norm,
         double size,
-        row=None,
-        int digits=0,
+        bint proportional=False,
+        double cap=INFINITY,
     ):
+        self.records, self.sums = records, sums
+        self.lock = nullcontext() if sampling is None else sampling.bit_generator.lock
+        if self.lock is sums.lock:
+            raise ValueError(
+                "sampling and noise must be distinct generators, got the same one twice."
+            )
+        self.sample = Sample(records.kernel.n, sampling_probability, batch_size, sampling)
+        self.everyone = sampling_probability == 1 and not batch_size
+        self.max_norm, self.proportional, self.cap = max_norm, proportional, cap
+        self.size = size
+
+    def answer(self, w, v=None, *, rows=None, row=None, int digits=0):
         """Return a noisy mean of clipped gradients, plus the regulariser's gradient.
 
         Parameters
@@ -189,13 +248,7 @@ cdef class Answers:
         v
             Parameters too, for gradients at ``w`` minus those at ``v``; None for those at ``w``.
         rows
-            Row numbers in [0, n), dtype intp.
-        max_norm
-            Bound > 0 on each record's contribution.
-        sums
-            How contributions are summed and get their noise.
-        size
-            Public divisor > 0.
+            The batch, row numbers in [0, n), dtype intp; None to draw it here.
         row
             A row of correlated noise, shape (dimension,), which takes the place of independent
             noise: of C^-1 z for sums in doubles, and of whole numbers for others.
@@ -205,115 +258,144 @@ cdef class Answers:
         Returns
         -------
         numpy.ndarray or None
-            None where the sum is not finite, or an argument is of another kind: nothing was drawn.
+            None where the sum is not finite, or an argument is of another kind: nothing is given.
         """
-        cdef Py_ssize_t d = self.kernel.dimension, i
+        cdef Py_ssize_t d = self.records.kernel.dimension
         cdef const double* to = plain(w, d)
         cdef const double* origin = NULL if v is None else plain(v, d)
-        cdef const double* correlated = NULL
-        cdef const int64_t* whole = NULL
-        cdef double* total = &self.total[0]
+        cdef const void* noise = NULL
         cdef double* out
-        if to is NULL or (v is not None and origin is NULL):
+        cdef bint given = False
+        if row is not None:
+            kind = cnp.NPY_INT64 if self.sums.whole_numbers else cnp.NPY_DOUBLE
+            noise = plain_of(row, d, kind)
+        if (
+            to is NULL
+            or (v is not None and origin is NULL)
+            or (row is not None and noise is NULL)
+            or not self.take_rows(rows)
+        ):
             return None
-        if row is not None and sums.whole_numbers:
-            whole = <const int64_t*>plain_of(row, d, cnp.NPY_INT64)
-        elif row is not None:
-            correlated = plain(row, d)
-        if row is not None and correlated is NULL and whole is NULL:
-            return None
-        if not self.sum_at(to, origin, rows, max_norm, sums):
-            return None
-        # The noise is added in place.
-        self.summed_rows = None
-        if row is None:
-            with sums.lock:
-                sums.finish(max_norm, total, d)
-        elif whole is not NULL:
-            (<WholeSums>sums).correlate(max_norm, total, whole, digits, d)
-            size *= 1 << digits
-        else:
-            for i in range(d):
-                total[i] += sums.noise_multiplier * max_norm * correlated[i]
+        self.records.place(to)
+        if origin is not NULL:
+            memcpy(&self.records.v[0], origin, d * sizeof(double))
+            origin = &self.records.v[0]
         answer = fresh(d)
         out = <double*>cnp.PyArray_DATA(<cnp.ndarray>answer)
-        for i in range(d):
-            if origin is NULL:
-                out[i] = total[i] / size + self.strengths[i] * to[i]
-            else:
-                out[i] = total[i] / size + (
-                    self.strengths[i] * to[i] - self.strengths[i] * origin[i]
-                )
-        return answer
+        with self.lock, self.sums.lock, nogil:
+            given = self.take(&self.records.w[0], origin, out, noise, digits)
+        return answer if given else None
 
-    def norm(self, w, *, rows, double max_norm, Sums sums not None, double size):
+    def norm(self, w, *, rows):
         """Return a noisy norm of the mean of clipped gradients and the regulariser; keep the sum.
 
-        Parameters
-        ----------
-        w
-            Parameters, shape (dimension,).
-        rows
-            Row numbers in [0, n), dtype intp.
-        max_norm
-            Bound > 0 on each record's contribution.
-        sums
-            How contributions are summed, and what noise the norm of the sum gets.
-        size
-            Public divisor > 0.
-
-        Returns
-        -------
-        float or None
-            None if the norm is not finite, or an argument is of another kind: nothing was drawn.
+        ``w`` and ``rows`` are those of :meth:`answer`. None is returned if the norm is not finite,
+        or an argument is of another kind: nothing was drawn.
         """
-        cdef Py_ssize_t d = self.kernel.dimension, j
+        cdef Records records = self.records
+        cdef Py_ssize_t d = records.kernel.dimension, j
         cdef const double* to = plain(w, d)
         cdef double found
-        if to is NULL or not self.sum_at(to, NULL, rows, max_norm, sums):
+        if to is NULL or not self.take_rows(rows):
             return None
-        self.summed_rows, self.summed_bound = rows, max_norm
+        records.place(to)
+        if not self.sum_at(&records.w[0], NULL, self.max_norm):
+            return None
+        records.summed = self.max_norm if self.everyone else -1
         for j in range(d):
-            self.v[j] = size * (self.strengths[j] * to[j])
-        with sums.lock:
-            found = sums.norm(max_norm, &self.total[0], &self.v[0], d)
-        return found / size if isfinite(found) else None
+            records.v[j] = self.size * (records.strengths[j] * to[j])
+        with self.sums.lock:
+            found = self.sums.norm(self.max_norm, &records.total[0], &records.v[0], d)
+        return found / self.size if isfinite(found) else None
 
-    cdef bint sum_at(
-        self, const double* to, const double* origin, rows, double max_norm, Sums sums
-    ) except -1:
-        """Set ``total`` to a clipped sum; false if it is not finite, or not of arrays."""
-        cdef Py_ssize_t d = self.kernel.dimension, i, count
+    cdef bint take_rows(self, rows) except -1:
+        """Let the next batch be these rows, if there are any; false if they are no rows."""
         cdef const Py_ssize_t* index
-        cdef double* total = &self.total[0]
-        cdef bint kept = (
-            origin is NULL
-            and self.summed_rows is not None
-            and self.summed_rows is rows
-            and self.summed_bound == max_norm
-            and memcmp(&self.w[0], to, d * sizeof(double)) == 0
-        )
-        if kept:
-            return True
-        self.summed_rows = None
-        if not max_norm > 0 or not cnp.PyArray_CheckExact(rows):
+        cdef Py_ssize_t i, count
+        if rows is None:
+            return self.everyone or self.sample.generator is not None
+        if not cnp.PyArray_CheckExact(rows) or cnp.PyArray_NDIM(<cnp.ndarray>rows) != 1:
             return False
-        if (
-            cnp.PyArray_TYPE(<cnp.ndarray>rows) != cnp.NPY_INTP
-            or cnp.PyArray_NDIM(<cnp.ndarray>rows) != 1
-            or not cnp.PyArray_ISCARRAY_RO(<cnp.ndarray>rows)
-        ):
-            return False
-        index = <const Py_ssize_t*>cnp.PyArray_DATA(<cnp.ndarray>rows)
         count = cnp.PyArray_DIM(<cnp.ndarray>rows, 0)
+        index = <const Py_ssize_t*>plain_of(rows, count, cnp.NPY_INTP)
+        if index is NULL:
+            return False
         for i in range(count):
-            if index[i] < 0 or index[i] >= self.kernel.n:
+            if index[i] < 0 or index[i] >= self.records.kernel.n:
                 return False
-        memcpy(&self.w[0], to, d * sizeof(double))
-        sums.begin(max_norm, total, d)
-        if origin is not NULL:
-            memcpy(&self.v[0], origin, d * sizeof(double))
-            origin = &self.v[0]
-        with nogil:
-            self.kernel.add(&self.w[0], origin, Batch(index, count, sums.clip(max_norm, d)), total)
+        self.sample.give(index, count)
+        return True
+
+    cdef bint take(
+        self,
+        const double* w,
+        const double* v,
+        double* out,
+        const void* row,
+        int digits,
+    ) except -1 nogil:
+        """Write the next answer; false where no distance or no sum is finite.
+
+        The points have room for a stride of the kernel. The caller holds the locks of both
+        generators, and the ledger holds the answer.
+        """
+        cdef double bound = self.bound_between(w, v), size = self.size, pull
+        cdef double* total = &self.records.total[0]
+        cdef const double[::1] strengths = self.records.strengths
+        cdef Py_ssize_t d = self.records.kernel.dimension, j
+        if not self.sum_at(w, v, bound):
+            return False
+        # The noise is added in place.
+        self.records.summed = -1
+        if bound < NEGLIGIBLE:
+            pass
+        elif row is NULL:
+            self.sums.finish(bound, total, d)
+        elif self.sums.whole_numbers:
+            (<WholeSums>self.sums).correlate(bound, total, <const int64_t*>row, digits, d)
+            size *= 1 << digits
+        else:
+            for j in range(d):
+                total[j] += self.sums.noise_multiplier * bound * (<const double*>row)[j]
+        for j in range(d):
+            pull = strengths[j] * w[j]
+            if v is not NULL:
+                pull -= strengths[j] * v[j]
+            out[j] = total[j] / size + pull
+        self.records.work(ANSWER + NUMBER * d)
+        return True
+
+    cdef double bound_between(self, const double* w, const double* v) noexcept nogil:
+        """Return the bound on a contribution; -1 if it or the distance overflows."""
+        cdef Py_ssize_t j
+        cdef double bound, squares = 0
+        if v is NULL:
+            return self.max_norm
+        for j in range(self.records.kernel.dimension):
+            squares += (w[j] - v[j]) * (w[j] - v[j])
+        bound = fmin(self.max_norm * sqrt(squares), self.cap) if self.proportional else self.max_norm
+        return bound if isfinite(squares) and isfinite(bound) else -1.0
+
+    cdef bint sum_at(self, const double* w, const double* v, double bound) except -1 nogil:
+        """Set the total to the clipped sum over the next batch; false if it is not finite."""
+        cdef double* total = &self.records.total[0]
+        cdef Py_ssize_t d = self.records.kernel.dimension, count
+        cdef double clip = 0
+        if bound < 0:
+            return False
+        if v is NULL and self.everyone and self.records.summed == bound and w == &self.records.w[0]:
+            return True
+        self.records.summed = -1
+        if bound < NEGLIGIBLE:
+            self.records.total[:] = 0.0
+        else:
+            clip = self.sums.clip(bound, d)
+            self.sums.begin(bound, total, d)
+        self.sample.begin()
+        count = self.sample.block()
+        while count:
+            if bound >= NEGLIGIBLE:
+                self.records.kernel.add(w, v, Batch(self.sample.rows, count, clip), total)
+                self.records.work(count * self.records.kernel.stride)
+            count = self.sample.block()
         return finite(total, d)

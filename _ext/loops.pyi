@@ -1,25 +1,41 @@
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal._ext.gradients import ClippedSum
-from dpcal._ext.sums import Sums
+from dpcal._ext.answers import Slot
 
-def descend(
-    kernel: ClippedSum,
-    w: NDArray[np.float64],
-    *,
-    learning_rates: NDArray[np.float64],
-    sampling: np.random.Generator,
-    sums: Sums,
-    sampling_probability: float,
-    max_norm: float,
-    expected_batch_size: float,
-    l2: float,
-    penalized: int,
-    radius: float,
-    average: NDArray[np.float64] | None = None,
-    averaged: int = 0,
-    growth: float = 0.0,
-    reach: float = ...,
-    squares: NDArray[np.float64] | None = None,
-) -> None: ...
+class Steps:
+    step: int
+    def __init__(
+        self,
+        refresh: Slot,
+        difference: Slot | None,
+        w: NDArray[np.float64],
+        *,
+        rates: NDArray[np.float64],
+        period: int = 1,
+        step: int = 0,
+        radius: float = ...,
+        reach: float = ...,
+        averaged_from: int | None = None,
+        growth: float = 0.0,
+        fixed: int = 0,
+        project: Callable[[NDArray[np.float64]], NDArray[np.float64]] | None = None,
+    ) -> None: ...
+    def start(
+        self,
+        w: NDArray[np.float64],
+        previous: NDArray[np.float64],
+        gradient: NDArray[np.float64],
+        step: int,
+    ) -> None: ...
+    @property
+    def w(self) -> NDArray[np.float64]: ...
+    @property
+    def previous(self) -> NDArray[np.float64]: ...
+    @property
+    def gradient(self) -> NDArray[np.float64]: ...
+    @property
+    def mean(self) -> NDArray[np.float64]: ...
+    def take(self, count: int) -> int: ...

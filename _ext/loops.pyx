@@ -1,163 +1,197 @@
-"""The loop of DP-SGD (Abadi et al. 2016, Algorithm 1), fused: sample, clip, sum, add noise, step.
+"""The one compiled loop of the optimizers: steps along noisy gradients, and along their differences.
 
-Nothing is allocated per step and the interpreter lock is released throughout. A batch is sampled
-and summed block by block, so memory does not depend on its size.
+A step is an answer of a :class:`dpcal._ext.answers.Slot`, a move against it, and a projection.
+Nothing is allocated for it, and the interpreter is called only for signals, and for projections
+that are not onto a ball.
+
+>>> import numpy as np
+>>> from dpcal._ext.answers import Records, Slot
+>>> from dpcal._ext.gradients import LinearClippedSum, SquaredLoss
+>>> from dpcal._ext.sums import Sums
+>>> kernel = LinearClippedSum(SquaredLoss(), np.eye(2), np.ones(2), intercept=False)
+>>> sampling, noise = np.random.default_rng(0).spawn(2)
+>>> given = {"sampling": sampling, "sampling_probability": 1.0, "batch_size": 0, "size": 2.0}
+>>> records, sums = Records(kernel, np.zeros(2)), Sums(noise, 0.0)
+>>> fresh, change = (Slot(records, sums, max_norm=9.0, **given) for _ in range(2))
+>>> steps = Steps(fresh, change, np.zeros(2), rates=np.full(3, 2.0), period=2)
+>>> steps.take(3), steps.w.tolist()  # (w - 1) / 2 vanishes after a full step
+(3, [1.0, 1.0])
 """
 
 cimport cython
-from libc.math cimport INFINITY, sqrt
-from numpy.random cimport bitgen_t
+cimport numpy as cnp
+from libc.math cimport INFINITY, isfinite, sqrt
+from libc.string cimport memcpy
 
-from dpcal._ext.gradients cimport Batch, ClippedSum
-from dpcal._ext.noise cimport bits_of, next_rows
-from dpcal._ext.sums cimport Sums
+from dpcal._ext.answers cimport Slot
 
-from dpcal._ext.gradients import aligned_zeros
+import numpy as np
 
-cdef enum:
-    BLOCK = 1024
+cnp.import_array()
+
+
+cdef object copy_of(const double* x, Py_ssize_t size):
+    cdef cnp.npy_intp length = size
+    made = cnp.PyArray_SimpleNew(1, &length, cnp.NPY_DOUBLE)
+    memcpy(cnp.PyArray_DATA(<cnp.ndarray>made), x, size * sizeof(double))
+    return made
 
 
 @cython.final
-cdef class _Step:
-    """The kernel, random streams, constants and scratch space of a step."""
+cdef class Steps:
+    """Steps ``w <- P(w - eta_t g_t)``. The caller writes answers into the ledger before.
 
-    cdef ClippedSum kernel
-    cdef bitgen_t* sampling
-    cdef Sums sums
-    cdef double sampling_probability, max_norm, expected_batch_size, l2, radius, reach, squares
-    cdef Py_ssize_t penalized
-    cdef double[::1] w, total
-    cdef Py_ssize_t[BLOCK] rows
-
-    cdef void noisy_sum(self) noexcept nogil:
-        """Set ``total`` to the sum of clipped gradients over a fresh Poisson sample, plus noise."""
-        cdef Py_ssize_t position = 0
-        cdef Py_ssize_t count = BLOCK
-        cdef Py_ssize_t d = self.kernel.dimension
-        cdef double clip = self.sums.clip(self.max_norm, d)
-        self.sums.begin(self.max_norm, &self.total[0], d)
-        while count == BLOCK:
-            count = next_rows(
-                self.sampling,
-                self.sampling_probability,
-                self.kernel.n,
-                &position,
-                self.rows,
-                BLOCK,
-            )
-            self.kernel.add(
-                &self.w[0], NULL, Batch(&self.rows[0], count, clip), &self.total[0]
-            )
-        self.sums.finish(self.max_norm, &self.total[0], d)
-
-    cdef void move(self, double learning_rate) noexcept nogil:
-        """Step against the noisy mean gradient plus the regulariser's, then project."""
-        cdef double gradient, longest
-        cdef double squares = 0
-        cdef Py_ssize_t j
-        for j in range(self.kernel.dimension):
-            gradient = self.total[j] / self.expected_batch_size
-            if j < self.penalized:
-                gradient += self.l2 * self.w[j]
-            self.total[j] = gradient
-            self.squares += gradient * gradient
-        longest = self.reach / sqrt(self.squares)
-        if longest < learning_rate:
-            learning_rate = longest
-        for j in range(self.kernel.dimension):
-            self.w[j] -= learning_rate * self.total[j]
-            squares += self.w[j] * self.w[j]
-        if squares > self.radius * self.radius:
-            squares = self.radius / sqrt(squares)
-            for j in range(self.kernel.dimension):
-                self.w[j] *= squares
-
-
-def descend(
-    ClippedSum kernel not None,
-    double[::1] w not None,
-    *,
-    const double[::1] learning_rates not None,
-    sampling,
-    Sums sums not None,
-    double sampling_probability,
-    double max_norm,
-    double expected_batch_size,
-    double l2,
-    Py_ssize_t penalized,
-    double radius,
-    double[::1] average=None,
-    Py_ssize_t averaged=0,
-    double growth=0.0,
-    double reach=INFINITY,
-    double[::1] squares=None,
-):
-    """Take one DP-SGD step per learning rate, in place.
-
-    Ranges are the caller's to check: :class:`dpcal.optim.PrivateOracle` is the only caller that
-    meets real records.
+    Of step t, g_t is an answer of ``refresh`` at w_t if t is a multiple of ``period``, and else
+    g_(t-1) plus an answer of ``difference`` between w_t and w_(t-1).
 
     Parameters
     ----------
-    kernel
-        Clipped gradient sums of the records.
+    refresh, difference
+        Slots of one oracle, whose generators are the same; the latter None if all g_t are fresh.
     w
-        Parameters, shape (dimension,); overwritten.
-    learning_rates
-        One per step, shape (k,).
-    sampling, sums
-        A ``numpy.random.Generator``, and sums whose noise comes from another one.
-    sampling_probability
-        In (0, 1].
-    max_norm
-        Clipping bound > 0.
-    expected_batch_size
-        What the noisy sum is divided by, > 0.
-    l2, penalized
-        Strength >= 0 of the regulariser, and how many leading coordinates it covers.
+        The start, shape (dimension,).
+    rates
+        eta_t of all steps.
+    period, step
+        Steps from one fresh gradient to the next; number of the first step.
     radius
-        Radius > 0 of the ball around the origin that iterates are projected onto; infinite for
-        none.
-    average, averaged
-        Running mean of iterates, shape (dimension,), overwritten; and how many iterates it holds
-        already.
-    growth
-        Weights of the mean: 0 for equal ones, 1 for those that grow with the iterate's number.
-    reach, squares
-        No rate is above ``reach`` over the root of the sum of squared norms of all gradients so
-        far, of which ``squares``, shape (1,), holds that of those before; it is overwritten.
+        Of the ball around the origin that w is projected onto; infinite for none.
+    reach
+        No rate is above ``reach / sqrt(|g_0|^2 + ... + |g_t|^2)``.
+    averaged_from, growth
+        Step from whose end on iterates are averaged, and whether their weights are equal (0) or
+        grow with their number (1).
+    fixed, project
+        How many leading parameters stay, and the projection of the others in place of a ball.
     """
-    if w.shape[0] != kernel.dimension or (
-        average is not None and average.shape[0] != kernel.dimension
+
+    cdef Slot refresh, difference
+    cdef object project
+    cdef object held
+    cdef double *at
+    cdef double *before
+    cdef double *estimate
+    cdef double *to
+    cdef double *average
+    cdef const double[::1] rates
+    cdef readonly Py_ssize_t step
+    cdef Py_ssize_t d, period, fixed, averaged_from
+    cdef double radius, reach, squares, growth
+
+    def __init__(
+        self,
+        Slot refresh not None,
+        Slot difference,
+        w,
+        *,
+        rates,
+        Py_ssize_t period=1,
+        Py_ssize_t step=0,
+        double radius=INFINITY,
+        double reach=INFINITY,
+        averaged_from=None,
+        double growth=0.0,
+        Py_ssize_t fixed=0,
+        project=None,
     ):
-        raise ValueError(f"w and average must have shape ({kernel.dimension},).")
-    if sampling.bit_generator.lock is sums.lock:
-        raise ValueError("sampling and noise must be distinct generators, got the same one twice.")
-    cdef _Step step = _Step()
-    step.kernel = kernel
-    step.sampling = bits_of(sampling)
-    step.sums = sums
-    step.sampling_probability = sampling_probability
-    step.max_norm = max_norm
-    step.expected_batch_size = expected_batch_size
-    step.l2 = l2
-    step.penalized = penalized
-    step.radius = radius
-    step.reach = reach
-    step.squares = 0 if squares is None else squares[0]
-    step.w = kernel.padded(w)
-    step.total = aligned_zeros(kernel.stride)
-    cdef Py_ssize_t t, j
-    with sampling.bit_generator.lock, sums.lock, nogil:
-        for t in range(learning_rates.shape[0]):
-            step.noisy_sum()
-            step.move(learning_rates[t])
-            if average is not None:
-                for j in range(kernel.dimension):
-                    average[j] += (
-                        (step.w[j] - average[j]) * (1 + growth) / (averaged + t + 1 + growth)
-                    )
-    w[:] = step.w[: kernel.dimension]
-    if squares is not None:
-        squares[0] = step.squares
+        if period < 1 or (period > 1 and difference is None):
+            raise ValueError(f"period must be 1 where no difference is asked, got {period}.")
+        self.refresh, self.difference = refresh, difference
+        self.rates, self.period = np.ascontiguousarray(rates, dtype=np.float64), period
+        self.radius, self.reach, self.project, self.fixed = radius, reach, project, fixed
+        self.averaged_from = len(rates) if averaged_from is None else averaged_from
+        self.growth, self.d = growth, refresh.records.kernel.dimension
+        cdef double[:, ::1] held = refresh.records.vectors(5)
+        self.held = held
+        self.at, self.before, self.estimate = &held[0, 0], &held[1, 0], &held[2, 0]
+        self.to, self.average = &held[3, 0], &held[4, 0]
+        self.start(w, w, np.zeros(self.d), step)
+
+    def start(
+        self,
+        const double[::1] w not None,
+        const double[::1] previous not None,
+        const double[::1] gradient not None,
+        Py_ssize_t step,
+    ):
+        """Go on from an iterate, the one before, the estimate there, and a number of steps."""
+        if not w.shape[0] == previous.shape[0] == gradient.shape[0] == self.d:
+            raise ValueError(f"w must have shape ({self.d},), got {w.shape[0]} numbers.")
+        memcpy(self.at, &w[0], self.d * sizeof(double))
+        memcpy(self.before, &previous[0], self.d * sizeof(double))
+        memcpy(self.estimate, &gradient[0], self.d * sizeof(double))
+        self.step = step
+
+    @property
+    def w(self):
+        """The iterate."""
+        return copy_of(self.at, self.d)
+
+    @property
+    def previous(self):
+        """The iterate before."""
+        return copy_of(self.before, self.d)
+
+    @property
+    def gradient(self):
+        """The estimate of the last step."""
+        return copy_of(self.estimate, self.d)
+
+    @property
+    def mean(self):
+        """The mean of iterates."""
+        return copy_of(self.average, self.d)
+
+    def take(self, Py_ssize_t count):
+        """Take so many steps; return how many: fewer where an iterate would not be finite."""
+        cdef Py_ssize_t end = min(self.step + count, self.rates.shape[0]), first = self.step
+        with self.refresh.lock, self.refresh.sums.lock, nogil:
+            while self.step < end and self.estimated() and self.moved():
+                self.step += 1
+        return self.step - first
+
+    cdef bint estimated(self) except -1 nogil:
+        """Answer at the iterate; false where there is no finite answer."""
+        cdef Py_ssize_t j
+        if self.step % self.period == 0:
+            return self.refresh.take(self.at, NULL, self.estimate, NULL, 0)
+        if not self.difference.take(self.at, self.before, self.to, NULL, 0):
+            return False
+        for j in range(self.d):
+            self.estimate[j] += self.to[j]
+        return True
+
+    cdef bint moved(self) except -1 nogil:
+        """Step against the estimate; false, at the iterate before, if that overflows."""
+        cdef double rate = self.rates[self.step], norm = 0, count
+        cdef Py_ssize_t j
+        if self.reach < INFINITY:
+            for j in range(self.d):
+                self.squares += self.estimate[j] * self.estimate[j]
+            rate = min(rate, self.reach / sqrt(self.squares))
+        for j in range(self.d):
+            self.to[j] = self.at[j] - rate * self.estimate[j] if j >= self.fixed else self.at[j]
+        if self.project is not None:
+            with gil:
+                self.projected()
+        for j in range(self.d):
+            norm += self.to[j] * self.to[j]
+        if not isfinite(norm):
+            return False
+        if norm > self.radius * self.radius:
+            norm = self.radius / sqrt(norm)
+            for j in range(self.d):
+                self.to[j] *= norm
+        self.at, self.before, self.to = self.to, self.at, self.before
+        count = self.step + 1 - self.averaged_from
+        for j in range(self.d if count > 0 else 0):
+            self.average[j] += (self.at[j] - self.average[j]) * (1 + self.growth) / (
+                count + self.growth
+            )
+        return True
+
+    cdef int projected(self) except -1:
+        """Project what moves."""
+        free = np.asarray(<double[: self.d - self.fixed]>(self.to + self.fixed))
+        free[:] = self.project(free.copy())
+        return 0

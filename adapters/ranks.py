@@ -347,9 +347,9 @@ class RankedOracle(StepwiseOracle):
         return self._batch_of(step)
 
     def _spend(self, step: int, query: Query) -> None:
-        asked = self._admission.asked(query.name, "gradient")
+        asked = self._asked(query.name, "gradient")
         if step >= self.ledger.count(query.name):
-            self._admission.spend(asked, 1)
+            self._admit((asked, 1))
 
     def seed_of(self, piece: int) -> int:
         """Return a seed of 64 bits, for what a model draws in a piece; it is as public as w."""
@@ -373,7 +373,7 @@ class RankedOracle(StepwiseOracle):
             whole = self._ranks.total(whole)
             self._ranks.told(partial(self._released, whole))
             self.give_up()
-            size = self._sizes[query.name] * 2.0**self._noise.digits
+            size = self._slot(query).size * 2.0**self._noise.digits
             return self._mechanism.values(whole, query.max_norm) / size
 
     def _released(self, whole: Integers) -> None:

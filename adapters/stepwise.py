@@ -160,7 +160,7 @@ class StepwiseOracle(PrivateOracle, Spender):
         (query,) = self.plan.queries
         with self._turn, self._lock:
             self._check_turn()
-            self._admission.spend(self._admission.asked(query.name, "gradient"), 1)
+            self._admit((self._asked(query.name, "gradient"), 1))
             _GIVEN.claim(self._run, self.ledger.count(query.name))
             if query.correlation is not None:
                 self._batches.rounds[query.name].begin()

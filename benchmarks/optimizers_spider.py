@@ -243,7 +243,7 @@ def step_times(n, d, b, *, steps, rounds):
 
     from dpcal.calibrate import Plan, Query
     from dpcal.optim import Logistic, PrivateOracle
-    from dpcal.optim.boundary.fused import Estimate, Loops
+    from dpcal.optim.boundary.walk import walk_of
 
     rng = np.random.default_rng(0)
     X, signs = rng.standard_normal((n, d)) / math.sqrt(d), rng.choice([-1.0, 1.0], size=n)
@@ -264,16 +264,18 @@ def step_times(n, d, b, *, steps, rounds):
     oracle = PrivateOracle(
         Logistic(X, signs, fit_intercept=False, classes_from_data=True), plan, seed=0
     )
-    walk = {"period": 10**9, "learning_rate": 1e-3}
-    names = ("refresh", "difference")
-    state = Loops(oracle).follow(Estimate.start(rng.standard_normal(d)), *names, steps=2, **walk)
+    how = {"period": 10**9, "rates": np.full(2 + steps, 1e-3)}
+    state = walk_of(oracle, rng.standard_normal(d), "refresh", "difference", **how)
+    state.take(2)
+    start = state.w, state.previous, state.gradient
 
     def ours():
-        Loops(oracle).follow(state, *names, steps=steps, **walk)
+        state.start(*start, 2)
+        state.take(steps)
 
     def with_numpy(clipped):
         def run():
-            w, v, estimate = state.w, state.previous, state.gradient
+            w, v, estimate = start
             for _ in range(steps):
                 rows = np.flatnonzero(rng.random(n) < b / n)
                 bound = min(0.25 * np.linalg.norm(w - v), 2.0)

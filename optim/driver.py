@@ -41,6 +41,7 @@ from dpcal.errors import NonFiniteAnswer, VacuousSchedule
 from dpcal.optim.boundary.access import Store, written
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
+from dpcal.optim.boundary.walk import CompiledWalk, Walk
 from dpcal.optim.ending import Ending, first_late
 from dpcal.optim.objectives.arrays import Vector, l2_norm, numbers, parameters
 from dpcal.optim.registry import spender
@@ -188,9 +189,26 @@ class Run:
         self._ending.hear_answer(self.step, self.w, g, query, self.oracle.plan.n)
 
     @property
-    def projects_around_origin(self) -> bool:
-        """Whether there is no ball, or its centre is the origin."""
-        return self._center is None or not math.isfinite(self.radius)
+    def ball(self) -> dict[str, Any]:
+        """The ball that iterates are projected onto, as a walk takes it."""
+        if self._center is None or not math.isfinite(self.radius):
+            return {"radius": self.radius}
+        return {"project": self._projected}
+
+    def follow(self, walk: Walk | CompiledWalk, moves: int, *, heard: Query | None = None) -> None:
+        """Make up to ``until_noted`` moves of a walk, whose iterate is the run's.
+
+        The answer of the first one is heard as :meth:`hear` does, if its query is given.
+        """
+        before = walk.step
+        with self._answering:
+            finite = walk.take(moves)
+            if heard is not None:
+                self.hear(walk.gradient, heard)
+            if finite:
+                self.jump(walk.w, walk.step - before)
+            else:
+                self.overflow(walk.w, walk.step - before)
 
     def move(self, w: Vector) -> None:
         """Take ``w``, projected onto the ball, as the next iterate; stop if it is not finite."""

@@ -50,7 +50,7 @@ def contestants(steps):
 
     from dpcal.calibrate import Plan, Query
     from dpcal.optim import Logistic, PrivateOracle
-    from dpcal.optim.boundary.fused import Loops
+    from dpcal.optim.boundary.walk import walk_of
 
     X, y = problem()
     query = Query(
@@ -69,7 +69,7 @@ def contestants(steps):
     rng = np.random.default_rng(1)
 
     def ours():
-        Loops(oracle).descend(w, "gradient", learning_rates=np.full(steps, 0.1))
+        walk_of(oracle, w, "gradient", rates=np.full(steps, 0.1)).take(steps)
 
     def yardstick(batch_at):
         def run():

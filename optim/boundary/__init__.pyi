@@ -1,7 +1,6 @@
 from dpcal.optim.boundary.access import released as released
 from dpcal.optim.boundary.choices import PrivateChoices as PrivateChoices
 from dpcal.optim.boundary.exact import DiscreteMechanism as DiscreteMechanism
-from dpcal.optim.boundary.fused import Loops as Loops
 from dpcal.optim.boundary.last_iterate import LastIterate as LastIterate
 from dpcal.optim.boundary.ledger import Ledger as Ledger
 from dpcal.optim.boundary.noise import GaussianMechanism as GaussianMechanism

@@ -24,15 +24,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
 from dpcal._precision import workprec
-from dpcal._spending import Spender
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.optim import budget
 from dpcal.optim.boundary import observers
-from dpcal.optim.boundary.admission import Admission
 from dpcal.optim.boundary.discrete import DiscreteNormals
 from dpcal.optim.boundary.exact import check_distance
-from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.noise import add_gaussian
+from dpcal.optim.boundary.oracle import Admits
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.objectives.arrays import Vector, digest_of, numbers
 from dpcal.optim.objectives.domains import blanked, counted, typed
@@ -69,7 +67,7 @@ _SHARES = 1 << 20
 _MOST_RECORDS = 1 << 40
 
 
-class PrivateChoices(Spender):
+class PrivateChoices(Admits):
     """Answers a plan's queries of kinds ``"labels"`` and ``"selection"`` about records.
 
     Parameters
@@ -116,17 +114,12 @@ class PrivateChoices(Spender):
             self._known = np.ones(len(records), dtype=bool)
         self._streams = observers.streams(seed, plan, self._digest)
         self._streams.keyed = self._discrete
-        self._admission = Admission(plan)
+        self._begin_ledger(plan)
         self._answer = observers.choosing(plan, self.ledger)
         self._spread: dict[int, Vector] = {}
         # Answers of several threads are written, and given, one after the other.
         self._lock = Lock()
-        self._admission.owed = budget.owed_by(plan)
-
-    @property
-    def ledger(self) -> Ledger:
-        """The answers so far."""
-        return self._admission.ledger
+        self._owed = budget.owed_by(plan)
 
     def _digest(self) -> bytes:
         kept = self._records
@@ -147,9 +140,9 @@ class PrivateChoices(Spender):
         Korolova, Kenthapadi, Mishra and Ntoulas 2009, Releasing search queries and clicks
         privately, with Gaussian noise; Wilkins, Kifer, Zhang and Karrer 2024.
         """
-        asked = self._admission.asked(query, "labels")
+        asked = self._asked(query, "labels")
         with self._lock:
-            self._admission.spend(asked, 1)
+            self._admit((asked, 1))
             if self._placed:
                 found, counts = self._records.counted(column, self._known)
             else:
@@ -206,12 +199,12 @@ class PrivateChoices(Spender):
         edges = numbers("cuts", cuts)
         if edges.ndim != 1 or len(edges) < 2 or (np.diff(edges) < 0).any():
             raise ValueError("cuts must be two or more nondecreasing numbers.")
-        asked = self._admission.asked(query, "selection")
+        asked = self._asked(query, "selection")
         whole = _whole_shares(shares, len(edges) - 1)
         reach = max(max(share, _SHARES - share) for share in whole if share is not None)
         _validate.within(reach / _SHARES, math.inf, max_norm=asked.max_norm)
         with self._lock:
-            self._admission.spend(asked, 1)
+            self._admit((asked, 1))
             return self._chosen(asked, column, edges, whole)
 
     def _chosen(

@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal import _annexes
-from dpcal._ext.answers import Answers
 from dpcal._ext.gradients import ClippedSum
 from dpcal._ext.noise import add_gaussian
 from dpcal._ext.sums import Sums
@@ -46,7 +45,6 @@ __all__ = [
     "Mechanism",
     "add_correlated",
     "add_gaussian",
-    "compiled_answers",
     "noise_of",
     "own_kernel",
     "own_sums",
@@ -68,7 +66,7 @@ class Mechanism(Protocol):
     The sums take an objective, parameters of shape (dimension,), row numbers in [0, n), and the
     bound > 0 on the size of each record's contribution. A contribution that is not finite counts as
     zero. ``name`` is the value of the keyword ``noise`` of :func:`dpcal.optim.run`, and ``fused``
-    is whether compiled loops, with ``compiled_sums``, may replace the mechanism.
+    is whether compiled answers, with ``compiled_sums``, may replace the mechanism.
     """
 
     name: str
@@ -215,14 +213,3 @@ def own_kernel(objective: Objective) -> ClippedSum | None:
     """Return what sums an objective's contributions in compiled code, if it is this package's."""
     kernel: ClippedSum | None = getattr(objective, "pairs", None) or objective.kernel
     return kernel if kernel is not None and own_sums(objective) else None
-
-
-def compiled_answers(objective: Objective, mechanism: Mechanism) -> Answers | None:
-    """Return compiled answers about an objective, to the bit those of an oracle's mechanism.
-
-    They are None if the objective has no compiled form, or the mechanism none.
-    """
-    kernel = own_kernel(objective)
-    if kernel is None or not mechanism.fused:
-        return None
-    return Answers(kernel, objective.strengths)

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal import _validate
-from dpcal._ext.spider import one_pass
+from dpcal._ext.passes import one_pass
 from dpcal._ext.sums import grid_step
 from dpcal.calibrate.plan import Query
 from dpcal.errors import UnsupportedEvent

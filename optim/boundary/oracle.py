@@ -52,23 +52,25 @@ and in forked ones, and must not happen across processes. See ``docs/security.md
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Mapping
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
-from dpcal._ext.answers import copied, distance
+from dpcal._ext.answers import Records, Slot as CompiledSlot, copied, distance
+from dpcal._ext.loops import Steps
 from dpcal._spending import Spender
-from dpcal.calibrate.plan import Plan, Query
+from dpcal.calibrate.plan import Plan, Query, compose
+from dpcal.errors import NoiseReused, UnsupportedEvent
 from dpcal.optim import boundary, budget
 from dpcal.optim.boundary import observers
-from dpcal.optim.boundary.admission import Admission
-from dpcal.optim.boundary.batches import Batches
+from dpcal.optim.boundary.batches import Batches, Parts
 from dpcal.optim.boundary.ledger import Ledger
-from dpcal.optim.boundary.noise import Mechanism, compiled_answers, noise_of
+from dpcal.optim.boundary.noise import Mechanism, noise_of, own_kernel
 from dpcal.optim.boundary.seeds import Seed, Streams
 from dpcal.optim.objectives.arrays import Rows, Vector, numbers, parameters
 from dpcal.optim.objectives.base import Objective
@@ -77,7 +79,7 @@ from dpcal.optim.objectives.check import screen
 if TYPE_CHECKING:
     from dpcal.accountants.adaptive.filters import PrivacyFilter
 
-__all__ = ["MECHANISMS", "Admitted", "PrivateOracle"]
+__all__ = ["MECHANISMS", "Admits", "Admitted", "Kept", "PrivateOracle"]
 
 # Bound, in units of a gradient, below which a proportional query's contribution is set to zero
 # and no noise is added: noise in proportion to it could itself round to zero in double precision.
@@ -87,7 +89,176 @@ NEGLIGIBLE = 1e-290
 MECHANISMS = {"gaussian": "GaussianMechanism", "discrete": "DiscreteMechanism"}
 
 
-class Admitted(Spender):
+# Samplers whose batches compiled answers draw themselves.
+_DRAWN = ("full", "poisson", "fixed-size")
+_COMPILED = ("gradient", "gradient difference", "gradient norm")
+
+
+class Kept(Protocol):
+    """What keeps the answers of an oracle, before they leave it."""
+
+    def again(self, query: Query, points: list[Vector]) -> Vector | None:
+        """Return the next answer if it is kept, after it was admitted; None for a new one."""
+        ...
+
+    def keep(self, query: Query, points: list[Vector], answer: Vector) -> None:
+        """Keep a new answer."""
+        ...
+
+
+class Slot(NamedTuple):
+    """What answers to one query of an open oracle are made of, beside the query itself.
+
+    Its public divisor; its answers in compiled code, None without; and whether these draw their
+    batches.
+    """
+
+    size: float
+    compiled: CompiledSlot | None = None
+    draws: bool = False
+
+
+class Admits(Spender):
+    """Admits answers to a plan's queries into a ledger, or refuses them, and then nothing changes.
+
+    No record is read for it. Attribute ``_owed`` is what charges the budgets in use before the
+    first answer, or None.
+    """
+
+    def _begin_ledger(
+        self,
+        plan: Plan,
+        *,
+        filter: PrivacyFilter | None = None,  # noqa: A002 -- what it is called in the field
+        parts: Parts | None = None,
+        ledger: Ledger | None = None,
+    ) -> None:
+        """Begin with no answer, or with those of a ledger, which must be within the plan.
+
+        A filter for another relation raises a ValueError, and one beside answers that have no price
+        of their own UnsupportedEvent.
+        """
+        if filter is not None and filter.neighboring_relation != plan.neighboring_relation:
+            raise ValueError(
+                f"filter must be for the plan's relation {plan.neighboring_relation!r}, got one "
+                f"for {filter.neighboring_relation!r}."
+            )
+        if filter is not None and any(query.correlation or query.epoch for query in plan.queries):
+            raise UnsupportedEvent(
+                "A filter prices answers one by one, and those with correlated noise, or on the "
+                "batches of whole epochs, have no price of their own."
+            )
+        self.plan = plan
+        self._ledger = Ledger.of(plan) if ledger is None else ledger.within(plan)
+        self._filter, self._parts = filter, parts
+        self._owed: Callable[[], None] | None = None
+        self._queries = {query.name: query for query in plan.queries}
+        self._chosen: dict[str, Query] = {}
+        self._process = os.getpid()
+
+    @property
+    def ledger(self) -> Ledger:
+        """The answers so far; an entry is written before any record is read for it."""
+        return self._ledger
+
+    def remaining(self, query: str) -> int:
+        """Return the number of answers that are left to the query."""
+        return self.plan.query(query).count - self._ledger.count(query)
+
+    def affords(self, query: str, noise_multiplier: float) -> bool:
+        """Return whether one more answer to an adaptive query, with this noise, is allowed.
+
+        It is a function of the ledger and of the filter, if there is one.
+        """
+        asked = self._with_noise(self.plan.query(query), noise_multiplier)
+        fits = self.remaining(query) >= 1 and self._ledger.allows(asked)
+        if self._filter is not None and fits:
+            return not self._filter.would_exceed(asked.event(self.plan.n))
+        return fits
+
+    def _asked(self, name: str, kind: str, noise_multiplier: float | None = None) -> Query:
+        """Return the query of this name and kind with the noise of this answer, or refuse it.
+
+        Adaptive queries alone have a ``noise_multiplier`` of the answer.
+        """
+        self._check_process()
+        query = self._queries.get(name) or self.plan.query(name)
+        if query.kind != kind:
+            raise ValueError(
+                f"query must be of kind {kind!r}, got {name!r} of kind {query.kind!r}."
+            )
+        relation = self.plan.neighboring_relation
+        if query.composition == "disjoint" and (
+            query.sampler != "fixed-size" or relation == "add-or-remove-one"
+        ):
+            raise ValueError(
+                f"query must be of kind {kind!r} and, with composition 'disjoint', have sampler "
+                "'fixed-size' under 'replace-one' or 'replace-special', got "
+                f"{name!r} with sampler {query.sampler!r} under {relation!r}."
+            )
+        if query.budget is not None:
+            return self._with_noise(query, noise_multiplier)
+        if noise_multiplier is not None:
+            raise ValueError(
+                f"noise_multiplier is for adaptive queries, got {noise_multiplier!r} for {name!r}, "
+                "whose noise is planned."
+            )
+        return query
+
+    def _check_process(self) -> None:
+        """Refuse a forked process, by NoiseReused: it would draw its parent's noise."""
+        if os.getpid() != self._process:
+            raise NoiseReused(
+                "this oracle was made before a fork, and its other process draws the same noise: "
+                "make oracles after a fork, each with a seed of its own or with seed=None."
+            )
+
+    def _with_noise(self, query: Query, noise_multiplier: float | None) -> Query:
+        """Return an adaptive query with the noise that was chosen for it."""
+        if query.budget is not None and noise_multiplier is None:
+            raise ValueError(f"noise_multiplier must be given for adaptive query {query.name!r}.")
+        # Consecutive answers often have the same noise: the last checked query is kept.
+        last = self._chosen.get(query.name)
+        if last is not None and last.noise_multiplier is noise_multiplier:
+            return last
+        chosen = query.with_noise(math.nan if noise_multiplier is None else noise_multiplier)
+        self._chosen[query.name] = chosen
+        return chosen
+
+    def _admit(self, *answers: tuple[Query, int]) -> None:
+        """Write answers into the ledger, so many in a row, or refuse them all.
+
+        BudgetExceeded is raised unless the plan's counts, its adaptive budget, the records of a
+        partition and the filter allow all of them. A caller with a lock holds it.
+        """
+        ledger, parts = self._ledger, self._parts
+        first = answers[0][0]
+        if len(answers) > 1 or self._filter or self._owed or first.composition == "disjoint":
+            # A filter cannot take a payment back, so all other checks come before it pays.
+            totals: dict[Query, int] = {}
+            for query, count in answers:
+                totals[query] = totals.get(query, 0) + count
+            for query, count in totals.items():
+                ledger.check(query, count)
+                if parts is not None and query.composition == "disjoint":
+                    parts.check(query, count, ledger.count(query.name))
+            if self._filter is not None and (len(totals) > 1 or first.composition == "disjoint"):
+                # The worst of parts that share no record counts; a filter forgets them in between.
+                paid = compose(totals.items(), self.plan.n, self.plan.neighboring_relation)
+                self._filter.spend(paid)
+            elif self._filter is not None:
+                self._filter.spend(first.event(self.plan.n), totals[first])
+            if self._owed is not None:
+                self._owed()
+                self._owed = None
+        for query, count in answers:
+            # The ledger itself refuses answers that the plan does not allow.
+            ledger.record(query, count)
+            if parts is not None and query.composition == "disjoint":
+                parts.allot(query, count, ledger.count(query.name) - count)
+
+
+class Admitted(Admits):
     """The plan of an oracle with its ledger, its random streams and the queries that are left.
 
     See :class:`PrivateOracle` for the parameters.
@@ -129,29 +300,24 @@ class Admitted(Spender):
         _check_unit(objective, plan)
         screen(objective)
         self.objective = objective
-        self.plan = plan
         self._streams = streams
         streams.keyed = noise == "discrete"
         self._batches = Batches(
             plan, objective.dimension, streams, n=objective.n, everyone=objective.everyone
         )
-        self._admission = Admission(plan, filter=filter, parts=self._batches.parts, ledger=ledger)
+        self._begin_ledger(plan, filter=filter, parts=self._batches.parts, ledger=ledger)
         mechanism = getattr(boundary, MECHANISMS[noise])(plan, objective.dimension, streams)
         self._mechanism: Mechanism = observers.watched(mechanism, plan, self.ledger)
-        self._answers = compiled_answers(objective, self._mechanism)
-        # Public divisors of answers. Computing one searches the whole plan.
-        self._sizes = {query.name: query.expected_batch_size(plan.n) for query in plan.queries}
+        self._slots: dict[str, Slot] = {}
+        kernel = own_kernel(objective) if self._mechanism.fused else None
+        self._records = None if kernel is None else Records(kernel, objective.strengths)
+        self._kept: Kept | None = None
         self._lock = Lock()
-        self._admission.owed = self._owed_by(plan)
+        self._owed = self._owed_by(plan)
 
     def _owed_by(self, plan: Plan) -> Callable[[], None] | None:
         """Return what charges the budgets in use at the first answer."""
         return budget.owed_by(plan)
-
-    @property
-    def ledger(self) -> Ledger:
-        """The answers so far; an entry is written before any record is read for it."""
-        return self._admission.ledger
 
     @property
     def dimension(self) -> int:
@@ -210,17 +376,6 @@ class Admitted(Spender):
             "ledger": self.ledger.to_json(),
             "noise": self.noise,
         }
-
-    def remaining(self, query: str) -> int:
-        """Return the number of answers that are left to the query."""
-        return self._admission.remaining(query)
-
-    def affords(self, query: str, noise_multiplier: float) -> bool:
-        """Return whether one more answer to an adaptive query, with this noise, is allowed.
-
-        It is a function of the ledger and of the filter, if there is one.
-        """
-        return self._admission.affords(query, noise_multiplier)
 
     def _parameters(self, name: str, w: ArrayLike) -> Vector:
         vector = copied(w, self.objective.dimension)
@@ -284,11 +439,7 @@ class PrivateOracle(Admitted):
         It is (sum of clipped gradients over a fresh sample + Gaussian noise) / expected sample
         size, plus the regulariser's gradient. The expected size is q n, and n is public.
         """
-        w = self._parameters("w", w)
-        asked = self._admission.asked(query, "gradient", noise_multiplier)
-        with self._lock:
-            self._admission.spend(asked, 1)
-            return self._noisy_gradient(w, asked)
+        return self._answer("gradient", query, noise_multiplier, w)
 
     def difference(
         self, w: ArrayLike, v: ArrayLike, query: str, *, noise_multiplier: float | None = None
@@ -302,14 +453,7 @@ class PrivateOracle(Admitted):
         Between equal parameters a proportional query's sum is zero, exactly and without noise, and
         no record is read; the answer is in the ledger nevertheless.
         """
-        w, v = self._parameters("w", w), self._parameters("v", v)
-        asked = self._admission.asked(query, "gradient difference", noise_multiplier)
-        bound = asked.bound(distance(w, v))
-        if not math.isfinite(bound):
-            raise ValueError("w and v must be at a finite distance, got one that overflows.")
-        with self._lock:
-            self._admission.spend(asked, 1)
-            return self._noisy_difference(w, v, asked, bound)
+        return self._answer("gradient difference", query, noise_multiplier, w, v)
 
     def norm(self, w: ArrayLike, query: str, *, noise_multiplier: float | None = None) -> float:
         """Return a noisy norm of the gradient of the regularised objective; possibly negative.
@@ -317,21 +461,7 @@ class PrivateOracle(Admitted):
         The noise is one number, however many parameters there are: by the triangle inequality a
         record moves the norm of a sum no farther than it moves the sum.
         """
-        w = self._parameters("w", w)
-        asked = self._admission.asked(query, "gradient norm", noise_multiplier)
-        size = asked.expected_batch_size(self.plan.n)
-        with self._lock:
-            self._admission.spend(asked, 1)
-            rows, bound = self._batches.sample(asked), asked.max_norm
-            if asked.correlation is None and self._answers is not None:
-                sums = self._mechanism.compiled_sums(asked.noise_multiplier)
-                mean = self._answers.norm(w, rows=rows, max_norm=bound, sums=sums, size=size)
-                if mean is not None:
-                    return mean
-            offset = size * self.objective.regularizer_gradient(w)
-            total = self._quietly(self._mechanism.gradient_sum, w, rows, bound)
-            norm = self._mechanism.norm(total, offset, bound)
-            return float(self._noisy_mean(norm, asked, bound)[0])
+        return float(self._answer("gradient norm", query, noise_multiplier, w)[0])
 
     def scalar(self, w: ArrayLike, query: str, *, noise_multiplier: float | None = None) -> float:
         """Return a noisy mean of losses, each clipped to ``[-max_norm, max_norm]``.
@@ -339,14 +469,7 @@ class PrivateOracle(Admitted):
         It is (sum of clipped losses over a fresh sample + Gaussian noise) / expected sample size,
         plus the regulariser. An objective without losses of single records raises a TypeError.
         """
-        w = self._parameters("w", w)
-        asked = self._admission.asked(query, "scalar", noise_multiplier)
-        with self._lock:
-            self._admission.spend(asked, 1)
-            rows = self._batches.sample(asked)
-            total = self._quietly(self._mechanism.loss_sum, w, rows, asked.max_norm)
-            mean = self._noisy_mean(total, asked, asked.max_norm)
-        return float(mean[0]) + self.objective.regularizer(w)
+        return float(self._answer("scalar", query, noise_multiplier, w)[0])
 
     def one_pass(
         self,
@@ -383,7 +506,7 @@ class PrivateOracle(Admitted):
         """
         w = self._parameters("w", w)
         center = None if center is None else self._parameters("center", center)
-        asked = self._admission.asked(query, "one pass")
+        asked = self._asked(query, "one pass")
         one_pass = boundary.Pass.planned(
             asked,
             self.objective,
@@ -396,7 +519,7 @@ class PrivateOracle(Admitted):
         if self.noise == "discrete":
             one_pass = one_pass.shortened(self.objective, w)
         with self._lock:
-            self._admission.spend(asked, 1)
+            self._admit((asked, 1))
             rows = self._batches.sample(asked)
             with np.errstate(all="ignore"):
                 mean = self._mechanism.mean_iterate(one_pass, self.objective, w, rows)
@@ -411,61 +534,140 @@ class PrivateOracle(Admitted):
         no theorem covers the objective (see :mod:`dpcal.optim.boundary.last_iterate`).
         """
         w = self._parameters("w", w)
-        asked = self._admission.asked(query, "last iterate")
+        asked = self._asked(query, "last iterate")
         steps = boundary.LastIterate.planned(asked, self.objective, w, self.plan.n)
         with self._lock, np.errstate(all="ignore"):
-            self._admission.spend(asked, 1)
+            self._admit((asked, 1))
             rows = self._batches.sample(asked)
             return steps.taken(self._mechanism, self.objective, w, rows, asked)
 
-    def _noisy_gradient(self, w: Vector, query: Query) -> Vector:
+    def _answer(
+        self, kind: str, name: str, noise_multiplier: float | None, *at: ArrayLike
+    ) -> Vector:
+        """Return an answer: admitted and written, then the batch, the sum and the noise."""
+        points = [self._parameters(letter, w) for letter, w in zip("wv", at, strict=False)]
+        query = self._asked(name, kind, noise_multiplier)
+        bound = query.max_norm
+        if len(points) == 2:
+            bound = query.bound(distance(*points))
+            if not math.isfinite(bound):
+                raise ValueError("w and v must be at a finite distance, got one that overflows.")
+        with self._lock:
+            self._admit((query, 1))
+            held = None if self._kept is None else self._kept.again(query, points)
+            if held is not None:
+                if not _draws(query):  # its batches, or its noise, hang together
+                    self._batch(query, again=True)
+                return held
+            answer = self._released(self._slot(query), query, bound, *points)
+            if self._kept is not None:
+                self._kept.keep(query, points, answer)
+            return answer
+
+    def _slot(self, query: Query) -> Slot:
+        """Return what answers to a query are made of. Before the first one nothing is drawn."""
+        slot = self._slots.get(query.name)
+        if slot is None:
+            slot = Slot(query.expected_batch_size(self.plan.n))
+            if self._records is not None and query.kind in _COMPILED:
+                slot = self._compiled(self._records, query, slot.size)
+            self._slots[query.name] = slot
+        if slot.compiled is not None and query.budget is not None:
+            slot.compiled.sums = self._mechanism.compiled_sums(query.noise_multiplier)
+        return slot
+
+    def _compiled(self, records: Records, query: Query, size: float) -> Slot:
+        draws = _draws(query)
+        compiled = CompiledSlot(
+            records,
+            self._mechanism.compiled_sums(query.noise_multiplier),
+            sampling=self._streams.sampling if draws and query.sampler != "full" else None,
+            sampling_probability=query.sampling_probability or 1.0,
+            batch_size=query.batch_size or 0,
+            max_norm=query.max_norm,
+            proportional=query.proportional,
+            cap=math.inf if query.cap is None else query.cap,
+            size=size,
+        )
+        return Slot(size, compiled, draws and query.kind != "gradient norm")
+
+    def _batch(self, query: Query, *, again: bool = False) -> Rows:
+        """Return the rows of the next answer; ``again`` for one that is kept."""
         if query.correlation is not None:
             # A round is over once it has begun: neither its batch nor its noise is used again.
-            self._batches.rounds[query.name].begin()
-        rows = self._batches.sample(query)
-        answer = self._compiled(query, query.max_norm, rows, w)
-        if answer is not None:
-            return answer
-        total = self._quietly(self._mechanism.gradient_sum, w, rows, query.max_norm)
-        mean = self._noisy_mean(total, query, query.max_norm)
-        return mean + self.objective.regularizer_gradient(w)
+            self._batches.rounds[query.name].begin(again=again)
+        return self._batches.sample(query)
 
-    def _noisy_difference(self, w: Vector, v: Vector, query: Query, bound: float) -> Vector:
-        rows = self._batches.sample(query)
+    def _released(self, slot: Slot, query: Query, bound: float, *at: Vector) -> Vector:
+        """Return an answer that is in the ledger: batch, sum, noise, regulariser."""
+        rows = None if slot.draws else self._batch(query)
+        if slot.compiled is not None:
+            answer = self._in_compiled_code(slot.compiled, query, rows, *at)
+            if answer is not None:
+                return answer
+        rows = self._batch(query) if rows is None else rows
         if bound < NEGLIGIBLE:
-            return self._penalty(w, v)
-        answer = self._compiled(query, bound, rows, w, v)
-        if answer is not None:
-            return answer
-        total = self._quietly(self._mechanism.difference_sum, w, v, rows, bound)
-        return self._noisy_mean(total, query, bound) + self._penalty(w, v)
-
-    def _quietly(self, ask: Callable[..., Any], *given: Any) -> Any:
-        """Return a sum of contributions, without the floating-point errors of single records."""
+            return self._penalty(query, *at)
         with np.errstate(all="ignore"):
-            return ask(self.objective, *given)
+            total = self._sum(slot, query, bound, rows, *at)
+        return self._noisy_mean(total, query, bound) + self._penalty(query, *at)
 
-    def _penalty(self, w: Vector, v: Vector) -> Vector:
-        """Return the difference of the regulariser's gradients, which no record enters."""
-        return self.objective.regularizer_gradient(w) - self.objective.regularizer_gradient(v)
-
-    def _compiled(self, query: Query, bound: float, rows: Rows, *at: Vector) -> Vector | None:
-        """Return an answer from compiled code; or None, with nothing drawn, without such code."""
-        if self._answers is None:
-            return None
+    def _in_compiled_code(
+        self, compiled: CompiledSlot, query: Query, rows: Rows | None, *at: Vector
+    ) -> Vector | None:
+        if rows is None:
+            return compiled.answer(*at)
         rounds = None if query.correlation is None else self._batches.rounds[query.name]
-        return self._answers.answer(
-            *at,
-            rows=rows,
-            max_norm=bound,
-            sums=self._mechanism.compiled_sums(query.noise_multiplier),
-            size=self._sizes[query.name],
-            row=None if rounds is None else rounds.noise,
-            digits=0 if rounds is None else rounds.digits,
-        )
+        if query.kind != "gradient norm":
+            row, digits = (None, 0) if rounds is None else (rounds.noise, rounds.digits)
+            return compiled.answer(*at, rows=rows, row=row, digits=digits)
+        norm = compiled.norm(*at, rows=rows) if rounds is None else None
+        return None if norm is None else np.array([norm])
+
+    def _sum(self, slot: Slot, query: Query, bound: float, rows: Rows, *at: Vector) -> Any:
+        """Return a sum of contributions, without the floating-point errors of single records."""
+        if query.kind == "gradient difference":
+            return self._mechanism.difference_sum(self.objective, *at, rows, bound)
+        if query.kind == "scalar":
+            return self._mechanism.loss_sum(self.objective, *at, rows, bound)
+        total = self._mechanism.gradient_sum(self.objective, *at, rows, bound)
+        if query.kind == "gradient norm":
+            offset = slot.size * self.objective.regularizer_gradient(*at)
+            return self._mechanism.norm(total, offset, bound)
+        return total
+
+    def _penalty(self, query: Query, *at: Vector) -> Any:
+        """Return what the regulariser, which no record enters, adds to an answer."""
+        if query.kind in ("scalar", "gradient norm"):
+            return self.objective.regularizer(*at) if query.kind == "scalar" else 0.0
+        slopes = [self.objective.regularizer_gradient(w) for w in at]
+        return slopes[0] if len(slopes) == 1 else slopes[0] - slopes[1]
 
     def _noisy_mean(self, total: Any, query: Query, bound: float) -> Vector:
         """Return a total with the noise of a bound on contributions, over a public size."""
         row = None if query.correlation is None else self._batches.rounds[query.name].noise
-        size = self._sizes[query.name]
+        size = self._slot(query).size
         return self._mechanism.noisy_mean(total, query, bound, size=size, row=row)
+
+    def _steps(self, w: Vector, *names: str, **how: Any) -> Steps | None:
+        """Return steps along answers to two queries in compiled code.
+
+        They are None unless both queries are not adaptive, draw a fresh batch for each answer, and
+        have independent noise.
+        """
+        queries = [self._queries[name] for name in names if name in self._queries]
+        kinds = [query.kind for query in queries]
+        if self._kept is not None or kinds != ["gradient", "gradient difference"][: len(names)]:
+            return None
+        if any(query.budget is not None or not _draws(query) for query in queries):
+            return None
+        slots = [self._slot(query).compiled for query in queries]
+        if None in slots:
+            return None
+        return Steps(slots[0], slots[1] if len(slots) == 2 else None, w, **how)
+
+
+def _draws(query: Query) -> bool:
+    """Return whether each answer has a batch and noise of its own, and compiled code draws both."""
+    alone = query.composition != "disjoint" and query.correlation is None
+    return alone and query.sampler in _DRAWN

@@ -322,7 +322,7 @@ class StoredOracle(Spender):
         points = [numbers("w", each) for each in at]
         words = repr((kind, name, noise_multiplier, *settings.values())).encode()
         question = digest_of(np.frombuffer(words, dtype=np.uint8), *points).hex()
-        asked = self._inner._admission.asked(name, kind, noise_multiplier)
+        asked = self._inner._asked(name, kind, noise_multiplier)
         if self._position < self._stored:
             return self._again(asked, question)
         ask: dict[str, Callable[..., Any]] = {
@@ -365,7 +365,7 @@ class StoredOracle(Spender):
         with whole(self._path):
             answer = np.frombuffer(row[1], dtype="<f8", count=numbers_due).astype(np.float64)
         inner = self._inner
-        inner._admission.spend(asked, 1)
+        inner._admit((asked, 1))
         if asked.correlation is not None:
             inner._batches.rounds[asked.name].begin(again=True)
         elif asked.composition == "disjoint" or asked.epoch is not None:

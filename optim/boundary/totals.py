@@ -120,12 +120,12 @@ class PrivateTotals(PrivateChoices):
         Dwork, McSherry, Nissim and Smith 2006, Calibrating noise to sensitivity in private data
         analysis, section 4 (a histogram costs what one of its cells costs).
         """
-        kind = self._admission.plan.query(query).kind
-        asked = self._admission.asked(query, kind if kind in _KINDS else _KINDS[0])
+        kind = self.plan.query(query).kind
+        asked = self._asked(query, kind if kind in _KINDS else _KINDS[0])
         bound = asked.max_norm
         step = bound / _STEPS
         with self._lock:
-            self._admission.spend(asked, 1)
+            self._admit((asked, 1))
             whole = self._cells[query].totals(bound)
             exact = dict(enumerate((whole * step).tolist()))
             return self._answer(

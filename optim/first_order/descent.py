@@ -16,11 +16,9 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
-from dpcal.optim.boundary.fused import FEWEST, Loops
+from dpcal.optim.boundary.walk import walk_of
 from dpcal.optim.driver import Run
-from dpcal.optim.objectives.arrays import Vector, l2_norm
+from dpcal.optim.objectives.arrays import Vector
 
 __all__ = ["OUTPUTS", "averaged_descent", "projected_descent"]
 
@@ -33,65 +31,35 @@ def projected_descent(
     learning_rates: Vector,
     *,
     until: int | None = None,
-    mean: bool = False,
+    averaged_from: int | None = None,
     growth: float = 0.0,
     reach: float = math.inf,
-    squares: Vector | None = None,
     tell: bool = False,
 ) -> Vector:
     """Take steps ``w <- P(w - eta_t g_t)`` of a run, where g_t answers ``query`` at w.
 
     The learning rates eta_t are those of every step of the run, shape (steps,). The run goes on
-    from its step to the step ``until``, its last when omitted. The last iterate is returned, or the
-    mean of the iterates that these steps lead to, in which iterate t has weight t if ``growth`` is
-    1.
+    from its step to the step ``until``, its last when omitted. The last iterate is returned or,
+    with ``averaged_from``, the mean of the iterates that the steps from that one on lead to, in
+    which iterate t has weight t if ``growth`` is 1.
 
-    No rate is above ``reach / sqrt(|g_1|^2 + ... + |g_t|^2)``, where ``squares``, shape (1,), holds
-    the sum of the run's earlier steps, and is overwritten. With ``tell`` the run hears answers that
-    tell whether it ended below its start.
+    No rate is above ``reach / sqrt(|g_1|^2 + ... + |g_t|^2)``. With ``tell`` the run hears answers
+    that tell whether it ended below its start.
     """
-    tell = tell and _independent(run, query)
-    until = len(learning_rates) if until is None else until
-    loops = _loops(run, query)
-    squares = np.zeros(1) if squares is None else squares
-    average, count = np.zeros_like(run.w), 0
+    steps = len(learning_rates)
+    start = steps if averaged_from is None else averaged_from
+    options = {"rates": learning_rates, "step": run.step, "averaged_from": start, "growth": growth}
+    walk = walk_of(run.oracle, run.w, query, reach=reach, **options, **run.ball)
+    asked = run.oracle.plan.query(query)
+    tell = tell and asked.sampler in ("full", "poisson") and asked.correlation is None
+    until = steps if until is None else until
     while run.going and run.step < until:
+        hears = tell and not run.until_telling
         moves = min(run.until_noted, until - run.step)
         if tell:
             moves = min(moves, max(1, run.until_telling))
-        if loops is not None and moves >= FEWEST:
-            w, continued = loops.descend(
-                run.w,
-                query,
-                learning_rates=learning_rates[run.step : run.step + moves],
-                radius=run.radius,
-                average=(average, count) if mean else None,
-                growth=growth,
-                reach=reach,
-                squares=squares,
-            )
-            if not math.isfinite(l2_norm(w)):
-                run.overflow(run.w, moves)
-            else:
-                run.jump(w, moves)
-                if continued is not None:
-                    average, count = continued, count + moves
-            continue
-        before = run.step
-        with run.answering():
-            g = run.oracle.gradient(run.w, query)
-            if tell and not run.until_telling:
-                run.hear(g, run.oracle.plan.query(query))
-            eta = learning_rates[run.step]
-            if reach < math.inf and g.any():
-                # One after another, as a compiled loop adds them.
-                squares[0] = np.cumsum(np.append(squares, g * g))[-1]
-                eta = min(eta, reach / math.sqrt(squares[0]))
-            run.move(run.w - eta * g)
-            if mean and run.step > before:
-                count += 1
-                average += (run.w - average) * (1 + growth) / (count + growth)
-    return average if mean and count else run.w
+        run.follow(walk, moves, heard=asked if hears else None)
+    return walk.mean if run.step > start else run.w
 
 
 def averaged_descent(
@@ -102,38 +70,13 @@ def averaged_descent(
     ``"tail"`` is the mean of the last half, and in ``"linear"`` iterate t has weight t. See
     :func:`projected_descent` for the ``reach``.
     """
-    squares = np.zeros(1)
     steps = len(learning_rates)
-    averaged_from = {"last": steps, "tail": steps // 2}.get(output, 0)
-    projected_descent(
-        run,
-        query,
-        learning_rates,
-        until=averaged_from,
-        reach=reach,
-        squares=squares,
-        tell=output == "last",
-    )
-    growth = 1.0 if output == "linear" else 0.0
     return projected_descent(
         run,
         query,
         learning_rates,
-        mean=output != "last",
-        growth=growth,
+        averaged_from={"last": steps, "tail": steps // 2}.get(output, 0),
+        growth=1.0 if output == "linear" else 0.0,
         reach=reach,
-        squares=squares,
+        tell=output == "last",
     )
-
-
-def _independent(run: Run, name: str) -> bool:
-    """Return whether the errors of a query's answers are independent of each other."""
-    query = run.oracle.plan.query(name)
-    return query.sampler in ("full", "poisson") and query.correlation is None
-
-
-def _loops(run: Run, query: str) -> Loops | None:
-    """Return the compiled loops if they take these steps: on all records or Poisson samples."""
-    independent = run.oracle.plan.query(query).sampler in ("full", "poisson")
-    fits = independent and run.projects_around_origin and Loops.fit(run.oracle, query)
-    return Loops(run.oracle) if fits else None

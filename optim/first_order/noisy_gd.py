@@ -130,7 +130,7 @@ def noisy_gd(run: Run, oracle: Oracle, plan: Plan, *, eta: float, output: str) -
     drawn = int(oracle.public.integers(query.count)) if output == "random" else query.count
     rates = np.full(query.count, eta)
     if output == "linear":
-        return projected_descent(run, query.name, rates, mean=True, growth=1.0)
+        return projected_descent(run, query.name, rates, averaged_from=0, growth=1.0)
     picked = projected_descent(run, query.name, rates, until=drawn, tell=output == "last")
     projected_descent(run, query.name, rates)
     return picked if output == "random" else None

@@ -24,11 +24,13 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
 from dpcal.optim.algorithms import Settings, algorithm, planned, step_size
-from dpcal.optim.boundary.fused import FEWEST, Estimate, Loops
 from dpcal.optim.boundary.protocol import Oracle
+from dpcal.optim.boundary.walk import walk_of
 from dpcal.optim.driver import Run
 from dpcal.optim.objectives.arrays import Vector, l2_norm
 from dpcal.optim.objectives.base import Objective
@@ -65,7 +67,7 @@ def spiderboost(
     Step t: if t is a multiple of the period, V_t is a noisy gradient at w_t over all records.
     Otherwise it is V_{t-1} plus a noisy difference of gradients, at w_t minus at w_{t-1}, over a
     fresh sample, whose clipping and noise are in proportion to ``min(L1 ||w_t - w_{t-1}||, 2 C)``.
-    Then ``w_{t+1} = w_t - eta V_t``. With a kernel the steps are fused.
+    Then ``w_{t+1} = w_t - eta V_t``.
 
     Parameters
     ----------
@@ -86,55 +88,25 @@ def spiderboost(
     refresh, *rest = (query.name for query in plan.queries)
     difference = rest[0] if rest else None
     drawn = int(oracle.public.integers(run.planned)) if output == "random" else run.planned
-    # The choice of the smallest norm needs the norm of every estimate.
-    fused = output != "smallest-norm" and Loops.fit(oracle, *(q.name for q in plan.queries))
-    estimate, picked, shortest = Estimate.start(run.w), run.w, math.inf
+    walk = walk_of(
+        oracle, run.w, refresh, difference, rates=np.full(run.planned, eta), period=period
+    )
+    picked, shortest = run.w, math.inf
     # The first and the last fresh gradient tell whether the run ended below its start.
     heard = (0, period * ((run.planned - 1) // period)) if output == "last" else ()
     while run.going:
+        w = run.w
         if run.step == drawn:
-            picked = run.w
-        until = min(run.until_noted, drawn - run.step if run.step < drawn else run.planned)
-        until = min([until, *(step - run.step for step in heard if step > run.step)])
-        until = 1 if run.step in heard else until
-        if fused and until >= FEWEST:
-            before = estimate.step
-            estimate = Loops(oracle).follow(
-                estimate, refresh, difference, steps=until, period=period, learning_rate=eta
-            )
-            if estimate.step - before < until:
-                run.overflow(estimate.w, estimate.step - before)
-            else:
-                run.jump(estimate.w, until)
-        else:
-            with run.answering():
-                estimate = _step(oracle, estimate, refresh, difference, period, eta)
-                if run.step in heard:
-                    run.hear(estimate.gradient, plan.query(refresh))
-                run.move(estimate.w)
-        norm = l2_norm(estimate.gradient)
-        if output == "smallest-norm" and norm < shortest:
-            picked, shortest = estimate.previous, norm
+            picked = w
+        ends = (run.step + run.until_noted, drawn, *heard)
+        moves = min(end for end in ends if end > run.step) - run.step
+        if run.step in heard or output == "smallest-norm":
+            moves = 1
+        run.follow(walk, moves, heard=plan.query(refresh) if run.step in heard else None)
+        norm = l2_norm(walk.gradient) if output == "smallest-norm" else math.inf
+        if norm < shortest:
+            picked, shortest = w, norm
     return None if output == "last" else picked
-
-
-def _step(
-    oracle: Oracle,
-    estimate: Estimate,
-    refresh: str,
-    difference: str | None,
-    period: int,
-    learning_rate: float,
-) -> Estimate:
-    """Take one step, as the paper writes it."""
-    w = estimate.w
-    if estimate.step % period == 0 or difference is None:
-        gradient = oracle.gradient(w, refresh)
-    else:
-        gradient = estimate.gradient + oracle.difference(w, estimate.previous, difference)
-    return Estimate(
-        w=w - learning_rate * gradient, previous=w, gradient=gradient, step=estimate.step + 1
-    )
 
 
 def _period(plan: Plan, steps: int, refreshes: int) -> int:

@@ -29,7 +29,7 @@ from dpcal import _validate
 from dpcal.calibrate.plan import Plan
 from dpcal.errors import NonFiniteAnswer
 from dpcal.optim.boundary.protocol import Oracle
-from dpcal.optim.minimax.fused import TOO_FAST, PairLoops
+from dpcal.optim.boundary.walk import walk_of
 from dpcal.optim.minimax.sets import ConvexSet
 from dpcal.optim.objectives.arrays import Vector
 
@@ -37,6 +37,8 @@ __all__ = ["Tracker", "Tracking"]
 
 SELECTIONS = ("last", "argmin")
 ALGORITHMS = ("corrected", "literal")
+
+_TOO_FAST = "The dual iterate became NaN or infinite: the ascent rate is too large."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,53 +90,42 @@ class Tracker:
 
     def __init__(self, oracle: Oracle, tracking: Tracking, x: Vector, y: Vector) -> None:
         self._oracle, self._tracking = oracle, tracking
-        self._fused = PairLoops.over(oracle, "refresh", "difference")
         self._step, self._x = 0, x
         self.y = tracking.dual_set.project(y)
         self.v, self.u = np.zeros_like(x), np.zeros_like(y)
+        # The first of the K + 1 answers is the refresh: no step leads to another.
+        self._walk = walk_of(
+            oracle,
+            np.concatenate([x, self.y]),
+            "refresh",
+            "difference",
+            rates=np.full(tracking.inner_steps + 1, -tracking.ascent_rate),
+            period=tracking.inner_steps + 1,
+            fixed=len(x),
+            project=tracking.dual_set.project if len(y) else None,
+        )
 
     def advance(self, x: Vector) -> Vector:
         """Take an outer step at ``x``: update v and u, let y climb, and return v, shape (d1,)."""
-        how, d1 = self._tracking, len(x)
-        refreshed = self._step % how.period == 0
+        how, walk, d1 = self._tracking, self._walk, len(x)
         at, before = (np.concatenate([point, self.y]) for point in (x, self._x))
         estimate = np.concatenate([self.v, self.u])
-        if self._fused is None:
-            estimate, self.y = self._estimates(at, before, estimate, refreshed)
-        else:
-            estimate, self.y = self._fused.track(
-                at,
-                before,
-                estimate,
-                refreshed=refreshed,
-                literal=how.literal,
-                shortest=how.select == "argmin",
-                inner_steps=how.inner_steps,
-                ascent_rate=how.ascent_rate,
-                project=how.dual_set.project,
-            )
+        refreshed = self._step % how.period == 0
+        if refreshed and how.literal:
+            # As printed: the difference in x is counted twice, since a refresh is about x itself.
+            estimate, refreshed = self._oracle.gradient(at, "refresh"), False
+        walk.start(at, before, estimate, 0 if refreshed else 1)
+        shortest = np.inf
+        for _ in range(how.inner_steps):
+            if not walk.take():
+                raise NonFiniteAnswer(_TOO_FAST)
+            y = walk.previous[d1:]
+            if how.select == "argmin":
+                mapping = float(np.linalg.norm(walk.w[d1:] - y)) / how.ascent_rate
+                if mapping >= shortest:
+                    continue
+                shortest = mapping
+            estimate, self.y = walk.gradient, y
         self.v, self.u = estimate[:d1], estimate[d1:]
         self._step, self._x = self._step + 1, x
         return self.v
-
-    def _estimates(
-        self, at: Vector, before: Vector, estimate: Vector, refreshed: bool
-    ) -> tuple[Vector, Vector]:
-        """Take the K estimates of an outer step, as the paper writes them; return one and its y."""
-        how, d1 = self._tracking, len(self.v)
-        if refreshed:
-            estimate = self._oracle.gradient(at, "refresh")
-        kept, shortest = at, np.inf
-        for k in range(how.inner_steps):
-            # A refresh is about x itself: the difference in x would be counted twice.
-            if k or not refreshed or how.literal:
-                estimate = estimate + self._oracle.difference(at, before, "difference")
-            y = at[d1:]
-            climbed = how.dual_set.project(y + how.ascent_rate * estimate[d1:])
-            if not np.isfinite(climbed).all():
-                raise NonFiniteAnswer(TOO_FAST)
-            mapping = float(np.linalg.norm(climbed - y)) / how.ascent_rate
-            if how.select == "last" or mapping < shortest:
-                kept, chosen, shortest = at, estimate, mapping
-            before, at = at, np.concatenate([at[:d1], climbed])
-        return chosen, kept[d1:]

@@ -108,7 +108,7 @@ class SecondOrderOracle(PrivateOracle):
         The numbers on and above the diagonal have independent noise of one size.
         """
         w = self._parameters("w", w)
-        asked = self._admission.asked(query, "hessian")
+        asked = self._asked(query, "hessian")
         H = symmetric(self._answer(_Triangles(self.objective), w, asked), self.dimension)
         H[np.diag_indices(self.objective.penalized)] += self.objective.l2
         return H
@@ -120,7 +120,7 @@ class SecondOrderOracle(PrivateOracle):
         product with it.
         """
         w, v = self._parameters("w", w), self._parameters("v", v)
-        asked = self._admission.asked(query, "hessian vector")
+        asked = self._asked(query, "hessian vector")
         mean = self._answer(_Products(self.objective, v), w, asked)
         return mean + self.objective.regularizer_gradient(v)
 
@@ -132,11 +132,11 @@ class SecondOrderOracle(PrivateOracle):
         Gaussian noise, however many parameters there are.
         """
         w = self._parameters("w", w)
-        asked = self._admission.asked(query, "saddle score")
+        asked = self._asked(query, "saddle score")
         self._check_rounding(w, thresholds, norms)
         if self.noise == "discrete":
             with self._lock, np.errstate(all="ignore"):
-                self._admission.spend(asked, 1)
+                self._admit((asked, 1))
                 rows = self._batches.sample(asked)
                 whole = np.array([self._compared(self._score(w, rows, thresholds, norms))])
                 sigma = asked.noise_multiplier * _MOVED
@@ -148,7 +148,7 @@ class SecondOrderOracle(PrivateOracle):
     def _answer(self, sums: Objective, w: Vector, asked: Query) -> Vector:
         """Pay for a query's answer, and return the noisy mean of its sums."""
         with self._lock, np.errstate(all="ignore"):
-            self._admission.spend(asked, 1)
+            self._admit((asked, 1))
             rows = self._batches.sample(asked)
             total = self._mechanism.gradient_sum(sums, w, rows, asked.max_norm)
             return self._noisy_mean(total, asked, asked.max_norm)
@@ -159,12 +159,12 @@ class SecondOrderOracle(PrivateOracle):
         Once a point was accepted, the query answers no more.
         """
         w = self._parameters("w", w)
-        asked = self._admission.asked(query, "above threshold")
+        asked = self._asked(query, "above threshold")
         self._check_rounding(w, thresholds, norms)
         with self._lock, np.errstate(all="ignore"):
             if query in self._accepted:
                 raise BudgetExceeded(f"query {query!r} has accepted a point, and answers no more.")
-            self._admission.spend(asked, 1)
+            self._admit((asked, 1))
             b = asked.noise_multiplier
             if query not in self._thresholds:
                 self._thresholds[query] = self._laplace(b)
@@ -181,11 +181,11 @@ class SecondOrderOracle(PrivateOracle):
         checked = [self._parameters("points", w) for w in points]
         if not checked:
             raise ValueError("points must be one or more, got none.")
-        asked = self._admission.asked(query, "noisy max")
+        asked = self._asked(query, "noisy max")
         for w in checked:
             self._check_rounding(w, thresholds, norms)
         with self._lock, np.errstate(all="ignore"):
-            self._admission.spend(asked, 1)
+            self._admit((asked, 1))
             rows = self._batches.sample(asked)
             scores = [self._compared(self._score(w, rows, thresholds, norms)) for w in checked]
             noisy = [score + self._laplace(asked.noise_multiplier) for score in scores]

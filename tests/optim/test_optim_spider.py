@@ -13,8 +13,8 @@ from dpcal.accountants.adaptive.filters import PrivacyFilter
 from dpcal.calibrate import Constants
 from dpcal.errors import BudgetExceeded
 from dpcal.optim import Cauchy, Logistic, PrivateOracle, Sigmoid, Softmax, spiderboost, tree_spider
-from dpcal.optim.boundary.fused import Estimate, Loops
 from dpcal.optim.boundary.seeds import Streams
+from dpcal.optim.boundary.walk import CompiledWalk, walk_of
 
 # The normals of runs are drawn here again, by numpy.
 pytestmark = pytest.mark.usefixtures("in_doubles")
@@ -130,18 +130,20 @@ def test_overflow_stops_the_run_at_a_finite_iterate():
 def test_a_walk_beyond_its_budget_is_refused_before_anything_is_spent():
     plan = boost_plan(steps=20, batch_size=60)
     oracle = PrivateOracle(OBJECTIVE, plan, seed=0)
-    start = Estimate.start(np.zeros(4))
-    walk = {"period": plan.parameters["period"], "learning_rate": 1.0}
+    start = np.zeros(4), "refresh", "difference"
+    how = {"period": plan.parameters["period"], "rates": np.ones(30)}
+    walk = walk_of(oracle, *start, **how)
+    assert isinstance(walk, CompiledWalk)
     with pytest.raises(BudgetExceeded, match="may be asked"):
-        Loops(oracle).follow(start, "refresh", "difference", steps=21, **walk)
+        walk.take(21)
     assert not oracle.ledger.entries
-    state = Loops(oracle).follow(start, "refresh", "difference", steps=20, **walk)
+    assert walk.take(20)
     with pytest.raises(BudgetExceeded, match="may be asked"):
-        Loops(oracle).follow(state, "refresh", "difference", steps=1, **walk)
+        walk.take(1)
     small = PrivacyFilter(epsilon=0.1, delta=1e-5, kind="gdp")
     oracle = PrivateOracle(OBJECTIVE, boost_plan(steps=20, batch_size=N), seed=0, filter=small)
     with pytest.raises(BudgetExceeded, match="would exceed the remaining"):
-        Loops(oracle).follow(start, "refresh", "difference", steps=20, **walk)
+        walk_of(oracle, *start, **how).take(20)
     assert not oracle.ledger.entries
     assert small.spent == 0
 

@@ -179,7 +179,7 @@ class StoredBookedOracle(StoredOracle):
         except BaseException:
             super().close()
             raise
-        inner._admission.ledger = ledger
+        inner._ledger = ledger
 
     def close(self) -> None:
         """Complete the run's row in the book, and close the run's own file."""

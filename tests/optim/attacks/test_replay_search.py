@@ -22,8 +22,8 @@ from dpcal.cli import main
 from dpcal.optim import attacks
 from dpcal.optim.attacks import searching
 from dpcal.optim.boundary import choices as choices_module
-from dpcal.optim.boundary.admission import Admission
 from dpcal.optim.boundary.choices import PrivateChoices
+from dpcal.optim.boundary.oracle import Admits
 
 N, D = 120, 3
 RNG = np.random.default_rng(0)
@@ -289,7 +289,7 @@ def all_labels(y):
 
 
 def unwritten(y):
-    with mock.patch.object(Admission, "spend"):
+    with mock.patch.object(Admits, "_admit"):
         return opened(y, LABELS).labels("labels")
 
 

@@ -16,8 +16,8 @@ from dpcal.estimators import LogisticRegression
 from dpcal.optim import FromGradients, Huber, Logistic, PrivateOracle, attacks, dpsgd, jl_glm
 from dpcal.optim.attacks.promises import broken_promises
 from dpcal.optim.boundary import noise as noise_module
-from dpcal.optim.boundary.admission import Admission
 from dpcal.optim.boundary.batches import Batches
+from dpcal.optim.boundary.oracle import Admits
 from dpcal.optim.first_order.jl_glm import embedding
 
 # The normals of runs are drawn here again, by numpy.
@@ -183,28 +183,24 @@ def runs_twice_on_one_seed(table):
 class Long(PrivateOracle):
     """Clips to twice the bound that its noise is for."""
 
-    def _noisy_gradient(self, w, query):
-        rows = self._batches.sample(query)
-        total = self._mechanism.gradient_sum(self.objective, w, rows, 2 * query.max_norm)
-        return self._noisy_mean(total, query, query.max_norm)
+    def _sum(self, slot, query, bound, rows, *at):
+        return super()._sum(slot, query, 2 * bound, rows, *at)
 
 
 class Bare(PrivateOracle):
     """Takes a sum that it adds no noise to, before the one that it does."""
 
-    def _noisy_gradient(self, w, query):
-        rows = self._batches.sample(query)
-        self._mechanism.gradient_sum(self.objective, w, rows, query.max_norm)
-        return super()._noisy_gradient(w, query)
+    def _sum(self, *about):
+        super()._sum(*about)
+        return super()._sum(*about)
 
 
 class Inner(PrivateOracle):
     """Samples the records that are near the origin."""
 
-    def _noisy_gradient(self, w, query):
+    def _batch(self, query, **again):
         rows = np.flatnonzero(np.abs(self.objective.kernel.features[:, :D]).max(axis=1) < 2)
-        with mock.patch.object(Batches, "sample", return_value=rows.astype(np.intp)):
-            return super()._noisy_gradient(w, query)
+        return rows.astype(np.intp)
 
 
 def asked_of(made):
@@ -254,24 +250,24 @@ def the_first(self, query):
     return np.arange(size, dtype=np.intp)
 
 
-def unwritten(self, query, count):
+def unwritten(self, answer):
     """Write every second answer down."""
     self.skipped = not getattr(self, "skipped", False)
     if not self.skipped:
-        self.ledger.record(query, count)
+        self.ledger.record(*answer)
 
 
 def rolls_its_ledger_back(table):
     """Asks on from an older ledger, as a guard that takes any state."""
-    spend, older = Admission.spend, []
+    admit, older = Admits._admit, []
 
-    def forgetful(self, asked, count):
+    def forgetful(self, answer):
         older.append((list(self.ledger._rows), dict(self.ledger._counts)))
-        spend(self, asked, count)
+        admit(self, answer)
         if len(older) == 5:
             self.ledger._rows, self.ledger._counts = older[1]
 
-    with mock.patch.object(Admission, "spend", forgetful):
+    with mock.patch.object(Admits, "_admit", forgetful):
         return honest(table)
 
 
@@ -332,7 +328,7 @@ PLANTED = {
     "questions": [steps_until_it_fits],
     "parameters": [chooses_its_rate, regularises_by_records, scales_by_the_size],
     "ledger": [
-        patched(Admission, "spend", unwritten),
+        patched(Admits, "_admit", unwritten),
         rolls_its_ledger_back,
         spends_twice,
         names_another_plan,

@@ -14,7 +14,6 @@ from _answers import (
     adaptive_plan,
     oracle_for,
     parted,
-    plan_for,
     query,
     result_of,
     untouchable,
@@ -25,9 +24,8 @@ from dpcal.accountants import PrivacyFilter, events
 from dpcal.calibrate import noise_multiplier
 from dpcal.errors import BudgetExceeded, LedgerMismatch
 from dpcal.optim import Ledger, PrivateOracle
-from dpcal.optim.boundary.admission import Admission
-from dpcal.optim.boundary.fused import Loops
 from dpcal.optim.boundary.seeds import Streams
+from dpcal.optim.boundary.walk import walk_of
 
 # The normals of runs are drawn here again, by numpy.
 pytestmark = pytest.mark.usefixtures("in_doubles")
@@ -94,10 +92,10 @@ def test_a_filter_refuses_before_anything_is_touched():
     assert answered > 1
     assert (oracle.ledger.count("q"), purse.spent) == (answered, spent)
     # Another run pays with the same filter.
+    other = oracle_for(asked, relation="replace-one", filter=purse)
+    walk = walk_of(other, W, "q", rates=np.full(1, 0.1))
     with pytest.raises(BudgetExceeded, match="would exceed the remaining"):
-        Loops(oracle_for(asked, relation="replace-one", filter=purse)).descend(
-            W, "q", learning_rates=[0.1]
-        )
+        walk.take()
     with pytest.raises(ValueError, match="filter must be for the plan's relation"):
         oracle_for(asked, relation="replace-special", filter=purse)
 
@@ -114,7 +112,8 @@ def test_a_filter_is_not_paid_for_samples_where_parts_are_asked():
     assert asked.event(N) == events.GaussianDpEvent(6.0)
     many = parted("q", 2, 20, noise_multiplier=6.0)
     budget = PrivacyFilter(epsilon=9.0, delta=1e-5, neighboring_relation="replace-one")
-    Admission(plan_for(many, relation="replace-one"), filter=budget).spend(many, 20)
+    paying = oracle_for(many, relation="replace-one", filter=budget)
+    paying._admit((many, 20))
     assert budget.spent == pytest.approx(budget.order * (2 / 6.0) ** 2 / 2, rel=1e-12)
 
 
@@ -125,7 +124,7 @@ def test_adaptive_noise_is_required_checked_and_used():
     with pytest.raises(ValueError, match=needed):
         oracle.gradient(W, "g")
     with pytest.raises(ValueError, match=needed):
-        Loops(compiled).descend(W, "g", learning_rates=[0.1])
+        walk_of(compiled, W, "g", rates=np.full(1, 0.1)).take()
     with pytest.raises(ValueError, match=r"at least the planned 2.0 for query 'g', got 1.9"):
         oracle.gradient(W, "g", noise_multiplier=1.9)
     assert oracle.ledger.entries == compiled.ledger.entries == ()

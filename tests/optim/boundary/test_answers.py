@@ -38,8 +38,8 @@ from dpcal.accountants.matrix import LambdaCGD, SquareRoot, Tree
 from dpcal.calibrate import Correlation
 from dpcal.errors import BudgetExceeded
 from dpcal.optim import Ledger, Logistic, PrivateOracle, Softmax, minimax
-from dpcal.optim.boundary.fused import Loops
 from dpcal.optim.boundary.seeds import Streams
+from dpcal.optim.boundary.walk import CompiledWalk, walk_of
 from dpcal.optim.driver import Run
 from dpcal.optim.first_order.descent import projected_descent
 
@@ -81,24 +81,22 @@ def test_steps_are_the_textbook_algorithm(sampling, compiled):
         iterates = replay(asked, streams, start, rates, radius)
         oracle = oracle_for(asked, objective=objective, seed=7)
         run = Run(oracle, steps=30, initial=start, radius=radius)
-        mean = projected_descent(run, "q", rates, mean=True)
+        mean = projected_descent(run, "q", rates, averaged_from=0)
         np.testing.assert_allclose(run.w, iterates[-1], rtol=1e-10)
         np.testing.assert_allclose(mean, np.mean(iterates, axis=0), rtol=1e-10)
 
 
-def test_gradients_and_fused_steps_share_one_budget():
-    oracle = oracle_for(query(count=4))
-    loops = Loops(oracle)
-    with pytest.raises(BudgetExceeded, match="may be asked 4 times, 0 are spent, 5 more asked for"):
-        loops.descend(W, "q", learning_rates=[0.1] * 5)
-    for rates in ([], [0.1, -0.1], [np.nan], [[0.1]]):
-        with pytest.raises(ValueError, match="learning_rates must be"):
-            loops.descend(W, "q", learning_rates=rates)
-    for w in (np.zeros(D - 1), np.full(D, np.nan), np.zeros((D, 1))):
-        with pytest.raises(ValueError, match="w must"):
-            loops.descend(w, "q", learning_rates=[0.1])
+def test_gradients_and_steps_share_one_budget():
+    oracle = oracle_for(query(count=5))
+    walk = walk_of(oracle, W, "q", rates=np.full(9, 0.1))
+    assert isinstance(walk, CompiledWalk)
+    with pytest.raises(BudgetExceeded, match="may be asked 5 times, 0 are spent, 6 more asked for"):
+        walk.take(6)
+    for w in (np.zeros(D - 1), np.zeros((D, 1))):
+        with pytest.raises(ValueError, match=r"w must have shape|wrong number of dimensions"):
+            walk_of(oracle, w, "q", rates=np.ones(1))
     assert oracle.ledger.entries == ()
-    loops.descend(W, "q", learning_rates=[0.1] * 3)
+    walk.take(4)
     oracle.gradient(W, "q")
     assert oracle.remaining("q") == 0
     with pytest.raises(BudgetExceeded):
@@ -459,9 +457,9 @@ def check_compiled(objective, queries, ask, **options):
     found = []
     for compiled in (True, False):
         oracle = oracle_for(*queries, objective=objective, seed=7, **options)
-        assert oracle._answers is not None
+        assert oracle._records is not None
         if not compiled:
-            oracle._answers = None
+            oracle._records = None
         found.append(np.hstack([*ask(oracle)]).tobytes())
     assert found[0] == found[1]
 

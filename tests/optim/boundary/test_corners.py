@@ -6,7 +6,7 @@ import os
 
 import numpy as np
 import pytest
-from _answers import EVERYONE, FIXED, LOGISTIC, D, N, W, X, Y, oracle_for, plan_for, query
+from _answers import EVERYONE, LOGISTIC, D, N, W, X, Y, oracle_for, plan_for, query
 
 from dpcal import calibrate, optim
 from dpcal._ext import grid
@@ -19,7 +19,6 @@ from dpcal.optim.boundary import StoredOracle, exact, lattice, sums
 from dpcal.optim.boundary.batches import Rounds
 from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.boundary.discrete import DiscreteNormals
-from dpcal.optim.boundary.fused import Loops
 from dpcal.optim.boundary.lattice import Grid, LatticeStream
 from dpcal.optim.boundary.noise import noise_of
 from dpcal.optim.boundary.one_pass import Pass
@@ -52,8 +51,6 @@ def test_what_no_stream_and_no_sum_is_for_is_refused():
     check_refused("in all of its queries to be resumed", resumed, LOGISTIC, plan_for(query()), {})
     check_refused(whole, exact.DiscreteMechanism, plan_for(query(), n=2**29 + 1), D, None)
     check_refused("rounding too much", PrivateOracle, LOGISTIC, GROWING, noise="discrete")
-    fixed, other = Loops(oracle_for(query(**FIXED))), "all records or Poisson samples, got 'fixed-"
-    check_refused(other, fixed.descend, W, "q", learning_rates=[0.1])
     made = FromGradients(lambda w, rows: np.ones((len(rows), D)), n=N, dimension=D)
     made.clipped_sum = lambda w, rows, bound: np.ones(D + 1)
     check_refused(r"shape \(4,\), got \(5,\)", sums.gradient_sum, made, W, EVERYONE, 1.0)

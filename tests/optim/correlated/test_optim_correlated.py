@@ -21,7 +21,7 @@ from dpcal.accountants.matrix import Banded, Dense, Identity, LambdaCGD
 from dpcal.calibrate import Correlation, Plan
 from dpcal.errors import BudgetExceeded, LedgerMismatch, UnsupportedEvent
 from dpcal.optim import FromGradients, Ledger, PrivateOracle, correlated_dpsgd
-from dpcal.optim.boundary.fused import Estimate, Loops
+from dpcal.optim.boundary.walk import CompiledWalk, walk_of
 
 
 @pytest.fixture(scope="module")
@@ -147,16 +147,12 @@ def test_ledgers_with_more_answers_or_streams_than_planned_are_refused(plans):
 # -- what the oracle does
 
 
-def test_fused_loops_refuse_correlated_noise():
+def test_compiled_steps_are_not_for_correlated_noise():
     # Their noise is drawn afresh in every step: it is not what such a query's price is about.
     plan = plan_for(LambdaCGD(T, 0.5), batch_size=N, sampler="full")
     oracle = PrivateOracle(OBJECTIVE, plan, seed=0)
-    w = np.zeros(OBJECTIVE.dimension)
-    with pytest.raises(ValueError, match="independent noise"):
-        Loops(oracle).follow(
-            Estimate.start(w), "gradient", None, steps=2, period=1, learning_rate=0.1
-        )
-    assert oracle.ledger.entries == ()
+    walk = walk_of(oracle, np.zeros(OBJECTIVE.dimension), "gradient", rates=np.ones(2))
+    assert not isinstance(walk, CompiledWalk)
 
 
 def test_a_run_goes_on_where_it_stopped(plans):

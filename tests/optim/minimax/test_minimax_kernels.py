@@ -13,8 +13,10 @@ from _recording import record
 from dpcal import optim
 from dpcal.errors import BudgetExceeded, NonFiniteAnswer
 from dpcal.optim.boundary.noise import GaussianMechanism
+from dpcal.optim.boundary.walk import CompiledWalk
 from dpcal.optim.minimax import ToySaddle
-from dpcal.optim.minimax.fused import PairLoops
+from dpcal.optim.minimax.sets import Everywhere
+from dpcal.optim.minimax.tracking import Tracker, Tracking
 
 # The normals of runs are drawn here again, by numpy.
 # Small plans, whose noise hides everything, are planned for what they cost and release.
@@ -104,19 +106,27 @@ def test_fused_runs_are_those_of_single_answers(name, rule):
     assert fused.y == pytest.approx(single.y, rel=1e-10, abs=1e-13)
 
 
-def test_what_cannot_be_fused_is_taken_answer_by_answer():
-    def loops(problem, plan, **more):
-        oracle = optim.PrivateOracle(problem, plan, seed=0, **more)
-        return PairLoops.over(oracle, "refresh", "difference")
+def tracker(problem, plan, *, rate=0.1, inner_steps=4, period=10**9, **more):
+    """Return a tracker from (0.5, 0.5), and its oracle."""
+    oracle = optim.PrivateOracle(problem, plan, seed=0, **more)
+    how = {"period": period, "inner_steps": inner_steps, "ascent_rate": rate, "select": "last"}
+    d1, d2 = problem.dimensions
+    tracking = Tracking(**how, dual_set=Everywhere())
+    return Tracker(oracle, tracking, np.full(d1, 0.5), np.full(d2, 0.5)), oracle
+
+
+def test_what_cannot_be_compiled_is_taken_answer_by_answer():
+    def compiled(problem, plan, **more):
+        return isinstance(tracker(problem, plan, **more)[0]._walk, CompiledWalk)
 
     problem, plan = toy(200), acceptance(**SMALL)
-    assert loops(problem, plan) is not None
-    assert loops(problem, plan, noise="discrete") is not None
+    assert compiled(problem, plan)
+    assert compiled(problem, plan, noise="discrete")
     own = acceptance(**{**SMALL, "n": N, "dimensions": (3, 3)})
-    assert loops(PROBLEMS["own"](), own) is None
+    assert not compiled(PROBLEMS["own"](), own)
     once = {"n": 50_000, "dimensions": (2, 2), "epsilon": 2.0, "delta": 1e-6}
     once = theory_of("dp_rgda_population", ToySaddle.constants, **once)
-    assert loops(toy(50_000), once) is None
+    assert not compiled(toy(50_000), once)
 
 
 def test_an_observer_sees_every_answer_of_a_fused_problem():
@@ -129,34 +139,27 @@ def test_a_step_that_overflows_on_the_way_is_charged_as_far_as_it_went(differenc
     """Y climbs by 1e200 in its first step, and the next distance has no square."""
     problem = toy(200)
     plan = acceptance(**SMALL, difference_norm=difference_norm)
-    given = {"literal": False, "shortest": False, "inner_steps": 4, "project": np.copy}
     for rate, differences in ((1e200, 0), (1e308, 0), (0.1, 3)):
-        oracle = optim.PrivateOracle(problem, plan, seed=0)
-        loops = PairLoops.over(oracle, "refresh", "difference")
-        w = np.full(4, 0.5)
+        made, oracle = tracker(problem, plan, rate=rate)
         ends = pytest.raises(NonFiniteAnswer) if rate > 1 else contextlib.nullcontext()
         with ends:
-            loops.track(w, w, np.zeros(4), refreshed=True, ascent_rate=rate, **given)
+            made.advance(np.full(2, 0.5))
         assert oracle.ledger.count("refresh") == 1
         assert oracle.ledger.count("difference") == differences
     # So does a projection that fails: what was answered before is in the ledger.
-    oracle = optim.PrivateOracle(problem, plan, seed=0)
-    loops = PairLoops.over(oracle, "refresh", "difference")
-    given["project"] = mock.Mock(side_effect=[np.zeros(2), np.ones(2), KeyboardInterrupt])
-    with pytest.raises(KeyboardInterrupt):
-        loops.track(w, w, np.zeros(4), refreshed=True, ascent_rate=0.1, **given)
+    ends = mock.Mock(side_effect=[np.zeros(2), np.zeros(2), np.ones(2), KeyboardInterrupt])
+    with mock.patch.object(Everywhere, "project", ends):
+        made, oracle = tracker(problem, plan)
+        with pytest.raises(KeyboardInterrupt):
+            made.advance(np.full(2, 0.5))
     assert (oracle.ledger.count("refresh"), oracle.ledger.count("difference")) == (1, 2)
 
 
-def test_a_step_beyond_the_plan_spends_nothing():
+def test_a_step_beyond_the_plan_is_refused():
     problem, plan = toy(200), acceptance(**{**SMALL, "steps": 4, "period": 2})
-    oracle = optim.PrivateOracle(problem, plan, seed=0)
-    loops = PairLoops.over(oracle, "refresh", "difference")
-    step = {"refreshed": False, "literal": False, "shortest": False}
-    step |= {"ascent_rate": 0.1, "project": np.copy}
-    w = np.zeros(4)
     planned = plan.query("difference").count
-    loops.track(w, w, w, inner_steps=planned - 1, **step)
-    with pytest.raises(BudgetExceeded, match="2 more asked for"):
-        loops.track(w, w, w, inner_steps=2, **step)
-    assert oracle.ledger.count("difference") == planned - 1
+    made, oracle = tracker(problem, plan, inner_steps=planned + 1)
+    made.advance(np.full(2, 0.5))
+    with pytest.raises(BudgetExceeded, match="1 more asked for"):
+        made.advance(np.full(2, 0.5))
+    assert oracle.ledger.count("difference") == planned
