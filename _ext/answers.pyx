@@ -41,7 +41,7 @@ from dpcal._ext.gradients import aligned_zeros
 cnp.import_array()
 
 cdef enum:
-    SPELL = 1 << 23  # numbers that are read between two looks for signals, some 10 ms
+    SPELL = 1 << 22  # numbers that are read between two looks for signals, some 5 ms
     ANSWER = 1024  # as many of them take as long as an answer without a record
     NUMBER = 32  # and as a number of noise
 

@@ -66,7 +66,7 @@ cdef class Steps:
     """
 
     cdef Slot refresh, difference
-    cdef object project
+    cdef object project, lock
     cdef object held
     cdef double *at
     cdef double *before
@@ -97,6 +97,9 @@ cdef class Steps:
         if period < 1 or (period > 1 and difference is None):
             raise ValueError(f"period must be 1 where no difference is asked, got {period}.")
         self.refresh, self.difference = refresh, difference
+        # All records are summed without a draw.
+        draws = difference is None or not refresh.everyone
+        self.lock = refresh.lock if draws else difference.lock
         self.rates, self.period = np.ascontiguousarray(rates, dtype=np.float64), period
         self.radius, self.reach, self.project, self.fixed = radius, reach, project, fixed
         self.averaged_from = len(rates) if averaged_from is None else averaged_from
@@ -145,7 +148,7 @@ cdef class Steps:
     def take(self, Py_ssize_t count):
         """Take so many steps; return how many: fewer where an iterate would not be finite."""
         cdef Py_ssize_t end = min(self.step + count, self.rates.shape[0]), first = self.step
-        with self.refresh.lock, self.refresh.sums.lock, nogil:
+        with self.lock, self.refresh.sums.lock, nogil:
             while self.step < end and self.estimated() and self.moved():
                 self.step += 1
         return self.step - first

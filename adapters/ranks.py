@@ -309,7 +309,7 @@ class RankedOracle(StepwiseOracle):
                 self._spend(step, query)
             pieces = list(enumerate(rows[i : i + at_most] for i in range(0, len(rows), at_most)))
             own = pieces[self._ranks.rank :: self._ranks.size] or [(len(pieces), rows[:0])]
-            self._asked, self._batch = question, np.concatenate([some for _, some in own])
+            self._told, self._batch = question, np.concatenate([some for _, some in own])
             self._total = 0
             return own
 
@@ -353,7 +353,7 @@ class RankedOracle(StepwiseOracle):
 
     def seed_of(self, piece: int) -> int:
         """Return a seed of 64 bits, for what a model draws in a piece; it is as public as w."""
-        words = hashlib.blake2b(self._asked, digest_size=8, salt=b"piece")
+        words = hashlib.blake2b(self._told, digest_size=8, salt=b"piece")
         words.update(f"{self._position} {piece}".encode())
         return int.from_bytes(words.digest(), "big")
 

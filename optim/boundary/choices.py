@@ -29,8 +29,8 @@ from dpcal.optim import budget
 from dpcal.optim.boundary import observers
 from dpcal.optim.boundary.discrete import DiscreteNormals
 from dpcal.optim.boundary.exact import check_distance
+from dpcal.optim.boundary.ledger import Admits
 from dpcal.optim.boundary.noise import add_gaussian
-from dpcal.optim.boundary.oracle import Admits
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.objectives.arrays import Vector, digest_of, numbers
 from dpcal.optim.objectives.domains import blanked, counted, typed

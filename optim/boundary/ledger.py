@@ -17,20 +17,26 @@ True
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import math
+import os
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from functools import lru_cache
-from typing import Self, cast
+from typing import TYPE_CHECKING, Self, cast
 
 from dpcal import _validate
 from dpcal._files import fields_of, read_as
-from dpcal._spending import OwnLock
+from dpcal._spending import OwnLock, Spender
 from dpcal.accountants.events import DpEvent
 from dpcal.accountants.interface import ACCOUNTANTS
 from dpcal.calibrate.plan import RELATIONS, Plan, Priced, Query, compose
-from dpcal.errors import BudgetExceeded, LedgerMismatch
+from dpcal.errors import BudgetExceeded, LedgerMismatch, NoiseReused, UnsupportedEvent
 
-__all__ = ["ONE_OF_A_SILO", "Ledger", "check_ledger"]
+if TYPE_CHECKING:
+    from dpcal.accountants.adaptive.filters import PrivacyFilter
+    from dpcal.optim.boundary.batches import Parts
+
+__all__ = ["ONE_OF_A_SILO", "Admits", "Ledger", "check_ledger"]
 
 # The unit of a ledger of a silo: its neighbours differ there, and nowhere else.
 ONE_OF_A_SILO = "one record of one silo, all other records fixed"
@@ -312,6 +318,147 @@ class Ledger(Priced):
 
     def __repr__(self) -> str:
         return f"<Ledger of {self.answers} answers about {self._n} records, {self._relation}>"
+
+
+class Admits(Spender):
+    """Admits answers to a plan's queries into a ledger, or refuses them, and then nothing changes.
+
+    No record is read for it. Attribute ``_owed`` is what charges the budgets in use before the
+    first answer, or None.
+    """
+
+    def _begin_ledger(
+        self,
+        plan: Plan,
+        *,
+        filter: PrivacyFilter | None = None,  # noqa: A002 -- what it is called in the field
+        parts: Parts | None = None,
+        ledger: Ledger | None = None,
+    ) -> None:
+        """Begin with no answer, or with those of a ledger, which must be within the plan.
+
+        A filter for another relation raises a ValueError, and one beside answers that have no price
+        of their own UnsupportedEvent.
+        """
+        if filter is not None and filter.neighboring_relation != plan.neighboring_relation:
+            raise ValueError(
+                f"filter must be for the plan's relation {plan.neighboring_relation!r}, got one "
+                f"for {filter.neighboring_relation!r}."
+            )
+        if filter is not None and any(query.correlation or query.epoch for query in plan.queries):
+            raise UnsupportedEvent(
+                "A filter prices answers one by one, and those with correlated noise, or on the "
+                "batches of whole epochs, have no price of their own."
+            )
+        self.plan = plan
+        self._ledger = Ledger.of(plan) if ledger is None else ledger.within(plan)
+        self._filter, self._parts = filter, parts
+        self._owed: Callable[[], None] | None = None
+        self._queries = {query.name: query for query in plan.queries}
+        self._last_chosen: dict[str, Query] = {}
+        self._process = os.getpid()
+
+    @property
+    def ledger(self) -> Ledger:
+        """The answers so far; an entry is written before any record is read for it."""
+        return self._ledger
+
+    def remaining(self, query: str) -> int:
+        """Return the number of answers that are left to the query."""
+        return self.plan.query(query).count - self._ledger.count(query)
+
+    def affords(self, query: str, noise_multiplier: float) -> bool:
+        """Return whether one more answer to an adaptive query, with this noise, is allowed.
+
+        It is a function of the ledger and of the filter, if there is one.
+        """
+        asked = self._with_noise(self.plan.query(query), noise_multiplier)
+        fits = self.remaining(query) >= 1 and self._ledger.allows(asked)
+        if self._filter is not None and fits:
+            return not self._filter.would_exceed(asked.event(self.plan.n))
+        return fits
+
+    def _asked(self, name: str, kind: str, noise_multiplier: float | None = None) -> Query:
+        """Return the query of this name and kind with the noise of this answer, or refuse it.
+
+        Adaptive queries alone have a ``noise_multiplier`` of the answer.
+        """
+        self._check_process()
+        query = self._queries.get(name) or self.plan.query(name)
+        if query.kind != kind:
+            raise ValueError(
+                f"query must be of kind {kind!r}, got {name!r} of kind {query.kind!r}."
+            )
+        relation = self.plan.neighboring_relation
+        if query.composition == "disjoint" and (
+            query.sampler != "fixed-size" or relation == "add-or-remove-one"
+        ):
+            raise ValueError(
+                f"query must be of kind {kind!r} and, with composition 'disjoint', have sampler "
+                "'fixed-size' under 'replace-one' or 'replace-special', got "
+                f"{name!r} with sampler {query.sampler!r} under {relation!r}."
+            )
+        if query.budget is not None:
+            return self._with_noise(query, noise_multiplier)
+        if noise_multiplier is not None:
+            raise ValueError(
+                f"noise_multiplier is for adaptive queries, got {noise_multiplier!r} for {name!r}, "
+                "whose noise is planned."
+            )
+        return query
+
+    def _check_process(self) -> None:
+        """Refuse a forked process, by NoiseReused: it would draw its parent's noise."""
+        if os.getpid() != self._process:
+            raise NoiseReused(
+                "this oracle was made before a fork, and its other process draws the same noise: "
+                "make oracles after a fork, each with a seed of its own or with seed=None."
+            )
+
+    def _with_noise(self, query: Query, noise_multiplier: float | None) -> Query:
+        """Return an adaptive query with the noise that was chosen for it."""
+        if query.budget is not None and noise_multiplier is None:
+            raise ValueError(f"noise_multiplier must be given for adaptive query {query.name!r}.")
+        # Consecutive answers often have the same noise: the last checked query is kept.
+        last = self._last_chosen.get(query.name)
+        if last is not None and last.noise_multiplier is noise_multiplier:
+            return last
+        chosen = query.with_noise(math.nan if noise_multiplier is None else noise_multiplier)
+        self._last_chosen[query.name] = chosen
+        return chosen
+
+    def _admit(self, *answers: tuple[Query, int]) -> None:
+        """Write answers into the ledger, so many in a row, or refuse them all.
+
+        BudgetExceeded is raised unless the plan's counts, its adaptive budget, the records of a
+        partition and the filter allow all of them. A caller with a lock holds it.
+        """
+        ledger, parts = self._ledger, self._parts
+        query, count = answers[0]
+        disjoint = query.composition == "disjoint"
+        if len(answers) > 1 or self._filter or self._owed or disjoint:
+            # A filter cannot take a payment back, so all other checks come before it pays.
+            totals = {query.name: (query, 0) for query, _ in answers}
+            for query, count in answers:
+                totals[query.name] = query, totals[query.name][1] + count
+            for query, count in totals.values():
+                ledger.check(query, count)
+                if parts is not None and disjoint:
+                    parts.check(query, count, ledger.count(query.name))
+            if self._filter is not None and (len(totals) > 1 or disjoint):
+                # The worst of parts that share no record counts; a filter forgets them in between.
+                paid = compose(totals.values(), self.plan.n, self.plan.neighboring_relation)
+                self._filter.spend(paid)
+            elif self._filter is not None:
+                self._filter.spend(query.event(self.plan.n), count)
+            if self._owed is not None:
+                self._owed()
+                self._owed = None
+        for query, count in answers:
+            # The ledger itself refuses answers that the plan does not allow.
+            ledger.record(query, count)
+            if parts is not None and disjoint:
+                parts.allot(query, count, ledger.count(query.name) - count)
 
 
 def check_ledger(ledger: Ledger, plan: Plan, *, exact: bool) -> None:

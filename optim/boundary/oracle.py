@@ -52,7 +52,6 @@ and in forked ones, and must not happen across processes. See ``docs/security.md
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Mapping
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
@@ -63,13 +62,11 @@ from numpy.typing import ArrayLike
 from dpcal import _validate
 from dpcal._ext.answers import Records, Slot as CompiledSlot, copied, distance
 from dpcal._ext.loops import Steps
-from dpcal._spending import Spender
-from dpcal.calibrate.plan import Plan, Query, compose
-from dpcal.errors import NoiseReused, UnsupportedEvent
+from dpcal.calibrate.plan import Plan, Query
 from dpcal.optim import boundary, budget
 from dpcal.optim.boundary import observers
-from dpcal.optim.boundary.batches import Batches, Parts
-from dpcal.optim.boundary.ledger import Ledger
+from dpcal.optim.boundary.batches import Batches
+from dpcal.optim.boundary.ledger import Admits, Ledger
 from dpcal.optim.boundary.noise import Mechanism, noise_of, own_kernel
 from dpcal.optim.boundary.seeds import Seed, Streams
 from dpcal.optim.objectives.arrays import Rows, Vector, numbers, parameters
@@ -79,7 +76,7 @@ from dpcal.optim.objectives.check import screen
 if TYPE_CHECKING:
     from dpcal.accountants.adaptive.filters import PrivacyFilter
 
-__all__ = ["MECHANISMS", "Admits", "Admitted", "Kept", "PrivateOracle"]
+__all__ = ["MECHANISMS", "Admitted", "Kept", "PrivateOracle"]
 
 # Bound, in units of a gradient, below which a proportional query's contribution is set to zero
 # and no noise is added: noise in proportion to it could itself round to zero in double precision.
@@ -97,11 +94,11 @@ _COMPILED = ("gradient", "gradient difference", "gradient norm")
 class Kept(Protocol):
     """What keeps the answers of an oracle, before they leave it."""
 
-    def again(self, query: Query, points: list[Vector]) -> Vector | None:
+    def again(self, query: Query, points: tuple[Vector, ...]) -> Vector | None:
         """Return the next answer if it is kept, after it was admitted; None for a new one."""
         ...
 
-    def keep(self, query: Query, points: list[Vector], answer: Vector) -> None:
+    def keep(self, query: Query, points: tuple[Vector, ...], answer: Vector) -> None:
         """Keep a new answer."""
         ...
 
@@ -116,146 +113,6 @@ class Slot(NamedTuple):
     size: float
     compiled: CompiledSlot | None = None
     draws: bool = False
-
-
-class Admits(Spender):
-    """Admits answers to a plan's queries into a ledger, or refuses them, and then nothing changes.
-
-    No record is read for it. Attribute ``_owed`` is what charges the budgets in use before the
-    first answer, or None.
-    """
-
-    def _begin_ledger(
-        self,
-        plan: Plan,
-        *,
-        filter: PrivacyFilter | None = None,  # noqa: A002 -- what it is called in the field
-        parts: Parts | None = None,
-        ledger: Ledger | None = None,
-    ) -> None:
-        """Begin with no answer, or with those of a ledger, which must be within the plan.
-
-        A filter for another relation raises a ValueError, and one beside answers that have no price
-        of their own UnsupportedEvent.
-        """
-        if filter is not None and filter.neighboring_relation != plan.neighboring_relation:
-            raise ValueError(
-                f"filter must be for the plan's relation {plan.neighboring_relation!r}, got one "
-                f"for {filter.neighboring_relation!r}."
-            )
-        if filter is not None and any(query.correlation or query.epoch for query in plan.queries):
-            raise UnsupportedEvent(
-                "A filter prices answers one by one, and those with correlated noise, or on the "
-                "batches of whole epochs, have no price of their own."
-            )
-        self.plan = plan
-        self._ledger = Ledger.of(plan) if ledger is None else ledger.within(plan)
-        self._filter, self._parts = filter, parts
-        self._owed: Callable[[], None] | None = None
-        self._queries = {query.name: query for query in plan.queries}
-        self._chosen: dict[str, Query] = {}
-        self._process = os.getpid()
-
-    @property
-    def ledger(self) -> Ledger:
-        """The answers so far; an entry is written before any record is read for it."""
-        return self._ledger
-
-    def remaining(self, query: str) -> int:
-        """Return the number of answers that are left to the query."""
-        return self.plan.query(query).count - self._ledger.count(query)
-
-    def affords(self, query: str, noise_multiplier: float) -> bool:
-        """Return whether one more answer to an adaptive query, with this noise, is allowed.
-
-        It is a function of the ledger and of the filter, if there is one.
-        """
-        asked = self._with_noise(self.plan.query(query), noise_multiplier)
-        fits = self.remaining(query) >= 1 and self._ledger.allows(asked)
-        if self._filter is not None and fits:
-            return not self._filter.would_exceed(asked.event(self.plan.n))
-        return fits
-
-    def _asked(self, name: str, kind: str, noise_multiplier: float | None = None) -> Query:
-        """Return the query of this name and kind with the noise of this answer, or refuse it.
-
-        Adaptive queries alone have a ``noise_multiplier`` of the answer.
-        """
-        self._check_process()
-        query = self._queries.get(name) or self.plan.query(name)
-        if query.kind != kind:
-            raise ValueError(
-                f"query must be of kind {kind!r}, got {name!r} of kind {query.kind!r}."
-            )
-        relation = self.plan.neighboring_relation
-        if query.composition == "disjoint" and (
-            query.sampler != "fixed-size" or relation == "add-or-remove-one"
-        ):
-            raise ValueError(
-                f"query must be of kind {kind!r} and, with composition 'disjoint', have sampler "
-                "'fixed-size' under 'replace-one' or 'replace-special', got "
-                f"{name!r} with sampler {query.sampler!r} under {relation!r}."
-            )
-        if query.budget is not None:
-            return self._with_noise(query, noise_multiplier)
-        if noise_multiplier is not None:
-            raise ValueError(
-                f"noise_multiplier is for adaptive queries, got {noise_multiplier!r} for {name!r}, "
-                "whose noise is planned."
-            )
-        return query
-
-    def _check_process(self) -> None:
-        """Refuse a forked process, by NoiseReused: it would draw its parent's noise."""
-        if os.getpid() != self._process:
-            raise NoiseReused(
-                "this oracle was made before a fork, and its other process draws the same noise: "
-                "make oracles after a fork, each with a seed of its own or with seed=None."
-            )
-
-    def _with_noise(self, query: Query, noise_multiplier: float | None) -> Query:
-        """Return an adaptive query with the noise that was chosen for it."""
-        if query.budget is not None and noise_multiplier is None:
-            raise ValueError(f"noise_multiplier must be given for adaptive query {query.name!r}.")
-        # Consecutive answers often have the same noise: the last checked query is kept.
-        last = self._chosen.get(query.name)
-        if last is not None and last.noise_multiplier is noise_multiplier:
-            return last
-        chosen = query.with_noise(math.nan if noise_multiplier is None else noise_multiplier)
-        self._chosen[query.name] = chosen
-        return chosen
-
-    def _admit(self, *answers: tuple[Query, int]) -> None:
-        """Write answers into the ledger, so many in a row, or refuse them all.
-
-        BudgetExceeded is raised unless the plan's counts, its adaptive budget, the records of a
-        partition and the filter allow all of them. A caller with a lock holds it.
-        """
-        ledger, parts = self._ledger, self._parts
-        first = answers[0][0]
-        if len(answers) > 1 or self._filter or self._owed or first.composition == "disjoint":
-            # A filter cannot take a payment back, so all other checks come before it pays.
-            totals: dict[Query, int] = {}
-            for query, count in answers:
-                totals[query] = totals.get(query, 0) + count
-            for query, count in totals.items():
-                ledger.check(query, count)
-                if parts is not None and query.composition == "disjoint":
-                    parts.check(query, count, ledger.count(query.name))
-            if self._filter is not None and (len(totals) > 1 or first.composition == "disjoint"):
-                # The worst of parts that share no record counts; a filter forgets them in between.
-                paid = compose(totals.items(), self.plan.n, self.plan.neighboring_relation)
-                self._filter.spend(paid)
-            elif self._filter is not None:
-                self._filter.spend(first.event(self.plan.n), totals[first])
-            if self._owed is not None:
-                self._owed()
-                self._owed = None
-        for query, count in answers:
-            # The ledger itself refuses answers that the plan does not allow.
-            ledger.record(query, count)
-            if parts is not None and query.composition == "disjoint":
-                parts.allot(query, count, ledger.count(query.name) - count)
 
 
 class Admitted(Admits):
@@ -439,7 +296,7 @@ class PrivateOracle(Admitted):
         It is (sum of clipped gradients over a fresh sample + Gaussian noise) / expected sample
         size, plus the regulariser's gradient. The expected size is q n, and n is public.
         """
-        return self._answer("gradient", query, noise_multiplier, w)
+        return self._answer("gradient", query, noise_multiplier, self._parameters("w", w))
 
     def difference(
         self, w: ArrayLike, v: ArrayLike, query: str, *, noise_multiplier: float | None = None
@@ -453,6 +310,7 @@ class PrivateOracle(Admitted):
         Between equal parameters a proportional query's sum is zero, exactly and without noise, and
         no record is read; the answer is in the ledger nevertheless.
         """
+        w, v = self._parameters("w", w), self._parameters("v", v)
         return self._answer("gradient difference", query, noise_multiplier, w, v)
 
     def norm(self, w: ArrayLike, query: str, *, noise_multiplier: float | None = None) -> float:
@@ -461,7 +319,8 @@ class PrivateOracle(Admitted):
         The noise is one number, however many parameters there are: by the triangle inequality a
         record moves the norm of a sum no farther than it moves the sum.
         """
-        return float(self._answer("gradient norm", query, noise_multiplier, w)[0])
+        w = self._parameters("w", w)
+        return float(self._answer("gradient norm", query, noise_multiplier, w))
 
     def scalar(self, w: ArrayLike, query: str, *, noise_multiplier: float | None = None) -> float:
         """Return a noisy mean of losses, each clipped to ``[-max_norm, max_norm]``.
@@ -469,7 +328,8 @@ class PrivateOracle(Admitted):
         It is (sum of clipped losses over a fresh sample + Gaussian noise) / expected sample size,
         plus the regulariser. An objective without losses of single records raises a TypeError.
         """
-        return float(self._answer("scalar", query, noise_multiplier, w)[0])
+        w = self._parameters("w", w)
+        return float(self._answer("scalar", query, noise_multiplier, w))
 
     def one_pass(
         self,
@@ -541,45 +401,46 @@ class PrivateOracle(Admitted):
             rows = self._batches.sample(asked)
             return steps.taken(self._mechanism, self.objective, w, rows, asked)
 
-    def _answer(
-        self, kind: str, name: str, noise_multiplier: float | None, *at: ArrayLike
-    ) -> Vector:
-        """Return an answer: admitted and written, then the batch, the sum and the noise."""
-        points = [self._parameters(letter, w) for letter, w in zip("wv", at, strict=False)]
+    def _answer(self, kind: str, name: str, noise_multiplier: float | None, *at: Vector) -> Any:
+        """Return an answer: admitted and written, then the batch, its sum, and the noise.
+
+        It is a number for norms and losses, and else a vector.
+        """
         query = self._asked(name, kind, noise_multiplier)
-        bound = query.max_norm
-        if len(points) == 2:
-            bound = query.bound(distance(*points))
-            if not math.isfinite(bound):
-                raise ValueError("w and v must be at a finite distance, got one that overflows.")
+        bound = query.bound(distance(*at)) if len(at) == 2 else query.max_norm
+        if not math.isfinite(bound):
+            raise ValueError("w and v must be at a finite distance, got one that overflows.")
         with self._lock:
             self._admit((query, 1))
-            held = None if self._kept is None else self._kept.again(query, points)
+            held = None if self._kept is None else self._kept.again(query, at)
             if held is not None:
                 if not _draws(query):  # its batches, or its noise, hang together
-                    self._batch(query, again=True)
+                    self._sampled(query, again=True)
                 return held
-            answer = self._released(self._slot(query), query, bound, *points)
+            slot = self._slot(query)
+            answer = slot.compiled.answer(*at) if slot.draws and slot.compiled else None
+            if answer is None:
+                answer = self._noisy_answer(slot, query, bound, *at)
             if self._kept is not None:
-                self._kept.keep(query, points, answer)
+                self._kept.keep(query, at, np.atleast_1d(answer))
             return answer
 
     def _slot(self, query: Query) -> Slot:
         """Return what answers to a query are made of. Before the first one nothing is drawn."""
         slot = self._slots.get(query.name)
         if slot is None:
-            slot = Slot(query.expected_batch_size(self.plan.n))
-            if self._records is not None and query.kind in _COMPILED:
-                slot = self._compiled(self._records, query, slot.size)
-            self._slots[query.name] = slot
+            slot = self._slots[query.name] = self._prepared(query)
         if slot.compiled is not None and query.budget is not None:
             slot.compiled.sums = self._mechanism.compiled_sums(query.noise_multiplier)
         return slot
 
-    def _compiled(self, records: Records, query: Query, size: float) -> Slot:
+    def _prepared(self, query: Query) -> Slot:
+        size = query.expected_batch_size(self.plan.n)
+        if self._records is None or query.kind not in _COMPILED:
+            return Slot(size)
         draws = _draws(query)
         compiled = CompiledSlot(
-            records,
+            self._records,
             self._mechanism.compiled_sums(query.noise_multiplier),
             sampling=self._streams.sampling if draws and query.sampler != "full" else None,
             sampling_probability=query.sampling_probability or 1.0,
@@ -591,38 +452,35 @@ class PrivateOracle(Admitted):
         )
         return Slot(size, compiled, draws and query.kind != "gradient norm")
 
-    def _batch(self, query: Query, *, again: bool = False) -> Rows:
+    def _sampled(self, query: Query, *, again: bool = False) -> Rows:
         """Return the rows of the next answer; ``again`` for one that is kept."""
         if query.correlation is not None:
             # A round is over once it has begun: neither its batch nor its noise is used again.
             self._batches.rounds[query.name].begin(again=again)
         return self._batches.sample(query)
 
-    def _released(self, slot: Slot, query: Query, bound: float, *at: Vector) -> Vector:
+    def _noisy_answer(self, slot: Slot, query: Query, bound: float, *at: Vector) -> Any:
         """Return an answer that is in the ledger: batch, sum, noise, regulariser."""
-        rows = None if slot.draws else self._batch(query)
-        if slot.compiled is not None:
-            answer = self._in_compiled_code(slot.compiled, query, rows, *at)
-            if answer is not None:
-                return answer
-        rows = self._batch(query) if rows is None else rows
+        rows = self._sampled(query)
+        rounds = None if query.correlation is None else self._batches.rounds[query.name]
+        answer: Any = None
+        if slot.compiled is not None and query.kind != "gradient norm":
+            row, digits = (None, 0) if rounds is None else (rounds.noise, rounds.digits)
+            answer = slot.compiled.answer(*at, rows=rows, row=row, digits=digits)
+        elif slot.compiled is not None and rounds is None:
+            answer = slot.compiled.norm(*at, rows=rows)
+        if answer is not None:
+            return answer
         if bound < NEGLIGIBLE:
-            return self._penalty(query, *at)
+            return self._penalty(*at)
         with np.errstate(all="ignore"):
             total = self._sum(slot, query, bound, rows, *at)
-        return self._noisy_mean(total, query, bound) + self._penalty(query, *at)
-
-    def _in_compiled_code(
-        self, compiled: CompiledSlot, query: Query, rows: Rows | None, *at: Vector
-    ) -> Vector | None:
-        if rows is None:
-            return compiled.answer(*at)
-        rounds = None if query.correlation is None else self._batches.rounds[query.name]
-        if query.kind != "gradient norm":
-            row, digits = (None, 0) if rounds is None else (rounds.noise, rounds.digits)
-            return compiled.answer(*at, rows=rows, row=row, digits=digits)
-        norm = compiled.norm(*at, rows=rows) if rounds is None else None
-        return None if norm is None else np.array([norm])
+        mean = self._noisy_mean(total, query, bound)
+        if query.kind == "gradient norm":
+            return mean[0]
+        if query.kind == "scalar":
+            return mean[0] + self.objective.regularizer(*at)
+        return mean + self._penalty(*at)
 
     def _sum(self, slot: Slot, query: Query, bound: float, rows: Rows, *at: Vector) -> Any:
         """Return a sum of contributions, without the floating-point errors of single records."""
@@ -636,12 +494,10 @@ class PrivateOracle(Admitted):
             return self._mechanism.norm(total, offset, bound)
         return total
 
-    def _penalty(self, query: Query, *at: Vector) -> Any:
-        """Return what the regulariser, which no record enters, adds to an answer."""
-        if query.kind in ("scalar", "gradient norm"):
-            return self.objective.regularizer(*at) if query.kind == "scalar" else 0.0
-        slopes = [self.objective.regularizer_gradient(w) for w in at]
-        return slopes[0] if len(slopes) == 1 else slopes[0] - slopes[1]
+    def _penalty(self, w: Vector, v: Vector | None = None) -> Vector:
+        """Return the regulariser's gradient, which no record enters, or its difference."""
+        slope = self.objective.regularizer_gradient(w)
+        return slope if v is None else slope - self.objective.regularizer_gradient(v)
 
     def _noisy_mean(self, total: Any, query: Query, bound: float) -> Vector:
         """Return a total with the noise of a bound on contributions, over a public size."""
@@ -669,5 +525,5 @@ class PrivateOracle(Admitted):
 
 def _draws(query: Query) -> bool:
     """Return whether each answer has a batch and noise of its own, and compiled code draws both."""
-    alone = query.composition != "disjoint" and query.correlation is None
+    alone = query.composition != "disjoint" and query.correlation is None and query.epoch is None
     return alone and query.sampler in _DRAWN

@@ -39,8 +39,9 @@ from dpcal.optim.objectives.arrays import Vector, l2_norm
 
 __all__ = ["CompiledWalk", "Walk", "walk_of"]
 
-# The fewest steps that the ledger holds together, before the first of them.
-FEWEST = 4
+# Steps that the ledger holds together, before the first of them: of fewer, one at a time leave it
+# exact where a run stops; of more, it would name too many where a run is interrupted.
+FEWEST, MOST = 4, 256
 
 
 class Walk:
@@ -154,8 +155,7 @@ class CompiledWalk:
 
     def take(self, steps: int = 1) -> bool:
         """See :meth:`Walk.take`. The ledger holds all of these steps before the first is taken."""
-        # So few gain little, and one at a time they leave the ledger exact where one is the last.
-        steps = steps if steps >= FEWEST else 1
+        steps = min(steps, MOST) if steps >= FEWEST else 1
         self._oracle._check_process()
         with self._oracle._lock:
             self._oracle._admit(*self._due(self._steps.step, steps))

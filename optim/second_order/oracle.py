@@ -109,7 +109,7 @@ class SecondOrderOracle(PrivateOracle):
         """
         w = self._parameters("w", w)
         asked = self._asked(query, "hessian")
-        H = symmetric(self._answer(_Triangles(self.objective), w, asked), self.dimension)
+        H = symmetric(self._curved(_Triangles(self.objective), w, asked), self.dimension)
         H[np.diag_indices(self.objective.penalized)] += self.objective.l2
         return H
 
@@ -121,7 +121,7 @@ class SecondOrderOracle(PrivateOracle):
         """
         w, v = self._parameters("w", w), self._parameters("v", v)
         asked = self._asked(query, "hessian vector")
-        mean = self._answer(_Products(self.objective, v), w, asked)
+        mean = self._curved(_Products(self.objective, v), w, asked)
         return mean + self.objective.regularizer_gradient(v)
 
     def saddle_score(self, w: ArrayLike, query: str, *, thresholds: Pair, norms: Pair) -> float:
@@ -142,10 +142,10 @@ class SecondOrderOracle(PrivateOracle):
                 sigma = asked.noise_multiplier * _MOVED
                 DiscreteNormals.covering(sigma, self._streams.noise).add(whole)
                 return float(whole[0]) / _STEPS / self.plan.n
-        (score,) = self._answer(_Scores(self, thresholds, norms), w, asked)
+        (score,) = self._curved(_Scores(self, thresholds, norms), w, asked)
         return float(score) / asked.max_norm
 
-    def _answer(self, sums: Objective, w: Vector, asked: Query) -> Vector:
+    def _curved(self, sums: Objective, w: Vector, asked: Query) -> Vector:
         """Pay for a query's answer, and return the noisy mean of its sums."""
         with self._lock, np.errstate(all="ignore"):
             self._admit((asked, 1))

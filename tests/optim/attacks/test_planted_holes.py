@@ -21,8 +21,7 @@ from dpcal.adapters import stepwise
 from dpcal.estimators import KMeans, base as estimators_base, search
 from dpcal.optim import attacks
 from dpcal.optim.boundary.budget import book, oracle as booked
-from dpcal.optim.boundary.ledger import Ledger
-from dpcal.optim.boundary.oracle import Admits
+from dpcal.optim.boundary.ledger import Admits, Ledger
 from dpcal.optim.boundary.store import StoredOracle
 from dpcal.optim.objectives import domains, linear
 from dpcal.tables import coding

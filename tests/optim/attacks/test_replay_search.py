@@ -23,7 +23,7 @@ from dpcal.optim import attacks
 from dpcal.optim.attacks import searching
 from dpcal.optim.boundary import choices as choices_module
 from dpcal.optim.boundary.choices import PrivateChoices
-from dpcal.optim.boundary.oracle import Admits
+from dpcal.optim.boundary.ledger import Admits
 
 N, D = 120, 3
 RNG = np.random.default_rng(0)

@@ -17,7 +17,7 @@ from dpcal.optim import FromGradients, Huber, Logistic, PrivateOracle, attacks, 
 from dpcal.optim.attacks.promises import broken_promises
 from dpcal.optim.boundary import noise as noise_module
 from dpcal.optim.boundary.batches import Batches
-from dpcal.optim.boundary.oracle import Admits
+from dpcal.optim.boundary.ledger import Admits
 from dpcal.optim.first_order.jl_glm import embedding
 
 # The normals of runs are drawn here again, by numpy.
@@ -198,7 +198,7 @@ class Bare(PrivateOracle):
 class Inner(PrivateOracle):
     """Samples the records that are near the origin."""
 
-    def _batch(self, query, **again):
+    def _sampled(self, query, **again):
         rows = np.flatnonzero(np.abs(self.objective.kernel.features[:, :D]).max(axis=1) < 2)
         return rows.astype(np.intp)
 

@@ -22,9 +22,12 @@ from scipy.stats import binom
 
 from dpcal import calibrate, optim
 from dpcal._ext import keyed
+from dpcal._ext.answers import Records, Slot
 from dpcal._ext.discrete import DiscreteTable
+from dpcal._ext.loops import Steps
 from dpcal._ext.noise import add_gaussian, poisson_sample
 from dpcal._ext.samples import drawn
+from dpcal._ext.sums import Sums
 from dpcal.accountants.matrix import Identity, LambdaCGD
 from dpcal.adapters.stepwise import StepwiseOracle
 from dpcal.calibrate import Correlation
@@ -187,7 +190,20 @@ def test_noise_is_the_generator_s_own(size, scale, seed):
 REAL = keyed.counter_mode
 COIN = DiscreteTable(1.0, np.array([1 << 63], dtype=np.uint64), np.zeros(1, dtype=np.uint64))
 
+KERNEL = Logistic(X, Y, classes=[0, 1]).kernel
+
+
+def step(bits):
+    """Take a step along a difference, after one on all records, which draws nothing."""
+    records, sums = Records(KERNEL, np.zeros(D)), Sums(np.random.default_rng(0), 1.0)
+    given = {"batch_size": 0, "max_norm": 1.0, "size": 1.0}
+    fresh = Slot(records, sums, sampling=None, sampling_probability=1.0, **given)
+    change = Slot(records, sums, sampling=bits, sampling_probability=0.5, **given)
+    Steps(fresh, change, np.zeros(D), rates=np.full(100, 1e-3), period=100).take(100)
+
+
 DRAWS = {
+    "step": step,
     "poisson": lambda bits: poisson_sample(MANY, 0.1, bits),
     "sample": lambda bits: drawn(MANY, 0.1, 0, bits),
     "noise": lambda bits: COIN.draw((1,), np.zeros(5_000, dtype=np.int64), bits),
