@@ -4,6 +4,3 @@ from numpy.typing import NDArray
 def add_gaussian(
     out: NDArray[np.float64], standard_deviation: float, generator: np.random.Generator
 ) -> None: ...
-def poisson_sample(
-    n: int, sampling_probability: float, generator: np.random.Generator
-) -> NDArray[np.intp]: ...

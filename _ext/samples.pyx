@@ -1,7 +1,6 @@
-"""Batches of records for compiled answers, drawn as numpy's own methods would draw them.
+"""Batches of records, for compiled answers and others, drawn as numpy's own methods would draw them.
 
-An answer in compiled code draws the same rows from the same stream as
-:class:`dpcal.optim.boundary.batches.Batches` does, without an array for each:
+An answer in compiled code draws the same rows from the same stream, without an array for each:
 
 >>> import numpy as np
 >>> drawn(100, 1.0, 3, np.random.default_rng(0)).tolist()
@@ -10,12 +9,16 @@ An answer in compiled code draws the same rows from the same stream as
 [83, 63, 51]
 """
 
+cimport numpy as cnp
 from libc.stdint cimport uint64_t
+from libc.string cimport memcpy
 from numpy.random.c_distributions cimport random_bounded_uint64
 
 from dpcal._ext.noise cimport bits_of, next_rows
 
 import numpy as np
+
+cnp.import_array()
 
 cdef enum:
     BLOCK = 1024
@@ -121,25 +124,39 @@ cdef class Sample:
 
 
 def drawn(Py_ssize_t n, double sampling_probability, Py_ssize_t batch_size, generator):
-    """Return the rows of one batch, as compiled answers draw it, dtype ``intp``.
+    """Return the rows of one batch, dtype ``intp``; those of a Poisson sample in increasing order.
+
+    The time is proportional to the size of the batch, but for a shuffled tail. A Poisson sample has
+    each record independently, with a probability that is right to an absolute error below 2^-50,
+    the granularity of the exponential numbers that gaps come from.
 
     Parameters
     ----------
     n, sampling_probability, batch_size
         As for :class:`Sample`.
     generator
-        Read like ``generator.choice(n, batch_size, replace=False, shuffle=False)``, or as
-        :func:`dpcal._ext.noise.poisson_sample` reads it.
+        Read like ``generator.choice(n, batch_size, replace=False, shuffle=False)``, or like
+        ``generator.standard_exponential()``, once per gap; not at all for the probability 1.
     """
     if not 0 < sampling_probability <= 1 or not 0 <= batch_size <= n:
         raise ValueError(
-            "sampling_probability must be in (0, 1] and batch_size in [0, n], got "
+            "sampling_probability must be a number in (0, 1] and batch_size in [0, n], got "
             f"{sampling_probability!r} and {batch_size}."
         )
-    cdef Sample sample = Sample(n, sampling_probability, batch_size, generator)
-    parts = [np.empty(0, dtype=np.intp)]
+    cdef Sample sample
+    bits_of(generator)  # refuses another object
+    sample = Sample(n, sampling_probability, batch_size, generator)
+    parts = []
     with generator.bit_generator.lock:
         sample.begin()
         while sample.block():
-            parts.append(np.array(<Py_ssize_t[: sample.count]>sample.rows))
-    return np.concatenate(parts)
+            parts.append(taken(sample.rows, sample.count))
+    return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.intp), *parts])
+
+
+cdef object taken(const Py_ssize_t* rows, Py_ssize_t count):
+    """Return a copy of row numbers."""
+    cdef cnp.npy_intp length = count
+    cdef object made = cnp.PyArray_SimpleNew(1, &length, cnp.NPY_INTP)
+    memcpy(cnp.PyArray_DATA(<cnp.ndarray>made), rows, count * sizeof(Py_ssize_t))
+    return made

@@ -26,7 +26,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpcal._ext.noise import poisson_sample
+from dpcal._ext.samples import drawn
 from dpcal.accountants import events
 from dpcal.accountants.limits import hold
 from dpcal.accountants.participations import Automaton, Epochs, Groups, independent, poisson
@@ -105,7 +105,7 @@ class Poisson(Sampler):
 
     def draw(self, n: int, generator: np.random.Generator) -> Rows:
         """Return the row numbers of a Poisson sample."""
-        return poisson_sample(n, self.sampling_probability, generator)
+        return drawn(n, self.sampling_probability, 0, generator)
 
     def groups(self, rounds: int) -> Groups:
         """Return one group, which may join every round."""
@@ -208,7 +208,7 @@ class CyclicPoisson(Sampler):
         """Yield a Poisson sample of each group in turn; a record keeps its group."""
         groups = RandomGroups(self.bands, n, generator)
         for group in chain.from_iterable(repeat(groups)):
-            yield group[poisson_sample(len(group), self.sampling_probability, generator)]
+            yield group[drawn(len(group), self.sampling_probability, 0, generator)]
 
     @property
     def least_separation(self) -> int:
@@ -278,7 +278,7 @@ class MinSeparation(Sampler):
         while True:
             # How many eligible records come before each of those that sit out.
             before = away - np.arange(len(away))
-            ranks = poisson_sample(n - len(away), self.sampling_probability, generator)
+            ranks = drawn(n - len(away), self.sampling_probability, 0, generator)
             joined = ranks + np.searchsorted(before, ranks, side="right")
             if waiting:
                 away = np.delete(away, np.searchsorted(away, waiting.popleft()))

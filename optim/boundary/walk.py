@@ -5,19 +5,20 @@ A :class:`Walk` is a state of released values. Over answers of a
 those of another oracle one by one. Both have the same bits and the same ledger, whose entries are
 written before a record is read.
 
+>>> import numpy as np
 >>> from dpcal.calibrate import Plan, Query
 >>> from dpcal.optim import Logistic, PrivateOracle, replaying
 >>> objective = Logistic(np.array([[0.0], [1.0], [2.0], [3.0]]), [0, 0, 1, 1], classes=[0, 1])
 >>> query = Query(name="gradient", kind="gradient", sampler="poisson", sampling_probability=0.5,
-...               max_norm=1.0, noise_multiplier=2.0, count=3)
+...               max_norm=1.0, noise_multiplier=2.0, count=4)
 >>> plan = Plan(optimizer="dpsgd", n=4, queries=(query,), epsilon=9.0, delta=1e-6)
 >>> walk = walk_of(PrivateOracle(objective, plan, seed=0), np.zeros(2), "gradient",
-...                rates=np.full(3, 0.1))
->>> walk.take(3), walk.step
-(True, 3)
+...                rates=np.full(4, 0.1))
+>>> walk.take(4), walk.step
+(True, 4)
 >>> oracle, w = PrivateOracle(objective, plan, seed=0), np.zeros(2)
 >>> with replaying():
-...     for _ in range(3):
+...     for _ in range(4):
 ...         w = w - 0.1 * oracle.gradient(w, "gradient")
 >>> bool((walk.w == w).all())
 True

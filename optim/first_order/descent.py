@@ -3,6 +3,7 @@
 Noisy gradient descent, DP-SGD and DP-SGD with correlated noise take the same steps: a noisy
 gradient, a move against it, a projection onto a ball. Samples and noise are the query's.
 
+>>> import numpy as np
 >>> from dpcal import calibrate
 >>> from dpcal.optim import PrivateOracle, Squared
 >>> plan = calibrate.dpsgd(n=2, batch_size=2, steps=3, epsilon=9.0, delta=1e-2)

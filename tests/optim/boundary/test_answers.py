@@ -32,7 +32,7 @@ from _tree import DATA
 from hypothesis import given, settings, strategies as st
 
 from dpcal import accountants, calibrate, optim
-from dpcal._ext.noise import poisson_sample
+from dpcal._ext.samples import drawn
 from dpcal.accountants import events
 from dpcal.accountants.matrix import LambdaCGD, SquareRoot, Tree
 from dpcal.calibrate import Correlation
@@ -59,7 +59,7 @@ def replay(asked, streams, w, learning_rates, radius):
         if asked.sampler == "fixed-size":
             rows = sampling.choice(N, asked.batch_size, replace=False, shuffle=False)
         else:
-            rows = poisson_sample(N, asked.sampling_probability or 1.0, sampling)
+            rows = drawn(N, asked.sampling_probability or 1.0, 0, sampling)
         total = np.zeros(D)
         for row in rows:
             slope = LOGISTIC.clipped_sum(w, np.array([row]), np.inf)
