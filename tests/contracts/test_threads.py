@@ -10,7 +10,7 @@ from contracts._runs import SMALL, together
 
 from dpcal import accountants, optim
 from dpcal.accountants import correlated, events, matrix
-from dpcal.calibrate import dpsgd
+from dpcal.calibrate import Constants, dpsgd, recursive_regularization
 from dpcal.optim.problems import Trigonometric
 
 THREADS, ROUNDS = 3, 2
@@ -18,6 +18,8 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(400, 5))
 Y = (X[:, 0] + X[:, 1] > 0).astype(int) + (X[:, 2] > 1)
 PLAN = dpsgd(n=400, batch_size=40, steps=15, epsilon=2.0, delta=1e-5)
+SIZES = {"n": 400, "dimension": 6, "epsilon": 2.0, "delta": 1e-5, "subsolver": "phased_sgd"}
+PASSES = recursive_regularization(Constants(lipschitz=1.0, smoothness=0.25, gap=0.7), **SIZES)
 SHARED = optim.Logistic(X, Y > 0, classes=[False, True])
 
 
@@ -51,6 +53,7 @@ def tasks():
         "correlated": simulated,
         "shared objective": lambda: run("dpsgd", SHARED, PLAN),
         "exact noise": lambda: run("dpsgd", SHARED, PLAN, noise="discrete"),
+        "one pass": lambda: run("recursive_regularization", SHARED, PASSES),
         "trigonometric": lambda: run("dpsgd", Trigonometric(X), PLAN),
         "softmax": lambda: run("dpsgd", optim.Softmax(X, Y, classes=[0, 1, 2]), PLAN),
         **{f"run of {name}": of_run(run) for name, (run, *_) in SMALL.items()},
