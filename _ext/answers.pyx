@@ -296,10 +296,13 @@ cdef class Slot:
         cdef Py_ssize_t d = records.kernel.dimension, j
         cdef const double* to = plain(w, d)
         cdef double found
+        cdef bint finite
         if to is NULL or not self.take_rows(rows):
             return None
         records.place(to)
-        if not self.sum_at(&records.w[0], NULL, self.max_norm):
+        with nogil:
+            finite = self.sum_at(&records.w[0], NULL, self.max_norm)
+        if not finite:
             return None
         records.summed = self.max_norm if self.everyone else -1
         for j in range(d):
@@ -312,6 +315,7 @@ cdef class Slot:
         """Let the next batch be these rows, if there are any; false if they are no rows."""
         cdef const Py_ssize_t* index
         cdef Py_ssize_t i, count
+        self.sample.given = False
         if rows is None:
             return self.everyone or self.sample.generator is not None
         if not cnp.PyArray_CheckExact(rows) or cnp.PyArray_NDIM(<cnp.ndarray>rows) != 1:

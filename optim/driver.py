@@ -362,7 +362,7 @@ def run(
         change the iterates.
     store
         Path of a file that holds the run, so that it can be started again after its process has
-        ended: see :mod:`dpcal.optim.boundary.store`. It is a secret, and steps are not fused then.
+        ended: see :mod:`dpcal.optim.boundary.store`. It is a secret, and takes answers one by one.
         Or a :class:`dpcal.optim.BudgetBook`, which the run is charged to.
     store_every
         Steps of a transaction of the file, at least 1. More are faster; a run that is killed

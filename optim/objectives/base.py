@@ -55,7 +55,7 @@ class Objective(ABC):
         Number of leading parameters that the regulariser covers. An intercept comes last and is
         left out.
     kernel
-        Compiled form of :meth:`clipped_sum`, which fused loops need; None without one.
+        Compiled form of :meth:`clipped_sum`, which compiled answers need; None without one.
     group_size
         Where records are persons, the largest number of rows of one; None where they are rows.
     read_from_data
