@@ -4,20 +4,21 @@
 sums of pairs of gradients: samples, sums, noise and ascent in y, without arrays of single records.
 
 >>> import numpy as np
->>> from dpcal._ext.pairs import SaddlePairs
+>>> from dpcal._ext.pairs import AreaPairs
 >>> from dpcal._ext.sums import Sums
 >>> everyone = {"sampling_probability": 1.0, "batch_size": 0, "expected_batch_size": 1.0}
 >>> exact = {**everyone, "max_norm": 9.0, "proportional": False, "cap": 9.0}
 >>> sampling, noise = np.random.default_rng(0).spawn(2)
 >>> asked = exact, Sums(noise, 0.0)
->>> follower = Follower(SaddlePairs(np.zeros((1, 6))), d1=2, sampling=sampling,
-...                     refresh=asked, difference=asked, primal_l2=0.0, dual_l2=0.0)
->>> estimate = np.zeros(4)  # of (x2 coupled with y, x - y) at x = (1, 0), y = 0, and then at y = x
+>>> kernel = AreaPairs(np.array([[1.0]]), np.array([True]), share=0.5)
+>>> follower = Follower(kernel, d1=3, sampling=sampling, refresh=asked, difference=asked,
+...                     primal_l2=0.0, dual_l2=0.0)
+>>> estimate = np.zeros(4)
 >>> y = follower.track(np.array([1.0, 0, 0, 0]), np.zeros(4), estimate, refreshed=True,
 ...                    literal=False, shortest=False, inner_steps=2, ascent_rate=1.0,
 ...                    project=np.copy, asking=lambda: None)
 >>> y.tolist(), estimate.tolist()
-([1.0, 0.0], [1.0, 0.0, 0.0, 0.0])
+([-1.0], [1.0, -1.0, 0.0, -1.0])
 """
 
 cimport cython
