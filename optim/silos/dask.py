@@ -18,10 +18,10 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
-from dpcal.errors import MissingExtra, extra
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
+from dpcal.optim.silos.cluster import workers_of
 from dpcal.optim.silos.local import Description, Silo, SiloLost
 
 __all__ = ["DaskSilos"]
@@ -59,17 +59,7 @@ class DaskSilos(Sequence["RemoteSilo"]):
         workers: Sequence[str] | None = None,
         timeout: float = _PATIENCE,
     ) -> None:
-        try:
-            from distributed import Client
-        except ImportError:
-            raise MissingExtra(
-                f"DaskSilos needs distributed, which is not installed: {extra('dask')}."
-            ) from None
-        if not isinstance(client, Client):
-            raise TypeError(f"client must be a distributed.Client, got {client!r}.")
-        known = sorted(client.scheduler_info(n_workers=-1)["workers"])
-        if not known:
-            raise ValueError("client must have workers, got a cluster with none.")
+        known = workers_of(client, "DaskSilos")
         if workers is None:
             workers = [known[j % len(known)] for j in range(len(makers))]
         if len(workers) != len(makers):
