@@ -24,9 +24,8 @@ from an attack of this size on a run that leaks as much as its claim allows.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -38,6 +37,7 @@ from dpcal._roots import Sides, Stop, bisect
 from dpcal.accountants.curves.tradeoff import gdp_mu
 from dpcal.calibrate.plan import Plan
 from dpcal.optim.attacks.likelihood_ratio import Canaries
+from dpcal.optim.attacks.rates import LowerBound
 from dpcal.optim.objectives.arrays import numbers
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.registry import find
@@ -54,39 +54,27 @@ _MOST = 40.0
 _PRECISION = 1e-3
 
 
-@dataclass(frozen=True, kw_only=True)
-class OneRun:
-    """Lower bounds from the guesses after one run.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OneRun(LowerBound):
+    """Lower bounds from the guesses after one run; see :class:`LowerBound`.
 
     Parameters
     ----------
-    epsilon, delta
-        The run is not (epsilon', delta)-private for any epsilon' below epsilon.
     mu
-        The run's trade-off curve is not above that of mu'-Gaussian privacy for any mu' below this.
-    canaries, guesses, right
-        Numbers of canaries, of guesses, and of right guesses.
-    confidence
-        Confidence of each bound.
+        The run's trade-off curve is not above that of mu'-Gaussian privacy for any mu' below this,
+        with the same confidence.
+    guesses, right
+        Numbers of guesses about the canaries, and of right guesses.
     """
 
-    epsilon: float
-    delta: float
     mu: float
-    canaries: int
     guesses: int
     right: int
-    confidence: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the outcome as JSON values."""
-        return dataclasses.asdict(self)
 
     def __str__(self) -> str:
         return (
-            f"{self.right} of {self.guesses} guesses about {self.canaries} canaries are right: "
-            f"epsilon is at least {self.epsilon:.4g} at delta {self.delta:.3g}, mu at least "
-            f"{self.mu:.4g} (confidence {self.confidence:g} each)"
+            f"{self.right} of {self.guesses} guesses are right: {super().__str__()}; mu is at "
+            f"least {self.mu:.4g}"
         )
 
 
@@ -134,7 +122,8 @@ def one_run(
         epsilon=_largest(lambda e: _chance_of(m, guesses, right, e, delta) < chance),
         delta=delta,
         mu=_largest(lambda mu: _impossible(m, guesses, right, mu, chance)),
-        canaries=m,
+        present=int(there.sum()),
+        absent=int((~there).sum()),
         guesses=guesses,
         right=right,
         confidence=confidence,
@@ -177,7 +166,7 @@ def plant(
     found = one_run(
         included, scores, guesses=expected.guesses, delta=plan.delta, confidence=confidence
     )
-    return found, expected
+    return replace(found, claim=plan.epsilon), expected
 
 
 def power(

@@ -198,10 +198,6 @@ class Silo:
             )
         return self.objective.fingerprints(key)
 
-    def _ledger_json(self) -> str:
-        """Return the ledger as a document, which goes from process to process."""
-        return self.ledger().to_json()
-
     def _opened(self) -> Oracle:
         if self._oracle is None:
             raise ValueError("the silo must be opened with a plan before it is asked.")
