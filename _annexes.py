@@ -19,7 +19,7 @@ __getattr__, __dir__ = _lazy.attributes(
         "NoiseStream": "dpcal.optim.boundary.streams",
         "Parts": "dpcal.optim.silos.parts",
         "by_partitions": "dpcal.optim.silos.reading",
-        "check_versions": "dpcal.optim.silos.partitioned",
+        "check_versions": "dpcal.optim.silos.cluster",
         "grid_of": "dpcal.optim.boundary.lattice",
         "network_scores": "dpcal.optim.objectives.networks",
         "predicted_seconds": "dpcal.calibrate.recommending.seconds",

@@ -79,8 +79,6 @@ HEADERS = {
     "discrete": ["_ext/search.h"],
     "gradients": ["_ext/rows.h"],
     "keyed": ["_ext/gaps.h"],
-    "pairs": ["_ext/rows.h"],
-    "trigonometric": ["_ext/rows.h"],
 }
 
 

@@ -7,11 +7,6 @@ class PairSum(ClippedSum):
     d1: int
     d2: int
 
-class SaddlePairs(PairSum):
-    def __init__(
-        self, records: NDArray[np.float64], shares: tuple[float, float] | None = None
-    ) -> None: ...
-
 class TiltedPairs(PairSum):
     def __init__(
         self,
@@ -31,15 +26,5 @@ class AreaPairs(PairSum):
         positive: NDArray[np.bool_],
         *,
         share: float,
-        shares: tuple[float, float] | None = None,
-    ) -> None: ...
-
-class SensingPairs(PairSum):
-    def __init__(
-        self,
-        A: NDArray[np.float64],
-        b: NDArray[np.float64],
-        rank: int,
-        *,
         shares: tuple[float, float] | None = None,
     ) -> None: ...

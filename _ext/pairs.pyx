@@ -4,54 +4,19 @@ Both of a record are clipped together, or each to its share of the bound, and ar
 vector of d1 + d2 numbers.
 
 >>> import numpy as np
->>> kernel = SaddlePairs(np.zeros((1, 6)))
->>> kernel(np.array([3.0, 0.0, 0.0, 4.0]), max_norm=1.0).round(12).tolist()  # (0, 4, 3, -4), clipped
-[0.0, 0.624695047554, 0.468521285666, -0.624695047554]
+>>> kernel = AreaPairs(np.array([[1.0, 0.0]]), np.array([True]), share=0.5)
+>>> kernel(np.array([3.0, 0.0, 0.0, 0.0, 4.0]), max_norm=1.0).round(12).tolist()  # of (-2, 0, -3, 0, -3)
+[-0.426401432711, 0.0, -0.639602149067, 0.0, -0.639602149067]
 """
 
 cimport cython
 from libc.float cimport DBL_MIN
 from libc.math cimport fabs, fmax, isfinite, sqrt
 from libc.stdlib cimport abort, free, malloc
-from libc.string cimport memset
 
 from dpcal._ext.gradients cimport Batch, ClippedSum, PointLoss
 
 import numpy as np
-
-cdef extern from *:
-    """
-    #include "rows.h"
-
-    /* out += A^T u for A with m rows of size numbers, and for each of rank vectors u and out. Each
-       number of out is summed over the rows in their order, whatever the registers are. */
-    DPCAL_WIDER static void dpcal_transposed_products(
-        const double *restrict A, const double *restrict u, double *restrict out,
-        Py_ssize_t rank, Py_ssize_t m, Py_ssize_t size
-    ) {
-        for (Py_ssize_t l = 0; l < rank; l++)
-            for (Py_ssize_t i = 0; i < m; i++) {
-                double factor = u[l * m + i];
-                for (Py_ssize_t j = 0; j < size; j++)
-                    out[l * size + j] += factor * A[i * size + j];
-            }
-    }
-    """
-    void dpcal_prefetch(const void* address) noexcept nogil
-    void axpy "dpcal_axpy"(
-        double factor, const double* x, double* y, Py_ssize_t size
-    ) noexcept nogil
-    void transposed_products "dpcal_transposed_products"(
-        const double* A,
-        const double* u,
-        double* out,
-        Py_ssize_t rank,
-        Py_ssize_t m,
-        Py_ssize_t size,
-    ) noexcept nogil
-
-cdef enum:
-    AHEAD = 16  # records fetched before their turn: rows are drawn in no order
 
 cdef double UNIT = 2.0**-53  # relative rounding error of one operation
 
@@ -172,67 +137,6 @@ cdef double* scratch(Py_ssize_t size) noexcept nogil:
 
 
 @cython.final
-cdef class SaddlePairs(PairSum):
-    """Pairs of gradients of :class:`dpcal.optim.minimax.ToySaddle`.
-
-    Parameters
-    ----------
-    records
-        Tilts of x and of y, and both bends, shape (n, 6). Copied.
-    shares
-        As for :class:`PairSum`.
-    """
-
-    cdef double[:, ::1] records
-
-    def __init__(self, records, shares=None):
-        super().__init__(len(records), 2, 2, shares)
-        self.records = np.array(records, dtype=np.float64, order="C")
-
-    cdef void add(self, const double* w, const double* v, Batch batch, double* total) noexcept nogil:
-        cdef double[4] g
-        cdef const double* r
-        cdef double x0, x1, y0, y1, shared
-        cdef Py_ssize_t i
-        if v is NULL:
-            for i in range(batch.count):
-                r = self.fetched(batch, i)
-                g[0] = w[2] + r[0] + r[4] * w[0] + r[5] * w[2]
-                g[1] = w[1] * w[1] * w[1] - 2 * w[1] + w[3] + r[1] + r[4] * w[1] + r[5] * w[3]
-                g[2] = w[0] - w[2] + r[2] + r[5] * w[0]
-                g[3] = w[1] - w[3] + r[3] + r[5] * w[1]
-                self.put_four(g, batch.bound, total)
-            return
-        x0, x1, y0, y1 = w[0] - v[0], w[1] - v[1], w[2] - v[2], w[3] - v[3]
-        shared = x1 * (w[1] * w[1] + w[1] * v[1] + v[1] * v[1] - 2) + y1
-        for i in range(batch.count):  # the tilts cancel
-            r = self.fetched(batch, i)
-            g[0] = y0 + r[4] * x0 + r[5] * y0
-            g[1] = shared + r[4] * x1 + r[5] * y1
-            g[2] = x0 - y0 + r[5] * x0
-            g[3] = x1 - y1 + r[5] * x1
-            self.put_four(g, batch.bound, total)
-
-    cdef inline const double* fetched(self, Batch batch, Py_ssize_t i) noexcept nogil:
-        """Return a record of a batch, and fetch one that comes later."""
-        dpcal_prefetch(&self.records[batch.rows[min(i + AHEAD, batch.count - 1)], 0])
-        return &self.records[batch.rows[i], 0]
-
-    cdef inline void put_four(self, double* g, double max_norm, double* total) noexcept nogil:
-        """Do as ``put`` does, for the four numbers that there are, where none is extreme."""
-        cdef double squares = g[0] * g[0] + g[1] * g[1] + g[2] * g[2] + g[3] * g[3]
-        cdef double factor
-        if not (self.joint and SMALL < squares < LARGE):
-            self.put(g, max_norm, total)
-            return
-        factor = factor_of(sqrt(squares) * (1 + 20 * UNIT), max_norm)
-        total[0] += factor * g[0]
-        total[1] += factor * g[1]
-        total[2] += factor * g[2]
-        total[3] += factor * g[3]
-
-
-@cython.final
 cdef class TiltedPairs(PairSum):
     """Pairs of ``(base + <y, phi_i>) loss(<w, x_i>, t_i)``: a linear model with weighted losses.
 
@@ -316,118 +220,6 @@ cdef class AreaPairs(PairSum):
         g[p] = -2 * away if self.positive[row] else 0.0
         g[p + 1] = 0.0 if self.positive[row] else -2 * away
         g[p + 2] = 2 * lean * score
-
-
-@cython.final
-cdef class SensingPairs(PairSum):
-    """Pairs of matrix sensing: x is (U, V), y has a number for each record.
-
-    A record touches its own number of y alone, and two points with the same x need its matrix
-    products once. Factors are taken column by column, so that loops run along rows of A.
-
-    Parameters
-    ----------
-    A, b
-        Matrices, shape (n, p, q), and measurements, shape (n,). Copied.
-    rank
-        Columns of U and of V.
-    shares
-        As for :class:`PairSum`.
-    """
-
-    cdef double[:, ::1] A, turned
-    cdef double[::1] b
-    cdef Py_ssize_t p, q, rank
-
-    def __init__(self, A, b, Py_ssize_t rank, *, shares=None):
-        n, self.p, self.q = A.shape
-        self.rank = rank
-        super().__init__(n, (self.p + self.q) * rank, n, shares)
-        self.A = np.array(A.reshape(n, -1), dtype=np.float64, order="C")
-        self.turned = np.array(np.swapaxes(A, 1, 2).reshape(n, -1), dtype=np.float64, order="C")
-        self.b = np.array(b, dtype=np.float64)
-
-    cdef void turn(self, const double* x, double* out, bint back) noexcept nogil:
-        """Write U and V column by column, or ``back`` row by row."""
-        cdef Py_ssize_t i, l, row, column
-        cdef Py_ssize_t first = 0
-        cdef Py_ssize_t size = self.p
-        while first < self.d1:
-            for i in range(size):
-                for l in range(self.rank):
-                    row, column = first + i * self.rank + l, first + l * size + i
-                    if back:
-                        out[row] = x[column]
-                    else:
-                        out[column] = x[row]
-            first += size * self.rank
-            size = self.q
-
-    cdef double measure(self, const double* turned, Py_ssize_t row, double* J) noexcept nogil:
-        """Write a residual's gradient in (U, V), column by column, and return the residual."""
-        cdef Py_ssize_t cut = self.p * self.rank
-        memset(J, 0, self.d1 * sizeof(double))
-        transposed_products(
-            &self.turned[row, 0], turned + cut, J, self.rank, self.q, self.p
-        )
-        transposed_products(&self.A[row, 0], turned, J + cut, self.rank, self.p, self.q)
-        return inner(J, turned, cut) - self.b[row]
-
-    cdef void put_row(
-        self, const double* g, double max_norm, double* total, double* own
-    ) noexcept nogil:
-        """Clip and add a record's gradient in x and, the number behind it, that in y."""
-        cdef double one, other
-        cdef double last = g[self.d1] * g[self.d1]
-        cdef double squares = inner(g, g, self.d1)
-        if self.joint:
-            one = norm_of(g, self.d1 + 1, squares + last)
-            if one < 0:
-                return
-            one = other = factor_of(one, max_norm)
-        else:
-            one, other = norm_of(g, self.d1, squares), norm_of(g + self.d1, 1, last)
-            if one < 0 or other < 0:
-                return
-            one = factor_of(one, max_norm * self.primal)
-            other = factor_of(other, max_norm * self.dual)
-        axpy(one, g, total, self.d1)
-        own[0] += other * g[self.d1]
-
-    cdef void add(self, const double* w, const double* v, Batch batch, double* total) noexcept nogil:
-        cdef double* g = scratch(5 * self.d1 + 1)
-        cdef double* before = g + self.d1 + 1
-        cdef double* turned = before + self.d1
-        cdef double* turned_before = turned + self.d1
-        cdef double* turned_total = turned_before + self.d1
-        cdef double residual, earlier, y, z
-        cdef bint same = True
-        cdef Py_ssize_t i, j, row
-        self.turn(w, turned, False)
-        self.turn(total, turned_total, False)
-        if v is not NULL:
-            self.turn(v, turned_before, False)
-            for j in range(self.d1):
-                same = same and w[j] == v[j]
-        for i in range(batch.count):
-            row = batch.rows[i]
-            y = w[self.d1 + row]
-            z = 0.0 if v is NULL else v[self.d1 + row]
-            residual = self.measure(turned, row, g)
-            if same:
-                earlier = residual
-                for j in range(self.d1):
-                    g[j] *= y - z
-            else:
-                earlier = self.measure(turned_before, row, before)
-                for j in range(self.d1):
-                    g[j] = y * g[j] - z * before[j]
-            g[self.d1] = residual - y
-            if v is not NULL:
-                g[self.d1] -= earlier - z
-            self.put_row(g, batch.bound, turned_total, total + self.d1 + row)
-        self.turn(turned_total, total, True)
-        free(g)
 
 
 cdef inline double inner(const double* a, const double* b, Py_ssize_t size) noexcept nogil:

@@ -14,8 +14,6 @@
     Samplers in place of ``shuffle=True``, with their price, and ``check(loader)``; in numpy.
 ``dpcal.adapters.ranks``
     ``RankedOracle(plan, ranks, ...)``: one run on several processes, in numpy.
-``dpcal.adapters.device_noise``
-    ``DeviceNormals(sigma, device)``: the noise of ranks, drawn on a torch device.
 ``dpcal.adapters.optax``
     ``Guard(plan, params)``: the same for JAX, as a gradient transformation.
 ``dpcal.adapters.stepwise``

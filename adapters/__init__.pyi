@@ -1,5 +1,4 @@
 from dpcal.adapters import (
-    device_noise as device_noise,
     flower as flower,
     loaders as loaders,
     opacus as opacus,

@@ -62,15 +62,10 @@ from dpcal.optim.objectives.arrays import Rows, Vector
 __all__ = ["Alone", "RankedOracle", "Ranks", "RanksDisagree", "RanksLost"]
 
 Integers = NDArray[np.int64]
-# Draws discrete noise that covers a Gaussian of this standard deviation: so many numbers for each
-# key of 32 bytes, shape (keys, numbers).
-Draw = Callable[[float, Sequence[bytes], int], Integers]
 
 # Parameters of a block, whose noise one rank draws: opening a stream of words, 50 microseconds, is
 # a twentieth of drawing so many numbers.
 _BLOCK = 1 << 16
-# Blocks whose noise is asked for together where it is drawn elsewhere: 0.2 GB of a device's memory.
-_TOGETHER = 8
 # Bands of C^-1 up to which rows of noise are drawn again in place of being kept: with two, a step
 # draws twice as many numbers, and keeps none.
 _REPLAYED = 2
@@ -156,8 +151,6 @@ class RankedOracle(StepwiseOracle):
         Path of the run's file, which rank 0 opens; None for a run that cannot go on after its end.
     seed
         That of rank 0 counts; a run in the file keeps its own randomness.
-    draw
-        Draws noise in place of the processor, with the same bits; on all ranks or on none.
 
     Raises
     ------
@@ -166,8 +159,7 @@ class RankedOracle(StepwiseOracle):
     ValueError
         If the store holds another run.
     UnsupportedEvent
-        If whole numbers have no proof for the plan's noise, or ``draw`` is given and rows of noise
-        are kept.
+        If whole numbers have no proof for the plan's noise.
     """
 
     def __init__(
@@ -179,7 +171,6 @@ class RankedOracle(StepwiseOracle):
         *,
         seed: Seed = None,
         store: str | os.PathLike[str] | None = None,
-        draw: Draw | None = None,
     ) -> None:
         self._ranks, self._question = ranks, question
         first = ranks.told(lambda: plan)
@@ -192,17 +183,11 @@ class RankedOracle(StepwiseOracle):
             plan=plan.to_json(),
             shapes_of_parameters=shown,
             use_of_a_store=store is not None,
-            use_of_a_device_for_noise=draw is not None,
         )
         self._check_kind(plan)
         dimension = sum(math.prod(shape) for shape in shapes.values())
         (query,) = plan.queries
         grid = _grid_of(query, dimension)
-        if draw is not None and grid is not None and not grid.replay:
-            raise UnsupportedEvent(
-                "noise_device is for independent noise, and for correlated noise of which C^-1 has "
-                f"at most two bands: other rows are kept here, got {grid.strategy!r}."
-            )
         self._elsewhere = Elsewhere(plan.n, dimension)
         self._file: _Steps | None = None
         made: Callable[[], Streams] = partial(observers.streams, seed, plan, self._elsewhere.digest)
@@ -210,7 +195,7 @@ class RankedOracle(StepwiseOracle):
         self._root: dict[str, Any] = root
         if ranks.rank:
             self._start(plan, Streams.restored(root, plan), Ledger.from_json(ledger))
-        self._noise = _Shards(query, dimension, root["secret"], ranks, grid, draw)
+        self._noise = _Shards(query, dimension, root["secret"], ranks, grid)
         self._begin()
         self._move_to(0)
 
@@ -431,47 +416,30 @@ def _grid_of(query: Query, dimension: int) -> Grid | None:
     return grid
 
 
-def _by_processor(sigma: float, keys: Sequence[bytes], size: int) -> Integers:
-    return np.stack([DiscreteNormals.covering(sigma, key).draw(size) for key in keys])
-
-
 class _Shards:
     """The noise of the blocks of parameters that one rank owns, each with keys of its own."""
 
     def __init__(
-        self,
-        query: Query,
-        dimension: int,
-        secret: str,
-        ranks: Ranks,
-        grid: Grid | None,
-        draw: Draw | None,
+        self, query: Query, dimension: int, secret: str, ranks: Ranks, grid: Grid | None
     ) -> None:
-        blocks, whole = -(-dimension // _BLOCK), dimension // _BLOCK
+        blocks = -(-dimension // _BLOCK)
         first, last = (rank * blocks // ranks.size for rank in (ranks.rank, ranks.rank + 1))
-        together = 1 if draw is None else _TOGETHER
-        # Blocks of a run have one length: the last one may be shorter.
-        runs = [
-            range(start, min(start + together, end))
-            for begin, end in ((first, min(last, whole)), (max(first, whole), last))
-            for start in range(begin, end, together)
-        ]
         self._parts = {
-            run: slice(run.start * _BLOCK, min(run.stop * _BLOCK, dimension)) for run in runs
+            block: slice(block * _BLOCK, min((block + 1) * _BLOCK, dimension))
+            for block in range(first, last)
         }
         self._role, self._secret = f"shard {query.name}", secret
         self._sigma = query.noise_multiplier * (query.max_norm / grid_step(query.max_norm))
-        self._draw = _by_processor if draw is None else draw
         self._grid = grid
-        self._kept: dict[range, LatticeStream] = {}
+        self._kept: dict[int, LatticeStream] = {}
         self.digits = 0 if grid is None else grid.digits
         if grid is not None and not grid.replay:
             self._kept = {
-                run: LatticeStream(
+                block: LatticeStream(
                     dataclasses.replace(grid, dimension=part.stop - part.start),
-                    partial(self._words, run.start),
+                    partial(self._words, block),
                 )
-                for run, part in self._parts.items()
+                for block, part in self._parts.items()
             }
 
     def _words(self, block: int) -> np.random.Generator:
@@ -480,23 +448,22 @@ class _Shards:
     def _key(self, block: int, step: int | str) -> bytes:
         return key_of(self._secret, f"{self._role} {step} {block}")
 
-    def _drawn(self, run: range, size: int, sigma: float, step: int) -> Integers:
-        keys = [self._key(block, step) for block in run]
-        return self._draw(sigma, keys, size // len(run)).ravel()
+    def _drawn(self, block: int, size: int, sigma: float, step: int) -> Integers:
+        return DiscreteNormals.covering(sigma, self._key(block, step)).draw(size)
 
     def add(self, step: int, whole: Integers) -> None:
         """Add the noise of a step to the own blocks of a sum, shape (dimension,), in place."""
-        for run, part in self._parts.items():
+        for block, part in self._parts.items():
             out = whole[part]
-            drawn = partial(self._drawn, run, len(out))
+            drawn = partial(self._drawn, block, len(out))
             if self._grid is None:
                 out += drawn(self._sigma, step)
             elif self._grid.replay:
                 add_replayed(self._grid, step, drawn, out)
             else:
-                stream = self._kept[run]
+                stream = self._kept[block]
                 if stream.step != step:
-                    stream = self._kept[run] = stream.at(step)
+                    stream = self._kept[block] = stream.at(step)
                 out += stream.read()
 
 

@@ -28,7 +28,6 @@ from numpy.typing import NDArray
 
 from dpcal import _validate
 from dpcal.adapters import loaders
-from dpcal.adapters.device_noise import drawing_on
 from dpcal.adapters.ranks import Alone, RankedOracle, Ranks, RanksLost, check_same
 from dpcal.adapters.stepwise import Guarded, OutOfTurn, StepwiseOracle
 from dpcal.calibrate.plan import Plan
@@ -89,9 +88,6 @@ class Guard(Guarded):
         good for one data set.
     store
         Path of a file with the run, of rank 0: a job that was killed goes on with the same bits.
-    noise_device
-        A ``torch.device``, or its name, that draws the noise of a run on ranks or with a store: the
-        bits are the processor's (:mod:`dpcal.adapters.device_noise`).
     group
         A ``torch.distributed.ProcessGroup`` that adds whole numbers on the CPU, as Gloo does; the
         default one when omitted, if it has several ranks.
@@ -116,7 +112,6 @@ class Guard(Guarded):
         noise: str | None = None,
         seed: Seed = None,
         store: str | os.PathLike[str] | None = None,
-        noise_device: torch.device | str | None = None,
         group: Any = None,
     ) -> None:
         if isinstance(model, nn.parallel.DistributedDataParallel):
@@ -139,22 +134,21 @@ class Guard(Guarded):
         self._values: dict[str, Tensor] = {}
         ranks = _ranks(group)
         self._ranked: RankedOracle | None = None
-        alone = ranks.size == 1 and group is None and store is None and noise_device is None
+        alone = ranks.size == 1 and group is None and store is None
         if plan is not None and alone:
             dimension = sum(map(math.prod, self._shapes.values()))
             self._oracle = StepwiseOracle(plan, dimension=dimension, seed=seed, noise=noise)
             return
         if noise not in (None, "discrete"):
             raise ValueError(
-                "noise must be 'discrete' on several ranks, with a store or a noise_device, where "
-                f"bits must not depend on where they are computed, got {noise!r}."
+                "noise must be 'discrete' on several ranks or with a store, where bits must not "
+                f"depend on where they are computed, got {noise!r}."
             )
         # The model's functions, whatever its parameters become: shards, and hooks that gather them.
         held = {id(each): nn.Parameter(each.to("meta")) for each in model.parameters()}
         self._functions = copy.deepcopy(model, held)
-        draw = None if noise_device is None else drawing_on(noise_device)
         self._oracle = self._ranked = RankedOracle(
-            plan, ranks, self._shapes, self._question, seed=seed, store=store, draw=draw
+            plan, ranks, self._shapes, self._question, seed=seed, store=store
         )
 
     def loader(

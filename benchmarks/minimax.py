@@ -24,6 +24,7 @@ from unittest import mock
 
 import numpy as np
 
+from benchmarks.problems.saddles import ToySaddle
 from benchmarks.problems.sensing import MatrixSensing
 from dpcal import calibrate, optim
 from dpcal.optim import minimax
@@ -191,7 +192,7 @@ def tabled(n=20_000, d=8):
 
 def speed(repeats=5):
     """Time a release: fused, answer by answer, and in plain numpy."""
-    saddle_problem, sensed = minimax.ToySaddle(n=20_000, seed=0), sensing_problem("none", 1.0)
+    saddle_problem, sensed = ToySaddle(n=20_000, seed=0), sensing_problem("none", 1.0)
     start = 0.1 * np.random.default_rng(0).standard_normal(120)
     cases = {
         # No phase begins, so that all 400 steps are taken.
@@ -240,7 +241,7 @@ def speed(repeats=5):
 
 
 def saddle(seeds=40):
-    problem = minimax.ToySaddle(n=20_000, seed=0)
+    problem = ToySaddle(n=20_000, seed=0)
     plan = saddle_plan(problem)
     rows, start = [], time.process_time()
     for seed in range(seeds):
@@ -282,7 +283,7 @@ def slopes(seeds=3):
     for preset, sizes in sizes_of.items():
         finals = []
         for n in sizes:
-            problem = minimax.ToySaddle(n=n, seed=0)
+            problem = ToySaddle(n=n, seed=0)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 plan = planned(preset, problem.constants, n)
@@ -302,7 +303,7 @@ def slopes(seeds=3):
 
 def paths(figures=None, seed=1):
     """Follow Phi, the norm of its gradient and its curvature along runs from (0.3, 0)."""
-    problem = minimax.ToySaddle(n=20_000, seed=0)
+    problem = ToySaddle(n=20_000, seed=0)
     more = {"n": 20_000, "dimensions": (2, 2), "epsilon": 2.0, "delta": DELTA}
     steps = {"steps": 400, "batch_size": 2_000, "learning_rate": 0.05, "ascent_rate": 0.3}
     plans = {

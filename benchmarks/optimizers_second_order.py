@@ -23,9 +23,9 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.problems.saddles import Trigonometric
 from benchmarks.problems.walks import perturbed_spider
 from dpcal import calibrate, optim
-from dpcal.optim.problems import Trigonometric
 from dpcal.optim.second_order.estimators import Spider
 
 PHI = math.sin(1.0)

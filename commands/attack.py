@@ -153,10 +153,10 @@ def _likelihood(options: Namespace) -> int:
         seed=options.seed,
     )
     if curve is not None:
-        rates = found.rates()
+        many = len(found.members) + len(found.others)
         figure = dpcal.plot.trade_off_curve(
             [(f"claimed, epsilon = {plan.epsilon:.4g}", curve)],
-            attacks=[(f"likelihood ratios, {found.samples} canaries", *rates)],
+            attacks=[(f"likelihood ratios, {many} canaries", *found.rates())],
         )
         dpcal.plot.save(figure, options.output)
     return _said(options, found.holds, found.to_dict(), str(found))
@@ -164,14 +164,14 @@ def _likelihood(options: Namespace) -> int:
 
 def _canaries(options: Namespace) -> int:
     found, expected = dpcal.optim.attacks.plant(
-        plan := _plan(options), confidence=options.confidence, seed=options.seed
+        _plan(options), confidence=options.confidence, seed=options.seed
     )
     power = (
         f"of a run that leaks all that it may, such an attack shows about epsilon "
-        f"{expected.epsilon:.4g}, mu {expected.expected_mu:.4g}"
+        f"{expected.epsilon:.4g}, mu {expected.mu:.4g}"
     )
-    document = {**found.to_dict(), "expected": vars(expected), "claim": plan.epsilon}
-    return _said(options, found.epsilon <= plan.epsilon, document, f"{found}\n{power}")
+    document = {**found.to_dict(), "expected": expected.to_dict()}
+    return _said(options, found.holds, document, f"{found}\n{power}")
 
 
 def _loader(options: Namespace) -> int:

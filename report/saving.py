@@ -6,11 +6,13 @@ of the silo that paid most.
 >>> import tempfile
 >>> import numpy as np
 >>> from dpcal import calibrate, optim, report
->>> from dpcal.optim.problems import Trigonometric
->>> silos = [Trigonometric.drawn(20_000, 5, seed=seed) for seed in range(3)]
+>>> X = np.random.default_rng(0).uniform(-0.5, 0.5, (3, 20_000, 5))
+>>> silos = [optim.Squared(rows, rows[:, 0], fit_intercept=False) for rows in X]
+>>> constants = calibrate.Constants(
+...     lipschitz=1.0, smoothness=1.0, gap=1.0, hessian_lipschitz=1.0)
 >>> plan = calibrate.distributed_psgd(
-...     silos[0].constants, silos=3, n=20_000, dimension=5, epsilon=1.0, delta=1e-6, threshold=0.15)
->>> result = optim.distributed_psgd(silos, plan, initial=np.pi * np.eye(5)[0])
+...     constants, silos=3, n=20_000, dimension=5, epsilon=1.0, delta=1e-6, threshold=0.15)
+>>> result = optim.distributed_psgd(silos, plan, initial=np.full(5, 10.0))
 >>> with tempfile.TemporaryDirectory() as parent:
 ...     folder = save(f"{parent}/report", result, unit=result.unit)
 ...     for row in report.verify(report.read(folder)):

@@ -5,12 +5,12 @@ import tomllib
 import numpy as np
 import pytest
 from _tree import DATA
+from saddles import ToySaddle
 
 from dpcal import calibrate, optim
 from dpcal.accountants import matrix
 from dpcal.calibrate import Plan, Query
 from dpcal.calibrate.plans.theory import THEOREMS
-from dpcal.optim.minimax import ToySaddle
 from dpcal.optim.registry import OPTIMIZERS
 
 DELTA = 1e-5

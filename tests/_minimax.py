@@ -5,8 +5,9 @@ from contextlib import contextmanager
 from unittest import mock
 
 import numpy as np
-from _problems import MatrixSensing
 from _tree import DATA
+from saddles import ToySaddle
+from sensing import MatrixSensing
 
 from dpcal import calibrate
 from dpcal.calibrate.plans.variance_reduction import Releases
@@ -40,7 +41,7 @@ def bilinear(x, y, rows):
 
 
 PROBLEMS = {
-    "toy": lambda **more: minimax.ToySaddle(n=N, seed=1, **more),
+    "toy": lambda **more: ToySaddle(n=N, seed=1, **more),
     "fair": lambda **more: minimax.FairClassification(X, LABELS, GROUPS, **FAIR, **more),
     "shift": lambda **more: minimax.CovariateShift(X, TARGETS, dual_l2=3.0, tilt_norm=2.0, **more),
     "auc": lambda **more: minimax.AUCMaximization(
@@ -53,12 +54,12 @@ PROBLEMS = {
 
 
 def toy(n=20_000, **more):
-    return minimax.ToySaddle(n=n, seed=0, **more)
+    return ToySaddle(n=n, seed=0, **more)
 
 
 def acceptance(**changes):
     """Return the plan of the acceptance problem, with changes."""
-    return calibrate.dp_rgda(minimax.ToySaddle.constants, **{**SADDLE, **changes})
+    return calibrate.dp_rgda(ToySaddle.constants, **{**SADDLE, **changes})
 
 
 def curvature(problem, x):

@@ -21,7 +21,6 @@ OPTIONAL = {
     "dpcal.adapters.pipeline_dp": "pipeline_dp",
     "dpcal.adapters.opacus": "opacus",
     "dpcal.adapters.optax": "optax",
-    "dpcal.adapters.device_noise": "torch",
     "dpcal.adapters.torch": "torch",
 }
 

@@ -4,10 +4,8 @@ import math
 
 import numpy as np
 
-from dpcal._ext.pairs import SensingPairs
 from dpcal.calibrate import Constants
 from dpcal.optim import FromGradients
-from dpcal.optim.minimax.base import MinimaxObjective
 from dpcal.optim.objectives.arrays import clipped_rows
 
 
@@ -73,32 +71,3 @@ def ripples(n, d, radius=2.0):
         smoothness=8.0,
         gap=min(4 * radius**2, radius**2 + 3 * d),
     )
-
-
-class MatrixSensing(MinimaxObjective):
-    """Mean of ``y_i r_i - y_i^2 / 2``, where ``r_i = <A_i, U V^T> - b_i``: a dual number a record.
-
-    Best responses are the residuals r, and Phi is half their mean square.
-    """
-
-    def __init__(self, A, b, *, rank, block_shares=None):
-        self.A, self.b, self.rank = A, b, rank
-        dimensions = (sum(A.shape[1:]) * rank, len(b))
-        super().__init__(n=len(b), dimensions=dimensions, block_shares=block_shares)
-        self.pairs = SensingPairs(A, b, rank, shares=self.block_shares)
-
-    def record_gradients(self, w, rows):
-        """Return the gradients in U, in V and in each record's dual number."""
-        x, y = self.split(w)
-        cut, A = self.A.shape[1] * self.rank, self.A[rows]
-        U, V = x[:cut].reshape(-1, self.rank), x[cut:].reshape(-1, self.rank)
-        AV, AU = A @ V, np.swapaxes(A, 1, 2) @ U
-        residuals = np.einsum("ipr,pr->i", AV, U) - self.b[rows]
-        slopes = np.concatenate([AV.reshape(len(rows), -1), AU.reshape(len(rows), -1)], axis=1)
-        dual = np.zeros((len(rows), self.n))
-        dual[np.arange(len(rows)), rows] = residuals - y[rows]
-        return np.concatenate([y[rows, np.newaxis] * slopes, dual], axis=1)
-
-    def best_response(self, x, *, start=None):
-        """Return the residuals: gradients in y where it is zero, times the number of records."""
-        return self.n * self.split(self.gradient(np.concatenate([x, np.zeros(self.n)])))[1]

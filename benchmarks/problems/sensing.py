@@ -25,8 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
-from dpcal._ext.pairs import SensingPairs
-from dpcal.optim.minimax.base import MinimaxObjective
+from dpcal.optim.minimax import Minimax
 from dpcal.optim.objectives.arrays import (
     Rows,
     Vector,
@@ -134,7 +133,7 @@ class SensingValue(Objective):
         return self._sensing.value_hessian(parameters(w, self.dimension))
 
 
-class MatrixSensing(MinimaxObjective):
+class MatrixSensing(Minimax):
     """Recovery of U V^T from measurements, with a dual number for each record.
 
     Parameters
@@ -165,9 +164,9 @@ class MatrixSensing(MinimaxObjective):
     ) -> None:
         self._sensing = _Sensing(A, b, rank)
         n = len(self._sensing.b)
-        super().__init__(n=n, dimensions=(self._sensing.size, n), block_shares=block_shares)
-        self.pairs = SensingPairs(
-            self._sensing.A, self._sensing.b, self._sensing.rank, shares=self.block_shares
+        dimensions = (self._sensing.size, n)
+        super().__init__(
+            self._pairs, n=n, dimensions=dimensions, loss=self._losses, block_shares=block_shares
         )
 
     @classmethod
@@ -218,17 +217,13 @@ class MatrixSensing(MinimaxObjective):
         """See :meth:`Objective.digest`."""
         return digest_of(self._sensing.A, self._sensing.b)
 
-    def record_gradients(self, w: Vector, rows: Rows) -> Vector:
-        """See :meth:`MinimaxObjective.record_gradients`."""
-        x, y = self.split(w)
+    def _pairs(self, x: Vector, y: Vector, rows: Rows) -> tuple[Vector, Vector]:
         residuals, gradients = self._sensing.measured(x, rows)
         dual = np.zeros((len(rows), self.n))
         dual[np.arange(len(rows)), rows] = residuals - y[rows]
-        return np.concatenate([y[rows, np.newaxis] * gradients, dual], axis=1)
+        return y[rows, np.newaxis] * gradients, dual
 
-    def record_losses(self, w: Vector, rows: Rows) -> Vector:
-        """See :meth:`MinimaxObjective.record_losses`."""
-        x, y = self.split(w)
+    def _losses(self, x: Vector, y: Vector, rows: Rows) -> Vector:
         residuals, _ = self._sensing.measured(x, rows)
         return np.asarray(y[rows] * residuals - y[rows] ** 2 / 2)
 

@@ -5,7 +5,7 @@ The selection of Wang, Chen and Xu (2019) is ``select_point`` with one silo.
 
 >>> import numpy as np
 >>> from dpcal import calibrate
->>> from dpcal.optim.problems import Trigonometric
+>>> from benchmarks.problems.saddles import Trigonometric
 >>> objective = Trigonometric.drawn(100_000, 10, seed=0)
 >>> plan = calibrate.gauss_psgd(
 ...     objective.constants, n=100_000, dimension=10, epsilon=1.0, delta=1e-6)

@@ -5,7 +5,6 @@
 
 import argparse
 import time
-from operator import methodcaller
 
 import distributed
 import numpy as np
@@ -30,31 +29,21 @@ def seconds(ask, times):
     return (time.perf_counter() - start) / times
 
 
-class Echo:
-    """An actor that sends back what it is given."""
-
-    def call(self, answer):
-        """Return what was given."""
-        return answer
+def echo(answer):
+    return answer
 
 
 def bare(client):
     """The mean time of messages alone: rows of a batch to every partition, and numbers back."""
-    workers = sorted(client.scheduler_info(n_workers=-1)["workers"])
-    placed = [
-        client.submit(Echo, actor=True, workers=[workers[j % len(workers)]], pure=False)
-        for j in range(PARTS)
-    ]
-    echoes = [each.result() for each in placed]
-    ask, told = methodcaller("call", np.zeros(BATCH // PARTS)), methodcaller("result")
-    return seconds(lambda: [told(each) for each in [ask(echo) for echo in echoes]], 20)
+    given = [np.zeros(BATCH // PARTS)] * PARTS
+    return seconds(lambda: client.gather(client.map(echo, given, pure=False)), 20)
 
 
 def compared(objective):
     """Return the times of a sum over everybody and over a batch."""
     w, n = np.zeros(FEATURES + 1), objective.n
     batch = np.sort(np.random.default_rng(0).choice(n, BATCH, replace=False))
-    asked = ((np.arange(n), 5), (batch, 20))
+    asked = ((objective.everyone(n), 5), (batch, 20))
     return [
         seconds(lambda rows=rows: DiscreteMechanism.gradient_sum(objective, w, rows, 1.0), times)
         for rows, times in asked

@@ -1,7 +1,5 @@
 from dpcal.optim.attacks.canaries import (
     OneRun as OneRun,
-    Power as Power,
-    coins as coins,
     one_run as one_run,
     plant as plant,
     power as power,
@@ -17,7 +15,6 @@ from dpcal.optim.attacks.likelihood_ratio import (
     likelihood as likelihood,
 )
 from dpcal.optim.attacks.loaders import (
-    LoaderAttack as LoaderAttack,
     loader as loader,
 )
 from dpcal.optim.attacks.neighbouring import (
@@ -27,7 +24,7 @@ from dpcal.optim.attacks.neighbouring import (
     without as without,
 )
 from dpcal.optim.attacks.rates import (
-    ManyRuns as ManyRuns,
+    LowerBound as LowerBound,
     from_confusion_matrix as from_confusion_matrix,
     many_runs as many_runs,
 )

@@ -10,12 +10,12 @@ claims:
 * for a whole trade-off curve: the recursion of Mahloujifar, Melis and Chaudhuri 2024, Theorem 9,
   here for Gaussian curves, of which the claimed one is the least that lies above the plan's.
 
-The number of guesses is fixed before the run, by :func:`power`, which returns the bounds to expect
+The number of guesses is fixed before the run, by :func:`power`, which returns the outcome to expect
 from an attack of this size on a run that leaks as much as its claim allows.
 
 >>> expected = power(mu=2.0, canaries=1_000, delta=1e-5, seed=0)
 >>> rng = np.random.default_rng(1)
->>> included = coins(1_000, seed=2)
+>>> included = np.random.default_rng(2).random(1_000) < 0.5
 >>> scores = 2.0 * included + rng.standard_normal(1_000)  # of a run that leaks so much
 >>> found = one_run(included, scores, guesses=expected.guesses, delta=1e-5)
 >>> bool(1.0 < found.mu < 2.0), bool(found.epsilon > 0)
@@ -24,9 +24,8 @@ from an attack of this size on a run that leaks as much as its claim allows.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,15 +33,16 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from dpcal import _validate
+from dpcal._roots import Sides, Stop, bisect
 from dpcal.accountants.curves.tradeoff import gdp_mu
 from dpcal.calibrate.plan import Plan
-from dpcal.optim.attacks.likelihood_ratio import Canaries, Flags
-from dpcal.optim.attacks.rates import share
+from dpcal.optim.attacks.likelihood_ratio import Canaries
+from dpcal.optim.attacks.rates import LowerBound
 from dpcal.optim.objectives.arrays import numbers
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.registry import find
 
-__all__ = ["OneRun", "Power", "coins", "one_run", "plant", "power"]
+__all__ = ["OneRun", "one_run", "plant", "power"]
 
 # Shares of the canaries that are tried as numbers of guesses: few guesses are more often right,
 # and many give a tighter bound.
@@ -54,62 +54,28 @@ _MOST = 40.0
 _PRECISION = 1e-3
 
 
-@dataclass(frozen=True, kw_only=True)
-class OneRun:
-    """Lower bounds from the guesses after one run.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OneRun(LowerBound):
+    """Lower bounds from the guesses after one run; see :class:`LowerBound`.
 
     Parameters
     ----------
-    epsilon, delta
-        The run is not (epsilon', delta)-private for any epsilon' below epsilon.
     mu
-        The run's trade-off curve is not above that of mu'-Gaussian privacy for any mu' below this.
-    canaries, guesses, right
-        Numbers of canaries, of guesses, and of right guesses.
-    confidence
-        Confidence of each bound.
+        The run's trade-off curve is not above that of mu'-Gaussian privacy for any mu' below this,
+        with the same confidence.
+    guesses, right
+        Numbers of guesses about the canaries, and of right guesses.
     """
 
-    epsilon: float
-    delta: float
     mu: float
-    canaries: int
     guesses: int
     right: int
-    confidence: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the outcome as JSON values."""
-        return dataclasses.asdict(self)
 
     def __str__(self) -> str:
         return (
-            f"{self.right} of {self.guesses} guesses about {self.canaries} canaries are right: "
-            f"epsilon is at least {self.epsilon:.4g} at delta {self.delta:.3g}, mu at least "
-            f"{self.mu:.4g} (confidence {self.confidence:g} each)"
+            f"{self.right} of {self.guesses} guesses are right: {super().__str__()}; mu is at "
+            f"least {self.mu:.4g}"
         )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Power:
-    """Expected outcome of an attack on a run that leaks all that mu allows.
-
-    It has the number of ``guesses`` with the largest expected bounds, and the medians ``epsilon``
-    and ``expected_mu`` of the two bounds for it.
-    """
-
-    guesses: int
-    epsilon: float
-    expected_mu: float
-
-
-def coins(canaries: int, *, seed: int | None = None) -> Flags:
-    """Return which of the ``canaries`` >= 1 to put into the data, by fair coins, shape (canaries,).
-
-    The seed is an integer >= 0, or None for fresh entropy; the attacker must not know it.
-    """
-    rng = np.random.default_rng(_validate.seed(seed=seed))
-    return rng.random(_validate.count(canaries=canaries)) < 0.5
 
 
 def one_run(
@@ -145,7 +111,7 @@ def one_run(
     guesses = _validate.count(guesses=guesses)
     if guesses > m:
         raise ValueError(f"guesses must be in [1, {m}], got {guesses!r}.")
-    share(delta=delta)
+    delta = _validate.below_one(delta=delta)
     _validate.probability(confidence=confidence)
     mixed = np.random.default_rng(0).permutation(m)
     order = mixed[np.argsort(values[mixed], kind="stable")]
@@ -156,7 +122,8 @@ def one_run(
         epsilon=_largest(lambda e: _chance_of(m, guesses, right, e, delta) < chance),
         delta=delta,
         mu=_largest(lambda mu: _impossible(m, guesses, right, mu, chance)),
-        canaries=m,
+        present=int(there.sum()),
+        absent=int((~there).sum()),
         guesses=guesses,
         right=right,
         confidence=confidence,
@@ -169,10 +136,11 @@ def plant(
     run: Callable[[Objective, Plan], Any] | None = None,
     confidence: float = 0.95,
     seed: int | None = None,
-) -> tuple[OneRun, Power]:
+) -> tuple[OneRun, OneRun]:
     """Run a plan once on canaries alone, and guess them from the parameters that it returns.
 
-    The result is the bounds for the run, and the :class:`Power` of the attack at the plan's claim.
+    The result is the outcome of the run, and the one to expect, by :func:`power` at the plan's
+    claim.
 
     Parameters
     ----------
@@ -189,7 +157,8 @@ def plant(
     relation = _validate.instance(Plan, plan=plan).neighboring_relation
     mu = float(gdp_mu(plan.event, neighboring_relation=relation))
     expected = power(mu=mu, canaries=plan.n, delta=plan.delta, confidence=confidence, seed=0)
-    included = coins(plan.n, seed=seed)
+    # The attacker must not know the seed.
+    included = np.random.default_rng(_validate.seed(seed=seed)).random(plan.n) < 0.5
     run = find(plan.optimizer).optimizer() if run is None else run
     result = run(Canaries(included, replaced=relation == "replace-one"), plan)
     # Descent moves against the gradients of included canaries.
@@ -197,7 +166,7 @@ def plant(
     found = one_run(
         included, scores, guesses=expected.guesses, delta=plan.delta, confidence=confidence
     )
-    return found, expected
+    return replace(found, claim=plan.epsilon), expected
 
 
 def power(
@@ -208,8 +177,10 @@ def power(
     confidence: float = 0.95,
     seed: int | None = None,
     trials: int = 5,
-) -> Power:
-    """Return the best number of guesses about a run that leaks as much as mu allows, with bounds.
+) -> OneRun:
+    """Return the outcome to expect of the best number of guesses about a run of mu-privacy.
+
+    It is the one with the middle bounds of some simulated attacks.
 
     Parameters
     ----------
@@ -221,34 +192,30 @@ def power(
     seed, trials
         Of simulated runs, and their number: an integer >= 0 or None, and at least 1.
     """
-    share(delta=delta)
     rng = np.random.default_rng(_validate.seed(seed=seed))
     canaries = _validate.count(canaries=canaries)
     included = rng.random((_validate.count(trials=trials), canaries)) < 0.5
     scores = _validate.positive(mu=mu) * included + rng.standard_normal(included.shape)
-    best = Power(guesses=1, epsilon=0.0, expected_mu=0.0)
-    for part in _SHARES:
-        guesses = max(1, round(part * canaries))
+
+    def middle(guesses: int) -> OneRun:
         found = [
             one_run(i, s, guesses=guesses, delta=delta, confidence=confidence)
             for i, s in zip(included, scores, strict=True)
         ]
-        middle = float(np.median([each.mu for each in found]))
-        epsilon = float(np.median([each.epsilon for each in found]))
-        if (middle, epsilon) > (best.expected_mu, best.epsilon):
-            best = Power(guesses=guesses, epsilon=epsilon, expected_mu=middle)
-    return best
+        return sorted(found, key=_bounds)[len(found) // 2]
+
+    return max((middle(max(1, round(part * canaries))) for part in _SHARES), key=_bounds)
+
+
+def _bounds(found: OneRun) -> tuple[float, float]:
+    return found.mu, found.epsilon
 
 
 def _largest(refuted: Callable[[float], bool]) -> float:
     """Return the largest number that is refuted, from 0 on, rounded down."""
-    low, high = 0.0, _MOST
-    if not refuted(low):
+    if not refuted(0.0):
         return 0.0
-    while high - low > _PRECISION:
-        middle = (low + high) / 2
-        low, high = (middle, high) if refuted(middle) else (low, middle)
-    return low
+    return bisect(refuted, Sides(meet=0.0, miss=_MOST), Stop(absolute=_PRECISION)).meet
 
 
 def _chance_of(m: int, guesses: int, right: int, epsilon: float, delta: float) -> float:

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
@@ -50,51 +50,41 @@ __all__ = ["KINDS", "Evidence", "evidence_of"]
 KINDS = ("gradient", "gradient difference")
 
 
-class Evidence(Protocol):
-    """Adds up the evidence of the answers to one query about each canary; ``told`` are theirs."""
-
-    told: Any
-
-    def add(self, x: Vector, rows: Rows) -> None:
-        """Take an answer: each canary's coordinate, in units of the bound, and the batch."""
-        ...
-
-    def log_ratios(self) -> Vector:
-        """Return log P(answers | canary included) / P(answers | excluded), shape (n,)."""
-        ...
-
-
 def _gaussian(x: Vector, z: float) -> Vector:
     """Return log of N(1, z^2) over N(0, z^2), at x."""
     return (x - 0.5) / z**2
 
 
-class _Sampled:
-    """Evidence from batches that each record is in with probability q, by itself."""
+class Evidence:
+    """Adds up the evidence of the answers to one query about each of n canaries.
 
-    told = True
+    Here all records, or Poisson samples, are in each answer. ``told`` are the canaries that the
+    answers are about.
+    """
+
+    told: Any = True
 
     def __init__(self, query: Query, n: int) -> None:
         self._q, self._z = query.expected_batch_size(n) / n, query.noise_multiplier
         self._total = np.zeros(n)
 
     def add(self, x: Vector, rows: Rows) -> None:
-        """See :class:`Evidence`."""
+        """Take an answer: each canary's coordinate, in units of the bound, and the batch."""
         exponent = _gaussian(x, self._z)
         if self._q < 1:
             exponent = np.logaddexp(math.log1p(-self._q), math.log(self._q) + exponent)
         self._total += exponent
 
     def log_ratios(self) -> Vector:
-        """See :class:`Evidence`."""
+        """Return log P(answers | canary included) / P(answers | excluded), shape (n,)."""
         return self._total
 
 
-class _Parted:
+class _Parted(Evidence):
     """Evidence from parts of a known partition: an answer is about its part alone."""
 
     def __init__(self, query: Query, n: int) -> None:
-        self._z, self._total = query.noise_multiplier, np.zeros(n)
+        super().__init__(query, n)
         self.told = np.zeros(n, dtype=bool)
 
     def add(self, x: Vector, rows: Rows) -> None:
@@ -102,19 +92,14 @@ class _Parted:
         self.told[rows] = True
         self._total[rows] += _gaussian(x[rows], self._z)
 
-    def log_ratios(self) -> Vector:
-        """See :class:`Evidence`."""
-        return self._total
 
-
-class _Drawn:
+class _Drawn(Evidence):
     """Evidence from epochs, of which each record is in one uniformly drawn batch, by itself."""
 
-    told = True
-
     def __init__(self, query: Query, n: int) -> None:
-        self._epoch, self._z = query.epoch or 1, query.noise_multiplier
-        self._total, self._ratios, self._left = np.zeros(n), np.full(n, -math.inf), self._epoch
+        super().__init__(query, n)
+        self._epoch = self._left = query.epoch or 1
+        self._ratios = np.full(n, -math.inf)
 
     def add(self, x: Vector, rows: Rows) -> None:
         """See :class:`Evidence`."""
@@ -133,10 +118,8 @@ class _Drawn:
         return np.asarray(self._total + ratio)
 
 
-class _Correlated:
+class _Correlated(Evidence):
     """Evidence from runs with noise C^-1 z: C times answers is C times participations plus z."""
-
-    told = True
 
     def __init__(self, query: Query, n: int) -> None:
         assert query.correlation is not None
@@ -210,4 +193,4 @@ def evidence_of(query: Query, n: int) -> Evidence:
         return _Correlated(query, n)
     if query.epoch is not None:
         return _Drawn(query, n)
-    return _Parted(query, n) if query.composition == "disjoint" else _Sampled(query, n)
+    return _Parted(query, n) if query.composition == "disjoint" else Evidence(query, n)

@@ -32,11 +32,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
+from dpcal._roots import NoBracket, Sides, Stop, bisect, bracket
 from dpcal.accountants.curves.tradeoff import true_positive_rate
 from dpcal.accountants.events import CorrelatedGaussianDpEvent
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.optim.attacks.evidence import Evidence, evidence_of
-from dpcal.optim.attacks.rates import apart, together, without_curve
+from dpcal.optim.attacks.rates import LowerBound, at_a_level, independent, together
 from dpcal.optim.attacks.recording import Answer, Recorder, Sum, Tape
 from dpcal.optim.boundary.observers import observing
 from dpcal.optim.objectives.arrays import Rows, Vector, parameters
@@ -111,47 +112,36 @@ class Canaries(Objective):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Likelihood:
+class Likelihood(LowerBound):
     """Outcome of an attack by likelihood ratios.
+
+    ``epsilon`` is that of the plan with ``scale`` times its noise: it is for runs of the plan's
+    kind, with any amount of noise. The other parameters are those of :class:`LowerBound`.
 
     Parameters
     ----------
-    epsilon
-        A lower bound on epsilon at ``delta``: that of the plan with ``scale`` times its noise. It
-        is for runs of the plan's kind, with any amount of noise.
     alone
         A lower bound on epsilon from the two error rates alone, for any mechanism.
-    claim, delta
-        The plan's.
     scale
         Upper bound on the run's noise, in units of the planned noise. NaN where the trade-off curve
         of the plan is not known (correlated noise on samples): then ``epsilon`` is ``alone``.
-    confidence
-        Confidence of ``epsilon``, and of ``alone``.
     false_positive_rate, true_positive_rate
         Upper and lower bound on the attack's rates.
-    samples
-        Number of canaries, half of them members on average.
     members, others
-        Their log-likelihood ratios.
+        The log-likelihood ratios of canaries in the data, and of the others.
     """
 
-    epsilon: float
     alone: float
-    claim: float
-    delta: float
     scale: float
-    confidence: float
     false_positive_rate: float
     true_positive_rate: float
-    samples: int
     members: Vector
     others: Vector
 
     @property
     def holds(self) -> bool:
-        """Whether the lower bound is within the claim."""
-        return self.epsilon <= self.claim and self.alone <= self.claim
+        """Whether both lower bounds are within the claim."""
+        return max(self.epsilon, self.alone) <= self.claim
 
     def rates(self, points: int = 200) -> tuple[Vector, Vector]:
         """Return false-positive and false-negative rates at many levels, shape (points,) each."""
@@ -160,19 +150,8 @@ class Likelihood:
         negatives = np.searchsorted(np.sort(self.members), levels, "right") / len(self.members)
         return positives, negatives
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the outcome as JSON values, without the ratios."""
-        named = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
-        named["scale"] = None if math.isnan(self.scale) else self.scale
-        return {k: v for k, v in named.items() if k not in ("members", "others")} | {
-            "holds": self.holds
-        }
-
     def __str__(self) -> str:
-        found = (
-            f"epsilon is at least {self.epsilon:.4g} at delta {self.delta:.3g}, claimed "
-            f"{self.claim:.4g} ({self.samples} canaries, confidence {self.confidence:g})"
-        )
+        found = super().__str__()
         if math.isnan(self.scale):
             return f"{found}, from error rates alone"
         return (
@@ -300,14 +279,16 @@ class _Ratios(Recorder):
 def _judged(plan: Plan, members: Vector, others: Vector, confidence: float) -> Likelihood:
     """Bound the error rates, and find the noise that would allow them."""
     chance = (1 - confidence) / 2
-    rates = together if _drawn_together(plan) else apart
-    most, least = rates(members, others, 0.0, chance)
-    alone = without_curve(rates, members, others, plan.delta, chance)
-    scale, epsilon = _MOST_NOISE, 0.0
+    rates = together if _drawn_together(plan) else independent
+    hits, alarms = int((members > 0).sum()), int((others > 0).sum())
+    most, least = rates(hits, len(members), alarms, len(others), chance)
+    alone = at_a_level(rates, members, others, plan.delta, chance)
+    scale, epsilon = math.inf, 0.0
     if isinstance(plan.event, CorrelatedGaussianDpEvent):
         scale, epsilon = math.nan, alone
     elif least > most:
         scale = _largest_noise(plan, most, least)
+    if math.isfinite(scale):
         epsilon = float(_scaled(plan, scale).price(accountant="auto").lower)
     return Likelihood(
         epsilon=epsilon,
@@ -318,7 +299,8 @@ def _judged(plan: Plan, members: Vector, others: Vector, confidence: float) -> L
         confidence=confidence,
         false_positive_rate=most,
         true_positive_rate=least,
-        samples=len(members) + len(others),
+        present=len(members),
+        absent=len(others),
         members=members,
         others=others,
     )
@@ -350,22 +332,28 @@ def _scaled(plan: Plan, scale: float) -> Plan:
 def _largest_noise(plan: Plan, most: float, least: float) -> float:
     """Return the smallest factor on the noise that was found to exclude such error rates."""
 
-    def allowed(scale: float) -> bool:
+    def refuted(scale: float) -> bool:
         power = true_positive_rate(
             _scaled(plan, scale).event,
             false_positive_rate=most,
             neighboring_relation=plan.neighboring_relation,
         )
-        return power.upper >= least
+        return power.upper < least
 
     # From the planned noise on: far less noise takes long to price.
-    low = high = 1.0
-    while low > _LEAST_NOISE and not allowed(low):
-        low, high = low / 2, low
-    while low == high < _MOST_NOISE and allowed(2 * high):
-        low = high = 2 * high
-    high = 2 * low if low == high else high
-    while high > low * (1 + _PRECISION):
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if allowed(middle) else (low, middle)
-    return high
+    less = refuted(1.0)
+    try:
+        if less:
+            near = bracket(
+                lambda scale: not refuted(scale),
+                miss=1.0,
+                start=0.5,
+                factor=0.5,
+                last=_LEAST_NOISE,
+            )
+            sides = Sides(meet=near.miss, miss=near.meet)
+        else:
+            sides = bracket(refuted, miss=1.0, start=2.0, last=_MOST_NOISE)
+    except NoBracket as end:
+        return end.at if less else math.inf
+    return bisect(refuted, sides, Stop(relative=_PRECISION)).meet

@@ -17,18 +17,17 @@ surpasses. Rates of errors are bounded by Clopper and Pearson, and prove a lower
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 from scipy.special import logsumexp
 
 from dpcal import _validate
 from dpcal.errors import UnsupportedEvent
-from dpcal.optim.attacks.rates import either_way
+from dpcal.optim.attacks.rates import LowerBound, many_runs
 from dpcal.optim.objectives.arrays import Vector
 
-__all__ = ["LoaderAttack", "loader"]
+__all__ = ["loader"]
 
 # What the batch that holds the record is above other batches, with the record and in the other
 # world.
@@ -43,78 +42,35 @@ _MEANS = {
 _BLOCK = 1 << 20
 
 
-@dataclass(frozen=True, kw_only=True)
-class LoaderAttack:
-    """Outcome of an attack on a loader.
-
-    Parameters
-    ----------
-    epsilon
-        A lower bound on epsilon at ``delta``.
-    claim, delta
-        What was claimed.
-    confidence
-        Confidence of ``epsilon``.
-    samples
-        Number of runs in each of both worlds.
-    """
-
-    epsilon: float
-    claim: float
-    delta: float
-    confidence: float
-    samples: int
-
-    @property
-    def holds(self) -> bool:
-        """Whether the lower bound is within the claim."""
-        return self.epsilon <= self.claim
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the outcome as JSON values."""
-        return {**vars(self), "holds": self.holds}
-
-    def __str__(self) -> str:
-        return (
-            f"epsilon is at least {self.epsilon:.4g} at delta {self.delta:.3g}, claimed "
-            f"{self.claim:.4g} ({self.samples} runs with the record and {self.samples} without it, "
-            f"confidence {self.confidence:g})"
-        )
-
-
-@dataclass(frozen=True)
-class _Runs:
-    """Runs of both worlds, as the attacker sees them.
+def _log_ratios(
+    sizes: Vector,
+    epochs: int,
+    sigma: float,
+    means: tuple[float, float],
+    *,
+    mean: float,
+    samples: int,
+    rng: np.random.Generator,
+) -> Vector:
+    """Return the log-likelihood ratios of runs in the world of a mean, shape (samples,).
 
     ``sizes`` has the numbers of places in the batches of an epoch, of which the last one may be
     smaller, and ``means`` what the record's batch is above the others, in both worlds.
     """
-
-    sizes: Vector
-    epochs: int
-    sigma: float
-    means: tuple[float, float]
-
-    def log_ratios(self, mean: float, samples: int, rng: np.random.Generator) -> Vector:
-        """Return the log-likelihood ratios of runs in the world of a mean, shape (samples,)."""
-        total, block = np.zeros(samples), max(1, _BLOCK // len(self.sizes))
-        for first in range(0, samples, block):
-            part = total[first : first + block]
-            for _ in range(self.epochs):
-                answers = self.sigma * rng.standard_normal((len(part), len(self.sizes)))
-                places = rng.integers(self.sizes.sum(), size=len(part)) // self.sizes[0]
-                answers[np.arange(len(part)), places] += mean
-                part += self._log_ratio(answers)
-        return total
-
-    def _log_ratio(self, answers: Vector) -> Vector:
-        """Return the log-likelihood ratio of each row, the answers of an epoch."""
-        log_shares = np.log(self.sizes / self.sizes.sum())
-        present, absent = (
-            logsumexp(log_shares + mean * (answers - mean / 2) / self.sigma**2, axis=1)
-            for mean in self.means
-        )
-        return np.asarray(present - absent)
+    total, block = np.zeros(samples), max(1, _BLOCK // len(sizes))
+    log_shares = np.log(sizes / sizes.sum())
+    for first in range(0, samples, block):
+        part = total[first : first + block]
+        for _ in range(epochs):
+            answers = sigma * rng.standard_normal((len(part), len(sizes)))
+            places = rng.integers(sizes.sum(), size=len(part)) // sizes[0]
+            answers[np.arange(len(part)), places] += mean
+            present, absent = (
+                logsumexp(log_shares + each * (answers - each / 2) / sigma**2, axis=1)
+                for each in means
+            )
+            part += present - absent
+    return total
 
 
 def loader(
@@ -130,7 +86,7 @@ def loader(
     samples: int = 100_000,
     confidence: float = 0.99,
     seed: int | None = None,
-) -> LoaderAttack:
+) -> LowerBound:
     """Attack runs of a loader by likelihood ratios, and bound epsilon from below.
 
     Parameters
@@ -175,21 +131,19 @@ def loader(
         raise ValueError(f"batch_size must be in [1, n={n}], got {batch_size}.")
     if _validate.count(samples=samples) < 1000:
         raise ValueError(f"samples must be at least 1000, got {samples}.")
-    _validate.probability(delta=delta)
     batches, left = divmod(n, batch_size)
     sizes = np.array([batch_size] * batches + [left] * (left > 0))
     if sampler == "random-allocation":
         sizes = np.ones_like(sizes)
     sigma = _validate.noise(noise_multiplier=noise_multiplier)
-    runs = _Runs(sizes, _validate.count(epochs=epochs), sigma, means)
+    epochs = _validate.count(epochs=epochs)
     _validate.seed(seed=seed)
     rng = np.random.default_rng(secrets.randbits(128) if seed is None else seed)
-    present, absent = (runs.log_ratios(mean, samples, rng) for mean in means)
-    chance = 1 - _validate.probability(confidence=confidence)
-    return LoaderAttack(
-        epsilon=either_way(present, absent, delta, chance),
+    present, absent = (
+        _log_ratios(sizes, epochs, sigma, means, mean=mean, samples=samples, rng=rng)
+        for mean in means
+    )
+    return replace(
+        many_runs(present, absent, delta=delta, confidence=confidence),
         claim=_validate.non_negative(epsilon=epsilon),
-        delta=delta,
-        confidence=confidence,
-        samples=samples,
     )

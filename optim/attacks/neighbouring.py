@@ -43,36 +43,16 @@ class Neighbours:
     row: int
 
 
-def _opposite(x: Vector) -> tuple[Vector, Vector]:
-    return x, -x
-
-
-def _same(x: Vector) -> tuple[Vector, Vector]:
-    return x, x
-
-
-def _long(x: Vector) -> tuple[Vector, Vector]:
-    return _LONG * x, -_LONG * x
-
-
-def _short(x: Vector) -> tuple[Vector, Vector]:
-    return _SHORT * x, _LONG * x
-
-
-def _empty(x: Vector) -> tuple[Vector, Vector]:
-    return x, np.zeros_like(x)
-
-
 # The labels of these pairs differ too. The opposite row with another label is the same record to a
 # linear model, so that labels stay in the other pairs.
 _RELABELLED = ("relabelled", "short")
 
 _PAIRS: dict[str, Callable[[Vector], tuple[Vector, Vector]]] = {
-    "opposite": _opposite,
-    "relabelled": _same,
-    "long": _long,
-    "short": _short,
-    "empty": _empty,
+    "opposite": lambda x: (x, -x),
+    "relabelled": lambda x: (x, x),
+    "long": lambda x: (_LONG * x, -_LONG * x),
+    "short": lambda x: (_SHORT * x, _LONG * x),
+    "empty": lambda x: (x, np.zeros_like(x)),
 }
 
 

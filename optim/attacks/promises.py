@@ -29,7 +29,7 @@ from dpcal.calibrate.plan import Query
 from dpcal.errors import LedgerMismatch
 from dpcal.optim.attacks.findings import Finding
 from dpcal.optim.attacks.recording import Answer, Choice, Opened, Tape
-from dpcal.optim.objectives.arrays import Rows
+from dpcal.optim.objectives.arrays import Rows, Vector
 from dpcal.optim.result import Result
 
 __all__ = ["ALARM", "broken_promises"]
@@ -219,16 +219,18 @@ def _repeats(query: Query, n: int, batches: list[Rows]) -> str:
     return ""
 
 
-def _everyone(query: Query, n: int, batches: list[Rows]) -> str:
-    sizes = {len(rows) for rows in batches}
-    return "" if sizes == {n} else f"batches have sizes {sorted(sizes)[:3]}, planned {n}"
-
-
 def _sizes(query: Query, n: int, batches: list[Rows]) -> str:
-    sizes = {len(rows) for rows in batches}
-    if sizes == {query.batch_size}:
-        return ""
-    return f"batches have sizes {sorted(sizes)[:3]}, planned {query.batch_size}"
+    """Compare sizes with the planned ones, which a shuffle repeats in every epoch."""
+    M = query.epoch or 1
+    size = -(-n // M) if query.sampler == "shuffled-epochs" else query.batch_size or n
+    planned = [size]
+    if query.sampler == "shuffled-epochs":
+        planned = [min(size, max(0, n - size * j)) for j in range(M)]
+    for number, rows in enumerate(batches):
+        due = planned[number % len(planned)]
+        if len(rows) != due:
+            return f"batch {number} holds {len(rows)} records, planned {due}"
+    return ""
 
 
 def _disjoint(query: Query, n: int, batches: list[Rows]) -> str:
@@ -249,15 +251,20 @@ def _spread(query: Query, n: int, batches: list[Rows]) -> str:
     chance = _binomial(int(sizes.sum()), n * len(sizes), q)
     if chance < ALARM:
         return f"batches hold {sizes.mean():.4g} records on average, planned {q * n:.4g}"
-    variance = n * q * (1 - q)
+    # Sizes are whole numbers: their distance from the mean is known up to half a unit.
+    return _varied(sizes, n * q, n * q * (1 - q), len(sizes), "Poisson samples", half=0.5)
+
+
+def _varied(
+    sizes: Vector, mean: float, variance: float, degrees: int, law: str, *, half: float = 0.0
+) -> str:
+    """Test the sum of squared distances of sizes from their mean, known up to ``half``."""
+    away = np.abs(sizes - mean)
+    least, most = ((np.maximum(away + side, 0.0) ** 2).sum() for side in (-half, half))
     # Sizes of batches are close to normal from about 20 records on.
-    if variance >= 20:
-        # Sizes are whole numbers: their distance from the mean is known up to half a unit.
-        away = np.abs(sizes - n * q)
-        least, most = ((np.maximum(away + half, 0.0) ** 2).sum() for half in (-0.5, 0.5))
-        chance = _chi_squared(float(least) / variance, len(sizes), float(most) / variance)
-    if chance < ALARM:
-        return f"sizes of batches vary by {sizes.std():.4g}, Poisson samples by {variance**0.5:.4g}"
+    tested = variance >= 20 and degrees > 0
+    if tested and _chi_squared(least / variance, degrees, most / variance) < ALARM:
+        return f"sizes of batches vary by {sizes.std():.4g}, {law} by {variance**0.5:.4g}"
     return ""
 
 
@@ -326,26 +333,13 @@ def _by_itself(query: Query, n: int, batches: list[Rows]) -> str:
         return ""
     M, epochs = query.epoch, len(batches) // query.epoch
     sizes = np.array([len(rows) for rows in batches[: epochs * M]], dtype=float)
-    # Of Pearson's statistic of a multinomial law, close to its limit from about 20 records on.
-    square, degrees = float(((sizes - n / M) ** 2).sum()) * M / n, epochs * (M - 1)
-    if n / M >= 20 and degrees and _chi_squared(square, degrees) < ALARM:
-        deviation = math.sqrt(n / M)
-        return f"sizes of batches vary by {sizes.std():.4g}, independent draws by {deviation:.4g}"
-    return ""
-
-
-def _shuffled(query: Query, n: int, batches: list[Rows]) -> str:
-    M = query.epoch or 1
-    size = -(-n // M)
-    planned = [min(size, max(0, n - size * j)) for j in range(M)]
-    if any(len(rows) != planned[j % M] for j, rows in enumerate(batches)):
-        return f"batches are not of {size} records, as many as there are"
-    return ""
+    # Pearson's statistic of a multinomial law.
+    return _varied(sizes, n / M, n / M, epochs * (M - 1), "independent draws")
 
 
 _Check = Callable[[Query, int, list[Rows]], str]
 _SAMPLERS: dict[str, tuple[_Check, ...]] = {
-    "full": (_everyone,),
+    "full": (_sizes,),
     "fixed-size": (_sizes, _independent),
     "poisson": (_spread, _independent),
     "disjoint": (_sizes, _disjoint),
@@ -353,7 +347,7 @@ _SAMPLERS: dict[str, tuple[_Check, ...]] = {
     "min-separation": (_separated,),
     "balls-in-bins": (_separated,),
     "random-allocation": (_allocated, _fresh, _by_itself),
-    "shuffled-epochs": (_allocated, _fresh, _shuffled),
+    "shuffled-epochs": (_allocated, _fresh, _sizes),
 }
 
 

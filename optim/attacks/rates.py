@@ -1,4 +1,4 @@
-"""Bounds on the error rates of an attack, and on the epsilon that they prove by themselves.
+"""Lower bounds on epsilon from the error rates of a test, with the stated confidence.
 
 If a test says "present" of a run with the record with probability t, and of a run without it with
 probability f, then an (epsilon, delta)-private mechanism has t <= exp(epsilon) f + delta, and
@@ -11,9 +11,7 @@ so that the rates have exact confidence bounds (Clopper and Pearson 1934), and s
 >>> f"{found.epsilon:.3f}"
 '1.680'
 
->>> import numpy as np
->>> members, others = np.repeat([1.0, -1.0], [900, 100]), np.repeat([1.0, -1.0], [100, 900])
->>> most, least = apart(members, others, 0.0, 0.005)
+>>> most, least = independent(hits=900, members=1_000, alarms=100, others=1_000, chance=0.005)
 >>> print(f"false positives at most {most:.3f}, true positives at least {least:.3f}")
 false positives at most 0.127, true positives at least 0.873
 """
@@ -35,50 +33,70 @@ from dpcal.accountants.correlated.draws.confidence import lower_mean, upper_mean
 from dpcal.optim.objectives.arrays import Vector, numbers
 
 __all__ = [
-    "ManyRuns",
+    "LowerBound",
     "Rates",
-    "apart",
-    "either_way",
+    "at_a_level",
+    "epsilon_of",
     "from_confusion_matrix",
+    "independent",
     "many_runs",
-    "share",
     "together",
-    "without_curve",
 ]
 
-Rates = Callable[[Vector, Vector, float, float], tuple[float, float]]
+# Returns an upper bound on false and a lower bound on true positives, each of which fails with a
+# given chance, from the numbers of hits among members and of alarms among others.
+Rates = Callable[[int, int, int, int, float], tuple[float, float]]
 
 
-@dataclass(frozen=True, kw_only=True)
-class ManyRuns:
-    """A lower bound on epsilon from runs with a record and runs without it.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LowerBound:
+    """A lower bound on epsilon from runs, or canaries, with a record and without it.
 
     Parameters
     ----------
     epsilon, delta
         The mechanism is not (epsilon', delta)-private for any epsilon' below epsilon, which is
         infinite where delta alone is refuted.
-    present, absent
-        Numbers of runs with the record and without it.
     confidence
         Confidence of the bound.
+    present, absent
+        Numbers of runs, or of canaries, with the record and without it.
+    claim
+        The epsilon that was claimed at ``delta``; infinite where nothing was.
     """
 
     epsilon: float
     delta: float
+    confidence: float
     present: int
     absent: int
-    confidence: float
+    claim: float = math.inf
+
+    @property
+    def holds(self) -> bool:
+        """Whether the lower bound is within the claim."""
+        return self.epsilon <= self.claim
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the outcome as JSON values."""
-        return dataclasses.asdict(self)
+        """Return the outcome as JSON values, without scores."""
+        named = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
+        shown = {name: value for name, value in named.items() if not isinstance(value, np.ndarray)}
+        return {
+            **{name: None if _unknown(value) else value for name, value in shown.items()},
+            "holds": self.holds,
+        }
 
     def __str__(self) -> str:
+        claimed = "" if math.isinf(self.claim) else f", claimed {self.claim:.4g}"
         return (
-            f"epsilon is at least {self.epsilon:.4g} at delta {self.delta:.3g} ({self.present} "
-            f"runs with the record and {self.absent} without it, confidence {self.confidence:g})"
+            f"epsilon is at least {self.epsilon:.4g} at delta {self.delta:.3g}{claimed} "
+            f"({self.present} with the record and {self.absent} without it, confidence "
+            f"{self.confidence:g})"
         )
+
+
+def _unknown(value: Any) -> bool:
+    return isinstance(value, float) and not math.isfinite(value)
 
 
 def from_confusion_matrix(
@@ -89,7 +107,7 @@ def from_confusion_matrix(
     true_negatives: int,
     delta: float,
     confidence: float = 0.95,
-) -> ManyRuns:
+) -> LowerBound:
     """Bound epsilon from below by the counts of a test of many runs.
 
     Parameters
@@ -104,39 +122,42 @@ def from_confusion_matrix(
 
     Returns
     -------
-    ManyRuns
+    LowerBound
         The larger of the bounds by both inequalities, at this confidence (Jagielski, Ullman and
         Oprea 2020, with both directions).
     """
-    counts = {
-        "true_positives": true_positives,
-        "false_negatives": false_negatives,
-        "false_positives": false_positives,
-        "true_negatives": true_negatives,
-    }
-    hits, misses, alarms, silent = (_whole(**{name: value}) for name, value in counts.items())
-    for first, second in (
-        ("true_positives", "false_negatives"),
-        ("false_positives", "true_negatives"),
-    ):
-        if not counts[first] + counts[second]:
-            raise ValueError(f"{first} + {second} must be at least 1 run, got 0.")
-    share(delta=delta)
+    pairs = (
+        {"true_positives": true_positives, "false_negatives": false_negatives},
+        {"false_positives": false_positives, "true_negatives": true_negatives},
+    )
+    (hits, members), (alarms, others) = map(_counted, pairs)
     # Both inequalities are about the same two bounds of rates.
     chance = (1 - _validate.probability(confidence=confidence)) / 2
-    most, least = _clopper_pearson(hits, hits + misses, alarms, alarms + silent, chance)
-    return ManyRuns(
-        epsilon=max(0.0, _log_ratio(least, most, delta), _log_ratio(1 - most, 1 - least, delta)),
+    delta = _validate.below_one(delta=delta)
+    most, least = independent(hits, members, alarms, others, chance)
+    return LowerBound(
+        epsilon=max(0.0, epsilon_of(most, least, delta), epsilon_of(1 - least, 1 - most, delta)),
         delta=delta,
-        present=hits + misses,
-        absent=alarms + silent,
+        present=members,
+        absent=others,
         confidence=confidence,
     )
 
 
+def _counted(counts: dict[str, int]) -> tuple[int, int]:
+    """Return the first of two whole numbers >= 0, and their sum, which is at least 1."""
+    for name, value in counts.items():
+        if _validate.non_negative(**{name: value}) != int(value):
+            raise ValueError(f"{name} must be a whole number >= 0, got {value!r}.")
+    first, second = map(int, counts.values())
+    if not first + second:
+        raise ValueError(f"{' + '.join(counts)} must be at least 1 run, got 0.")
+    return first, first + second
+
+
 def many_runs(
     present: ArrayLike, absent: ArrayLike, *, delta: float, confidence: float = 0.95
-) -> ManyRuns:
+) -> LowerBound:
     """Bound epsilon from below by the scores of many runs.
 
     A tenth of the runs, drawn by a fixed seed, chooses the level above which a score says
@@ -152,7 +173,7 @@ def many_runs(
 
     Returns
     -------
-    ManyRuns
+    LowerBound
         The bound.
 
     Examples
@@ -162,13 +183,22 @@ def many_runs(
     >>> bool(1.5 < many_runs(with_record, without, delta=1e-5).epsilon < 6)
     True
     """
-    rng = np.random.default_rng(0)
-    first, second = (
-        _mixed(name, scores, rng) for name, scores in (("present", present), ("absent", absent))
-    )
-    share(delta=delta)
-    return ManyRuns(
-        epsilon=either_way(first, second, delta, 1 - _validate.probability(confidence=confidence)),
+    rng, given = np.random.default_rng(0), []
+    for name, scores in (("present", present), ("absent", absent)):
+        values = numbers(name, scores)
+        if values.ndim != 1 or len(values) < 10:
+            raise ValueError(f"{name} must have shape (m,) with m >= 10, got {values.shape}.")
+        # In a random order: of sorted scores, those that choose would be the lowest.
+        given.append(rng.permutation(values))
+    first, second = given
+    delta = _validate.below_one(delta=delta)
+    # Two rates in each of two directions: high scores say present, low ones say absent.
+    chance = (1 - _validate.probability(confidence=confidence)) / 4
+    return LowerBound(
+        epsilon=max(
+            at_a_level(independent, first, second, delta, chance),
+            at_a_level(independent, -second, -first, delta, chance),
+        ),
         delta=delta,
         present=len(first),
         absent=len(second),
@@ -176,78 +206,39 @@ def many_runs(
     )
 
 
-def _mixed(name: str, scores: ArrayLike, rng: np.random.Generator) -> Vector:
-    """Return scores in a random order: of sorted ones, those that choose would be the lowest."""
-    values = numbers(name, scores)
-    if values.ndim != 1 or len(values) < 10:
-        raise ValueError(f"{name} must have shape (m,) with m >= 10, got {values.shape}.")
-    return rng.permutation(values)
-
-
-def _whole(**argument: Any) -> int:
-    """Return a whole number >= 0, or raise a sentence that names it."""
-    ((name, value),) = argument.items()
-    number = _validate.non_negative(**argument)
-    if number != int(number):
-        raise ValueError(f"{name} must be a whole number >= 0, got {value!r}.")
-    return int(number)
-
-
-def share(**argument: Any) -> float:
-    """Return a number in [0, 1), such as delta, or raise a sentence that names it."""
-    ((name, value),) = argument.items()
-    return 0.0 if value == 0 else _validate.probability(**{name: value})
-
-
-def apart(members: Vector, others: Vector, level: float, chance: float) -> tuple[float, float]:
-    """Return an upper bound on false and a lower bound on true positives (Clopper, Pearson)."""
-    alarms, hits = int((others > level).sum()), int((members > level).sum())
-    return _clopper_pearson(hits, len(members), alarms, len(others), chance)
-
-
-def _clopper_pearson(
+def independent(
     hits: int, members: int, alarms: int, others: int, chance: float
 ) -> tuple[float, float]:
-    """Return bounds on both rates, from the counts; each fails with the given chance."""
+    """Return bounds on both rates of independent runs (Clopper and Pearson 1934)."""
     most = special.betaincinv(alarms + 1, others - alarms, 1 - chance) if alarms < others else 1.0
     least = special.betaincinv(hits, members - hits + 1, chance) if hits else 0.0
     return float(most), float(least)
 
 
-def _log_ratio(least: float, most: float, delta: float) -> float:
-    """Return the epsilon below which rates of at least and at most this are refuted, or -inf."""
+def together(
+    hits: int, members: int, alarms: int, others: int, chance: float
+) -> tuple[float, float]:
+    """Return bounds on both rates that hold for negatively associated canaries (Hoeffding)."""
+    most = upper_mean(alarms / others, draws=others, failure_probability=chance)
+    return min(1.0, most), lower_mean(hits / members, draws=members, failure_probability=chance)
+
+
+def epsilon_of(most: float, least: float, delta: float) -> float:
+    """Return the epsilon below which such false and true positive rates are refuted, or -inf."""
     if least <= delta:
         return -math.inf
     return math.log((least - delta) / most) if most else math.inf
 
 
-def together(members: Vector, others: Vector, level: float, chance: float) -> tuple[float, float]:
-    """Return bounds on both rates that hold for negatively associated canaries (Hoeffding)."""
-    alarms, hits = float((others > level).mean()), float((members > level).mean())
-    most = upper_mean(alarms, draws=len(others), failure_probability=chance)
-    return min(1.0, most), lower_mean(hits, draws=len(members), failure_probability=chance)
-
-
-def without_curve(
-    rates: Rates, members: Vector, others: Vector, delta: float, chance: float
-) -> float:
-    """Bound epsilon by rates alone: the level is chosen on a tenth of the canaries."""
-    some = [len(ratios) // 10 for ratios in (members, others)]
+def at_a_level(rates: Rates, members: Vector, others: Vector, delta: float, chance: float) -> float:
+    """Bound epsilon by a level of the scores, which a tenth of both kinds chooses."""
+    some = len(members) // 10, len(others) // 10
 
     def bound(level: float, first: Vector, second: Vector) -> float:
-        most, least = rates(first, second, level, chance)
-        return _log_ratio(least, most, delta)
+        hits, alarms = int((first > level).sum()), int((second > level).sum())
+        return epsilon_of(*rates(hits, len(first), alarms, len(second), chance), delta)
 
     choosing = members[: some[0]], others[: some[1]]
     levels = np.quantile(np.concatenate(choosing), np.linspace(0.02, 0.995, 40))
-    best = max(levels, key=lambda level: bound(float(level), *choosing))
-    return max(0.0, bound(float(best), members[some[0] :], others[some[1] :]))
-
-
-def either_way(present: Vector, absent: Vector, delta: float, chance: float) -> float:
-    """Bound epsilon by the rates of two tests: high scores say present, low ones say absent."""
-    each = chance / 4  # two rates in each of two directions
-    return max(
-        without_curve(apart, present, absent, delta, each),
-        without_curve(apart, -absent, -present, delta, each),
-    )
+    best = max(levels, key=lambda level: bound(level, *choosing))
+    return max(0.0, bound(best, members[some[0] :], others[some[1] :]))

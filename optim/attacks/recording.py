@@ -197,6 +197,13 @@ class Recorder:
         made.given = seed is not None
         return made
 
+    def opened(self, plan: Plan, ledger: Ledger) -> int:
+        """Note an oracle that is opened, and return its number."""
+        secret = getattr(self._opening, "secret", "")
+        with self._lock:
+            self.tape.opened.append(Opened(plan=plan, ledger=ledger, secret=secret))
+            return len(self.tape.opened) - 1
+
     def watched(self, mechanism: Mechanism, plan: Plan, ledger: Ledger) -> Watched:
         """Return a mechanism that records its sums and its noise."""
         if any(query.descent is not None for query in plan.queries):
@@ -204,17 +211,11 @@ class Recorder:
                 "a plan that releases the last iterate alone cannot be recorded: no answer of its "
                 "steps is released."
             )
-        secret = getattr(self._opening, "secret", "")
-        with self._lock:
-            self.tape.opened.append(Opened(plan=plan, ledger=ledger, secret=secret))
-            return Watched(mechanism, self, len(self.tape.opened) - 1, ledger)
+        return Watched(mechanism, self, self.opened(plan, ledger), ledger)
 
     def choosing(self, plan: Plan, ledger: Ledger) -> Chooser:
         """Return what records the choices of an oracle."""
-        secret = getattr(self._opening, "secret", "")
-        with self._lock:
-            self.tape.opened.append(Opened(plan=plan, ledger=ledger, secret=secret))
-            number = len(self.tape.opened) - 1
+        number = self.opened(plan, ledger)
 
         def choose(
             query: Query, at: Vector, scores: Any, make: Callable[[], NDArray[Any]]

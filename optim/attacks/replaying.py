@@ -42,14 +42,11 @@ from dpcal.optim.attacks.recording import (
     Recorder,
     Sum,
     Tape,
-    Watched,
     play,
     record,
     same,
 )
 from dpcal.optim.boundary.ledger import Ledger
-from dpcal.optim.boundary.noise import Mechanism
-from dpcal.optim.boundary.observers import Chooser
 from dpcal.optim.objectives.arrays import Vector
 
 __all__ = ["replay", "replayed"]
@@ -169,27 +166,18 @@ class _Replayer(Recorder):
         self.findings.append(Finding(violation=violation, place=place, detail=detail))
         raise _Parted
 
-    def watched(self, mechanism: Mechanism, plan: Plan, ledger: Ledger) -> Watched:
+    def opened(self, plan: Plan, ledger: Ledger) -> int:
         """Compare the plan of an oracle that is opened with the recorded one."""
-        made = super().watched(mechanism, plan, ledger)
-        self._planned(plan)
-        return made
-
-    def choosing(self, plan: Plan, ledger: Ledger) -> Chooser:
-        """Compare the plan of an oracle that chooses with the recorded one."""
-        made = super().choosing(plan, ledger)
-        self._planned(plan)
-        return made
-
-    def _planned(self, plan: Plan) -> None:
-        """Compare the plan of the last oracle with the recorded one."""
-        number = len(self.tape.opened) - 1
+        number = super().opened(plan, ledger)
         if number >= len(self.first.opened):
             self.part("questions", f"oracle {number}", "the neighbour's run alone opens it")
         recorded = self.first.opened[number].plan
         if plan != recorded:
-            detail = f"{_difference(recorded, plan)} differs between neighbours"
+            names = [each.name for each in fields(plan)]
+            changed = [name for name in names if getattr(recorded, name) != getattr(plan, name)]
+            detail = f"{', '.join(changed)} differs between neighbours"
             self.part("plan", f"oracle {number}", detail)
+        return number
 
     def choose(self, due: Choice, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
         """Compare what a choice is made by with what the recorded one was, and give that one."""
@@ -336,49 +324,39 @@ def _words(tape: Tape) -> str:
     return "; ".join(dict.fromkeys(said))
 
 
-def _difference(first: Plan, second: Plan) -> str:
-    """Return the names of the fields in which two plans differ."""
-    names = [each.name for each in fields(first)]
-    return ", ".join(name for name in names if getattr(first, name) != getattr(second, name))
-
-
 def _released(first: Any, second: Any, place: str, depth: int) -> Iterator[Finding]:
     """Yield the differences of two results: of arrays, items, attributes without an underscore."""
+    detail = "it differs between neighbours, after the same answers"
     if type(first) is not type(second):
         detail = f"{type(first).__name__} on one, {type(second).__name__} on the other"
-        yield Finding(violation="release", place=place, detail=detail)
-        return
-    if isinstance(first, np.ndarray):
-        equal = np.array_equal(first, second, equal_nan=first.dtype.kind in "fc")
-    elif first is second or depth == 0 or callable(first):
-        equal = True
-    else:
-        parts = [_parts(each) for each in (first, second)]
-        if parts[0] is not None and parts[1] is not None and parts[0].keys() == parts[1].keys():
-            for name, part in parts[0].items():
-                yield from _released(part, parts[1][name], f"{place}.{name}", depth - 1)
+    elif isinstance(first, np.ndarray):
+        if np.array_equal(first, second, equal_nan=first.dtype.kind in "fc"):
             return
-        equal = bool(first == second) or first != first
-    if not equal:
-        detail = "it differs between neighbours, after the same answers"
-        yield Finding(violation="release", place=place, detail=detail)
+    elif first is second or depth == 0 or callable(first):
+        return
+    elif (parts := _parts(first)) is not None and parts.keys() == (_parts(second) or {}).keys():
+        for name, other in (_parts(second) or {}).items():
+            yield from _released(parts[name], other, f"{place}.{name}", depth - 1)
+        return
+    elif first == second or first != first:
+        return
+    yield Finding(violation="release", place=place, detail=detail)
 
 
-def _parts(value: Any) -> Mapping[str, Any] | None:
+def _parts(value: Any) -> Mapping[Any, Any] | None:
     """Return the parts of a value by name; None if it has none."""
     if isinstance(value, Mapping):
-        return {str(name): part for name, part in value.items()}
+        return value
     if isinstance(value, list | tuple):
-        return {str(i): part for i, part in enumerate(value)}
+        return dict(enumerate(value))
     if isinstance(value, Ledger | Plan):
         return {"json": value.to_json()}
     kept = fields(value) if is_dataclass(value) else ()
     hidden = {each.name for each in kept if not each.metadata.get("released", True)}
-    if hasattr(value, "__dict__"):
-        # A fitted estimator has attributes beside its fields.
-        return {
-            name: part
-            for name, part in vars(value).items()
-            if not name.startswith("_") and name not in hidden
-        }
-    return {each.name: getattr(value, each.name) for each in kept} or None
+    # A fitted estimator has attributes beside its fields.
+    named = getattr(value, "__dict__", None)
+    if named is None and not kept:
+        return None
+    if named is None:
+        named = {each.name: getattr(value, each.name) for each in kept}
+    return {name: part for name, part in named.items() if name[:1] != "_" and name not in hidden}

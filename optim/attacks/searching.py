@@ -36,7 +36,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -65,27 +65,28 @@ _CELLS = {
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Change:
-    """Cells of a row by column, and its label, if that changes too."""
+    """New cells of a row, by their columns; the label is in the column ``"label"``."""
 
     kind: str
     row: int
-    cells: dict[int, float] = field(default_factory=dict)
-    labels: tuple[Any, ...] = ()
+    cells: dict[int | str, Any]
 
     def of(self, table: Table) -> Table:
         """Return the table with the change."""
-        X, y = table[0].copy(), table[1]
+        X, y = table[0].copy(), None if table[1] is None else table[1].copy()
         for column, value in self.cells.items():
-            X[self.row, column] = value
-        if self.labels and y is not None:
-            y = y.copy()
-            y[self.row] = self.labels[0]
+            if column == "label" and y is not None:
+                y[self.row] = value
+            else:
+                X[self.row, column] = value
         return X, y
 
     def __str__(self) -> str:
-        cells = [f"column {column} {value:g}" for column, value in self.cells.items()]
-        labels = [f"label {label!s}" for label in self.labels]
-        return f"{self.kind}: row {self.row}, {', '.join([*cells, *labels])}"
+        cells = [
+            f"label {value!s}" if column == "label" else f"column {column} {value:g}"
+            for column, value in self.cells.items()
+        ]
+        return f"{self.kind}: row {self.row}, {', '.join(cells)}"
 
 
 def replay_table(
@@ -187,45 +188,38 @@ def _changes(
     X, y = table
     n, d = X.shape
     labels = _new_labels(y)
-    for label in labels:
-        yield _Change(kind="new label", row=row, labels=(label,))
     top = np.nanmax(X, axis=0) + 1
-    for kind, value in _CELLS.items():
-        yield _Change(kind=kind, row=row, cells={int(rng.integers(d)): value})
-    yield _Change(kind="huge", row=row, cells={j: (-1) ** j * 1e308 for j in range(d)})
-    yield _Change(kind="beyond", row=row, cells=dict(enumerate(top)))
-    yield _Change(kind="blank", row=row, cells=dict.fromkeys(range(d), math.nan))
     twin = int(rng.integers(n))
-    same = () if y is None else (y[twin],)
-    yield _Change(kind="duplicate", row=row, cells=dict(enumerate(X[twin])), labels=same)
+    copied = dict(enumerate(X[twin])) | ({} if y is None else {"label": y[twin]})
+    kinds: list[tuple[str, dict[int | str, Any]]] = [
+        *(("new label", {"label": label}) for label in labels),
+        *((kind, {int(rng.integers(d)): value}) for kind, value in _CELLS.items()),
+        ("huge", {j: (-1) ** j * 1e308 for j in range(d)}),
+        ("beyond", dict(enumerate(top))),
+        ("blank", dict.fromkeys(range(d), math.nan)),
+        ("duplicate", copied),
+    ]
+    for kind, cells in kinds:
+        yield _Change(kind=kind, row=row, cells=cells)
     pool = [*_CELLS.values(), -math.inf, -1e308, 0.0]
     while trials > 0 or time.monotonic() < until:
         trials -= 1
         columns = rng.permutation(d)[: rng.integers(1, d + 1)]
-        cells = {int(j): float(rng.choice([*pool, top[j], X[rng.integers(n), j]])) for j in columns}
-        mixed = (labels[rng.integers(len(labels))],) if labels and rng.random() < 0.5 else ()
-        yield _Change(kind="mixture", row=int(rng.integers(n)), cells=cells, labels=mixed)
+        mixed: dict[int | str, Any] = {
+            int(j): float(rng.choice([*pool, top[j], X[rng.integers(n), j]])) for j in columns
+        }
+        if labels and rng.random() < 0.5:
+            mixed["label"] = labels[rng.integers(len(labels))]
+        yield _Change(kind="mixture", row=int(rng.integers(n)), cells=mixed)
 
 
 def _shrunk(first: _Recorded, change: _Change, found: Replay) -> tuple[Replay, _Change]:
-    """Undo parts of a change, halves first, as long as a violation of its kind remains."""
-    if change.cells and change.labels:
-        for fewer in (replace(change, labels=()), replace(change, cells={})):
-            again = first.replayed(fewer.of(first.table))
+    """Undo parts of a change, one by one, as long as a violation of its kind remains."""
+    for column in list(change.cells):
+        fewer = {other: value for other, value in change.cells.items() if other != column}
+        if fewer:
+            less = replace(change, cells=fewer)
+            again = first.replayed(less.of(first.table))
             if again.violations & found.violations:
-                change, found = fewer, again
-                break
-    size = len(change.cells) // 2
-    while size:
-        columns = list(change.cells)
-        for start in range(0, len(columns), size):
-            gone = columns[start : start + size]
-            cells = {j: value for j, value in change.cells.items() if j not in gone}
-            if not cells and not change.labels:
-                continue
-            fewer = replace(change, cells=cells)
-            again = first.replayed(fewer.of(first.table))
-            if again.violations & found.violations:
-                change, found = fewer, again
-        size //= 2
+                change, found = less, again
     return found, change

@@ -250,7 +250,8 @@ def _of_parts(objective: Any, kind: str, rows: Rows, bound: float, *at: Vector) 
 
 def _has_tables(objective: Objective) -> bool:
     """Return whether a function gives the objective's gradients, and nothing else sums them."""
-    return hasattr(objective, "tables") and own_sums(objective, (*COMPILED, "tables"))
+    alike = getattr(objective, "block_shares", None) is None  # blocks that are clipped together
+    return alike and hasattr(objective, "tables") and own_sums(objective, (*COMPILED, "tables"))
 
 
 def _of_tables(objective: Any, rows: Rows, bound: float, *at: Vector) -> Integers:

@@ -9,12 +9,16 @@ It has no escape: started at a saddle point of the value function, it stays but 
 >>> import numpy as np
 >>> from dpcal import calibrate
 >>> from dpcal.optim import dp_sgda
->>> from dpcal.optim.minimax import ToySaddle
->>> problem = ToySaddle(n=2_000, seed=0)
->>> plan = calibrate.dp_sgda(problem.constants, n=2_000, dimensions=(2, 2), epsilon=4.0, delta=1e-5,
+>>> from dpcal.optim.minimax import Minimax
+>>> xi = np.random.default_rng(0).uniform(-0.5, 0.5, (2_000, 2)) - 1.0
+>>> def gradients(x, y, rows):  # of <xi + y, x>, and a public -|y|^2 / 2: Phi has its minimum at 1
+...     return xi[rows] + y, np.tile(x, (len(rows), 1))
+>>> constants = calibrate.Constants(lipschitz=2.0, smoothness=2.0, strong_concavity=1.0, gap=1.0)
+>>> problem = Minimax(gradients, n=2_000, dimensions=(2, 2), dual_l2=1.0)
+>>> plan = calibrate.dp_sgda(constants, n=2_000, dimensions=(2, 2), epsilon=4.0, delta=1e-5,
 ...                          steps=200, batch_size=200, learning_rate=0.05, ascent_rate=0.2)
 >>> result = dp_sgda(problem, plan, seed=0, initial=[0.3, 0.3])
->>> bool(np.abs(result.x - [0.0, 1.0]).max() < 0.2), result.status
+>>> bool(np.abs(result.x - 1.0).max() < 0.2), result.status
 (True, 'finished')
 """
 

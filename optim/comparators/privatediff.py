@@ -13,12 +13,16 @@ approximation of it**, with contributions clipped record by record.
 >>> import numpy as np
 >>> from dpcal import calibrate
 >>> from dpcal.optim import privatediff
->>> from dpcal.optim.minimax import ToySaddle
->>> problem = ToySaddle(n=5_000, seed=0)
->>> plan = calibrate.privatediff(problem.constants, n=5_000, dimensions=(2, 2), epsilon=4.0,
+>>> from dpcal.optim.minimax import Minimax
+>>> xi = np.random.default_rng(0).uniform(-0.5, 0.5, (5_000, 2)) - 1.0
+>>> def gradients(x, y, rows):  # of <xi + y, x>, and a public -|y|^2 / 2: Phi has its minimum at 1
+...     return xi[rows] + y, np.tile(x, (len(rows), 1))
+>>> constants = calibrate.Constants(lipschitz=2.0, smoothness=2.0, strong_concavity=1.0, gap=1.0)
+>>> problem = Minimax(gradients, n=5_000, dimensions=(2, 2), dual_l2=1.0)
+>>> plan = calibrate.privatediff(constants, n=5_000, dimensions=(2, 2), epsilon=4.0,
 ...     delta=1e-5, steps=100, batch_size=500, learning_rate=0.1, ascent_rate=0.3)
 >>> result = privatediff(problem, plan, seed=0, initial=[0.3, 0.3])
->>> bool(np.abs(result.x - [0.0, 1.0]).max() < 0.2)
+>>> bool(np.abs(result.x - 1.0).max() < 0.2)
 True
 """
 

@@ -13,4 +13,3 @@ from dpcal.optim.minimax.sets import (
     Everywhere as Everywhere,
     Simplex as Simplex,
 )
-from dpcal.optim.minimax.toy import ToySaddle as ToySaddle

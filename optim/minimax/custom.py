@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -93,6 +93,13 @@ class Minimax(MinimaxObjective):
                 f"got {tables[0].shape} and {tables[1].shape}."
             )
         return np.concatenate(tables, axis=1)
+
+    def tables(self, rows: Rows, w: Vector, v: Vector | None = None) -> Iterator[Vector]:
+        """Yield gradients at ``w``, minus those at ``v`` if given, by blocks of rows, unclipped."""
+        for some in self._blocks(rows):
+            table = self.record_gradients(w, some)
+            with np.errstate(over="ignore", invalid="ignore"):
+                yield table if v is None else table - self.record_gradients(v, some)
 
     def record_losses(self, w: Vector, rows: Rows) -> Vector:
         """See :meth:`MinimaxObjective.record_losses`; a TypeError is raised without a ``loss``."""

@@ -13,9 +13,15 @@ r"""DP-RGDA (Xu et al. 2026, Algorithms 2 and 3, corrected): minimax problems, p
 >>> import numpy as np
 >>> from dpcal import calibrate
 >>> from dpcal.optim import dp_rgda
->>> from dpcal.optim.minimax import ToySaddle
->>> problem = ToySaddle(n=5_000, seed=0)
->>> plan = calibrate.dp_rgda(problem.constants, n=5_000, dimensions=(2, 2), epsilon=4.0, delta=1e-5,
+>>> from dpcal.optim.minimax import Minimax
+>>> xi = np.random.default_rng(0).uniform(-0.5, 0.5, (5_000, 2))
+>>> def gradients(x, y, rows):  # of x1^2 / 2 - x2^2 / 2 + x2^4 / 4 - |x - y|^2 / 2 + <xi, x>
+...     slope = np.array([x[0], x[1] ** 3 - x[1]]) - x + y
+...     return slope + xi[rows], np.tile(x - y, (len(rows), 1))
+>>> constants = calibrate.Constants(
+...     lipschitz=2.5, smoothness=4.0, gap=0.5, strong_concavity=1.0, hessian_lipschitz=6.0)
+>>> problem = Minimax(gradients, n=5_000, dimensions=(2, 2))
+>>> plan = calibrate.dp_rgda(constants, n=5_000, dimensions=(2, 2), epsilon=4.0, delta=1e-5,
 ...     steps=200, inner_steps=3, period=20, batch_size=500, accuracy=0.2, step_length=0.1,
 ...     escape_rate=0.2, perturbation=0.1, escape_steps=20, value_smoothness=5.0, ascent_rate=0.3)
 >>> result = dp_rgda(problem, plan, seed=0, initial=[0.3, 0.0])

@@ -7,9 +7,14 @@ differences in between, with one joint release for both blocks. Inside an outer 
 >>> import numpy as np
 >>> from dpcal import calibrate
 >>> from dpcal.optim import PrivateOracle
->>> from dpcal.optim.minimax import Everywhere, ToySaddle
->>> problem = ToySaddle(n=1_000, seed=0)
->>> plan = calibrate.dp_rgda(problem.constants, n=1_000, dimensions=(2, 2), epsilon=2.0, delta=1e-5,
+>>> from dpcal.optim.minimax import Everywhere, Minimax
+>>> xi = np.random.default_rng(0).uniform(-0.5, 0.5, (1_000, 2)) - 1.0
+>>> def gradients(x, y, rows):  # of <xi + y, x>, and a public -|y|^2 / 2: Phi has its minimum at 1
+...     return xi[rows] + y, np.tile(x, (len(rows), 1))
+>>> constants = calibrate.Constants(lipschitz=2.0, smoothness=2.0, strong_concavity=1.0, gap=0.5,
+...                                 hessian_lipschitz=1.0)
+>>> problem = Minimax(gradients, n=1_000, dimensions=(2, 2), dual_l2=1.0)
+>>> plan = calibrate.dp_rgda(constants, n=1_000, dimensions=(2, 2), epsilon=2.0, delta=1e-5,
 ...     steps=40, period=2, inner_steps=3, batch_size=100, value_smoothness=5.0)
 >>> oracle = PrivateOracle(problem, plan, seed=0)
 >>> tracker = Tracker(oracle, Tracking.of(plan, Everywhere()), np.array([0.3, 0.0]), np.zeros(2))

@@ -24,7 +24,13 @@ from numpy.typing import ArrayLike, NDArray
 from dpcal import _validate
 from dpcal._ext.gradients import ClippedSum
 from dpcal.accountants.sampler_base import everyone
-from dpcal.optim.objectives.arrays import Vector, clipped_rows, parameters, prints_of_rows
+from dpcal.optim.objectives.arrays import (
+    Vector,
+    clipped_rows,
+    parameters,
+    prints_of_rows,
+    shrink_factors,
+)
 
 __all__ = ["Objective"]
 
@@ -160,21 +166,22 @@ class Objective(ABC):
     ) -> Vector:
         """Return the sum over ``rows`` of the upper triangles of their losses' Hessians, clipped.
 
-        Here record by record, from :meth:`hessian_vector_sum`; subclasses do it faster. The bound
+        Here from :meth:`hessian_vector_rows`; subclasses do it faster. The bound
         is on the Frobenius norm of the symmetric matrix that a triangle stands for, which is no
         less than the triangle's norm as a vector; or on the operator norm, if ``spectral``. Shape
         (d (d + 1) / 2,), row by row.
         """
-        units, order = np.eye(self.dimension), 2 if spectral else None
+        units, order = np.eye(self.dimension), 2 if spectral else "fro"
         total = np.zeros((self.dimension, self.dimension))
-        for row in rows:
-            alone = np.array([row], dtype=np.intp)
-            H = np.array([self.hessian_vector_sum(w, unit, alone) for unit in units])
-            if np.isfinite(H).all():
-                H = np.triu(H) + np.triu(H, 1).T
-                # The rounding of norms is less than the margin of this factor.
-                norm = float(np.linalg.norm(H, order)) * (1 + 1e-12 * self.dimension)
-                total += H * (max_norm / norm if norm > max_norm else 1.0)
+        size = max(1, _BLOCK // self.dimension)
+        for first in range(0, len(rows), size):
+            some = rows[first : first + size]
+            H = np.stack([self.hessian_vector_rows(w, unit, some) for unit in units], axis=1)
+            H = H[np.isfinite(H).all(axis=(1, 2))]
+            H = np.triu(H) + np.triu(H, 1).swapaxes(1, 2)
+            # The rounding of norms is less than the margin of this factor.
+            norms = np.linalg.norm(H, order, axis=(1, 2)) * (1 + 1e-12 * self.dimension)
+            total += np.tensordot(shrink_factors(norms, max_norm), H, axes=1)
         return total[np.triu_indices(self.dimension)]
 
     def clipped_hessian_vector_sum(

@@ -1,8 +1,11 @@
 """Is a flat point a minimum? The smallest eigenvalue of a Hessian, and its direction. Not private.
 
 >>> import numpy as np
->>> from dpcal.optim.problems import Trigonometric
->>> objective = Trigonometric.drawn(1_000, 3, seed=0)
+>>> from dpcal.optim import FromGradients
+>>> Z = np.random.default_rng(0).uniform(-1, 1, (1_000, 3))
+>>> objective = FromGradients(  # sum_j (1 - cos(w_j + z_j)), with saddle points
+...     lambda w, rows: np.sin(w + Z[rows]), n=1_000, dimension=3,
+...     hessian_vectors=lambda w, v, rows: np.cos(w + Z[rows]) * v)
 >>> at_the_saddle = curvature(objective, [np.pi, 0.0, 0.0])
 >>> print(f"{at_the_saddle:.2f}", abs(at_the_saddle.direction).round(3).tolist())
 -0.83 [1.0, 0.0, 0.0]

@@ -5,10 +5,12 @@ averages, decides which gradients are fresh, and walks as :func:`dpcal.optim.gau
 
 >>> import numpy as np
 >>> from dpcal import calibrate, optim
->>> from dpcal.optim.problems import Trigonometric
->>> silos = [
-...     optim.Silo(Trigonometric.drawn(20_000, 5, seed=owner), seed=owner) for owner in range(5)]
->>> constants = silos[0].objective.constants
+>>> constants = calibrate.Constants(
+...     lipschitz=5**0.5, smoothness=1.0, gap=10.0, hessian_lipschitz=1.0)
+>>> def records(owner):  # sum_j (1 - cos(w_j + z_j)), with saddle points
+...     Z = np.random.default_rng(owner).uniform(-1, 1, (20_000, 5))
+...     return optim.FromGradients(lambda w, rows: np.sin(w + Z[rows]), n=20_000, dimension=5)
+>>> silos = [optim.Silo(records(owner), seed=owner) for owner in range(5)]
 >>> plan = calibrate.distributed_psgd(
 ...     constants, silos=5, n=20_000, dimension=5, epsilon=1.0, delta=1e-6)
 >>> result = distributed_psgd(silos, plan, initial=np.pi * np.eye(5)[0])

@@ -5,8 +5,11 @@ that it used stay used.
 
 >>> import numpy as np
 >>> from dpcal import calibrate, optim
->>> from dpcal.optim.problems import Trigonometric
->>> objective = Trigonometric.drawn(20_000, 4, seed=0)
+>>> Z = np.random.default_rng(0).uniform(-1, 1, (20_000, 4))
+>>> objective = optim.FromGradients(  # sum_j (1 - cos(w_j + z_j)), with saddle points
+...     lambda w, rows: np.sin(w + Z[rows]), n=20_000, dimension=4,
+...     constants=calibrate.Constants(
+...         lipschitz=4**0.5, smoothness=1.0, gap=8.0, hessian_lipschitz=1.0))
 >>> plan = calibrate.gauss_psgd(objective.constants, n=20_000, dimension=4, epsilon=4.0, delta=1e-6,
 ...                             batch_size=1_000, difference_batch_size=100, drift=0.1)
 >>> spider = Spider(optim.PrivateOracle(objective, plan, seed=0), drift=0.1)

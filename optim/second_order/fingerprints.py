@@ -2,10 +2,12 @@
 
 One record in common is enough:
 
->>> from dpcal.optim.problems import Trigonometric
->>> outcome, one = type("Outcome", (), {})(), Trigonometric.drawn(9, 2, seed=0)
+>>> import numpy as np
+>>> from dpcal.optim import Squared
+>>> Z = np.random.default_rng(0).uniform(-1, 1, (18, 2))
+>>> outcome, one = type("Outcome", (), {})(), Squared(Z[:9], Z[:9, 0])
 >>> remember(outcome, [one])
->>> about(outcome, Trigonometric.drawn(4, 2, seed=0)), about(outcome, Trigonometric.drawn(9, 2))
+>>> about(outcome, Squared(Z[:4], Z[:4, 0])), about(outcome, Squared(Z[9:], Z[9:, 0]))
 (True, False)
 """
 

@@ -6,8 +6,12 @@ away after a few dozen steps. If it stays near in several tries, the point is a 
 
 >>> import numpy as np
 >>> from dpcal import calibrate, optim
->>> from dpcal.optim.problems import Trigonometric
->>> objective = Trigonometric.drawn(100_000, 10, seed=0)
+>>> Z = np.random.default_rng(0).uniform(-1, 1, (100_000, 10))
+>>> objective = optim.FromGradients(  # sum_j (1 - cos(w_j + z_j)), with saddle points
+...     lambda w, rows: np.sin(w + Z[rows]), n=100_000, dimension=10,
+...     hessian_vectors=lambda w, v, rows: np.cos(w + Z[rows]) * v,
+...     constants=calibrate.Constants(
+...         lipschitz=10**0.5, smoothness=1.0, gap=20.0, hessian_lipschitz=1.0))
 >>> saddle = np.array([np.pi] + 9 * [0.0])
 >>> plan = calibrate.gauss_psgd(
 ...     objective.constants, n=100_000, dimension=10, epsilon=1.0, delta=1e-6)

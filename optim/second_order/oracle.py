@@ -35,14 +35,18 @@ noise of the theorems (Mironov 2012).
 
 >>> import numpy as np
 >>> from dpcal.calibrate import Plan, Query
->>> from dpcal.optim.problems import Trigonometric
+>>> from dpcal.optim import FromGradients
 >>> score = Query(name="score", kind="above threshold", sampler="full", max_norm=1.0,
 ...               noise_multiplier=4.0, count=9)
 >>> plan = Plan(optimizer="select_point", n=5_000, queries=(score,), epsilon=1.0, delta=1e-6,
 ...             neighboring_relation="replace-one")
 >>> print(f"{plan.price():.4f}")
 1.0000
->>> oracle = SecondOrderOracle(Trigonometric.drawn(5_000, 2, seed=0), plan, seed=0)
+>>> Z = np.random.default_rng(0).uniform(-1, 1, (5_000, 2))
+>>> waves = FromGradients(  # sum_j (1 - cos(w_j + z_j)), with saddle points
+...     lambda w, rows: np.sin(w + Z[rows]), n=5_000, dimension=2,
+...     hessian_vectors=lambda w, v, rows: np.cos(w + Z[rows]) * v)
+>>> oracle = SecondOrderOracle(waves, plan, seed=0)
 >>> ask = dict(thresholds=(0.3, 0.3), norms=(2.0**0.5, 1.0))
 >>> oracle.accepts([np.pi, 0.0], "score", **ask), oracle.accepts([0.0, 0.0], "score", **ask)
 (False, True)

@@ -1,9 +1,13 @@
 """Choose, in private, a candidate that is a second-order point (Tao et al. 2025, Algorithm 4).
 
 >>> import numpy as np
->>> from dpcal import calibrate
->>> from dpcal.optim.problems import Trigonometric
->>> holdout = Trigonometric.drawn(20_000, 5, seed=1)
+>>> from dpcal import calibrate, optim
+>>> Z = np.random.default_rng(1).uniform(-1, 1, (20_000, 5))
+>>> holdout = optim.FromGradients(  # sum_j (1 - cos(w_j + z_j)), with saddle points
+...     lambda w, rows: np.sin(w + Z[rows]), n=20_000, dimension=5,
+...     hessian_vectors=lambda w, v, rows: np.cos(w + Z[rows]) * v,
+...     constants=calibrate.Constants(
+...         lipschitz=5**0.5, smoothness=1.0, gap=10.0, hessian_lipschitz=1.0))
 >>> plan = calibrate.select_point(holdout.constants, candidates=3, accuracy=0.5, n=20_000,
 ...                               dimension=5, epsilon=1.0, delta=1e-6)
 >>> saddle, slope, valley = np.pi * np.eye(5)[0], np.full(5, 1.0), np.zeros(5)

@@ -2,11 +2,14 @@
 
 >>> import numpy as np
 >>> from dpcal import calibrate
->>> from dpcal.optim.problems import Trigonometric
+>>> from dpcal.optim import Squared
 >>> from dpcal.optim.silos import Silo
->>> silos = [Silo(Trigonometric.drawn(20_000, 3, seed=seed)) for seed in range(4)]
->>> plan = calibrate.distributed_psgd(silos[0].objective.constants, silos=4, n=20_000, dimension=3,
-...                                   epsilon=4.0, delta=1e-6)
+>>> X = np.random.default_rng(0).uniform(-0.5, 0.5, (4, 20_000, 3))
+>>> silos = [Silo(Squared(rows, rows[:, 0], fit_intercept=False)) for rows in X]
+>>> constants = calibrate.Constants(
+...     lipschitz=1.0, smoothness=1.0, gap=1.0, hessian_lipschitz=1.0)
+>>> plan = calibrate.distributed_psgd(
+...     constants, silos=4, n=20_000, dimension=3, epsilon=4.0, delta=1e-6)
 >>> with SiloOracle(silos, plan) as server:
 ...     mean = server.gradient(np.zeros(3), "refresh")
 >>> [ledger.count("refresh") for ledger in server.ledgers]

@@ -11,18 +11,14 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
-
-from numpy.typing import ArrayLike
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, cast
 
 from dpcal import _validate
-from dpcal.calibrate.plan import Plan
-from dpcal.errors import MissingExtra, extra
-from dpcal.optim.boundary.ledger import Ledger
-from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
-from dpcal.optim.silos.local import Description, Silo, SiloLost
+from dpcal.optim.silos.cluster import workers_of
+from dpcal.optim.silos.local import Answerer, Silo, SiloLost
 
 __all__ = ["DaskSilos"]
 
@@ -30,8 +26,11 @@ __all__ = ["DaskSilos"]
 # that died is noticed within a few seconds.
 _PATIENCE = 120.0
 
+# Of a silo, those that are called from elsewhere.
+_METHODS = ("describe", "open", "answer", "close", "ledger", "fingerprints")
 
-class DaskSilos(Sequence["RemoteSilo"]):
+
+class DaskSilos(list[Answerer]):
     """Silos on the workers of a Dask cluster.
 
     They keep a ledger and noise for each owner, and protect no records from whoever has a client of
@@ -59,17 +58,7 @@ class DaskSilos(Sequence["RemoteSilo"]):
         workers: Sequence[str] | None = None,
         timeout: float = _PATIENCE,
     ) -> None:
-        try:
-            from distributed import Client
-        except ImportError:
-            raise MissingExtra(
-                f"DaskSilos needs distributed, which is not installed: {extra('dask')}."
-            ) from None
-        if not isinstance(client, Client):
-            raise TypeError(f"client must be a distributed.Client, got {client!r}.")
-        known = sorted(client.scheduler_info(n_workers=-1)["workers"])
-        if not known:
-            raise ValueError("client must have workers, got a cluster with none.")
+        known = workers_of(client, "DaskSilos")
         if workers is None:
             workers = [known[j % len(known)] for j in range(len(makers))]
         if len(workers) != len(makers):
@@ -81,16 +70,8 @@ class DaskSilos(Sequence["RemoteSilo"]):
             client.submit(_Actor, maker, actor=True, workers=[worker], pure=False)
             for maker, worker in zip(makers, workers, strict=True)
         ]
-        self._silos = [RemoteSilo(future.result(timeout), timeout) for future in placed]
-
-    def __len__(self) -> int:
-        return len(self._silos)
-
-    def __getitem__(self, index: Any) -> Any:
-        return self._silos[index]
-
-    def __iter__(self) -> Iterator[RemoteSilo]:
-        return iter(self._silos)
+        actors = [future.result(timeout) for future in placed]
+        super().__init__(cast(Answerer, _Remote(each, timeout)) for each in actors)
 
 
 class _Actor:
@@ -101,52 +82,33 @@ class _Actor:
         # Whoever sent the maker of an objective can have its records, and so their digests.
         self._silo = made if isinstance(made, Silo) else Silo(made, gives_digests=True)
 
-    def call(self, name: str, *arguments: Any) -> tuple[Any, Exception | None]:
+    def call(
+        self, name: str, given: tuple[Any, ...], options: dict[str, Any]
+    ) -> tuple[Any, Exception | None]:
         """Call a method of the silo; return its value and its error, one of them None."""
         try:
-            return getattr(self._silo, name)(*arguments), None
+            return getattr(self._silo, name)(*given, **options), None
         except Exception as error:
             return None, error
 
 
-class RemoteSilo:
-    """A silo on a worker, called from here through its actor."""
+class _Remote:
+    """A silo on a worker: its methods are called there, and raise SiloLost if it is gone."""
 
     def __init__(self, actor: Any, timeout: float) -> None:
         self._actor, self._timeout = actor, timeout
 
-    def _call(self, name: str, *arguments: Any) -> Any:
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name not in _METHODS:
+            raise AttributeError(name)
+        return partial(self._called, name)
+
+    def _called(self, name: str, *given: Any, **options: Any) -> Any:
         try:
-            value, raised = self._actor.call(name, *arguments).result(timeout=self._timeout)
+            asked = self._actor.call(name, given, options)
+            value, raised = asked.result(timeout=self._timeout)
         except Exception as error:  # any error of the transport
             raise SiloLost from error
         if raised is not None:
             raise raised
         return value
-
-    def describe(self) -> Description:
-        """Return public numbers."""
-        described: Description = self._call("describe")
-        return described
-
-    def open(self, plan: Plan, noise: str | None = None) -> None:
-        """Make ready to answer a plan."""
-        self._call("open", plan, noise)
-
-    def answer(self, kind: str, query: str, w: ArrayLike, v: ArrayLike | None = None) -> Vector:
-        """Return a noisy answer, or raise SiloLost."""
-        answered: Vector = self._call("answer", kind, query, w, v)
-        return answered
-
-    def close(self) -> None:
-        """Refuse further answers."""
-        self._call("close")
-
-    def fingerprints(self, key: bytes) -> list[bytes]:
-        """Return a keyed digest of each record. Not private: they leave the worker."""
-        prints: list[bytes] = self._call("fingerprints", key)
-        return prints
-
-    def ledger(self) -> Ledger:
-        """Return the releases since the silo was opened."""
-        return Ledger.from_json(self._call("_ledger_json"))

@@ -4,11 +4,15 @@ Its records never leave it. It adds the noise to its answers with a generator of
 them into a ledger of its own before any record is read. Who asks it need not be trusted: without a
 file a silo answers one plan in its life, and its seed is its owner's.
 
+>>> import numpy as np
 >>> from dpcal import calibrate
->>> from dpcal.optim.problems import Trigonometric
->>> records = Trigonometric.drawn(20_000, 3, seed=0)
+>>> from dpcal.optim import Squared
+>>> X = np.random.default_rng(0).uniform(-0.5, 0.5, (20_000, 3))
+>>> records = Squared(X, X[:, 0], fit_intercept=False)
+>>> constants = calibrate.Constants(
+...     lipschitz=1.0, smoothness=1.0, gap=1.0, hessian_lipschitz=1.0)
 >>> plan = calibrate.distributed_psgd(
-...     records.constants, silos=5, n=20_000, dimension=3, epsilon=4.0, delta=1e-6)
+...     constants, silos=5, n=20_000, dimension=3, epsilon=4.0, delta=1e-6)
 >>> silo = Silo(records)
 >>> silo.describe()
 Description(n=20000, dimension=3, l2=0.0, read_from_data=(), seed_given=False)
@@ -193,10 +197,6 @@ class Silo:
                 "gives_digests=True, or overlap must be 'local' or 'ignore'."
             )
         return self.objective.fingerprints(key)
-
-    def _ledger_json(self) -> str:
-        """Return the ledger as a document, which goes from process to process."""
-        return self.ledger().to_json()
 
     def _opened(self) -> Oracle:
         if self._oracle is None:

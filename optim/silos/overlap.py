@@ -4,9 +4,9 @@ A record of two silos is in the answers of both, and its price is that of both. 
 a record are refused:
 
 >>> import numpy as np
->>> from dpcal.optim.problems import Trigonometric
+>>> from dpcal.optim import Squared
 >>> Z = np.random.default_rng(0).uniform(-1, 1, (7, 2))
->>> silos = [Silo(Trigonometric(rows)) for rows in (Z[:3], Z[3:5], Z[4:])]
+>>> silos = [Silo(Squared(rows, rows[:, 0])) for rows in (Z[:3], Z[3:5], Z[4:])]
 >>> check_distinct(silos)  # doctest: +ELLIPSIS
 Traceback (most recent call last):
     ...

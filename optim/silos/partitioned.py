@@ -17,51 +17,35 @@ from __future__ import annotations
 
 import hashlib
 import math
-import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from importlib.metadata import version
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
 from dpcal.accountants.samplers import everyone
-from dpcal.errors import DpcalError, MissingExtra, extra, reason_of
+from dpcal.errors import DpcalError
 from dpcal.optim.boundary.exact import DiscreteMechanism
 from dpcal.optim.objectives.arrays import Rows, Vector, parameters
 from dpcal.optim.objectives.base import Objective
+from dpcal.optim.silos.cluster import check_versions, workers_of
 
-__all__ = ["Partitioned", "PartitionsLost", "check_versions"]
+__all__ = ["Partitioned", "PartitionsLost"]
 
-# Seconds after which a partition that does not answer counts as lost.
+# Seconds after which partitions that do not answer count as lost.
 _PATIENCE = 600.0
-# Seconds in which a cluster that lost all its workers has one again: a nanny starts a process in a
-# few, a queue of jobs in a minute.
-_RESTART = 60.0
-# Seconds between two looks for a worker.
-_PAUSE = 0.1
-# How often a lost partition is read again, on a worker that is there.
-_TRIES = 3
-# Row numbers that are compared at once, 512 KB of them.
-_TOGETHER = 1 << 16
+
+# What the parts of one data set share.
+_SHARED = ("dimension", "l2", "penalized", "group_size")
+_SHARED += ("linear_loss", "checked", "read_from_data")
 
 
 class PartitionsLost(DpcalError):  # noqa: N818 -- like the other ends of a run
-    """A partition cannot be read again: no worker is left, or its records are others.
+    """Partitions cannot be read again: no worker is left, or their records are others.
 
     ``optim.released(error)`` is the ledger of the answers so far, with the one that was asked.
     """
-
-
-@dataclass(frozen=True)
-class _Facts:
-    """What the parts of one data set share, and how many records a part has."""
-
-    n: int
-    shared: tuple[int, float, int, int | None, tuple[str, float] | None, bool, tuple[str, ...]]
-    print_: bytes
 
 
 class AllRows:
@@ -83,9 +67,9 @@ class AllRows:
 class Partitioned(Objective):
     """Records in partitions, each held by a worker of a Dask cluster.
 
-    A partition is read where it is held. If its worker dies, another one reads it again, and the
-    sum is asked for again, about the same rows. The noise is drawn once, and the ledger holds the
-    answer once.
+    A partition is a future, and so is each of its sums. If a worker dies, the scheduler has another
+    one read its partitions and take the same sums again. The noise is drawn once, and the ledger
+    holds the answer once.
 
     Parameters
     ----------
@@ -99,7 +83,8 @@ class Partitioned(Objective):
         What each maker is called with: a tuple a partition, whose Dask futures (of chunks of an
         array, or of parts of a data frame) become their values.
     timeout
-        Seconds > 0 after which a partition that does not answer counts as lost.
+        Seconds > 0 after which partitions that do not answer count as lost, also where no worker is
+        left to read them.
     overlap
         ``"refuse"``: two partitions that hold the same records in the same order are taken for one
         that is given twice, whose records would count twice. ``"ignore"``: they are different
@@ -129,15 +114,9 @@ class Partitioned(Objective):
         timeout: float = _PATIENCE,
         overlap: str = "refuse",
     ) -> None:
-        try:
-            from dask.base import tokenize
-            from distributed import Client
-        except ImportError:
-            raise MissingExtra(
-                f"Partitioned needs distributed, which is not installed: {extra('dask')}."
-            ) from None
-        if not isinstance(client, Client):
-            raise TypeError(f"client must be a distributed.Client, got {client!r}.")
+        workers_of(client, "Partitioned")
+        from dask.base import tokenize
+
         given = [()] * len(makers) if arguments is None else list(arguments)
         if not len(makers) or len(given) != len(makers):
             raise ValueError(
@@ -145,65 +124,28 @@ class Partitioned(Objective):
                 f"each, got {len(makers)} and {len(given)}."
             )
         _validate.choice(("refuse", "ignore"), overlap=overlap)
-        _check_distinct([tokenize(pair) for pair in zip(makers, given, strict=True)])
+        made = [(maker, *some) for maker, some in zip(makers, given, strict=True)]
+        _check_distinct(list(map(tokenize, made)))
         check_versions(client)
         self._client, self._timeout = client, _validate.positive(timeout=timeout)
-        self._makers = list(zip(makers, given, strict=True))
-        placed = [self._placed(j, worker) for j, worker in enumerate(self._near())]
-        self._actors = [each.result(self._timeout) for each in placed]
-        self._facts = [actor.facts().result(timeout=self._timeout) for actor in self._actors]
+        self._parts = [client.submit(_Part, *each, pure=False) for each in made]
+        found = client.gather([client.submit(_facts, part, pure=False) for part in self._parts])
+        self._prints, sizes, shared = zip(*found, strict=True)
         if overlap == "refuse":
             # Partitions without records are equal, and count nothing twice.
-            _check_distinct([facts.print_ if facts.n else j for j, facts in enumerate(self._facts)])
-        first = self._facts[0]
-        for j, facts in enumerate(self._facts):
-            if facts.shared != first.shared:
+            _check_distinct([print_ if n else j for j, (print_, n, _) in enumerate(found)])
+        for j, other in enumerate(shared):
+            if other != shared[0]:
                 raise ValueError(
                     "partitions must have the same dimension, l2, penalized, group_size, "
-                    f"linear_loss, checked and read_from_data, got {first.shared} of partition 0 "
-                    f"and {facts.shared} of partition {j}."
+                    f"linear_loss, checked and read_from_data, got {shared[0]} of partition 0 "
+                    f"and {other} of partition {j}."
                 )
-        self.dimension, self.l2, self.penalized, self.group_size = first.shared[:4]
-        self.linear_loss, checked, self.read_from_data = first.shared[4:]
+        vars(self).update(zip(_SHARED, shared[0], strict=True))
         # A class that a user derived from this one is tested, whatever its partitions are.
-        self.checked = type(self).checked and checked
-        self._ends = np.cumsum([0, *(facts.n for facts in self._facts)])
+        self.checked = type(self).checked and self.checked
+        self._ends = np.cumsum([0, *sizes])
         self.n = int(self._ends[-1])
-
-    def _workers(self) -> list[str]:
-        known = sorted(self._client.scheduler_info(n_workers=-1).get("workers", ()))
-        if not known:
-            raise ValueError("client must have workers, got a cluster with none.")
-        return known
-
-    def _wait_for_a_worker(self) -> None:
-        """Wait until a worker is there, or refuse a cluster that is gone or stays without one."""
-        end = time.monotonic() + min(_RESTART, self._timeout)
-        while True:
-            try:
-                self._workers()
-            except ValueError:
-                if self._client.status != "running" or time.monotonic() > end:
-                    raise
-                time.sleep(_PAUSE)
-            else:
-                return
-
-    def _near(self) -> list[str]:
-        """Return a worker for each partition: by turns, or one that has its first future."""
-        workers = self._workers()
-        firsts = [next(filter(_is_future, given), None) for _, given in self._makers]
-        held = self._client.who_has([each for each in firsts if each is not None])
-        return [
-            next(iter(held.get(getattr(each, "key", None), ())), workers[j % len(workers)])
-            for j, each in enumerate(firsts)
-        ]
-
-    def _placed(self, j: int, worker: str | None = None) -> Any:
-        """Place a partition on a worker, or on any that the scheduler takes for alive."""
-        maker, given = self._makers[j]
-        where = None if worker is None else [worker]
-        return self._client.submit(_Part, maker, *given, actor=True, workers=where, pure=False)
 
     def whole_total(
         self, kind: str, rows: Rows | None, bound: float, *at: Vector
@@ -219,62 +161,42 @@ class Partitioned(Objective):
         *at
             Parameters, shape (dimension,) each.
         """
-        total: NDArray[np.int64] = self._total("whole", kind, rows, bound, *at)
+        total: NDArray[np.int64] = self._total(kind, rows, bound, *at)
         return total
 
-    def _total(self, how: str, kind: str, rows: Rows | None, *given: Any) -> Any:
+    def _total(self, kind: str, rows: Rows | None, *given: Any) -> Any:
         """Ask every partition that has some of the rows, and add what comes back."""
-        calls: dict[int, tuple[Any, ...]]
-        if rows is None or isinstance(rows, AllRows) or _are_all(rows, self.n):
-            calls = {j: (how, kind, None) for j, facts in enumerate(self._facts) if facts.n}
+        each: dict[int, Rows | None]
+        if rows is None or isinstance(rows, AllRows):
+            each = dict.fromkeys(range(len(self._parts)))
         else:
             ordered = np.sort(rows)
             cuts = np.searchsorted(ordered, self._ends)
-            asked = [j for j in range(len(self._actors)) if cuts[j] < cuts[j + 1]] or [0]
-            calls = {j: (how, kind, ordered[cuts[j] : cuts[j + 1]] - self._ends[j]) for j in asked}
-        return sum(self._answers({j: (*call, *given) for j, call in calls.items()}))
+            asked = [j for j in range(len(self._parts)) if cuts[j] < cuts[j + 1]] or [0]
+            each = {j: ordered[cuts[j] : cuts[j + 1]] - self._ends[j] for j in asked}
+        calls = {j: (_sum, kind, some, *given) for j, some in each.items()}
+        return sum(self._answers(calls))
 
     def _answers(self, calls: Mapping[int, tuple[Any, ...]]) -> list[Any]:
-        """Return what partitions answer, in their order; all are asked before the first answers."""
-        waiting = {j: self._asked(j, call) for j, call in calls.items()}
-        return [self._answer(j, waiting[j], calls[j]) for j in calls]
+        """Return what partitions answer to functions of their objectives, in the order of calls."""
+        from distributed import wait
 
-    def _asked(self, j: int, call: tuple[Any, ...]) -> Any:
-        """Return the answer to come of a partition; None if its worker is known to be lost."""
         try:
-            return self._actors[j].call(*call)
-        except Exception:  # any error of the transport
-            return None
-
-    def _answer(self, j: int, answer: Any, call: tuple[Any, ...]) -> Any:
-        """Return what a partition answers, which is read again if its worker is lost."""
-        for _ in range(_TRIES):
-            try:
-                found = answer and answer.result(timeout=self._timeout)
-            except Exception:  # any error of the transport
-                found = None
-            if found is None:
-                self._read_again(j)
-                answer = self._asked(j, call)
-                continue
-            value, raised = found
+            parts = [self._parts[j] for j in calls]
+            asked = self._client.map(_asked, parts, *zip(*calls.values(), strict=True), pure=False)
+            wait(asked, timeout=self._timeout)
+            found = self._client.gather(asked)
+        except Exception as error:  # of the transport, or of a maker that is called again
+            why = str(error).rstrip(".") or type(error).__name__
+            raise PartitionsLost(
+                f"partitions were lost, and cannot be read again: {why}."
+            ) from error
+        for j, (print_, _, raised) in zip(calls, found, strict=True):
             if raised is not None:
                 raise raised
-            return value
-        raise PartitionsLost(f"partition {j} was lost {_TRIES} times in a row.")
-
-    def _read_again(self, j: int) -> None:
-        """Place a partition on another worker, and check that its records are the same."""
-        try:
-            self._wait_for_a_worker()
-            actor = self._placed(j).result(self._timeout)
-            facts = actor.facts().result(timeout=self._timeout)
-        except Exception as error:
-            why = str(error).rstrip(".")
-            raise PartitionsLost(f"partition {j} cannot be read again: {why}.") from error
-        if facts != self._facts[j]:
-            raise PartitionsLost(f"partition {j} was read again, with other records.")
-        self._actors[j] = actor
+            if print_ != self._prints[j]:
+                raise PartitionsLost(f"partition {j} was read again, with other records.")
+        return [value for _, value, _ in found]
 
     @staticmethod
     def everyone(n: int) -> Any:
@@ -283,70 +205,39 @@ class Partitioned(Objective):
 
     def clipped_sum(self, w: Vector, rows: Rows, max_norm: float) -> Vector:
         """See :meth:`Objective.clipped_sum`; doubles, whose rounding depends on the partitions."""
-        return np.asarray(self._total("plain", "clipped_sum", rows, max_norm, w))
+        return np.asarray(self._total("clipped_sum", rows, max_norm, w))
 
     def clipped_difference_sum(self, w: Vector, v: Vector, rows: Rows, max_norm: float) -> Vector:
         """See :meth:`Objective.clipped_difference_sum`."""
-        return np.asarray(self._total("plain", "clipped_difference_sum", rows, max_norm, w, v))
+        return np.asarray(self._total("clipped_difference_sum", rows, max_norm, w, v))
 
     def clipped_loss_sum(self, w: Vector, rows: Rows, max_loss: float) -> float:
         """See :meth:`Objective.clipped_loss_sum`."""
-        return float(self._total("plain", "clipped_loss_sum", rows, max_loss, w))
+        return float(self._total("clipped_loss_sum", rows, max_loss, w))
 
     def loss(self, w: ArrayLike) -> float:
         """Return the regularised mean loss at ``w``, shape (dimension,). Not private."""
         w = parameters(w, self.dimension)
-        total = float(self._total("plain", "clipped_loss_sum", None, math.inf, w))
+        total = float(self._total("clipped_loss_sum", None, math.inf, w))
         return total / self.n + self.regularizer(w)
 
     def digest(self) -> bytes:
         """See :meth:`Objective.digest`: of two whole sums, which no partition changes."""
         state = hashlib.blake2b(digest_size=32)
-        for w in _places(self.dimension):
+        for w in (np.zeros(self.dimension), np.linspace(-1.0, 1.0, self.dimension)):
             state.update(self.whole_total("gradient_sum", None, 1.0, w).tobytes())
         return state.digest()
 
     def fingerprints(self, key: bytes) -> list[bytes]:
         """See :meth:`Objective.fingerprints`."""
-        calls = dict.fromkeys(range(len(self._actors)), ("plain", "fingerprints", None, key))
+        calls = dict.fromkeys(range(len(self._parts)), (_fingerprints, key))
         return [each for some in self._answers(calls) for each in some]
-
-
-def check_versions(client: Any) -> None:
-    """Refuse a cluster of which a worker has another version of this package, or none.
-
-    Parameters
-    ----------
-    client
-        A ``distributed.Client``.
-
-    Raises
-    ------
-    ValueError
-        If it does, or the cluster does not answer.
-    """
-    here = version("dpcal")
-    try:
-        found = client.run(version, "dpcal")
-    except Exception as error:
-        raise ValueError(
-            f"client must be of a cluster whose workers answer and have dpcal {here}, got "
-            f"{type(error).__name__}: {reason_of(error)}."
-        ) from error
-    for worker, there in sorted(found.items()):
-        if there != here:
-            raise ValueError(f"workers must have dpcal {here}, as here, got {there} on {worker}.")
-
-
-def _is_future(value: Any) -> bool:
-    return hasattr(value, "key") and hasattr(value, "result")
 
 
 def _check_distinct(marks: Sequence[Hashable]) -> None:
     """Refuse a partition that is given twice: one with the mark of an earlier one."""
-    seen: dict[Hashable, int] = {}
     for j, mark in enumerate(marks):
-        first = seen.setdefault(mark, j)
+        first = marks.index(mark)
         if first != j:
             raise ValueError(
                 "partitions must have records of their own, or these would count twice: partition "
@@ -355,44 +246,48 @@ def _check_distinct(marks: Sequence[Hashable]) -> None:
             )
 
 
-def _are_all(rows: Rows, n: int) -> bool:
-    """Return whether rows are 0 to n - 1 in their order, without another array of this length."""
-    return len(rows) == n and all(
-        np.array_equal(rows[i : i + _TOGETHER], np.arange(i, min(i + _TOGETHER, n)))
-        for i in range(0, n, _TOGETHER)
-    )
-
-
-def _places(dimension: int) -> tuple[Vector, Vector]:
-    return np.zeros(dimension), np.linspace(-1.0, 1.0, dimension)
-
-
 class _Part:
-    """A partition on a worker."""
+    """A partition on a worker. On another one it is read again: records are not sent around."""
 
     def __init__(self, maker: Callable[..., Objective], *given: Any) -> None:
-        self._objective = maker(*given)
-        self._everyone = everyone(self._objective.n)
+        self._made = (maker, *given)
+        self.objective = maker(*given)
+        # A secret, like the records.
+        self.print_ = self.objective.digest()
 
-    def facts(self) -> _Facts:
-        """Return what is told of the partition; the print is a secret, like the records."""
-        made = self._objective
-        shared = (made.dimension, made.l2, made.penalized, made.group_size, made.linear_loss)
-        return _Facts(made.n, (*shared, made.checked, made.read_from_data), made.digest())
+    def __reduce__(self) -> tuple[type[Self], tuple[Any, ...]]:
+        return type(self), self._made
 
-    def call(
-        self, how: str, kind: str, rows: Rows | None, *given: Any
-    ) -> tuple[Any, Exception | None]:
-        """Return a sum and an error, one of them None, to tell errors from a lost worker."""
-        rows = self._everyone if rows is None else rows
-        try:
-            with np.errstate(all="ignore"):
-                if kind == "fingerprints":
-                    return self._objective.fingerprints(*given), None
-                bound, *at = given
-                if how == "whole":
-                    ask = getattr(DiscreteMechanism, kind)
-                    return ask(self._objective, *at, rows, bound), None
-                return getattr(self._objective, kind)(*at, rows, bound), None
-        except Exception as error:
-            return None, error
+    def __sizeof__(self) -> int:
+        # The scheduler asks for a part where it is, unless it is small.
+        return 8 * self.objective.n * self.objective.dimension
+
+
+def _facts(part: _Part) -> tuple[bytes, int, tuple[Any, ...]]:
+    """Return a partition's print, number of records, and what all partitions share."""
+    made = part.objective
+    return part.print_, made.n, tuple(getattr(made, name) for name in _SHARED)
+
+
+def _asked(
+    part: _Part, ask: Callable[..., Any], *given: Any
+) -> tuple[bytes, Any, Exception | None]:
+    """Return a partition's print, and an answer or an error, to tell errors from a lost worker."""
+    try:
+        with np.errstate(all="ignore"):
+            return part.print_, ask(part.objective, *given), None
+    except Exception as error:
+        return part.print_, None, error
+
+
+def _sum(objective: Objective, kind: str, rows: Rows | None, bound: float, *at: Vector) -> Any:
+    """Return a sum in whole steps, or in doubles by the objective's own method."""
+    ask = getattr(DiscreteMechanism, kind, None)
+    rows = everyone(objective.n) if rows is None else rows
+    if ask is None:
+        return getattr(objective, kind)(*at, rows, bound)
+    return ask(objective, *at, rows, bound)
+
+
+def _fingerprints(objective: Objective, key: bytes) -> list[bytes]:
+    return objective.fingerprints(key)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from dpcal.errors import MissingExtra, extra
-from dpcal.optim.silos.partitioned import check_versions
+from dpcal.optim.silos.cluster import check_versions
 
 __all__ = ["Cut", "by_partitions", "client_in_use", "cut_of", "sample_of"]
 

@@ -15,13 +15,14 @@ import numpy as np
 from _built_plans import BUILT, CONSTANTS, built, logistic, target
 from _tree import DATA, ROOT
 from contracts._events import EXAMPLES, answered, verdict
+from saddles import ToySaddle
 
 import dpcal
 from dpcal import accountants, calibrate, estimators, events, optim
 from dpcal.accountants import correlated, matrix
 from dpcal.accountants.directions import RELATIONS
 from dpcal.accountants.mechanisms.row import rows as mechanisms
-from dpcal.optim import attacks, minimax
+from dpcal.optim import attacks
 from dpcal.optim.registry import OPTIMIZERS
 
 TABLES = tomllib.loads((DATA / "good_calls.toml").read_text(encoding="utf-8"))
@@ -140,7 +141,7 @@ def run_of(name):
 
 
 def saddle():
-    return {"constants": minimax.ToySaddle(n=2000, seed=7).constants}
+    return {"constants": ToySaddle(n=2000, seed=7).constants}
 
 
 def selection_of():

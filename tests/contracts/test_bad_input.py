@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import scipy.sparse
 from _built_plans import CONSTANTS, DIMENSION, logistic, target
+from saddles import ToySaddle
 
 from dpcal import calibrate, estimators, optim
 from dpcal.accountants.matrix import Banded
 from dpcal.errors import VacuousSchedule
-from dpcal.optim.minimax import ToySaddle
 from dpcal.optim.registry import OPTIMIZERS
 
 # Of builders without constants, and the least that others must be told.

@@ -20,6 +20,7 @@ import pytest
 from _built_plans import BUILT, CASES, CONSTANTS, DIMENSION, built, logistic, target
 from _tree import DATA
 from contracts._runs import SMALL, TARGET, N, Striking, X, Y, answered
+from saddles import ToySaddle
 
 import dpcal
 from dpcal import calibrate, optim
@@ -30,7 +31,7 @@ from dpcal.optim.attacks.recording import record
 from dpcal.optim.boundary.ledger import Ledger, check_ledger
 from dpcal.optim.boundary.observers import observing
 from dpcal.optim.boundary.store import read_ledger
-from dpcal.optim.minimax import Box, ToySaddle
+from dpcal.optim.minimax import Box
 from dpcal.optim.registry import OPTIMIZERS
 
 # Plans whose theorem promises nothing can be run all the same, and so can runs that take no step.

@@ -15,6 +15,7 @@ from _built_plans import plan_of, query
 from _modules import paths
 from _tree import DATA
 from contracts._runs import together
+from saddles import Trigonometric
 
 from dpcal import optim
 from dpcal._spending import Spender
@@ -27,7 +28,6 @@ from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.boundary.store import StoredOracle
 from dpcal.optim.boundary.totals import Cells, PrivateTotals
 from dpcal.optim.budget import Budget
-from dpcal.optim.problems import Trigonometric
 from dpcal.optim.second_order.oracle import SecondOrderOracle
 
 THREADS, ALLOWED = 8, 6

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from _tree import ROOT
 from contracts._runs import SMALL, together
+from saddles import Trigonometric
 
 from dpcal import accountants, optim
 from dpcal.accountants import correlated, events, matrix
 from dpcal.calibrate import Constants, dpsgd, recursive_regularization
-from dpcal.optim.problems import Trigonometric
 
 THREADS, ROUNDS = 3, 2
 RNG = np.random.default_rng(0)

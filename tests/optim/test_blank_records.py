@@ -7,7 +7,6 @@ from _built_plans import plan_of, query
 from dpcal.optim import KAN, MLP, FromGradients, Logistic, PrivateOracle, Softmax, Squared, minimax
 from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.objectives.robust import Cauchy, Huber, Sigmoid, Welsch
-from dpcal.optim.problems import Trigonometric
 from tests._bad_records import CELLS, EXTREMES, LABELS, strict, with_cell, with_labels
 
 N, D = 12, 3
@@ -51,7 +50,6 @@ NUMBERED = {
     "cauchy": Cauchy,
     "welsch": Welsch,
     "shift": lambda X, y: minimax.CovariateShift(X, y, dual_l2=1.0),
-    "trigonometric": lambda X, y: Trigonometric(X),
     "custom": lambda X, y: FromGradients(
         lambda w, rows: [list(X[row]) for row in rows],
         n=N,
@@ -61,7 +59,7 @@ NUMBERED = {
 }
 
 
-UNLABELLED = ("trigonometric", "custom")
+UNLABELLED = ("custom",)
 ASKED = {"gradient": "gradient", "gradient difference": "difference", "scalar": "scalar"}
 ASKED |= {"gradient norm": "norm"}
 PLAN = plan_of(*(query(kind, max_norm=0.7) for kind in ASKED), n=N)

@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pytest
 from _built_plans import logistic
+from saddles import ToySaddle
 
 from dpcal import calibrate, optim
 from dpcal.optim.registry import OPTIMIZERS
@@ -56,7 +57,7 @@ def test_former_names_are_taken_with_a_warning_about_the_line_that_runs():
             one = optim.dpsgd(OBJECTIVE, PLAN, seed=1, averaging=former)
         assert w[0].filename == __file__
         assert (one.w == optim.dpsgd(OBJECTIVE, PLAN, seed=1, output=now).w).all()
-    toy = optim.minimax.ToySaddle(n=500, seed=0)
+    toy = ToySaddle(n=500, seed=0)
     saddle = calibrate.dp_sgda(toy.constants, dimensions=(2, 2), steps=5, **TARGET)
     walk = calibrate.distributed_psgd(CONSTANTS, silos=1, dimension=3, **TARGET)
     for optimizer, former, records, plan in (

@@ -249,7 +249,7 @@ def test_a_public_number_of_records_goes_with_batches_that_each_record_draws():
         ("random-allocation", samplers.BallsInBins(EPOCH), "draws are those of the epoch before"),
         ("random-allocation", samplers.ShuffledEpochs(EPOCH), "sizes of batches vary by 0,"),
         ("random-allocation", samplers.Poisson(1 / EPOCH), "records took part"),
-        ("shuffled-epochs", samplers.RandomAllocation(1, epoch=EPOCH), "batches are not of 40"),
+        ("shuffled-epochs", samplers.RandomAllocation(1, epoch=EPOCH), "records, planned 40"),
     ],
 )
 def test_a_run_with_other_batches_is_found_out(claimed, drawn, why, monkeypatch):

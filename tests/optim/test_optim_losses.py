@@ -24,7 +24,6 @@ from dpcal.optim import (
     Squared,
     Welsch,
 )
-from dpcal.optim.problems import Trigonometric
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((25, 4))
@@ -82,7 +81,6 @@ ALL = {**CASES, **NETWORKS}
 FAR = np.array([[1e308, 1e308], [1e-308, 1e-308], [1.0, 1.0]])
 EXTREME = {
     "Softmax, extreme records": lambda: Softmax(FAR, [0, 1, 2], classes=[0, 1, 2]),
-    "Trigonometric": lambda: Trigonometric(X),
 }
 # Of rows of the last length half of the smallest number, and a bit, is a clip factor.
 for length in (1e165, 1e175, 1e180, 2.24e183):

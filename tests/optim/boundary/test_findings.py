@@ -13,7 +13,6 @@ from _stored_runs import OBJECTIVE, SAMPLED, D, N, X, Y, gaussian
 from dpcal import calibrate, optim
 from dpcal.calibrate import Constants
 from dpcal.errors import BrokenObjective, VacuousSchedule
-from dpcal.optim.problems import Trigonometric
 
 CONSTANTS = Constants(lipschitz=1.0, smoothness=1.0, strong_convexity=0.1, gap=1.0)
 TARGET = {"n": N, "dimension": D, "epsilon": 4.0, "delta": 1e-5}
@@ -94,7 +93,6 @@ def test_objectives_and_their_kernels_pickle():
         optim.Huber(X, X[:, 0], width=0.7),
         optim.Cauchy(X, X[:, 1], width=0.3, fit_intercept=False),
         optim.Softmax(X, FOUR, classes=range(4)),
-        Trigonometric(X),
     ):
         again = pickle.loads(pickle.dumps(objective))
         w = np.linspace(-1, 1, objective.dimension)

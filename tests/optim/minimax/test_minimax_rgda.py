@@ -8,13 +8,14 @@ import pytest
 from _built_plans import theory_of
 from _minimax import EXPERIMENT, START, acceptance, curvature, noiseless, toy
 from _recording import check_promises
+from saddles import ToySaddle
 
 from dpcal import optim
 from dpcal.accountants import epsilon
 from dpcal.calibrate.plans.common import Target
 from dpcal.calibrate.plans.theory import case_of, one_pass
 from dpcal.errors import BudgetExceeded
-from dpcal.optim.minimax import Minimax, ToySaddle
+from dpcal.optim.minimax import Minimax
 from dpcal.optim.minimax.dp_rgda import Escape
 from dpcal.optim.minimax.tracking import Tracker, Tracking
 

@@ -6,12 +6,12 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from saddles import Trigonometric
 
 from dpcal import calibrate, optim
 from dpcal.errors import LedgerMismatch
 from dpcal.optim.attacks import replay
 from dpcal.optim.boundary.batches import Parts
-from dpcal.optim.problems import Trigonometric
 from dpcal.optim.second_order.oracle import SecondOrderOracle
 from dpcal.optim.silos import Silo
 

@@ -11,13 +11,13 @@ from unittest import mock
 import numpy as np
 import pytest
 from _cluster import two_workers
+from saddles import Trigonometric
 from scipy import stats
 
 import dpcal
 from dpcal import calibrate, optim, report
 from dpcal.errors import LedgerMismatch
 from dpcal.optim.boundary.store import read_ledger
-from dpcal.optim.problems import Trigonometric
 from dpcal.optim.silos import Silo, SiloLost, SiloOracle
 from dpcal.optim.silos.overlap import check_distinct
 
@@ -299,8 +299,8 @@ def elsewhere(silo):
 
 
 def test_records_elsewhere_are_compared_only_where_that_is_asked_for():
-    plan, half = planned(2, steps=2), records(0)._Z[: N // 2]
-    mixed = Trigonometric(np.vstack([half, records(1)._Z[: N // 2]]))
+    plan, half = planned(2, steps=2), records(0).Z[: N // 2]
+    mixed = Trigonometric(np.vstack([half, records(1).Z[: N // 2]]))
     given = [records(0), elsewhere(Silo(mixed, gives_digests=True))]
     optim.distributed_psgd(given, plan, initial=SADDLE)
     given[1].fingerprints.assert_not_called()

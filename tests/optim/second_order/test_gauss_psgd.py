@@ -5,13 +5,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from saddles import Trigonometric
 from scipy import stats
 
 from dpcal import calibrate
 from dpcal.errors import BudgetExceeded, VacuousSchedule
 from dpcal.optim import PrivateOracle, Run, gauss_psgd
 from dpcal.optim.driver import worth
-from dpcal.optim.problems import Trigonometric
 from dpcal.optim.second_order.estimators import PoolEmpty, Spider, State
 from dpcal.optim.second_order.gauss_psgd import Settings, walk
 

@@ -4,13 +4,13 @@ import math
 
 import numpy as np
 import pytest
+from saddles import Trigonometric
 
 from dpcal import calibrate
 from dpcal.calibrate.plans.common import single_release
 from dpcal.calibrate.plans.second_order.select_point import Power, best_power
 from dpcal.optim import FromGradients, Logistic, select_point
 from dpcal.optim.boundary.exact import DiscreteMechanism
-from dpcal.optim.problems import Trigonometric
 from dpcal.optim.second_order.oracle import _Products
 
 TARGET = {"epsilon": 1.0, "delta": 1e-6}

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from saddles import Trigonometric
 from scipy import stats
 
 from dpcal import accountants, calibrate, report
@@ -11,7 +12,6 @@ from dpcal.accountants import events
 from dpcal.calibrate.plans.common import single_release
 from dpcal.errors import BudgetExceeded, VacuousSchedule
 from dpcal.optim import Result, gauss_psgd, select_point
-from dpcal.optim.problems import Trigonometric
 from dpcal.optim.second_order.oracle import SecondOrderOracle
 
 PHI = math.sin(1.0)
@@ -191,7 +191,7 @@ def test_records_of_the_training_are_composed(trained):
     said = select_point(other, [result.w], plan, training=result, seed=2)
     assert said.epsilon(1e-6) == again.epsilon(1e-6)
     # One record of the training among the holdout's is enough, while the training's are here.
-    mixed = Trigonometric(np.vstack([other._Z[1:], objective._Z[:1]]))
+    mixed = Trigonometric(np.vstack([other.Z[1:], objective.Z[:1]]))
     assert select_point(mixed, result, plan, seed=3).epsilon(1e-6) == again.epsilon(1e-6)
     alike = select_point(mixed, result, plan, seed=4, overlap="ignore")
     assert alike.training is None
@@ -214,7 +214,7 @@ def test_a_noisy_score_is_one_gaussian_number(relation, noise):
     ask = {"thresholds": (0.4, 0.3), "norms": (math.sqrt(5), 1.0)}
     answers = np.array([oracle.saddle_score(SADDLE, "score", **ask) for _ in range(300)])
     gradient = np.linalg.norm(objective.gradient(SADDLE))
-    least = np.cos(objective._Z + SADDLE).mean(axis=0).min()
+    least = np.cos(objective.Z + SADDLE).mean(axis=0).min()
     exact = max((gradient - 0.4) / math.sqrt(5), -least - 0.3)
     steps = answers * 400 * 2**20
     assert (np.abs(steps - np.rint(steps)).max() < 1e-3) == (noise == "discrete")

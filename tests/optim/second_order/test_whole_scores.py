@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 from _built_plans import plan_of, query
+from saddles import Trigonometric
 
 from dpcal import calibrate
 from dpcal.calibrate import Constants
 from dpcal.calibrate.plans.second_order.select_point import METHODS
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
 from dpcal.optim import select_point
-from dpcal.optim.problems import Trigonometric
 from dpcal.optim.second_order import oracle as module
 from dpcal.optim.second_order.oracle import SecondOrderOracle
 

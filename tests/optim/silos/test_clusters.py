@@ -88,14 +88,14 @@ def test_partitions_must_be_alike_and_each_be_given_once():
 
 def test_a_cluster_that_is_gone_ends_the_run_with_a_true_ledger():
     with two_workers(__name__, processes=False) as client:
-        whole = partitioned(client, 300, 600, timeout=20)
+        whole = partitioned(client, 300, 600, timeout=5)
 
         def close(progress):
             if progress.step == 2:
                 client.cluster.close()
 
         # Whether the client sees the workers or only their answers go is a matter of time.
-        lost = "cannot be read again: client must have workers|was lost 3 times in a row"
+        lost = "cannot be read again"
         with pytest.raises(PartitionsLost, match=lost) as caught:
             optim.run(whole, PLAN, callback=close, callback_every=1)
     # The third was asked, and not answered.

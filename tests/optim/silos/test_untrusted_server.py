@@ -15,11 +15,11 @@ from contextlib import suppress
 import numpy as np
 import pytest
 from _cluster import two_workers
+from saddles import Trigonometric
 
 from dpcal import accountants, calibrate, optim
 from dpcal.errors import BudgetExceeded, DpcalError, VacuousSchedule
 from dpcal.optim.boundary.store import read_ledger
-from dpcal.optim.problems import Trigonometric
 from dpcal.optim.silos import Silo, SiloOracle
 
 D, N, DELTA = 2, 600, 1e-6
