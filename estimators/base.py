@@ -17,6 +17,8 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Any, Self, cast
@@ -32,7 +34,8 @@ from dpcal.accountants import epsilon as epsilon_of, events
 from dpcal.calibrate import Plan, Query, noise_multiplier
 from dpcal.calibrate.plans.common import repeated
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
-from dpcal.estimators.callers import model_report, refuse_exact_score, refuse_unpaid_fit
+from dpcal.estimators.beside import refuse_unasked
+from dpcal.estimators.parts import Private, model_report
 from dpcal.estimators.persons import of_persons, together, within_persons
 from dpcal.estimators.reading import (
     BY_ROW,
@@ -87,6 +90,10 @@ _LABELS_DELTA = 0.1
 # ends of doubles.
 _FARTHEST = 1e100
 
+# Whether this thread copies a model for a score that is paid, and what such a copy does without.
+_READING: ContextVar[bool] = ContextVar("reading", default=False)
+_TOLD = {"_released", "_last", "ledger_", "report_"}
+
 # Relative: by so much more than the bound on a record's vector, no vector is ever shortened for
 # rounding alone. Far above the rounding of a norm, far below what noise tells apart.
 _ROOM = 1 + 1e-9
@@ -108,7 +115,7 @@ def _with_entries(text: str, base: str) -> str:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
+class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
     """Base class: the parameters that all estimators have, what was spent, and on what.
 
     Parameters
@@ -151,6 +158,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     _own_doc = __doc__
     _released: list[Any] = field(init=False)
     _left_budget_of: str = field(init=False)
+    _cloned: bool = field(init=False)
 
     # A seed for tests and studies alone: noise that can be drawn again protects nobody, which is
     # why there is no parameter ``random_state``.
@@ -200,9 +208,20 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         here = this_process()
         return bool(self.__dict__.get("_left_budget_of", here) != here)
 
-    def _refuse_exact_score(self) -> None:
-        if self._pays():
-            refuse_exact_score(self)
+    def _refuse_unpaid(self) -> None:
+        """Refuse to predict for records while a budget is in use, but for a score that is paid."""
+        if "_reads" in self.__dict__:
+            return
+        self._refuse_elsewhere()
+        # What clones this estimator may score the copy, whoever pays.
+        if in_use() or (self.budget is not None and "_cloned" in self.__dict__):
+            raise ValueError(
+                "What reads predictions about records is an exact score, which no budget pays for: "
+                "while one is in use, give scoring=dpcal.estimators.noisy_accuracy (or noisy_r2), "
+                "or call it with the model; ensembles that learn from predictions cannot be "
+                "fitted. Predict for other records after the end of the with statement, and by a "
+                "copy of an estimator with a budget of its own once its budget is None."
+            )
 
     def _refuse_elsewhere(self) -> None:
         """Refuse to release anything that the process of the budget should pay for."""
@@ -296,7 +315,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     def _paid(self, plan: Plan) -> Iterator[None]:
         """Charge a plan to the budgets before anything is read for it."""
         self._refuse_elsewhere()
-        refuse_unpaid_fit(PrivateEstimator, pays=self._pays())
+        refuse_unasked()
         name, size = plan.optimizer, plan.group_size
         with prepaid(
             plan.event, plan.neighboring_relation, self.budget, label=name, group_size=size
@@ -316,13 +335,18 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         copy: Self = _clone_parametrized(self)
         if "_left_budget_of" in self.__dict__:
             copy._left_budget_of = self._left_budget_of
+        copy._cloned = True
         return copy
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = dict(super().__getstate__())
+        if _READING.get() and not self._is_elsewhere():
+            return {name: value for name, value in state.items() if name not in _TOLD} | {
+                "_reads": True
+            }
         if not self._is_elsewhere():
             state.pop("_left_budget_of", None)
-        if self._pays():
+        if in_use():
             state.setdefault("_left_budget_of", this_process())
         return state
 
@@ -430,7 +454,21 @@ class BoundedEstimator(PrivateEstimator):
 
 
 # Pipelines have reports too, once there are private estimators to put into them.
-reported.register(BaseEstimator, partial(model_report, private=PrivateEstimator))
+reported.register(BaseEstimator, model_report)
+
+
+def read_by_score(model: Any) -> Any:
+    """Return a copy of a model whose private parts predict for a score that is paid.
+
+    The copy is the score's permission, and goes with it into the threads of an ensemble.
+    """
+    before = _READING.set(True)
+    try:
+        return deepcopy(model)
+    except Exception:
+        return model  # of which private parts refuse to predict
+    finally:
+        _READING.reset(before)
 
 
 class GaussianEstimator(BoundedEstimator):

@@ -137,7 +137,7 @@ class KMeans(TransformerMixin, ClusterMixin, Unsupervised, GaussianEstimator):  
         It is -1 for a record with a cell that is not a finite number.
         """
         check_is_fitted(self)
-        self._refuse_exact_score()
+        self._refuse_unpaid()
         table = self._read(X, reset=False)
         found = _nearest(table / self._half(), self.cluster_centers_ / self._half())
         return np.where(finite_rows(table), found, -1).astype(np.int32)

@@ -335,7 +335,7 @@ class LeastSquares(PrivateR2, RegressorMixin, LinearModel, GaussianEstimator):  
     def predict(self, X: ArrayLike) -> Table:
         """Return predictions for records of shape (m, n_features)."""
         check_is_fitted(self)
-        self._refuse_exact_score()
+        self._refuse_unpaid()
         predicted: Table = self._new(X) @ self.coef_ + self.intercept_
         return predicted
 

@@ -340,7 +340,7 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
     def decision_function(self, X: ArrayLike) -> Table:
         """Return scores: shape (m,) for two classes, else (m, n_classes)."""
         check_is_fitted(self)
-        self._refuse_exact_score()
+        self._refuse_unpaid()
         scores: Table = self._new(X) @ self.coef_.T + self.intercept_
         return scores[:, 0] if len(self.classes_) == 2 else scores
 

@@ -53,11 +53,12 @@ from dpcal.estimators.base import (
     blank_targets,
     single_release,
 )
-from dpcal.estimators.callers import leaves_of, refuse_mixing, refuse_unpaid_fit
+from dpcal.estimators.beside import refuse_unasked
+from dpcal.estimators.parts import leaves_of, refuse_mixing
 from dpcal.estimators.reading import numbers_in, one_for_each
 from dpcal.estimators.split import private_steps
 from dpcal.optim.boundary.seeds import keyed_generator
-from dpcal.optim.budget import Budget, _collected, check_budget, in_use, prepaid, scoring
+from dpcal.optim.budget import Budget, _collected, check_budget, prepaid, scoring
 
 __all__ = ["PrivateSearch", "SearchLedger"]
 
@@ -213,8 +214,8 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         for step in private_steps(self.estimator).values():
             if step.budget is not None:
                 raise ValueError("Give budget to the search, and not to what it tries.")
-        refuse_unpaid_fit(PrivateEstimator, pays=bool(in_use()) or self.budget is not None)
-        refuse_mixing(self.estimator, {"X": rows, "y": targets}, PrivateEstimator)
+        refuse_unasked()
+        refuse_mixing(self.estimator, rows, targets)
         parts = self._parts(_num_samples(rows))
         records = rows, targets, parts
         scored = self._scored(self._candidate(candidates[0], 1.0), *records)
@@ -424,9 +425,9 @@ def _paid_here(model: Any, *, fitted: bool = False) -> None:
 
     The search was charged before a worker started: what a worker releases is paid.
     """
-    parts = leaves_of(model, PrivateEstimator)
+    parts = leaves_of(model)
     if fitted:
-        parts += leaves_of(model, PrivateEstimator, fitted=True)
+        parts += leaves_of(model, fitted=True)
     for _, part in parts:
         if isinstance(part, PrivateEstimator):
             part.__dict__.pop("_left_budget_of", None)
