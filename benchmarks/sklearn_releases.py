@@ -28,7 +28,7 @@ CHECKS = """
 import warnings; warnings.simplefilter("ignore")
 import sklearn
 from sklearn.utils.estimator_checks import check_estimator
-from dpcal.estimators.checks import ESTIMATORS
+from dpcal.tests.estimators._checks import ESTIMATORS
 bad = 0
 for make, skipped in ESTIMATORS:
     rows = check_estimator(make(), on_fail=None, on_skip=None, expected_failed_checks=skipped)

@@ -94,10 +94,6 @@ _FARTHEST = 1e100
 _READING: ContextVar[bool] = ContextVar("reading", default=False)
 _TOLD = {"_released", "_last", "ledger_", "report_"}
 
-# Relative: by so much more than the bound on a record's vector, no vector is ever shortened for
-# rounding alone. Far above the rounding of a norm, far below what noise tells apart.
-_ROOM = 1 + 1e-9
-
 
 def _with_entries(text: str, base: str) -> str:
     """Return a docstring with the parameters and attributes of another one after its own."""
@@ -552,18 +548,6 @@ def blank_targets(estimator: Any, y: Any) -> Any:
     if declared is None and params.get("class_weight") is not None:
         declared = list(params["class_weight"])
     return np.resize(np.asarray([0, 1] if declared is None else declared), len(y))
-
-
-def sum_query(name: str, norm: float, multiplier: float, count: int = 1) -> Query:
-    """Return the query of ``count`` noisy sums of one vector a record, over all records."""
-    return Query(
-        name=name,
-        kind="gradient",
-        sampler="full",
-        max_norm=norm * _ROOM,
-        noise_multiplier=multiplier,
-        count=count,
-    )
 
 
 def labels_query(epsilon: float, delta: float) -> tuple[Query, float, float]:

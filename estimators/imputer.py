@@ -28,11 +28,11 @@ from dpcal.estimators.base import (
     PrivateEstimator,
     Table,
     bounded,
-    sum_query,
 )
 from dpcal.estimators.bounds import ByCell
 from dpcal.estimators.quantiles import choices_query
 from dpcal.optim.boundary.choices import PrivateChoices
+from dpcal.optim.fit_linear import sum_query
 from dpcal.optim.objectives.domains import blanked, finite_rows
 from dpcal.optim.objectives.placed import as_they_are, by_row
 

@@ -29,10 +29,10 @@ from dpcal.estimators.base import (
     Table,
     bounded,
     part_of,
-    sum_query,
 )
 from dpcal.estimators.bounds import Unsupervised
 from dpcal.optim import PrivateOracle
+from dpcal.optim.fit_linear import sum_query
 from dpcal.optim.objectives.domains import blanked, finite_rows
 from dpcal.optim.objectives.placed import by_row, objective_of, vectors_of
 

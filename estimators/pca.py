@@ -21,9 +21,10 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dpcal import _validate
-from dpcal.estimators.base import GaussianEstimator, Table, bounded, sum_query
+from dpcal.estimators.base import GaussianEstimator, Table, bounded
 from dpcal.estimators.bounds import Unsupervised
 from dpcal.estimators.reading import real_cells
+from dpcal.optim.fit_linear import sum_query
 from dpcal.optim.objectives.arrays import row_norms, shrink_factors
 from dpcal.optim.objectives.placed import by_row
 

@@ -19,8 +19,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from dpcal.estimators.base import GaussianEstimator, Table, bounded, sum_query
+from dpcal.estimators.base import GaussianEstimator, Table, bounded
 from dpcal.estimators.bounds import Unsupervised
+from dpcal.optim.fit_linear import sum_query
 from dpcal.optim.objectives.placed import as_they_are, by_row
 
 __all__ = ["StandardScaler"]

@@ -97,10 +97,17 @@ class SearchLedger:
         return epsilon_of(self.event, delta=delta, neighboring_relation=RELATION)
 
 
-def _has(name: str) -> Any:
+def _of_best(name: str, told: str) -> Any:
+    """Return a method of the best estimator, which a search has if the estimator has it."""
+
+    def method(self: Any, X: ArrayLike, *y: Any) -> Any:
+        check_is_fitted(self)
+        return getattr(self.best_estimator_, name)(X, *y)
+
+    method.__name__, method.__doc__ = name, told
     return available_if(
         lambda self: hasattr(getattr(self, "best_estimator_", self.estimator), name)
-    )
+    )(method)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -363,29 +370,10 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         found: NDArray[Any] = self.best_estimator_.classes_
         return found
 
-    @_has("predict")  # type: ignore[untyped-decorator]
-    def predict(self, X: ArrayLike) -> Any:
-        """Predict by the best estimator."""
-        check_is_fitted(self)
-        return self.best_estimator_.predict(X)
-
-    @_has("predict_proba")  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: ArrayLike) -> Any:
-        """Return probabilities of classes by the best estimator."""
-        check_is_fitted(self)
-        return self.best_estimator_.predict_proba(X)
-
-    @_has("decision_function")  # type: ignore[untyped-decorator]
-    def decision_function(self, X: ArrayLike) -> Any:
-        """Return scores of classes by the best estimator."""
-        check_is_fitted(self)
-        return self.best_estimator_.decision_function(X)
-
-    @_has("score")  # type: ignore[untyped-decorator]
-    def score(self, X: ArrayLike, y: ArrayLike) -> float:
-        """Return the best estimator's score; noisy, and paid, while a budget is in use."""
-        check_is_fitted(self)
-        return float(self.best_estimator_.score(X, y))
+    predict = _of_best("predict", "Predict by the best estimator.")
+    predict_proba = _of_best("predict_proba", "Return probabilities of classes by the best one.")
+    decision_function = _of_best("decision_function", "Return scores of classes by the best one.")
+    score = _of_best("score", "Return the best one's score; noisy, and paid, in a budget.")
 
 
 def _trial(candidate: Any, X: Any, y: Any, parts: Any, *, scoring: Any) -> tuple[float, Any]:

@@ -24,8 +24,8 @@ from benchmarks.steps import overhead
 from dpcal import calibrate, optim
 from dpcal.calibrate import Plan, Query
 from dpcal.errors import UnsupportedEvent
-from dpcal.estimators.checks import ESTIMATORS
 from dpcal.optim.second_order.oracle import SecondOrderOracle
+from tests.estimators._checks import ESTIMATORS
 
 KINDS = ("gaussian", "discrete")
 EVERYONE = overhead.N

@@ -33,12 +33,13 @@ from dpcal.accountants.matrix import PREFIX_SUMS, Participation, Strategy, Workl
 from dpcal.calibrate.correlated.calibration import CalibratedNoise, Calibration
 from dpcal.calibrate.correlated.families import Best, chosen, for_random_batches, usual
 from dpcal.calibrate.noise import noise_multiplier
+from dpcal.calibrate.samplers import CORRELATED
 from dpcal.errors import TargetUnreachable, UnsupportedEvent
 
 __all__ = ["BATCHES", "Batches", "KnownSchedule", "Pricing", "SampledBatches"]
 __all__ += ["StrategyRow", "StrategyTable", "compare_strategies"]
 
-BATCHES = ("poisson", "cyclic-poisson", "min-separation", "balls-in-bins", "random-allocation")
+BATCHES = tuple(name for name in CORRELATED if name != "full")
 
 # The momentum of the other workload that every row shows.
 _MOMENTUM = 0.9

@@ -14,9 +14,9 @@ from dpcal import report
 from dpcal.accountants import epsilon
 from dpcal.errors import BudgetExceeded
 from dpcal.estimators import LogisticRegression, StandardScaler, noisy_accuracy
-from dpcal.estimators.checks import ESTIMATORS
 from dpcal.optim.boundary.seeds import Streams
 from dpcal.report.saving import document_of
+from tests.estimators._checks import ESTIMATORS
 from tests.estimators._models import BASES, BEFORE, MODELS, X, Y, made, takes_more, target_of
 
 MADE = [pytest.param(make, skipped, id=repr(make())) for make, skipped in ESTIMATORS]
