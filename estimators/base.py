@@ -13,30 +13,28 @@ oracle read the records.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
 from sklearn.base import BaseEstimator, _clone_parametrized
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpcal import _validate
 from dpcal.accountants import epsilon as epsilon_of, events
-from dpcal.calibrate import Plan, Query, noise_multiplier
-from dpcal.calibrate.plans.common import repeated
+from dpcal.calibrate import Plan, Query
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
 from dpcal.estimators.beside import refuse_unasked
 from dpcal.estimators.parts import Private, model_report
 from dpcal.estimators.persons import of_persons, together, within_persons
+from dpcal.estimators.queries import RELATION, single_release
 from dpcal.estimators.reading import (
     BY_ROW,
     by_partitions,
@@ -60,31 +58,17 @@ from dpcal.report import statement
 from dpcal.report.saving import reported
 
 __all__ = [
-    "RELATION",
     "BoundedEstimator",
     "GaussianEstimator",
     "PrivateEstimator",
     "Table",
     "bounded",
-    "single_release",
 ]
 
 Table = NDArray[np.float64]
 
 # What bounds are, where they are to be learned inside the budget.
 LEARN = "learn"
-
-# The neighboring relation of all estimators: a record is there, or it is blanked and contributes
-# nothing. Means are divided by the number of records, which is counted from the table: one record
-# more would change it, so that a claim about added or removed records would not hold.
-RELATION = "replace-special"
-
-# Share of an estimator's squared GDP parameter that is spent on learning classes, where none are
-# declared. Counts of labels need little; with much more the model has visibly more noise.
-_LABELS_SHARE = 0.1
-
-# Share of delta that a label of one record alone is released with.
-_LABELS_DELTA = 0.1
 
 # Largest bound of a number: squares of records, and what a fit makes of them, stay far from the
 # ends of doubles.
@@ -485,41 +469,6 @@ def _no_seed(given: dict[str, Any]) -> None:
         )
 
 
-def single_release(
-    epsilon: float, delta: float, shares: Sequence[float], *, failure: float = 0.0
-) -> list[float]:
-    """Return noise multipliers of single Gaussian releases that together meet a target.
-
-    Parameters
-    ----------
-    epsilon, delta
-        The target.
-    shares
-        Positive; which share of the squared GDP parameter each release has.
-    failure
-        Part of delta that is spent elsewhere.
-
-    >>> first, second = single_release(1.0, 1e-6, [1, 3])
-    >>> print(f"{first / second:.6f}")
-    1.732051
-    """
-    whole = _one_release(epsilon, delta, failure)
-    return [whole * math.sqrt(sum(shares) / share) for share in shares]
-
-
-@lru_cache(maxsize=256)
-def _one_release(epsilon: float, delta: float, failure: float) -> float:
-    """Noise multiplier of one Gaussian release that meets a target; fits of one target share it."""
-    beside = events.EpsilonDeltaDpEvent(0.0, failure)
-
-    def event(sigma: float) -> events.DpEvent:
-        gaussian = events.GaussianDpEvent(sigma)
-        return gaussian if not failure else events.ComposedDpEvent([gaussian, beside])
-
-    whole = noise_multiplier(event, epsilon=epsilon, delta=delta, neighboring_relation=RELATION)
-    return repeated(whole, 1)
-
-
 def part_of(plan: Plan, optimizer: str, query: Query) -> Plan:
     """Return the plan of one query of a plan, for an oracle of its own."""
     return replace(plan, optimizer=optimizer, queries=(query,), parameters={})
@@ -548,35 +497,6 @@ def blank_targets(estimator: Any, y: Any) -> Any:
     if declared is None and params.get("class_weight") is not None:
         declared = list(params["class_weight"])
     return np.resize(np.asarray([0, 1] if declared is None else declared), len(y))
-
-
-def labels_query(epsilon: float, delta: float) -> tuple[Query, float, float]:
-    """Return the query that learns classes, what multiplier is left for a model, and its failure.
-
-    Parameters
-    ----------
-    epsilon, delta
-        The target of labels and model together.
-    """
-    failure = _LABELS_DELTA * delta
-    labels, model = single_release(
-        epsilon, delta, [_LABELS_SHARE, 1 - _LABELS_SHARE], failure=failure * (1 + 1e-6)
-    )
-    query = Query(
-        name="labels",
-        kind="labels",
-        sampler="full",
-        max_norm=1.0,
-        noise_multiplier=labels,
-        threshold=1 + labels * normal_quantile(failure),
-        count=1,
-    )
-    return query, model, failure
-
-
-def normal_quantile(tail: float) -> float:
-    """Return the number that a standard normal exceeds with this probability."""
-    return -float(ndtri(tail))
 
 
 def bounded(name: str, bounds: Any, columns: int | None = None) -> tuple[Table, Table]:

@@ -23,7 +23,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from dpcal.accountants import events
 from dpcal.estimators.base import LEARN, PrivateEstimator, Table
-from dpcal.estimators.bounds import labels_of_columns
+from dpcal.estimators.queries import labels_of_columns
 from dpcal.estimators.reading import checked, shaped
 from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.objectives.domains import codes, counted, labels_of, typed, unlabelled

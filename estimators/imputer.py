@@ -30,7 +30,7 @@ from dpcal.estimators.base import (
     bounded,
 )
 from dpcal.estimators.bounds import ByCell
-from dpcal.estimators.quantiles import choices_query
+from dpcal.estimators.queries import choices_query
 from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.fit_linear import sum_query
 from dpcal.optim.objectives.domains import blanked, finite_rows

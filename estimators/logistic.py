@@ -30,10 +30,10 @@ from dpcal.estimators.base import (
     GaussianEstimator,
     Table,
     bounded,
-    labels_query,
 )
 from dpcal.estimators.bounds import fit_learning_bounds
 from dpcal.estimators.linear import LinearModel
+from dpcal.estimators.queries import labels_query
 from dpcal.estimators.scores import PrivateAccuracy
 from dpcal.optim.fit_linear import LinearSettings, of_classes
 from dpcal.optim.objectives.domains import finite_rows

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -20,14 +20,13 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dpcal import _validate
-from dpcal.accountants import events
-from dpcal.calibrate import Query, noise_multiplier
-from dpcal.estimators.base import RELATION, Table, bounded
+from dpcal.estimators.base import Table, bounded
 from dpcal.estimators.bounds import ByCell, Unsupervised
+from dpcal.estimators.queries import choices_query
 from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.objectives.placed import by_row
 
-__all__ = ["Clipper", "QuantileTransformer", "choices_query"]
+__all__ = ["Clipper", "QuantileTransformer"]
 
 LAWS = ("uniform", "normal")
 
@@ -188,23 +187,3 @@ def _pair(quantiles: Any) -> tuple[float, float]:
             f"quantiles must be a pair of shares 0 < low < high < 1, or None, got {quantiles!r}."
         )
     return low, high
-
-
-@lru_cache(maxsize=256)
-def choices_query(
-    name: str, epsilon: float, delta: float, count: int, max_norm: float = 0.5
-) -> Query:
-    """Return the query of ``count`` answers by the exponential mechanism that meets a target."""
-
-    def event(multiplier: float) -> events.DpEvent:
-        return events.SelfComposedDpEvent(events.ExponentialMechanismDpEvent(2 / multiplier), count)
-
-    found = noise_multiplier(event, epsilon=epsilon, delta=delta, neighboring_relation=RELATION)
-    return Query(
-        name=name,
-        kind="selection",
-        sampler="full",
-        max_norm=max_norm,
-        noise_multiplier=found * (1 + 1e-12),
-        count=count,
-    )

@@ -47,14 +47,10 @@ from dpcal.accountants.mechanisms.decompose import leaves
 from dpcal.accountants.selection import number_of_runs
 from dpcal.calibrate import noise_multiplier
 from dpcal.errors import TargetUnreachable, UnsupportedEvent
-from dpcal.estimators.base import (
-    RELATION,
-    PrivateEstimator,
-    blank_targets,
-    single_release,
-)
+from dpcal.estimators.base import PrivateEstimator, blank_targets
 from dpcal.estimators.beside import refuse_unasked
 from dpcal.estimators.parts import leaves_of, refuse_mixing
+from dpcal.estimators.queries import RELATION, single_release
 from dpcal.estimators.reading import numbers_in, one_for_each
 from dpcal.estimators.split import private_steps
 from dpcal.optim.boundary.seeds import keyed_generator

@@ -18,8 +18,9 @@ from sklearn.base import clone
 
 from dpcal import _validate
 from dpcal.accountants import epsilon as epsilon_of, events
-from dpcal.estimators.base import RELATION, PrivateEstimator
+from dpcal.estimators.base import PrivateEstimator
 from dpcal.estimators.parts import learns, leaves_of
+from dpcal.estimators.queries import RELATION
 
 __all__ = ["private_steps", "split_budget"]
 

@@ -17,7 +17,7 @@ size follow (:class:`dpcal.calibrate.defaults.Defaults`), so that nothing has to
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -380,14 +380,9 @@ def fit_linear(
         objective = objective_of(partial(_loss_of, settings=settings), X, y)
         if settings.release == "last":
             return run(objective, plan, initial=initial, **how)
-        typical, entries = norm, []
-        if settings.asks_scale:
-            shares = by_row(partial(_shares, norm=norm), X)
-            square, ledger = mean_square(shares, replace(plan, optimizer="sum"), **how)
-            # Rows are taken to be longer by one deviation: too low a clip costs more than it saves.
-            square += plan.parameters["one_release"] / math.sqrt(SCALE_SHARE) / n
-            typical = norm * math.sqrt(min(1.0, max(_LEAST_SCALE, square)))
-            entries = ledger.entries
+        typical, entries = (
+            _typical_norm(X, plan, norm, **how) if settings.asks_scale else (norm, ())
+        )
         settled = Defaults.of(
             settings.loss(loss),
             n=n,
@@ -409,6 +404,15 @@ def fit_linear(
     ledger = Ledger(n, _RELATION, entries=[*entries, *result.ledger.entries])
     whole = replace(own, queries=(*plan.queries[:-1], query))
     return replace(result, plan=whole, ledger=ledger)
+
+
+def _typical_norm(X: Any, plan: Plan, norm: float, **how: Any) -> tuple[float, Sequence[Query]]:
+    """Return the root mean square norm of rows, with noise, and what was asked for it."""
+    shares = by_row(partial(_shares, norm=norm), X)
+    square, ledger = mean_square(shares, replace(plan, optimizer="sum"), **how)
+    # Rows are taken to be longer by one deviation: too low a clip costs more than it saves.
+    square += plan.parameters["one_release"] / math.sqrt(SCALE_SHARE) / plan.n
+    return norm * math.sqrt(min(1.0, max(_LEAST_SCALE, square))), ledger.entries
 
 
 def of_classes(rows: Any, labels: Any, classes: Any) -> Any:
