@@ -20,12 +20,12 @@ from functools import partial
 
 import numpy as np
 
+from benchmarks.sklearn_releases import ESTIMATORS
 from benchmarks.steps import overhead
 from dpcal import calibrate, optim
 from dpcal.calibrate import Plan, Query
 from dpcal.errors import UnsupportedEvent
 from dpcal.optim.second_order.oracle import SecondOrderOracle
-from tests.estimators._checks import ESTIMATORS
 
 KINDS = ("gaussian", "discrete")
 EVERYONE = overhead.N

@@ -10,13 +10,13 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
 import dpcal
+from benchmarks.sklearn_releases import ESTIMATORS
 from dpcal import report
 from dpcal.accountants import epsilon
 from dpcal.errors import BudgetExceeded
 from dpcal.estimators import LogisticRegression, StandardScaler, noisy_accuracy
 from dpcal.optim.boundary.seeds import Streams
 from dpcal.report.saving import document_of
-from tests.estimators._checks import ESTIMATORS
 from tests.estimators._models import BASES, BEFORE, MODELS, X, Y, made, takes_more, target_of
 
 MADE = [pytest.param(make, skipped, id=repr(make())) for make, skipped in ESTIMATORS]
