@@ -302,6 +302,14 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
         ):
             yield
 
+    @contextmanager
+    def _asking(self, plan: Plan, *, first: bool = True) -> Iterator[Answers]:
+        """Ask by a plan that is paid, and keep what was released."""
+        answers = Answers(self, plan)
+        with self._paid(plan):
+            yield answers
+        self._close(answers, first=first)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
@@ -330,18 +338,17 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
             state.setdefault("_left_budget_of", this_process())
         return state
 
-    def _close(
-        self, plan: Plan, ledgers: Sequence[Ledger], w: Table, *, first: bool, complete: bool = True
-    ) -> None:
+    def _close(self, answers: Answers, *, first: bool) -> None:
         """Keep what was released: the ledger, its price, the report.
 
         A fit that is not complete costs its whole plan, because its end is one of its outputs.
         """
-        entries = [entry for ledger in ledgers for entry in ledger.entries]
+        plan, complete = answers.plan, answers.complete
+        entries = [entry for ledger in answers.ledgers for entry in ledger.entries]
         ledger = Ledger(plan.n, plan.neighboring_relation, entries=entries)
         empty = np.empty(0)
         result = Result(
-            w=np.ravel(w),
+            w=np.ravel(answers.w),
             trace=Trace(step=empty.astype(np.int64), norm=empty, distance=empty),
             ledger=ledger,
             plan=plan,
@@ -355,7 +362,7 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
             noise=self.noise,
         )
         result.verify()
-        self._last = plan, list(ledgers), np.ravel(w), complete
+        self._last = answers
         self._released = [*([] if first else self._released), result]
         self.ledger_ = ledger
         self.epsilon_spent_ = epsilon_of(
@@ -392,30 +399,52 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
             )
         return (runs,)
 
-    def _noisy_mean(
-        self,
-        plan: Plan,
-        name: str,
-        vectors: Callable[..., Table],
-        dimension: int,
-        *tables: Table,
-    ) -> tuple[Table, Ledger]:
-        """Return a private mean of one vector a record, shortened to the query's bound.
+
+class Answers:
+    """What a fit is told of the records, by a plan that is paid, and what it keeps of that.
+
+    Attributes
+    ----------
+    plan
+        The plan; a fit that chooses by an answer leaves here what its report holds.
+    ledgers
+        A ledger for each question.
+    w, complete
+        What is released in the end, and whether the plan came to its end.
+    """
+
+    def __init__(self, asking: PrivateEstimator, plan: Plan) -> None:
+        self.plan, self.w, self.complete = plan, np.empty(0), True
+        self.ledgers: list[Ledger] = []
+        self._how: dict[str, Any] = {"seed": asking._seed, "noise": asking.noise}
+
+    def part(self, query: Query, name: str) -> Plan:
+        """Return the plan of one query, for an oracle of its own."""
+        return replace(self.plan, optimizer=name, queries=(query,), parameters={})
+
+    def oracle(
+        self, part: Plan, vectors: Callable[..., Table], dimension: int, *tables: Any
+    ) -> PrivateOracle:
+        """Return the oracle of sums of one vector a record, shortened to the query's bound.
 
         ``vectors(w, *rows)`` returns the vectors of some rows of the tables.
         """
-        part = part_of(plan, "sum", plan.query(name).with_count(1))
         objective = objective_of(partial(vectors_of, vectors, dimension), *tables)
-        oracle = PrivateOracle(objective, part, seed=self._seed, noise=self.noise)
-        return oracle.gradient(np.zeros(dimension), name), oracle.ledger
+        oracle = PrivateOracle(objective, part, **self._how)
+        self.ledgers.append(oracle.ledger)
+        return oracle
 
-    def _learned_labels(
-        self, plan: Plan, y: NDArray[Any], known: NDArray[np.bool_]
-    ) -> tuple[NDArray[Any], Ledger]:
-        """Return the labels that enough records carry, and the ledger of the answer."""
-        part = part_of(plan, "labels", plan.query("labels"))
-        choices = PrivateChoices(y, part, known=known, seed=self._seed, noise=self.noise)
-        return choices.labels("labels"), choices.ledger
+    def mean(self, name: str, vectors: Callable[..., Table], dimension: int, *tables: Any) -> Table:
+        """Return a private mean of vectors, as :meth:`oracle` takes them."""
+        part = self.part(self.plan.query(name).with_count(1), "sum")
+        self.w = self.oracle(part, vectors, dimension, *tables).gradient(np.zeros(dimension), name)
+        return self.w
+
+    def choices(self, table: Any, part: Plan | None = None, **given: Any) -> PrivateChoices:
+        """Return what chooses values of a table, whose shape is (n, columns)."""
+        choices = PrivateChoices(table, part or self.plan, **given, **self._how)
+        self.ledgers.append(choices.ledger)
+        return choices
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -467,11 +496,6 @@ def _no_seed(given: dict[str, Any]) -> None:
             "random_state does not exist here: noise that can be drawn again can be subtracted, "
             "and protects nobody."
         )
-
-
-def part_of(plan: Plan, optimizer: str, query: Query) -> Plan:
-    """Return the plan of one query of a plan, for an oracle of its own."""
-    return replace(plan, optimizer=optimizer, queries=(query,), parameters={})
 
 
 def blank_targets(estimator: Any, y: Any) -> Any:

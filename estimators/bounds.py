@@ -29,13 +29,13 @@ from dpcal.accountants import events
 from dpcal.calibrate import Plan
 from dpcal.estimators.base import (
     LEARN,
+    Answers,
     BoundedEstimator,
     Table,
     blank_targets,
 )
 from dpcal.estimators.queries import RELATION, labels_of_columns
 from dpcal.estimators.reading import checked, numbers_in
-from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.budget import _collected, prepaid
 from dpcal.optim.objectives.domains import blanked
 from dpcal.optim.objectives.placed import by_row, opened
@@ -132,11 +132,9 @@ def fit_learning_bounds(estimator: BoundedEstimator, X: Table, y: Any) -> None:
         delta=delta,
         neighboring_relation=RELATION,
     )
-    whole = events.ComposedDpEvent([plan.event, *found])
+    whole, told = events.ComposedDpEvent([plan.event, *found]), Answers(estimator, plan)
     with prepaid(whole, RELATION, estimator.budget, label=type(estimator).__name__):
-        choices = PrivateChoices(
-            by_row(_orders, columns), plan, known=known, seed=estimator._seed, noise=estimator.noise
-        )
+        choices = told.choices(by_row(_orders, columns), known=known)
         ends = np.array([_range(choices.labels("bounds", j), j) for j in range(columns.shape[1])])
         widths = [parts[name].shape[1] for name in names]
         for name, low, high in zip(
@@ -149,9 +147,10 @@ def fit_learning_bounds(estimator: BoundedEstimator, X: Table, y: Any) -> None:
     own = estimator.get_params(deep=False)
     kept = {name: value for name, value in vars(rest).items() if name not in own}
     estimator.__dict__.update(kept)
-    of_rest, ledgers, w, complete = rest._last
-    plan = estimator._plan(len(X), query, *of_rest.queries, **of_rest.parameters)
-    estimator._close(plan, [choices.ledger, *ledgers], w, first=True, complete=complete)
+    last = rest._last
+    told.plan = estimator._plan(len(X), query, *last.plan.queries, **last.plan.parameters)
+    told.ledgers, told.w, told.complete = [*told.ledgers, *last.ledgers], last.w, last.complete
+    estimator._close(told, first=True)
 
 
 def _some_finite(cells: Table) -> NDArray[np.bool_]:

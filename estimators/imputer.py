@@ -31,7 +31,6 @@ from dpcal.estimators.base import (
 )
 from dpcal.estimators.bounds import ByCell
 from dpcal.estimators.queries import choices_query
-from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.fit_linear import sum_query
 from dpcal.optim.objectives.domains import blanked, finite_rows
 from dpcal.optim.objectives.placed import as_they_are, by_row
@@ -115,25 +114,25 @@ class SimpleImputer(OneToOneFeatureMixin, TransformerMixin, ByCell, GaussianEsti
         if self.strategy == "median":
             query = choices_query("medians", *self._target(), d)
             plan = self._plan(n, query)
-            with self._paid(plan):
-                choices = PrivateChoices(inside, plan, seed=self._seed, noise=self.noise)
+            with self._asking(plan) as told:
+                choices = told.choices(inside)
                 found = [
                     choices.medians(column, ends, query.name)
                     for column, ends in enumerate(zip(low, high, strict=True))
                 ]
-            self.statistics_, ledger = np.concatenate(found), choices.ledger
+                self.statistics_ = told.w = np.concatenate(found)
         else:
             middle, half = (low + high) / 2, (high - low) / 2
             (multiplier,) = self._multipliers([1.0])
             bound = math.sqrt(2 * d)
             plan = self._plan(n, sum_query("means", bound, multiplier))
             vectors = by_row(partial(_known_values, middle=middle, half=half), inside)
-            with self._paid(plan):
-                means, ledger = self._noisy_mean(plan, "means", as_they_are, 2 * d, vectors)
-            # A share of known cells below its noise is replaced by that noise.
-            shares = np.maximum(means[d:], multiplier * bound / n)
-            self.statistics_ = middle + half * np.clip(means[:d] / shares, -1.0, 1.0)
-        self._close(plan, [ledger], self.statistics_, first=True)
+            with self._asking(plan) as told:
+                means = told.mean("means", as_they_are, 2 * d, vectors)
+                # A share of known cells below its noise is replaced by that noise.
+                shares = np.maximum(means[d:], multiplier * bound / n)
+                centers = np.clip(means[:d] / shares, -1.0, 1.0)
+                self.statistics_ = told.w = middle + half * centers
         return self
 
     @np.errstate(all="ignore")

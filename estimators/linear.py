@@ -26,10 +26,15 @@ from sklearn.utils.validation import check_is_fitted
 from dpcal import _validate
 from dpcal.calibrate import Plan, Query
 from dpcal.calibrate.defaults import full_steps
-from dpcal.estimators.base import BoundedEstimator, GaussianEstimator, Table, bounded
+from dpcal.estimators.base import (
+    Answers,
+    BoundedEstimator,
+    GaussianEstimator,
+    Table,
+    bounded,
+)
 from dpcal.estimators.bounds import fit_learning_bounds
 from dpcal.estimators.scores import PrivateR2
-from dpcal.optim import Result
 from dpcal.optim.fit_linear import (
     RELEASES,
     LinearSettings,
@@ -106,14 +111,25 @@ class LinearModel(BoundedEstimator):
         kept = {"steps": plan.parameters["steps"], **dict(last)}
         return self._plan(plan.n, *before, *plan.queries, **kept)
 
-    def _fitted(
-        self, loss: str, rows: Table, y: Any, norm: float, plan: Plan, **how: Any
-    ) -> Result:
-        """Return the result of a planned fit, which a wider plan of the same answers may pay."""
+    def _descend(
+        self,
+        told: Answers,
+        plan: Plan,
+        loss: str,
+        rows: Table,
+        y: Any,
+        norm: float,
+        *before: Query,
+        **how: Any,
+    ) -> None:
+        """Run a planned fit, within a plan that holds what was asked before it too."""
         epsilon, delta = self._target()
         own = {"epsilon": epsilon, "delta": delta, "plan": plan}
         how |= {"seed": self._seed, "noise": self.noise}
-        return fit_linear(loss, rows, y, row_norm=norm, **own, **how)
+        result = fit_linear(loss, rows, y, row_norm=norm, **own, **how)
+        told.ledgers.append(result.ledger)
+        told.w, told.complete = result.w, result.complete
+        told.plan = self._told(result.plan, *before)
 
 
 def _within(X: Table, *, ends: tuple[Table, Table] | None, norm: float, constant: bool) -> Table:
@@ -262,10 +278,8 @@ class LeastSquares(PrivateR2, RegressorMixin, LinearModel, GaussianEstimator):  
         weights = np.where(upper[0] == upper[1], 1.0, math.sqrt(2)) / norm**2
         vectors = partial(_moments, upper=upper, weights=weights, norm=norm)
         plan = self._plan(n, sum_query("moments", math.sqrt(2), multiplier))
-        with self._paid(plan):
-            mean, ledger = self._noisy_mean(
-                plan, "moments", vectors, len(weights) + d, rows, values
-            )
+        with self._asking(plan, first=first) as told:
+            mean = told.mean("moments", vectors, len(weights) + d, rows, values)
         seen, kept, calls = (0, 0.0, 0) if first else self._statistics
         self._statistics = seen, kept, calls = (seen + n, kept + n * mean, calls + 1)
         second = np.zeros((d, d))
@@ -279,7 +293,6 @@ class LeastSquares(PrivateR2, RegressorMixin, LinearModel, GaussianEstimator):  
         penalty = np.full(d, alpha + max(0.0, noise - least))
         if self.fit_intercept:
             penalty[-1] = max(0.0, noise - least)
-        self._close(plan, [ledger], mean, first=first)
         solved: Table = np.linalg.solve(second + np.diag(penalty), norm * kept[len(weights) :])
         return solved
 
@@ -287,15 +300,12 @@ class LeastSquares(PrivateR2, RegressorMixin, LinearModel, GaussianEstimator):  
         self, rows: Table, values: Table, norm: float, multiplier: float, alpha: float
     ) -> Table:
         """Descend on the mean of half squared residuals, at a clip and rate by the rows' norm."""
-        n = len(rows)
-        told = LinearSettings(l2=alpha / n, release=getattr(self, "release", "all"))
-        plan = self._planned("squared", rows.shape, norm, multiplier, told)
-        with self._paid(self._told(plan)):
-            result = self._fitted("squared", rows, values, norm, plan, settings=told)
-        self._close(
-            self._told(result.plan), [result.ledger], result.w, first=True, complete=result.complete
-        )
-        return result.w
+        last = getattr(self, "release", "all")
+        settings = LinearSettings(l2=alpha / len(rows), release=last)
+        plan = self._planned("squared", rows.shape, norm, multiplier, settings)
+        with self._asking(self._told(plan)) as told:
+            self._descend(told, plan, "squared", rows, values, norm, settings=settings)
+        return told.w
 
     def _keep(self, w: Table, d: int) -> None:
         low, high = bounded("bounds", self._limits(), d)

@@ -166,7 +166,7 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel, Gaussian
         d = X.shape[1]
         classes = None if declared is None else _declared(declared)
         rows, norm = self._rows(X)
-        told = LinearSettings(
+        settings = LinearSettings(
             classes=classes,
             class_weights=self.class_weight,
             l2=self.l2,
@@ -175,7 +175,7 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel, Gaussian
             learning_rate=self.learning_rate,
             release=self.release,
         )
-        if told.release == "last" and classes is None:
+        if settings.release == "last" and classes is None:
             raise ValueError("release='last' needs two declared classes, got classes=None.")
         asked: tuple[Query, ...] = ()
         if classes is None:
@@ -184,27 +184,23 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel, Gaussian
         else:
             (multiplier,) = self._multipliers([1.0])
         # The number of classes is not known before it is released.
-        plan = self._planned("logistic", rows.shape, norm, multiplier, told)
-        ledgers, w, complete = [], np.zeros(d), False
-        whole = self._told(plan, *asked)
-        with self._paid(whole):
+        plan = self._planned("logistic", rows.shape, norm, multiplier, settings)
+        with self._asking(self._told(plan, *asked), first=first) as told:
+            told.w, told.complete = np.zeros(d), False
             if classes is None:
-                classes, ledger = self._learned_labels(whole, y, by_row(finite_rows, X))
-                ledgers.append(ledger)
+                part, known = told.part(labels, "labels"), by_row(finite_rows, X)
+                classes = told.choices(y, part, known=known).labels("labels")
             if len(classes) >= 2:
                 start = None if first else np.ravel(self._weights)
-                own = {"settings": replace(told, classes=classes), "initial": start}
-                result = self._fitted("logistic", rows, y, norm, plan, **own)
-                ledgers.append(result.ledger)
-                plan, w, complete = result.plan, result.w, result.complete
-        self._close(self._told(plan, *asked), ledgers, w, first=first, complete=complete)
+                own = {"settings": replace(settings, classes=classes), "initial": start}
+                self._descend(told, plan, "logistic", rows, y, norm, *asked, **own)
         if len(classes) < 2:
             raise ValueError(
                 f"There must be two classes or more, and noisy counts told of {len(classes)}: "
                 f"labels that fewer than about {labels.threshold:.0f} records carry are not "
                 "released. Declare classes, or give more records or epsilon."
             )
-        self._keep(w, classes, d)
+        self._keep(told.w, classes, d)
         self.n_iter_ = int(plan.parameters["steps"])
         return self
 

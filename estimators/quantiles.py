@@ -23,7 +23,6 @@ from dpcal import _validate
 from dpcal.estimators.base import Table, bounded
 from dpcal.estimators.bounds import ByCell, Unsupervised
 from dpcal.estimators.queries import choices_query
-from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.objectives.placed import by_row
 
 __all__ = ["Clipper", "QuantileTransformer"]
@@ -76,18 +75,16 @@ class QuantileTransformer(OneToOneFeatureMixin, TransformerMixin, Unsupervised):
         query = choices_query("medians", *self._target(), levels * d)
         plan = self._plan(n, query)
         inside = by_row(partial(np.clip, a_min=low, a_max=high), X)
-        with self._paid(plan):
-            choices = PrivateChoices(inside, plan, seed=self._seed, noise=self.noise)
-            columns = []
+        with self._asking(plan) as told:
+            choices, columns = told.choices(inside), []
             for column in range(d):
                 cuts = np.array([low[column], high[column]])
                 for _ in range(levels):
                     middles = choices.medians(column, cuts, query.name)
                     cuts = np.sort(np.concatenate([cuts, middles]))
                 columns.append(cuts)
-        self.quantiles_ = np.column_stack(columns)
+            self.quantiles_ = told.w = np.column_stack(columns)
         self.references_ = np.linspace(0.0, 1.0, self.n_quantiles + 2)
-        self._close(plan, [choices.ledger], self.quantiles_, first=True)
         return self
 
     @np.errstate(all="ignore")
@@ -160,14 +157,13 @@ class Clipper(OneToOneFeatureMixin, TransformerMixin, ByCell):  # type: ignore[m
         query = choices_query("quantiles", *self._target(), 2 * d, max_norm=1.0)
         plan = self._plan(n, query)
         inside = by_row(partial(np.clip, a_min=low, a_max=high), X)
-        with self._paid(plan):
-            choices = PrivateChoices(inside, plan, seed=self._seed, noise=self.noise)
+        with self._asking(plan) as told:
+            choices = told.choices(inside)
             found = [
                 [choices.quantiles(j, (low[j], high[j]), query.name, share)[0] for share in shares]
                 for j in range(d)
             ]
-        self.quantiles_ = np.sort(np.transpose(found), axis=0)
-        self._close(plan, [choices.ledger], self.quantiles_, first=True)
+            self.quantiles_ = told.w = np.sort(np.transpose(found), axis=0)
         return self
 
     def transform(self, X: ArrayLike) -> Table:

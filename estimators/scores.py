@@ -41,6 +41,7 @@ from sklearn.pipeline import Pipeline
 
 from dpcal.calibrate.plans.common import repeated
 from dpcal.estimators.base import (
+    Answers,
     PrivateEstimator,
     Table,
     bounded,
@@ -371,9 +372,9 @@ def _noisy_means(
     query = sum_query("score", bound, multiplier, count)
     plan = replace(payer._plan(len(vectors), query), optimizer=label)
     means: list[Table] = []
+    told = Answers(payer, plan)
     with payer._paid(plan):
         for stage in stages:
             vectors = stage(means)
-            told, _ = payer._noisy_mean(plan, "score", as_they_are, vectors.shape[1], vectors)
-            means.append(told)
+            means.append(told.mean("score", as_they_are, vectors.shape[1], vectors))
     return means, multiplier * query.max_norm / len(vectors)
