@@ -22,18 +22,9 @@ from typing import Any, NamedTuple
 
 from dpcal import _validate
 from dpcal.accountants import samplers as kinds
-from dpcal.accountants.directions import RELATIONS
 from dpcal.accountants.samplers import Sampler
 
-__all__ = [
-    "CORRELATED",
-    "PLANNED",
-    "SAMPLERS",
-    "fields_of",
-    "known_samplers",
-    "register_sampler",
-    "sampler_of",
-]
+__all__ = ["SAMPLERS", "fields_of", "known_samplers", "register_sampler", "sampler_of"]
 
 # Entry points of other packages whose objects are classes of samplers.
 _GROUP = "dpcal.samplers"
@@ -47,26 +38,12 @@ _FIELDS: Mapping[str, Callable[..., float]] = {
 
 
 class _Named(NamedTuple):
-    """What is known of a sampler.
-
-    Parameters
-    ----------
-    sampler, fields
-        Its class, and its names of a query's fields.
-    fixed, optional
-        Its fixed values, and a field to omit.
-    relations
-        Under which runs are offered whose noise is fresh at every answer.
-    correlated
-        Whether it goes with correlated noise.
-    """
+    """A sampler's class, its names of a query's fields, its fixed values, and a field to omit."""
 
     sampler: type[Sampler]
     fields: Mapping[str, str]
     fixed: Mapping[str, Any] = MappingProxyType({})
     optional: str | None = None
-    relations: tuple[str, ...] = ()
-    correlated: bool = True
 
 
 def _alike(*names: str) -> dict[str, str]:
@@ -74,33 +51,20 @@ def _alike(*names: str) -> dict[str, str]:
 
 
 _ALL = (
-    _Named(kinds.Poisson, _alike("sampling_probability"), relations=tuple(RELATIONS)),
-    _Named(kinds.FixedSize, _alike("batch_size"), correlated=False),
+    _Named(kinds.Poisson, _alike("sampling_probability")),
+    _Named(kinds.FixedSize, _alike("batch_size")),
+    _Named(kinds.Full, {}),
     _Named(kinds.CyclicPoisson, {**_alike("sampling_probability"), "separation": "bands"}),
     # Batches of a run have the same expected size from the first batch on.
     _Named(kinds.MinSeparation, _alike("separation", "sampling_probability"), {"warm_start": True}),
     _Named(kinds.BallsInBins, {"separation": "bins"}),
-    _Named(
-        kinds.RandomAllocation,
-        _alike("participations", "epoch"),
-        optional="epoch",
-        relations=("add-or-remove-one", "replace-special"),
-    ),
-    _Named(
-        kinds.ShuffledEpochs,
-        _alike("epoch"),
-        relations=("replace-one", "replace-special"),
-        correlated=False,
-    ),
-    _Named(kinds.Full, {}),
+    _Named(kinds.RandomAllocation, _alike("participations", "epoch"), optional="epoch"),
+    _Named(kinds.ShuffledEpochs, _alike("epoch")),
 )
 _BY_NAME = MappingProxyType({each.sampler.name: each for each in _ALL})
 SAMPLERS: Mapping[str, type[Sampler]] = MappingProxyType(
     {name: each.sampler for name, each in _BY_NAME.items()}
 )
-# Samplers of runs with a plan of their own, with their relations; and those of correlated noise.
-PLANNED = MappingProxyType({each.sampler.name: each.relations for each in _ALL if each.relations})
-CORRELATED = tuple(each.sampler.name for each in _ALL if each.correlated)
 # Samplers that were registered, by name.
 _ENTERED: dict[str, _Named] = {}
 

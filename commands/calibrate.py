@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import dpcal
 from dpcal._files import document_of, text_of
-from dpcal.calibrate.samplers import CORRELATED, PLANNED
+from dpcal.calibrate.batching import CORRELATED, PLANNED
 from dpcal.commands import training
 from dpcal.commands._options import TARGETS, accountant, add_options, fields_of, relation, required
 from dpcal.commands.checking.mechanism import Mechanism, add_run, noise_of

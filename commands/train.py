@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dpcal
-from dpcal.calibrate.samplers import CORRELATED, PLANNED
+from dpcal.calibrate.batching import CORRELATED, PLANNED
 from dpcal.commands import training
 from dpcal.commands._options import (
     REPORT,

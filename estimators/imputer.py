@@ -31,7 +31,7 @@ from dpcal.estimators.base import (
 )
 from dpcal.estimators.bounds import ByCell
 from dpcal.estimators.queries import choices_query
-from dpcal.optim.fit_linear import sum_query
+from dpcal.optim.linear_fit import sum_query
 from dpcal.optim.objectives.domains import blanked, finite_rows
 from dpcal.optim.objectives.placed import as_they_are, by_row
 

@@ -26,7 +26,7 @@ from dpcal import _validate
 from dpcal.calibrate.plans.common import repeated
 from dpcal.estimators.base import Answers, GaussianEstimator, Table, bounded
 from dpcal.estimators.bounds import Unsupervised
-from dpcal.optim.fit_linear import sum_query
+from dpcal.optim.linear_fit import sum_query
 from dpcal.optim.objectives.domains import blanked, finite_rows
 from dpcal.optim.objectives.placed import by_row
 

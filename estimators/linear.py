@@ -35,7 +35,7 @@ from dpcal.estimators.base import (
 )
 from dpcal.estimators.bounds import fit_learning_bounds
 from dpcal.estimators.scores import PrivateR2
-from dpcal.optim.fit_linear import (
+from dpcal.optim.linear_fit import (
     RELEASES,
     LinearSettings,
     fit_linear,

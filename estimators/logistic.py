@@ -35,7 +35,7 @@ from dpcal.estimators.bounds import fit_learning_bounds
 from dpcal.estimators.linear import LinearModel
 from dpcal.estimators.queries import labels_query
 from dpcal.estimators.scores import PrivateAccuracy
-from dpcal.optim.fit_linear import LinearSettings, of_classes
+from dpcal.optim.linear_fit import LinearSettings, of_classes
 from dpcal.optim.objectives.domains import finite_rows
 from dpcal.optim.objectives.placed import by_row
 

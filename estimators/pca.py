@@ -24,7 +24,7 @@ from dpcal import _validate
 from dpcal.estimators.base import GaussianEstimator, Table, bounded
 from dpcal.estimators.bounds import Unsupervised
 from dpcal.estimators.reading import real_cells
-from dpcal.optim.fit_linear import sum_query
+from dpcal.optim.linear_fit import sum_query
 from dpcal.optim.objectives.arrays import row_norms, shrink_factors
 from dpcal.optim.objectives.placed import by_row
 

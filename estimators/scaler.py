@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpcal.estimators.base import GaussianEstimator, Table, bounded
 from dpcal.estimators.bounds import Unsupervised
-from dpcal.optim.fit_linear import sum_query
+from dpcal.optim.linear_fit import sum_query
 from dpcal.optim.objectives.placed import as_they_are, by_row
 
 __all__ = ["StandardScaler"]

@@ -51,7 +51,7 @@ from dpcal.estimators.beside import refuse_exact
 from dpcal.estimators.parts import fills_missing
 from dpcal.estimators.reading import one_for_each
 from dpcal.optim.budget import Budget, in_use
-from dpcal.optim.fit_linear import sum_query
+from dpcal.optim.linear_fit import sum_query
 from dpcal.optim.objectives.domains import blanked, cells, codes, finite_rows, labels_of
 from dpcal.optim.objectives.placed import as_they_are
 from dpcal.report.metrics import Held, metrics

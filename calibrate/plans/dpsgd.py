@@ -20,9 +20,10 @@ import math
 from typing import Any
 
 from dpcal import _validate
+from dpcal.calibrate.batching import PLANNED
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.common import Target, at_most, check_one, gradients, rate_of
-from dpcal.calibrate.samplers import PLANNED, SAMPLERS as OWN, fields_of, known_samplers
+from dpcal.calibrate.samplers import SAMPLERS as OWN, fields_of, known_samplers
 
 __all__ = ["dpsgd", "sampling"]
 

@@ -32,7 +32,7 @@ from dpcal.commands.training.summary import summary
 from dpcal.commands.training.task import Run, Task, averaging, train
 from dpcal.optim import BudgetBook, Ledger, Result
 from dpcal.optim.boundary.ledger import ONE_OF_A_SILO
-from dpcal.optim.fit_linear import SCALE
+from dpcal.optim.linear_fit import SCALE
 from dpcal.report import (
     bind,
     check_replaceable,

@@ -17,7 +17,7 @@ from dpcal.commands.checking.output import warnings_printed
 from dpcal.commands.training.request import Request
 from dpcal.commands.training.scale import scale_query
 from dpcal.commands.training.task import Task
-from dpcal.optim.fit_linear import asked_before, tuned
+from dpcal.optim.linear_fit import asked_before, tuned
 from dpcal.tables import REACH
 
 __all__ = ["calibrated", "compared", "correlated_plan", "default_sizes"]

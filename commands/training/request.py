@@ -19,7 +19,7 @@ import numpy as np
 from dpcal import _validate
 from dpcal._files import document
 from dpcal.calibrate import Constants, Plan
-from dpcal.calibrate.samplers import PLANNED
+from dpcal.calibrate.batching import PLANNED
 from dpcal.commands._options import fields_of, source_of
 from dpcal.commands.training.booking import check_book
 from dpcal.commands.training.constants import check_needs, public_constants

@@ -20,7 +20,7 @@ from dpcal.calibrate.defaults import SCALE_SHARE
 from dpcal.commands.training.task import Run, Task
 from dpcal.optim import Ledger
 from dpcal.optim.boundary.access import Store
-from dpcal.optim.fit_linear import SCALE, mean_square
+from dpcal.optim.linear_fit import SCALE, mean_square
 from dpcal.optim.objectives.domains import blanked, finite_rows
 from dpcal.optim.objectives.placed import by_row
 from dpcal.tables.coding import Coding

@@ -9,7 +9,7 @@ from dpcal.calibrate import Query
 from dpcal.commands.checking.output import answer
 from dpcal.commands.training.task import Run, Task
 from dpcal.optim import Result
-from dpcal.optim.fit_linear import SCALE
+from dpcal.optim.linear_fit import SCALE
 
 __all__ = ["summary"]
 
