@@ -55,6 +55,11 @@ class Unsupervised(BoundedEstimator, ABC):
     @np.errstate(all="ignore")
     def fit(self, X: ArrayLike, y: Any = None, groups: Any = None) -> Self:
         """Learn from records of shape (n, n_features), of persons of shape (n,)."""
+        if self._is_free():
+            n, d = self._read(X).shape
+            self._declare(d)
+            self._close_free(n)
+            return self
         (rows,) = self._within_persons(groups, self._read(X))
         if self._learns_bounds():
             fit_learning_bounds(self, rows, None)
@@ -66,6 +71,10 @@ class Unsupervised(BoundedEstimator, ABC):
         # Blank records are handed on, as what fits the next step of a pipeline.
         tags.input_tags.allow_nan = True
         return tags
+
+    def _declare(self, columns: int) -> None:
+        """Keep what is declared of so many columns, where nothing is learned."""
+        raise NotImplementedError
 
     def _cells(self, X: Table) -> Table:
         """Return checked records with NaN for cells that do not count."""

@@ -79,14 +79,8 @@ class SimpleImputer(OneToOneFeatureMixin, TransformerMixin, ByCell, GaussianEsti
     fill_value: Any = 0.0
     missing_values: float = math.nan
 
-    def fit(self, X: ArrayLike, y: Any = None, groups: Any = None) -> Self:
-        """Learn from records of shape (n, n_features), of persons of shape (n,)."""
-        if not self._is_free():
-            return super().fit(X, y, groups)
-        n, d = self._read(X).shape
-        self.statistics_ = _declared(self.fill_value, d)
-        self._close_free(n)
-        return self
+    def _declare(self, columns: int) -> None:
+        self.statistics_ = _declared(self.fill_value, columns)
 
     def _is_free(self) -> bool:
         return _validate.choice(STRATEGIES, strategy=self.strategy) == "constant"

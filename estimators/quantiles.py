@@ -134,18 +134,12 @@ class Clipper(OneToOneFeatureMixin, TransformerMixin, ByCell):  # type: ignore[m
 
     quantiles: tuple[float, float] | None = (0.05, 0.95)
 
-    def fit(self, X: ArrayLike, y: Any = None, groups: Any = None) -> Self:
-        """Learn from records of shape (n, n_features), of persons of shape (n,)."""
-        if not self._is_free():
-            return super().fit(X, y, groups)
-        n, d = self._read(X).shape
+    def _declare(self, columns: int) -> None:
         if isinstance(self.bounds, str):
             raise ValueError(
                 f"bounds must be a pair (low, high) where quantiles=None, got {self.bounds!r}."
             )
-        self.quantiles_ = np.array(bounded("bounds", self.bounds, d))
-        self._close_free(n)
-        return self
+        self.quantiles_ = np.array(bounded("bounds", self.bounds, columns))
 
     def _is_free(self) -> bool:
         return self.quantiles is None
