@@ -38,7 +38,7 @@ from dpcal.estimators import (
     Ridge,
     StandardScaler,
 )
-from dpcal.estimators.base import single_release
+from dpcal.estimators.queries import single_release
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 DELTA = 1e-6

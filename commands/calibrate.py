@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import dpcal
 from dpcal._files import document_of, text_of
+from dpcal.calibrate.batching import CORRELATED, PLANNED
 from dpcal.commands import training
 from dpcal.commands._options import TARGETS, accountant, add_options, fields_of, relation, required
 from dpcal.commands.checking.mechanism import Mechanism, add_run, noise_of
 from dpcal.commands.checking.output import answer, present, warnings_printed
 from dpcal.commands.checking.progress import stage
-from dpcal.commands.training.tuning import CORRELATED_NOISE, NOISES, SAMPLERS
+from dpcal.commands.training.tuning import CORRELATED_NOISE, NOISES
 from dpcal.errors import reason_of
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ EXAMPLES = (
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare a mechanism with one unknown, or a run, and the targets."""
-    add_run(parser, samplers=SAMPLERS)
+    add_run(parser, samplers=CORRELATED)
     add_options(
         parser,
         CORRELATED_NOISE,
@@ -85,8 +86,6 @@ _NEEDS = (
     "{what} the plan of one {run}: it needs --n, --batch-size, one --epsilon and one --delta, and "
     "no --noise-multiplier."
 )
-# Samplers of runs that plans are for.
-PLANNED = ("poisson", "random-allocation", "shuffled-epochs")
 _RUN = ("sampling_probability", "n", "batch_size", "steps", "epochs", "noise_multiplier", "output")
 
 
@@ -191,10 +190,10 @@ def _dpsgd(options: Namespace, told: Mechanism, epsilon: float, delta: float) ->
 
 def _correlated(options: Namespace, noise: Mapping[str, Any], epsilon: float, delta: float) -> Plan:
     """Return the plan of DP-SGD with correlated noise."""
-    known = [name for name in SAMPLERS if name != "shuffled-epochs"]
-    if options.sampler not in known:
+    if options.sampler not in CORRELATED:
         raise ValueError(
-            f"--sampler must be one of {', '.join(known)} with --noise, got {options.sampler!r}."
+            f"--sampler must be one of {', '.join(CORRELATED)} with --noise, got "
+            f"{options.sampler!r}."
         )
     if options.sampling_probability is not None:
         raise ValueError("--sampling-probability is not for --noise: --batch-size says it.")

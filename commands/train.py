@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dpcal
+from dpcal.calibrate.batching import CORRELATED, PLANNED
 from dpcal.commands import training
 from dpcal.commands._options import (
     REPORT,
@@ -33,7 +34,7 @@ from dpcal.commands._options import (
     relation,
 )
 from dpcal.commands.checking.progress import Progress
-from dpcal.commands.training.tuning import CORRELATED_NOISE, MINIMAX, NOISES, OPTIONS, SAMPLERS
+from dpcal.commands.training.tuning import CORRELATED_NOISE, MINIMAX, NOISES, OPTIONS
 
 if TYPE_CHECKING:
     from dpcal.calibrate import Plan
@@ -143,7 +144,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         features=("linear", "bins", "splines", "random"),
         noise=NOISES,
         mechanism=("discrete", "gaussian"),
-        sampler=SAMPLERS,
+        sampler=tuple(dict.fromkeys((*PLANNED, *CORRELATED))),
     )
     add_help_all(parser, screen=SCREEN + _wrapped(EXAMPLES))
 

@@ -13,27 +13,28 @@ oracle read the records.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
 from sklearn.base import BaseEstimator, _clone_parametrized
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpcal import _validate
 from dpcal.accountants import epsilon as epsilon_of, events
-from dpcal.calibrate import Plan, Query, noise_multiplier
-from dpcal.calibrate.plans.common import repeated
+from dpcal.calibrate import Plan, Query
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
-from dpcal.estimators.callers import model_report, refuse_exact_score, refuse_unpaid_fit
+from dpcal.estimators.beside import refuse_unasked
+from dpcal.estimators.parts import Private, model_report
 from dpcal.estimators.persons import of_persons, together, within_persons
+from dpcal.estimators.queries import RELATION, single_release
 from dpcal.estimators.reading import (
     BY_ROW,
     by_partitions,
@@ -57,13 +58,11 @@ from dpcal.report import statement
 from dpcal.report.saving import reported
 
 __all__ = [
-    "RELATION",
     "BoundedEstimator",
     "GaussianEstimator",
     "PrivateEstimator",
     "Table",
     "bounded",
-    "single_release",
 ]
 
 Table = NDArray[np.float64]
@@ -71,25 +70,13 @@ Table = NDArray[np.float64]
 # What bounds are, where they are to be learned inside the budget.
 LEARN = "learn"
 
-# The neighboring relation of all estimators: a record is there, or it is blanked and contributes
-# nothing. Means are divided by the number of records, which is counted from the table: one record
-# more would change it, so that a claim about added or removed records would not hold.
-RELATION = "replace-special"
-
-# Share of an estimator's squared GDP parameter that is spent on learning classes, where none are
-# declared. Counts of labels need little; with much more the model has visibly more noise.
-_LABELS_SHARE = 0.1
-
-# Share of delta that a label of one record alone is released with.
-_LABELS_DELTA = 0.1
-
 # Largest bound of a number: squares of records, and what a fit makes of them, stay far from the
 # ends of doubles.
 _FARTHEST = 1e100
 
-# Relative: by so much more than the bound on a record's vector, no vector is ever shortened for
-# rounding alone. Far above the rounding of a norm, far below what noise tells apart.
-_ROOM = 1 + 1e-9
+# Whether this thread copies a model for a score that is paid, and what such a copy does without.
+_READING: ContextVar[bool] = ContextVar("reading", default=False)
+_TOLD = {"_released", "_last", "ledger_", "report_"}
 
 
 def _with_entries(text: str, base: str) -> str:
@@ -108,7 +95,7 @@ def _with_entries(text: str, base: str) -> str:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
+class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
     """Base class: the parameters that all estimators have, what was spent, and on what.
 
     Parameters
@@ -151,6 +138,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     _own_doc = __doc__
     _released: list[Any] = field(init=False)
     _left_budget_of: str = field(init=False)
+    _cloned: bool = field(init=False)
 
     # A seed for tests and studies alone: noise that can be drawn again protects nobody, which is
     # why there is no parameter ``random_state``.
@@ -200,9 +188,20 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         here = this_process()
         return bool(self.__dict__.get("_left_budget_of", here) != here)
 
-    def _refuse_exact_score(self) -> None:
-        if self._pays():
-            refuse_exact_score(self)
+    def _refuse_unpaid(self) -> None:
+        """Refuse to predict for records while a budget is in use, but for a score that is paid."""
+        if "_reads" in self.__dict__:
+            return
+        self._refuse_elsewhere()
+        # What clones this estimator may score the copy, whoever pays.
+        if in_use() or (self.budget is not None and "_cloned" in self.__dict__):
+            raise ValueError(
+                "What reads predictions about records is an exact score, which no budget pays for: "
+                "while one is in use, give scoring=dpcal.estimators.noisy_accuracy (or noisy_r2), "
+                "or call it with the model; ensembles that learn from predictions cannot be "
+                "fitted. Predict for other records after the end of the with statement, and by a "
+                "copy of an estimator with a budget of its own once its budget is None."
+            )
 
     def _refuse_elsewhere(self) -> None:
         """Refuse to release anything that the process of the budget should pay for."""
@@ -296,12 +295,20 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     def _paid(self, plan: Plan) -> Iterator[None]:
         """Charge a plan to the budgets before anything is read for it."""
         self._refuse_elsewhere()
-        refuse_unpaid_fit(PrivateEstimator, pays=self._pays())
+        refuse_unasked()
         name, size = plan.optimizer, plan.group_size
         with prepaid(
             plan.event, plan.neighboring_relation, self.budget, label=name, group_size=size
         ):
             yield
+
+    @contextmanager
+    def _asking(self, plan: Plan, *, first: bool = True) -> Iterator[Answers]:
+        """Ask by a plan that is paid, and keep what was released."""
+        answers = Answers(self, plan)
+        with self._paid(plan):
+            yield answers
+        self._close(answers, first=first)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -316,28 +323,32 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         copy: Self = _clone_parametrized(self)
         if "_left_budget_of" in self.__dict__:
             copy._left_budget_of = self._left_budget_of
+        copy._cloned = True
         return copy
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = dict(super().__getstate__())
+        if _READING.get() and not self._is_elsewhere():
+            return {name: value for name, value in state.items() if name not in _TOLD} | {
+                "_reads": True
+            }
         if not self._is_elsewhere():
             state.pop("_left_budget_of", None)
-        if self._pays():
+        if in_use():
             state.setdefault("_left_budget_of", this_process())
         return state
 
-    def _close(
-        self, plan: Plan, ledgers: Sequence[Ledger], w: Table, *, first: bool, complete: bool = True
-    ) -> None:
+    def _close(self, answers: Answers, *, first: bool) -> None:
         """Keep what was released: the ledger, its price, the report.
 
         A fit that is not complete costs its whole plan, because its end is one of its outputs.
         """
-        entries = [entry for ledger in ledgers for entry in ledger.entries]
+        plan, complete = answers.plan, answers.complete
+        entries = [entry for ledger in answers.ledgers for entry in ledger.entries]
         ledger = Ledger(plan.n, plan.neighboring_relation, entries=entries)
         empty = np.empty(0)
         result = Result(
-            w=np.ravel(w),
+            w=np.ravel(answers.w),
             trace=Trace(step=empty.astype(np.int64), norm=empty, distance=empty),
             ledger=ledger,
             plan=plan,
@@ -351,7 +362,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             noise=self.noise,
         )
         result.verify()
-        self._last = plan, list(ledgers), np.ravel(w), complete
+        self._last = answers
         self._released = [*([] if first else self._released), result]
         self.ledger_ = ledger
         self.epsilon_spent_ = epsilon_of(
@@ -388,30 +399,52 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             )
         return (runs,)
 
-    def _noisy_mean(
-        self,
-        plan: Plan,
-        name: str,
-        vectors: Callable[..., Table],
-        dimension: int,
-        *tables: Table,
-    ) -> tuple[Table, Ledger]:
-        """Return a private mean of one vector a record, shortened to the query's bound.
+
+class Answers:
+    """What a fit is told of the records, by a plan that is paid, and what it keeps of that.
+
+    Attributes
+    ----------
+    plan
+        The plan; a fit that chooses by an answer leaves here what its report holds.
+    ledgers
+        A ledger for each question.
+    w, complete
+        What is released in the end, and whether the plan came to its end.
+    """
+
+    def __init__(self, asking: PrivateEstimator, plan: Plan) -> None:
+        self.plan, self.w, self.complete = plan, np.empty(0), True
+        self.ledgers: list[Ledger] = []
+        self._how: dict[str, Any] = {"seed": asking._seed, "noise": asking.noise}
+
+    def part(self, query: Query, name: str) -> Plan:
+        """Return the plan of one query, for an oracle of its own."""
+        return replace(self.plan, optimizer=name, queries=(query,), parameters={})
+
+    def oracle(
+        self, part: Plan, vectors: Callable[..., Table], dimension: int, *tables: Any
+    ) -> PrivateOracle:
+        """Return the oracle of sums of one vector a record, shortened to the query's bound.
 
         ``vectors(w, *rows)`` returns the vectors of some rows of the tables.
         """
-        part = part_of(plan, "sum", plan.query(name).with_count(1))
         objective = objective_of(partial(vectors_of, vectors, dimension), *tables)
-        oracle = PrivateOracle(objective, part, seed=self._seed, noise=self.noise)
-        return oracle.gradient(np.zeros(dimension), name), oracle.ledger
+        oracle = PrivateOracle(objective, part, **self._how)
+        self.ledgers.append(oracle.ledger)
+        return oracle
 
-    def _learned_labels(
-        self, plan: Plan, y: NDArray[Any], known: NDArray[np.bool_]
-    ) -> tuple[NDArray[Any], Ledger]:
-        """Return the labels that enough records carry, and the ledger of the answer."""
-        part = part_of(plan, "labels", plan.query("labels"))
-        choices = PrivateChoices(y, part, known=known, seed=self._seed, noise=self.noise)
-        return choices.labels("labels"), choices.ledger
+    def mean(self, name: str, vectors: Callable[..., Table], dimension: int, *tables: Any) -> Table:
+        """Return a private mean of vectors, as :meth:`oracle` takes them."""
+        part = self.part(self.plan.query(name).with_count(1), "sum")
+        self.w = self.oracle(part, vectors, dimension, *tables).gradient(np.zeros(dimension), name)
+        return self.w
+
+    def choices(self, table: Any, part: Plan | None = None, **given: Any) -> PrivateChoices:
+        """Return what chooses values of a table, whose shape is (n, columns)."""
+        choices = PrivateChoices(table, part or self.plan, **given, **self._how)
+        self.ledgers.append(choices.ledger)
+        return choices
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -430,7 +463,21 @@ class BoundedEstimator(PrivateEstimator):
 
 
 # Pipelines have reports too, once there are private estimators to put into them.
-reported.register(BaseEstimator, partial(model_report, private=PrivateEstimator))
+reported.register(BaseEstimator, model_report)
+
+
+def read_by_score(model: Any) -> Any:
+    """Return a copy of a model whose private parts predict for a score that is paid.
+
+    The copy is the score's permission, and goes with it into the threads of an ensemble.
+    """
+    before = _READING.set(True)
+    try:
+        return deepcopy(model)
+    except Exception:
+        return model  # of which private parts refuse to predict
+    finally:
+        _READING.reset(before)
 
 
 class GaussianEstimator(BoundedEstimator):
@@ -449,46 +496,6 @@ def _no_seed(given: dict[str, Any]) -> None:
             "random_state does not exist here: noise that can be drawn again can be subtracted, "
             "and protects nobody."
         )
-
-
-def single_release(
-    epsilon: float, delta: float, shares: Sequence[float], *, failure: float = 0.0
-) -> list[float]:
-    """Return noise multipliers of single Gaussian releases that together meet a target.
-
-    Parameters
-    ----------
-    epsilon, delta
-        The target.
-    shares
-        Positive; which share of the squared GDP parameter each release has.
-    failure
-        Part of delta that is spent elsewhere.
-
-    >>> first, second = single_release(1.0, 1e-6, [1, 3])
-    >>> print(f"{first / second:.6f}")
-    1.732051
-    """
-    whole = _one_release(epsilon, delta, failure)
-    return [whole * math.sqrt(sum(shares) / share) for share in shares]
-
-
-@lru_cache(maxsize=256)
-def _one_release(epsilon: float, delta: float, failure: float) -> float:
-    """Noise multiplier of one Gaussian release that meets a target; fits of one target share it."""
-    beside = events.EpsilonDeltaDpEvent(0.0, failure)
-
-    def event(sigma: float) -> events.DpEvent:
-        gaussian = events.GaussianDpEvent(sigma)
-        return gaussian if not failure else events.ComposedDpEvent([gaussian, beside])
-
-    whole = noise_multiplier(event, epsilon=epsilon, delta=delta, neighboring_relation=RELATION)
-    return repeated(whole, 1)
-
-
-def part_of(plan: Plan, optimizer: str, query: Query) -> Plan:
-    """Return the plan of one query of a plan, for an oracle of its own."""
-    return replace(plan, optimizer=optimizer, queries=(query,), parameters={})
 
 
 def blank_targets(estimator: Any, y: Any) -> Any:
@@ -514,47 +521,6 @@ def blank_targets(estimator: Any, y: Any) -> Any:
     if declared is None and params.get("class_weight") is not None:
         declared = list(params["class_weight"])
     return np.resize(np.asarray([0, 1] if declared is None else declared), len(y))
-
-
-def sum_query(name: str, norm: float, multiplier: float, count: int = 1) -> Query:
-    """Return the query of ``count`` noisy sums of one vector a record, over all records."""
-    return Query(
-        name=name,
-        kind="gradient",
-        sampler="full",
-        max_norm=norm * _ROOM,
-        noise_multiplier=multiplier,
-        count=count,
-    )
-
-
-def labels_query(epsilon: float, delta: float) -> tuple[Query, float, float]:
-    """Return the query that learns classes, what multiplier is left for a model, and its failure.
-
-    Parameters
-    ----------
-    epsilon, delta
-        The target of labels and model together.
-    """
-    failure = _LABELS_DELTA * delta
-    labels, model = single_release(
-        epsilon, delta, [_LABELS_SHARE, 1 - _LABELS_SHARE], failure=failure * (1 + 1e-6)
-    )
-    query = Query(
-        name="labels",
-        kind="labels",
-        sampler="full",
-        max_norm=1.0,
-        noise_multiplier=labels,
-        threshold=1 + labels * normal_quantile(failure),
-        count=1,
-    )
-    return query, model, failure
-
-
-def normal_quantile(tail: float) -> float:
-    """Return the number that a standard normal exceeds with this probability."""
-    return -float(ndtri(tail))
 
 
 def bounded(name: str, bounds: Any, columns: int | None = None) -> tuple[Table, Table]:

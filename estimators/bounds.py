@@ -26,30 +26,25 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from dpcal.accountants import events
-from dpcal.calibrate import Plan, Query
-from dpcal.calibrate.plans.common import repeated
+from dpcal.calibrate import Plan
 from dpcal.estimators.base import (
     LEARN,
-    RELATION,
+    Answers,
     BoundedEstimator,
     Table,
     blank_targets,
-    normal_quantile,
-    single_release,
 )
+from dpcal.estimators.queries import RELATION, labels_of_columns
 from dpcal.estimators.reading import checked, numbers_in
-from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.budget import _collected, prepaid
 from dpcal.optim.objectives.domains import blanked
 from dpcal.optim.objectives.placed import by_row, opened
 
-__all__ = ["ByCell", "Unsupervised", "fit_learning_bounds", "labels_of_columns"]
+__all__ = ["ByCell", "Unsupervised", "fit_learning_bounds"]
 
 # Share of epsilon and of delta that bounds cost, where they are learned. Counts of orders of
 # magnitude need little; with much more the estimator has visibly more noise.
 _SHARE = 0.1
-# Share of that delta with which an order that one record alone has may be released.
-_FAILURE = 0.1
 # Order of magnitude under which a value counts as 0.
 _SMALLEST = -60
 
@@ -60,6 +55,11 @@ class Unsupervised(BoundedEstimator, ABC):
     @np.errstate(all="ignore")
     def fit(self, X: ArrayLike, y: Any = None, groups: Any = None) -> Self:
         """Learn from records of shape (n, n_features), of persons of shape (n,)."""
+        if self._is_free():
+            n, d = self._read(X).shape
+            self._declare(d)
+            self._close_free(n)
+            return self
         (rows,) = self._within_persons(groups, self._read(X))
         if self._learns_bounds():
             fit_learning_bounds(self, rows, None)
@@ -71,6 +71,10 @@ class Unsupervised(BoundedEstimator, ABC):
         # Blank records are handed on, as what fits the next step of a pipeline.
         tags.input_tags.allow_nan = True
         return tags
+
+    def _declare(self, columns: int) -> None:
+        """Keep what is declared of so many columns, where nothing is learned."""
+        raise NotImplementedError
 
     def _cells(self, X: Table) -> Table:
         """Return checked records with NaN for cells that do not count."""
@@ -137,11 +141,9 @@ def fit_learning_bounds(estimator: BoundedEstimator, X: Table, y: Any) -> None:
         delta=delta,
         neighboring_relation=RELATION,
     )
-    whole = events.ComposedDpEvent([plan.event, *found])
+    whole, told = events.ComposedDpEvent([plan.event, *found]), Answers(estimator, plan)
     with prepaid(whole, RELATION, estimator.budget, label=type(estimator).__name__):
-        choices = PrivateChoices(
-            by_row(_orders, columns), plan, known=known, seed=estimator._seed, noise=estimator.noise
-        )
+        choices = told.choices(by_row(_orders, columns), known=known)
         ends = np.array([_range(choices.labels("bounds", j), j) for j in range(columns.shape[1])])
         widths = [parts[name].shape[1] for name in names]
         for name, low, high in zip(
@@ -154,9 +156,10 @@ def fit_learning_bounds(estimator: BoundedEstimator, X: Table, y: Any) -> None:
     own = estimator.get_params(deep=False)
     kept = {name: value for name, value in vars(rest).items() if name not in own}
     estimator.__dict__.update(kept)
-    of_rest, ledgers, w, complete = rest._last
-    plan = estimator._plan(len(X), query, *of_rest.queries, **of_rest.parameters)
-    estimator._close(plan, [choices.ledger, *ledgers], w, first=True, complete=complete)
+    last = rest._last
+    told.plan = estimator._plan(len(X), query, *last.plan.queries, **last.plan.parameters)
+    told.ledgers, told.w, told.complete = [*told.ledgers, *last.ledgers], last.w, last.complete
+    estimator._close(told, first=True)
 
 
 def _some_finite(cells: Table) -> NDArray[np.bool_]:
@@ -174,42 +177,6 @@ def _beside(*tables: Table) -> Table:
 def _asked(estimator: BoundedEstimator, name: str) -> bool:
     given = getattr(estimator, name, None)
     return isinstance(given, str) and given == LEARN
-
-
-def labels_of_columns(name: str, epsilon: float, delta: float, columns: int) -> Query:
-    """Return the query of the labels that enough records share, an answer a column, for a target.
-
-    A record changes the count of one label in each column by 1, which costs the Gaussian mechanism
-    with sensitivity 1 for each column. A label that no other record has cannot be named without
-    that record. With it, the count of 1 exceeds the threshold with a probability of ``0.1 delta /
-    columns`` at most, so that by the union bound such a label of any column is named with 0.1 delta
-    at most. The query's event holds both: ``EpsilonDeltaDpEvent(0, ...)`` beside each Gaussian.
-
-    Parameters
-    ----------
-    name
-        Of the query.
-    epsilon, delta
-        The target.
-    columns
-        How many columns there are, at least 1.
-
-    >>> query = labels_of_columns("categories", 1.0, 1e-6, 3)
-    >>> print(f"{query.noise_multiplier:.2f} {query.threshold:.1f} {query.count}")
-    7.35 40.7 3
-    """
-    failure = _FAILURE * delta
-    (whole,) = single_release(epsilon, delta, [1.0], failure=failure * (1 + 1e-6))
-    multiplier = repeated(whole, columns)
-    return Query(
-        name=name,
-        kind="labels",
-        sampler="full",
-        max_norm=1.0,
-        noise_multiplier=multiplier,
-        threshold=1 + multiplier * normal_quantile(failure / columns),
-        count=columns,
-    )
 
 
 def _orders(columns: Table) -> NDArray[Any]:

@@ -23,9 +23,8 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from dpcal.accountants import events
 from dpcal.estimators.base import LEARN, PrivateEstimator, Table
-from dpcal.estimators.bounds import labels_of_columns
+from dpcal.estimators.queries import labels_of_columns
 from dpcal.estimators.reading import checked, shaped
-from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.objectives.domains import codes, counted, labels_of, typed, unlabelled
 from dpcal.optim.objectives.placed import opened, sample_of
 
@@ -75,14 +74,14 @@ class OneHotEncoder(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
             return self
         query = labels_of_columns("categories", *self._target(), d)
         plan = self._plan(n, query)
-        with self._paid(plan):
-            choices = PrivateChoices(table, plan, seed=self._seed, noise=self.noise)
+        with self._asking(plan) as told:
+            choices = told.choices(table)
             found = [choices.labels(query.name, column) for column in range(d)]
-        # Their types are those of the categories alone: an array of whole numbers becomes one of
-        # floats where a single cell is missing.
-        self.categories_ = [typed(counted(each.astype(object))[0]) for each in found]
-        sizes = np.array([len(each) for each in self.categories_], dtype=np.float64)
-        self._close(plan, [choices.ledger], sizes, first=True)
+            # Their types are those of the categories alone: an array of whole numbers becomes one
+            # of floats where a single cell is missing.
+            self.categories_ = [typed(counted(each.astype(object))[0]) for each in found]
+            sizes = np.array([len(each) for each in self.categories_], dtype=np.float64)
+            told.w = sizes
         empty = np.flatnonzero(sizes == 0).tolist()
         if empty:
             warnings.warn(

@@ -28,11 +28,10 @@ from dpcal.estimators.base import (
     PrivateEstimator,
     Table,
     bounded,
-    sum_query,
 )
 from dpcal.estimators.bounds import ByCell
-from dpcal.estimators.quantiles import choices_query
-from dpcal.optim.boundary.choices import PrivateChoices
+from dpcal.estimators.queries import choices_query
+from dpcal.optim.linear_fit import sum_query
 from dpcal.optim.objectives.domains import blanked, finite_rows
 from dpcal.optim.objectives.placed import as_they_are, by_row
 
@@ -80,14 +79,8 @@ class SimpleImputer(OneToOneFeatureMixin, TransformerMixin, ByCell, GaussianEsti
     fill_value: Any = 0.0
     missing_values: float = math.nan
 
-    def fit(self, X: ArrayLike, y: Any = None, groups: Any = None) -> Self:
-        """Learn from records of shape (n, n_features), of persons of shape (n,)."""
-        if not self._is_free():
-            return super().fit(X, y, groups)
-        n, d = self._read(X).shape
-        self.statistics_ = _declared(self.fill_value, d)
-        self._close_free(n)
-        return self
+    def _declare(self, columns: int) -> None:
+        self.statistics_ = _declared(self.fill_value, columns)
 
     def _is_free(self) -> bool:
         return _validate.choice(STRATEGIES, strategy=self.strategy) == "constant"
@@ -115,25 +108,25 @@ class SimpleImputer(OneToOneFeatureMixin, TransformerMixin, ByCell, GaussianEsti
         if self.strategy == "median":
             query = choices_query("medians", *self._target(), d)
             plan = self._plan(n, query)
-            with self._paid(plan):
-                choices = PrivateChoices(inside, plan, seed=self._seed, noise=self.noise)
+            with self._asking(plan) as told:
+                choices = told.choices(inside)
                 found = [
                     choices.medians(column, ends, query.name)
                     for column, ends in enumerate(zip(low, high, strict=True))
                 ]
-            self.statistics_, ledger = np.concatenate(found), choices.ledger
+                self.statistics_ = told.w = np.concatenate(found)
         else:
             middle, half = (low + high) / 2, (high - low) / 2
             (multiplier,) = self._multipliers([1.0])
             bound = math.sqrt(2 * d)
             plan = self._plan(n, sum_query("means", bound, multiplier))
             vectors = by_row(partial(_known_values, middle=middle, half=half), inside)
-            with self._paid(plan):
-                means, ledger = self._noisy_mean(plan, "means", as_they_are, 2 * d, vectors)
-            # A share of known cells below its noise is replaced by that noise.
-            shares = np.maximum(means[d:], multiplier * bound / n)
-            self.statistics_ = middle + half * np.clip(means[:d] / shares, -1.0, 1.0)
-        self._close(plan, [ledger], self.statistics_, first=True)
+            with self._asking(plan) as told:
+                means = told.mean("means", as_they_are, 2 * d, vectors)
+                # A share of known cells below its noise is replaced by that noise.
+                shares = np.maximum(means[d:], multiplier * bound / n)
+                centers = np.clip(means[:d] / shares, -1.0, 1.0)
+                self.statistics_ = told.w = middle + half * centers
         return self
 
     @np.errstate(all="ignore")

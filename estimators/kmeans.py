@@ -24,17 +24,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpcal import _validate
 from dpcal.calibrate.plans.common import repeated
-from dpcal.estimators.base import (
-    GaussianEstimator,
-    Table,
-    bounded,
-    part_of,
-    sum_query,
-)
+from dpcal.estimators.base import Answers, GaussianEstimator, Table, bounded
 from dpcal.estimators.bounds import Unsupervised
-from dpcal.optim import PrivateOracle
+from dpcal.optim.linear_fit import sum_query
 from dpcal.optim.objectives.domains import blanked, finite_rows
-from dpcal.optim.objectives.placed import by_row, objective_of, vectors_of
+from dpcal.optim.objectives.placed import by_row
 
 __all__ = ["KMeans"]
 
@@ -95,40 +89,15 @@ class KMeans(TransformerMixin, ClusterMixin, Unsupervised, GaussianEstimator):  
         plan = self._plan(n, sum_query("grid", 1.0, grid), sums, rounds=_ROUNDS)
         places, side, columns = _grid(d)
         cells = by_row(partial(_cells, side=side, columns=columns), rows)
-        with self._paid(plan):
-            size = len(places)
-            counts, started = self._noisy_mean(
-                plan, "grid", partial(_indicators, count=size), size, cells, known
-            )
-            centers = _heaviest(counts, places, k)
-            centers, told, moved = self._lloyd(plan, rows, known, centers)
-        self.counts_ = told
+        size = len(places)
+        indicators = partial(_indicators, count=size)
+        with self._asking(plan) as told:
+            counts = told.mean("grid", indicators, size, cells, known)
+            centers, self.counts_ = _lloyd(told, rows, known, _heaviest(counts, places, k))
+            told.w = centers
         self.cluster_centers_ = middle + half * centers
         self._n_features_out = k
-        self._close(plan, [started, moved], centers, first=True)
         return self
-
-    def _lloyd(
-        self, plan: Any, rows: Table, known: NDArray[np.bool_], centers: Table
-    ) -> tuple[Table, Table, Any]:
-        n, d = rows.shape
-        k, query = len(centers), plan.query("clusters")
-        weight = 1 / math.sqrt(d)
-        part = part_of(plan, "lloyd", query)
-        vectors = partial(_sums, weight=weight, k=k)
-        objective = objective_of(partial(vectors_of, vectors, k * (d + 1)), rows, known)
-        oracle = PrivateOracle(objective, part, seed=self._seed, noise=self.noise)
-        few = _FEW * query.noise_multiplier * query.max_norm
-        counts = np.zeros(k)
-        for _ in range(query.count):
-            at = np.concatenate([centers.ravel(), np.zeros(k)])
-            told = n * oracle.gradient(at, "clusters").reshape(k, d + 1)
-            counts = told[:, d]
-            enough = counts > few
-            means = told[enough, :d] / weight / counts[enough, np.newaxis]
-            centers = centers.copy()
-            centers[enough] = np.clip(means, -1.0, 1.0)
-        return centers, counts, oracle.ledger
 
     @np.errstate(all="ignore")
     def predict(self, X: ArrayLike) -> NDArray[np.int32]:
@@ -137,7 +106,7 @@ class KMeans(TransformerMixin, ClusterMixin, Unsupervised, GaussianEstimator):  
         It is -1 for a record with a cell that is not a finite number.
         """
         check_is_fitted(self)
-        self._refuse_exact_score()
+        self._refuse_unpaid()
         table = self._read(X, reset=False)
         found = _nearest(table / self._half(), self.cluster_centers_ / self._half())
         return np.where(finite_rows(table), found, -1).astype(np.int32)
@@ -170,6 +139,28 @@ class KMeans(TransformerMixin, ClusterMixin, Unsupervised, GaussianEstimator):  
         low, high = bounded("bounds", self._limits(), self.n_features_in_)
         half: Table = (high - low) / 2
         return half
+
+
+def _lloyd(
+    told: Answers, rows: Table, known: NDArray[np.bool_], centers: Table
+) -> tuple[Table, Table]:
+    """Return centres after all rounds of Lloyd's algorithm, and the last noisy counts."""
+    n, d = rows.shape
+    k, query = len(centers), told.plan.query("clusters")
+    weight = 1 / math.sqrt(d)
+    vectors = partial(_sums, weight=weight, k=k)
+    oracle = told.oracle(told.part(query, "lloyd"), vectors, k * (d + 1), rows, known)
+    few = _FEW * query.noise_multiplier * query.max_norm
+    counts = np.zeros(k)
+    for _ in range(query.count):
+        at = np.concatenate([centers.ravel(), np.zeros(k)])
+        sums = n * oracle.gradient(at, "clusters").reshape(k, d + 1)
+        counts = sums[:, d]
+        enough = counts > few
+        means = sums[enough, :d] / weight / counts[enough, np.newaxis]
+        centers = centers.copy()
+        centers[enough] = np.clip(means, -1.0, 1.0)
+    return centers, counts
 
 
 def _scaled(X: Table, *, middle: Table, half: Table) -> Table:

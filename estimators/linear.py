@@ -24,24 +24,27 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dpcal import _validate
-from dpcal.calibrate import Constants, Plan, Query
-from dpcal.calibrate.defaults import SCALE_SHARE, Defaults, full_steps
-from dpcal.calibrate.plans.common import repeated
+from dpcal.calibrate import Plan, Query
+from dpcal.calibrate.defaults import full_steps
 from dpcal.estimators.base import (
-    RELATION,
+    Answers,
     BoundedEstimator,
     GaussianEstimator,
     Table,
     bounded,
-    sum_query,
 )
 from dpcal.estimators.bounds import fit_learning_bounds
 from dpcal.estimators.scores import PrivateR2
-from dpcal.estimators.sealed import RELEASES, descend_sealed
-from dpcal.optim import Ledger, Result, Squared, run
+from dpcal.optim.linear_fit import (
+    RELEASES,
+    LinearSettings,
+    fit_linear,
+    plan_linear,
+    sum_query,
+)
 from dpcal.optim.objectives.arrays import row_norms, shrink_factors
 from dpcal.optim.objectives.domains import blanked, cells, finite_rows
-from dpcal.optim.objectives.placed import as_they_are, by_row, objective_of
+from dpcal.optim.objectives.placed import by_row
 
 __all__ = ["LinearModel", "LinearRegression", "Ridge"]
 
@@ -85,40 +88,48 @@ class LinearModel(BoundedEstimator):
         rows = by_row(partial(_within, ends=ends, norm=norm, constant=self.fit_intercept), X)
         return rows, math.hypot(norm, 1.0) if self.fit_intercept else norm
 
-    def _typical_norm(
-        self, plan: Plan, rows: Table, norm: float, multiplier: float
-    ) -> tuple[float, Ledger]:
-        """Return the root mean square norm of records, with noise, and the ledger of the answer."""
-        squares = by_row(partial(_squares, norm=norm), rows)
-        mean, ledger = self._noisy_mean(plan, "scale", as_they_are, 1, squares)
-        deviation = multiplier / math.sqrt(SCALE_SHARE) / plan.n
-        # Rows are taken to be longer by one deviation: too low a clip costs more than it saves.
-        square = max(_LEAST_SCALE, max(float(mean[0]), 0.0) + deviation)
-        return norm * math.sqrt(min(1.0, square)), ledger
-
-    def _descent(
-        self, objective: Any, query: Query, learning_rate: float, initial: Table | None = None
-    ) -> Result:
-        """Return the result of as many noisy gradient steps as the query has answers."""
-        query = self._of_persons(query)
-        plan = Plan(
-            optimizer="noisy_gd",
-            n=objective.n,
-            queries=(query,),
-            epsilon=float(self.epsilon),
-            delta=float(self.delta),
-            neighboring_relation=RELATION,
-            parameters={"steps": query.count, "learning_rate": learning_rate},
+    def _planned(
+        self, loss: str, shape: Any, norm: float, multiplier: float, settings: LinearSettings
+    ) -> Plan:
+        """Return the plan of a fit by gradients, of records of a shape within a norm."""
+        epsilon, delta = self._target()
+        return plan_linear(
+            loss,
+            n=shape[0],
+            dimension=shape[1],
+            row_norm=norm,
+            epsilon=epsilon,
+            delta=delta,
+            settings=settings,
+            release=multiplier,
+            group_size=self.rows_per_person,
         )
-        result: Result = run(
-            objective, plan, seed=self._seed, initial=initial, noise=self.noise, output="linear"
-        )
-        return result
 
+    def _told(self, plan: Plan, *before: Query) -> Plan:
+        """Return the plan of a fit with what was asked before, but a rate that was told."""
+        last = plan.parameters.items() if getattr(self, "release", "all") == "last" else ()
+        kept = {"steps": plan.parameters["steps"], **dict(last)}
+        return self._plan(plan.n, *before, *plan.queries, **kept)
 
-def scale_query(multiplier: float) -> Query:
-    """Return the query about the norm of records, of a share of one release's squared budget."""
-    return sum_query("scale", 1.0, repeated(multiplier / math.sqrt(SCALE_SHARE), 1))
+    def _descend(
+        self,
+        told: Answers,
+        plan: Plan,
+        loss: str,
+        rows: Table,
+        y: Any,
+        norm: float,
+        *before: Query,
+        **how: Any,
+    ) -> None:
+        """Run a planned fit, within a plan that holds what was asked before it too."""
+        epsilon, delta = self._target()
+        own = {"epsilon": epsilon, "delta": delta, "plan": plan}
+        how |= {"seed": self._seed, "noise": self.noise}
+        result = fit_linear(loss, rows, y, row_norm=norm, **own, **how)
+        told.ledgers.append(result.ledger)
+        told.w, told.complete = result.w, result.complete
+        told.plan = self._told(result.plan, *before)
 
 
 def _within(X: Table, *, ends: tuple[Table, Table] | None, norm: float, constant: bool) -> Table:
@@ -126,11 +137,6 @@ def _within(X: Table, *, ends: tuple[Table, Table] | None, norm: float, constant
     X = X if ends is None else _scaled(X, ends)
     X = X * shrink_factors(row_norms(X), norm)[:, np.newaxis]
     return np.hstack([X, np.ones((len(X), 1))]) if constant else X
-
-
-def _squares(rows: Table, *, norm: float) -> Table:
-    """Return squared norms, in units of the largest; a row's does not depend on other rows."""
-    return np.minimum((row_norms(rows) / norm) ** 2, 1.0)[:, np.newaxis]
 
 
 def _scaled(values: Table, ends: tuple[Table, Table]) -> Table:
@@ -272,10 +278,8 @@ class LeastSquares(PrivateR2, RegressorMixin, LinearModel, GaussianEstimator):  
         weights = np.where(upper[0] == upper[1], 1.0, math.sqrt(2)) / norm**2
         vectors = partial(_moments, upper=upper, weights=weights, norm=norm)
         plan = self._plan(n, sum_query("moments", math.sqrt(2), multiplier))
-        with self._paid(plan):
-            mean, ledger = self._noisy_mean(
-                plan, "moments", vectors, len(weights) + d, rows, values
-            )
+        with self._asking(plan, first=first) as told:
+            mean = told.mean("moments", vectors, len(weights) + d, rows, values)
         seen, kept, calls = (0, 0.0, 0) if first else self._statistics
         self._statistics = seen, kept, calls = (seen + n, kept + n * mean, calls + 1)
         second = np.zeros((d, d))
@@ -289,7 +293,6 @@ class LeastSquares(PrivateR2, RegressorMixin, LinearModel, GaussianEstimator):  
         penalty = np.full(d, alpha + max(0.0, noise - least))
         if self.fit_intercept:
             penalty[-1] = max(0.0, noise - least)
-        self._close(plan, [ledger], mean, first=first)
         solved: Table = np.linalg.solve(second + np.diag(penalty), norm * kept[len(weights) :])
         return solved
 
@@ -297,32 +300,12 @@ class LeastSquares(PrivateR2, RegressorMixin, LinearModel, GaussianEstimator):  
         self, rows: Table, values: Table, norm: float, multiplier: float, alpha: float
     ) -> Table:
         """Descend on the mean of half squared residuals, at a clip and rate by the rows' norm."""
-        (n, d), l2 = rows.shape, alpha / len(rows)
-        asked = scale_query(multiplier)
-        steps = full_steps("squared", n=n, dimension=d, release=multiplier)
-        noise = repeated(multiplier / math.sqrt(1 - SCALE_SHARE), steps)
-        query = sum_query("gradient", norm, noise, steps)
-        whole = self._plan(n, asked, query, steps=steps)
-        with self._paid(whole):
-            typical, ledger = self._typical_norm(whole, rows, norm, multiplier)
-            tuned = Defaults.of(
-                "squared",
-                n=n,
-                dimension=d,
-                row_norm=typical,
-                release=multiplier,
-                steps=steps,
-                batch_size=n,
-            )
-            query = sum_query("gradient", tuned.max_norm, noise, steps)
-            loss = partial(Squared, l2=l2, fit_intercept=False)
-            objective = objective_of(loss, rows, values)
-            result = self._descent(objective, query, tuned.learning_rate(noise, l2=l2))
-        query = result.plan.query("gradient")
-        whole = self._plan(n, asked, query, steps=steps)
-        ledgers = [ledger, result.ledger]
-        self._close(whole, ledgers, result.w, first=True, complete=result.complete)
-        return result.w
+        last = getattr(self, "release", "all")
+        settings = LinearSettings(l2=alpha / len(rows), release=last)
+        plan = self._planned("squared", rows.shape, norm, multiplier, settings)
+        with self._asking(self._told(plan)) as told:
+            self._descend(told, plan, "squared", rows, values, norm, settings=settings)
+        return told.w
 
     def _keep(self, w: Table, d: int) -> None:
         low, high = bounded("bounds", self._limits(), d)
@@ -335,7 +318,7 @@ class LeastSquares(PrivateR2, RegressorMixin, LinearModel, GaussianEstimator):  
     def predict(self, X: ArrayLike) -> Table:
         """Return predictions for records of shape (m, n_features)."""
         check_is_fitted(self)
-        self._refuse_exact_score()
+        self._refuse_unpaid()
         predicted: Table = self._new(X) @ self.coef_ + self.intercept_
         return predicted
 
@@ -394,21 +377,6 @@ class Ridge(LeastSquares):
                 )
             solver = "gradient"
         return super()._learn(X, y, first=first, solver=solver)
-
-    def _from_gradients(
-        self, rows: Table, values: Table, norm: float, multiplier: float, alpha: float
-    ) -> Table:
-        if self.release == "all":
-            return super()._from_gradients(rows, values, norm, multiplier, alpha)
-        (n, d), l2 = rows.shape, alpha / len(rows)
-        tuned = Defaults.of(
-            "squared", n=n, dimension=d, row_norm=norm, release=multiplier, batch_size=n
-        )
-        constants = Constants(
-            lipschitz=tuned.max_norm, smoothness=norm**2, strong_convexity=l2, gap=0.5
-        )
-        objective = objective_of(partial(Squared, l2=l2, fit_intercept=False), rows, values)
-        return descend_sealed(self, objective, constants, steps=None).w
 
 
 def _both_finite(rows: Table, targets: Table) -> NDArray[np.bool_]:

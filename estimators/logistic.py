@@ -13,10 +13,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -25,31 +23,27 @@ from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from dpcal import _validate
 from dpcal.accountants import events
-from dpcal.calibrate import Constants, Query
-from dpcal.calibrate.defaults import SCALE_SHARE, Defaults, full_steps
-from dpcal.calibrate.plans.common import repeated
+from dpcal.calibrate import Query
 from dpcal.estimators.base import (
+    BoundedEstimator,
+    GaussianEstimator,
     Table,
     bounded,
-    labels_query,
-    single_release,
-    sum_query,
 )
 from dpcal.estimators.bounds import fit_learning_bounds
-from dpcal.estimators.linear import LinearModel, scale_query
+from dpcal.estimators.linear import LinearModel
+from dpcal.estimators.queries import labels_query
 from dpcal.estimators.scores import PrivateAccuracy
-from dpcal.estimators.sealed import RELEASES, descend_sealed
-from dpcal.optim import Logistic, Softmax
-from dpcal.optim.objectives.domains import blanked, classes_and_weights, codes, finite_rows
-from dpcal.optim.objectives.placed import by_row, objective_of
+from dpcal.optim.linear_fit import LinearSettings, of_classes
+from dpcal.optim.objectives.domains import finite_rows
+from dpcal.optim.objectives.placed import by_row
 
 __all__ = ["LogisticRegression"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type: ignore[misc]
+class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel, GaussianEstimator):  # type: ignore[misc]
     """Logistic regression of two or more classes by noisy gradient descent.
 
     Every step clips each record's gradient, sums, and adds Gaussian noise. A hundredth of the
@@ -116,10 +110,9 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
     release: str = "all"
 
     def _cost(self, epsilon: float, delta: float) -> events.DpEvent:
-        if self._public_classes() is None or self._learns_bounds():
-            return super()._cost(epsilon, delta)
-        (multiplier,) = single_release(epsilon, delta, [1.0])
-        return events.GaussianDpEvent(multiplier)
+        if self._public_classes() is None:
+            return BoundedEstimator._cost(self, epsilon, delta)
+        return super()._cost(epsilon, delta)
 
     @np.errstate(all="ignore")
     def fit(self, X: ArrayLike, y: ArrayLike, groups: Any = None) -> Self:
@@ -127,7 +120,7 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
         classes = self._public_classes()
         rows, labels = self._within_persons(groups, *self._read_both(X, y))
         if classes is not None:
-            rows = _of_classes(rows, labels, classes)
+            rows = of_classes(rows, labels, _declared(classes))
         if self._learns_bounds():
             fit_learning_bounds(self, rows, labels)
             return self
@@ -143,19 +136,6 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
             )
         weighted = None if self.class_weight is None else list(self.class_weight)
         return weighted if self.classes is None else self.classes
-
-    def _largest_weight(self, classes: NDArray[Any] | None) -> float:
-        """Return the largest weight of a class; refuse weights that are not of these classes."""
-        if self.class_weight is None or classes is None:
-            return 1.0
-        try:
-            _, weights = classes_and_weights(classes, classes, self.class_weight, from_data=False)
-        except (ValueError, TypeError, AttributeError):
-            raise ValueError(
-                f"class_weight must be a finite number > 0 for each of the classes "
-                f"{classes.tolist()}, got {self.class_weight!r}."
-            ) from None
-        return 1.0 if weights is None else float(weights.max())
 
     @np.errstate(all="ignore")
     def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
@@ -179,150 +159,50 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
                 )
         else:
             declared = self.classes_
-        rows = _of_classes(rows, labels, declared)
+        rows = of_classes(rows, labels, _declared(declared))
         return self._learn(rows, labels, declared, first=first)
 
     def _learn(self, X: Table, y: NDArray[Any], declared: Any, *, first: bool) -> Self:
-        (n, d), (epsilon, delta) = X.shape, self._target()
+        d = X.shape[1]
         classes = None if declared is None else _declared(declared)
         rows, norm = self._rows(X)
-        if _validate.choice(RELEASES, release=self.release) == "last":
-            return self._learn_sealed(rows, y, classes, norm, first=first)
+        settings = LinearSettings(
+            classes=classes,
+            class_weights=self.class_weight,
+            l2=self.l2,
+            max_norm=self.max_norm,
+            steps=self.steps,
+            learning_rate=self.learning_rate,
+            release=self.release,
+        )
+        if settings.release == "last" and classes is None:
+            raise ValueError("release='last' needs two declared classes, got classes=None.")
+        asked: tuple[Query, ...] = ()
         if classes is None:
-            asked, multiplier, _ = labels_query(epsilon, delta)
+            labels, multiplier, _ = labels_query(*self._target())
+            asked = (labels,)
         else:
             (multiplier,) = self._multipliers([1.0])
-        steps = self.steps
-        if steps is None:
-            # The number of classes is not known before it is released.
-            several = 1 if classes is None or len(classes) == 2 else len(classes)
-            loss, width = ("logistic" if several == 1 else "softmax"), several * rows.shape[1]
-            steps = full_steps(loss, n=n, dimension=width, release=multiplier)
-        steps = _validate.count(steps=steps)
-        queries = [] if classes is not None else [asked]
-        scaled = self.max_norm is None or self.learning_rate is None
-        if scaled:
-            queries.append(scale_query(multiplier))
-        share = 1 - SCALE_SHARE if scaled else 1.0
-        gradient = sum_query("gradient", 1.0, repeated(multiplier / math.sqrt(share), steps), steps)
-        queries.append(gradient)
-        self._check_settings(classes)  # before anything is spent
-        plan = self._plan(n, *queries)
-        with self._paid(plan):
-            ledgers = []
+        # The number of classes is not known before it is released.
+        plan = self._planned("logistic", rows.shape, norm, multiplier, settings)
+        with self._asking(self._told(plan, *asked), first=first) as told:
+            told.w, told.complete = np.zeros(d), False
             if classes is None:
-                classes, ledger = self._learned_labels(plan, y, by_row(finite_rows, X))
-                ledgers.append(ledger)
+                part, known = told.part(labels, "labels"), by_row(finite_rows, X)
+                classes = told.choices(y, part, known=known).labels("labels")
             if len(classes) >= 2:
-                rows = _of_labels(rows, y, classes)
-                if scaled:
-                    typical, ledger = self._typical_norm(plan, rows, norm, multiplier)
-                    ledgers.append(ledger)
-                told = (typical if scaled else norm, norm, multiplier)
-                result = self._descend(rows, y, classes, told, gradient, first=first)
-                ledgers.append(result.ledger)
-                queries[-1] = result.plan.query("gradient")
-        self._close(
-            self._plan(n, *queries, steps=steps),
-            ledgers,
-            result.w if len(classes) >= 2 else np.zeros(d),
-            first=first,
-            complete=len(classes) >= 2 and result.complete,
-        )
+                start = None if first else np.ravel(self._weights)
+                own = {"settings": replace(settings, classes=classes), "initial": start}
+                self._descend(told, plan, "logistic", rows, y, norm, *asked, **own)
         if len(classes) < 2:
             raise ValueError(
                 f"There must be two classes or more, and noisy counts told of {len(classes)}: "
-                f"labels that fewer than about {asked.threshold:.0f} records carry are not "
+                f"labels that fewer than about {labels.threshold:.0f} records carry are not "
                 "released. Declare classes, or give more records or epsilon."
             )
-        self._keep(result.w, classes, d)
-        self.n_iter_ = steps
+        self._keep(told.w, classes, d)
+        self.n_iter_ = int(plan.parameters["steps"])
         return self
-
-    def _learn_sealed(
-        self, rows: Table, y: NDArray[Any], classes: Any, norm: float, *, first: bool
-    ) -> Self:
-        """Descend, and keep the last iterate; no other leaves."""
-        if classes is None or len(classes) != 2:
-            raise ValueError(
-                "release='last' needs two declared classes: clipped gradients of more are not "
-                f"those of a convex loss. Got {classes if classes is None else classes.tolist()}."
-            )
-        self._check_settings(classes)
-        weight, (n, d) = self._largest_weight(classes), rows.shape
-        (release,) = self._multipliers([1.0])
-        tuned = Defaults.of(
-            "logistic", n=n, dimension=d, row_norm=norm, release=release, batch_size=n
-        )
-        constants = Constants(
-            lipschitz=weight * tuned.max_norm if self.max_norm is None else self.max_norm,
-            smoothness=weight * norm**2 / 4,
-            strong_convexity=self.l2,
-            gap=weight * math.log(2),
-        )
-        result = descend_sealed(
-            self,
-            self._objective(rows, y, classes),
-            constants,
-            steps=self.steps,
-            learning_rate=self.learning_rate,
-            initial=None if first else np.ravel(self._weights),
-        )
-        self._keep(result.w, classes, d - self.fit_intercept)
-        self.n_iter_ = int(result.trace.step[-1])
-        return self
-
-    def _check_settings(self, classes: NDArray[Any] | None) -> None:
-        """Refuse settings that are out of range."""
-        self._largest_weight(classes)
-        _validate.non_negative(l2=self.l2)
-        if self.max_norm is not None:
-            _validate.positive(max_norm=self.max_norm)
-        if self.learning_rate is not None:
-            _validate.positive(learning_rate=self.learning_rate)
-
-    def _descend(
-        self,
-        rows: Table,
-        y: NDArray[Any],
-        classes: NDArray[Any],
-        told: tuple[float, float, float],
-        gradient: Query,
-        *,
-        first: bool,
-    ) -> Any:
-        """Descend from what is told: the typical norm, its bound, and the noise of one release."""
-        several, (row_norm, bound, release), (n, d) = len(classes) > 2, told, rows.shape
-        tuned = Defaults.of(
-            "softmax" if several else "logistic",
-            n=n,
-            dimension=d * (len(classes) if several else 1),
-            row_norm=row_norm,
-            release=release,
-            steps=gradient.count,
-            batch_size=n,
-            bound=bound,
-        )
-        # Gradients of a class of weight w are w times as long, and curve as much more.
-        weight = self._largest_weight(classes)
-        clip = weight * tuned.max_norm if self.max_norm is None else self.max_norm
-        step = self.learning_rate
-        if step is None:
-            noise, l2 = gradient.noise_multiplier, self.l2 / weight
-            step = tuned.learning_rate(noise, clip / weight, l2=l2) / weight
-        query = sum_query("gradient", clip, gradient.noise_multiplier, gradient.count)
-        start = None if first else np.ravel(self._weights)
-        return self._descent(self._objective(rows, y, classes), query, step, start)
-
-    def _objective(self, rows: Table, y: NDArray[Any], classes: NDArray[Any]) -> Any:
-        """Return the objective over records that are known and of these classes; others blank."""
-        # Gradients are weighted and then clipped, so a record moves the sum by the clip at most.
-        given: dict[str, Any] = {
-            "l2": self.l2,
-            "classes": classes,
-            "class_weights": self.class_weight,
-        }
-        return objective_of(partial(_loss_of, **given), rows, y)
 
     def _keep(self, w: Table, classes: NDArray[Any], d: int) -> None:
         self.classes_ = classes
@@ -340,7 +220,7 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
     def decision_function(self, X: ArrayLike) -> Table:
         """Return scores: shape (m,) for two classes, else (m, n_classes)."""
         check_is_fitted(self)
-        self._refuse_exact_score()
+        self._refuse_unpaid()
         scores: Table = self._new(X) @ self.coef_.T + self.intercept_
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
@@ -363,31 +243,6 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
         """Return probabilities of the classes, shape (m, n_classes)."""
         probabilities: Table = np.exp(self.predict_log_proba(X))
         return probabilities
-
-
-def _of_classes(rows: Table, labels: NDArray[Any], classes: Any) -> Table:
-    """Return records, all NaN where the label is of no declared class."""
-    return _of_labels(rows, labels, _declared(classes))
-
-
-def _of_labels(rows: Table, labels: NDArray[Any], classes: NDArray[Any]) -> Table:
-    """Return records, all NaN where the label is none of these."""
-    found: Table = by_row(partial(_blanked_others, classes=classes), rows, labels)
-    return found
-
-
-def _blanked_others(rows: Table, labels: NDArray[Any], *, classes: NDArray[Any]) -> Table:
-    return blanked(rows, codes("y", labels, classes) >= 0, math.nan)
-
-
-def _loss_of(rows: Table, y: NDArray[Any], *, classes: NDArray[Any], **given: Any) -> Any:
-    """Return the loss of records that are known and of these classes; others are blank."""
-    code = codes("y", y, classes)
-    known = finite_rows(rows) & (code >= 0)
-    # A blank record's gradient is zero, whatever its label is.
-    rows, labels = blanked(rows, known), classes[np.where(known, code, 0)]
-    loss = Softmax if len(classes) > 2 else Logistic
-    return loss(rows, labels, fit_intercept=False, classes=classes, **given)
 
 
 def _declared(classes: Any) -> NDArray[Any]:

@@ -21,9 +21,10 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dpcal import _validate
-from dpcal.estimators.base import GaussianEstimator, Table, bounded, sum_query
+from dpcal.estimators.base import GaussianEstimator, Table, bounded
 from dpcal.estimators.bounds import Unsupervised
 from dpcal.estimators.reading import real_cells
+from dpcal.optim.linear_fit import sum_query
 from dpcal.optim.objectives.arrays import row_norms, shrink_factors
 from dpcal.optim.objectives.placed import by_row
 
@@ -77,8 +78,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Unsupervised, Gauss
         (multiplier,) = self._multipliers([1.0])
         plan = self._plan(n, sum_query("moments", math.sqrt(2), multiplier))
         vectors = partial(_products, upper=upper, weights=weights)
-        with self._paid(plan):
-            mean, ledger = self._noisy_mean(plan, "moments", vectors, len(weights) + d, rows)
+        with self._asking(plan) as told:
+            mean = told.mean("moments", vectors, len(weights) + d, rows)
         second = np.zeros((d, d))
         second[upper] = mean[: len(weights)] / weights
         second = second + second.T - np.diag(np.diag(second))
@@ -91,7 +92,6 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Unsupervised, Gauss
         self.n_components_ = self._n_features_out = count
         self.explained_variance_ = variances[:count]
         self.explained_variance_ratio_ = variances[:count] / max(variances.sum(), 1e-300)
-        self._close(plan, [ledger], mean, first=True)
         return self
 
     @np.errstate(all="ignore")

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -20,14 +20,12 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dpcal import _validate
-from dpcal.accountants import events
-from dpcal.calibrate import Query, noise_multiplier
-from dpcal.estimators.base import RELATION, Table, bounded
+from dpcal.estimators.base import Table, bounded
 from dpcal.estimators.bounds import ByCell, Unsupervised
-from dpcal.optim.boundary.choices import PrivateChoices
+from dpcal.estimators.queries import choices_query
 from dpcal.optim.objectives.placed import by_row
 
-__all__ = ["Clipper", "QuantileTransformer", "choices_query"]
+__all__ = ["Clipper", "QuantileTransformer"]
 
 LAWS = ("uniform", "normal")
 
@@ -77,18 +75,16 @@ class QuantileTransformer(OneToOneFeatureMixin, TransformerMixin, Unsupervised):
         query = choices_query("medians", *self._target(), levels * d)
         plan = self._plan(n, query)
         inside = by_row(partial(np.clip, a_min=low, a_max=high), X)
-        with self._paid(plan):
-            choices = PrivateChoices(inside, plan, seed=self._seed, noise=self.noise)
-            columns = []
+        with self._asking(plan) as told:
+            choices, columns = told.choices(inside), []
             for column in range(d):
                 cuts = np.array([low[column], high[column]])
                 for _ in range(levels):
                     middles = choices.medians(column, cuts, query.name)
                     cuts = np.sort(np.concatenate([cuts, middles]))
                 columns.append(cuts)
-        self.quantiles_ = np.column_stack(columns)
+            self.quantiles_ = told.w = np.column_stack(columns)
         self.references_ = np.linspace(0.0, 1.0, self.n_quantiles + 2)
-        self._close(plan, [choices.ledger], self.quantiles_, first=True)
         return self
 
     @np.errstate(all="ignore")
@@ -138,18 +134,12 @@ class Clipper(OneToOneFeatureMixin, TransformerMixin, ByCell):  # type: ignore[m
 
     quantiles: tuple[float, float] | None = (0.05, 0.95)
 
-    def fit(self, X: ArrayLike, y: Any = None, groups: Any = None) -> Self:
-        """Learn from records of shape (n, n_features), of persons of shape (n,)."""
-        if not self._is_free():
-            return super().fit(X, y, groups)
-        n, d = self._read(X).shape
+    def _declare(self, columns: int) -> None:
         if isinstance(self.bounds, str):
             raise ValueError(
                 f"bounds must be a pair (low, high) where quantiles=None, got {self.bounds!r}."
             )
-        self.quantiles_ = np.array(bounded("bounds", self.bounds, d))
-        self._close_free(n)
-        return self
+        self.quantiles_ = np.array(bounded("bounds", self.bounds, columns))
 
     def _is_free(self) -> bool:
         return self.quantiles is None
@@ -161,14 +151,13 @@ class Clipper(OneToOneFeatureMixin, TransformerMixin, ByCell):  # type: ignore[m
         query = choices_query("quantiles", *self._target(), 2 * d, max_norm=1.0)
         plan = self._plan(n, query)
         inside = by_row(partial(np.clip, a_min=low, a_max=high), X)
-        with self._paid(plan):
-            choices = PrivateChoices(inside, plan, seed=self._seed, noise=self.noise)
+        with self._asking(plan) as told:
+            choices = told.choices(inside)
             found = [
                 [choices.quantiles(j, (low[j], high[j]), query.name, share)[0] for share in shares]
                 for j in range(d)
             ]
-        self.quantiles_ = np.sort(np.transpose(found), axis=0)
-        self._close(plan, [choices.ledger], self.quantiles_, first=True)
+            self.quantiles_ = told.w = np.sort(np.transpose(found), axis=0)
         return self
 
     def transform(self, X: ArrayLike) -> Table:
@@ -188,23 +177,3 @@ def _pair(quantiles: Any) -> tuple[float, float]:
             f"quantiles must be a pair of shares 0 < low < high < 1, or None, got {quantiles!r}."
         )
     return low, high
-
-
-@lru_cache(maxsize=256)
-def choices_query(
-    name: str, epsilon: float, delta: float, count: int, max_norm: float = 0.5
-) -> Query:
-    """Return the query of ``count`` answers by the exponential mechanism that meets a target."""
-
-    def event(multiplier: float) -> events.DpEvent:
-        return events.SelfComposedDpEvent(events.ExponentialMechanismDpEvent(2 / multiplier), count)
-
-    found = noise_multiplier(event, epsilon=epsilon, delta=delta, neighboring_relation=RELATION)
-    return Query(
-        name=name,
-        kind="selection",
-        sampler="full",
-        max_norm=max_norm,
-        noise_multiplier=found * (1 + 1e-12),
-        count=count,
-    )

@@ -19,8 +19,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from dpcal.estimators.base import GaussianEstimator, Table, bounded, sum_query
+from dpcal.estimators.base import GaussianEstimator, Table, bounded
 from dpcal.estimators.bounds import Unsupervised
+from dpcal.optim.linear_fit import sum_query
 from dpcal.optim.objectives.placed import as_they_are, by_row
 
 __all__ = ["StandardScaler"]
@@ -72,11 +73,11 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, Unsupervised, Gauss
         bound = math.sqrt(1.25 * d)
         plan = self._plan(n, sum_query("moments", bound, multiplier))
         vectors = by_row(partial(_moments, middle=middle, half=half), X)
-        with self._paid(plan):
-            moments, ledger = self._noisy_mean(plan, "moments", as_they_are, 2 * d, vectors)
         seen = 0 if first else self.n_samples_seen_
-        if seen:
-            moments = (seen * self._moments + n * moments) / (seen + n)
+        with self._asking(plan, first=first) as told:
+            moments = told.mean("moments", as_they_are, 2 * d, vectors)
+            if seen:
+                moments = told.w = (seen * self._moments + n * moments) / (seen + n)
         self._moments, self.n_samples_seen_ = moments, seen + n
         center = np.clip(moments[:d], -1.0, 1.0)
         noise = multiplier * bound / (seen + n)
@@ -85,7 +86,6 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, Unsupervised, Gauss
         self.mean_ = middle + half * center
         self.var_ = half**2 * spread
         self.scale_ = np.sqrt(self.var_)
-        self._close(plan, [ledger], moments, first=first)
         return self
 
     @np.errstate(all="ignore")

@@ -40,10 +40,18 @@ from sklearn.metrics import r2_score
 from sklearn.pipeline import Pipeline
 
 from dpcal.calibrate.plans.common import repeated
-from dpcal.estimators.base import PrivateEstimator, Table, bounded, sum_query
-from dpcal.estimators.callers import fills_missing, refuse_unpaid_model
+from dpcal.estimators.base import (
+    Answers,
+    PrivateEstimator,
+    Table,
+    bounded,
+    read_by_score,
+)
+from dpcal.estimators.beside import refuse_exact
+from dpcal.estimators.parts import fills_missing
 from dpcal.estimators.reading import one_for_each
 from dpcal.optim.budget import Budget, in_use
+from dpcal.optim.linear_fit import sum_query
 from dpcal.optim.objectives.domains import blanked, cells, codes, finite_rows, labels_of
 from dpcal.optim.objectives.placed import as_they_are
 from dpcal.report.metrics import Held, metrics
@@ -285,7 +293,10 @@ def _predicted(
     estimator: Any, X: Any, predict: Callable[[Any, Any], Any] = _predict
 ) -> tuple[Any, NDArray[np.bool_]]:
     """Return predictions, and which records are finite; the others are blank."""
-    refuse_unpaid_model(estimator, PrivateEstimator, pays=bool(in_use()))
+    if in_use():
+        refuse_exact(estimator)
+    if in_use() or _own_budget(estimator) is not None:
+        estimator = read_by_score(estimator)
     if fills_missing(estimator):
         try:
             with np.errstate(all="ignore"):
@@ -331,6 +342,12 @@ def _predicted_alone(
     return np.asarray([some if each is None else each for each in found]), known
 
 
+def _own_budget(model: Any) -> Budget | None:
+    """Return the budget of a model or of one of its parts."""
+    given = model.get_params().values() if hasattr(model, "get_params") else ()
+    return next((each for each in given if isinstance(each, Budget)), None)
+
+
 def _noisy_means(
     payer: PrivateEstimator,
     estimator: Any,
@@ -342,8 +359,8 @@ def _noisy_means(
 
     All of them are charged to the budgets in use before the first is asked.
     """
+    payer.budget = _own_budget(estimator)
     found = estimator.get_params() if hasattr(estimator, "get_params") else {}
-    payer.budget = next((each for each in found.values() if isinstance(each, Budget)), None)
     payer._seed = getattr(estimator, "_seed", None)
     # The score is about the persons whom the model is about.
     rows = (value for name, value in found.items() if name.split("__")[-1] == "rows_per_person")
@@ -355,9 +372,9 @@ def _noisy_means(
     query = sum_query("score", bound, multiplier, count)
     plan = replace(payer._plan(len(vectors), query), optimizer=label)
     means: list[Table] = []
+    told = Answers(payer, plan)
     with payer._paid(plan):
         for stage in stages:
             vectors = stage(means)
-            told, _ = payer._noisy_mean(plan, "score", as_they_are, vectors.shape[1], vectors)
-            means.append(told)
+            means.append(told.mean("score", as_they_are, vectors.shape[1], vectors))
     return means, multiplier * query.max_norm / len(vectors)

@@ -47,17 +47,14 @@ from dpcal.accountants.mechanisms.decompose import leaves
 from dpcal.accountants.selection import number_of_runs
 from dpcal.calibrate import noise_multiplier
 from dpcal.errors import TargetUnreachable, UnsupportedEvent
-from dpcal.estimators.base import (
-    RELATION,
-    PrivateEstimator,
-    blank_targets,
-    single_release,
-)
-from dpcal.estimators.callers import leaves_of, refuse_mixing, refuse_unpaid_fit
+from dpcal.estimators.base import PrivateEstimator, blank_targets
+from dpcal.estimators.beside import refuse_unasked
+from dpcal.estimators.parts import leaves_of, refuse_mixing
+from dpcal.estimators.queries import RELATION, single_release
 from dpcal.estimators.reading import numbers_in, one_for_each
 from dpcal.estimators.split import private_steps
 from dpcal.optim.boundary.seeds import keyed_generator
-from dpcal.optim.budget import Budget, _collected, check_budget, in_use, prepaid, scoring
+from dpcal.optim.budget import Budget, _collected, check_budget, prepaid, scoring
 
 __all__ = ["PrivateSearch", "SearchLedger"]
 
@@ -96,10 +93,17 @@ class SearchLedger:
         return epsilon_of(self.event, delta=delta, neighboring_relation=RELATION)
 
 
-def _has(name: str) -> Any:
+def _of_best(name: str, told: str) -> Any:
+    """Return a method of the best estimator, which a search has if the estimator has it."""
+
+    def method(self: Any, X: ArrayLike, *y: Any) -> Any:
+        check_is_fitted(self)
+        return getattr(self.best_estimator_, name)(X, *y)
+
+    method.__name__, method.__doc__ = name, told
     return available_if(
         lambda self: hasattr(getattr(self, "best_estimator_", self.estimator), name)
-    )
+    )(method)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -213,8 +217,8 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         for step in private_steps(self.estimator).values():
             if step.budget is not None:
                 raise ValueError("Give budget to the search, and not to what it tries.")
-        refuse_unpaid_fit(PrivateEstimator, pays=bool(in_use()) or self.budget is not None)
-        refuse_mixing(self.estimator, {"X": rows, "y": targets}, PrivateEstimator)
+        refuse_unasked()
+        refuse_mixing(self.estimator, rows, targets)
         parts = self._parts(_num_samples(rows))
         records = rows, targets, parts
         scored = self._scored(self._candidate(candidates[0], 1.0), *records)
@@ -362,29 +366,10 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         found: NDArray[Any] = self.best_estimator_.classes_
         return found
 
-    @_has("predict")  # type: ignore[untyped-decorator]
-    def predict(self, X: ArrayLike) -> Any:
-        """Predict by the best estimator."""
-        check_is_fitted(self)
-        return self.best_estimator_.predict(X)
-
-    @_has("predict_proba")  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: ArrayLike) -> Any:
-        """Return probabilities of classes by the best estimator."""
-        check_is_fitted(self)
-        return self.best_estimator_.predict_proba(X)
-
-    @_has("decision_function")  # type: ignore[untyped-decorator]
-    def decision_function(self, X: ArrayLike) -> Any:
-        """Return scores of classes by the best estimator."""
-        check_is_fitted(self)
-        return self.best_estimator_.decision_function(X)
-
-    @_has("score")  # type: ignore[untyped-decorator]
-    def score(self, X: ArrayLike, y: ArrayLike) -> float:
-        """Return the best estimator's score; noisy, and paid, while a budget is in use."""
-        check_is_fitted(self)
-        return float(self.best_estimator_.score(X, y))
+    predict = _of_best("predict", "Predict by the best estimator.")
+    predict_proba = _of_best("predict_proba", "Return probabilities of classes by the best one.")
+    decision_function = _of_best("decision_function", "Return scores of classes by the best one.")
+    score = _of_best("score", "Return the best one's score; noisy, and paid, in a budget.")
 
 
 def _trial(candidate: Any, X: Any, y: Any, parts: Any, *, scoring: Any) -> tuple[float, Any]:
@@ -424,9 +409,9 @@ def _paid_here(model: Any, *, fitted: bool = False) -> None:
 
     The search was charged before a worker started: what a worker releases is paid.
     """
-    parts = leaves_of(model, PrivateEstimator)
+    parts = leaves_of(model)
     if fitted:
-        parts += leaves_of(model, PrivateEstimator, fitted=True)
+        parts += leaves_of(model, fitted=True)
     for _, part in parts:
         if isinstance(part, PrivateEstimator):
             part.__dict__.pop("_left_budget_of", None)

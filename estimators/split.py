@@ -18,8 +18,9 @@ from sklearn.base import clone
 
 from dpcal import _validate
 from dpcal.accountants import epsilon as epsilon_of, events
-from dpcal.estimators.base import RELATION, PrivateEstimator
-from dpcal.estimators.callers import learns, leaves_of
+from dpcal.estimators.base import PrivateEstimator
+from dpcal.estimators.parts import learns, leaves_of
+from dpcal.estimators.queries import RELATION
 
 __all__ = ["private_steps", "split_budget"]
 
@@ -98,7 +99,7 @@ def private_steps(model: Any, *, fitted: bool = False) -> dict[str, PrivateEstim
         If a part that is not private learns from the records: its fit costs privacy, and nobody
         prices it. If a part fits private ones several times, as ensembles and searches do.
     """
-    leaves = leaves_of(model, PrivateEstimator, fitted=fitted)
+    leaves = leaves_of(model, fitted=fitted)
     exact = [
         f"{name!r} ({type(part).__name__})"
         for name, part in leaves

@@ -20,11 +20,11 @@ from functools import partial
 
 import numpy as np
 
+from benchmarks.sklearn_releases import ESTIMATORS
 from benchmarks.steps import overhead
 from dpcal import calibrate, optim
 from dpcal.calibrate import Plan, Query
 from dpcal.errors import UnsupportedEvent
-from dpcal.estimators.checks import ESTIMATORS
 from dpcal.optim.second_order.oracle import SecondOrderOracle
 
 KINDS = ("gaussian", "discrete")

@@ -30,6 +30,7 @@ from dpcal.accountants.correlated.mechanism import Shape
 from dpcal.accountants.correlated.price import Options
 from dpcal.accountants.directions import RELATIONS
 from dpcal.accountants.matrix import PREFIX_SUMS, Participation, Strategy, Workload
+from dpcal.calibrate.batching import SAMPLED as BATCHES
 from dpcal.calibrate.correlated.calibration import CalibratedNoise, Calibration
 from dpcal.calibrate.correlated.families import Best, chosen, for_random_batches, usual
 from dpcal.calibrate.noise import noise_multiplier
@@ -38,7 +39,6 @@ from dpcal.errors import TargetUnreachable, UnsupportedEvent
 __all__ = ["BATCHES", "Batches", "KnownSchedule", "Pricing", "SampledBatches"]
 __all__ += ["StrategyRow", "StrategyTable", "compare_strategies"]
 
-BATCHES = ("poisson", "cyclic-poisson", "min-separation", "balls-in-bins", "random-allocation")
 
 # The momentum of the other workload that every row shows.
 _MOMENTUM = 0.9

@@ -20,13 +20,12 @@ import math
 from typing import Any
 
 from dpcal import _validate
+from dpcal.calibrate.batching import PLANNED
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.common import Target, at_most, check_one, gradients, rate_of
 from dpcal.calibrate.samplers import SAMPLERS as OWN, fields_of, known_samplers
 
 __all__ = ["dpsgd", "sampling"]
-
-SAMPLERS = ("poisson", "random-allocation", "shuffled-epochs")
 
 
 def dpsgd(
@@ -75,7 +74,7 @@ def dpsgd(
     check_one(epochs=epochs, steps=steps)
     check_one(epsilon=epsilon, noise_multiplier=noise_multiplier)
     others = tuple(name for name in known_samplers() if name not in OWN)
-    _validate.choice((*SAMPLERS, *others), sampler=sampler)
+    _validate.choice((*PLANNED, *others), sampler=sampler)
     fields = sampling(sampler, n, batch_size)
     epoch = fields.get("epoch", 1)
     if steps is None:

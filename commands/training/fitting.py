@@ -32,6 +32,7 @@ from dpcal.commands.training.summary import summary
 from dpcal.commands.training.task import Run, Task, averaging, train
 from dpcal.optim import BudgetBook, Ledger, Result
 from dpcal.optim.boundary.ledger import ONE_OF_A_SILO
+from dpcal.optim.linear_fit import SCALE
 from dpcal.report import (
     bind,
     check_replaceable,
@@ -183,7 +184,7 @@ def _trained(
     how: dict[str, Any] = {"seed": request.seed, "noise": request.mechanism, "store": book}
     *before, query = plan.queries
     factor, ledger = 1.0, None
-    if [each.name for each in before] == [scale.NAME]:
+    if [each.name for each in before] == [SCALE]:
         factor, ledger = scale.released(task, plan, request.coding, **how)
     steps = plan.parameters.get("steps") or sum(each.count for each in plan.queries)
     progress.stage("training", total=int(steps), unit="step")
@@ -314,7 +315,7 @@ def _evenly(plan: Plan) -> bool:
     *before, query = plan.queries
     # Under correlated noise the first step costs as much as all of them, or as its whole epoch.
     plain = query.budget is None and query.correlation is None and query.epoch is None
-    alone = all(each.name == scale.NAME for each in before)
+    alone = all(each.name == SCALE for each in before)
     return plain and alone and query.composition == "sequential"
 
 

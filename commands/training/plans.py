@@ -15,8 +15,9 @@ from dpcal.calibrate.recommending.recommendation import Recommendation, first_ch
 from dpcal.commands._options import fields_of
 from dpcal.commands.checking.output import warnings_printed
 from dpcal.commands.training.request import Request
-from dpcal.commands.training.scale import asked_before, scale_query
+from dpcal.commands.training.scale import scale_query
 from dpcal.commands.training.task import Task
+from dpcal.optim.linear_fit import asked_before, tuned
 from dpcal.tables import REACH
 
 __all__ = ["calibrated", "compared", "correlated_plan", "default_sizes"]
@@ -164,7 +165,7 @@ def _tuned(
     if first is not None:
         query = first.queries[-1]
         sizes = {"steps": query.count, "batch_size": round(query.expected_batch_size(first.n))}
-    tuned = Defaults.of(
+    settled = Defaults.of(
         request.loss,
         n=target["n"],
         dimension=task.objective.dimension,
@@ -176,14 +177,14 @@ def _tuned(
         **sizes,
     )
     max_norm = given.pop("max_norm", None)
-    max_norm = weight * tuned.max_norm if max_norm is None else max_norm
+    max_norm = weight * settled.max_norm if max_norm is None else max_norm
     whole = sampler != "poisson" and "steps" not in sizes
-    length = {"epochs": passes} if whole else {"steps": tuned.steps}
+    length = {"epochs": passes} if whole else {"steps": settled.steps}
     if first is None:
-        plan = build(**target, **length, batch_size=tuned.batch_size, max_norm=max_norm, **given)
+        plan = build(**target, **length, batch_size=settled.batch_size, max_norm=max_norm, **given)
     else:
         query = replace(first.queries[-1], max_norm=max_norm)
-        parameters = {"steps": tuned.steps, "batch_size": tuned.batch_size}
+        parameters = {"steps": settled.steps, "batch_size": settled.batch_size}
         plan = replace(first, queries=(query,), parameters=parameters)
     # Beside another query a shuffle has a looser price, and rows of a person have no common length.
     if not (chosen or request.by_person or sampler == "shuffled-epochs"):
@@ -193,8 +194,8 @@ def _tuned(
     if "learning_rate" in plan.parameters:
         return plan
     query = plan.query("gradient")
-    tuned, noise = replace(tuned, steps=query.count), query.noise_multiplier
-    rate = tuned.learning_rate(noise, max_norm / weight) / weight
+    settled = replace(settled, steps=query.count)
+    _, rate = tuned(settled, query, weight=weight, l2=request.l2, max_norm=max_norm)
     return replace(plan, parameters={**plan.parameters, "learning_rate": rate})
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from dpcal import _validate
 from dpcal._files import document
 from dpcal.calibrate import Constants, Plan
+from dpcal.calibrate.batching import PLANNED
 from dpcal.commands._options import fields_of, source_of
 from dpcal.commands.training.booking import check_book
 from dpcal.commands.training.constants import check_needs, public_constants
@@ -42,11 +43,6 @@ AS_GIVEN = (
     *("silos", "held_out", "budget", "output", "force", "mechanism", "cluster", "accountant"),
 )
 NOISE = ("noise", "decay", "bands", "separation", "proved")
-# Relations under which a run of DP-SGD on batches by epochs has a price.
-BY_EPOCH = {
-    "random-allocation": ("add-or-remove-one", "replace-special"),
-    "shuffled-epochs": ("replace-one", "replace-special"),
-}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -427,11 +423,11 @@ def _check_sampler(row: Optimizer, tuning: Mapping[str, Any], relation: str) -> 
         raise ValueError(f"--n goes with --sampler poisson or full beside --noise, got {name}.")
     if row.name != "dpsgd" or name == "poisson":
         return
-    if name not in BY_EPOCH:
+    if name not in PLANNED:
         raise ValueError(f"--sampler {name} goes with --noise.")
-    if relation not in BY_EPOCH[name]:
+    if relation not in PLANNED[name]:
         raise ValueError(
-            f"--sampler {name} is for --neighboring-relation {' or '.join(BY_EPOCH[name])}, got "
+            f"--sampler {name} is for --neighboring-relation {' or '.join(PLANNED[name])}, got "
             f"{relation}."
         )
     if "group_size" in tuning and tuning.get("clipped") != "user":

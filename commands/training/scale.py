@@ -15,19 +15,17 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal.calibrate import Plan, Query, noise_multiplier
+from dpcal.calibrate import Plan, Query
 from dpcal.calibrate.defaults import SCALE_SHARE
-from dpcal.commands._options import fields_of
 from dpcal.commands.training.task import Run, Task
 from dpcal.optim import Ledger
-from dpcal.optim.boundary.access import Store, oracle_of
+from dpcal.optim.boundary.access import Store
+from dpcal.optim.linear_fit import SCALE, mean_square
 from dpcal.optim.objectives.domains import blanked, finite_rows
-from dpcal.optim.objectives.placed import as_they_are, by_row, objective_of, vectors_of
+from dpcal.optim.objectives.placed import by_row
 from dpcal.tables.coding import Coding
 
-__all__ = ["NAME", "asked_before", "released", "rescaled", "restored", "scale_query"]
-
-NAME = "scale"
+__all__ = ["released", "rescaled", "restored", "scale_query"]
 
 # The largest standard deviation of its noise, in units of the guess that it replaces, at which
 # longer rows are still told apart from shorter ones.
@@ -56,7 +54,7 @@ def scale_query(coding: Coding, *, release: float, n: int, group_size: int) -> Q
     if cut * multiplier / n > _LOUDEST:
         return None
     return Query(
-        name=NAME,
+        name=SCALE,
         kind="gradient",
         sampler="full",
         max_norm=cut * guess,
@@ -64,17 +62,6 @@ def scale_query(coding: Coding, *, release: float, n: int, group_size: int) -> Q
         count=1,
         group_size=group_size,
     )
-
-
-def asked_before(plan: Plan, scale: Query) -> Plan:
-    """Return a plan that asks for the scale first, and has more noise on what comes after."""
-    query = plan.query("gradient")
-
-    def both(value: float) -> Plan:
-        return replace(plan, queries=(scale, replace(query, noise_multiplier=value)))
-
-    target = fields_of(plan, "epsilon", "delta", "neighboring_relation", "accountant")
-    return both(noise_multiplier(lambda value: both(value).event, **target))
 
 
 def released(
@@ -87,19 +74,14 @@ def released(
     store: Store,
 ) -> tuple[float, Ledger]:
     """Return what rows are to be multiplied by, as a plan's query tells, and its ledger."""
-    query = plan.query(NAME)
-    records = objective_of(partial(vectors_of, as_they_are, 1), by_row(_squares, task.X_train))
+    query, squares = plan.query(SCALE), by_row(_squares, task.X_train)
     # A seed serves once: training takes the seed itself, and the scores its other child.
     child = None if seed is None else np.random.SeedSequence(seed, spawn_key=(2,))
-    part = replace(plan, optimizer=NAME, queries=(query,), parameters={})
-    oracle = oracle_of(records, part, child, store, noise)
-    (told,) = oracle.gradient(np.zeros(1), NAME)
-    if hasattr(oracle, "close"):
-        oracle.close()
-    deviation = query.noise_multiplier * query.max_norm / plan.n
+    asked = replace(plan, optimizer=SCALE, queries=(query,))
+    told, ledger = mean_square(squares, asked, seed=child, noise=noise, store=store)
     # Rows are taken to be longer by one deviation: too low a clip costs more than its noise saves.
-    square = min(query.max_norm, max(float(told), 0.0) + deviation)
-    return math.sqrt((coding.typical_square or 1.0) / square), oracle.ledger
+    square = min(query.max_norm, told + query.noise_multiplier * query.max_norm / plan.n)
+    return math.sqrt((coding.typical_square or 1.0) / square), ledger
 
 
 def _squares(rows: NDArray[np.float64]) -> NDArray[np.float64]:

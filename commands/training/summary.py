@@ -7,9 +7,9 @@ from typing import Any
 
 from dpcal.calibrate import Query
 from dpcal.commands.checking.output import answer
-from dpcal.commands.training.scale import NAME
 from dpcal.commands.training.task import Run, Task
 from dpcal.optim import Result
+from dpcal.optim.linear_fit import SCALE
 
 __all__ = ["summary"]
 
@@ -100,7 +100,7 @@ def _line(queries: list[Query]) -> str:
 
 def _noun(query: Query) -> str:
     """Return what an answer is, for those who read the screen."""
-    nouns = {NAME: "norm of rows", "one pass": "mean iterate of one pass"}
+    nouns = {SCALE: "norm of rows", "one pass": "mean iterate of one pass"}
     return nouns.get(query.name) or nouns.get(query.kind) or query.kind
 
 

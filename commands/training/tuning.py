@@ -25,7 +25,6 @@ __all__ = [
     "NOISES",
     "OPTIONS",
     "PROBLEMS",
-    "SAMPLERS",
     "TUNING",
     "flag",
     "given_tuning",
@@ -84,10 +83,6 @@ OPTIONS = """
 
 PROBLEMS = ("fair", "robust", "auc")
 NOISES = ("lambda-cgd", "banded", "bisr", "blt", "square-root", "tree")
-SAMPLERS = (
-    *("poisson", "cyclic-poisson", "min-separation"),
-    *("balls-in-bins", "random-allocation", "shuffled-epochs", "full"),
-)
 CORRELATED_NOISE = f"""
 [correlated noise (--optimizer correlated_dpsgd)]
 --noise NAME          what correlates the noise of the steps: {", ".join(NOISES)} (default:

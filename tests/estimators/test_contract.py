@@ -10,11 +10,11 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
 import dpcal
+from benchmarks.sklearn_releases import ESTIMATORS
 from dpcal import report
 from dpcal.accountants import epsilon
 from dpcal.errors import BudgetExceeded
 from dpcal.estimators import LogisticRegression, StandardScaler, noisy_accuracy
-from dpcal.estimators.checks import ESTIMATORS
 from dpcal.optim.boundary.seeds import Streams
 from dpcal.report.saving import document_of
 from tests.estimators._models import BASES, BEFORE, MODELS, X, Y, made, takes_more, target_of

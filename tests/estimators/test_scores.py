@@ -9,6 +9,7 @@ import pytest
 from joblib import parallel_backend
 from scipy.sparse import csr_array
 from scipy.stats import norm
+from sklearn import config_context
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
@@ -42,8 +43,7 @@ from dpcal.estimators import (
     noisy_r2,
     noisy_roc_auc,
 )
-from dpcal.estimators.base import PrivateEstimator
-from dpcal.estimators.callers import model_report
+from dpcal.estimators.parts import model_report
 from dpcal.report.saving import NOT_PRIVATE, NOTHING, PRIVATE
 
 RNG = np.random.default_rng(5)
@@ -90,7 +90,7 @@ def test_exact_scores_of_meta_estimators_are_refused_and_noisy_ones_are_paid(nam
     with wide() as shared:
         model.fit(X, Y)
         charged = len(shared._charged)
-        with pytest.raises(ValueError, match=r"\.score reads predictions.*noisy_accuracy"):
+        with pytest.raises(ValueError, match=r"reads predictions.*noisy_accuracy"):
             model.score(X, Y)
         for scoring in (None, "accuracy", exact):
             with pytest.raises(ValueError, match="no budget pays for"):
@@ -137,7 +137,7 @@ def test_a_noisy_r2_is_near_the_exact_one():
     scoring = partial(noisy_r2, target_bounds=(-1, 3), epsilon=5.0)
     with wide() as shared:
         model.fit(X, np.abs(target))
-        with pytest.raises(ValueError, match=r"TransformedTargetRegressor\.score"):
+        with pytest.raises(ValueError, match="no budget pays for"):
             model.score(X, np.abs(target))
         before = len(shared._charged)
         told = scoring(model, X, np.abs(target))
@@ -233,7 +233,7 @@ def test_what_treats_rows_by_themselves_passes_in_every_form_of_a_table():
 
 def test_a_report_says_of_a_step_that_mixes_rows_that_it_is_not_private():
     fair, unfair = FunctionTransformer(np.abs), FunctionTransformer(centred)
-    steps = model_report(make_pipeline(fair, unfair, ONE).fit(X, Y), PrivateEstimator).steps
+    steps = model_report(make_pipeline(fair, unfair, ONE).fit(X, Y)).steps
     assert [step["is"] for step in steps] == [NOTHING, NOT_PRIVATE, PRIVATE]
 
 
@@ -247,15 +247,19 @@ def test_exact_scores_do_not_leave_from_other_threads():
         with parallel_backend("threading"), pytest.raises(ValueError, match="no budget pays for"):
             cross_val_score(bags, X, Y, n_jobs=2, **ONCE)
         bags.fit(X, Y).set_params(n_jobs=2)
-        with parallel_backend("threading"), pytest.raises(ValueError, match=r"\.score reads"):
+        with parallel_backend("threading"), pytest.raises(ValueError, match="reads predictions"):
             bags.score(X, Y)
-        # Noisy scores, and predictions that nobody scores, may be made in threads.
+        # Noisy scores may be made in threads, and predictions once the budget is out of use.
         scoring = lambda *given: in_a_thread(noisy_accuracy, *given)  # noqa: E731
         with parallel_backend("threading"):
             assert 0 < noisy_accuracy(bags, X, Y) <= 1
             assert np.isfinite(cross_val_score(ONE, X, Y, cv=FOLDS, scoring=scoring)).all()
-            assert bags.predict(X).shape == Y.shape
-        assert in_a_thread(bags.predict, X).shape == Y.shape
+        for read in bags.predict, clone(ONE).fit(X, Y).predict:
+            with pytest.raises(
+                (ValueError, BudgetExceeded), match=r"no budget pays|sent here from"
+            ):
+                in_a_thread(read, X)
+    assert in_a_thread(bags.predict, X).shape == Y.shape
 
 
 @pytest.mark.parametrize(
@@ -277,9 +281,11 @@ def test_a_cross_validation_that_no_budget_pays_for_is_refused(model, folds, tol
 
 def test_scores_of_public_models_are_paid():
     public = NotPrivate().fit(X[:50], Y[:50])
-    for model in (public, FrozenEstimator(public)):
-        with wide() as shared:
-            noisy_accuracy(model, X[50:], Y[50:])
+    with wide() as shared:
+        with pytest.raises(ValueError, match="Put what learned elsewhere into a FrozenEstimator"):
+            noisy_accuracy(public, X[50:], Y[50:])
+        assert shared.spent == 0
+        noisy_accuracy(FrozenEstimator(public), X[50:], Y[50:])
         assert shared.spent > 0
 
 
@@ -309,10 +315,26 @@ def test_a_model_that_was_sent_to_another_process_has_no_free_score(monkeypatch)
         sent = pickle.dumps(ONE.fit(X, Y))
     there = pickle.loads(sent)
     monkeypatch.setattr("os.getpid", lambda: -1)
-    assert there.predict(X).shape == Y.shape
-    for score in (there.score, partial(noisy_accuracy, there)):
+    for score in (there.score, partial(noisy_accuracy, there), lambda rows, y: there.predict(rows)):
         with pytest.raises(BudgetExceeded, match="sent here from a process"):
             score(X, Y)
+
+
+def test_a_budget_of_ones_own_pays_for_one_model_and_its_noisy_scores():
+    """What clones it, with no budget in use, has no exact score of the clone."""
+    mine = clone(ONE).set_params(budget=wide())
+    own = LogisticRegression(**mine.get_params()).fit(X, Y)
+    assert own.predict(X).shape == Y.shape
+    for scoring in ("accuracy", exact_in_a_thread):
+        with pytest.raises(ValueError, match="no budget pays for"):
+            cross_val_score(own, X, Y, scoring=scoring, **ONCE)
+    assert np.isfinite(cross_val_score(own, X, Y, scoring=noisy_accuracy, **ONCE)).all()
+    for model in GridSearchCV(own, {"l2": [0.1]}), BaggingClassifier(own, 2, bootstrap=False):
+        with pytest.raises(ValueError, match="budget must be None in a"):
+            model.fit(X, Y)
+    told = pytest.raises(ValueError, match="skip_parameter_validation of scikit-learn")
+    with wide(), config_context(skip_parameter_validation=True), told:
+        ONE.fit(X, Y)
 
 
 def test_exact_scores_of_clusters_are_refused():
@@ -333,7 +355,7 @@ def test_a_batch_of_a_wrapper_is_refused_as_a_fit_is():
         def partial_fit(self, rows, y):
             self.model.partial_fit(self.scaler.fit_transform(rows), y, classes=[0, 1])
 
-    with wide(), pytest.raises(ValueError, match=r"'scaler' \(MinMaxScaler\)"):
+    with wide(), pytest.raises(ValueError, match=r"\(MinMaxScaler\)"):
         Wrapper(ONE, MinMaxScaler()).partial_fit(X, Y)
 
 

@@ -25,7 +25,7 @@ from sklearn.utils import all_estimators
 import dpcal
 from dpcal.accountants import epsilon, events
 from dpcal.estimators import LogisticRegression, PrivateSearch, split_budget
-from dpcal.estimators.callers import learns
+from dpcal.estimators.parts import learns
 from tests.estimators._models import made
 
 X = np.random.default_rng(0).uniform(-1, 1, (600, 3))

@@ -1,0 +1,441 @@
+"""How is a linear model fitted? One way: how long rows are, then noisy steps on all records.
+
+A hundredth of the squared budget releases the mean squared norm of rows, from which clip and step
+size follow (:class:`dpcal.calibrate.defaults.Defaults`), so that nothing has to be tuned.
+
+>>> import numpy as np
+>>> X = np.random.default_rng(0).uniform(-1, 1, (5_000, 3))
+>>> y = X @ [1.0, -2.0, 0.5] > 0
+>>> two = LinearSettings(classes=(False, True))
+>>> fit = fit_linear("logistic", X, y, row_norm=3**0.5, epsilon=1.0, delta=1e-6, settings=two)
+>>> [(query.name, query.count) for query in fit.ledger.entries]
+[('scale', 1), ('gradient', 120)]
+>>> bool(fit.epsilon(1e-6) <= 1.0), bool(((X @ fit.w > 0) == y).mean() > 0.9)
+(True, True)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpcal import _validate
+from dpcal.accountants import events
+from dpcal.calibrate import Constants, Plan, Query, noise_multiplier, noisy_gd
+from dpcal.calibrate.defaults import SCALE_SHARE, Defaults, full_steps
+from dpcal.calibrate.plans.common import repeated
+from dpcal.optim.boundary.access import Store, oracle_of
+from dpcal.optim.boundary.ledger import Ledger
+from dpcal.optim.boundary.seeds import Seed
+from dpcal.optim.budget import prepaid
+from dpcal.optim.driver import run
+from dpcal.optim.objectives.arrays import row_norms
+from dpcal.optim.objectives.domains import blanked, classes_and_weights, codes, finite_rows
+from dpcal.optim.objectives.linear import Logistic, Squared
+from dpcal.optim.objectives.placed import as_they_are, by_row, objective_of, vectors_of
+from dpcal.optim.objectives.softmax import Softmax
+from dpcal.optim.result import Result
+
+__all__ = [
+    "RELEASES",
+    "SCALE",
+    "LinearSettings",
+    "asked_before",
+    "fit_linear",
+    "mean_square",
+    "of_classes",
+    "plan_linear",
+    "scale_query",
+    "sum_query",
+    "tuned",
+]
+
+Table = NDArray[np.float64]
+
+# What leaves a fit beside its model: every iterate may, or none does.
+RELEASES = ("all", "last")
+
+# Name of the query about the norm of rows.
+SCALE = "scale"
+
+_RELATION = "replace-special"
+
+# Least mean square norm of records, in units of the largest.
+_LEAST_SCALE = 0.01
+
+# Relative: by so much more than the bound on a record's vector, no vector is ever shortened for
+# rounding alone. Far above the rounding of a norm, far below what noise tells apart.
+_ROOM = 1 + 1e-9
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearSettings:
+    """What a linear fit is told; what is None follows from public numbers.
+
+    Parameters
+    ----------
+    classes
+        Of a logistic loss: two or more different labels, in sort order.
+    class_weights
+        For each class a public number > 0 that the gradients of its records are multiplied by
+        before they are clipped; None for 1.
+    l2
+        Strength >= 0 of the regulariser ``l2 / 2 ||w||^2``.
+    max_norm
+        Clip > 0 of one record's weighted gradient.
+    steps, learning_rate
+        Number of passes >= 1, and step size > 0.
+    release
+        ``"all"``: every iterate may be released, and their mean is the model. ``"last"``: the last
+        one alone is, for a convex loss, and ``l2`` saves noise.
+    """
+
+    classes: Any = None
+    class_weights: Mapping[Any, float] | None = None
+    l2: float = 0.0
+    max_norm: float | None = None
+    steps: int | None = None
+    learning_rate: float | None = None
+    release: str = "all"
+
+    def __post_init__(self) -> None:
+        _validate.non_negative(l2=self.l2)
+        _validate.choice(RELEASES, release=self.release)
+        for name in ("max_norm", "learning_rate"):
+            if getattr(self, name) is not None:
+                _validate.positive(**{name: getattr(self, name)})
+        if self.steps is not None:
+            _validate.count(steps=self.steps)
+
+    @property
+    def weight(self) -> float:
+        """The largest weight of a class; ValueError if weights are not of these classes."""
+        if self.class_weights is None or self.classes is None:
+            return 1.0
+        known = np.asarray(self.classes)
+        try:
+            _, weights = classes_and_weights(known, known, self.class_weights, from_data=False)
+        except (ValueError, TypeError, AttributeError):
+            raise ValueError(
+                f"class_weight must be a finite number > 0 for each of the classes "
+                f"{known.tolist()}, got {self.class_weights!r}."
+            ) from None
+        return 1.0 if weights is None else float(weights.max())
+
+    @property
+    def asks_scale(self) -> bool:
+        """Whether clip or step size follow from the norm of rows, which is asked for first."""
+        chosen = self.max_norm is not None and self.learning_rate is not None
+        return self.release == "all" and not chosen
+
+    @property
+    def columns(self) -> int:
+        """How many parameters there are for each column of the records."""
+        many = self.classes is not None and len(self.classes) > 2
+        return len(self.classes) if many else 1
+
+    def loss(self, name: str) -> str:
+        """Return the name of the loss, that of several classes if there are."""
+        return "softmax" if self.columns > 1 else name
+
+
+def sum_query(name: str, norm: float, multiplier: float, count: int = 1) -> Query:
+    """Return the query of ``count`` noisy sums of one vector a record, over all records."""
+    return Query(
+        name=name,
+        kind="gradient",
+        sampler="full",
+        max_norm=norm * _ROOM,
+        noise_multiplier=multiplier,
+        count=count,
+    )
+
+
+def scale_query(release: float) -> Query:
+    """Return the query about the norm of rows, by the noise of one release of the whole budget."""
+    return sum_query(SCALE, 1.0, repeated(release / math.sqrt(SCALE_SHARE), 1))
+
+
+def asked_before(plan: Plan, scale: Query) -> Plan:
+    """Return a plan that asks for the scale first, and has more noise on what comes after."""
+    query = plan.query("gradient")
+
+    def both(value: float) -> Plan:
+        return replace(plan, queries=(scale, replace(query, noise_multiplier=value)))
+
+    names = ("epsilon", "delta", "neighboring_relation", "accountant")
+    target = {name: getattr(plan, name) for name in names}
+    return both(noise_multiplier(lambda value: both(value).event, **target))
+
+
+def mean_square(
+    squares: Any, plan: Plan, *, seed: Seed, noise: str | None, store: Store = None
+) -> tuple[float, Ledger]:
+    """Return the mean squared norm of rows, with noise, and the ledger of the answer.
+
+    Parameters
+    ----------
+    squares
+        Squared norm of each record, shape (n, 1); of a blank one 0 or NaN.
+    plan
+        With a query of the name ``SCALE``, whose bound no square counts beyond.
+    seed, noise, store
+        Those of :func:`dpcal.optim.run`.
+    """
+    query = plan.query(SCALE)
+    objective = objective_of(partial(vectors_of, as_they_are, 1), squares)
+    part = replace(plan, queries=(query,), parameters={})
+    oracle = oracle_of(objective, part, seed, store, noise)
+    (told,) = oracle.gradient(np.zeros(1), SCALE)
+    if hasattr(oracle, "close"):
+        oracle.close()
+    return max(float(told), 0.0), oracle.ledger
+
+
+def _shares(rows: Table, *, norm: float) -> Table:
+    """Return squared norms, in units of the largest; a row's does not depend on other rows."""
+    return np.minimum((row_norms(rows) / norm) ** 2, 1.0)[:, np.newaxis]
+
+
+def tuned(
+    settled: Defaults, query: Query, *, weight: float = 1.0, l2: float = 0.0, **given: float | None
+) -> tuple[float, float]:
+    """Return clip and step size, where ``max_norm`` and ``learning_rate`` are not given.
+
+    Parameters
+    ----------
+    settled
+        Defaults for the typical norm of rows.
+    query
+        Of the gradients.
+    weight
+        Largest weight of a class: gradients of it are so many times as long, and curve as much
+        more.
+    l2
+        Strength of the regulariser.
+    """
+    max_norm, rate = given.get("max_norm"), given.get("learning_rate")
+    clip = weight * settled.max_norm if max_norm is None else max_norm
+    if rate is None:
+        noise = query.noise_multiplier
+        rate = settled.learning_rate(noise, clip / weight, l2=l2 / weight) / weight
+    return clip, rate
+
+
+def plan_linear(
+    loss: str,
+    *,
+    n: int,
+    dimension: int,
+    row_norm: float,
+    epsilon: float,
+    delta: float,
+    settings: LinearSettings,
+    release: float | None = None,
+    group_size: int = 1,
+) -> Plan:
+    """Return the plan of a fit, made before a record is read.
+
+    Parameters
+    ----------
+    loss
+        ``"logistic"`` or ``"squared"``.
+    n, dimension
+        Number of records, which is told, and of columns.
+    row_norm, epsilon, delta, settings, group_size
+        Those of :func:`fit_linear`.
+    release
+        Noise multiplier of one release that costs the fit's share of the target; that of the whole
+        target when omitted.
+    """
+    given = {"epsilon": epsilon, "delta": delta, "neighboring_relation": _RELATION}
+    settings.weight  # noqa: B018  weights of other classes are refused
+    if release is None:
+        release = group_size * repeated(noise_multiplier(events.GaussianDpEvent, **given), 1)
+    sizes: dict[str, Any] = {"n": n, "dimension": dimension * settings.columns, "release": release}
+    kind = settings.loss(loss)
+    if settings.release == "last":
+        return noisy_gd(
+            _convex(kind, Defaults.of(kind, row_norm=row_norm, batch_size=n, **sizes), settings),
+            n=n,
+            dimension=dimension,
+            group_size=group_size,
+            steps=settings.steps,
+            learning_rate=settings.learning_rate,
+            release="last",
+            **given,
+        )
+    steps = full_steps(kind, **sizes) if settings.steps is None else settings.steps
+    share = 1 - SCALE_SHARE if settings.asks_scale else 1.0
+    gradient = sum_query("gradient", 1.0, repeated(release / math.sqrt(share), steps), steps)
+    queries = [*([scale_query(release)] if settings.asks_scale else []), gradient]
+    if group_size > 1:
+        queries = [replace(each, group_size=group_size) for each in queries]
+    return Plan(
+        optimizer="noisy_gd",
+        n=n,
+        queries=tuple(queries),
+        parameters={"steps": steps, "one_release": release},
+        **given,
+    )
+
+
+def _convex(kind: str, settled: Defaults, settings: LinearSettings) -> Constants:
+    """Return the constants of the loss of records within a norm."""
+    if kind == "softmax":
+        raise ValueError(
+            "release='last' needs two declared classes: clipped gradients of more are not those of "
+            f"a convex loss. Got {settings.classes!r}."
+        )
+    weight = settings.weight
+    curvature, gap = (1.0, 0.5) if kind == "squared" else (0.25, math.log(2))
+    clip = weight * settled.max_norm if settings.max_norm is None else settings.max_norm
+    return Constants(
+        lipschitz=clip,
+        smoothness=weight * settled.row_norm**2 * curvature,
+        strong_convexity=settings.l2,
+        gap=weight * gap,
+    )
+
+
+def fit_linear(
+    loss: str,
+    X: Any,
+    y: Any,
+    *,
+    row_norm: float,
+    epsilon: float,
+    delta: float,
+    settings: LinearSettings | None = None,
+    plan: Plan | None = None,
+    group_size: int = 1,
+    initial: ArrayLike | None = None,
+    seed: Seed = None,
+    noise: str | None = None,
+) -> Result:
+    """Return a private linear model of all records, charged to the budgets in use.
+
+    Parameters
+    ----------
+    loss
+        ``"logistic"`` or ``"squared"``.
+    X, y
+        Records, shape (n, d), with a constant column where there is an intercept, and their labels
+        or targets, shape (n,); in memory or in partitions of a cluster. A record with a number that
+        is not finite, or of another class, is blank. The number n is told.
+    row_norm
+        Bound > 0 on the L2 norm of records. Of longer ones no more is counted.
+    epsilon, delta
+        The target, > 0 and in (0, 1); neighbors differ by one record that is there or blanked
+        (``"replace-special"``).
+    settings
+        A :class:`LinearSettings`.
+    plan
+        That of :func:`plan_linear`, where it was made before.
+    group_size
+        Records of one person at most, >= 1.
+    initial
+        A start that was released; the origin when omitted.
+    seed, noise
+        Those of :func:`dpcal.optim.run`.
+
+    Returns
+    -------
+    Result
+        The parameters, shape (d,), or (classes * d,) for more than two classes, for the records as
+        they were given; its ledger holds the scale too.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, or the loss of ``release="last"`` is not convex.
+    BudgetExceeded
+        If a budget does not cover the fit; no record was read.
+
+    References
+    ----------
+    Wang, Ye and Xu 2017, Algorithm 3; Bok, Su and Altschuler 2024 (``release="last"``).
+    """
+    settings, norm = settings or LinearSettings(), _validate.positive(row_norm=row_norm)
+    n, d = X.shape
+    plan = plan or plan_linear(
+        loss,
+        n=n,
+        dimension=d,
+        row_norm=norm,
+        epsilon=epsilon,
+        delta=delta,
+        settings=settings,
+        group_size=group_size,
+    )
+    how: dict[str, Any] = {"seed": seed, "noise": noise}
+    X = X if settings.classes is None else of_classes(X, y, settings.classes)
+    with prepaid(plan.event, _RELATION, label=plan.optimizer, group_size=plan.group_size):
+        objective = objective_of(partial(_loss_of, settings=settings), X, y)
+        if settings.release == "last":
+            return run(objective, plan, initial=initial, **how)
+        typical, entries = (
+            _typical_norm(X, plan, norm, **how) if settings.asks_scale else (norm, ())
+        )
+        settled = Defaults.of(
+            settings.loss(loss),
+            n=n,
+            dimension=d * settings.columns,
+            row_norm=typical,
+            release=plan.parameters["one_release"],
+            steps=plan.parameters["steps"],
+            batch_size=n,
+            bound=norm,
+        )
+        query = plan.query("gradient")
+        chosen = {"max_norm": settings.max_norm, "learning_rate": settings.learning_rate}
+        clip, rate = tuned(settled, query, weight=settings.weight, l2=settings.l2, **chosen)
+        query = replace(query, max_norm=clip * _ROOM)
+        own = replace(
+            plan, queries=(query,), parameters={"steps": query.count, "learning_rate": rate}
+        )
+        result: Result = run(objective, own, initial=initial, output="linear", **how)
+    ledger = Ledger(n, _RELATION, entries=[*entries, *result.ledger.entries])
+    whole = replace(own, queries=(*plan.queries[:-1], query))
+    return replace(result, plan=whole, ledger=ledger)
+
+
+def _typical_norm(X: Any, plan: Plan, norm: float, **how: Any) -> tuple[float, Sequence[Query]]:
+    """Return the root mean square norm of rows, with noise, and what was asked for it."""
+    shares = by_row(partial(_shares, norm=norm), X)
+    square, ledger = mean_square(shares, replace(plan, optimizer="sum"), **how)
+    # Rows are taken to be longer by one deviation: too low a clip costs more than it saves.
+    square += plan.parameters["one_release"] / math.sqrt(SCALE_SHARE) / plan.n
+    return norm * math.sqrt(min(1.0, max(_LEAST_SCALE, square))), ledger.entries
+
+
+def of_classes(rows: Any, labels: Any, classes: Any) -> Any:
+    """Return records, all NaN where the label is none of these; ValueError for other types."""
+    return by_row(partial(_of_classes, classes=np.asarray(classes)), rows, labels)
+
+
+def _of_classes(rows: Table, labels: NDArray[Any], *, classes: NDArray[Any]) -> Table:
+    return blanked(rows, codes("y", labels, classes) >= 0, math.nan)
+
+
+def _loss_of(rows: Table, y: NDArray[Any], *, settings: LinearSettings) -> Any:
+    """Return the loss of records that are known and of these classes; others are blank."""
+    if settings.classes is None:
+        return Squared(rows, y, l2=settings.l2, fit_intercept=False)
+    classes = np.asarray(settings.classes)
+    code = codes("y", y, classes)
+    known = finite_rows(rows) & (code >= 0)
+    # A blank record's gradient is zero, whatever its label is. Gradients are weighted and then
+    # clipped, so that a record moves the sum by the clip at most.
+    rows, labels = blanked(rows, known), classes[np.where(known, code, 0)]
+    loss = Softmax if len(classes) > 2 else Logistic
+    weights = settings.class_weights
+    return loss(
+        rows, labels, fit_intercept=False, classes=classes, l2=settings.l2, class_weights=weights
+    )
