@@ -26,6 +26,7 @@ from dpcal.optim.objectives.arrays import (
     shrink_factors,
 )
 from dpcal.optim.objectives.base import Objective
+from dpcal.optim.objectives.contributions import Asked, Contributions, Kernel, Losses, Table
 from dpcal.optim.objectives.domains import blanked, records_of
 
 __all__ = ["Trigonometric"]
@@ -88,19 +89,13 @@ class Trigonometric(Objective):
         """See :meth:`Objective.fingerprints`."""
         return prints_of_rows(key, self._Z)
 
-    def clipped_sum(self, w: Vector, rows: NDArray[np.intp], max_norm: float) -> Vector:
-        """See :meth:`Objective.clipped_sum`."""
-        return self.kernel(w, rows, max_norm=max_norm)
+    def contributions(self, rows: NDArray[np.intp], *at: Vector) -> Contributions:
+        """See :meth:`Objective.contributions`."""
+        return Kernel(self.kernel, rows, *at)
 
-    def clipped_difference_sum(
-        self, w: Vector, v: Vector, rows: NDArray[np.intp], max_norm: float
-    ) -> Vector:
-        """See :meth:`Objective.clipped_difference_sum`."""
-        return self.kernel.difference(w, v, rows, max_norm=max_norm)
-
-    def clipped_loss_sum(self, w: Vector, rows: NDArray[np.intp], max_loss: float) -> float:
-        """See :meth:`Objective.clipped_loss_sum`."""
-        return self.kernel.losses(w, rows, max_loss=max_loss)
+    def loss_contributions(self, rows: NDArray[np.intp], w: Vector) -> Contributions:
+        """See :meth:`Objective.loss_contributions`."""
+        return Losses(self.kernel, rows, w)
 
     def hessian_vector_sum(self, w: Vector, v: Vector, rows: NDArray[np.intp]) -> Vector:
         """See :meth:`Objective.hessian_vector_sum`: Hessians are diagonal."""
@@ -110,22 +105,25 @@ class Trigonometric(Objective):
         """See :meth:`Objective.hessian_vector_rows`."""
         return np.asarray(np.nan_to_num(np.cos(self._Z[rows] + w), nan=0.0) * v)
 
-    def clipped_hessian_sum(
-        self, w: Vector, rows: NDArray[np.intp], max_norm: float, *, spectral: bool = False
-    ) -> Vector:
-        """See :meth:`Objective.clipped_hessian_sum`: a diagonal's norms are a vector's."""
-        table = np.nan_to_num(np.cos(self._Z[rows] + w), nan=0.0)
-        if max_norm > (1.0 if spectral else math.sqrt(self.dimension)):
-            diagonal = table.sum(axis=0)
-        elif spectral:
-            largest = np.abs(table).max(axis=1) * (1 + 1e-12)
-            diagonal = shrink_factors(largest, max_norm) @ table
-        else:
-            diagonal = clipped_rows(table, max_norm)
-        return np.asarray(np.diag(diagonal)[np.triu_indices(self.dimension)])
+    def hessian_contributions(
+        self, rows: NDArray[np.intp], w: Vector, *, spectral: bool = False
+    ) -> Contributions:
+        """See :meth:`Objective.hessian_contributions`: a diagonal's norms are a vector's."""
+        d, table = self.dimension, np.nan_to_num(np.cos(self._Z[rows] + w), nan=0.0)
+        places = np.flatnonzero(np.diag(np.ones(d))[np.triu_indices(d)])
 
-    def loss(self, w: ArrayLike) -> float:
-        """Return the mean loss at ``w``, shape (dimension,). Not private."""
-        w = parameters(w, self.dimension)
-        everyone = np.arange(self.n, dtype=np.intp)
-        return self.clipped_loss_sum(w, everyone, math.inf) / self.n
+        def clipped(bound: float) -> Vector:
+            total = np.zeros(d * (d + 1) // 2)
+            if spectral:
+                largest = np.abs(table).max(axis=1, initial=0.0) * (1 + 1e-12)
+                total[places] = shrink_factors(largest, bound) @ table
+            else:
+                total[places] = clipped_rows(table, bound)
+            return total
+
+        def whole(bound: float) -> NDArray[np.int64]:
+            total = np.zeros(d * (d + 1) // 2, dtype=np.int64)
+            total[places] = Table(d, [table]).whole(bound)
+            return total
+
+        return Asked(d * (d + 1) // 2, clipped, whole)

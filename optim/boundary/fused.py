@@ -255,7 +255,7 @@ def _compiled(oracle: object) -> TypeGuard[PrivateOracle]:
     """Return whether an oracle's answers can be summed, and get their noise, in a compiled loop."""
     if not isinstance(oracle, PrivateOracle) or oracle._answers is None:
         return False
-    return oracle.objective.kernel is not None
+    return getattr(oracle.objective, "kernel", None) is not None
 
 
 def _learning_rates(values: ArrayLike) -> Vector:

@@ -62,6 +62,7 @@ from numpy.typing import ArrayLike
 from dpcal import _validate
 from dpcal._ext.answers import copied, distance
 from dpcal._spending import Spender
+from dpcal.accountants.samplers import everyone
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.optim import boundary, budget
 from dpcal.optim.boundary import observers
@@ -70,7 +71,7 @@ from dpcal.optim.boundary.batches import Batches
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.noise import Mechanism, compiled_answers, noise_of
 from dpcal.optim.boundary.seeds import Seed, Streams
-from dpcal.optim.objectives.arrays import Rows, Vector, numbers, parameters
+from dpcal.optim.objectives.arrays import AllRows, Rows, Vector, numbers, parameters
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.check import screen
 
@@ -133,7 +134,11 @@ class Admitted(Spender):
         self._streams = streams
         streams.keyed = noise == "discrete"
         self._batches = Batches(
-            plan, objective.dimension, streams, n=objective.n, everyone=objective.everyone
+            plan,
+            objective.dimension,
+            streams,
+            n=objective.n,
+            everyone=everyone if objective.rows_are_arrays else AllRows,
         )
         self._admission = Admission(plan, filter=filter, parts=self._batches.parts, ledger=ledger)
         mechanism = getattr(boundary, MECHANISMS[noise])(plan, objective.dimension, streams)

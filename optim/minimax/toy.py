@@ -72,7 +72,7 @@ class ToySaddle(MinimaxObjective):
         return digest_of(self._records)
 
     def record_gradients(self, w: Vector, rows: Rows) -> Vector:
-        """See :meth:`MinimaxObjective.record_gradients`."""
+        """See :meth:`Objective.record_gradients`."""
         x, y = self.split(w)
         table = self._records[rows]
         s, t = table[:, 4:5], table[:, 5:6]
@@ -81,7 +81,7 @@ class ToySaddle(MinimaxObjective):
         return np.asarray(shared + table[:, :4] + own)
 
     def record_losses(self, w: Vector, rows: Rows) -> Vector:
-        """See :meth:`MinimaxObjective.record_losses`."""
+        """See :meth:`Objective.record_losses`."""
         x, y = self.split(w)
         table = self._records[rows]
         shared = _potential(x) - 0.5 * float(x @ x) + float(x @ y) - 0.5 * float(y @ y)

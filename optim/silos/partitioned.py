@@ -16,22 +16,21 @@ True
 from __future__ import annotations
 
 import hashlib
-import math
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
 from dpcal.accountants.samplers import everyone
 from dpcal.errors import DpcalError, MissingExtra, extra, reason_of
-from dpcal.optim.boundary.exact import DiscreteMechanism
-from dpcal.optim.objectives.arrays import Rows, Vector, parameters
+from dpcal.optim.objectives.arrays import AllRows, Rows, Vector
 from dpcal.optim.objectives.base import Objective
+from dpcal.optim.objectives.contributions import Asked, Contributions, gradients, losses
 
 __all__ = ["Partitioned", "PartitionsLost", "check_versions"]
 
@@ -62,22 +61,6 @@ class _Facts:
     n: int
     shared: tuple[int, float, int, int | None, tuple[str, float] | None, bool, tuple[str, ...]]
     print_: bytes
-
-
-class AllRows:
-    """The numbers 0 to n - 1, as an array where one is needed."""
-
-    def __init__(self, n: int) -> None:
-        self.n = n
-
-    def __len__(self) -> int:
-        return self.n
-
-    def __getitem__(self, some: Any) -> Any:
-        return np.asarray(self)[some]
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        return np.arange(self.n, dtype=dtype or np.intp)
 
 
 class Partitioned(Objective):
@@ -119,6 +102,7 @@ class Partitioned(Objective):
     """
 
     checked = True
+    rows_are_arrays = False
 
     def __init__(
         self,
@@ -205,23 +189,6 @@ class Partitioned(Objective):
         where = None if worker is None else [worker]
         return self._client.submit(_Part, maker, *given, actor=True, workers=where, pure=False)
 
-    def whole_total(
-        self, kind: str, rows: Rows | None, bound: float, *at: Vector
-    ) -> NDArray[np.int64]:
-        """Return a sum of clipped contributions in whole steps: what each partition has, added.
-
-        Parameters
-        ----------
-        kind
-            ``"gradient_sum"``, ``"difference_sum"`` or ``"loss_sum"``.
-        rows, bound
-            Row numbers, None for all, and the bound on each contribution.
-        *at
-            Parameters, shape (dimension,) each.
-        """
-        total: NDArray[np.int64] = self._total("whole", kind, rows, bound, *at)
-        return total
-
     def _total(self, how: str, kind: str, rows: Rows | None, *given: Any) -> Any:
         """Ask every partition that has some of the rows, and add what comes back."""
         calls: dict[int, tuple[Any, ...]]
@@ -276,34 +243,25 @@ class Partitioned(Objective):
             raise PartitionsLost(f"partition {j} was read again, with other records.")
         self._actors[j] = actor
 
-    @staticmethod
-    def everyone(n: int) -> Any:
-        """See :meth:`Objective.everyone`: no array, so that nothing here grows with n."""
-        return AllRows(n)
+    def contributions(self, rows: Rows, *at: Vector) -> Contributions:
+        """See :meth:`Objective.contributions`: sums of partitions."""
+        return self._asked_for("gradients", self.dimension, rows, *at)
 
-    def clipped_sum(self, w: Vector, rows: Rows, max_norm: float) -> Vector:
-        """See :meth:`Objective.clipped_sum`; doubles, whose rounding depends on the partitions."""
-        return np.asarray(self._total("plain", "clipped_sum", rows, max_norm, w))
+    def loss_contributions(self, rows: Rows, w: Vector) -> Contributions:
+        """See :meth:`Objective.loss_contributions`: sums of partitions."""
+        return self._asked_for("losses", 1, rows, w)
 
-    def clipped_difference_sum(self, w: Vector, v: Vector, rows: Rows, max_norm: float) -> Vector:
-        """See :meth:`Objective.clipped_difference_sum`."""
-        return np.asarray(self._total("plain", "clipped_difference_sum", rows, max_norm, w, v))
+    def _asked_for(self, kind: str, size: int, rows: Rows | None, *at: Vector) -> Contributions:
+        def total(how: str, bound: float) -> Any:
+            return self._total(how, kind, rows, bound, *at)
 
-    def clipped_loss_sum(self, w: Vector, rows: Rows, max_loss: float) -> float:
-        """See :meth:`Objective.clipped_loss_sum`."""
-        return float(self._total("plain", "clipped_loss_sum", rows, max_loss, w))
-
-    def loss(self, w: ArrayLike) -> float:
-        """Return the regularised mean loss at ``w``, shape (dimension,). Not private."""
-        w = parameters(w, self.dimension)
-        total = float(self._total("plain", "clipped_loss_sum", None, math.inf, w))
-        return total / self.n + self.regularizer(w)
+        return Asked(size, partial(total, "clipped"), partial(total, "whole"))
 
     def digest(self) -> bytes:
         """See :meth:`Objective.digest`: of two whole sums, which no partition changes."""
         state = hashlib.blake2b(digest_size=32)
         for w in _places(self.dimension):
-            state.update(self.whole_total("gradient_sum", None, 1.0, w).tobytes())
+            state.update(self._total("whole", "gradients", None, 1.0, w).tobytes())
         return state.digest()
 
     def fingerprints(self, key: bytes) -> list[bytes]:
@@ -390,9 +348,7 @@ class _Part:
                 if kind == "fingerprints":
                     return self._objective.fingerprints(*given), None
                 bound, *at = given
-                if how == "whole":
-                    ask = getattr(DiscreteMechanism, kind)
-                    return ask(self._objective, *at, rows, bound), None
-                return getattr(self._objective, kind)(*at, rows, bound), None
+                ask = gradients if kind == "gradients" else losses
+                return getattr(ask(self._objective, rows, *at), how)(bound), None
         except Exception as error:
             return None, error
