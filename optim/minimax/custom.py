@@ -23,8 +23,7 @@ from dpcal.calibrate.constants import Constants
 from dpcal.optim.minimax.base import MinimaxObjective
 from dpcal.optim.minimax.sets import ConvexSet
 from dpcal.optim.objectives.arrays import Rows, Vector
-from dpcal.optim.objectives.base import shaped
-from dpcal.optim.objectives.contributions import Contributions, Table
+from dpcal.optim.objectives.contributions import Contributions, Table, shaped
 from dpcal.optim.objectives.domains import cells
 
 __all__ = ["AveragedClip", "Minimax"]

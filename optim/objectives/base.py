@@ -24,10 +24,17 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.optim.objectives.arrays import Rows, Vector, digest_of, parameters, prints_of_rows
-from dpcal.optim.objectives.contributions import Contributions, Matrices, Table, gradients, losses
-from dpcal.optim.objectives.domains import blanked, cells, finite_rows
+from dpcal.optim.objectives.contributions import (
+    Contributions,
+    Matrices,
+    Table,
+    gradients,
+    losses,
+    shaped,
+)
+from dpcal.optim.objectives.domains import blanked, finite_rows
 
-__all__ = ["Objective", "shaped"]
+__all__ = ["Objective"]
 
 # Bytes of a block of gradients from a function; differences hold two blocks.
 _BLOCK_BYTES = 1 << 24
@@ -296,13 +303,3 @@ class Objective:
             },
         )
         return np.asarray(found.x, dtype=np.float64)
-
-
-def shaped(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Vector:
-    """Return what the function ``name`` returned as an array, if it has this shape."""
-    table = cells(name, values)
-    if table.shape != shape:
-        raise ValueError(
-            f"{name} must return shape {shape} for {shape[0]} rows, got {table.shape}."
-        )
-    return table

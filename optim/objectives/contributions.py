@@ -30,6 +30,7 @@ than a step beyond that: the bound is shorter by ``sqrt(d)`` steps.
 
 from __future__ import annotations
 
+import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
@@ -54,9 +55,11 @@ __all__ = [
     "Products",
     "Table",
     "gradients",
+    "hessian_products",
     "hessians",
     "kernel_of",
     "losses",
+    "shaped",
 ]
 
 Integers = NDArray[np.int64]
@@ -198,12 +201,14 @@ class Products(Contributions):
         """Yield pairs whose products are clipped to the bound, up to rounding."""
         for pairs in self._blocks:
             norms = self._norms(pairs)
-            lost = ~np.isfinite(norms)
+            kept = np.isfinite(norms)
+            for vectors in itertools.chain(*pairs):
+                kept &= np.isfinite(vectors).all(axis=1)
             shrink = shrink_factors(norms, bound)[:, np.newaxis]
             for left, right in pairs:
                 left *= shrink
-                if lost.any():
-                    left[lost], right[lost] = 0.0, 0.0
+                if not kept.all():
+                    left[~kept], right[~kept] = 0.0, 0.0
             yield pairs
 
     def _norms(self, pairs: list[Pair]) -> Vector:
@@ -321,13 +326,7 @@ def _checked(found: Any, size: int, rows: Rows) -> Contributions:
     another size, or names other records than those that were asked for, or one twice.
     """
     if type(found) not in _OURS:
-        table = cells("contributions", found)
-        if table.shape != (len(rows), size):
-            raise ValueError(
-                f"contributions must have shape ({len(rows)}, {size}) for {len(rows)} rows, got "
-                f"{table.shape}."
-            )
-        return Table(size, [table])
+        return Table(size, [shaped("contributions", found, (len(rows), size))])
     if found.size != size:
         raise ValueError(f"contributions must have {size} numbers, got {found.size}.")
     if isinstance(found, Kernel) and found.rows is not rows:
@@ -351,6 +350,28 @@ def hessians(objective: Any, rows: Rows, w: Vector, *, spectral: bool = False) -
     """Return the upper triangles of the Hessians of an objective's rows."""
     found = objective.hessian_contributions(rows, w, spectral=spectral)
     return _checked(found, objective.dimension * (objective.dimension + 1) // 2, rows)
+
+
+def hessian_products(objective: Any, rows: Rows, w: Vector, v: Vector) -> Contributions:
+    """Return the Hessians of an objective's rows, each times a vector v."""
+    blocks = (rows[i : i + MOST] for i in range(0, len(rows), MOST))
+    shape = objective.dimension
+
+    def table(block: Rows) -> Vector:
+        products = objective.hessian_vector_rows(w, v, block)
+        return shaped("hessian_vector_rows", products, (len(block), shape))
+
+    return Table(shape, map(table, blocks))
+
+
+def shaped(name: str, values: Any, shape: tuple[int, ...]) -> Vector:
+    """Return what the function ``name`` returned as an array, if it has this shape."""
+    table = cells(name, values)
+    if table.shape != shape:
+        raise ValueError(
+            f"{name} must return shape {shape} for {shape[0]} rows, got {table.shape}."
+        )
+    return table
 
 
 def kernel_of(objective: Any, *, of_all: bool = True) -> ClippedSum | None:

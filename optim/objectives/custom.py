@@ -20,7 +20,8 @@ from numpy.typing import ArrayLike
 from dpcal import _validate
 from dpcal.calibrate.constants import Constants
 from dpcal.optim.objectives.arrays import Rows, Vector, clipped_rows
-from dpcal.optim.objectives.base import Objective, shaped
+from dpcal.optim.objectives.base import Objective
+from dpcal.optim.objectives.contributions import shaped
 
 __all__ = ["FromGradients"]
 

@@ -71,11 +71,10 @@ from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.objectives.arrays import Rows, Vector, norm_of
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.contributions import (
-    MOST,
     Asked,
     Contributions,
-    Table,
     gradients,
+    hessian_products,
     hessians,
 )
 
@@ -278,9 +277,7 @@ class _Products(_Triangles):
 
     def contributions(self, rows: Rows, *at: Vector) -> Contributions:
         """See :meth:`Objective.contributions`: products."""
-        blocks = (rows[i : i + MOST] for i in range(0, len(rows), MOST))
-        ask = self._inner.hessian_vector_rows
-        return Table(self.dimension, (ask(*at, self._v, block) for block in blocks))
+        return hessian_products(self._inner, rows, *at, self._v)
 
 
 class _Scores(_Triangles):
