@@ -132,4 +132,5 @@ class AveragedClip(MinimaxObjective):
         Two sums of norm at most half of it differ by no more than the bound.
         """
         total = self._problem.contributions(rows, *at).clipped(math.inf)
-        return Table(self.dimension, [total[np.newaxis]], ((0.5, self.dimension),))
+        one = total[np.newaxis][: len(rows)]
+        return Table(self.dimension, [one], ((0.5, self.dimension),))

@@ -33,7 +33,7 @@ from __future__ import annotations
 import itertools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -74,6 +74,7 @@ _FINER = 2 * _BITS - 21
 # Relative: what contributions are clipped to is below what is checked, by more than is rounded.
 _ROOM = 2.0**-30
 _UNIT = 2.0**-53
+_OTHERS = "contributions must be of rows that are asked for, each once."
 
 
 class Contributions(ABC):
@@ -84,6 +85,8 @@ class Contributions(ABC):
     """
 
     size: int
+    # Most records, once an oracle has asked about so many.
+    most: float = math.inf
 
     @abstractmethod
     def clipped(self, bound: float) -> Vector:
@@ -92,6 +95,15 @@ class Contributions(ABC):
     @abstractmethod
     def whole(self, bound: float) -> Integers:
         """Return the sum in steps of the bound's grid, shape (size,), dtype int64."""
+
+    def _counted(self, blocks: Iterable[Any], length: Callable[[Any], int]) -> Iterator[Any]:
+        """Yield blocks; refuse those of more records than were asked about."""
+        left = self.most
+        for block in blocks:
+            left -= length(block)
+            if left < 0:
+                raise ValueError(_OTHERS)
+            yield block
 
 
 class Table(Contributions):
@@ -137,9 +149,10 @@ class Table(Contributions):
         return total
 
     def _finite(self) -> Iterable[Vector]:
+        blocks = self._counted(self._blocks, len)
         if len(self._parts) == 1:
-            return self._blocks
-        return (block[np.isfinite(block).all(axis=1)] for block in self._blocks)
+            return blocks
+        return (block[np.isfinite(block).all(axis=1)] for block in blocks)
 
 
 class Products(Contributions):
@@ -199,7 +212,7 @@ class Products(Contributions):
 
     def _shrunk(self, bound: float) -> Iterable[list[Pair]]:
         """Yield pairs whose products are clipped to the bound, up to rounding."""
-        for pairs in self._blocks:
+        for pairs in self._counted(self._blocks, lambda pairs: len(pairs[0][0])):
             norms = self._norms(pairs)
             kept = np.isfinite(norms)
             for vectors in itertools.chain(*pairs):
@@ -289,7 +302,7 @@ class Matrices(Contributions):
         return Table(self.size, (H[np.newaxis] for H in self._shrunk(bound))).whole(bound)
 
     def _shrunk(self, bound: float) -> Iterable[Vector]:
-        for H in self._matrices:
+        for H in self._counted(self._matrices, lambda H: 1):
             if np.isfinite(H).all():
                 # The rounding of norms is less than the margin of this factor.
                 norm = float(np.linalg.norm(H, 2 if self._spectral else None)) * self._room
@@ -329,10 +342,11 @@ def _checked(found: Any, size: int, rows: Rows) -> Contributions:
         return Table(size, [shaped("contributions", found, (len(rows), size))])
     if found.size != size:
         raise ValueError(f"contributions must have {size} numbers, got {found.size}.")
+    found.most = len(rows)
     if isinstance(found, Kernel) and found.rows is not rows:
         once = np.unique(found.rows)
         if len(once) != len(found.rows) or not np.isin(once, rows).all():
-            raise ValueError("contributions must be of rows that are asked for, each once.")
+            raise ValueError(_OTHERS)
     return found
 
 
