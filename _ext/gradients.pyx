@@ -114,7 +114,15 @@ cpdef object aligned_zeros(Py_ssize_t size):
 
 
 cdef class PointLoss:
-    """Loss of one score against one target, and its derivative with respect to the score."""
+    """Loss of one score against one target, and its derivative with respect to the score.
+
+    ``curvature`` is the largest second derivative by the score of a convex loss, infinite for
+    others.
+    """
+
+    @property
+    def curvature(self):
+        return INFINITY
 
     cdef double value(self, double score, double target) noexcept nogil:
         return 0.0
@@ -126,6 +134,10 @@ cdef class PointLoss:
 @cython.final
 cdef class LogisticLoss(PointLoss):
     """``log(1 + exp(-target * score))``, target in {-1, +1}."""
+
+    @property
+    def curvature(self):
+        return 0.25
 
     cdef double value(self, double score, double target) noexcept nogil:
         cdef double margin = target * score
@@ -140,6 +152,10 @@ cdef class LogisticLoss(PointLoss):
 @cython.final
 cdef class SquaredLoss(PointLoss):
     """``(score - target)**2 / 2``."""
+
+    @property
+    def curvature(self):
+        return 1.0
 
     cdef double value(self, double score, double target) noexcept nogil:
         return 0.5 * (score - target) * (score - target)
@@ -156,6 +172,10 @@ cdef class HuberLoss(PointLoss):
 
     def __init__(self, double width):
         self.width = width
+
+    @property
+    def curvature(self):
+        return 1.0
 
     cdef double value(self, double score, double target) noexcept nogil:
         cdef double size = fabs(score - target)
@@ -239,6 +259,10 @@ cdef class ClassWeighted(PointLoss):
         self.loss = loss
         self.below = below
         self.above = above
+
+    @property
+    def curvature(self):
+        return fmax(self.below, self.above) * self.loss.curvature
 
     cdef double value(self, double score, double target) noexcept nogil:
         return (self.above if target > 0 else self.below) * self.loss.value(score, target)
@@ -369,6 +393,7 @@ cdef int put(object w, double* out, Py_ssize_t d) except -1:
 
 
 @cython.final
+@cython.final
 cdef class LinearClippedSum(ClippedSum):
     """Clipped gradient sums of a linear model.
 
@@ -387,7 +412,7 @@ cdef class LinearClippedSum(ClippedSum):
         Whether each record gets the constant feature 1 at its end, which counts in its norm.
     """
 
-    cdef PointLoss loss
+    cdef readonly PointLoss loss
     cdef object owner
     cdef double* rows
     cdef double* targets_and_norms

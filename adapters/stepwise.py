@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Lock, RLock
 from typing import Any, NoReturn, Self
 
@@ -31,13 +31,13 @@ from dpcal import _validate
 from dpcal._spending import Spender
 from dpcal.accountants.events import DpEvent
 from dpcal.calibrate.plan import Plan, Priced
-from dpcal.errors import DpcalError, LedgerMismatch
+from dpcal.errors import DpcalError, LedgerMismatch, NonFiniteAnswer
 from dpcal.optim import Ledger, PrivateOracle
 from dpcal.optim.boundary import observers
-from dpcal.optim.boundary.exact import of_rows, one_by_one
 from dpcal.optim.boundary.seeds import Seed, Streams
 from dpcal.optim.objectives.arrays import Rows, Vector, clipped_rows
 from dpcal.optim.objectives.base import Objective
+from dpcal.optim.objectives.contributions import Asked, Contributions, Table
 
 __all__ = ["Elsewhere", "Guarded", "OutOfTurn", "Piece", "StepwiseOracle"]
 
@@ -402,6 +402,8 @@ class Elsewhere(Objective):
     def __init__(self, n: int, dimension: int) -> None:
         self.n = n
         self.dimension = self.penalized = dimension
+        nothing = np.empty((0, dimension))
+        self.hand_in(np.empty(0, dtype=np.intp), lambda rows, bound: nothing.sum(axis=0), nothing)
 
     def hand_in(
         self, rows: Rows, sums: ClippedSum, table: NDArray[np.float64] | None = None
@@ -413,24 +415,25 @@ class Elsewhere(Objective):
         self._order, self._sums, self._table = np.argsort(rows), sums, table
         self._sorted = rows[self._order]
 
-    def whole_sum(self, w: Vector, rows: Rows, max_norm: float) -> NDArray[np.int64]:
-        """Return the clipped sum in whole steps, as :func:`dpcal._ext.sums.whole_sum` does."""
+    def contributions(self, rows: Rows, *at: Vector) -> Contributions:
+        """See :meth:`Objective.contributions`: what was handed in."""
         places = self._order[np.searchsorted(self._sorted, rows)]
         if self._table is None:
-            return one_by_one(
-                self.dimension, places, max_norm, lambda one: self._sums(one, max_norm)
+            return Asked(
+                self.dimension,
+                lambda bound: self._sums(places, bound),
+                lambda bound: Table(self.dimension, self._one_by_one(places, bound)).whole(bound),
             )
         whole = np.array_equal(places, np.arange(len(self._table)))
-        return of_rows(self._table if whole else self._table[places], max_norm)
+        return Table(self.dimension, [self._table if whole else self._table[places]])
+
+    def _one_by_one(self, places: Rows, bound: float) -> Iterator[NDArray[np.float64]]:
+        for i in range(len(places)):
+            # A record without a finite contribution counts as zero.
+            with suppress(NonFiniteAnswer):
+                one = self._sums(places[i : i + 1], bound)
+                yield np.asarray(one, dtype=np.float64)[np.newaxis]
 
     def digest(self) -> bytes:
         """Return the same bytes for all records, so that a seed is good for one data set."""
         return b"records held elsewhere"
-
-    def clipped_sum(self, w: Vector, rows: Rows, max_norm: float) -> Vector:
-        """See :meth:`Objective.clipped_sum`."""
-        return self._sums(self._order[np.searchsorted(self._sorted, rows)], max_norm)
-
-    def loss(self, w: Any) -> float:
-        """Refuse: the records are held elsewhere."""
-        raise TypeError("Records that are held elsewhere give no losses.")

@@ -369,14 +369,6 @@ class NoData(minimax.MinimaxObjective):
         """Return zeros."""
         return np.zeros((len(rows), self.dimension))
 
-    def clipped_sum(self, w, rows, max_norm):
-        """Return zeros."""
-        return np.zeros(self.dimension)
-
-    def clipped_difference_sum(self, w, v, rows, max_norm):
-        """Return zeros."""
-        return np.zeros(self.dimension)
-
     def digest(self):
         """Return a constant."""
         return b"no data"

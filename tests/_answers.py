@@ -5,6 +5,7 @@ from scipy.stats import chisquare
 
 from dpcal.calibrate import Plan, Query
 from dpcal.optim import FromGradients, Logistic, PrivateOracle, Result, Trace
+from dpcal.optim.objectives.contributions import Asked
 
 RNG = np.random.default_rng(0)
 N, D = 60, 4
@@ -46,21 +47,25 @@ class Hooked(Logistic):
     def told(self, total, rows):
         return total
 
-    def clipped_sum(self, w, rows, max_norm):
-        return self.told(super().clipped_sum(w, self.chosen(rows), max_norm), rows)
+    def contributions(self, rows, *at):
+        return self.hooked(super().contributions(self.chosen(rows), *at), rows)
 
-    def clipped_difference_sum(self, w, v, rows, max_norm):
-        return self.told(super().clipped_difference_sum(w, v, self.chosen(rows), max_norm), rows)
+    def loss_contributions(self, rows, w):
+        return self.hooked(super().loss_contributions(self.chosen(rows), w), rows)
 
-    def clipped_loss_sum(self, w, rows, max_loss):
-        return self.told(super().clipped_loss_sum(w, self.chosen(rows), max_loss), rows)
+    def hooked(self, found, rows):
+        def sums(how):
+            return lambda bound: self.told(getattr(found, how)(bound), rows)
+
+        return Asked(found.size, sums("clipped"), sums("whole"))
 
 
 class Watched(Hooked):
     """Notes which rows each sum was over."""
 
     def chosen(self, rows):
-        self.seen.append(rows.copy())
+        if len(rows):  # an oracle asks about none, to see what is handed over
+            self.seen.append(rows.copy())
         return rows
 
 

@@ -56,12 +56,13 @@ def records(n):
 class Interpreted(optim.Objective):
     """An objective without a kernel: that of another one."""
 
-    clipped_sum = clipped_difference_sum = loss = digest = None
-
     def __init__(self, inner):
-        names = "n dimension l2 penalized clipped_sum clipped_difference_sum loss digest"
-        for name in (*names.split(), "smoothness_when_convex"):
+        for name in ("n", "dimension", "l2", "penalized", "digest"):
             setattr(self, name, getattr(inner, name))
+        self._inner = inner
+
+    def contributions(self, rows, *at):
+        return self._inner.contributions(rows.copy(), *at)
 
 
 def target(n, epsilon=4.0, **more):

@@ -6,7 +6,6 @@ import numpy as np
 
 from dpcal.calibrate import Constants
 from dpcal.optim import FromGradients
-from dpcal.optim.objectives.arrays import clipped_rows
 
 
 class Tilted(FromGradients):
@@ -22,17 +21,6 @@ class Tilted(FromGradients):
             dimension=d,
             loss=lambda w, rows: potential(w) - self.X[rows] @ w,
         )
-
-    def clipped_sum(self, w, rows, max_norm):
-        """Add up at once where no record is clipped."""
-        slope = self.slope(w)
-        if np.linalg.norm(slope) + 1 >= max_norm:
-            return super().clipped_sum(w, rows, max_norm)
-        return len(rows) * slope - self.X[rows].sum(axis=0)
-
-    def clipped_difference_sum(self, w, v, rows, max_norm):
-        """Add up the difference of each record, which is the same."""
-        return len(rows) * clipped_rows((self.slope(w) - self.slope(v))[np.newaxis], max_norm)
 
     def known(self, gamma, kappa, **constants):
         """Note the KL constants of H, and those of one record's loss."""

@@ -19,13 +19,13 @@ import math
 from abc import abstractmethod
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.constants import Constants
 from dpcal.optim.objectives.arrays import (
+    Rows,
     Vector,
-    clipped_rows,
     digest_of,
     parameters,
     prints_of_rows,
@@ -89,25 +89,13 @@ class Tilted(Objective):
     def slope(self, w: Vector) -> Vector:
         """Return the gradient of H, shape (dimension,)."""
 
-    def clipped_sum(self, w: Vector, rows: NDArray[np.intp], max_norm: float) -> Vector:
-        """See :meth:`Objective.clipped_sum`."""
-        slope = self.slope(w)
-        if float(np.linalg.norm(slope)) + self._largest > max_norm * (1 - 1e-12):
-            return clipped_rows(slope - self._X[rows], max_norm)
-        whole = len(rows) == self.n and bool((rows == self._everyone).all())
-        total: Vector = self._whole if whole else self._X[rows].sum(axis=0)
-        return len(rows) * slope - total
+    def record_gradients(self, w: Vector, rows: Rows) -> Vector:
+        """See :meth:`Objective.record_gradients`."""
+        return np.asarray(self.slope(w) - self._X[rows])
 
-    def clipped_difference_sum(
-        self, w: Vector, v: Vector, rows: NDArray[np.intp], max_norm: float
-    ) -> Vector:
-        """See :meth:`Objective.clipped_difference_sum`: every record's difference is the same."""
-        return len(rows) * clipped_rows((self.slope(w) - self.slope(v))[np.newaxis], max_norm)
-
-    def clipped_loss_sum(self, w: Vector, rows: NDArray[np.intp], max_loss: float) -> float:
-        """See :meth:`Objective.clipped_loss_sum`."""
-        losses = self.potential(w) - self._X[rows] @ w
-        return float(np.clip(losses, -max_loss, max_loss).sum())
+    def record_losses(self, w: Vector, rows: Rows) -> Vector:
+        """See :meth:`Objective.record_losses`."""
+        return np.asarray(self.potential(w) - self._X[rows] @ w)
 
     def loss(self, w: ArrayLike) -> float:
         """Return the mean loss at ``w``, shape (dimension,). Not private."""

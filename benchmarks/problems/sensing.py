@@ -29,7 +29,6 @@ from dpcal.optim.minimax import Minimax
 from dpcal.optim.objectives.arrays import (
     Rows,
     Vector,
-    clipped_rows,
     digest_of,
     numbers,
     parameters,
@@ -103,30 +102,14 @@ class SensingValue(Objective):
         """See :meth:`Objective.digest`."""
         return digest_of(self._sensing.A, self._sensing.b)
 
-    def _rows(self, w: Vector, rows: Rows) -> Vector:
+    def record_gradients(self, w: Vector, rows: Rows) -> Vector:
+        """See :meth:`Objective.record_gradients`."""
         residuals, gradients = self._sensing.measured(w, rows)
         return np.asarray(residuals[:, np.newaxis] * gradients)
 
-    def clipped_sum(self, w: Vector, rows: Rows, max_norm: float) -> Vector:
-        """See :meth:`Objective.clipped_sum`."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            return clipped_rows(self._rows(w, rows), max_norm)
-
-    def clipped_difference_sum(self, w: Vector, v: Vector, rows: Rows, max_norm: float) -> Vector:
-        """See :meth:`Objective.clipped_difference_sum`."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            return clipped_rows(self._rows(w, rows) - self._rows(v, rows), max_norm)
-
-    def clipped_loss_sum(self, w: Vector, rows: Rows, max_loss: float) -> float:
-        """See :meth:`Objective.clipped_loss_sum`."""
-        residuals, _ = self._sensing.measured(w, rows)
-        return float(np.minimum(residuals**2 / 2, max_loss).sum())
-
-    def loss(self, w: ArrayLike) -> float:
-        """Return Phi(w). Not private."""
-        w = parameters(w, self.dimension)
-        everyone = np.arange(self.n, dtype=np.intp)
-        return self.clipped_loss_sum(w, everyone, np.inf) / self.n
+    def record_losses(self, w: Vector, rows: Rows) -> Vector:
+        """See :meth:`Objective.record_losses`."""
+        return np.asarray(self._sensing.measured(w, rows)[0] ** 2 / 2)
 
     def hessian(self, w: ArrayLike) -> Vector:
         """Return the Hessian of Phi, exactly. Not private."""

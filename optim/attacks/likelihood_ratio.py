@@ -24,7 +24,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
+from dpcal._ext.sums import grid_step
 from dpcal._roots import NoBracket, Sides, Stop, bisect, bracket
 from dpcal.accountants.curves.tradeoff import true_positive_rate
 from dpcal.accountants.events import CorrelatedGaussianDpEvent
@@ -42,6 +43,7 @@ from dpcal.optim.attacks.recording import Answer, Recorder, Sum, Tape
 from dpcal.optim.boundary.observers import observing
 from dpcal.optim.objectives.arrays import Rows, Vector, parameters
 from dpcal.optim.objectives.base import Objective
+from dpcal.optim.objectives.contributions import Asked, Contributions
 from dpcal.optim.registry import find
 
 __all__ = ["Canaries", "Likelihood", "likelihood"]
@@ -53,7 +55,6 @@ _STEEP = 1e150
 # Coordinate from which on a canary's loss grows no more, so that it stays finite.
 _LARGEST = 200.0
 # Canaries whose gradients are one table.
-_BLOCK = 1024
 
 # Largest factor on the plan's noise in the search, and relative accuracy of the factor.
 _LEAST_NOISE, _MOST_NOISE, _PRECISION = 0.02, 50.0, 1e-4
@@ -79,31 +80,21 @@ class Canaries(Objective):
         """Return a random digest of each canary: equal canaries of two silos are two records."""
         return [secrets.token_bytes(16) for _ in range(self.n)]
 
-    def clipped_sum(self, w: Vector, rows: Rows, max_norm: float) -> Vector:
-        """See :meth:`Objective.clipped_sum`."""
-        total = np.zeros(self.dimension)
-        total[rows] = self._signs[rows] * min(max_norm, _STEEP)
-        return total
+    def contributions(self, rows: Rows, *at: Vector) -> Contributions:
+        """See :meth:`Objective.contributions`: gradients grow with the coordinate."""
+        toward = np.ones(self.dimension) if len(at) == 1 else np.sign(at[0] - at[1])
+        signs = np.zeros(self.dimension)
+        signs[rows] = (self._signs * toward)[rows]
 
-    def clipped_difference_sum(self, w: Vector, v: Vector, rows: Rows, max_norm: float) -> Vector:
-        """See :meth:`Objective.clipped_difference_sum`: gradients grow with the coordinate."""
-        total = np.zeros(self.dimension)
-        total[rows] = self._signs[rows] * np.sign(w[rows] - v[rows]) * max_norm
-        return total
+        def whole(bound: float) -> NDArray[np.int64]:
+            most = math.floor(bound / grid_step(bound)) - 1
+            return (signs * most).astype(np.int64)
 
-    def tables(self, rows: Rows, w: Vector, v: Vector | None = None) -> Iterator[Vector]:
-        """Yield gradients, or their differences, in blocks of rows; not clipped."""
-        toward = np.ones(self.dimension) if v is None else np.sign(w - v)
-        for first in range(0, len(rows), _BLOCK):
-            block = rows[first : first + _BLOCK]
-            table = np.zeros((len(block), self.dimension))
-            table[np.arange(len(block)), block] = _STEEP * (self._signs * toward)[block]
-            yield table
+        return Asked(self.dimension, lambda bound: signs * min(bound, _STEEP), whole)
 
-    def clipped_loss_sum(self, w: Vector, rows: Rows, max_loss: float) -> float:
-        """See :meth:`Objective.clipped_loss_sum`."""
-        losses = self._signs[rows] * np.exp(np.minimum(w[rows], _LARGEST)) * _STEEP
-        return float(np.clip(losses, -max_loss, max_loss).sum())
+    def record_losses(self, w: Vector, rows: Rows) -> Vector:
+        """See :meth:`Objective.record_losses`."""
+        return np.asarray(self._signs[rows] * np.exp(np.minimum(w[rows], _LARGEST)) * _STEEP)
 
     def loss(self, w: ArrayLike) -> float:
         """Return the mean loss at ``w``, shape (n,). Not private."""

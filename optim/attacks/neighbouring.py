@@ -23,8 +23,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
-from dpcal.optim.objectives.arrays import Rows, Vector, records
+from dpcal.optim.objectives.arrays import Rows, Vector, digest_of, records
 from dpcal.optim.objectives.base import Objective
+from dpcal.optim.objectives.contributions import Contributions
 
 __all__ = ["Neighbours", "neighbours", "random_table", "without"]
 
@@ -105,6 +106,7 @@ class Without(Objective):
         self.inner, self._row = objective, row
         self.n, self.dimension = objective.n, objective.dimension
         self.l2, self.penalized = objective.l2, objective.penalized
+        self.dual_l2, self.ascending = objective.dual_l2, objective.ascending
         self.read_from_data = objective.read_from_data
         self.group_size, self.linear_loss = objective.group_size, objective.linear_loss
 
@@ -117,27 +119,23 @@ class Without(Objective):
         """Constants of the whole objective."""
         return getattr(self.inner, "constants", None)
 
-    def clipped_sum(self, w: Vector, rows: Rows, max_norm: float) -> Vector:
-        """See :meth:`Objective.clipped_sum`."""
-        return self.inner.clipped_sum(w, self.others(rows), max_norm)
+    def contributions(self, rows: Rows, *at: Vector) -> Contributions:
+        """See :meth:`Objective.contributions`."""
+        return self.inner.contributions(self.others(rows), *at)
 
-    def clipped_difference_sum(self, w: Vector, v: Vector, rows: Rows, max_norm: float) -> Vector:
-        """See :meth:`Objective.clipped_difference_sum`."""
-        return self.inner.clipped_difference_sum(w, v, self.others(rows), max_norm)
+    def loss_contributions(self, rows: Rows, w: Vector) -> Contributions:
+        """See :meth:`Objective.loss_contributions`."""
+        return self.inner.loss_contributions(self.others(rows), w)
 
-    def clipped_loss_sum(self, w: Vector, rows: Rows, max_loss: float) -> float:
-        """See :meth:`Objective.clipped_loss_sum`."""
-        return self.inner.clipped_loss_sum(w, self.others(rows), max_loss)
+    def hessian_contributions(
+        self, rows: Rows, w: Vector, *, spectral: bool = False
+    ) -> Contributions:
+        """See :meth:`Objective.hessian_contributions`."""
+        return self.inner.hessian_contributions(self.others(rows), w, spectral=spectral)
 
-    def smoothness_when_convex(self, rows: Rows) -> Vector | None:
-        """See :meth:`Objective.smoothness_when_convex`."""
-        return self.inner.smoothness_when_convex(rows)
-
-    def loss(self, w: ArrayLike) -> float:
-        """Return the regularised mean loss of the other records at ``w``. Not private."""
-        point = np.asarray(w, dtype=np.float64)
-        everyone = np.arange(self.n, dtype=np.intp)
-        return self.clipped_loss_sum(point, everyone, np.inf) / self.n + self.regularizer(point)
+    def digest(self) -> bytes:
+        """See :meth:`Objective.digest`."""
+        return digest_of(np.frombuffer(self.inner.digest(), np.uint8), np.array([self._row]))
 
 
 def without(objective: Objective, row: int) -> Objective:

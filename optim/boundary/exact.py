@@ -1,9 +1,7 @@
 """Exact sums: clipped contributions in whole numbers, with discrete Gaussian noise.
 
-A query's bound C is 2^20 to 2^21 steps of a grid long; the step is a power of two. Each record's
-clipped contribution is rounded onto the grid, and whole numbers add up without rounding: one record
-moves the sum by at most C in L2 norm, exactly (:mod:`dpcal._ext.sums`). Floating-point sums do not
-have this bound (Casacuberta, Shoemate, Vadhan and Wagaman 2022). The noise is
+One record moves a sum of whole numbers by at most the query's bound, exactly
+(:mod:`dpcal.optim.objectives.contributions`). The noise is
 :meth:`dpcal.optim.boundary.discrete.DiscreteNormals.covering`, which reveals no more than the
 Gaussian that the plan prices. A whole number of steps is released; multiplying it by the step, in
 floating point, is post-processing.
@@ -19,7 +17,6 @@ floating point, is post-processing.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -27,21 +24,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal import _annexes
-from dpcal._ext import grid
 from dpcal._ext.discrete import LEAST
-from dpcal._ext.sums import MOST_RECORDS, WholeSums, grid_step, whole_norm, whole_sum
+from dpcal._ext.sums import MOST_RECORDS, WholeSums, grid_step, whole_norm
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.calibrate.query import CHOICES
 from dpcal.errors import NonFiniteAnswer, UnsupportedEvent
 from dpcal.optim.boundary.discrete import DiscreteNormals, wide_table
-from dpcal.optim.boundary.noise import COMPILED, own_kernel, own_sums
 from dpcal.optim.boundary.seeds import Streams
 from dpcal.optim.objectives.base import Objective
+from dpcal.optim.objectives.contributions import gradients, losses
 
 if TYPE_CHECKING:
     from dpcal.optim.boundary.noise import Steps
 
-__all__ = ["DiscreteMechanism", "check_distance", "of_rows", "one_by_one"]
+__all__ = ["DiscreteMechanism", "check_distance"]
 
 Vector = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -50,10 +46,6 @@ Integers = NDArray[np.int64]
 # A plan's delta is at least so many times the distance of a run's noise from its law, which would
 # have to be added to it: a millionth of it is left out of account.
 _MARGIN = 2.0**20
-
-# What gives losses of many records at once, so many, where it is this package's own.
-_LOSSES = ("clipped_loss_sum", "record_losses")
-_TOGETHER = 4096
 
 # Widths of noise whose sums are kept; adaptive queries have a new one each time.
 _KEPT = 8
@@ -129,54 +121,19 @@ class DiscreteMechanism:
     @staticmethod
     def gradient_sum(objective: Objective, w: Vector, rows: Rows, bound: float) -> Integers:
         """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
-        if _is_in_parts(objective):
-            return _of_parts(objective, "gradient_sum", rows, bound, w)
-        kernel = own_kernel(objective)
-        if kernel is not None:
-            return whole_sum(kernel, w, None, rows, max_norm=bound)
-        if _has_tables(objective):
-            return _of_tables(objective, rows, bound, w)
-        # A whole sum, like a kernel's, is there where an objective's own sums are this package's.
-        ask = getattr(objective, "whole_sum", None)
-        if ask is not None and own_sums(objective, (*COMPILED, "whole_sum")):
-            made: Integers = ask(w, rows, bound)
-            return made
-        return one_by_one(
-            objective.dimension, rows, bound, lambda alone: objective.clipped_sum(w, alone, bound)
-        )
+        return gradients(objective, rows, w).whole(bound)
 
     @staticmethod
     def difference_sum(
         objective: Objective, w: Vector, v: Vector, rows: Rows, bound: float
     ) -> Integers:
         """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
-        if _is_in_parts(objective):
-            return _of_parts(objective, "difference_sum", rows, bound, w, v)
-        kernel = own_kernel(objective)
-        if kernel is not None:
-            return whole_sum(kernel, w, v, rows, max_norm=bound)
-        if _has_tables(objective):
-            return _of_tables(objective, rows, bound, w, v)
-        return one_by_one(
-            objective.dimension,
-            rows,
-            bound,
-            lambda alone: objective.clipped_difference_sum(w, v, alone, bound),
-        )
+        return gradients(objective, rows, w, v).whole(bound)
 
     @staticmethod
     def loss_sum(objective: Objective, w: Vector, rows: Rows, bound: float) -> Integers:
         """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
-        if _is_in_parts(objective):
-            return _of_parts(objective, "loss_sum", rows, bound, w)
-        if objective.kernel is not None and own_sums(objective, ("clipped_loss_sum",)):
-            longest, whole = _longest(bound)
-            return grid.clipped_loss_sum(objective.kernel, w, rows, max_loss=longest, bound=whole)
-        if hasattr(objective, "record_losses") and own_sums(objective, _LOSSES):
-            return _of_losses(objective, w, rows, bound)
-        return one_by_one(
-            1, rows, bound, lambda alone: np.array([objective.clipped_loss_sum(w, alone, bound)])
-        )
+        return losses(objective, rows, w).whole(bound)
 
     @staticmethod
     def norm(total: Integers, offset: Vector, bound: float) -> Integers:
@@ -225,69 +182,3 @@ def _numbers(query: Query, dimension: int) -> int:
     if query.descent is not None:
         return query.descent.steps * dimension
     return 1 if query.kind in ("gradient norm", "scalar", "saddle score") else dimension
-
-
-def _longest(bound: float) -> tuple[float, int]:
-    """Return the longest contribution, a whole number of steps, in both units.
-
-    It is shorter than the bound by the step that a norm may be rounded by.
-    """
-    step = grid_step(bound)
-    whole = math.floor(bound / step) - 1
-    return whole * step, whole
-
-
-def _is_in_parts(objective: Objective) -> bool:
-    """Return whether records are in partitions, each of which has whole sums."""
-    return hasattr(objective, "whole_total") and own_sums(objective, ("whole_total",))
-
-
-def _of_parts(objective: Any, kind: str, rows: Rows, bound: float, *at: Vector) -> Integers:
-    """Return the sum of what partitions have, in whole steps, which add up without rounding."""
-    total: Integers = objective.whole_total(kind, rows, bound, *at)
-    return total
-
-
-def _has_tables(objective: Objective) -> bool:
-    """Return whether a function gives the objective's gradients, and nothing else sums them."""
-    alike = getattr(objective, "block_shares", None) is None  # blocks that are clipped together
-    return alike and hasattr(objective, "tables") and own_sums(objective, (*COMPILED, "tables"))
-
-
-def _of_tables(objective: Any, rows: Rows, bound: float, *at: Vector) -> Integers:
-    longest, whole = _longest(bound)
-    total = np.zeros(objective.dimension, dtype=np.int64)
-    for table in objective.tables(rows, *at):
-        grid.add_rows(np.ascontiguousarray(table), longest, whole, total)
-    return total
-
-
-def of_rows(table: Vector, max_norm: float) -> Integers:
-    """Return the sum of rows of a table, each clipped, in whole steps."""
-    longest, whole = _longest(max_norm)
-    total = np.zeros(table.shape[1], dtype=np.int64)
-    grid.add_rows(np.ascontiguousarray(table), longest, whole, total)
-    return total
-
-
-def _of_losses(objective: Any, w: Vector, rows: Rows, bound: float) -> Integers:
-    longest, whole = _longest(bound)
-    total = np.zeros(1, dtype=np.int64)
-    for first in range(0, len(rows), _TOGETHER):
-        losses = objective.record_losses(w, rows[first : first + _TOGETHER])
-        grid.add_rows(np.asarray(losses, dtype=np.float64)[:, np.newaxis], longest, whole, total)
-    return total
-
-
-def one_by_one(size: int, rows: Rows, max_norm: float, ask: Callable[[Rows], Vector]) -> Integers:
-    """Return the sum of clipped contributions, each asked for by itself, in whole steps."""
-    longest, whole = _longest(max_norm)
-    total = np.zeros(size, dtype=np.int64)
-    for row in rows:
-        try:
-            contribution = ask(np.array([row], dtype=np.intp))
-        except NonFiniteAnswer:
-            continue  # A record without a finite contribution counts as zero.
-        row_of_one = np.ascontiguousarray(contribution, dtype=np.float64)[np.newaxis]
-        grid.add_rows(row_of_one, longest, whole, total)
-    return total

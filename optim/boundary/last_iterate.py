@@ -4,7 +4,7 @@ All steps of an answer are taken here, at once: no iterate, loss, norm or count 
 or written, no data decide how many steps there are, and none can fail. What a record can do to the
 last iterate is bounded in :mod:`dpcal.accountants.mechanisms.last_iterate`, for steps that are
 contractions. The conditions are held, not assumed. A record's clipped gradient is that of a convex
-loss no less smooth (:meth:`dpcal.optim.objectives.linear.Linear.smoothness_when_convex`), and a row
+loss no less smooth (:func:`dpcal.optim.objectives.linear.smoothness_of`), and a row
 that is too long for the plan's smoothness is shortened, by itself. The regulariser is the plan's.
 
 Computed steps are contractions up to rounding. With u = 2^-53, R a bound on iterates and C the
@@ -39,14 +39,16 @@ from typing import Self
 
 import numpy as np
 
+from dpcal._ext.gradients import LinearClippedSum
 from dpcal._ext.sums import grid_step
 from dpcal.calibrate.descent import Descent
 from dpcal.calibrate.query import Query
 from dpcal.errors import UnsupportedEvent
-from dpcal.optim.boundary.noise import CONVEX, Mechanism, own_kernel, own_sums
-from dpcal.optim.boundary.sums import gradient_sum, norm_of
-from dpcal.optim.objectives.arrays import Rows, Vector
+from dpcal.optim.boundary.noise import Mechanism
+from dpcal.optim.objectives.arrays import Rows, Vector, norm_of
 from dpcal.optim.objectives.base import Objective
+from dpcal.optim.objectives.contributions import Kernel, kernel_of
+from dpcal.optim.objectives.linear import as_smooth_as, smoothness_of
 
 __all__ = ["LastIterate"]
 
@@ -67,6 +69,8 @@ class LastIterate:
     ----------
     descent
         The public conditions.
+    kernel
+        Sums of gradients, of losses as smooth as the descent says.
     strengths
         Of the regulariser in each parameter, shape (dimension,).
     max_norm
@@ -80,6 +84,7 @@ class LastIterate:
     """
 
     descent: Descent
+    kernel: LinearClippedSum
     strengths: Vector
     max_norm: float
     bound: float
@@ -96,7 +101,7 @@ class LastIterate:
         """
         descent = query.descent
         assert descent is not None
-        _check(objective, descent)
+        kernel = as_smooth_as(_kernel(objective, descent), descent.smoothness)
         eta, d, length = descent.learning_rate, len(w), query.max_norm
         bound = eta * length / n
         start = norm_of(w)
@@ -115,6 +120,7 @@ class LastIterate:
             )
         return cls(
             descent=descent,
+            kernel=kernel,
             strengths=objective.strengths,
             max_norm=length * (1 - lost),
             bound=bound,
@@ -131,10 +137,8 @@ class LastIterate:
         self, mechanism: Mechanism, objective: Objective, w: Vector, rows: Rows, query: Query
     ) -> Vector:
         """Return the last iterate from ``w`` on, with the query's noise in every step."""
-        smooth = objective.as_smooth_as(self.descent.smoothness)
-        assert smooth is not None
         for _ in range(self.descent.steps):
-            moved = mechanism.mean_iterate(self, smooth, w, rows)
+            moved = mechanism.mean_iterate(self, objective, w, rows)
             w = mechanism.noisy_mean(moved, query, self.bound, size=1.0)
             norm = norm_of(w)
             if norm > self.reach:
@@ -143,16 +147,15 @@ class LastIterate:
 
     def mean_iterate(self, objective: Objective, w: Vector, rows: Rows) -> Vector:
         """Return where a step from ``w`` leads without noise."""
-        gradient = gradient_sum(objective, w, rows, self.max_norm) / self.n
+        gradient = Kernel(self.kernel, rows, w).clipped(self.max_norm) / self.n
         moved: Vector = w - self.descent.learning_rate * (gradient + self.strengths * w)
         return moved
 
 
-def _check(objective: Objective, descent: Descent) -> None:
-    """Refuse an objective that the theorem, or this descent, is not about."""
-    none = np.empty(0, dtype=np.intp)
-    own = own_kernel(objective) is not None and own_sums(objective, CONVEX)
-    if not own or objective.smoothness_when_convex(none) is None:
+def _kernel(objective: Objective, descent: Descent) -> LinearClippedSum:
+    """Return the sums of an objective that the theorem, and this descent, is about."""
+    kernel = kernel_of(objective)
+    if smoothness_of(kernel, np.empty(0, dtype=np.intp)) is None:
         raise UnsupportedEvent(
             "the last iterate alone has a price for convex losses of this package's linear models "
             "of one score, such as Logistic and Squared: gradients of others are not those of a "
@@ -165,3 +168,5 @@ def _check(objective: Objective, descent: Descent) -> None:
             f"{descent.strong_convexity!r}, got an objective with l2={objective.l2!r} that "
             f"regularises every parameter by {least!r} at least."
         )
+    assert isinstance(kernel, LinearClippedSum)
+    return kernel

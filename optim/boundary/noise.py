@@ -22,15 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal import _annexes
-from dpcal._ext.gradients import ClippedSum
 from dpcal._ext.noise import add_gaussian
 from dpcal._ext.sums import Sums
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import NonFiniteAnswer, UnsupportedEvent
-from dpcal.optim.boundary import sums
 from dpcal.optim.boundary.seeds import Streams
-from dpcal.optim.objectives.arrays import Rows, Vector
+from dpcal.optim.objectives.arrays import Rows, Vector, norm_of
 from dpcal.optim.objectives.base import Objective
+from dpcal.optim.objectives.contributions import gradients, kernel_of, losses
 
 if TYPE_CHECKING:
     from dpcal.optim.boundary.last_iterate import LastIterate
@@ -39,25 +38,15 @@ if TYPE_CHECKING:
     Steps: TypeAlias = Pass | LastIterate
 
 __all__ = [
-    "COMPILED",
-    "CONVEX",
     "GaussianMechanism",
     "Mechanism",
     "add_correlated",
     "add_gaussian",
     "noise_of",
-    "own_kernel",
-    "own_sums",
 ]
 
 # Kinds of answers that are whole numbers only where the rounding before them is known.
 _ROUNDED = {"one pass", "saddle score", "above threshold", "noisy max"}
-
-# Methods of an objective that its compiled form replaces.
-COMPILED = ("clipped_sum", "clipped_difference_sum", "regularizer_gradient", "strengths")
-
-# What theorems on convex losses take from an objective.
-CONVEX = ("smoothness_when_convex", "as_smooth_as", "curvature", "point_loss")
 
 
 class Mechanism(Protocol):
@@ -127,13 +116,26 @@ class GaussianMechanism:
         """See :class:`Mechanism`."""
         return Sums(self._streams.noise, noise_multiplier)
 
-    gradient_sum = staticmethod(sums.gradient_sum)
-    difference_sum = staticmethod(sums.difference_sum)
-    loss_sum = staticmethod(sums.loss_sum)
+    @staticmethod
+    def gradient_sum(objective: Objective, w: Vector, rows: Rows, bound: float) -> Vector:
+        """See :class:`Mechanism`."""
+        return gradients(objective, rows, w).clipped(bound)
+
+    @staticmethod
+    def difference_sum(
+        objective: Objective, w: Vector, v: Vector, rows: Rows, bound: float
+    ) -> Vector:
+        """See :class:`Mechanism`."""
+        return gradients(objective, rows, w, v).clipped(bound)
+
+    @staticmethod
+    def loss_sum(objective: Objective, w: Vector, rows: Rows, bound: float) -> Vector:
+        """See :class:`Mechanism`."""
+        return losses(objective, rows, w).clipped(bound)
 
     def norm(self, total: Vector, offset: Vector, bound: float) -> Vector:
         """See :class:`Mechanism`."""
-        return np.array([sums.norm_of(total + offset)])
+        return np.array([norm_of(total + offset)])
 
     def mean_iterate(self, one_pass: Steps, objective: Objective, w: Vector, rows: Rows) -> Vector:
         """See :class:`Mechanism`."""
@@ -168,8 +170,7 @@ def noise_of(
     if noise is not None:
         return noise
     kinds = {query.kind for query in plan.queries}
-    own = objective is None or own_sums(objective)
-    if kinds & _ROUNDED and not own:
+    if "one pass" in kinds and objective is not None and kernel_of(objective) is None:
         return "gaussian"
     if kinds & _ROUNDED - {"one pass"} and plan.neighboring_relation == "add-or-remove-one":
         return "gaussian"
@@ -187,29 +188,3 @@ def add_correlated(
 ) -> None:
     """Add a row of C^-1 z times the standard deviation >= 0 of z to ``out`` in place, both (d,)."""
     out += standard_deviation * row
-
-
-def own_sums(objective: Objective, methods: tuple[str, ...] = COMPILED) -> bool:
-    """Return whether sums and regulariser are this package's, so that compiled ones are the same.
-
-    A user's class that is derived from one of this package, or a single object, may have others.
-    """
-    if not vars(objective).keys().isdisjoint(methods):
-        return False
-    own = __name__.split(".")[0]
-    for name in methods:
-        made = [each for each in type(objective).__mro__ if name in vars(each)]
-        # A method may also be replaced in a class of this package.
-        defined = getattr(getattr(type(objective), name, None), "fget", None) or getattr(
-            type(objective), name, None
-        )
-        modules = [*(each.__module__ for each in made[:1]), getattr(defined, "__module__", own)]
-        if any(each.split(".")[0] != own for each in modules):
-            return False
-    return True
-
-
-def own_kernel(objective: Objective) -> ClippedSum | None:
-    """Return what sums an objective's contributions in compiled code, if it is this package's."""
-    kernel: ClippedSum | None = getattr(objective, "pairs", None) or objective.kernel
-    return kernel if kernel is not None and own_sums(objective) else None

@@ -34,10 +34,10 @@ from dpcal._ext.passes import one_pass
 from dpcal._ext.sums import grid_step
 from dpcal.calibrate.plan import Query
 from dpcal.errors import UnsupportedEvent
-from dpcal.optim.boundary.noise import CONVEX, own_kernel, own_sums
-from dpcal.optim.boundary.sums import gradient_sum, norm_of
-from dpcal.optim.objectives.arrays import Vector
+from dpcal.optim.objectives.arrays import Vector, norm_of
 from dpcal.optim.objectives.base import Objective
+from dpcal.optim.objectives.contributions import gradients, kernel_of
+from dpcal.optim.objectives.linear import smoothness_of
 
 __all__ = ["Pass"]
 
@@ -128,9 +128,8 @@ class Pass:
             raise ValueError(
                 f"w and center must be shorter than {_FARTHEST:g}, so that no iterate overflows."
             )
-        known = own_sums(objective, CONVEX) and (
-            objective.smoothness_when_convex(np.empty(0, dtype=np.intp)) is not None
-        )
+        kernel = kernel_of(objective, of_all=False)
+        known = smoothness_of(kernel, np.empty(0, dtype=np.intp)) is not None
         if not known or not self.room > 0:
             raise UnsupportedEvent(
                 "one pass needs a convex loss of a linear model, and a learning rate below 2 over "
@@ -145,7 +144,7 @@ class Pass:
         UnsupportedEvent is raised if rounding would take more than a sixteenth of the bound, or if
         the loss is not computed in this package.
         """
-        if own_kernel(objective) is None:
+        if kernel_of(objective) is None:
             raise UnsupportedEvent(
                 "noise='discrete' is for one pass over losses whose rounding is known, got a loss "
                 f"of one's own in {type(objective).__name__}."
@@ -169,14 +168,15 @@ class Pass:
 
         A loss that is not smooth enough for a contraction is scaled down.
         """
-        smoothness = np.asarray(objective.smoothness_when_convex(rows))
+        smoothness = np.asarray(smoothness_of(kernel_of(objective, of_all=False), rows))
         scales = np.divide(
             self.room, smoothness, out=np.ones_like(smoothness), where=smoothness > self.room
         )
-        if objective.kernel is None:
+        kernel = kernel_of(objective)
+        if kernel is None:
             return self._interpreted(objective, w, rows, scales)
         mean: Vector = one_pass(
-            objective.kernel,
+            kernel,
             w,
             rows,
             scales,
@@ -193,7 +193,9 @@ class Pass:
         mean = np.zeros_like(w)
         for i, row in enumerate(rows):
             mean += (w - mean) / (i + 1)
-            gradient = gradient_sum(objective, w, np.array([row], dtype=np.intp), self.max_norm)
+            gradient = gradients(objective, np.array([row], dtype=np.intp), w).clipped(
+                self.max_norm
+            )
             w = w - self.learning_rate * (scales[i] * gradient + self.pull * (w - self.target))
             norm = math.sqrt(w @ w)
             if norm > self.radius:

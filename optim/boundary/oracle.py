@@ -62,16 +62,18 @@ from numpy.typing import ArrayLike
 from dpcal import _validate
 from dpcal._ext.answers import Records, Slot as CompiledSlot, copied, distance
 from dpcal._ext.loops import Steps
+from dpcal.accountants.samplers import everyone
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.optim import boundary, budget
 from dpcal.optim.boundary import observers
 from dpcal.optim.boundary.batches import Batches
 from dpcal.optim.boundary.ledger import Admits, Ledger
-from dpcal.optim.boundary.noise import Mechanism, noise_of, own_kernel
+from dpcal.optim.boundary.noise import Mechanism, noise_of
 from dpcal.optim.boundary.seeds import Seed, Streams
-from dpcal.optim.objectives.arrays import Rows, Vector, numbers, parameters
+from dpcal.optim.objectives.arrays import AllRows, Rows, Vector, numbers, parameters
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.check import screen
+from dpcal.optim.objectives.contributions import kernel_of
 
 if TYPE_CHECKING:
     from dpcal.accountants.adaptive.filters import PrivacyFilter
@@ -160,13 +162,17 @@ class Admitted(Admits):
         self._streams = streams
         streams.keyed = noise == "discrete"
         self._batches = Batches(
-            plan, objective.dimension, streams, n=objective.n, everyone=objective.everyone
+            plan,
+            objective.dimension,
+            streams,
+            n=objective.n,
+            everyone=everyone if objective.rows_are_arrays else AllRows,
         )
         self._begin_ledger(plan, filter=filter, parts=self._batches.parts, ledger=ledger)
         mechanism = getattr(boundary, MECHANISMS[noise])(plan, objective.dimension, streams)
         self._mechanism: Mechanism = observers.watched(mechanism, plan, self.ledger)
         self._slots: dict[str, Slot] = {}
-        kernel = own_kernel(objective) if self._mechanism.fused else None
+        kernel = kernel_of(objective) if self._mechanism.fused else None
         self._records = None if kernel is None else Records(kernel, objective.strengths)
         self._kept: Kept | None = None
         self._lock = Lock()

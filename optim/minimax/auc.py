@@ -127,7 +127,7 @@ class AUCMaximization(Factored):
         return 2 * away + 2 * (1 + y) * lean, others
 
     def record_losses(self, w: Vector, rows: Rows) -> Vector:
-        """See :meth:`MinimaxObjective.record_losses`."""
+        """See :meth:`Objective.record_losses`."""
         positive, scores = self._positive[rows], self.scores(w, rows)
         a, b, y = w[-3:]
         p = self._p

@@ -21,10 +21,7 @@ and released together, because they are about the same sample.
 
 from __future__ import annotations
 
-import hashlib
 import math
-from abc import abstractmethod
-from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,21 +29,11 @@ from numpy.typing import ArrayLike
 from dpcal import _validate
 from dpcal._ext.pairs import PairSum
 from dpcal.optim.minimax.sets import ConvexSet, Everywhere
-from dpcal.optim.objectives.arrays import (
-    Rows,
-    Vector,
-    clipped_rows,
-    digest_of,
-    numbers,
-    parameters,
-)
+from dpcal.optim.objectives.arrays import Rows, Vector, numbers, parameters
 from dpcal.optim.objectives.base import Objective
-from dpcal.optim.objectives.domains import blanked, finite_rows
+from dpcal.optim.objectives.contributions import Contributions, Kernel, Table
 
 __all__ = ["MinimaxObjective"]
-
-# Bytes of per-record gradients that are held at once: large enough for few calls of the function.
-_BLOCK_BYTES = 1 << 24
 
 # Relative step of central differences for Hessians: their error is near 1e-10 of the largest
 # third derivative there.
@@ -60,8 +47,9 @@ _MOST_ASCENTS = 20_000
 class MinimaxObjective(Objective):
     """Mean of ``F(x, y; record)``, to be minimised over x and maximised over y in a convex set.
 
-    A subclass computes single records' gradients, and may have a compiled form of their sums.
-    Parameters are one vector w = (x, y) of shape (d1 + d2,).
+    A subclass computes single records' gradients, the pairs (grad_x F, grad_y F), shape (m, d1 +
+    d2), and may have a compiled form of their sums. Parameters are one vector w = (x, y) of shape
+    (d1 + d2,).
 
     Parameters
     ----------
@@ -101,107 +89,28 @@ class MinimaxObjective(Objective):
         d1, d2 = _validate.counts(dimensions=dimensions)
         self.n = _validate.count(n=n)
         self.dimensions = (d1, d2)
-        self.dimension = self.penalized = sum(self.dimensions)
+        self.dimension, self.penalized, self.ascending = d1 + d2, d1, d2
         self.dual_set: ConvexSet = Everywhere() if dual_set is None else dual_set
         if not isinstance(self.dual_set, ConvexSet):
             raise TypeError(f"dual_set must be a ConvexSet, got {dual_set!r}.")
-        self.primal_l2 = _validate.non_negative(primal_l2=primal_l2)
+        self.l2 = self.primal_l2 = _validate.non_negative(primal_l2=primal_l2)
         self.dual_l2 = _validate.non_negative(dual_l2=dual_l2)
         self.block_shares = None if block_shares is None else _normalised(block_shares)
-
-    @abstractmethod
-    def record_gradients(self, w: Vector, rows: Rows) -> Vector:
-        """Return the pairs (grad_x F, grad_y F) of ``rows``, shape (m, d1 + d2), unclipped.
-
-        Row numbers in [0, n) have shape (m,), and w = (x, y) has shape (d1 + d2,).
-        """
-
-    def record_losses(self, w: Vector, rows: Rows) -> Vector:
-        """Return F of ``rows``, shape (m,)."""
-        raise TypeError(f"{type(self).__name__} gives no losses of single records.")
 
     def split(self, w: Vector) -> tuple[Vector, Vector]:
         """Return x and y, views of w."""
         d1 = self.dimensions[0]
         return w[:d1], w[d1:]
 
-    # -- for the privacy boundary
-
-    def clipped_sum(self, w: Vector, rows: Rows, max_norm: float) -> Vector:
-        """See :meth:`Objective.clipped_sum`: of pairs of blocks, clipped together or each alone."""
+    def contributions(self, rows: Rows, *at: Vector) -> Contributions:
+        """See :meth:`Objective.contributions`: pairs of blocks, clipped together or each alone."""
         if self.pairs is not None:
-            return self.pairs(w, rows, max_norm=max_norm)
-        total = np.zeros(self.dimension)
-        for some in self._blocks(rows):
-            total += self._clipped(self.record_gradients(w, some), max_norm)
-        return total
-
-    def clipped_difference_sum(self, w: Vector, v: Vector, rows: Rows, max_norm: float) -> Vector:
-        """See :meth:`Objective.clipped_difference_sum`: each record's difference is clipped."""
-        if self.pairs is not None:
-            return self.pairs.difference(w, v, rows, max_norm=max_norm)
-        total = np.zeros(self.dimension)
-        for some in self._blocks(rows):
-            with np.errstate(over="ignore", invalid="ignore"):
-                change = self.record_gradients(w, some) - self.record_gradients(v, some)
-            total += self._clipped(change, max_norm)
-        return total
-
-    def clipped_loss_sum(self, w: Vector, rows: Rows, max_loss: float) -> float:
-        """See :meth:`Objective.clipped_loss_sum`."""
-        total = 0.0
-        for some in self._blocks(rows):
-            losses = self.record_losses(w, some)
-            losses = np.where(np.isfinite(losses), losses, 0.0)
-            total += float(np.clip(losses, -max_loss, max_loss).sum())
-        return total
-
-    def digest(self) -> bytes:
-        """Return a digest of every record's gradients at two fixed parameters."""
-        state = hashlib.blake2b(digest_size=32)
-        for w in (np.zeros(self.dimension), np.linspace(-1.0, 1.0, self.dimension)):
-            for some in self._blocks(np.arange(self.n, dtype=np.intp)):
-                table = self.record_gradients(w, some)
-                state.update(digest_of(blanked(table, finite_rows(table), math.nan)))
-        return state.digest()
-
-    @property
-    def strengths(self) -> Vector:
-        """``primal_l2`` for x and ``-dual_l2`` for y, shape (d1 + d2,)."""
-        return np.repeat([self.primal_l2, -self.dual_l2], self.dimensions)
-
-    def regularizer(self, w: Vector) -> float:
-        """Return ``primal_l2 / 2 ||x||^2 - dual_l2 / 2 ||y||^2``."""
-        x, y = self.split(w)
-        return 0.5 * (self.primal_l2 * float(x @ x) - self.dual_l2 * float(y @ y))
-
-    def regularizer_gradient(self, w: Vector) -> Vector:
-        """Return the gradient of the regularisers, shape (d1 + d2,)."""
-        with np.errstate(over="ignore"):
-            return self.strengths * w
-
-    def _blocks(self, rows: Rows) -> Iterator[Rows]:
-        size = max(1, _BLOCK_BYTES // (8 * self.dimension))
-        return (rows[i : i + size] for i in range(0, len(rows), size))
-
-    def _clipped(self, table: Vector, max_norm: float) -> Vector:
-        if self.block_shares is None:
-            return clipped_rows(table, max_norm)
-        # A record that is not finite in one block contributes to neither.
-        table = table[np.isfinite(table).all(axis=1)]
-        first, second = np.split(table, [self.dimensions[0]], axis=1)
-        primal, dual = self.block_shares
-        return np.concatenate(
-            [clipped_rows(first, max_norm * primal), clipped_rows(second, max_norm * dual)]
-        )
+            return Kernel(self.pairs, rows, *at)
+        shares = self.block_shares
+        parts = () if shares is None else tuple(zip(shares, self.dimensions, strict=True))
+        return Table(self.dimension, self.tables(rows, *at), parts)
 
     # -- diagnostics, not private
-
-    def loss(self, w: ArrayLike) -> float:
-        """Return f(x, y), regularisers included. Not private."""
-        w = parameters(w, self.dimension)
-        everyone = np.arange(self.n, dtype=np.intp)
-        return self.clipped_loss_sum(w, everyone, math.inf) / self.n + self.regularizer(w)
 
     def best_response(self, x: ArrayLike, *, start: ArrayLike | None = None) -> Vector:
         """Return the y in Y that maximises f(x, y), shape (d2,). Not private.

@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,7 +22,8 @@ from dpcal import _validate
 from dpcal.calibrate.constants import Constants
 from dpcal.optim.minimax.base import MinimaxObjective
 from dpcal.optim.minimax.sets import ConvexSet
-from dpcal.optim.objectives.arrays import Rows, Vector, clipped_rows
+from dpcal.optim.objectives.arrays import Rows, Vector
+from dpcal.optim.objectives.contributions import Contributions, Table, shaped
 from dpcal.optim.objectives.domains import cells
 
 __all__ = ["AveragedClip", "Minimax"]
@@ -80,7 +81,7 @@ class Minimax(MinimaxObjective):
         self.constants = _validate.instance(Constants, constants=constants or unknown)
 
     def record_gradients(self, w: Vector, rows: Rows) -> Vector:
-        """See :meth:`MinimaxObjective.record_gradients`."""
+        """See :meth:`Objective.record_gradients`."""
         x, y = self.split(w)
         pair = self._gradients(x.copy(), y.copy(), rows.copy())
         if not isinstance(pair, tuple) or len(pair) != 2:
@@ -94,24 +95,12 @@ class Minimax(MinimaxObjective):
             )
         return np.concatenate(tables, axis=1)
 
-    def tables(self, rows: Rows, w: Vector, v: Vector | None = None) -> Iterator[Vector]:
-        """Yield gradients at ``w``, minus those at ``v`` if given, by blocks of rows, unclipped."""
-        for some in self._blocks(rows):
-            table = self.record_gradients(w, some)
-            with np.errstate(over="ignore", invalid="ignore"):
-                yield table if v is None else table - self.record_gradients(v, some)
-
     def record_losses(self, w: Vector, rows: Rows) -> Vector:
-        """See :meth:`MinimaxObjective.record_losses`; a TypeError is raised without a ``loss``."""
+        """See :meth:`Objective.record_losses`; a TypeError is raised without a ``loss``."""
         if self._loss is None:
             raise TypeError("loss must be given for losses to be asked for, got None.")
         x, y = self.split(w)
-        losses = cells("loss", self._loss(x.copy(), y.copy(), rows.copy()))
-        if losses.shape != (len(rows),):
-            raise ValueError(
-                f"loss must return shape ({len(rows)},) for {len(rows)} rows, got {losses.shape}."
-            )
-        return losses
+        return shaped("loss", self._loss(x.copy(), y.copy(), rows.copy()), (len(rows),))
 
 
 class AveragedClip(MinimaxObjective):
@@ -134,18 +123,14 @@ class AveragedClip(MinimaxObjective):
         )
 
     def record_gradients(self, w: Vector, rows: Rows) -> Vector:
-        """See :meth:`MinimaxObjective.record_gradients`."""
+        """See :meth:`Objective.record_gradients`."""
         return self._problem.record_gradients(w, rows)
 
-    def clipped_sum(self, w: Vector, rows: Rows, max_norm: float) -> Vector:
-        """Return the sum of gradients, scaled down to half of ``max_norm``.
+    def contributions(self, rows: Rows, *at: Vector) -> Contributions:
+        """Return one contribution of all rows: their sum, clipped to half of the bound.
 
-        Two sums of norm at most half of it differ by no more than ``max_norm``.
+        Two sums of norm at most half of it differ by no more than the bound.
         """
-        total = self._problem.clipped_sum(w, rows, math.inf)
-        return clipped_rows(total[np.newaxis], max_norm / 2)
-
-    def clipped_difference_sum(self, w: Vector, v: Vector, rows: Rows, max_norm: float) -> Vector:
-        """Return the sum of differences, scaled down to half of ``max_norm``."""
-        total = self._problem.clipped_difference_sum(w, v, rows, math.inf)
-        return clipped_rows(total[np.newaxis], max_norm / 2)
+        total = self._problem.contributions(rows, *at).clipped(math.inf)
+        one = total[np.newaxis][: len(rows)]
+        return Table(self.dimension, [one], ((0.5, self.dimension),))

@@ -96,7 +96,7 @@ class Factored(MinimaxObjective):
         return digest_of(self._X, *self._targets)
 
     def record_gradients(self, w: Vector, rows: Rows) -> Vector:
-        """See :meth:`MinimaxObjective.record_gradients`."""
+        """See :meth:`Objective.record_gradients`."""
         slopes, others = self.factors(w, rows)
         return np.concatenate([slopes[:, np.newaxis] * self._X[rows], others], axis=1)
 

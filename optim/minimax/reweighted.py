@@ -72,7 +72,7 @@ class _Reweighted(Factored):
         return (self.base + tilts @ y) * slopes, losses[:, np.newaxis] * tilts
 
     def record_losses(self, w: Vector, rows: Rows) -> Vector:
-        """See :meth:`MinimaxObjective.record_losses`."""
+        """See :meth:`Objective.record_losses`."""
         losses, _ = self.losses(self.scores(w, rows), self._y[rows])
         return np.asarray((self.base + self._tilts[rows] @ self.split(w)[1]) * losses)
 

@@ -20,12 +20,14 @@ from numpy.typing import ArrayLike, NDArray
 from dpcal._ext.answers import is_finite
 
 __all__ = [
+    "AllRows",
     "Rows",
     "Vector",
     "clipped_rows",
     "digest_of",
     "digest_of_blocks",
     "l2_norm",
+    "norm_of",
     "numbers",
     "numbers_of",
     "parameters",
@@ -40,6 +42,22 @@ Rows = NDArray[np.intp]
 
 # Number of rows whose norms are computed at once: 1 MB of copies at 64 columns.
 _BLOCK = 2048
+
+
+class AllRows:
+    """The numbers 0 to n - 1, as an array where one is needed."""
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __getitem__(self, some: Any) -> Any:
+        return np.asarray(self)[some]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.arange(self.n, dtype=dtype or np.intp)
 
 
 @np.errstate(all="ignore")
@@ -175,3 +193,12 @@ def parameters(w: ArrayLike, dimension: int) -> Vector:
     if vector.shape != (dimension,):
         raise ValueError(f"w must have shape ({dimension},), got {vector.shape}.")
     return vector
+
+
+def norm_of(vector: Vector) -> float:
+    """Return the L2 norm, also where squares of entries overflow; NaN or infinite if one is."""
+    norm = l2_norm(vector)
+    if math.isfinite(norm) or not np.isfinite(vector).all():
+        return norm
+    largest = float(np.abs(vector).max())
+    return largest * l2_norm(vector / largest)

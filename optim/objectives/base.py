@@ -16,37 +16,52 @@ from __future__ import annotations
 
 import hashlib
 import math
-from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpcal import _validate
-from dpcal._ext.gradients import ClippedSum
-from dpcal.accountants.sampler_base import everyone
-from dpcal.optim.objectives.arrays import (
-    Vector,
-    clipped_rows,
-    parameters,
-    prints_of_rows,
-    shrink_factors,
+from dpcal.optim.objectives.arrays import Rows, Vector, digest_of, parameters, prints_of_rows
+from dpcal.optim.objectives.contributions import (
+    MOST,
+    Contributions,
+    Matrices,
+    Table,
+    gradients,
+    losses,
+    shaped,
 )
+from dpcal.optim.objectives.domains import blanked, finite_rows
 
 __all__ = ["Objective"]
 
+# Bytes of a block of gradients from a function; differences hold two blocks.
+_BLOCK_BYTES = 1 << 24
+# Largest number of records in a block.
+_MOST_RECORDS = 1024
 
-# Records whose products are formed at once: 4096 rows of 100 numbers stay in a cache.
-_BLOCK = 4096
+_SUMS = "records are clipped and added at the boundary; override record_gradients or contributions"
+_PENALTY = "a regulariser is data, l2 and penalized"
+_FINAL_WHY = {
+    **dict.fromkeys(("clipped_sum", "clipped_difference_sum"), _SUMS),
+    "clipped_loss_sum": "losses are clipped and added at the boundary; override record_losses",
+    **dict.fromkeys(("regularizer", "regularizer_gradient", "strengths"), _PENALTY),
+}
+_FINAL = _FINAL_WHY.keys()
+_DATA = {"l2", "penalized", "dual_l2", "ascending", "n", "dimension"}
 
 
-class Objective(ABC):
+class Objective:
     """Mean loss of a model with ``dimension`` parameters over ``n`` records, plus a regulariser.
 
-    A subclass sums the clipped gradients of given records; a private run needs no more, unless it
-    needs gradient differences or losses. The regulariser ``l2 / 2 ||w||^2`` does not depend on the
-    records: it is added after the noise and never clipped.
+    A subclass gives the gradients of given records, one by one: :meth:`record_gradients`; a private
+    run needs no more, unless it needs losses. They are clipped and added at the boundary
+    (:mod:`dpcal.optim.objectives.contributions`). The regulariser ``l2 / 2 ||w||^2`` is data: it is
+    added after the noise and never clipped.
 
-    The sums share these arguments: parameters ``w`` and ``v``, shape (dimension,); ``rows``, row
+    Methods share these arguments: parameters ``w`` and ``v``, shape (dimension,); ``rows``, row
     numbers in [0, n), possibly none; and a bound > 0 on each record's contribution, ``max_norm`` on
     its L2 norm or ``max_loss`` on its size, infinite for no clipping. A record whose contribution
     is NaN or infinite contributes zero.
@@ -60,8 +75,12 @@ class Objective(ABC):
     penalized
         Number of leading parameters that the regulariser covers. An intercept comes last and is
         left out.
-    kernel
-        Compiled form of :meth:`clipped_sum`, which compiled answers need; None without one.
+    dual_l2, ascending
+        Strength >= 0, and number of last parameters, of ``-dual_l2 / 2 ||y||^2``, which is
+        maximised over these.
+    block
+        Number of records of a call of :meth:`record_gradients`, at least 1; by default as many as
+        have 16 MiB of gradients, and at most 1024.
     group_size
         Where records are persons, the largest number of rows of one; None where they are rows.
     read_from_data
@@ -73,52 +92,126 @@ class Objective(ABC):
     checked
         Whether oracles take the objective without a test. Otherwise they test it once, on a few
         random rows (:func:`dpcal.optim.objectives.check.screen`), if its class or its function is a
-        user's. Set it to True, on the object or in the class, for a function that is slow, counts
-        its calls, or has a regulariser of its own that reads no record.
+        user's. Set it to True, on the object or in the class, for a function that is slow or counts
+        its calls.
+    rows_are_arrays
+        Whether the numbers of all records are asked about as an array, or as
+        :class:`dpcal.optim.objectives.arrays.AllRows`, which does not grow with them.
     """
 
     n: int
     dimension: int
     l2: float = 0.0
     penalized: int
-    kernel: ClippedSum | None = None
+    dual_l2: float = 0.0
+    ascending: int = 0
+    block: int | None = None
     group_size: int | None = None
     linear_loss: tuple[str, float] | None = None
     checked: bool = False
+    rows_are_arrays: bool = True
     read_from_data: tuple[str, ...] = ()
 
     def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
+        for name in _FINAL & vars(cls).keys():
+            raise TypeError(f"{cls.__name__}.{name} must not be overridden: {_FINAL_WHY[name]}.")
+        for name in _DATA & vars(cls).keys():
+            if hasattr(vars(cls)[name], "__get__"):
+                raise TypeError(
+                    f"{cls.__name__}.{name} must be a number: it is used without noise, and "
+                    "nothing shows that a computed one reads no record."
+                )
         if "checked" not in vars(cls):
             # This package's own classes are tested with the package; classes that users derive
             # from them are not.
             cls.checked = cls.__module__.split(".")[0] == __name__.split(".")[0]
 
-    @staticmethod
-    def everyone(n: int) -> NDArray[np.intp]:
-        """Return the numbers of all n rows, as oracles give them to sums."""
-        return everyone(n)
+    def record_gradients(self, w: Vector, rows: Rows) -> ArrayLike:
+        """Return the gradient of each of ``rows``, not clipped, shape (m, dimension).
 
-    @abstractmethod
-    def clipped_sum(self, w: Vector, rows: NDArray[np.intp], max_norm: float) -> Vector:
-        """Return the sum of the gradients of ``rows``, each clipped before it is added.
-
-        Adding or removing one row moves it by at most ``max_norm``, for any records; shape
-        (dimension,).
+        Each must depend on that record and on ``w`` alone: no statistics of a batch, no memory.
         """
+        raise TypeError(f"{type(self).__name__} gives no gradients of single records.")
+
+    def record_losses(self, w: Vector, rows: Rows) -> ArrayLike:
+        """Return the loss of each of ``rows``, shape (m,), under the same condition."""
+        raise TypeError(f"{type(self).__name__} gives no losses of single records.")
+
+    def contributions(self, rows: Rows, *at: Vector) -> Contributions:
+        """Return the gradients of ``rows`` at w, minus those at v if given, for oracles to sum.
+
+        Here of :meth:`record_gradients`, in blocks; subclasses hand over factors of them, or their
+        compiled form. An array of shape (m, dimension) will do.
+        """
+        return Table(self.dimension, self.tables(rows, *at))
+
+    def loss_contributions(self, rows: Rows, w: Vector) -> Contributions:
+        """Return the losses of ``rows``, likewise, one number a record."""
+        blocks = self.blocks(rows)
+        tables = (
+            shaped("record_losses", self.record_losses(w.copy(), some), (len(some),))
+            for some in blocks
+        )
+        return Table(1, (table[:, np.newaxis] for table in tables))
+
+    def hessian_contributions(
+        self, rows: Rows, w: Vector, *, spectral: bool = False
+    ) -> Contributions:
+        """Return the upper triangles of the Hessians of ``rows``, likewise, row by row.
+
+        Here from :meth:`hessian_vector_rows`. The bound is on the Frobenius norm of a Hessian, or on
+        its operator norm, if ``spectral``.
+        """
+        size = max(1, MOST // self.dimension)
+        blocks = (rows[i : i + size] for i in range(0, len(rows), size))
+        return Matrices(self.dimension, map(partial(self._hessians, w), blocks), spectral=spectral)
+
+    def _hessians(self, w: Vector, rows: Rows) -> Vector:
+        """Return the Hessians of rows, shape (m, dimension, dimension)."""
+        units = np.eye(self.dimension)
+        H = np.stack([self.hessian_vector_rows(w, unit, rows) for unit in units], axis=1)
+        return np.asarray(np.triu(H) + np.triu(H, 1).swapaxes(1, 2))
+
+    def blocks(self, rows: Rows) -> Iterator[Rows]:
+        """Yield the row numbers of one call of a function after another, copies."""
+        size = self.block or max(1, min(_MOST_RECORDS, _BLOCK_BYTES // (8 * self.dimension)))
+        return (rows[i : i + size].copy() for i in range(0, len(rows), size))
+
+    def tables(self, rows: Rows, *at: Vector) -> Iterator[Vector]:
+        """Yield the gradients of ``rows`` at w, minus those at v if given, in blocks of rows."""
+        for some in self.blocks(rows):
+            shape = len(some), self.dimension
+            found = [
+                shaped("record_gradients", self.record_gradients(w.copy(), some), shape) for w in at
+            ]
+            with np.errstate(over="ignore", invalid="ignore"):
+                yield found[0] if len(found) == 1 else found[0] - found[1]
+
+    def clipped_sum(self, w: Vector, rows: Rows, max_norm: float) -> Vector:
+        """Return the sum of the gradients of ``rows``, each clipped. Not private."""
+        return gradients(self, rows, w).clipped(max_norm)
+
+    def clipped_difference_sum(self, w: Vector, v: Vector, rows: Rows, max_norm: float) -> Vector:
+        """Return the sum of gradients at ``w`` minus at ``v``, each clipped. Not private."""
+        return gradients(self, rows, w, v).clipped(max_norm)
+
+    def clipped_loss_sum(self, w: Vector, rows: Rows, max_loss: float) -> float:
+        """Return the sum of losses, each clipped to [-max_loss, max_loss]. Not private."""
+        return float(losses(self, rows, w).clipped(max_loss)[0])
 
     def digest(self) -> bytes:
         """Return bytes that depend on all records; a secret, like the records.
 
         Given seeds are mixed with it, so that runs about other records have other noise. Here it is
-        a digest of two sums over all records at fixed parameters; subclasses that hold the records
-        digest all of them.
+        a digest of every record's gradient at two fixed parameters; subclasses that hold the
+        records digest them.
         """
         state = hashlib.blake2b(digest_size=32)
-        everyone = np.arange(self.n, dtype=np.intp)
-        for start in (np.zeros(self.dimension), np.linspace(-1.0, 1.0, self.dimension)):
-            total = np.asarray(self.clipped_sum(start, everyone, 1.0), dtype=np.float64)
-            state.update(total.tobytes())
+        for w in self._places():
+            for table in self.tables(np.arange(self.n, dtype=np.intp), w):
+                # Gradients that count as zero are all alike.
+                state.update(digest_of(blanked(table, finite_rows(table), math.nan)))
         return state.digest()
 
     def fingerprints(self, key: bytes) -> list[bytes]:
@@ -129,75 +222,24 @@ class Objective(ABC):
         are of each record's gradients at two fixed parameters; subclasses that hold the records
         digest the records.
         """
-        starts = (np.zeros(self.dimension), np.linspace(-1.0, 1.0, self.dimension))
-        rows = np.arange(self.n, dtype=np.intp)[:, np.newaxis]
-        return prints_of_rows(
-            key, *(np.array([self.clipped_sum(w, row, 1.0) for row in rows]) for w in starts)
-        )
+        everyone = np.arange(self.n, dtype=np.intp)
+        prints = []
+        for tables in zip(*(self.tables(everyone, w) for w in self._places()), strict=True):
+            alike = [blanked(table, finite_rows(table), math.nan) for table in tables]
+            prints += prints_of_rows(key, *alike)
+        return prints
 
-    def clipped_difference_sum(
-        self, w: Vector, v: Vector, rows: NDArray[np.intp], max_norm: float
-    ) -> Vector:
-        """Return the sum over ``rows`` of each record's gradient at ``w`` minus at ``v``, clipped.
+    def _places(self) -> tuple[Vector, Vector]:
+        return np.zeros(self.dimension), np.linspace(-1.0, 1.0, self.dimension)
 
-        Here record by record, from :meth:`clipped_sum`; subclasses do it faster.
-        """
-        total = np.zeros(self.dimension)
-        for row in rows:
-            alone = np.array([row], dtype=np.intp)
-            with np.errstate(over="ignore", invalid="ignore"):
-                change = self.clipped_sum(w, alone, math.inf) - self.clipped_sum(v, alone, math.inf)
-            total += clipped_rows(change[np.newaxis], max_norm)
-        return total
-
-    def clipped_loss_sum(self, w: Vector, rows: NDArray[np.intp], max_loss: float) -> float:
-        """Return the sum over ``rows`` of losses, each clipped to [-max_loss, max_loss]."""
-        raise TypeError(f"{type(self).__name__} gives no losses of single records.")
-
-    def hessian_vector_sum(self, w: Vector, v: Vector, rows: NDArray[np.intp]) -> Vector:
+    def hessian_vector_sum(self, w: Vector, v: Vector, rows: Rows) -> Vector:
         """Return the sum over ``rows`` of the Hessians of their losses, times a vector ``v``.
 
         Shape (dimension,), without the regulariser. Not private.
         """
         raise TypeError(f"{type(self).__name__} gives no Hessians of single records.")
 
-    def clipped_hessian_sum(
-        self, w: Vector, rows: NDArray[np.intp], max_norm: float, *, spectral: bool = False
-    ) -> Vector:
-        """Return the sum over ``rows`` of the upper triangles of their losses' Hessians, clipped.
-
-        Here from :meth:`hessian_vector_rows`; subclasses do it faster. The bound
-        is on the Frobenius norm of the symmetric matrix that a triangle stands for, which is no
-        less than the triangle's norm as a vector; or on the operator norm, if ``spectral``. Shape
-        (d (d + 1) / 2,), row by row.
-        """
-        units, order = np.eye(self.dimension), 2 if spectral else "fro"
-        total = np.zeros((self.dimension, self.dimension))
-        size = max(1, _BLOCK // self.dimension)
-        for first in range(0, len(rows), size):
-            some = rows[first : first + size]
-            H = np.stack([self.hessian_vector_rows(w, unit, some) for unit in units], axis=1)
-            H = H[np.isfinite(H).all(axis=(1, 2))]
-            H = np.triu(H) + np.triu(H, 1).swapaxes(1, 2)
-            # The rounding of norms is less than the margin of this factor.
-            norms = np.linalg.norm(H, order, axis=(1, 2)) * (1 + 1e-12 * self.dimension)
-            total += np.tensordot(shrink_factors(norms, max_norm), H, axes=1)
-        return total[np.triu_indices(self.dimension)]
-
-    def clipped_hessian_vector_sum(
-        self, w: Vector, v: Vector, rows: NDArray[np.intp], max_norm: float
-    ) -> Vector:
-        """Return the sum over ``rows`` of Hessians times a vector ``v``, each product clipped.
-
-        Here from :meth:`hessian_vector_rows`.
-        """
-        total = np.zeros(self.dimension)
-        for first in range(0, len(rows), _BLOCK):
-            block = self.hessian_vector_rows(w, v, rows[first : first + _BLOCK])
-            total += clipped_rows(block, max_norm)
-        return total
-
-    def hessian_vector_rows(self, w: Vector, v: Vector, rows: NDArray[np.intp]) -> Vector:
+    def hessian_vector_rows(self, w: Vector, v: Vector, rows: Rows) -> Vector:
         """Return the Hessian of each of ``rows`` times a vector ``v``, shape (m, dimension).
 
         Here record by record, from :meth:`hessian_vector_sum`; subclasses do it faster.
@@ -213,25 +255,11 @@ class Objective(ABC):
         total = self.hessian_vector_sum(w, v, np.arange(self.n, dtype=np.intp))
         return total / self.n + self.regularizer_gradient(v)
 
-    def smoothness_when_convex(self, rows: NDArray[np.intp]) -> Vector | None:
-        """Return bounds on the smoothness of records' losses, if theorems on convex losses apply.
-
-        They apply if :meth:`clipped_sum` of one record is itself the gradient of a function
-        that is convex and as smooth as the bound, for any ``max_norm`` and any records. Here None:
-        clipping the gradients of a convex loss does not give gradients of a convex loss in general.
-        """
-        return None
-
-    def as_smooth_as(self, smoothness: float) -> Objective | None:
-        """Return the objective with each record changed by itself until its loss is as smooth.
-
-        None where :meth:`smoothness_when_convex` is, which then holds for the result.
-        """
-        return None
-
-    @abstractmethod
     def loss(self, w: ArrayLike) -> float:
         """Return the regularised mean loss at ``w``, shape (dimension,). Not private."""
+        w = parameters(w, self.dimension)
+        everyone = np.arange(self.n, dtype=np.intp)
+        return self.clipped_loss_sum(w, everyone, math.inf) / self.n + self.regularizer(w)
 
     def gradient(self, w: ArrayLike) -> Vector:
         """Return the gradient of :meth:`loss` at ``w``, shape (dimension,). Not private."""
@@ -242,19 +270,20 @@ class Objective(ABC):
     @property
     def strengths(self) -> Vector:
         """Strength of the public regulariser in each parameter, shape (dimension,)."""
-        strengths = np.full(self.dimension, float(self.l2))
-        strengths[self.penalized :] = 0.0
+        strengths = np.zeros(self.dimension)
+        strengths[: self.penalized] = self.l2
+        strengths[self.dimension - self.ascending :] = -self.dual_l2
         return strengths
 
     def regularizer(self, w: Vector) -> float:
-        """Return ``l2 / 2 ||w||^2`` over the penalized parameters."""
-        return 0.5 * self.l2 * float(w[: self.penalized] @ w[: self.penalized])
+        """Return ``l2 / 2 ||x||^2 - dual_l2 / 2 ||y||^2`` over these parameters x and y."""
+        x, y = w[: self.penalized], w[self.dimension - self.ascending :]
+        return 0.5 * (self.l2 * float(x @ x) - self.dual_l2 * float(y @ y))
 
     def regularizer_gradient(self, w: Vector) -> Vector:
         """Return the gradient of the regulariser, shape (dimension,)."""
-        gradient = self.l2 * w
-        gradient[self.penalized :] = 0.0
-        return gradient
+        with np.errstate(over="ignore"):
+            return self.strengths * w
 
     def minimize(self, initial: ArrayLike | None = None, *, tolerance: float = 1e-10) -> Vector:
         """Return a minimiser of :meth:`loss`, by L-BFGS. Not private.

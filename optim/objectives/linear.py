@@ -27,6 +27,7 @@ from scipy.special import expit
 from dpcal import _validate
 from dpcal._ext.gradients import (
     ClassWeighted,
+    ClippedSum,
     LinearClippedSum,
     LogisticLoss,
     PointLoss,
@@ -34,6 +35,7 @@ from dpcal._ext.gradients import (
 )
 from dpcal.calibrate.constants import Constants
 from dpcal.optim.objectives.arrays import (
+    Rows,
     Vector,
     digest_of,
     parameters,
@@ -43,6 +45,7 @@ from dpcal.optim.objectives.arrays import (
     shrink_factors,
 )
 from dpcal.optim.objectives.base import Objective
+from dpcal.optim.objectives.contributions import MOST, Contributions, Kernel, Losses, Products
 from dpcal.optim.objectives.domains import (
     blanked,
     cells,
@@ -52,7 +55,7 @@ from dpcal.optim.objectives.domains import (
     records_of,
 )
 
-__all__ = ["Linear", "Logistic", "Squared", "TwoClass"]
+__all__ = ["Linear", "Logistic", "Squared", "TwoClass", "as_smooth_as", "smoothness_of"]
 
 
 class _Embedded:
@@ -99,8 +102,6 @@ class Linear(Objective):
     """
 
     point_loss: ClassVar[type[PointLoss]]
-    # The largest second derivative of the loss of a score, for convex losses.
-    curvature: ClassVar[float | None] = None
     # The largest number that the loss of a record is multiplied by.
     largest_weight: float = 1.0
     kernel: LinearClippedSum
@@ -125,30 +126,24 @@ class Linear(Objective):
     def _point_loss(self) -> PointLoss:
         return self.point_loss()
 
-    def clipped_sum(self, w: Vector, rows: NDArray[np.intp], max_norm: float) -> Vector:
-        """See :meth:`Objective.clipped_sum`."""
-        return self.kernel(w, rows, max_norm=max_norm)
+    def contributions(self, rows: Rows, *at: Vector) -> Contributions:
+        """See :meth:`Objective.contributions`: compiled."""
+        return Kernel(self.kernel, rows, *at)
 
-    def clipped_difference_sum(
-        self, w: Vector, v: Vector, rows: NDArray[np.intp], max_norm: float
-    ) -> Vector:
-        """See :meth:`Objective.clipped_difference_sum`."""
-        return self.kernel.difference(w, v, rows, max_norm=max_norm)
-
-    def clipped_loss_sum(self, w: Vector, rows: NDArray[np.intp], max_loss: float) -> float:
-        """See :meth:`Objective.clipped_loss_sum`."""
-        return self.kernel.losses(w, rows, max_loss=max_loss)
+    def loss_contributions(self, rows: Rows, w: Vector) -> Contributions:
+        """See :meth:`Objective.loss_contributions`: compiled."""
+        return Losses(self.kernel, rows, w)
 
     def curvatures(self, scores: Vector, targets: Vector) -> Vector:
         """Return the second derivative of each record's loss by its score, shape (m,)."""
         raise TypeError(f"{type(self).__name__} gives no Hessians of single records.")
 
-    def _curvatures(self, scores: Vector, rows: NDArray[np.intp]) -> Vector:
+    def _curvatures(self, scores: Vector, rows: Rows) -> Vector:
         """Return the second derivative of the loss of each of ``rows``, zero for blank records."""
         targets = self.kernel.targets[rows]
         return np.where(np.isnan(targets), 0.0, self.curvatures(scores, targets))
 
-    def hessian_vector_sum(self, w: Vector, v: Vector, rows: NDArray[np.intp]) -> Vector:
+    def hessian_vector_sum(self, w: Vector, v: Vector, rows: Rows) -> Vector:
         """See :meth:`Objective.hessian_vector_sum`: each Hessian is a number times ``x x^T``."""
         X = self.kernel.features[rows]
         with np.errstate(over="ignore", invalid="ignore"):
@@ -156,57 +151,26 @@ class Linear(Objective):
         factors[~np.isfinite(factors)] = 0.0
         return np.asarray(factors @ X)
 
-    def hessian_vector_rows(self, w: Vector, v: Vector, rows: NDArray[np.intp]) -> Vector:
+    def hessian_vector_rows(self, w: Vector, v: Vector, rows: Rows) -> Vector:
         """See :meth:`Objective.hessian_vector_rows`."""
         X = self.kernel.features[rows]
         with np.errstate(over="ignore", invalid="ignore"):
             factors = self._curvatures(X @ w, rows) * (X @ v)
             return np.asarray(factors[:, np.newaxis] * X)
 
-    def clipped_hessian_sum(
-        self, w: Vector, rows: NDArray[np.intp], max_norm: float, *, spectral: bool = False
-    ) -> Vector:
-        """See :meth:`Objective.clipped_hessian_sum`; of rank one, both norms are one."""
-        left, X = self.clipped_hessian_factors(w, rows, max_norm)
-        return np.asarray((X.T @ left)[np.triu_indices(self.dimension)])
+    def hessian_contributions(
+        self, rows: Rows, w: Vector, *, spectral: bool = False
+    ) -> Contributions:
+        """See :meth:`Objective.hessian_contributions`; of rank one, both norms are one."""
+        upper = np.triu_indices(self.dimension)
+        blocks = (self._hessian_factors(w, rows[i : i + MOST]) for i in range(0, len(rows), MOST))
+        return Products(len(upper[0]), blocks, lambda sums: sums[0][upper])
 
-    def clipped_hessian_factors(
-        self, w: Vector, rows: NDArray[np.intp], max_norm: float
-    ) -> tuple[Vector, Vector]:
-        """Return two vectors for each record, whose outer product is its clipped Hessian."""
-        X, norms = self.kernel.features[rows], self.kernel.norms[rows]
+    def _hessian_factors(self, w: Vector, rows: Rows) -> list[tuple[Vector, Vector]]:
+        """Return two vectors for each record, whose outer product is its Hessian."""
+        X = self.kernel.features[rows]
         with np.errstate(over="ignore", invalid="ignore"):
-            factors = self._curvatures(X @ w, rows)
-            sizes = np.nextafter(np.abs(factors) * norms * norms * (1 + 1e-12), math.inf)
-        factors[~np.isfinite(sizes)] = 0.0
-        factors *= shrink_factors(np.where(np.isfinite(sizes), sizes, 0.0), max_norm)
-        return factors[:, np.newaxis] * X, X
-
-    def smoothness_when_convex(self, rows: NDArray[np.intp]) -> Vector | None:
-        """See :meth:`Objective.smoothness_when_convex`.
-
-        One record's gradient is a slope times x, and clipping it clips the slope, to [-a, a] for
-        some a. A nondecreasing slope stays so, and grows no faster: the clipped gradient is that of
-        a convex loss, no less smooth.
-        """
-        if self.curvature is None:
-            return None
-        norms = self.kernel.norms[rows]
-        return np.asarray(np.nextafter(self.largest_weight * self.curvature * norms**2, math.inf))
-
-    def as_smooth_as(self, smoothness: float) -> Linear | None:
-        """See :meth:`Objective.as_smooth_as`: rows are shortened, constant feature included."""
-        if self.curvature is None:
-            return None
-        most = math.sqrt(smoothness / (self.largest_weight * self.curvature)) * (1 - 2.0**-40)
-        factors = shrink_factors(self.kernel.norms, most)
-        if factors.min() == 1:
-            return self
-        short = copy.copy(self)
-        features = self.kernel.features * factors[:, np.newaxis]
-        loss, targets = self._point_loss(), self.kernel.targets
-        short.kernel = LinearClippedSum(loss, features, targets, intercept=False)
-        return short
+            return [(self._curvatures(X @ w, rows)[:, np.newaxis] * X, X)]
 
     def digest(self) -> bytes:
         """See :meth:`Objective.digest`; of embedded records, that of the originals and the matrix.
@@ -352,7 +316,6 @@ class Logistic(TwoClass):
     """
 
     point_loss = LogisticLoss
-    curvature = 0.25
     linear_loss = "logistic", 1.0
 
     def unweighted_curvatures(self, scores: Vector, targets: Vector) -> Vector:
@@ -416,7 +379,6 @@ class Squared(Linear):
     """
 
     point_loss = SquaredLoss
-    curvature = 1.0
     linear_loss = "squared", 1.0
 
     def curvatures(self, scores: Vector, targets: Vector) -> Vector:
@@ -459,6 +421,32 @@ class Squared(Linear):
             strong_convexity=0.0 if fit_intercept else _validate.non_negative(l2=l2),
             gap=_validate.positive(target_bound=target_bound) ** 2 / 2,
         )
+
+
+def smoothness_of(kernel: ClippedSum | None, rows: Rows) -> Vector | None:
+    """Return bounds on the smoothness of records' losses, if theorems on convex losses apply.
+
+    They apply if the clipped gradient of one record is itself the gradient of a function that is
+    convex and as smooth as the bound. Clipping the gradients of a convex loss does not give those
+    of a convex loss in general. A linear model's gradient is a slope times x, and clipping it clips
+    the slope, to [-a, a] for some a. A nondecreasing slope stays so, and grows no faster.
+    """
+    if not isinstance(kernel, LinearClippedSum) or not math.isfinite(kernel.loss.curvature):
+        return None
+    return np.asarray(np.nextafter(kernel.loss.curvature * kernel.norms[rows] ** 2, math.inf))
+
+
+def as_smooth_as(kernel: LinearClippedSum, smoothness: float) -> LinearClippedSum:
+    """Return a convex loss's kernel whose rows are shortened until each loss is as smooth.
+
+    A row is shortened by itself, constant feature included.
+    """
+    most = math.sqrt(smoothness / kernel.loss.curvature) * (1 - 2.0**-40)
+    factors = shrink_factors(kernel.norms, most)
+    if factors.min() == 1:
+        return kernel
+    features = kernel.features * factors[:, np.newaxis]
+    return LinearClippedSum(kernel.loss, features, kernel.targets, intercept=False)
 
 
 def declared_norm(row_norm: float, fit_intercept: bool) -> float:

@@ -34,10 +34,9 @@ from dpcal.optim.objectives.arrays import (
     parameters,
     prints_of_rows,
     records,
-    row_norms,
-    shrink_factors,
 )
 from dpcal.optim.objectives.base import Objective
+from dpcal.optim.objectives.contributions import MOST, Contributions, Products, Table
 from dpcal.optim.objectives.domains import (
     blanked,
     codes,
@@ -45,15 +44,11 @@ from dpcal.optim.objectives.domains import (
     labels_of,
     records_of,
 )
-from dpcal.optim.objectives.products import MOST, longest, whole_products
 
 __all__ = ["KAN", "MLP", "NETWORKS", "network_scores"]
 
 Rows = NDArray[np.intp]
-Integers = NDArray[np.int64]
 
-_BLOCK = MOST
-_UNIT = 2.0**-53
 _UNKNOWN = Constants(lipschitz=math.inf, smoothness=math.inf)
 
 
@@ -111,23 +106,10 @@ class Network(Objective):
         """Infinite: no bound is known, and privacy does not rest on one: gradients are clipped."""
         return _UNKNOWN
 
-    def record_losses(self, w: Vector, rows: Rows) -> Vector:
-        """Return the loss of each row, shape (m,)."""
-        raise NotImplementedError
-
-    def clipped_loss_sum(self, w: Vector, rows: Rows, max_loss: float) -> float:
-        """See :meth:`Objective.clipped_loss_sum`."""
-        total = 0.0
-        for block in _blocks(rows):
-            losses = np.nan_to_num(self.record_losses(w, block), nan=0.0)
-            total += float(np.clip(losses, -max_loss, max_loss).sum())
-        return total
-
-    def loss(self, w: ArrayLike) -> float:
-        """Return the regularised mean loss at ``w``, shape (dimension,). Not private."""
-        w = parameters(w, self.dimension)
-        everyone = np.arange(self.n, dtype=np.intp)
-        return self.clipped_loss_sum(w, everyone, math.inf) / self.n + self.regularizer(w)
+    def record_gradients(self, w: Vector, rows: Rows) -> Vector:
+        """See :meth:`Objective.record_gradients`; one after another, for differences alone."""
+        alone = (rows[i : i + 1] for i in range(len(rows)))
+        return np.array([self.clipped_sum(w, row, math.inf) for row in alone])
 
     def _new(self, X: ArrayLike) -> Vector:
         """Return new records, with as many columns as the old ones."""
@@ -175,8 +157,6 @@ class MLP(Network):
         super().__init__(X, y, classes=classes, classes_from_data=classes_from_data, l2=l2)
         self.width = _validate.count(width=width)
         self._X = self._X.copy()
-        # The constant feature of the intercept counts in a record's norm.
-        self._norms = _with_one(row_norms(self._X))
         K = len(self.classes_)
         self.penalized = self.width * (self._columns + K)
         self.dimension = self.penalized + self.width + K
@@ -194,40 +174,23 @@ class MLP(Network):
         w[hidden : self.penalized] /= math.sqrt(self.width)
         return w
 
-    def clipped_sum(self, w: Vector, rows: Rows, max_norm: float) -> Vector:
-        """See :meth:`Objective.clipped_sum`; two matrix products, and no gradient of a record."""
-        total = np.zeros(self.dimension)
-        W1, W2, b1, b2 = self._layers(total)
-        for X, hidden, back, out in self._clipped(w, rows, max_norm):
-            W1 += back.T @ X
-            W2 += out.T @ hidden
-            b1 += back.sum(axis=0)
-            b2 += out.sum(axis=0)
-        return total
+    def contributions(self, rows: Rows, *at: Vector) -> Contributions:
+        """See :meth:`Objective.contributions`: a pair of vectors a layer."""
+        if len(at) == 2:
+            return Table(self.dimension, self.tables(rows, *at))
+        return Products(self.dimension, self._factors(rows, *at), self._arranged, intercepts=True)
 
-    def whole_sum(self, w: Vector, rows: Rows, bound: float) -> Integers:
-        """Return the sum of gradients in whole steps: :mod:`dpcal.optim.objectives.products`."""
-        clipped = self._clipped(w, rows, longest(bound, self.dimension))
-        return whole_products(
-            ([(back, X), (out, hidden)] for X, hidden, back, out in clipped),
-            self.dimension,
-            bound,
-            lambda sums: np.concatenate(
-                [each[:, :-1].ravel() for each in sums] + [each[:, -1] for each in sums]
-            ),
-            intercepts=True,
-        )
-
-    def _clipped(self, w: Vector, rows: Rows, max_norm: float) -> Iterator[tuple[Vector, ...]]:
-        """Yield, for blocks of rows, records, hidden units, and signals of clipped gradients."""
+    def _factors(self, rows: Rows, w: Vector) -> Iterator[list[tuple[Vector, Vector]]]:
         for block in _blocks(rows):
             X = self._X[block]
             hidden, back, out = self._backward(w, X, block)
-            norms = _combined(row_norms(back) * self._norms[block], _outer_norms(out, hidden))
-            shrink = shrink_factors(norms, max_norm)[:, np.newaxis]
-            back *= shrink
-            out *= shrink
-            yield X, hidden, back, out
+            yield [(back, X), (out, hidden)]
+
+    def _arranged(self, sums: list[NDArray[Any]]) -> NDArray[Any]:
+        """Return weights of both layers, and then their intercepts."""
+        return np.concatenate(
+            [each[:, :-1].ravel() for each in sums] + [each[:, -1] for each in sums]
+        )
 
     def hessian_vector_sum(self, w: Vector, v: Vector, rows: Rows) -> Vector:
         """See :meth:`Objective.hessian_vector_sum`, by Pearlmutter's R-operator (1994)."""
@@ -374,7 +337,6 @@ class KAN(Network):
         self._pieces = np.array([spline(ends, nu=k) / math.factorial(k) for k in (3, 2, 1, 0)])
         self._H = self._basis(self._X)
         del self._X
-        self._norms = row_norms(self._H)
         self._signs = np.array([-1.0, 1.0, math.nan])[self._class]
         self.dimension = self.penalized = self.width * self._H.shape[1]
 
@@ -398,29 +360,20 @@ class KAN(Network):
         """Return a random start of independent standard normals, from a public seed."""
         return np.random.default_rng(_validate.seed(seed=seed)).standard_normal(self.dimension)
 
-    def clipped_sum(self, w: Vector, rows: Rows, max_norm: float) -> Vector:
-        """See :meth:`Objective.clipped_sum`; one matrix product, and no gradient of a record."""
-        total = np.zeros((self.width, self._H.shape[1]))
-        for slopes, H in self._clipped(w, rows, max_norm):
-            total += slopes.T @ H
-        return total.ravel()
+    def contributions(self, rows: Rows, *at: Vector) -> Contributions:
+        """See :meth:`Objective.contributions`: two vectors a record."""
+        if len(at) == 2:
+            return Table(self.dimension, self.tables(rows, *at))
+        return Products(self.dimension, self._factors(rows, *at))
 
-    def whole_sum(self, w: Vector, rows: Rows, bound: float) -> Integers:
-        """Return the sum of gradients in whole steps: :mod:`dpcal.optim.objectives.products`."""
-        clipped = self._clipped(w, rows, longest(bound, self.dimension))
-        return whole_products(([pair] for pair in clipped), self.dimension, bound)
-
-    def _clipped(self, w: Vector, rows: Rows, max_norm: float) -> Iterator[tuple[Vector, Vector]]:
-        """Yield, for blocks of rows, two vectors for each record's clipped gradient."""
+    def _factors(self, rows: Rows, w: Vector) -> Iterator[list[tuple[Vector, Vector]]]:
         for block in _blocks(rows):
             H = self._H[block]
             scores, slopes = self._forward(w, H)
             signs = self._signs[block]
             with np.errstate(over="ignore", invalid="ignore"):
                 slopes *= (-signs / (1.0 + np.exp(signs * scores)))[:, np.newaxis]
-            slopes[~np.isfinite(slopes).all(axis=1)] = 0.0
-            norms = np.nextafter(row_norms(slopes) * self._norms[block] * (1 + 4 * _UNIT), math.inf)
-            yield slopes * shrink_factors(norms, max_norm)[:, np.newaxis], H
+            yield [(slopes, H)]
 
     def decision(self, X: ArrayLike, w: ArrayLike) -> Vector:
         """Return the scores, shape (m,), of new records of shape (m, d)."""
@@ -481,21 +434,5 @@ def network_scores(kind: str, X: Vector, w: Vector, *, scale: float, **sizes: in
 
 
 def _blocks(rows: Rows) -> Iterator[Rows]:
-    for first in range(0, len(rows), _BLOCK):
-        yield rows[first : first + _BLOCK]
-
-
-def _with_one(norms: Vector) -> Vector:
-    """Return norms of rows that get a constant 1 at their end, rounded up."""
-    return np.nextafter(np.hypot(norms, 1.0) * (1 + 4 * _UNIT), math.inf)
-
-
-def _outer_norms(left: Vector, right: Vector) -> Vector:
-    """Return norms of outer products of rows of ``left`` and of ``right`` with a constant 1."""
-    return row_norms(left) * _with_one(row_norms(right))
-
-
-def _combined(first: Vector, second: Vector) -> Vector:
-    """Return norms of two parts together, rounded up by more than their products' rounding."""
-    with np.errstate(over="ignore"):
-        return np.nextafter(np.hypot(first, second) * (1 + 16 * _UNIT), math.inf)
+    for first in range(0, len(rows), MOST):
+        yield rows[first : first + MOST]

@@ -95,7 +95,7 @@ class _Robust(Linear):
         width = _validate.positive(width=width)
         bound = _validate.positive(target_bound=target_bound)
         farthest = cls(np.ones((1, 1)), [bound], width=width, fit_intercept=False)
-        convex = cls.curvature is not None and not fit_intercept
+        convex = math.isfinite(farthest.kernel.loss.curvature) and not fit_intercept
         return Constants(
             lipschitz=cls.steepest * width * norm,
             smoothness=norm**2,
@@ -112,7 +112,6 @@ class Huber(_Robust):
     """
 
     point_loss = HuberLoss
-    curvature = 1.0
     steepest = 1.0
 
     def curvatures(self, scores: Vector, targets: Vector) -> Vector:

@@ -26,15 +26,16 @@ from dpcal._ext.gradients import sealed
 from dpcal._ext.softmax import MOST_CLASSES, SoftmaxClippedSum
 from dpcal.calibrate.constants import Constants
 from dpcal.optim.objectives.arrays import (
+    Rows,
     Vector,
     digest_of_blocks,
     parameters,
     prints_of_rows,
     records,
     row_norms,
-    shrink_factors,
 )
 from dpcal.optim.objectives.base import Objective
+from dpcal.optim.objectives.contributions import Contributions, Kernel, Losses, Products
 from dpcal.optim.objectives.domains import (
     blanked,
     classes_and_weights,
@@ -82,6 +83,8 @@ class Softmax(Objective):
         K d, or K (d + 1) with intercepts: parameters hold the K weight vectors one after another,
         and then the K intercepts.
     """
+
+    kernel: SoftmaxClippedSum | None = None
 
     def __init__(
         self,
@@ -135,7 +138,7 @@ class Softmax(Objective):
         else:
             self._own = sealed(X.copy())
 
-    def _features(self, rows: NDArray[np.intp]) -> Vector:
+    def _features(self, rows: Rows) -> Vector:
         """Return records with their constant feature, shape (m, d) or (m, d + 1); a copy."""
         held: Any = self.kernel if self._own is None else self
         table: Vector = (held.features if self._own is None else self._own)[rows]
@@ -203,41 +206,34 @@ class Softmax(Objective):
         tables = [(self._features(block), self._class[block]) for block in blocks]
         return [each for table in tables for each in prints_of_rows(key, *table)]
 
-    def clipped_sum(self, w: Vector, rows: NDArray[np.intp], max_norm: float) -> Vector:
-        """See :meth:`Objective.clipped_sum`."""
+    def contributions(self, rows: Rows, *at: Vector) -> Contributions:
+        """See :meth:`Objective.contributions`; outer products of differences share their ``x``."""
         if self.kernel is not None:
-            return self.kernel(w, rows, max_norm=max_norm)
-        return self._clipped(
-            rows, lambda block: self._weighted(self._residuals(w, block), block), max_norm
-        )
+            return Kernel(self.kernel, rows, *at)
+        blocks = (self._factors(block, *at) for block in _blocks(rows))
+        return Products(self.dimension, blocks, lambda sums: self._flat(sums[0]))
 
-    def clipped_difference_sum(
-        self, w: Vector, v: Vector, rows: NDArray[np.intp], max_norm: float
-    ) -> Vector:
-        """See :meth:`Objective.clipped_difference_sum`; the outer products share their ``x``."""
+    def _factors(self, block: Rows, *at: Vector) -> list[tuple[Vector, Vector]]:
+        """Return residuals at w, minus those at v if given, and records."""
+        residuals = [self._residuals(w, block) for w in at]
+        left = residuals[0] if len(residuals) == 1 else residuals[0] - residuals[1]
+        return [(self._weighted(left, block), self._features(block))]
+
+    def loss_contributions(self, rows: Rows, w: Vector) -> Contributions:
+        """See :meth:`Objective.loss_contributions`."""
         if self.kernel is not None:
-            return self.kernel.difference(w, v, rows, max_norm=max_norm)
+            return Losses(self.kernel, rows, w)
+        return super().loss_contributions(rows, w)
 
-        def change(block: NDArray[np.intp]) -> Vector:
-            return self._weighted(self._residuals(w, block) - self._residuals(v, block), block)
+    def record_losses(self, w: Vector, rows: Rows) -> Vector:
+        """See :meth:`Objective.record_losses`; zero for blank records."""
+        scores = self._scores(w, rows)
+        own = scores[np.arange(len(rows)), self._class[rows]]
+        losses = np.logaddexp.reduce(scores, axis=1) - own
+        losses[self._class[rows] < 0] = 0.0
+        return self._weighted(losses[:, np.newaxis], rows)[:, 0]
 
-        return self._clipped(rows, change, max_norm)
-
-    def clipped_loss_sum(self, w: Vector, rows: NDArray[np.intp], max_loss: float) -> float:
-        """See :meth:`Objective.clipped_loss_sum`."""
-        if self.kernel is not None:
-            return self.kernel.losses(w, rows, max_loss=max_loss)
-        total = 0.0
-        for block in _blocks(rows):
-            scores = self._scores(w, block)
-            own = scores[np.arange(len(block)), self._class[block]]
-            losses = np.logaddexp.reduce(scores, axis=1) - own
-            losses[self._class[block] < 0] = 0.0
-            losses = self._weighted(losses[:, np.newaxis], block)[:, 0]
-            total += float(np.clip(np.nan_to_num(losses, nan=0.0), -max_loss, max_loss).sum())
-        return total
-
-    def hessian_vector_sum(self, w: Vector, v: Vector, rows: NDArray[np.intp]) -> Vector:
+    def hessian_vector_sum(self, w: Vector, v: Vector, rows: Rows) -> Vector:
         """See :meth:`Objective.hessian_vector_sum`: with s = V x, ``p (s - <p, s>) x^T``."""
         total = np.zeros((len(self.classes_), self._columns + self.fit_intercept))
         for block in _blocks(rows):
@@ -250,12 +246,6 @@ class Softmax(Objective):
             left[~np.isfinite(left).all(axis=1)] = 0.0
             total += left.T @ self._features(block)
         return self._flat(total)
-
-    def loss(self, w: ArrayLike) -> float:
-        """Return the regularised mean loss at ``w``, shape (dimension,). Not private."""
-        w = parameters(w, self.dimension)
-        everyone = np.arange(self.n, dtype=np.intp)
-        return self.clipped_loss_sum(w, everyone, math.inf) / self.n + self.regularizer(w)
 
     def decision(self, X: ArrayLike, w: ArrayLike) -> Vector:
         """Return the scores of new records of shape (m, d), shape (m, K), intercepts included."""
@@ -276,12 +266,12 @@ class Softmax(Objective):
         weights = w[: self.penalized].reshape(len(self.classes_), self._columns)
         return np.column_stack([weights, w[self.penalized :]]) if self.fit_intercept else weights
 
-    def _scores(self, w: Vector, rows: NDArray[np.intp]) -> Vector:
+    def _scores(self, w: Vector, rows: Rows) -> Vector:
         with np.errstate(over="ignore", invalid="ignore"):
             scores: Vector = self._features(rows) @ self._table(w).T
             return scores
 
-    def _residuals(self, w: Vector, rows: NDArray[np.intp]) -> Vector:
+    def _residuals(self, w: Vector, rows: Rows) -> Vector:
         """Return probabilities minus the record's class; zero for blanks, and for scores of NaN."""
         scores = self._scores(w, rows)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -291,23 +281,11 @@ class Softmax(Objective):
         counts = np.isfinite(residuals).all(axis=1) & (self._class[rows] >= 0)
         return np.where(counts[:, np.newaxis], residuals, 0.0)
 
-    def _weighted(self, values: Vector, rows: NDArray[np.intp]) -> Vector:
+    def _weighted(self, values: Vector, rows: Rows) -> Vector:
         """Return values of records, shape (m, ...), times the weights of their classes."""
         if self.weights is None:
             return values
         return np.asarray(values * self.weights[self._class[rows], np.newaxis])
-
-    def _clipped(self, rows: NDArray[np.intp], factors: Any, max_norm: float) -> Vector:
-        """Return the sum of the outer products of ``factors(block)`` and records, each clipped."""
-        total = np.zeros((len(self.classes_), self._columns + self.fit_intercept))
-        for block in _blocks(rows):
-            left = factors(block)
-            # An outer product is rounded once more than a row, which row_norms leaves room for.
-            with np.errstate(over="ignore"):
-                norms = np.nextafter(row_norms(left) * self._norms[block], math.inf)
-            shrink = shrink_factors(norms, max_norm)
-            total += (left * shrink[:, np.newaxis]).T @ self._features(block)
-        return self._flat(total)
 
     def _flat(self, total: Vector) -> Vector:
         """Return the parameters of a table with one row a class."""
@@ -315,6 +293,6 @@ class Softmax(Objective):
         return np.concatenate([weights, total[:, -1]]) if self.fit_intercept else weights
 
 
-def _blocks(rows: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
+def _blocks(rows: Rows) -> Iterator[Rows]:
     for first in range(0, len(rows), BLOCK):
         yield rows[first : first + BLOCK]

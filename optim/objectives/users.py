@@ -13,10 +13,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpcal import _validate
-from dpcal.optim.objectives.arrays import Vector, digest_of
+from dpcal.optim.objectives.arrays import Rows, Vector, digest_of
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.custom import FromGradients
 from dpcal.optim.objectives.domains import persons
@@ -63,15 +63,16 @@ class Users(FromGradients):
             self._sums, n=len(starts), dimension=objective.dimension, loss=self._losses
         )
         self.l2, self.penalized = objective.l2, objective.penalized
+        self.dual_l2, self.ascending = objective.dual_l2, objective.ascending
         self.checked, self.read_from_data = objective.checked, objective.read_from_data
 
-    def _sums(self, w: Vector, some: NDArray[np.intp]) -> Vector:
+    def _sums(self, w: Vector, some: Rows) -> Vector:
         """Return the sum of each person's gradients, not clipped, shape (m, dimension)."""
         ask, of = self._rows.clipped_sum, self._of_person
         with np.errstate(all="ignore"):
             return np.array([ask(w, of[each], math.inf) for each in some])
 
-    def _losses(self, w: Vector, some: NDArray[np.intp]) -> Vector:
+    def _losses(self, w: Vector, some: Rows) -> Vector:
         """Return the sum of each person's losses, shape (m,)."""
         ask, of = self._rows.clipped_loss_sum, self._of_person
         with np.errstate(all="ignore"):
@@ -82,16 +83,3 @@ class Users(FromGradients):
         rows = np.concatenate(self._of_person)
         lengths = np.array([len(each) for each in self._of_person])
         return digest_of(np.frombuffer(self._rows.digest(), np.uint8), rows, lengths)
-
-    def regularizer(self, w: Vector) -> float:
-        """See :meth:`Objective.regularizer`."""
-        return self._rows.regularizer(w)
-
-    def regularizer_gradient(self, w: Vector) -> Vector:
-        """See :meth:`Objective.regularizer_gradient`."""
-        return self._rows.regularizer_gradient(w)
-
-    @property
-    def strengths(self) -> Vector:
-        """See :meth:`Objective.strengths`."""
-        return self._rows.strengths

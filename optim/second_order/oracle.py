@@ -27,8 +27,8 @@ noise is exact (:mod:`dpcal.optim.boundary.discrete`) or discrete Gaussian. It i
 
 r the norm of the regulariser's gradient: by the bounds of sums in any order and of norms, and by
 the backward error of symmetric eigenvalue solvers, for which 100 d^2 u is more than any analysis
-says. A score with e above 2^-10, an objective that is not this package's, and records that are
-added or removed (they change how matrix products group the others) are refused.
+says. A score with e above 2^-10, and records that are added or removed (they change how matrix
+products group the others), are refused.
 
 Outside the claim otherwise, as for Gaussian noise: Laplace noise in doubles is not the real-valued
 noise of the theorems (Mironov 2012).
@@ -59,7 +59,8 @@ dpcal.errors.BudgetExceeded: query 'score' has accepted a point, and answers no 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -70,12 +71,16 @@ from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.query import Query
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
 from dpcal.optim.boundary.discrete import DiscreteNormals, whole_laplace
-from dpcal.optim.boundary.noise import own_sums
 from dpcal.optim.boundary.oracle import PrivateOracle
-from dpcal.optim.boundary.sums import gradient_sum, norm_of
-from dpcal.optim.objectives.arrays import Rows, Vector
+from dpcal.optim.objectives.arrays import Rows, Vector, norm_of
 from dpcal.optim.objectives.base import Objective
-from dpcal.optim.objectives.products import MOST, longest, whole_products
+from dpcal.optim.objectives.contributions import (
+    Asked,
+    Contributions,
+    gradients,
+    hessian_products,
+    hessians,
+)
 
 __all__ = ["SecondOrderOracle", "symmetric"]
 
@@ -102,7 +107,7 @@ class SecondOrderOracle(PrivateOracle):
         super().__init__(objective, *args, **options)
         scored = any(query.kind in _SCORED for query in self.plan.queries)
         if scored and self.noise == "discrete":
-            _check_exact(self.objective, self.plan)
+            _check_exact(self.plan)
         self._thresholds: dict[str, float] = {}
         self._accepted: set[str] = set()
 
@@ -226,22 +231,16 @@ class SecondOrderOracle(PrivateOracle):
         tau_g, tau_H = (_validate.positive(thresholds=value) for value in thresholds)
         G, M = (_validate.positive(norms=value) for value in norms)
         n, objective = self.plan.n, self.objective
-        slope = gradient_sum(objective, w, rows, G) + n * objective.regularizer_gradient(w)
-        H = symmetric(objective.clipped_hessian_sum(w, rows, M, spectral=True), self.dimension)
+        slope = gradients(objective, rows, w).clipped(G) + n * objective.regularizer_gradient(w)
+        H = symmetric(hessians(objective, rows, w, spectral=True).clipped(M), self.dimension)
         H[np.diag_indices(objective.penalized)] += n * objective.l2
         least = float(np.linalg.eigvalsh(H)[0])
         score = max((norm_of(slope) - n * tau_g) / G, (-least - n * tau_H) / M)
         return score if math.isfinite(score) else n
 
 
-def _check_exact(objective: Objective, plan: Plan) -> None:
+def _check_exact(plan: Plan) -> None:
     """Refuse scores whose rounding is not known."""
-    own = type(objective).clipped_hessian_sum.__module__.split(".")[0] == __name__.split(".")[0]
-    if not (own and own_sums(objective)):
-        raise UnsupportedEvent(
-            "noise='discrete' is for scores of an objective whose sums are this package's, got "
-            f"{type(objective).__name__}."
-        )
     if plan.neighboring_relation == "add-or-remove-one":
         raise UnsupportedEvent(
             "noise='discrete' is for scores under 'replace-one' or 'replace-special', got a plan "
@@ -264,29 +263,9 @@ class _Triangles(Objective):
         self.n, self.dimension = inner.n, inner.dimension * (inner.dimension + 1) // 2
         self.penalized = 0
 
-    def clipped_sum(self, w: Vector, rows: Rows, max_norm: float) -> Vector:
-        """Return the sum of clipped upper triangles."""
-        return self._inner.clipped_hessian_sum(w, rows, max_norm)
-
-    @property
-    def whole_sum(self) -> Any:
-        """The whole sum of an objective's own Hessians; None where it has none."""
-        if not own_sums(self._inner, ("clipped_hessian_sum", "hessian_vector_sum")):
-            return None
-        return self._whole_sum if hasattr(self._inner, "clipped_hessian_factors") else None
-
-    def _whole_sum(self, w: Vector, rows: Rows, bound: float) -> Any:
-        """Return the sum of upper triangles in whole steps of the grid."""
-        inner: Any = self._inner
-        upper = np.triu_indices(inner.dimension)
-        shorter = longest(bound, self.dimension)
-        blocks = (rows[first : first + MOST] for first in range(0, len(rows), MOST))
-        return whole_products(
-            ([inner.clipped_hessian_factors(w, block, shorter)] for block in blocks),
-            self.dimension,
-            bound,
-            lambda sums: sums[0][upper],
-        )
+    def contributions(self, rows: Rows, *at: Vector) -> Contributions:
+        """See :meth:`Objective.contributions`: upper triangles."""
+        return hessians(self._inner, rows, *at)
 
     def loss(self, w: ArrayLike) -> float:
         """Refuse: Hessians are the gradients of no loss."""
@@ -296,38 +275,28 @@ class _Triangles(Objective):
 class _Products(_Triangles):
     """An objective whose "gradients" are another's Hessians times a vector."""
 
-    whole_sum = None
-
     def __init__(self, inner: Objective, v: Vector) -> None:
         super().__init__(inner)
         self.dimension, self._v = inner.dimension, v
 
-    def clipped_sum(self, w: Vector, rows: Rows, max_norm: float) -> Vector:
-        """Return the sum of clipped products."""
-        return self._inner.clipped_hessian_vector_sum(w, self._v, rows, max_norm)
-
-    @property
-    def tables(self) -> Callable[[Rows, Vector], Iterator[Vector]]:
-        """Yields the products of blocks of records, where they are this package's own."""
-        if not own_sums(self._inner, ("clipped_hessian_vector_sum", "hessian_vector_rows")):
-            raise AttributeError("tables")
-        return self._tables
-
-    def _tables(self, rows: Rows, w: Vector) -> Iterator[Vector]:
-        for first in range(0, len(rows), MOST):
-            yield self._inner.hessian_vector_rows(w, self._v, rows[first : first + MOST])
+    def contributions(self, rows: Rows, *at: Vector) -> Contributions:
+        """See :meth:`Objective.contributions`: products."""
+        return hessian_products(self._inner, rows, *at, self._v)
 
 
 class _Scores(_Triangles):
     """An objective whose "gradient" is one number, the saddle score of a point, times the bound."""
-
-    whole_sum = None
 
     def __init__(self, oracle: SecondOrderOracle, thresholds: Pair, norms: Pair) -> None:
         super().__init__(oracle.objective)
         self.dimension = 1
         self._oracle, self._thresholds, self._norms = oracle, thresholds, norms
 
-    def clipped_sum(self, w: Vector, rows: Rows, max_norm: float) -> Vector:
-        """Return the score of these records, in an array."""
-        return np.array([max_norm * self._oracle._score(w, rows, self._thresholds, self._norms)])
+    def contributions(self, rows: Rows, *at: Vector) -> Contributions:
+        """Return the score of these records, times the bound."""
+        score = partial(self._oracle._score, *at, rows, self._thresholds, self._norms)
+        return Asked(1, lambda bound: np.array([bound * score()]), _no_whole_score)
+
+
+def _no_whole_score(bound: float) -> Any:
+    raise AssertionError("whole scores are answered by themselves")

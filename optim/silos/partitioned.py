@@ -18,17 +18,18 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.accountants.samplers import everyone
 from dpcal.errors import DpcalError
-from dpcal.optim.boundary.exact import DiscreteMechanism
-from dpcal.optim.objectives.arrays import Rows, Vector, parameters
+from dpcal.optim.objectives.arrays import AllRows, Rows, Vector, parameters
 from dpcal.optim.objectives.base import Objective
+from dpcal.optim.objectives.contributions import Asked, Contributions, gradients, losses
 from dpcal.optim.silos.cluster import check_versions, workers_of
 
 __all__ = ["Partitioned", "PartitionsLost"]
@@ -46,22 +47,6 @@ class PartitionsLost(DpcalError):  # noqa: N818 -- like the other ends of a run
 
     ``optim.released(error)`` is the ledger of the answers so far, with the one that was asked.
     """
-
-
-class AllRows:
-    """The numbers 0 to n - 1, as an array where one is needed."""
-
-    def __init__(self, n: int) -> None:
-        self.n = n
-
-    def __len__(self) -> int:
-        return self.n
-
-    def __getitem__(self, some: Any) -> Any:
-        return np.asarray(self)[some]
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        return np.arange(self.n, dtype=dtype or np.intp)
 
 
 class Partitioned(Objective):
@@ -104,6 +89,7 @@ class Partitioned(Objective):
     """
 
     checked = True
+    rows_are_arrays = False
 
     def __init__(
         self,
@@ -147,24 +133,7 @@ class Partitioned(Objective):
         self._ends = np.cumsum([0, *sizes])
         self.n = int(self._ends[-1])
 
-    def whole_total(
-        self, kind: str, rows: Rows | None, bound: float, *at: Vector
-    ) -> NDArray[np.int64]:
-        """Return a sum of clipped contributions in whole steps: what each partition has, added.
-
-        Parameters
-        ----------
-        kind
-            ``"gradient_sum"``, ``"difference_sum"`` or ``"loss_sum"``.
-        rows, bound
-            Row numbers, None for all, and the bound on each contribution.
-        *at
-            Parameters, shape (dimension,) each.
-        """
-        total: NDArray[np.int64] = self._total(kind, rows, bound, *at)
-        return total
-
-    def _total(self, kind: str, rows: Rows | None, *given: Any) -> Any:
+    def _total(self, how: str, kind: str, rows: Rows | None, bound: float, *at: Vector) -> Any:
         """Ask every partition that has some of the rows, and add what comes back."""
         each: dict[int, Rows | None]
         if rows is None or isinstance(rows, AllRows):
@@ -174,7 +143,7 @@ class Partitioned(Objective):
             cuts = np.searchsorted(ordered, self._ends)
             asked = [j for j in range(len(self._parts)) if cuts[j] < cuts[j + 1]] or [0]
             each = {j: ordered[cuts[j] : cuts[j + 1]] - self._ends[j] for j in asked}
-        calls = {j: (_sum, kind, some, *given) for j, some in each.items()}
+        calls = {j: (_sum, how, kind, some, bound, *at) for j, some in each.items()}
         return sum(self._answers(calls))
 
     def _answers(self, calls: Mapping[int, tuple[Any, ...]]) -> list[Any]:
@@ -198,34 +167,31 @@ class Partitioned(Objective):
                 raise PartitionsLost(f"partition {j} was read again, with other records.")
         return [value for _, value, _ in found]
 
-    @staticmethod
-    def everyone(n: int) -> Any:
-        """See :meth:`Objective.everyone`: no array, so that nothing here grows with n."""
-        return AllRows(n)
+    def contributions(self, rows: Rows, *at: Vector) -> Contributions:
+        """See :meth:`Objective.contributions`: sums of partitions."""
+        return self._handed("gradients", self.dimension, rows, *at)
 
-    def clipped_sum(self, w: Vector, rows: Rows, max_norm: float) -> Vector:
-        """See :meth:`Objective.clipped_sum`; doubles, whose rounding depends on the partitions."""
-        return np.asarray(self._total("clipped_sum", rows, max_norm, w))
+    def loss_contributions(self, rows: Rows, w: Vector) -> Contributions:
+        """See :meth:`Objective.loss_contributions`: sums of partitions."""
+        return self._handed("losses", 1, rows, w)
 
-    def clipped_difference_sum(self, w: Vector, v: Vector, rows: Rows, max_norm: float) -> Vector:
-        """See :meth:`Objective.clipped_difference_sum`."""
-        return np.asarray(self._total("clipped_difference_sum", rows, max_norm, w, v))
+    def _handed(self, kind: str, size: int, rows: Rows, *at: Vector) -> Contributions:
+        def total(how: str, bound: float) -> Any:
+            return self._total(how, kind, rows, bound, *at)
 
-    def clipped_loss_sum(self, w: Vector, rows: Rows, max_loss: float) -> float:
-        """See :meth:`Objective.clipped_loss_sum`."""
-        return float(self._total("clipped_loss_sum", rows, max_loss, w))
+        return Asked(size, partial(total, "clipped"), partial(total, "whole"))
 
     def loss(self, w: ArrayLike) -> float:
         """Return the regularised mean loss at ``w``, shape (dimension,). Not private."""
         w = parameters(w, self.dimension)
-        total = float(self._total("clipped_loss_sum", None, math.inf, w))
+        total = float(self._total("clipped", "losses", None, math.inf, w)[0])
         return total / self.n + self.regularizer(w)
 
     def digest(self) -> bytes:
         """See :meth:`Objective.digest`: of two whole sums, which no partition changes."""
         state = hashlib.blake2b(digest_size=32)
         for w in (np.zeros(self.dimension), np.linspace(-1.0, 1.0, self.dimension)):
-            state.update(self.whole_total("gradient_sum", None, 1.0, w).tobytes())
+            state.update(self._total("whole", "gradients", None, 1.0, w).tobytes())
         return state.digest()
 
     def fingerprints(self, key: bytes) -> list[bytes]:
@@ -280,13 +246,13 @@ def _asked(
         return part.print_, None, error
 
 
-def _sum(objective: Objective, kind: str, rows: Rows | None, bound: float, *at: Vector) -> Any:
-    """Return a sum in whole steps, or in doubles by the objective's own method."""
-    ask = getattr(DiscreteMechanism, kind, None)
+def _sum(
+    objective: Objective, how: str, kind: str, rows: Rows | None, bound: float, *at: Vector
+) -> Any:
+    """Return a sum of gradients or losses, in whole steps or in doubles."""
     rows = everyone(objective.n) if rows is None else rows
-    if ask is None:
-        return getattr(objective, kind)(*at, rows, bound)
-    return ask(objective, *at, rows, bound)
+    ask = gradients if kind == "gradients" else losses
+    return getattr(ask(objective, rows, *at), how)(bound)
 
 
 def _fingerprints(objective: Objective, key: bytes) -> list[bytes]:

@@ -6,6 +6,7 @@ from _built_plans import plan_of, query
 
 from dpcal.optim import KAN, MLP, FromGradients, Logistic, PrivateOracle, Softmax, Squared, minimax
 from dpcal.optim.boundary.choices import PrivateChoices
+from dpcal.optim.objectives.contributions import hessian_products, hessians
 from dpcal.optim.objectives.robust import Cauchy, Huber, Sigmoid, Welsch
 from tests._bad_records import CELLS, EXTREMES, LABELS, strict, with_cell, with_labels
 
@@ -73,14 +74,14 @@ def _sums(objective, rows):
         lambda: objective.clipped_difference_sum(w, v, rows, 0.7),
         lambda: [objective.clipped_loss_sum(w, rows, 0.7)],
         lambda: objective.hessian_vector_sum(w, v, rows),
-        lambda: objective.clipped_hessian_vector_sum(w, v, rows, 0.7),
+        lambda: hessian_products(objective, rows, w, v).clipped(0.7),
     ]
     if hasattr(objective, "embedded") and not objective.l2:
         small = objective.embedded(np.ones((2, objective.dimension)))
         asked.append(lambda: small.clipped_sum(w[:2], rows, 0.7))
         asked.append(lambda: [small.clipped_loss_sum(w[:2], rows, 0.7)])
     if objective.dimension < 100:
-        asked.append(lambda: objective.clipped_hessian_sum(w, rows, 0.7))
+        asked.append(lambda: hessians(objective, rows, w).clipped(0.7))
     found = []
     for ask in asked:
         try:

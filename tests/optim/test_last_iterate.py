@@ -16,6 +16,7 @@ from dpcal.errors import BudgetExceeded, UnsupportedEvent
 from dpcal.optim.attacks.recording import record
 from dpcal.optim.boundary.last_iterate import LastIterate
 from dpcal.optim.boundary.seeds import Streams
+from dpcal.optim.objectives.linear import as_smooth_as
 from dpcal.report import verify
 from dpcal.report.saving import document_of
 
@@ -94,16 +95,17 @@ def test_rows_that_are_too_long_do_not_expand_distances():
     objective = optim.Logistic(far, Y, l2=L2, fit_intercept=False, classes=[False, True])
     (one,) = sealed(descent, n=N, max_norm=0.3).queries
     step = LastIterate.planned(one, objective, np.zeros(D), N)
-    rows, smooth = np.arange(N, dtype=np.intp), objective.as_smooth_as(0.25)
-    assert np.linalg.norm(smooth.kernel.features, axis=1).max() <= 1
-    assert objective.as_smooth_as(1e14) is objective
+    rows, smooth = np.arange(N, dtype=np.intp), as_smooth_as(objective.kernel, 0.25)
+    assert np.linalg.norm(smooth.features, axis=1).max() <= 1
+    assert as_smooth_as(objective.kernel, 1e14) is objective.kernel
     worst = plain = 0.0
     for _ in range(100):
         w = RNG.standard_normal(D) * 10.0 ** RNG.integers(-4, 2)
         v = w + RNG.standard_normal(D) * 10.0 ** RNG.integers(-6, 2)
         apart = np.linalg.norm(w - v)
-        for each in (smooth, objective):
-            moved = step.mean_iterate(each, w, rows) - step.mean_iterate(each, v, rows)
+        for each in (smooth, objective.kernel):
+            same = dataclasses.replace(step, kernel=each)
+            moved = same.mean_iterate(objective, w, rows) - same.mean_iterate(objective, v, rows)
             if each is smooth:
                 worst = max(worst, np.linalg.norm(moved) / apart)
             else:

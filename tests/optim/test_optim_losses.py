@@ -24,6 +24,8 @@ from dpcal.optim import (
     Squared,
     Welsch,
 )
+from dpcal.optim.objectives.contributions import kernel_of
+from dpcal.optim.objectives.linear import smoothness_of
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((25, 4))
@@ -159,7 +161,7 @@ def test_constants_bound_gradients_and_their_change(name):
         change = np.linalg.norm(at_w - at_v, axis=1).max()
         moved = np.linalg.norm(w - v) * (1 + 1e-12)
         assert change <= constants.smoothness * moved
-        bounds = objective.smoothness_when_convex(np.arange(25))
+        bounds = smoothness_of(kernel_of(objective), np.arange(25))
         if bounds is not None:
             assert (np.linalg.norm(at_w - at_v, axis=1) <= bounds * moved).all()
 
@@ -218,7 +220,7 @@ def test_blocks_add_up(name, monkeypatch):
     objective = ALL[name]()
     w = objective.initial(seed=9) if name in NETWORKS else RNG.standard_normal(15)
     whole = objective.clipped_sum(w, np.arange(25), 0.5)
-    monkeypatch.setattr("dpcal.optim.objectives.networks._BLOCK", 7)
+    monkeypatch.setattr("dpcal.optim.objectives.networks.MOST", 7)
     for rows in (5_000, 25, 0):
         found = objective.clipped_sum(w, np.arange(rows, dtype=np.intp) % 25, 0.5)
         np.testing.assert_allclose(found, whole * (rows / 25), atol=1e-8)
@@ -228,11 +230,8 @@ def test_differences_are_available_for_objectives_that_only_sum():
     class Minimal(Objective):
         n, dimension, penalized = 25, 4, 4
 
-        def clipped_sum(self, w, rows, max_norm):
-            return user().clipped_sum(w, rows, max_norm)
-
-        def loss(self, w):
-            return user().loss(w)
+        def record_gradients(self, w, rows):
+            return user().record_gradients(w, rows)
 
     w, v = RNG.standard_normal((2, 4))
     rows = np.array([3, 1, 3, 20])

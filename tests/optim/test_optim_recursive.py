@@ -128,9 +128,7 @@ def passed(objective, plan, learning_rate, seed=0, **options):
 
 
 @pytest.mark.parametrize("radius", [math.inf, 0.8])
-def test_one_pass_is_the_textbook_loop(radius, monkeypatch):
-    # Else the pass is refused to a class that only says that its loss is convex.
-    monkeypatch.setattr("dpcal.optim.boundary.one_pass.own_sums", lambda *_: True)
+def test_one_pass_is_the_textbook_loop(radius):
     objective = optim.Logistic(3 * X, Y, l2=0.2, classes_from_data=True)
     plan = one_pass_plan(N, batch_size=150, learning_rate=0.3, noise_multiplier=1.5)
     options = {"strength": 0.4, "center": np.arange(5.0), "radius": radius}
@@ -182,9 +180,8 @@ def spread_of_neighbours(eta):
 def test_without_the_step_condition_the_bound_is_broken(monkeypatch):
     assert spread_of_neighbours(1.9) <= 1.0
     assert spread_of_neighbours(3.7) <= 1.0
-    monkeypatch.setattr("dpcal.optim.boundary.one_pass.own_sums", lambda *_: True)
     monkeypatch.setattr(
-        optim.Squared, "smoothness_when_convex", lambda self, rows: np.zeros(len(rows))
+        "dpcal.optim.boundary.one_pass.smoothness_of", lambda kernel, rows: np.zeros(len(rows))
     )
     assert spread_of_neighbours(1.9) <= 1.0
     assert spread_of_neighbours(3.7) > 2.0

@@ -15,7 +15,7 @@ from dpcal.accountants.matrix import Banded, LambdaCGD
 from dpcal.calibrate import Correlation
 from dpcal.errors import NonFiniteAnswer, UnobservedOracle, UnsupportedEvent
 from dpcal.optim import FromGradients, Logistic, PrivateOracle, budget, replaying
-from dpcal.optim.boundary import StoredOracle, exact, lattice, sums
+from dpcal.optim.boundary import StoredOracle, exact, lattice
 from dpcal.optim.boundary.batches import Rounds
 from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.boundary.discrete import DiscreteNormals
@@ -24,6 +24,8 @@ from dpcal.optim.boundary.noise import noise_of
 from dpcal.optim.boundary.one_pass import Pass
 from dpcal.optim.boundary.seeds import KeyStream, keyed_generator
 from dpcal.optim.boundary.streams import NoiseStream
+from dpcal.optim.objectives import contributions
+from dpcal.optim.objectives.arrays import norm_of
 
 KEY = bytes(32)
 PARTS = {"sampler": "fixed-size", "batch_size": 10, "composition": "disjoint", "count": 1}
@@ -52,8 +54,13 @@ def test_what_no_stream_and_no_sum_is_for_is_refused():
     check_refused(whole, exact.DiscreteMechanism, plan_for(query(), n=2**29 + 1), D, None)
     check_refused("rounding too much", PrivateOracle, LOGISTIC, GROWING, noise="discrete")
     made = FromGradients(lambda w, rows: np.ones((len(rows), D)), n=N, dimension=D)
-    made.clipped_sum = lambda w, rows, bound: np.ones(D + 1)
-    check_refused(r"shape \(4,\), got \(5,\)", sums.gradient_sum, made, W, EVERYONE, 1.0)
+    for found, told in (
+        (np.ones((N, D + 1)), rf"shape \({N}, 4\) for {N} rows, got \({N}, 5\)"),
+        (contributions.Table(D + 1, []), "must have 4 numbers, got 5"),
+        (contributions.Kernel(LOGISTIC.kernel, np.array([7, 7]), W), "each once"),
+    ):
+        made.contributions = lambda rows, *at, found=found: found
+        check_refused(told, made.clipped_sum, W, EVERYONE, 1.0)
     given = {"learning_rate": 0.1, "strength": 0.0, "center": None, "radius": math.inf}
     once = Pass.planned(ONE_PASS, LOGISTIC, **given)
     check_refused("w and center must be shorter than", once.check, LOGISTIC, np.full(D, 1e300))
@@ -81,20 +88,9 @@ def test_a_regulariser_that_is_too_long_for_a_norm_releases_nothing():
             oracle.norm(np.full(D, w), "q")
 
 
-def test_a_record_without_a_finite_contribution_counts_as_zero_in_whole_steps():
-    def ask(row):
-        if row[0] == 1:
-            raise NonFiniteAnswer("no number")
-        return np.array([0.25, -0.5])
-
-    found = exact.one_by_one(2, np.arange(3), 1.0, ask)
-    step = exact.grid_step(1.0)
-    np.testing.assert_allclose(found * step, [0.5, -1.0], atol=2 * step)
-
-
 def test_a_norm_whose_square_overflows_is_a_number():
-    assert sums.norm_of(np.array([3e200, -4e200])) == pytest.approx(5e200, rel=1e-15)
-    assert sums.norm_of(np.array([3e200, math.inf])) == math.inf
+    assert norm_of(np.array([3e200, -4e200])) == pytest.approx(5e200, rel=1e-15)
+    assert norm_of(np.array([3e200, math.inf])) == math.inf
 
 
 def test_a_row_that_was_interrupted_is_not_read_again(monkeypatch):
@@ -120,8 +116,8 @@ def test_noise_is_discrete_by_default_where_sums_are_whole():
     """Sums of one's own are not rounded, and correlated rows not if rounding grows too much."""
 
     class Mine(Logistic):
-        def clipped_sum(self, w, rows, max_norm):
-            return super().clipped_sum(w, rows, max_norm)
+        def contributions(self, rows, *at):
+            return super().contributions(rows.copy(), *at)
 
     mine, one_pass = Mine(X, Y, classes=[0, 1]), plan_for(ONE_PASS, relation="replace-one")
     for plan, objective, noise in (

@@ -12,7 +12,7 @@ from dpcal._ext import grid
 from dpcal._ext.sums import grid_step, whole_sum
 from dpcal.optim import KAN, MLP, FromGradients, Huber, Logistic, Softmax, Squared
 from dpcal.optim.boundary.exact import DiscreteMechanism
-from dpcal.optim.objectives.products import whole_products
+from dpcal.optim.objectives.contributions import Products
 from dpcal.optim.second_order.oracle import _Triangles
 
 BOUND = 1 << 20
@@ -49,11 +49,8 @@ def test_one_record_moves_a_sum_by_at_most_the_bound(objective, bound):
     }
     if isinstance(objective, Logistic):
         asked["loss_sum"] = (objective, objective.clipped_loss_sum, (w,))
-        asked["gradient_sum of hessians"] = (
-            _Triangles(objective),
-            objective.clipped_hessian_sum,
-            (w,),
-        )
+        triangles = _Triangles(objective)
+        asked["gradient_sum of hessians"] = (triangles, triangles.clipped_sum, (w,))
     for name, (summed, plain, at) in asked.items():
         ask = getattr(DiscreteMechanism, name.split()[0])
         whole = ask(summed, *at, everyone, bound)
@@ -141,10 +138,9 @@ def cut(row, scale):
 )
 def test_a_record_moves_outer_products_by_at_most_the_bound(left, right, bound, gone):
     with np.errstate(all="ignore"):
-        whole = whole_products([[(left, right)]], 6, bound)
-        without = whole_products(
-            [[(np.delete(left, gone, axis=0), np.delete(right, gone, axis=0))]], 6, bound
-        )
+        others = np.delete(left, gone, axis=0), np.delete(right, gone, axis=0)
+        whole = Products(6, [[(left, right)]]).whole(bound)
+        without = Products(6, [[others]]).whole(bound)
     assert norm_at_most(whole - without, Fraction(bound) / Fraction(grid_step(bound)))
 
 
@@ -161,4 +157,4 @@ def test_outer_products_are_those_of_python_integers():
         for i in range(3):
             for j in range(2):
                 total[2 * i + j] += first[i] * second[j]
-    assert whole_products(blocks, 6, bound).tolist() == [entry >> 19 for entry in total]
+    assert Products(6, blocks).whole(bound).tolist() == [entry >> 19 for entry in total]

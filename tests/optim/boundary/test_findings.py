@@ -184,16 +184,9 @@ def test_constants_from_a_declared_norm_hold_for_all_records_within_it(fit_inter
 class Averaging(optim.Logistic):
     """The mistake of clipping an average."""
 
-    def clipped_sum(self, w, rows, max_norm):
-        total = super().clipped_sum(w, rows, np.inf)
-        return total * min(1.0, max_norm / np.linalg.norm(total / max(1, len(rows))))
-
-
-class Peeking(optim.Logistic):
-    """A regulariser that reads the records."""
-
-    def regularizer_gradient(self, w):
-        return self.kernel.features.mean(axis=0)
+    def contributions(self, rows, *at):
+        total = super().contributions(rows, *at).clipped(np.inf)
+        return np.tile(total, (len(rows), 1))
 
 
 class Remembering(optim.Logistic):
@@ -201,12 +194,26 @@ class Remembering(optim.Logistic):
 
     before = 0.0
 
-    def clipped_sum(self, w, rows, max_norm):
+    def contributions(self, rows, *at):
         self.before += 1e-3
-        return super().clipped_sum(w, rows, max_norm) + self.before
+        ask = super().contributions
+        found = [ask(rows[i : i + 1], *at).clipped(np.inf) for i in range(len(rows))]
+        return np.array(found) + self.before
 
 
-@pytest.mark.parametrize("family", [Averaging, Peeking, Remembering])
+def test_what_no_class_may_override_is_told_when_it_is_written():
+    for name, told in (
+        ("regularizer_gradient", "a regulariser is data"),
+        ("clipped_sum", "override record_gradients or contributions"),
+        ("clipped_loss_sum", "override record_losses"),
+    ):
+        with pytest.raises(TypeError, match=f"Peeking.{name} must not be overridden: .*{told}"):
+            type("Peeking", (optim.Logistic,), {name: lambda self, *given: 0.0})
+    with pytest.raises(TypeError, match=r"Peeking\.l2 must be a number"):
+        type("Peeking", (optim.Logistic,), {"l2": property(lambda self: 1.0)})
+
+
+@pytest.mark.parametrize("family", [Averaging, Remembering])
 def test_objectives_that_break_the_claim_are_found(family):
     with pytest.raises(BrokenObjective):
         optim.check_objective(family(X, Y, **TWO))

@@ -321,13 +321,13 @@ def maker(number, folder=None, pause=0.0, seed=None):
     """Make a silo where it is called; with a file, and slow, if asked for."""
     made = records(number)
     if pause:
-        plain = made.clipped_sum
+        plain = made.contributions
 
         def slow(*asked):
             time.sleep(pause)
             return plain(*asked)
 
-        made.clipped_sum = slow
+        made.contributions = slow
     if folder is None and seed is None:
         return made
     return Silo(made, store=folder and f"{folder}/{number}.db", seed=seed)

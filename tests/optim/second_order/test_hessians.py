@@ -10,6 +10,7 @@ from saddles import Trigonometric
 from dpcal import optim
 from dpcal._ext.sums import grid_step
 from dpcal.errors import BrokenObjective
+from dpcal.optim.objectives.contributions import hessian_products, hessians
 from dpcal.optim.second_order.oracle import SecondOrderOracle, symmetric
 
 RNG = np.random.default_rng(0)
@@ -96,12 +97,12 @@ def test_no_record_moves_a_sum_of_hessians_by_more_than_its_bound(name, spectral
     d = objective.dimension
     w = 0.5 * np.random.default_rng(3).standard_normal(d)
     rows = np.arange(4 if name == "mlp" else 12)
-    free = [objective.clipped_hessian_sum(w, rows[i : i + 1], math.inf) for i in range(len(rows))]
+    free = [hessians(objective, rows[i : i + 1], w).clipped(math.inf) for i in range(len(rows))]
     order = 2 if spectral else None
     norms = [np.linalg.norm(symmetric(each, d), order) for each in free]
     bound = float(np.median(norms))
     clipped = [
-        objective.clipped_hessian_sum(w, rows[i : i + 1], bound, spectral=spectral)
+        hessians(objective, rows[i : i + 1], w, spectral=spectral).clipped(bound)
         for i in range(len(rows))
     ]
     for whole, one, norm in zip(free, clipped, norms, strict=True):
@@ -110,7 +111,7 @@ def test_no_record_moves_a_sum_of_hessians_by_more_than_its_bound(name, spectral
         assert np.linalg.norm(H, order) <= bound
         # What is released is the triangle, whose norm is no larger than the matrix's.
         assert np.linalg.norm(one) <= np.linalg.norm(H) * (1 + 1e-12)
-    total = objective.clipped_hessian_sum(w, rows, bound, spectral=spectral)
+    total = hessians(objective, rows, w, spectral=spectral).clipped(bound)
     assert total == pytest.approx(np.sum(clipped, axis=0), rel=1e-9, abs=1e-12)
 
 
@@ -124,7 +125,7 @@ def test_the_noise_on_a_hessian_is_symmetric_and_its_triangle_independent():
     objective = Trigonometric(X)
     plan = planned("hessian", count=400)
     oracle = SecondOrderOracle(objective, plan, seed=0)
-    exact = symmetric(objective.clipped_hessian_sum(np.zeros(3), np.arange(40), 2.0), 3)
+    exact = symmetric(hessians(objective, np.arange(40), np.zeros(3)).clipped(2.0), 3)
     answers = np.array([oracle.hessian(np.zeros(3), "asked") for _ in range(400)])
     assert (answers == answers.transpose(0, 2, 1)).all()
     noise = (40 * answers - exact)[:, *np.triu_indices(3)] / 6.0
@@ -139,7 +140,7 @@ def test_products_with_a_vector_are_private_too():
     w, v = np.random.default_rng(1).standard_normal((2, 4))
     v /= np.linalg.norm(v)
     rows = np.arange(40)
-    expected = objective.clipped_hessian_vector_sum(w, v, rows, 2.0) / 40
+    expected = hessian_products(objective, rows, w, v).clipped(2.0) / 40
     expected += objective.regularizer_gradient(v)
     assert oracle.hessian_vector(w, v, "asked") == pytest.approx(expected, abs=1e-6)
 

@@ -11,6 +11,7 @@ from dpcal.calibrate.plans.common import single_release
 from dpcal.calibrate.plans.second_order.select_point import Power, best_power
 from dpcal.optim import FromGradients, Logistic, select_point
 from dpcal.optim.boundary.exact import DiscreteMechanism
+from dpcal.optim.objectives.contributions import hessian_products
 from dpcal.optim.second_order.oracle import _Products
 
 TARGET = {"epsilon": 1.0, "delta": 1e-6}
@@ -129,7 +130,7 @@ def test_products_of_many_records_are_those_of_each(name):
         product = objective.hessian_vector_sum(w, v, np.array([row]))
         expected += product * min(1.0, 0.3 / max(np.linalg.norm(product), 1e-300))
     everyone = np.arange(5_000)
-    found = objective.clipped_hessian_vector_sum(w, v, everyone, 0.3)
+    found = hessian_products(objective, everyone, w, v).clipped(0.3)
     assert found == pytest.approx(expected, rel=1e-9)
     assert np.linalg.norm(found) > 0
 

@@ -69,12 +69,6 @@ def test_scores_whose_rounding_is_not_known_are_refused():
     with pytest.raises(UnsupportedEvent, match="got a plan under 'add-or-remove-one'"):
         SecondOrderOracle(OBJECTIVE, plan, noise="discrete")
 
-    class Mine(Trigonometric):
-        def clipped_hessian_sum(self, w, rows, max_norm, *, spectral=False):
-            return super().clipped_hessian_sum(w, rows, max_norm, spectral=spectral)
-
-    with pytest.raises(UnsupportedEvent, match="got Mine"):
-        SecondOrderOracle(Mine.drawn(N, 2, seed=0), scored("noisy max"), noise="discrete")
     for kind in ("above threshold", "noisy max", "saddle score"):
         oracle = SecondOrderOracle(OBJECTIVE, scored(kind), noise="discrete")
         ask = {"above threshold": "accepts", "noisy max": "best", "saddle score": "saddle_score"}

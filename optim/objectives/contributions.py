@@ -1,0 +1,420 @@
+"""How are records' contributions clipped and added? Here alone, whatever an objective does.
+
+An objective hands over what its records contribute, not clipped: a :class:`Table` of one vector a
+record, :class:`Products` of two short vectors a layer, or a compiled :class:`Kernel`. These classes
+clip each record and add, in doubles (``clipped``) or in whole numbers (``whole``), so that no
+method of an objective moves a sum by more than the bound on one record.
+
+A query's bound C is 2^20 to 2^21 steps of a grid long; the step is a power of two
+(:mod:`dpcal._ext.sums`). In whole numbers each record's clipped contribution is rounded onto the
+grid, and whole numbers add up without rounding: one record moves the sum by at most C in L2 norm,
+exactly. Floating-point sums do not have this bound (Casacuberta, Shoemate, Vadhan and Wagaman
+2022).
+
+A network's gradient for one record is an outer product of two short vectors for each layer, and so
+is a linear model's Hessian. Their norm is a product of two norms, and sums of them are matrix
+products (Goodfellow 2015). In whole numbers each vector is rounded towards zero to 20 and 21 bits
+first. Then a matrix product of up to 2^12 records has partial sums of at most 2^53, which doubles
+hold without rounding, in any order; blocks add up in whole numbers. One record's contribution to
+the sum is so the outer products of its whole numbers, exactly; their norm is checked, and is at
+most a bound. At the end the sum is rounded down to the grid, once, which moves a coordinate by less
+than a step beyond that: the bound is shorter by ``sqrt(d)`` steps.
+
+>>> table = np.array([[3.0, 4.0], [0.3, 0.4], [np.nan, 1.0]])
+>>> Table(2, [table[:2], table[2:]]).clipped(1.0).round(9).tolist()
+[0.9, 1.2]
+>>> left, right = np.array([[3.0, 4.0], [np.nan, 1.0]]), np.array([[0.05], [1.0]])
+>>> (Products(2, [[(left, right)]]).whole(0.5) * grid_step(0.5)).round(4).tolist()
+[0.15, 0.2]
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcal._ext import grid
+from dpcal._ext.gradients import ClippedSum
+from dpcal._ext.sums import grid_step, whole_sum
+from dpcal.optim.objectives.arrays import Rows, Vector, clipped_rows, row_norms, shrink_factors
+from dpcal.optim.objectives.domains import cells
+
+__all__ = [
+    "MOST",
+    "Asked",
+    "Contributions",
+    "Kernel",
+    "Losses",
+    "Matrices",
+    "Products",
+    "Table",
+    "gradients",
+    "hessian_products",
+    "hessians",
+    "kernel_of",
+    "losses",
+    "shaped",
+]
+
+Integers = NDArray[np.int64]
+Pair = tuple[Vector, Vector]
+
+# Most records of a matrix product.
+MOST = 4096
+# Bits of a vector's entries; those of a left one have one more.
+_BITS = 20
+# Bits by which products are finer than the grid's step, which is 2^-21 of the next power of two.
+_FINER = 2 * _BITS - 21
+# Relative: what contributions are clipped to is below what is checked, by more than is rounded.
+_ROOM = 2.0**-30
+_UNIT = 2.0**-53
+_OTHERS = "contributions must be of rows that are asked for, each once."
+
+
+class Contributions(ABC):
+    """What some records contribute to a sum of ``size`` numbers; used once.
+
+    Bounds are numbers > 0 on the L2 norm of a record's contribution, in [1e-250, 1e250] for whole
+    sums, or infinite for no clipping. A contribution that is NaN or infinite counts as zero.
+    """
+
+    size: int
+    # Most records, once an oracle has asked about so many.
+    most: float = math.inf
+
+    @abstractmethod
+    def clipped(self, bound: float) -> Vector:
+        """Return the sum of contributions, each clipped, shape (size,), finite."""
+
+    @abstractmethod
+    def whole(self, bound: float) -> Integers:
+        """Return the sum in steps of the bound's grid, shape (size,), dtype int64."""
+
+    def _counted(self, blocks: Iterable[Any], length: Callable[[Any], int]) -> Iterator[Any]:
+        """Yield blocks; refuse those of more records than were asked about."""
+        left = self.most
+        for block in blocks:
+            left -= length(block)
+            if left < 0:
+                raise ValueError(_OTHERS)
+            yield block
+
+
+class Table(Contributions):
+    """One vector a record.
+
+    Parameters
+    ----------
+    size
+        Of a vector.
+    blocks
+        Vectors, shapes (m, size).
+    shares
+        None to clip vectors as they are. Numbers in (0, 1], whose squares sum to at most 1, and
+        the number of entries that each is for, clip these parts of a vector to their shares of the
+        bound; a vector that is not finite in one part contributes to none.
+    """
+
+    def __init__(
+        self, size: int, blocks: Iterable[Vector], shares: tuple[tuple[float, int], ...] = ()
+    ) -> None:
+        self.size, self._blocks = size, blocks
+        ends = np.cumsum([0, *(length for _, length in shares)])
+        self._parts = [(share, slice(*ends[i : i + 2])) for i, (share, _) in enumerate(shares)] or [
+            (1.0, slice(None))
+        ]
+
+    def clipped(self, bound: float) -> Vector:
+        """See :meth:`Contributions.clipped`."""
+        total = np.zeros(self.size)
+        for block in self._finite():
+            for share, part in self._parts:
+                total[part] += clipped_rows(block[:, part], bound * share)
+        return total
+
+    def whole(self, bound: float) -> Integers:
+        """See :meth:`Contributions.whole`."""
+        total, step = np.zeros(self.size, dtype=np.int64), grid_step(bound)
+        for block in self._finite():
+            for share, part in self._parts:
+                # Shorter than the bound by the step that a norm may be rounded by.
+                most = math.floor(bound * share / step) - 1
+                grid.add_rows(np.ascontiguousarray(block[:, part]), most * step, most, total[part])
+        return total
+
+    def _finite(self) -> Iterable[Vector]:
+        blocks = self._counted(self._blocks, len)
+        if len(self._parts) == 1:
+            return blocks
+        return (block[np.isfinite(block).all(axis=1)] for block in blocks)
+
+
+class Products(Contributions):
+    """Outer products of two vectors, or of several pairs of vectors, for each record.
+
+    Parameters
+    ----------
+    size
+        How many numbers are summed.
+    blocks
+        For each block of at most 2^12 records its pairs of vectors, shapes (m, a) and (m, b), which
+        may be written to.
+    arranged
+        Returns the numbers of the sums of the products, shapes (a, b), in the order of the summed
+        ones; when omitted, there is one product, row by row.
+    intercepts
+        Whether all right vectors have a further number, 1.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        blocks: Iterable[list[Pair]],
+        arranged: Callable[[list[NDArray[Any]]], NDArray[Any]] | None = None,
+        *,
+        intercepts: bool = False,
+    ) -> None:
+        self.size, self._blocks, self._intercepts = size, blocks, intercepts
+        self._arranged = arranged or (lambda sums: sums[0].ravel())
+
+    def clipped(self, bound: float) -> Vector:
+        """See :meth:`Contributions.clipped`."""
+        total = np.zeros(self.size)
+        for pairs in self._shrunk(bound):
+            sums = [left.T @ right for left, right in pairs]
+            if self._intercepts:
+                each = zip(sums, pairs, strict=True)
+                sums = [np.column_stack([product, left.sum(axis=0)]) for product, (left, _) in each]
+            total += self._arranged(sums)
+        return total
+
+    def whole(self, bound: float) -> Integers:
+        """See :meth:`Contributions.whole`."""
+        exponent = math.frexp(bound)[1]
+        shorter = bound - (math.sqrt(self.size) + 1) * grid_step(bound)
+        most = math.ldexp(shorter, 2 * _BITS - exponent)
+        high = low = np.zeros(self.size, dtype=np.int64)
+        for pairs in self._shrunk(shorter * (1 - _ROOM)):
+            sums = [
+                (left.T @ right).astype(np.int64)
+                for left, right in _whole(pairs, exponent, most, self._intercepts)
+            ]
+            # Both are whole, and the upper part takes what the lower one has no room for.
+            low = low + self._arranged(sums)
+            high, low = high + (low >> _FINER), low & ((1 << _FINER) - 1)
+        return high
+
+    def _shrunk(self, bound: float) -> Iterable[list[Pair]]:
+        """Yield pairs whose products are clipped to the bound, up to rounding."""
+        for pairs in self._counted(self._blocks, lambda pairs: len(pairs[0][0])):
+            norms = self._norms(pairs)
+            kept = np.isfinite(norms)
+            for vectors in itertools.chain(*pairs):
+                kept &= np.isfinite(vectors).all(axis=1)
+            shrink = shrink_factors(norms, bound)[:, np.newaxis]
+            for left, right in pairs:
+                left *= shrink
+                if not kept.all():
+                    left[~kept], right[~kept] = 0.0, 0.0
+            yield pairs
+
+    def _norms(self, pairs: list[Pair]) -> Vector:
+        """Return norms of records' products, rounded up by more than their rounding."""
+        norms = []
+        with np.errstate(all="ignore"):
+            for left, right in pairs:
+                length = row_norms(right)
+                if self._intercepts:
+                    length = np.nextafter(np.hypot(length, 1.0) * (1 + 4 * _UNIT), math.inf)
+                norms.append(row_norms(left) * length)
+            total = norms[0]
+            for each in norms[1:]:
+                total = np.hypot(total, each)
+            return np.nextafter(total * (1 + 4.0 ** len(norms) * _UNIT), math.inf)
+
+
+class Kernel(Contributions):
+    """Gradients of ``rows`` at w, minus those at v if given, in compiled code."""
+
+    def __init__(self, kernel: ClippedSum, rows: Rows, *at: Vector) -> None:
+        self.kernel, self.rows, self.at = kernel, rows, at
+        self.size = kernel.dimension
+
+    def clipped(self, bound: float) -> Vector:
+        """See :meth:`Contributions.clipped`."""
+        ask = self.kernel if len(self.at) == 1 else self.kernel.difference
+        return ask(*self.at, self.rows, max_norm=bound)
+
+    def whole(self, bound: float) -> Integers:
+        """See :meth:`Contributions.whole`."""
+        w, v = (*self.at, None)[:2]
+        assert w is not None
+        return whole_sum(self.kernel, w, v, self.rows, max_norm=bound)
+
+
+class Losses(Kernel):
+    """Losses of ``rows`` at w, in compiled code: one number a record."""
+
+    def __init__(self, kernel: ClippedSum, rows: Rows, w: Vector) -> None:
+        super().__init__(kernel, rows, w)
+        self.size = 1
+
+    def clipped(self, bound: float) -> Vector:
+        """See :meth:`Contributions.clipped`."""
+        return np.array([self.kernel.losses(*self.at, self.rows, max_loss=bound)])
+
+    def whole(self, bound: float) -> Integers:
+        """See :meth:`Contributions.whole`."""
+        step = grid_step(bound)
+        most = math.floor(bound / step) - 1
+        return grid.clipped_loss_sum(
+            self.kernel, *self.at, self.rows, max_loss=most * step, bound=most
+        )
+
+
+class Matrices(Contributions):
+    """One symmetric matrix a record, of which the upper triangles are summed; blocks (m, d, d).
+
+    The bound is on the Frobenius norm, which is no less than that of the triangle as a vector; or,
+    if ``spectral``, on the operator norm, for sums in doubles.
+    """
+
+    def __init__(self, dimension: int, blocks: Iterable[Vector], *, spectral: bool) -> None:
+        self._upper, self._order = np.triu_indices(dimension), 2 if spectral else "fro"
+        self._blocks, self._room = blocks, 1 + 1e-12 * dimension
+        self.size = dimension * (dimension + 1) // 2
+
+    def clipped(self, bound: float) -> Vector:
+        """See :meth:`Contributions.clipped`."""
+        total = np.zeros(self.size)
+        for block in self._shrunk(bound):
+            total += block.sum(axis=0)
+        return total
+
+    def whole(self, bound: float) -> Integers:
+        """See :meth:`Contributions.whole`."""
+        return Table(self.size, self._shrunk(bound)).whole(bound)
+
+    def _shrunk(self, bound: float) -> Iterable[Vector]:
+        """Yield triangles of clipped matrices, shape (m, size)."""
+        for block in self._counted(self._blocks, len):
+            H = block[np.isfinite(block).all(axis=(1, 2))]
+            # The rounding of norms is less than the margin of this factor.
+            norms = np.linalg.norm(H, self._order, axis=(1, 2)) * self._room
+            rows, columns = self._upper
+            yield H[:, rows, columns] * shrink_factors(norms, bound)[:, np.newaxis]
+
+
+class Asked(Contributions):
+    """Sums that somebody else computes, with the same promise: for this package's own use."""
+
+    def __init__(
+        self,
+        size: int,
+        clipped: Callable[[float], Vector],
+        whole: Callable[[float], Integers],
+    ) -> None:
+        self.size, self._clipped, self._whole = size, clipped, whole
+
+    def clipped(self, bound: float) -> Vector:
+        """See :meth:`Contributions.clipped`."""
+        return self._clipped(bound)
+
+    def whole(self, bound: float) -> Integers:
+        """See :meth:`Contributions.whole`."""
+        return self._whole(bound)
+
+
+_OURS = frozenset({Table, Products, Kernel, Losses, Matrices, Asked})
+
+
+def _checked(found: Any, size: int, rows: Rows) -> Contributions:
+    """Return contributions, of ``size`` numbers each, that an objective hands over for ``rows``.
+
+    An array of one vector a record becomes a :class:`Table`. A ValueError is raised for what has
+    another size, or names other records than those that were asked for, or one twice.
+    """
+    if type(found) not in _OURS:
+        return Table(size, [shaped("contributions", found, (len(rows), size))])
+    if found.size != size:
+        raise ValueError(f"contributions must have {size} numbers, got {found.size}.")
+    found.most = len(rows)
+    if isinstance(found, Kernel) and found.rows is not rows:
+        once = np.unique(found.rows)
+        if len(once) != len(found.rows) or not np.isin(once, rows).all():
+            raise ValueError(_OTHERS)
+    return found
+
+
+def gradients(objective: Any, rows: Rows, *at: Vector) -> Contributions:
+    """Return the gradients of an objective's rows at w, minus those at v if given."""
+    return _checked(objective.contributions(rows, *at), objective.dimension, rows)
+
+
+def losses(objective: Any, rows: Rows, w: Vector) -> Contributions:
+    """Return the losses of an objective's rows."""
+    return _checked(objective.loss_contributions(rows, w), 1, rows)
+
+
+def hessians(objective: Any, rows: Rows, w: Vector, *, spectral: bool = False) -> Contributions:
+    """Return the upper triangles of the Hessians of an objective's rows."""
+    found = objective.hessian_contributions(rows, w, spectral=spectral)
+    return _checked(found, objective.dimension * (objective.dimension + 1) // 2, rows)
+
+
+def hessian_products(objective: Any, rows: Rows, w: Vector, v: Vector) -> Contributions:
+    """Return the Hessians of an objective's rows, each times a vector v."""
+    blocks = (rows[i : i + MOST] for i in range(0, len(rows), MOST))
+    shape = objective.dimension
+
+    def table(block: Rows) -> Vector:
+        products = objective.hessian_vector_rows(w, v, block)
+        return shaped("hessian_vector_rows", products, (len(block), shape))
+
+    return Table(shape, map(table, blocks))
+
+
+def shaped(name: str, values: Any, shape: tuple[int, ...]) -> Vector:
+    """Return what the function ``name`` returned as an array, if it has this shape."""
+    table = cells(name, values)
+    if table.shape != shape:
+        raise ValueError(
+            f"{name} must return shape {shape} for {shape[0]} rows, got {table.shape}."
+        )
+    return table
+
+
+def kernel_of(objective: Any, *, of_all: bool = True) -> ClippedSum | None:
+    """Return the compiled form of what an objective hands over, if it is nothing else.
+
+    The objective hands it over for the very parameters that it is asked about, and for the very
+    rows; or for some of them, unless it must be for all.
+    """
+    rows, w = np.empty(0, dtype=np.intp), np.zeros(objective.dimension)
+    found = objective.contributions(rows, w)
+    if type(found) is not Kernel or len(found.at) != 1 or found.at[0] is not w:
+        return None
+    return found.kernel if found.rows is rows or not of_all else None
+
+
+def _whole(pairs: list[Pair], exponent: int, most: float, one: bool) -> list[Pair]:
+    """Return whole numbers in place of vectors, zeros for contributions longer than ``most``."""
+    squares = np.zeros(len(pairs[0][0]))
+    if len(squares) > MOST:
+        raise ValueError(f"blocks must have at most {MOST} records, got {len(squares)}.")
+    factors = [
+        grid.whole_factors(left, right, squares, exponent=exponent, bits=_BITS, one=one)
+        for left, right in pairs
+    ]
+    # What is summed in doubles is right to a part in 2^40, with room for that.
+    too_long = squares > most * most * (1 - _ROOM)
+    if too_long.any():
+        for left, _ in factors:
+            left[too_long] = 0.0
+    return factors
