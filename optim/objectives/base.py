@@ -160,8 +160,8 @@ class Objective:
     ) -> Contributions:
         """Return the upper triangles of the Hessians of ``rows``, likewise, row by row.
 
-        Here from :meth:`hessian_vector_rows`. The bound is on the Frobenius norm of a Hessian, or on
-        its operator norm, if ``spectral``.
+        Here from :meth:`hessian_vector_rows`. The bound is on the Frobenius norm of a Hessian, or
+        on its operator norm, if ``spectral``.
         """
         size = max(1, MOST // self.dimension)
         blocks = (rows[i : i + size] for i in range(0, len(rows), size))
