@@ -116,6 +116,7 @@ class Partitioned(Objective):
     ) -> None:
         workers_of(client, "Partitioned")
         from dask.base import tokenize
+        from distributed import wait
 
         given = [()] * len(makers) if arguments is None else list(arguments)
         if not len(makers) or len(given) != len(makers):
@@ -129,7 +130,9 @@ class Partitioned(Objective):
         check_versions(client)
         self._client, self._timeout = client, _validate.positive(timeout=timeout)
         self._parts = [client.submit(_Part, *each, pure=False) for each in made]
-        found = client.gather([client.submit(_facts, part, pure=False) for part in self._parts])
+        asked = client.map(_facts, self._parts, pure=False)
+        wait(asked, timeout=self._timeout)
+        found = client.gather(asked)
         self._prints, sizes, shared = zip(*found, strict=True)
         if overlap == "refuse":
             # Partitions without records are equal, and count nothing twice.
