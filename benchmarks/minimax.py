@@ -130,7 +130,7 @@ def tabled(n=20_000, d=8):
     fair, shift, auc = minimax.FairClassification, minimax.CovariateShift, minimax.AUCMaximization
     posed = {
         "fair": (
-            fair(X, labels, groups, dual_l2=1.0, shares=np.full(3, 1 / 3)),
+            fair(X, labels, groups, dual_l2=1.0, shares=np.full(3, 1 / 3), classes=[0, 1]),
             fair.constants_for(row_norm=2**0.5, dual_l2=1.0, smallest_share=1 / 3),
         ),
         "robust": (
@@ -138,13 +138,13 @@ def tabled(n=20_000, d=8):
             shift.constants_for(row_norm=2**0.5, target_bound=1.0, dual_l2=4.0),
         ),
         "AUC": (
-            auc(X, labels, positive_share=0.5),
+            auc(X, labels, positive_share=0.5, classes=[0, 1]),
             auc.constants_for(row_norm=1.0, positive_share=0.5),
         ),
     }
     cases = {}
     for name, (problem, constants) in posed.items():
-        # No phase begins, as above.
+        # No phase begins, so that all 400 steps are taken.
         long = {"accuracy": 1e-9, "escape_steps": 400, "movement": 1e-6, "batch_size": n // 10}
         asked = {**SADDLE, **long, "dimensions": problem.dimensions}
         with warnings.catch_warnings():
