@@ -171,7 +171,7 @@ class Objective(ABC):
         less than the triangle's norm as a vector; or on the operator norm, if ``spectral``. Shape
         (d (d + 1) / 2,), row by row.
         """
-        units, order = np.eye(self.dimension), 2 if spectral else "fro"
+        units, order = np.eye(self.dimension), 2 if spectral else None
         total = np.zeros((self.dimension, self.dimension))
         size = max(1, _BLOCK // self.dimension)
         for first in range(0, len(rows), size):

@@ -37,7 +37,7 @@ __all__ = ["Partitioned", "PartitionsLost"]
 _PATIENCE = 600.0
 
 # What the parts of one data set share.
-_SHARED = ("dimension", "l2", "penalized", "group_size")
+_SHARED: tuple[str, ...] = ("dimension", "l2", "penalized", "group_size")
 _SHARED += ("linear_loss", "checked", "read_from_data")
 
 
