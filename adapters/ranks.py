@@ -264,11 +264,6 @@ class RankedOracle(StepwiseOracle):
         """Return the number of steps that are left; steps of the file may be among them."""
         return self.plan.query(query).count - self._position
 
-    def draw(self) -> Rows:
-        """Write the next answer into the ledger, and return this rank's rows of its batch."""
-        self.pieces()
-        return self._batch
-
     def pieces(self, at_most: int | None = None) -> list[Piece]:
         """Write the next answer into the ledger, and return this rank's pieces of its batch.
 

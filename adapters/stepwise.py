@@ -157,16 +157,9 @@ class StepwiseOracle(PrivateOracle, Spender):
         OutOfTurn
             If the last batch was not answered for.
         """
-        (query,) = self.plan.queries
-        with self._turn, self._lock:
-            self._check_turn()
-            self._admit((self._asked(query.name, "gradient"), 1))
-            _GIVEN.claim(self._run, self.ledger.count(query.name))
-            if query.correlation is not None:
-                self._batches.rounds[query.name].begin()
-            rows = self._batches.sample(query)
-            self._total, self._batch = 0, rows
-            return rows
+        with self._turn:
+            self.pieces()
+            return self._batch
 
     def _check_turn(self) -> None:
         if self.drawn:
@@ -182,7 +175,15 @@ class StepwiseOracle(PrivateOracle, Spender):
 
     def pieces(self, at_most: int | None = None) -> list[Piece]:
         """Draw as :meth:`draw` does, and return the batch in pieces of ``at_most`` records."""
-        rows = self.draw()
+        (query,) = self.plan.queries
+        with self._turn, self._lock:
+            self._check_turn()
+            self._admission.spend(self._admission.asked(query.name, "gradient"), 1)
+            _GIVEN.claim(self._run, self.ledger.count(query.name))
+            if query.correlation is not None:
+                self._batches.rounds[query.name].begin()
+            rows = self._batches.sample(query)
+            self._total, self._batch = 0, rows
         length = at_most or max(1, len(rows))
         cut = [rows[i : i + length] for i in range(0, len(rows), length)]
         return list(enumerate(cut or [rows]))
@@ -190,7 +191,7 @@ class StepwiseOracle(PrivateOracle, Spender):
     def add(self, gradients: NDArray[Any]) -> None:
         """Add gradients of records of the batch, shape (m, dimension), each clipped."""
         table = np.asarray(gradients, dtype=np.float64)
-        self._add(len(table), lambda rows, bound: clipped_rows(table[rows], bound), table)
+            self._admit((self._asked(query.name, "gradient"), 1))
 
     def add_sums(self, count: int, clipped_sum: ClippedSum) -> None:
         """Add ``count`` records of the batch, by a function that sums their clipped gradients.

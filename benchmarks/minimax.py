@@ -6,7 +6,7 @@
 * ``slopes``: how the final gradient of Phi falls with n, over 64 times as many records.
 * ``paths``: Phi, its gradient and curvature along runs on the saddle problem, beside DP-SGDA.
 * ``speed``: a release of the fused inner loop, of single answers, and of a loop of the same
-  mathematics in plain numpy, on the saddle and on matrix sensing.
+  mathematics in plain numpy, on problems of tables.
 * ``saddle``: 40 seeds of the acceptance problem: certified runs, curvature, first anchors.
 * ``sensing``: matrix sensing at the paper's counts, each private run beside a control that sees no
   data (gradients replaced by zero, the same noise and steps) and beside a run without noise.
@@ -83,37 +83,6 @@ def sensing_plan():
 # -- speed
 
 
-def saddle_gradients(records):
-    """Return a numpy function of pairs of gradients of the saddle problem."""
-
-    def gradients(x, y, rows):
-        table = records[rows]
-        s, t = table[:, 4:5], table[:, 5:6]
-        g = np.empty((len(rows), 4))
-        g[:, :2] = np.array([0.0, x[1] ** 3 - 2 * x[1]]) + y + table[:, :2] + s * x + t * y
-        g[:, 2:] = x - y + table[:, 2:4] + t * x
-        return g
-
-    return gradients
-
-
-def sensing_gradients(A, b):
-    """Return a numpy function of pairs of gradients of matrix sensing."""
-
-    def gradients(x, y, rows):
-        some, own = A[rows], y[rows]
-        U, V = x[:60].reshape(20, 3), x[60:].reshape(20, 3)
-        AV, AU = some @ V, np.swapaxes(some, 1, 2) @ U
-        residuals = np.einsum("ipr,pr->i", AV, U) - b[rows]
-        g = np.zeros((len(rows), 120 + len(b)))
-        g[:, :60] = own[:, np.newaxis] * AV.reshape(len(rows), -1)
-        g[:, 60:120] = own[:, np.newaxis] * AU.reshape(len(rows), -1)
-        g[np.arange(len(rows)), 120 + rows] = residuals - own
-        return g
-
-    return gradients
-
-
 def numpy_loop(gradients, plan, x, y, steps):
     """Take outer steps at a fixed length, in plain numpy, with no ledger and no checks."""
     rng = np.random.default_rng(0)
@@ -161,7 +130,7 @@ def tabled(n=20_000, d=8):
     fair, shift, auc = minimax.FairClassification, minimax.CovariateShift, minimax.AUCMaximization
     posed = {
         "fair": (
-            fair(X, labels, groups, dual_l2=1.0, shares=np.full(3, 1 / 3)),
+            fair(X, labels, groups, dual_l2=1.0, shares=np.full(3, 1 / 3), classes=[0, 1]),
             fair.constants_for(row_norm=2**0.5, dual_l2=1.0, smallest_share=1 / 3),
         ),
         "robust": (
@@ -169,13 +138,13 @@ def tabled(n=20_000, d=8):
             shift.constants_for(row_norm=2**0.5, target_bound=1.0, dual_l2=4.0),
         ),
         "AUC": (
-            auc(X, labels, positive_share=0.5),
+            auc(X, labels, positive_share=0.5, classes=[0, 1]),
             auc.constants_for(row_norm=1.0, positive_share=0.5),
         ),
     }
     cases = {}
     for name, (problem, constants) in posed.items():
-        # No phase begins, as above.
+        # No phase begins, so that all 400 steps are taken.
         long = {"accuracy": 1e-9, "escape_steps": 400, "movement": 1e-6, "batch_size": n // 10}
         asked = {**SADDLE, **long, "dimensions": problem.dimensions}
         with warnings.catch_warnings():
@@ -192,25 +161,7 @@ def tabled(n=20_000, d=8):
 
 def speed(repeats=5):
     """Time a release: fused, answer by answer, and in plain numpy."""
-    saddle_problem, sensed = ToySaddle(n=20_000, seed=0), sensing_problem("none", 1.0)
-    start = 0.1 * np.random.default_rng(0).standard_normal(120)
-    cases = {
-        # No phase begins, so that all 400 steps are taken.
-        "saddle, n = 20,000, b = 2,000": (
-            saddle_problem,
-            saddle_plan(saddle_problem, accuracy=1e-9, escape_steps=400, movement=1e-6),
-            np.array([0.3, 0.0]),
-            saddle_gradients(saddle_problem._records),
-        ),
-        "sensing, n = 400, b = 50": (
-            sensed,
-            sensing_plan(),
-            start,
-            sensing_gradients(sensed._sensing.A, sensed._sensing.b),
-        ),
-        **tabled(),
-    }
-    for label, (problem, plan, x, gradients) in cases.items():
+    for label, (problem, plan, x, gradients) in tabled().items():
         releases = sum(query.count for query in plan.queries)
         y = np.zeros(problem.dimensions[1])
 

@@ -112,7 +112,7 @@ def silos(seeds):
                 result = optim.distributed_psgd(given, plan, seed=seed, initial=start(10))
                 mean = np.mean([g.gradient(result.end) for g in given], axis=0)
                 at = np.mean([g.gradient(result.w) for g in given], axis=0)
-                curved = np.mean([np.cos(g._Z + result.end).mean(axis=0) for g in given], axis=0)
+                curved = np.mean([np.cos(g.Z + result.end).mean(axis=0) for g in given], axis=0)
                 rows.append(
                     (
                         np.linalg.norm(at),
@@ -204,7 +204,7 @@ def speed(seeds):
     """Compare differences a second at d = 10 and b2 = 100, each on records of its own."""
     objective = problem()
     plan = planned(objective, passes=20, drift=1e9)
-    Z, rng = objective._Z, np.random.default_rng(0)
+    Z, rng = objective.Z, np.random.default_rng(0)
     order = rng.permutation(len(Z))
 
     def plain():

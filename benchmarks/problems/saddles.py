@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from dpcal.calibrate.constants import Constants
 from dpcal.optim import FromGradients
 from dpcal.optim.minimax import Minimax
-from dpcal.optim.objectives.arrays import Rows, Vector, parameters
+from dpcal.optim.objectives.arrays import Rows, Vector, digest_of, parameters
 
 __all__ = ["ToySaddle", "Trigonometric"]
 
@@ -53,6 +53,10 @@ class Trigonometric(FromGradients):
             ),
         )
 
+    def digest(self) -> bytes:
+        """See :meth:`Objective.digest`."""
+        return digest_of(self.Z)
+
     @classmethod
     def drawn(cls, n: int, d: int, *, offset: ArrayLike = 0.0, seed: int) -> Trigonometric:
         """Return the problem on n records, uniform on a cube of half width 1 about an offset."""
@@ -80,6 +84,7 @@ class ToySaddle(Minimax):
         rng = np.random.default_rng(seed)
         table = np.hstack([rng.uniform(-0.5, 0.5, (n, 4)), rng.uniform(-0.2, 0.2, (n, 2))])
         table -= table.mean(axis=0)
+        self._records = table
         tilts, s, t = table[:, :4], table[:, 4:5], table[:, 5:]
 
         def gradients(x: Vector, y: Vector, rows: Rows) -> tuple[Vector, Vector]:
@@ -99,6 +104,10 @@ class ToySaddle(Minimax):
             block_shares=block_shares,
             constants=self.constants,
         )
+
+    def digest(self) -> bytes:
+        """See :meth:`Objective.digest`."""
+        return digest_of(self._records)
 
     def best_response(self, x: ArrayLike, *, start: ArrayLike | None = None) -> Vector:
         """Return x itself, shape (2,). Not private."""

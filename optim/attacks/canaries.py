@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -70,6 +70,7 @@ class OneRun(LowerBound):
     mu: float
     guesses: int
     right: int
+    _counted: ClassVar[tuple[str, str]] = "canaries in the data", "not in it"
 
     def __str__(self) -> str:
         return (

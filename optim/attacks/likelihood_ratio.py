@@ -26,7 +26,7 @@ import math
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -128,6 +128,7 @@ class Likelihood(LowerBound):
     true_positive_rate: float
     members: Vector
     others: Vector
+    _counted: ClassVar[tuple[str, str]] = "canaries in the data", "not in it"
 
     @property
     def holds(self) -> bool:

@@ -69,7 +69,7 @@ class _Change:
 
     kind: str
     row: int
-    cells: dict[int | str, Any]
+    cells: dict[Any, Any]
 
     def of(self, table: Table) -> Table:
         """Return the table with the change."""
@@ -190,8 +190,10 @@ def _changes(
     labels = _new_labels(y)
     top = np.nanmax(X, axis=0) + 1
     twin = int(rng.integers(n))
-    copied = dict(enumerate(X[twin])) | ({} if y is None else {"label": y[twin]})
-    kinds: list[tuple[str, dict[int | str, Any]]] = [
+    copied: dict[Any, Any] = dict(enumerate(X[twin]))
+    if y is not None:
+        copied["label"] = y[twin]
+    kinds: list[tuple[str, dict[Any, Any]]] = [
         *(("new label", {"label": label}) for label in labels),
         *((kind, {int(rng.integers(d)): value}) for kind, value in _CELLS.items()),
         ("huge", {j: (-1) ** j * 1e308 for j in range(d)}),
@@ -205,7 +207,7 @@ def _changes(
     while trials > 0 or time.monotonic() < until:
         trials -= 1
         columns = rng.permutation(d)[: rng.integers(1, d + 1)]
-        mixed: dict[int | str, Any] = {
+        mixed: dict[Any, Any] = {
             int(j): float(rng.choice([*pool, top[j], X[rng.integers(n), j]])) for j in columns
         }
         if labels and rng.random() < 0.5:

@@ -286,7 +286,7 @@ class Matrices(Contributions):
     """
 
     def __init__(self, dimension: int, blocks: Iterable[Vector], *, spectral: bool) -> None:
-        self._upper, self._order = np.triu_indices(dimension), 2 if spectral else "fro"
+        self._upper, self._order = np.triu_indices(dimension), 2 if spectral else None
         self._blocks, self._room = blocks, 1 + 1e-12 * dimension
         self.size = dimension * (dimension + 1) // 2
 

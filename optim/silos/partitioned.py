@@ -38,7 +38,7 @@ __all__ = ["Partitioned", "PartitionsLost"]
 _PATIENCE = 600.0
 
 # What the parts of one data set share.
-_SHARED = ("dimension", "l2", "penalized", "group_size")
+_SHARED: tuple[str, ...] = ("dimension", "l2", "penalized", "group_size")
 _SHARED += ("linear_loss", "checked", "read_from_data")
 
 
@@ -102,6 +102,7 @@ class Partitioned(Objective):
     ) -> None:
         workers_of(client, "Partitioned")
         from dask.base import tokenize
+        from distributed import wait
 
         given = [()] * len(makers) if arguments is None else list(arguments)
         if not len(makers) or len(given) != len(makers):
@@ -115,7 +116,9 @@ class Partitioned(Objective):
         check_versions(client)
         self._client, self._timeout = client, _validate.positive(timeout=timeout)
         self._parts = [client.submit(_Part, *each, pure=False) for each in made]
-        found = client.gather([client.submit(_facts, part, pure=False) for part in self._parts])
+        asked = client.map(_facts, self._parts, pure=False)
+        wait(asked, timeout=self._timeout)
+        found = client.gather(asked)
         self._prints, sizes, shared = zip(*found, strict=True)
         if overlap == "refuse":
             # Partitions without records are equal, and count nothing twice.
