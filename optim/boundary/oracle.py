@@ -464,6 +464,7 @@ class PrivateOracle(Admitted):
             sampling=self._streams.sampling if draws and query.sampler != "full" else None,
             sampling_probability=query.sampling_probability or 1.0,
             batch_size=query.batch_size or 0,
+            everyone=query.sampler == "full",
             max_norm=query.max_norm,
             proportional=query.proportional,
             cap=math.inf if query.cap is None else query.cap,
