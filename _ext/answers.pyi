@@ -26,6 +26,7 @@ class Slot:
         batch_size: int,
         max_norm: float,
         size: float,
+        everyone: bool = False,
         proportional: bool = False,
         cap: float = ...,
     ) -> None: ...

@@ -205,8 +205,8 @@ cdef class Slot:
         How contributions are summed and get their noise; may be set anew for each answer.
     sampling
         Generator of batches, which is not that of noise; None where they are all records, or given.
-    sampling_probability, batch_size
-        See :class:`dpcal._ext.samples.Sample`; 1 and 0 for all records.
+    sampling_probability, batch_size, everyone
+        See :class:`dpcal._ext.samples.Sample`; 1, 0 and true where each batch is all records.
     max_norm, proportional, cap
         Bound > 0 on each record's contribution; of differences, if it is ``proportional``, per unit
         of distance, and at most ``cap``.
@@ -224,6 +224,7 @@ cdef class Slot:
         Py_ssize_t batch_size,
         double max_norm,
         double size,
+        bint everyone=False,
         bint proportional=False,
         double cap=INFINITY,
     ):
@@ -234,7 +235,7 @@ cdef class Slot:
                 "sampling and noise must be distinct generators, got the same one twice."
             )
         self.sample = Sample(records.kernel.n, sampling_probability, batch_size, sampling)
-        self.everyone = sampling_probability == 1 and not batch_size
+        self.everyone = everyone
         self.max_norm, self.proportional, self.cap = max_norm, proportional, cap
         self.size = size
 

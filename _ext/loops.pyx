@@ -10,7 +10,8 @@ that are not onto a ball.
 >>> from dpcal._ext.sums import Sums
 >>> kernel = LinearClippedSum(SquaredLoss(), np.eye(2), np.ones(2), intercept=False)
 >>> sampling, noise = np.random.default_rng(0).spawn(2)
->>> given = {"sampling": sampling, "sampling_probability": 1.0, "batch_size": 0, "size": 2.0}
+>>> given = {"sampling": sampling, "sampling_probability": 1.0, "batch_size": 0, "size": 2.0,
+...          "everyone": True}
 >>> records, sums = Records(kernel, np.zeros(2)), Sums(noise, 0.0)
 >>> fresh, change = (Slot(records, sums, max_norm=9.0, **given) for _ in range(2))
 >>> steps = Steps(fresh, change, np.zeros(2), rates=np.full(3, 2.0), period=2)

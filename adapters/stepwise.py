@@ -178,7 +178,7 @@ class StepwiseOracle(PrivateOracle, Spender):
         (query,) = self.plan.queries
         with self._turn, self._lock:
             self._check_turn()
-            self._admission.spend(self._admission.asked(query.name, "gradient"), 1)
+            self._admit((self._asked(query.name, "gradient"), 1))
             _GIVEN.claim(self._run, self.ledger.count(query.name))
             if query.correlation is not None:
                 self._batches.rounds[query.name].begin()
@@ -191,7 +191,7 @@ class StepwiseOracle(PrivateOracle, Spender):
     def add(self, gradients: NDArray[Any]) -> None:
         """Add gradients of records of the batch, shape (m, dimension), each clipped."""
         table = np.asarray(gradients, dtype=np.float64)
-            self._admit((self._asked(query.name, "gradient"), 1))
+        self._add(len(table), lambda rows, bound: clipped_rows(table[rows], bound), table)
 
     def add_sums(self, count: int, clipped_sum: ClippedSum) -> None:
         """Add ``count`` records of the batch, by a function that sums their clipped gradients.

@@ -91,6 +91,7 @@ MECHANISMS = {"gaussian": "GaussianMechanism", "discrete": "DiscreteMechanism"}
 # Samplers whose batches compiled answers draw themselves.
 _DRAWN = ("full", "poisson", "fixed-size")
 _COMPILED = ("gradient", "gradient difference", "gradient norm")
+_NUMBERS = ("gradient norm", "scalar")
 
 
 class Kept(Protocol):
@@ -148,6 +149,7 @@ class Admitted(Admits):
         filter: PrivacyFilter | None = None,  # noqa: A002
         ledger: Ledger | None = None,
         noise: str | None = None,
+        kept: Kept | None = None,
     ) -> None:
         noise = self.noise = _validate.choice(
             tuple(MECHANISMS), noise=noise_of(noise, plan, objective.dimension, objective)
@@ -174,7 +176,7 @@ class Admitted(Admits):
         self._slots: dict[str, Slot] = {}
         kernel = kernel_of(objective) if self._mechanism.fused else None
         self._records = None if kernel is None else Records(kernel, objective.strengths)
-        self._kept: Kept | None = None
+        self._kept = kept
         self._lock = Lock()
         self._owed = self._owed_by(plan)
 
@@ -302,7 +304,9 @@ class PrivateOracle(Admitted):
         It is (sum of clipped gradients over a fresh sample + Gaussian noise) / expected sample
         size, plus the regulariser's gradient. The expected size is q n, and n is public.
         """
-        return self._answer("gradient", query, noise_multiplier, self._parameters("w", w))
+        w = self._parameters("w", w)
+        answer: Vector = self._answer("gradient", query, noise_multiplier, w)
+        return answer
 
     def difference(
         self, w: ArrayLike, v: ArrayLike, query: str, *, noise_multiplier: float | None = None
@@ -317,7 +321,8 @@ class PrivateOracle(Admitted):
         no record is read; the answer is in the ledger nevertheless.
         """
         w, v = self._parameters("w", w), self._parameters("v", v)
-        return self._answer("gradient difference", query, noise_multiplier, w, v)
+        answer: Vector = self._answer("gradient difference", query, noise_multiplier, w, v)
+        return answer
 
     def norm(self, w: ArrayLike, query: str, *, noise_multiplier: float | None = None) -> float:
         """Return a noisy norm of the gradient of the regularised objective; possibly negative.
@@ -384,12 +389,18 @@ class PrivateOracle(Admitted):
         one_pass.check(self.objective, w)
         if self.noise == "discrete":
             one_pass = one_pass.shortened(self.objective, w)
-        with self._lock:
-            self._admit((asked, 1))
-            rows = self._batches.sample(asked)
+
+        def made() -> Vector:
+            rows = self._sampled(asked)
             with np.errstate(all="ignore"):
                 mean = self._mechanism.mean_iterate(one_pass, self.objective, w, rows)
             return self._mechanism.noisy_mean(mean, asked, asked.max_norm, size=1.0)
+
+        toward = np.zeros_like(w) if center is None else center
+        answer: Vector = self._given(
+            asked, (w, toward, np.array([learning_rate, strength, radius])), made
+        )
+        return answer
 
     def last_iterate(self, w: ArrayLike, query: str) -> Vector:
         """Return the last iterate of noisy gradient descent on all records, and nothing else.
@@ -402,10 +413,13 @@ class PrivateOracle(Admitted):
         w = self._parameters("w", w)
         asked = self._asked(query, "last iterate")
         steps = boundary.LastIterate.planned(asked, self.objective, w, self.plan.n)
-        with self._lock, np.errstate(all="ignore"):
-            self._admit((asked, 1))
-            rows = self._batches.sample(asked)
-            return steps.taken(self._mechanism, self.objective, w, rows, asked)
+
+        @np.errstate(all="ignore")
+        def made() -> Vector:
+            return steps.taken(self._mechanism, self.objective, w, self._sampled(asked), asked)
+
+        answer: Vector = self._given(asked, (w,), made)
+        return answer
 
     def _answer(self, kind: str, name: str, noise_multiplier: float | None, *at: Vector) -> Any:
         """Return an answer: admitted and written, then the batch, its sum, and the noise.
@@ -416,20 +430,25 @@ class PrivateOracle(Admitted):
         bound = query.bound(distance(*at)) if len(at) == 2 else query.max_norm
         if not math.isfinite(bound):
             raise ValueError("w and v must be at a finite distance, got one that overflows.")
+        return self._given(query, at, lambda: self._noisy_answer(query, bound, *at))
+
+    def _given(self, query: Query, points: tuple[Vector, ...], make: Callable[[], Any]) -> Any:
+        """Return the next answer: it is in the ledger before it is made, or found where it is kept.
+
+        The points are what it depends on, beside the query.
+        """
         with self._lock:
             self._admit((query, 1))
-            held = None if self._kept is None else self._kept.again(query, at)
-            if held is not None:
-                if not _draws(query):  # its batches, or its noise, hang together
-                    self._sampled(query, again=True)
-                return held
-            slot = self._slot(query)
-            answer = slot.compiled.answer(*at) if slot.draws and slot.compiled else None
-            if answer is None:
-                answer = self._noisy_answer(slot, query, bound, *at)
-            if self._kept is not None:
-                self._kept.keep(query, at, np.atleast_1d(answer))
-            return answer
+            if self._kept is None:
+                return make()
+            held = self._kept.again(query, points)
+            if held is None:
+                answer = make()
+                self._kept.keep(query, points, np.atleast_1d(answer))
+                return answer
+            if not _draws(query):  # its batches, or its noise, hang together
+                self._sampled(query, again=True)
+            return held[0] if query.kind in _NUMBERS else held
 
     def _slot(self, query: Query) -> Slot:
         """Return what answers to a query are made of. Before the first one nothing is drawn."""
@@ -451,6 +470,7 @@ class PrivateOracle(Admitted):
             sampling=self._streams.sampling if draws and query.sampler != "full" else None,
             sampling_probability=query.sampling_probability or 1.0,
             batch_size=query.batch_size or 0,
+            everyone=query.sampler == "full",
             max_norm=query.max_norm,
             proportional=query.proportional,
             cap=math.inf if query.cap is None else query.cap,
@@ -465,11 +485,14 @@ class PrivateOracle(Admitted):
             self._batches.rounds[query.name].begin(again=again)
         return self._batches.sample(query)
 
-    def _noisy_answer(self, slot: Slot, query: Query, bound: float, *at: Vector) -> Any:
+    def _noisy_answer(self, query: Query, bound: float, *at: Vector) -> Any:
         """Return an answer that is in the ledger: batch, sum, noise, regulariser."""
+        slot = self._slot(query)
+        answer: Any = slot.compiled.answer(*at) if slot.draws and slot.compiled else None
+        if answer is not None:
+            return answer
         rows = self._sampled(query)
         rounds = None if query.correlation is None else self._batches.rounds[query.name]
-        answer: Any = None
         if slot.compiled is not None and query.kind != "gradient norm":
             row, digits = (None, 0) if rounds is None else (rounds.noise, rounds.digits)
             answer = slot.compiled.answer(*at, rows=rows, row=row, digits=digits)
@@ -488,15 +511,17 @@ class PrivateOracle(Admitted):
             return mean[0] + self.objective.regularizer(*at)
         return mean + self._penalty(*at)
 
-    def _sum(self, slot: Slot, query: Query, bound: float, rows: Rows, *at: Vector) -> Any:
+    def _sum(
+        self, slot: Slot, query: Query, bound: float, rows: Rows, w: Vector, *v: Vector
+    ) -> Any:
         """Return a sum of contributions, without the floating-point errors of single records."""
         if query.kind == "gradient difference":
-            return self._mechanism.difference_sum(self.objective, *at, rows, bound)
+            return self._mechanism.difference_sum(self.objective, w, v[0], rows, bound)
         if query.kind == "scalar":
-            return self._mechanism.loss_sum(self.objective, *at, rows, bound)
-        total = self._mechanism.gradient_sum(self.objective, *at, rows, bound)
+            return self._mechanism.loss_sum(self.objective, w, rows, bound)
+        total = self._mechanism.gradient_sum(self.objective, w, rows, bound)
         if query.kind == "gradient norm":
-            offset = slot.size * self.objective.regularizer_gradient(*at)
+            offset = slot.size * self.objective.regularizer_gradient(w)
             return self._mechanism.norm(total, offset, bound)
         return total
 
@@ -523,10 +548,10 @@ class PrivateOracle(Admitted):
             return None
         if any(query.budget is not None or not _draws(query) for query in queries):
             return None
-        slots = [self._slot(query).compiled for query in queries]
-        if None in slots:
+        slots = [slot for slot in (self._slot(query).compiled for query in queries) if slot]
+        if len(slots) < len(names):
             return None
-        return Steps(slots[0], slots[1] if len(slots) == 2 else None, w, **how)
+        return Steps(slots[0], slots[1] if len(names) == 2 else None, w, **how)
 
 
 def _draws(query: Query) -> bool:

@@ -49,8 +49,17 @@ def projected_descent(
     """
     steps = len(learning_rates)
     start = steps if averaged_from is None else averaged_from
-    options = {"rates": learning_rates, "step": run.step, "averaged_from": start, "growth": growth}
-    walk = walk_of(run.oracle, run.w, query, reach=reach, **options, **run.ball)
+    walk = walk_of(
+        run.oracle,
+        run.w,
+        query,
+        rates=learning_rates,
+        step=run.step,
+        averaged_from=start,
+        growth=growth,
+        reach=reach,
+        **run.ball,
+    )
     asked = run.oracle.plan.query(query)
     tell = tell and asked.sampler in ("full", "poisson") and asked.correlation is None
     until = steps if until is None else until

@@ -518,3 +518,29 @@ def test_what_a_class_of_a_users_overrides_is_not_passed_over():
 
     # Four steps of 0.01 against a slope of a half, or of a quarter at most, with the same noise.
     assert (end(Logistic) - end(Leaning) > 4 * 0.01 * 0.2).all()
+
+
+class Held:
+    """Keeps answers in a list, and gives them again from its start."""
+
+    def __init__(self):
+        self.again_now, self.answers = [], []
+
+    def again(self, query, points):
+        return self.again_now.pop(0)[1] if self.again_now else None
+
+    def keep(self, query, points, answer):
+        self.answers.append((query.name, answer))
+
+
+@pytest.mark.parametrize("sampling", [POISSON, PARTS])
+def test_kept_answers_are_given_again_to_the_bit_and_no_record_is_touched(sampling):
+    plan = plan_for(*four_kinds(count=2, **sampling), relation="replace-one")
+    kept, found = Held(), []
+    for objective in (LOGISTIC, untouchable()):
+        oracle = object.__new__(PrivateOracle)
+        oracle._open(objective, plan, Streams(None, plan, bytes), kept=kept)
+        found.append((np.hstack(four_answers(oracle)).tobytes(), oracle.ledger.to_json()))
+        assert len(kept.answers) == 4
+        kept.again_now = list(kept.answers)
+    assert found[0] == found[1]

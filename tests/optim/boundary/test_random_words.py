@@ -193,7 +193,7 @@ def step(bits):
     """Take a step along a difference, after one on all records, which draws nothing."""
     records, sums = Records(KERNEL, np.zeros(D)), Sums(np.random.default_rng(0), 1.0)
     given = {"batch_size": 0, "max_norm": 1.0, "size": 1.0}
-    fresh = Slot(records, sums, sampling=None, sampling_probability=1.0, **given)
+    fresh = Slot(records, sums, sampling=None, sampling_probability=1.0, everyone=True, **given)
     change = Slot(records, sums, sampling=bits, sampling_probability=0.5, **given)
     Steps(fresh, change, np.zeros(D), rates=np.full(100, 1e-3), period=100).take(100)
 
