@@ -5,11 +5,6 @@ from sklearn.base import clone
 
 from dpcal import estimators
 
-__all__ = [
-    *("BASES", "BEFORE", "CLASSIFIERS", "MODELS", "REGRESSORS", "T", "UNSUPERVISED", "X", "Y"),
-    *("made", "seeded", "takes_more", "target_of"),
-]
-
 RNG = np.random.default_rng(0)
 X = np.clip(RNG.standard_normal((400, 3)), -3, 3)
 Y = (X[:, 0] > 0).astype(int)
