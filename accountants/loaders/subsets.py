@@ -29,9 +29,8 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
-from dpcal.accountants.loaders.attacks import Attack, composed
+from dpcal.accountants.loaders.attacks import Attack, chances, composed
 from dpcal.accountants.rounding import UNIT
 
 __all__ = ["SubsetBelow"]
@@ -76,14 +75,9 @@ def _of_a_round(norm: float, rate: float, rounds: int) -> tuple[Floats, Floats]:
     edges = (edges + 0.5 * norm * norm) / norm
     edges = np.concatenate([[-np.inf], edges, [np.inf]])
     places = np.arange(first, last + 1) % _VALUES
-    without = np.bincount(places, _chances(edges), _VALUES)
-    within = np.bincount(places, _chances(edges - norm), _VALUES)
+    without = np.bincount(places, chances(edges), _VALUES)
+    within = np.bincount(places, chances(edges - norm), _VALUES)
     return without.astype(np.float64), within.astype(np.float64)
-
-
-def _chances(edges: Floats) -> Floats:
-    """Return the probabilities of the intervals between edges, from the smaller tail."""
-    return np.where(edges[:-1] > 0, -np.diff(ndtr(-edges)), np.diff(ndtr(edges)))
 
 
 def _folded(first: Floats, second: Floats) -> Floats:
