@@ -320,32 +320,23 @@ class DirectionProfile:
         self._below = None if below is None else DirectionProfile(below)
         self._total = Total(self._direction.parts)
 
-    def log_bounds(self, epsilons: Reals, above: Reals | None = None) -> tuple[Reals, Reals]:
-        """Return lower and upper bounds on log delta at epsilons >= 0 in any order, shape (n,).
-
-        Bounds need not be close below the log deltas ``above``, shape (n,).
-        """
+    def log_bounds(self, epsilons: Reals) -> tuple[Reals, Reals]:
+        """Return lower and upper bounds on log delta at epsilons >= 0 in any order, shape (n,)."""
         points, places = np.unique(epsilons, return_inverse=True)
         lower, upper = np.full((2, len(points)), math.nan)
         if self._laws is not None:
             lower, upper = question.log_deltas(self._laws, points, patient=True)
         with np.errstate(invalid="ignore"):
             wide = np.isnan(lower) | (upper - lower > _CLOSE)
-        most = np.full(len(points), -math.inf)
-        if above is not None:
-            most[places] = above
-        tiny = wide & (self.log_chernoff(points) <= most) if wide.any() else wide
         # A point that is wide is a question of its own.
-        for i in np.flatnonzero(wide & ~tiny):
+        for i in np.flatnonzero(wide):
             bounds = finite_log_delta(self._direction, float(points[i]))
             lower[i] = np.fmax(lower[i], bounds.lower)
             upper[i] = np.fmin(upper[i], bounds.upper)
-        lower[tiny] = upper[tiny] = -math.inf
         lower, upper = combine(self._log_finite, lower, upper)
-        lower[tiny], upper[tiny] = -math.inf, most[tiny]
         if self._below is not None:
             # Contours bound only the rounded losses.
-            lower = np.minimum(self._below.log_bounds(points, most)[0], upper)
+            lower = np.minimum(self._below.log_bounds(points)[0], upper)
         # Delta falls, so that every bound also holds on one side of its epsilon.
         upper = np.minimum.accumulate(upper)
         lower = np.minimum(np.maximum.accumulate(lower[::-1])[::-1], upper)

@@ -95,16 +95,10 @@ def _power(one: Floats, times: int) -> Floats:
     >>> int(np.argmax(_power(law, 5)))
     15
     """
-    total = None
-    while True:
-        if times & 1:
-            total = one if total is None else _folded(total, one)
-        times >>= 1
-        if not times:
-            break
-        one = _folded(one, one)
-    assert total is not None
-    return total
+    if times == 1:
+        return one
+    power = _power(_folded(one, one), times // 2)
+    return _folded(power, one) if times % 2 else power
 
 
 @dataclass(frozen=True)

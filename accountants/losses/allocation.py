@@ -325,7 +325,7 @@ direction='add')
     direction: str
 
     @property
-    def below(self) -> PrivacyLoss:
+    def below(self) -> PrivacyLoss:  # type: ignore[override]
         """The loss of one batch alone."""
         rate = math.nextafter(1 / self.batches, 0.0)
         return SampledGaussian(rate, self.noise_multiplier, self.direction)

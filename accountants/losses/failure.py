@@ -48,13 +48,13 @@ class LossWithFailure(PrivacyLoss):
         The loss given that it is finite; ``NO_LOSS`` if it is then 0.
     failure_probability
         Probability in (0, 1] that it is infinite.
-    rounded_down
+    below
         A loss that the true loss dominates, if this loss is rounded up; None otherwise.
     """
 
     given: PrivacyLoss
     failure_probability: float
-    rounded_down: PrivacyLoss | None = None
+    below: PrivacyLoss | None = None
 
     @property
     def log_finite(self) -> float:
@@ -78,19 +78,13 @@ class LossWithFailure(PrivacyLoss):
 class MomentBound(PrivacyLoss):
     """A mechanism with known Renyi divergences only: bounds on log M, but no law."""
 
-    @property
-    def has_law(self) -> bool:
-        """False."""
-        return False
-
-    def _refuse(self) -> UnsupportedEvent:
-        return UnsupportedEvent(
-            f"Only Renyi divergences are known of {self!r}: ask the accountant 'renyi'."
-        )
+    has_law = False
 
     def cumulants(self, c: ArrayLike) -> Reals:
         """Refuse: the law is not known."""
-        raise self._refuse()
+        raise UnsupportedEvent(
+            f"Only Renyi divergences are known of {self!r}: ask the accountant 'renyi'."
+        )
 
 
 class WholeOrders(MomentBound):

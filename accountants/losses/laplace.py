@@ -99,21 +99,15 @@ class IntervalLoss(PrivacyLoss):
     """
 
     quick = False
+    log_end: float
+    """Log of the point mass at a under P; -infinity if there is none."""
+    log_density: float
+    """Log of the density under P at a."""
 
     @property
     @abstractmethod
     def half_width(self) -> float:
         """The largest loss a > 0."""
-
-    @property
-    @abstractmethod
-    def log_end(self) -> float:
-        """Log of the point mass at a under P; -infinity if there is none."""
-
-    @property
-    @abstractmethod
-    def log_density(self) -> float:
-        """Log of the density under P at a."""
 
     @property
     def upper(self) -> float:
@@ -155,6 +149,8 @@ class Laplace(IntervalLoss):
     """
 
     scale: float
+    log_end = -math.log(2.0)
+    log_density = -math.log(4.0)
 
     def __post_init__(self) -> None:
         _validate.positive(scale=self.scale)
@@ -164,16 +160,6 @@ class Laplace(IntervalLoss):
         """1 / b, the largest loss, rounded up."""
         nearest = 1.0 / self.scale
         return nearest if math.isinf(nearest) else rounded_up(nearest, 1 / Fraction(self.scale))
-
-    @property
-    def log_end(self) -> float:
-        """Log of 1/2."""
-        return -math.log(2.0)
-
-    @property
-    def log_density(self) -> float:
-        """Log of 1/4."""
-        return -math.log(4.0)
 
     def log_delta(self, epsilon: float) -> tuple[float, float]:
         """Return 1 - exp((epsilon - a) / 2), the closed form for 0 <= epsilon < a."""
@@ -202,6 +188,9 @@ class BoundedRange(IntervalLoss):
     """
 
     epsilon: float
+    renyi_is_tighter = True
+    log_end = -math.inf
+    """The ends have no mass of their own."""
 
     def __post_init__(self) -> None:
         _validate.positive(epsilon=self.epsilon)
@@ -212,19 +201,9 @@ class BoundedRange(IntervalLoss):
         return self.epsilon
 
     @property
-    def log_end(self) -> float:
-        """Minus infinity: the ends have no mass of their own."""
-        return -math.inf
-
-    @property
-    def log_density(self) -> float:
+    def log_density(self) -> float:  # type: ignore[override]
         """Log of 1 / (2 - 2 exp(-epsilon))."""
         return -math.log(2.0) - math.log(-math.expm1(-self.epsilon))
-
-    @property
-    def renyi_is_tighter(self) -> bool:
-        """True."""
-        return True
 
     @property
     def attained(self) -> PrivacyLoss:

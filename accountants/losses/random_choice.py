@@ -35,12 +35,12 @@ class RandomChoice(PrivacyLoss):
     ----------
     choices
         Probabilities > 0, which sum to 1, and losses that have points.
-    rounded_down
+    below
         A loss that the true loss dominates, if this loss is rounded up; None otherwise.
     """
 
     choices: tuple[tuple[float, PrivacyLoss], ...]
-    rounded_down: PrivacyLoss | None = None
+    below: PrivacyLoss | None = None
 
     def __post_init__(self) -> None:
         total = math.fsum(weight for weight, _ in self.choices)

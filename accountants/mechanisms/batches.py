@@ -142,7 +142,7 @@ def _poisson_sampled(event: events.PoissonSampledDpEvent, relation: str) -> Pair
         below = sampled(_laws(event, "add-or-remove-one", 2)[0], q, name)[0]
         loss = above
         if above is not NO_LOSS:
-            loss = replace(above, rounded_down=below.below or below)
+            loss = replace(above, below=below.below or below)
         return loss, loss
     remove, *add = (revealed(law, q, name) for law in laws)
     return remove, add[0] if add else remove
