@@ -147,21 +147,18 @@ def worst_log_delta_bounds(directions: Sequence[Direction], epsilon: float) -> B
     return Bounds.worst(found)
 
 
-def worst_epsilon_bounds(
-    directions: Sequence[Direction], log_delta: float, known: Sequence[Bounds | None] = ()
-) -> Bounds:
+def worst_epsilon_bounds(directions: Sequence[Direction], log_delta: float) -> Bounds:
     """Return bounds on the largest epsilon of one or more directions at a log delta < 0.
 
     A direction that provably needs no larger epsilon than the first one is left out, unless the
-    first one has no lower end. Bounds on each direction's epsilon that are ``known``, or None for
-    each that has none, save a search.
+    first one has no lower end.
     """
     found: list[Bounds] = []
-    for direction, bounds in zip(directions, known or [None] * len(directions), strict=True):
+    for direction in directions:
         less = bool(found) and _needs_less(direction, found[0], log_delta)
         if less and not found[0].lower == 0.0 < found[0].upper:
             continue
-        bounds = bounds or epsilon_bounds(direction, log_delta)
+        bounds = epsilon_bounds(direction, log_delta)
         found.append(Bounds(bounds.lower, found[0].upper, found[0].method) if less else bounds)
     return Bounds.worst(found)
 

@@ -14,6 +14,7 @@ an attack too. E epochs are E independent answers, and their losses are inverted
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,7 +26,7 @@ from dpcal.accountants.directions import Direction
 from dpcal.accountants.losses.discrete import ScatteredLoss
 from dpcal.accountants.rounding import UNIT, exp_down
 
-__all__ = ["Attack", "attacks", "chances", "composed"]
+__all__ = ["Attack", "attacks", "composed", "scored"]
 
 Floats = NDArray[np.float64]
 
@@ -33,6 +34,9 @@ Floats = NDArray[np.float64]
 _CELLS = 200_001
 _SUM_CELLS = 40_001
 _PLACES = 1 << 15
+# Standard deviations of an answer, and of a sum of scores, that these cover, and most steps of a
+# score: what is beyond is folded back, and rare scores may be large beside usual ones.
+_REACH, _SPAN, _MOST_STEPS = 9.0, 60.0, 1 << 15
 # Groups in one standard deviation of a loss, and most groups; masses of a group over their error.
 _FINE, _MOST, _SURE = 40, 2000, 1e3
 
@@ -93,17 +97,13 @@ def _summed(sigma: float, T: int) -> tuple[Floats, Floats, float, float]:
     by 1.
     """
     a, log_rest = 1 / sigma, math.log(T - 1)
-    n = np.linspace(-9, 9 + 2 * a, _SUM_CELLS)
-    middles = np.concatenate([[n[0]], 0.5 * (n[1:] + n[:-1]), [n[-1]]])
-    g = np.logaddexp(log_rest, 2 * a * middles - 2 * a * a)
-    g -= np.logaddexp(log_rest, a * middles - 0.5 * a * a)
-    edges = np.concatenate([[-np.inf], n, [np.inf]])
-    laws = [chances(edges - shift) for shift in (0.0, 2 * a, a)]
-    mean = laws[0] @ g
-    spread = math.sqrt(laws[0] @ g**2 - mean**2)
-    h = max(60 * spread * math.sqrt(T) / _PLACES, 2 * float(np.ptp(g)) / _PLACES)
-    k = np.round((g - mean) / h).astype(int) % _PLACES
-    rest, present, blank = (np.fft.rfft(np.bincount(k, law, _PLACES)) for law in laws)
+
+    def score(n: Floats) -> Floats:
+        moved = np.logaddexp(log_rest, 2 * a * n - 2 * a * a)
+        return np.asarray(moved - np.logaddexp(log_rest, a * n - 0.5 * a * a))
+
+    laws = scored(score, (0.0, 2 * a, a), T, _PLACES)
+    rest, present, blank = (np.fft.rfft(law) for law in laws)
     rest = rest ** (T - 1)
     p, q = (np.fft.irfft(rest * each, _PLACES) for each in (present, blank))
     error = 2e-16 * (2 + T / 100)
@@ -111,9 +111,26 @@ def _summed(sigma: float, T: int) -> tuple[Floats, Floats, float, float]:
     return p, q, error, error / 10
 
 
-def chances(edges: Floats) -> Floats:
-    """Return the standard normal probabilities between edges, from the smaller tail."""
-    return np.where(edges[:-1] > 0, -np.diff(ndtr(-edges)), np.diff(ndtr(edges)))
+def scored(
+    score: Callable[[Floats], Floats], shifts: Sequence[float], times: int, places: int
+) -> list[Floats]:
+    """Return the laws of the whole score of an answer, modulo ``places``, that is moved by shifts.
+
+    The answer has standard normal noise. The places cover what a sum of ``times`` scores takes.
+    """
+    n = np.linspace(-_REACH, _REACH + max(shifts), _SUM_CELLS)
+    edges = np.concatenate([[-np.inf], n, [np.inf]])
+    g = score(np.concatenate([[n[0]], 0.5 * (n[1:] + n[:-1]), [n[-1]]]))
+    # Differences of the smaller tail keep digits.
+    laws = [
+        np.where(z[:-1] > 0, -np.diff(ndtr(-z)), np.diff(ndtr(z)))
+        for z in (edges - shift for shift in shifts)
+    ]
+    mean = laws[0] @ g
+    spread = math.sqrt(laws[0] @ (g - mean) ** 2)
+    step = max(_SPAN * spread * math.sqrt(times) / places, float(np.ptp(g)) / _MOST_STEPS)
+    k = np.round((g - mean) / step).astype(int) % places
+    return [np.bincount(k, law, places) for law in laws]
 
 
 def composed(p: Floats, q: Floats, E: int, error: float, each: float = 0.0) -> Attack:

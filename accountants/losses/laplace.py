@@ -14,7 +14,6 @@ length a is dominated by the density alone (:class:`BoundedRange`).
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -104,19 +103,9 @@ class IntervalLoss(PrivacyLoss):
     log_density: float
     """Log of the density under P at a."""
 
-    @property
-    @abstractmethod
-    def half_width(self) -> float:
-        """The largest loss a > 0."""
-
-    @property
-    def upper(self) -> float:
-        """The half-width."""
-        return self.half_width
-
     def _on(self, arc: _Arc, highest: float) -> Points:
         """Return points between the ends, and the ends."""
-        a = self.half_width
+        a = self.upper
         fall, weights, gap = arc.points((highest + 0.5) * a)
         logs, merged = self.log_density + np.log(a * weights) - a * fall / 2, 0
         if self.log_end > -math.inf:
@@ -135,7 +124,7 @@ class IntervalLoss(PrivacyLoss):
 
     def log_mgf_bound(self, c: float) -> float:
         """Return c a."""
-        return c * self.half_width
+        return c * self.upper
 
 
 @dataclass(frozen=True)
@@ -156,17 +145,17 @@ class Laplace(IntervalLoss):
         _validate.positive(scale=self.scale)
 
     @cached_property
-    def half_width(self) -> float:
+    def upper(self) -> float:  # type: ignore[override]
         """1 / b, the largest loss, rounded up."""
         nearest = 1.0 / self.scale
         return nearest if math.isinf(nearest) else rounded_up(nearest, 1 / Fraction(self.scale))
 
     def log_delta(self, epsilon: float) -> tuple[float, float]:
         """Return 1 - exp((epsilon - a) / 2), the closed form for 0 <= epsilon < a."""
-        gap = self.half_width - epsilon
+        gap = self.upper - epsilon
         if gap <= 0:
             return -math.inf, 0.0
-        size = 1 + self.half_width / gap
+        size = 1 + self.upper / gap
         return math.log(-math.expm1(-gap / 2)), 16 * UNIT * size
 
 
@@ -196,7 +185,7 @@ class BoundedRange(IntervalLoss):
         _validate.positive(epsilon=self.epsilon)
 
     @property
-    def half_width(self) -> float:
+    def upper(self) -> float:
         """Epsilon."""
         return self.epsilon
 
