@@ -160,8 +160,8 @@ def _places(p: Floats, q: Floats, error: float) -> NDArray[np.intp]:
 
     If the laws hardly overlap, there are two groups.
     """
-    likely = np.minimum(p, q) > error
-    if np.minimum(p, q).max() <= 2 * _SURE * error:
+    likely = np.minimum(p, q) > _SURE * error
+    if not likely.any():
         return (p > q).astype(np.intp)
     with np.errstate(divide="ignore"):
         loss = np.log(p) - np.log(q)

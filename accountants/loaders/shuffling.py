@@ -316,7 +316,7 @@ def _answered(
         twice = events.RandomAllocationDpEvent(sigma / 2, most)
         lower = price(events.SelfComposedDpEvent(twice, E), **given).lower
     elif most > 1:
-        if _may_gain(sigma, T, relation):
+        if upper > 0 and _may_gain(sigma, T, relation):
             better = theorem(sigma, T, E, at, upper), "bracket: clones that release blanks"
             upper, method = min((upper, method), better)
         lower = max(attacked(each, at) for each in attacks(sigma, most, E))
