@@ -130,7 +130,7 @@ def scored(
     spread = math.sqrt(laws[0] @ (g - mean) ** 2)
     step = max(_SPAN * spread * math.sqrt(times) / places, float(np.ptp(g)) / _MOST_STEPS)
     k = np.round((g - mean) / step).astype(int) % places
-    return [np.bincount(k, law, places) for law in laws]
+    return [np.bincount(k, law, places).astype(np.float64) for law in laws]
 
 
 def composed(p: Floats, q: Floats, E: int, error: float, each: float = 0.0) -> Attack:
@@ -142,9 +142,10 @@ def composed(p: Floats, q: Floats, E: int, error: float, each: float = 0.0) -> A
     seen = p > each
     p, q = p[seen] - each, np.maximum(q[seen], 0.0) + each
     places = _places(p, q, error)
-    count, first, second = (np.bincount(places, weights) for weights in (None, p, q))
     # A sum of n numbers is wrong by less than n units.
-    first, second = first * (1 - count * UNIT) - error, second * (1 + count * UNIT) + error
+    units = np.bincount(places) * UNIT
+    first = np.bincount(places, p) * (1 - units) - error
+    second = np.bincount(places, q) * (1 + units) + error
     some = first > 0
     kept, losses = math.fsum(first[some]), np.log(first[some] / second[some])
     losses -= 16 * UNIT * (1 + np.abs(losses))
@@ -173,4 +174,4 @@ def _places(p: Floats, q: Floats, error: float) -> NDArray[np.intp]:
     masses = np.array([np.bincount(places, each) for each in (p, q)])
     sums = np.cumsum(masses, axis=1), np.cumsum(masses[:, ::-1], axis=1)
     first, last = (int(np.argmax(each.min(axis=0) > _SURE * error)) for each in sums)
-    return np.clip(places, first, masses.shape[1] - 1 - last)
+    return np.asarray(np.clip(places, first, masses.shape[1] - 1 - last))

@@ -145,7 +145,7 @@ class Laplace(IntervalLoss):
         _validate.positive(scale=self.scale)
 
     @cached_property
-    def upper(self) -> float:  # type: ignore[override]
+    def upper(self) -> float:
         """1 / b, the largest loss, rounded up."""
         nearest = 1.0 / self.scale
         return nearest if math.isinf(nearest) else rounded_up(nearest, 1 / Fraction(self.scale))

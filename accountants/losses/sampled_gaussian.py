@@ -87,6 +87,9 @@ class SampledGaussian(PrivacyLoss):
         """log(1 - q): the record is not sampled."""
         return math.log1p(-self.sampling_probability)
 
+    def _power(self, c: float) -> float:
+        return 1.0 + c if self.direction == "remove" else -c
+
     @cached_property
     def _mixture(self) -> GaussianMixtures:
         """The same loss as that of two mixtures, of one component where the record is not."""

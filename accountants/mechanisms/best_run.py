@@ -349,9 +349,9 @@ class RepeatedSelection(MomentBound):
 
     def moments(self, c: ArrayLike) -> Reals:
         """Return the bound on log M, with differences instead of its derivatives."""
-        c = np.maximum(np.atleast_1d(np.asarray(c, dtype=float)), _LEAST_TILT)
+        tilts = np.maximum(np.atleast_1d(np.asarray(c, dtype=float)), _LEAST_TILT)
         bound = np.vectorize(self.log_mgf_bound, otypes=[float])
-        return self.by_differences(bound, c, 1e-3 * c)
+        return self.by_differences(bound, tilts, 1e-3 * tilts)
 
 
 @Row(
