@@ -36,7 +36,7 @@ _SUM_CELLS = 40_001
 _PLACES = 1 << 15
 # Standard deviations of an answer, and of a sum of scores, that these cover, and most steps of a
 # score: what is beyond is folded back, and rare scores may be large beside usual ones.
-_REACH, _SPAN, _MOST_STEPS = 9.0, 60.0, 1 << 15
+_REACH, _SPAN, _MOST_STEPS = 9.0, 60.0, 1 << 14
 # Groups in one standard deviation of a loss, and most groups; masses of a group over their error.
 _FINE, _MOST, _SURE = 40, 2000, 1e3
 
