@@ -9,6 +9,16 @@
 #include <math.h>
 #include <stddef.h>
 
+/* Registers that functions are compiled for, and a choice of the widest that the processor has. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(DPCAL_BASELINE)
+#define DPCAL_AVX2 __attribute__((target("avx2")))
+#define DPCAL_AVX512 __attribute__((target("avx512f")))
+#define DPCAL_WIDEST(name) \
+    (__builtin_cpu_supports("avx512f") ? name##_avx512f : __builtin_cpu_supports("avx2") ? name##_avx2 : name##_plain)
+#else
+#define DPCAL_WIDEST(name) name##_plain
+#endif
+
 /* Eight numbers, a mask of them, and a choice between two by a mask: the compiler is GCC or Clang. */
 typedef double dpcal_v __attribute__((vector_size(64), aligned(8), may_alias));
 typedef long long dpcal_m __attribute__((vector_size(64), aligned(8), may_alias));
