@@ -485,9 +485,13 @@ static void dpcal_magnitudes(
     DPCAL_WIDEST(dpcal_scaled_sums)(line->re, line->size, line->n, c, at->log_mass, sizes, sums);
     for (ptrdiff_t j = 0; j < line->n; j++) {
         const double x = line->re[j] - at->mean, y = line->im[j];
-        scaled[j] = sizes[j] * (1.0 + (x * x + y * y) * inverse);
+        scaled[j] = sizes[j] > 0.0 ? sizes[j] * (1.0 + (x * x + y * y) * inverse) : 0.0;
         least = dpcal_larger(least, 1e-18 * scaled[j]);
     }
+    ends[0] = 0, ends[1] = line->n;
+    /* Of a law that is nearly one point all are kept. */
+    if (!isfinite(least))
+        return;
     while (from < to && !((below += scaled[from]) > least))
         from++;
     while (to > from + 1 && !((above += scaled[to - 1]) > least))
@@ -559,7 +563,8 @@ static int dpcal_tilt_law(
     tilt->size = tilt->distance + n;
     *room = tilt->size + n;
     dpcal_magnitudes(&law->line, c, &at, tilt->size, tilt->distance, ends);
-    tilt->n = ends[1] - ends[0];
+    if ((tilt->n = ends[1] - ends[0]) == 0)
+        return DPCAL_SEARCH;
     tilt->size += ends[0];
     DPCAL_WIDEST(dpcal_tilted_points)(&law->line, ends[0], c, &at, tilt);
     dpcal_set_merged(law, c, at.log_mass, tilt);
