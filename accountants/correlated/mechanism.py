@@ -35,13 +35,11 @@ from dpcal.accountants.matrix.base import Strategy
 from dpcal.accountants.matrix.participation import Participation
 from dpcal.accountants.matrix.sensitivity import Sensitivity, of_matrix
 
-__all__ = ["KINDS", "WIDEST_BAND", "Matrix", "Mechanism", "Plain", "Shape", "Shaped"]
+__all__ = ["WIDEST_BAND", "Matrix", "Mechanism", "Plain", "Shape", "Shaped"]
 
 Floats = NDArray[np.float64]
 
 _Kernel = Callable[..., None]
-
-KINDS = ("diagonal", "banded", "lambda-CGD", "BLT", "dense")
 
 # Most bands. The transfer matrix has 2^(bands - 1) states, and every round of every draw visits
 # each of them; one band more doubles the time of a draw.

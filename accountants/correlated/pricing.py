@@ -58,8 +58,9 @@ from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.answers import Delta, Epsilon
 from dpcal.accountants.correlated.bounds.base import Bound
-from dpcal.accountants.correlated.bounds.proved import largest_norm, proved
-from dpcal.accountants.correlated.bounds.reductions import Reduction, compositions
+from dpcal.accountants.correlated.bounds.proved import proved
+from dpcal.accountants.correlated.bounds.reductions import Reduction
+from dpcal.accountants.correlated.bounds.revealed import largest_norm
 from dpcal.accountants.correlated.mechanism import Mechanism, Shaped
 from dpcal.accountants.correlated.price import Goal, Options, Question, answer
 from dpcal.accountants.correlated.table import chosen
@@ -70,7 +71,7 @@ from dpcal.accountants.losses.base import Pairs, PrivacyLoss, Reals
 from dpcal.accountants.losses.failure import MomentBound
 from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.mechanisms.decompose import leaves
-from dpcal.accountants.samplers import Poisson, Sampler
+from dpcal.accountants.samplers import CyclicPoisson, Poisson, Sampler
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["RunLoss", "check_relation", "delta", "epsilon", "equivalent", "losses", "priced"]
@@ -110,24 +111,12 @@ def whole_run(
         If no theorem covers the matrix or the sampler, with the reason.
     """
     sigma = _validate.noise(noise_multiplier=noise_multiplier)
-    mechanism = Mechanism.of(strategy, noise_multiplier=sigma)
+    run = events.CorrelatedGaussianDpEvent(strategy, sampler, sigma, **accounting)
+    mechanism = _mechanism(run)
     chosen(mechanism, sampler)
-    groups = sampler.groups(mechanism.steps)
-    if groups is not None and isinstance(sampler, Poisson) and mechanism.bands == 1:
-        if mechanism.column is not None and mechanism.column[0] == 1:
-            return events.dpsgd(
-                sampling_probability=groups.rate,
-                noise_multiplier=sigma,
-                steps=mechanism.steps,
-            )
-        (event,) = compositions(mechanism, sampler)
-        return event
-    epochs = sampler.epochs(mechanism.steps)
-    if mechanism.bands == 1 and mechanism.column is not None and epochs and epochs.times == 1:
-        norm = float(mechanism.column[0]) * math.sqrt(epochs.repeated) / sigma
-        epoch = events.RandomAllocationDpEvent((1 - 1e-15) / norm, epochs.rounds)
-        return events.SelfComposedDpEvent(epoch, epochs.drawn)
-    return events.CorrelatedGaussianDpEvent(strategy, sampler, sigma, **accounting)
+    if mechanism.bands > 1 or isinstance(sampler, CyclicPoisson):
+        return run
+    return equivalent(run) or run
 
 
 def check_relation(strategy: Shaped, sampler: Sampler, neighboring_relation: str) -> None:
@@ -221,14 +210,7 @@ def _mechanism(run: events.CorrelatedGaussianDpEvent) -> Mechanism:
     return Mechanism.of(run.strategy, noise_multiplier=sigma)
 
 
-def epsilon(
-    event: events.CorrelatedGaussianDpEvent,
-    *,
-    delta: float,
-    neighboring_relation: str,
-    beside: events.DpEvent | None = None,
-    **options: Any,
-) -> Epsilon:
+def epsilon(event: events.CorrelatedGaussianDpEvent, *, delta: float, **how: Any) -> Epsilon:
     """Return the epsilon of a whole run, alone or beside other events.
 
     Parameters
@@ -249,33 +231,25 @@ def epsilon(
     UnsupportedEvent
         If no theorem covers the pair.
     """
-    goal, how = Goal(delta=_validate.probability(delta=delta)), neighboring_relation
-    found: Epsilon = _asked(goal, event, how, beside, options)
+    found: Epsilon = _asked(Goal(delta=_validate.probability(delta=delta)), event, **how)
     return found
 
 
-def delta(
-    event: events.CorrelatedGaussianDpEvent,
-    *,
-    epsilon: float,
-    neighboring_relation: str,
-    beside: events.DpEvent | None = None,
-    **options: Any,
-) -> Delta:
+def delta(event: events.CorrelatedGaussianDpEvent, *, epsilon: float, **how: Any) -> Delta:
     """Return the delta of a whole run at an epsilon >= 0; see :func:`epsilon`."""
-    goal, how = Goal(epsilon=_validate.non_negative(epsilon=epsilon)), neighboring_relation
-    found: Delta = _asked(goal, event, how, beside, options)
+    found: Delta = _asked(Goal(epsilon=_validate.non_negative(epsilon=epsilon)), event, **how)
     return found
 
 
 def _asked(
     goal: Goal,
     event: events.CorrelatedGaussianDpEvent,
-    relation: str,
-    beside: events.DpEvent | None,
-    options: dict[str, Any],
+    *,
+    neighboring_relation: str,
+    beside: events.DpEvent | None = None,
+    **options: Any,
 ) -> Any:
-    _validate.choice(RELATIONS, neighboring_relation=relation)
+    _validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
     for name in options:
         if name not in _DRAWING:
             raise TypeError(
@@ -283,9 +257,9 @@ def _asked(
             )
     event = attr.evolve(event, **options)
     if beside is not None:
-        return _composed(goal, event, beside, relation)
+        return _composed(goal, event, beside, neighboring_relation)
     # The answer for a seed is kept, since its draws are always the same.
-    return (priced if event.seed is None else _remembered)(goal, event, relation)
+    return (priced if event.seed is None else _remembered)(goal, event, neighboring_relation)
 
 
 def _composed(

@@ -102,13 +102,14 @@ class Adding(Bound):
     method: ClassVar[str] = "half-spaces and a convex log-likelihood, for adding a record"
 
     @classmethod
-    def of(cls, mechanism: Mechanism, joining: Joining, never: float = math.inf) -> Adding:
+    def of(cls, mechanism: Mechanism, joining: Joining) -> Adding:
         """Return the bounds for a record that joins so.
 
         C is Toeplitz, or rounds are independent or no closer than C has bands, or an epoch's.
         """
         if joining.epoch:
-            return cls((_of_epochs(mechanism, joining.epoch),), never=never)
+            return cls((_of_epochs(mechanism, joining.epoch),))
+        never = -float(np.log1p(-joining.chances).sum()) * (1 + _MARGIN)
         parts = math.ceil(_SHARES.size * mechanism.steps / _AT_ONCE)
         found = [_of_shares(mechanism, joining, each) for each in np.array_split(_SHARES, parts)]
         tail = lower_tail(mechanism, joining.chances) if joining.independent else None
@@ -185,17 +186,16 @@ def _of_shares(
     """Return kappa and mu of laws with shares of the chances of a free record."""
     p, apart = joining.chances[:, None], joining.separation
     q = np.minimum(shares * p, 1 - 1e-12)
-    rates, free = _rates(q, apart, joining.waiting)
+    rates, free = _rates(q, apart)
     means = mechanism.means(rates)
     norms = np.linalg.norm(means, axis=0) / mechanism.sigma
     energies = mechanism.energies @ rates
     if joining.independent:
         energies = norms**2 + mechanism.energies @ (rates * (1 - rates))
     elif mechanism.bands > apart:
-        again, _ = _rates(q, apart, (1.0,))
         products, before = mechanism.overlaps, np.cumsum(rates, axis=0)[::-1]
         lags = slice(apart, mechanism.bands)
-        energies = energies + 2 * products[lags] @ (before[lags] * again[: mechanism.bands - apart])
+        energies = energies + 2 * products[lags] @ (before[lags] * rates[: mechanism.bands - apart])
     with np.errstate(divide="ignore", invalid="ignore"):
         joins = np.where(q > 0, q * np.log(q / p), 0.0)
     divergences = joins + (1 - q) * (np.log1p(-q) - np.log1p(-p))
@@ -203,7 +203,7 @@ def _of_shares(
     return zip(kappas.tolist(), norms.tolist(), strict=True)
 
 
-def _rates(chances: Floats, separation: int, waiting: tuple[float, ...]) -> tuple[Floats, Floats]:
+def _rates(chances: Floats, separation: int) -> tuple[Floats, Floats]:
     """Return probabilities of joining each round and of being free, for chances when free.
 
     All are of shape (rounds, columns).
@@ -211,9 +211,8 @@ def _rates(chances: Floats, separation: int, waiting: tuple[float, ...]) -> tupl
     if separation == 1:
         return chances, np.ones_like(chances)
     rates, free = np.zeros_like(chances), np.zeros_like(chances)
-    now = np.zeros(chances.shape[1])
+    now = np.ones(chances.shape[1])
     for t, each in enumerate(chances):
-        now = now + (waiting[t] if t < len(waiting) else 0.0)
         if t >= separation:
             now = now + rates[t - separation]
         free[t], rates[t] = now, now * each

@@ -64,13 +64,13 @@ class ConvexTail(Bound):
         ----------
         log_l
             Upper and lower bounds on log-likelihood ratios of independent draws from Q, shape
-            (2, draws).
+            (2, draws), or the ratios, shape (1, draws).
         failure_probability
             Probability in (0, 1) that any of the bounds on probabilities is wrong.
         """
         from scipy.stats import beta
 
-        (above, below), draws = np.sort(log_l, axis=1), log_l.shape[1]
+        (above, below), draws = np.sort(log_l[[0, -1]], axis=1), log_l.shape[1]
         each = failure_probability / (len(_LOW) + len(_HIGH))
         low, high = (np.ceil(levels * draws).astype(int) for levels in (_LOW, _HIGH))
         first = below[low - 1] - 1e-12 * (1 + np.abs(below[low - 1]))

@@ -65,7 +65,7 @@ from dpcal._ext import tilted as kernels
 from dpcal.accountants.correlated.bounds.base import Bound, Proof, least_until_rising
 from dpcal.accountants.correlated.bounds.joining import Joining, state_cap
 from dpcal.accountants.correlated.mechanism import Mechanism
-from dpcal.accountants.rounding import UNIT
+from dpcal.accountants.rounding import UNIT, exp_up
 
 __all__ = ["ReplicaMoments", "ReplicaSum"]
 
@@ -443,31 +443,10 @@ class ReplicaSum:
                     total += skipped * (since + math.log(most) + 4 * UNIT)
                     t -= skipped * span
                 settled, since = now.copy(), 0.0
-        found = total + math.log(float(self.starts(now).sum()))
+        found = total + math.log(float(now[0, 0]))
         # Each round adds and multiplies numbers >= 0, and rounds the exponents of gains.
         operations = 3 * self.order + 16 + math.log(max(largest, 2.0)) * (self._lags + 6)
         return found + T * operations * UNIT + _MARGIN * (1 + abs(found))
-
-    def starts(self, now: Floats) -> Floats:
-        """Return what all rounds weigh in each window of first states, times its probability."""
-        waiting, q, tables = self.joining.waiting, self.order, self.tables
-        assert tables is not None
-        found = np.zeros(len(tables.windows))
-        if len(waiting) == 1:
-            found[0] = now[0, 0]
-            return found
-        # Who waits k rounds has joined separation - k rounds before the first.
-        apart, each = self.joining.separation, len(tables.sums) // len(tables.windows)
-        for index, window in enumerate(tables.windows):
-            if window[apart - 1 :].any():
-                continue
-            chance, left = 1.0, q
-            for k in range(1, apart):
-                count = int(window[apart - k - 1])
-                chance *= math.comb(left, count) * waiting[k] ** count
-                left -= count
-            found[index] = chance * waiting[0] ** left * float(now[0, index * each])
-        return found
 
 
 def _ratios(now: Floats, before: Floats) -> tuple[float, float]:
@@ -621,18 +600,18 @@ class ReplicaMoments(Bound):
         found, key = min((self._epsilon(key, delta, fine=True), key) for key in tried)
         return Proof(found * (1 + _MARGIN), self._named(key))
 
-    def log_delta(self, epsilon: float) -> Proof:
-        """Return a bound on the logarithm of delta at an epsilon >= 0."""
-        best, near = Proof(math.inf, self.method), 0.5
+    def proof(self, epsilon: float) -> Proof:
+        """Return a bound on delta at an epsilon >= 0."""
+        best, name, near = math.inf, "", 0.5
         for _ in range(_ROUNDS):
             # The moment with the least epsilon at this delta is a proof as well.
             tried = self._for_delta(near)
             found, key = min((self._log_delta(key, epsilon, fine=True), key) for key in tried)
-            if found >= best.value:
+            if found >= best:
                 break
-            best = Proof(found, self._named(key))
+            best, name = found, self._named(key)
             near = math.exp(min(max(found, -_LEAST), -math.log(2)))
-        return best._replace(value=min(best.value, 0.0))
+        return Proof(exp_up(min(best, 0.0)), name or self.method)
 
     def _named(self, key: _Key) -> str:
         return f"{self.method}, order {key.order}"
