@@ -31,8 +31,8 @@ import numpy as np
 
 from dpcal import _validate
 from dpcal.accountants.correlated.answers import CorrelatedDelta, CorrelatedEpsilon
+from dpcal.accountants.correlated.bounds.adding import ConvexTail
 from dpcal.accountants.correlated.bounds.base import Bound, Least, Proof, least_epsilon
-from dpcal.accountants.correlated.bounds.convexity import ConvexTail
 from dpcal.accountants.correlated.bounds.joining import Joining
 from dpcal.accountants.correlated.bounds.proved import joined, proved
 from dpcal.accountants.correlated.draws import tilted

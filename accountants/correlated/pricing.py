@@ -198,11 +198,10 @@ def losses(run: events.CorrelatedGaussianDpEvent, relation: str) -> Pairs:
     distance = (2 if replaced else 1) * largest_norm(mechanism.shape, run.sampler)
     public = Gaussian(mechanism.sigma / distance * _MARGIN)
     kind = f"{mechanism.kind} noise on {run.sampler.name} batches"
-    if replaced:
-        # The directions are mirror images.
-        loss = RunLoss(kind, "remove", public, bound)
-        return loss, loss
-    return RunLoss(kind, "remove", public, bound), RunLoss(kind, "add", public, bound)
+    # The directions of a replaced record are mirror images.
+    names = "remove", "remove" if replaced else "add"
+    removed, added = (RunLoss(kind, name, public, bound) for name in names)
+    return removed, added
 
 
 def _mechanism(run: events.CorrelatedGaussianDpEvent) -> Mechanism:
@@ -312,11 +311,9 @@ def priced(
     options = Options(**{name: getattr(event, name) for name in _DRAWING}, executor=executor)
     reserved = 0.0
     if event.statistics == "certified" and event.confirmations > 1:
-        failure = event.failure_probability
-        if failure is None:
-            # The default failure probability is that of all confirmations together.
-            total = options.failure(goal.delta)
-            failure = total / event.confirmations
+        # The default failure probability is that of all confirmations together.
+        shares = event.confirmations if event.failure_probability is None else 1
+        failure = options.failure(goal.delta) / shares
         options = replace(options, failure_probability=failure)
         reserved = (event.confirmations - 1) * failure
     run = event.strategy, event.sampler, event.noise_multiplier

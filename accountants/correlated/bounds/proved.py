@@ -52,7 +52,7 @@ def proved(mechanism: Mechanism, sampler: Sampler, relation: str = "zero-out") -
     groups, epochs = sampler.groups(mechanism.steps), sampler.epochs(mechanism.steps)
     if groups is not None and sampler.least_separation >= mechanism.bands:
         how = relation if twice == 2 else "add-or-remove-one"
-        events = compositions(mechanism, sampler)
+        events = compositions(mechanism, groups)
         parts = [Reduction(each, _COMPOSITION, how, exact=not groups.secret) for each in events]
         exact = parts[0] if len(parts) == 1 else Worst(tuple(parts))
         # By joint convexity, the bound of the worst group holds for a secret one.

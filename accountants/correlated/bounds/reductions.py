@@ -47,9 +47,8 @@ from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.loaders.subsets import SubsetBelow
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.mechanisms.decompose import decompose
-from dpcal.accountants.participations import Epochs
+from dpcal.accountants.participations import Epochs, Groups
 from dpcal.accountants.samplers import Sampler
-from dpcal.errors import UnsupportedEvent
 
 __all__ = ["LARGEST_NORM", "Reduction", "allocated", "compositions", "of_epochs", "spaced"]
 
@@ -134,36 +133,20 @@ def _composed(parts: Iterable[tuple[events.DpEvent, int]]) -> events.DpEvent:
     return found[0] if len(found) == 1 else events.ComposedDpEvent(found)
 
 
-def compositions(mechanism: Mechanism, sampler: Sampler) -> list[events.DpEvent]:
-    """Return compositions of sampled Gaussians, one for each group that may be the worst.
+def compositions(mechanism: Mechanism, groups: Groups) -> Iterable[events.DpEvent]:
+    """Yield compositions of sampled Gaussians, one for each group that may be the worst.
 
-    Raises
-    ------
-    UnsupportedEvent
-        If the sampler has no groups of independent participations.
+    If C is Toeplitz, the columns of later groups are those of the first one, cut off.
     """
     norms = np.sqrt(mechanism.shape.energies)
-    groups = sampler.groups(norms.size)
-    if groups is None:
-        raise UnsupportedEvent(f"{sampler.name!r} sampling is no composition of sampled Gaussians.")
-    found: list[events.DpEvent] = []
-    kept: list[Floats] = []
-    for rows in groups.rounds:
-        ordered = np.sort(norms[rows])[::-1]
-        if any(
-            len(other) >= len(ordered) and (other[: len(ordered)] >= ordered).all()
-            for other in kept
-        ):
-            continue
-        kept.append(ordered)
+    for rows in groups.rounds if mechanism.column is None else groups.rounds[:1]:
         parts: list[tuple[events.DpEvent, int]] = []
-        for norm, count in zip(*np.unique(ordered, return_counts=True), strict=True):
+        for norm, count in zip(*np.unique(norms[rows], return_counts=True), strict=True):
             step: events.DpEvent = events.GaussianDpEvent(float(mechanism.sigma / norm))
             if groups.rate != 1:
                 step = events.PoissonSampledDpEvent(float(groups.rate), step)
             parts.append((step, int(count)))
-        found.append(_composed(parts))
-    return found
+        yield _composed(parts)
 
 
 def allocated(norm: float, rounds: int, epochs: int) -> Reduction:

@@ -109,30 +109,22 @@ def _unit_laws(shape: Shape, sampler: Sampler) -> list[tuple[Floats, Floats]]:
     if sampler.epochs(T) is not None:
         # The number of participations is known.
         return [(np.ones(1), np.array([most * (1 + _MARGIN)]))]
-    if groups is None:
-        law = sampler.participation_law(T)
-        rate = float(np.exp(law.join).max())
-        all_of_them = -(-T // separation)
-        largest = _usual(rate, T, all_of_them)
-        beyond = binom.sf(largest, T, rate) if largest < all_of_them else 0.0
-        weights = np.append(np.exp(law.counts(largest)), beyond)
-        return [(weights, _norms(shape, slice(None), separation, largest, most))]
-    found, rate = [], float(groups.rate)
-    # Later groups of a Toeplitz C see the sequence of the first one, truncated. By joint convexity
-    # a secret group is no worse than the worst one.
-    for rows in groups.rounds if shape.column is None else groups.rounds[:1]:
-        rounds = len(range(T)[rows])
-        largest = _usual(rate, rounds, rounds)
+    law = sampler.participation_law(T)
+    rate, rounds = float(np.exp(law.join.max())), int(np.isfinite(law.join).any(axis=1).sum())
+    possible = min(rounds, -(-T // separation))
+    usual = rate * rounds + _DEVIATIONS * (math.sqrt(rate * rounds) + 1)
+    largest = min(possible, math.ceil(usual))
+    if law.independent:
         weights = binom.pmf(np.arange(largest + 1), rounds, rate)
-        weights = np.append(weights, binom.sf(largest, rounds, rate))
-        found.append((weights, _norms(shape, rows, separation, largest, most)))
-    return found
-
-
-def _usual(rate: float, rounds: int, most: int) -> int:
-    """Return a number that at most ``most`` participations exceed with negligible probability."""
-    mean = rate * rounds
-    return min(most, math.ceil(mean + _DEVIATIONS * (math.sqrt(mean) + 1)))
+    else:
+        weights = np.exp(law.counts(largest))
+    beyond = binom.sf(largest, rounds, rate) if largest < possible else 0.0
+    # The first group has most rounds. If C is Toeplitz, it is the worst one: later ones see its
+    # sequence, truncated.
+    known = groups is not None and not groups.secret and shape.column is None
+    each = groups.rounds if groups is not None and known else (slice(None),)
+    norms = (_norms(shape, rows, separation, largest, most) for rows in each)
+    return [(np.append(weights, beyond), of_group) for of_group in norms]
 
 
 def _norms(shape: Shape, rows: slice, separation: int, largest: int, most: float) -> Floats:
@@ -148,7 +140,8 @@ def _norms(shape: Shape, rows: slice, separation: int, largest: int, most: float
     else:
         gram = shape.gram[rows, rows]
         sums = np.cumsum(-np.sort(-gram, axis=1), axis=1)
-        norms = [math.sqrt(np.sort(sums[:, k - 1])[::-1][:k].sum()) for k in counts]
+        columns = (sums[:, min(k, len(gram)) - 1] for k in counts)
+        norms = [math.sqrt(np.sort(each)[::-1][:k].sum()) for k, each in enumerate(columns, 1)]
     return np.concatenate([[0.0], np.minimum(norms, most), [most]]) * (1 + _MARGIN)
 
 

@@ -15,8 +15,7 @@ from scipy.stats import binom
 
 from dpcal import accountants
 from dpcal.accountants import correlated, events
-from dpcal.accountants.correlated.bounds.adding import Adding
-from dpcal.accountants.correlated.bounds.convexity import ConvexTail
+from dpcal.accountants.correlated.bounds.adding import Adding, ConvexTail
 from dpcal.accountants.correlated.draws.bins import Bins
 from dpcal.accountants.correlated.draws.confidence import (
     bets_prove,
