@@ -273,11 +273,12 @@ def removing(question: Question, goal: Goal, draws: int = 0) -> Estimator:
         def best(goal: Goal) -> Estimator:
             return min(bins, key=goal.range_of)
     else:
+        known: dict[tuple[int, float], float] = {}
 
         def best(goal: Goal) -> Estimator:
             tried: list[Estimator] = [Direct(question.engine)]
             at = {"epsilon": goal.level, "delta": goal.delta}
-            found = tilted.best_tilt(question.engine, question.joining, **at)
+            found = tilted.best_tilt(question.engine, question.joining, known, **at)
             if found is not None and not (found.shared and enough):
                 tried.insert(0, found)
             return min(tried, key=goal.range_of)

@@ -192,7 +192,7 @@ class Tilted(Direct):
             products = np.stack([total.products(t) for t in range(mechanism.steps)])
             each, of_round = _alike(products)
             weighed = np.stack([total.gains(products[t]) for t in each]), of_round
-        return np.stack([total.chances(int(t)) for t in first]), kinds, *weighed
+        return total.chances(first), kinds, *weighed
 
     def draw(self, draws: int, generator: np.random.Generator) -> Floats:
         """Return the numbers that are kept of draws, shape (rows, draws)."""
@@ -225,20 +225,24 @@ class Tilted(Direct):
 def best_tilt(
     engine: Likelihood,
     joining: Joining | None,
+    known: dict[tuple[int, float], float],
     *,
     epsilon: float | None = None,
     delta: float | None = None,
 ) -> Tilted | None:
     """Return the draws with the least range at an epsilon, or the least epsilon at a delta.
 
-    Ranges are compared by a coarse polygon. The result is None if no order has a finite range.
+    Ranges are compared by a coarse polygon, whose moments of orders and ``shared`` are ``known`` or
+    become so. The result is None if no order has a finite range.
     """
     if joining is None:
         return None
     moments = ReplicaMoments(engine.mechanism, joining)
 
     def value(order: int, shared: float) -> float:
-        at = _log_range(order, moments.evenly(order, _FEW_CELLS, shared).log())
+        if (order, shared) not in known:
+            known[order, shared] = moments.evenly(order, _FEW_CELLS, shared).log()
+        at = _log_range(order, known[order, shared])
         if epsilon is not None:
             return at - (order - 1) * epsilon
         return max(0.0, (at - math.log(delta or 0.5)) / (order - 1))

@@ -119,7 +119,7 @@ def test_small_deltas_of_two_rounds(run, epsilon, least):
     question = asked(run, 1.0, correlated.Poisson(0.05))
     exact, _ = two_rounds(run.matrix(), 1.0, 0.05, epsilon)
     assert least < exact
-    best = best_tilt(question.engine, question.joining, epsilon=epsilon)
+    best = best_tilt(question.engine, question.joining, {}, epsilon=epsilon)
     reading = simulate(best, draws=50_000, seed=4).at(epsilon, **SURE)
     assert reading.lower <= exact <= reading.upper < 2 * exact
     assert abs(reading.mean - exact) < 5 * reading.standard_error + 1e-5 * exact
@@ -177,7 +177,7 @@ def correlated_bins():
 
 def powers(run, sigma, epsilon):
     question = asked(run, sigma, correlated.Poisson(0.01))
-    return best_tilt(question.engine, question.joining, epsilon=epsilon)
+    return best_tilt(question.engine, question.joining, {}, epsilon=epsilon)
 
 
 @pytest.mark.slow
