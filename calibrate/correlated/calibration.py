@@ -290,7 +290,7 @@ class Calibration:
         if needed > self.epsilon or at.upper + self._reserved > self.delta:
             return needed, None
         made = at._replace(upper=min(1.0, at.upper + self._reserved))
-        known = provenance(question, evidence, made, question.proved.delta(self.epsilon))
+        known = provenance(question, evidence, made, math.inf)
         return needed, CorrelatedDelta(made.upper, **known)
 
 

@@ -55,7 +55,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -91,6 +91,8 @@ _SHARED = (0.0, 0.3, 1.0)
 _DECAYS = 1 - np.geomspace(0.6, 1e-4, 150)
 # Relative margin, outward: strategies hold a series of columns up to 1e-12.
 _MARGIN = 1e-9
+# Tables of chances that are kept, of about 1 kB: one for each order and round of an epoch.
+_BINOMIALS = 2**14
 # Least probability of a count, so that none that is possible is rounded to zero.
 _TINY = 1e-300
 # Least rounds between two looks whether sums have settled, which take as long as a round.
@@ -108,6 +110,7 @@ _ROUNDS = 12
 _LEAST = 690.0
 
 
+@lru_cache(maxsize=_BINOMIALS)
 def binomials(order: int, chance: float) -> Floats:
     """Return Bin(n; f, chance) for f, n = 0, ..., order, of shape (f, n), rounded up."""
     table = np.zeros((order + 1, order + 1))
@@ -323,32 +326,20 @@ class ReplicaSum:
         return _tables(self.joining, self.order, length, self.past.decay, sums, self.capped)
 
     @cached_property
-    def _binomials(self) -> dict[float, Floats]:
-        return {rate: binomials(self.order, rate) for rate in set(self.joining.chances.tolist())}
-
-    @cached_property
-    def _lowered(self) -> dict[tuple[float, float], Floats]:
-        """Chances of counts that were computed, by the chance and the energy of their round."""
-        return {}
-
-    @cached_property
     def _energies(self) -> Floats:
         """What a participation takes off the squared mean, rounded down; of a grid of sums only."""
         assert self.past is not None
         low = self.past.energies * (1 - (self.mechanism.steps + 8) * UNIT)
         return np.asarray(low * (1 - self.shared))
 
-    def chances(self, t: int) -> Floats:
-        """Return the chances of counts by the number of free replicas, of shape (q + 1, q + 1)."""
-        chance = float(self.joining.chances[t])
-        chances = self._binomials[chance]
+    def chances(self, rounds: NDArray[np.intp]) -> Floats:
+        """Return chances of counts by the free replicas, of shape (rounds, q + 1, q + 1)."""
+        rates = self.joining.chances[rounds].tolist()
+        chances = np.stack([binomials(self.order, rate) for rate in rates])
         if self.past is None:
             return chances
-        key = chance, float(self._energies[t])
-        if key not in self._lowered:
-            lowered = chances * np.exp(-0.5 * np.arange(self.order + 1) * key[1])
-            self._lowered[key] = np.where(chances > 0, np.maximum(lowered, _TINY), 0.0)
-        return self._lowered[key]
+        counts = np.arange(self.order + 1) * self._energies[rounds][:, None, None]
+        return np.where(chances > 0, np.maximum(chances * np.exp(-0.5 * counts), _TINY), 0.0)
 
     def products(self, t: int) -> Floats:
         """Return e_t, and G between round t and those that are 1, 2, ... rounds before."""
@@ -358,6 +349,14 @@ class ReplicaSum:
         found = np.where(lags <= t, self.mechanism.gram_bands[np.maximum(t - lags, 0), lags], 0.0)
         # Sums of up to T products >= 0 are rounded by less than this part.
         return np.asarray(found * (1 + (self.mechanism.steps + 8) * UNIT))
+
+    def _alike(self, t: int, most: int) -> int:
+        """Return how many rounds before t weigh overlaps as the last one, at most so many."""
+        if self.past is not None:
+            return most
+        last = self.products(t - 1)
+        unlike = (k for k in range(1, most) if not np.array_equal(self.products(t - 1 - k), last))
+        return next(unlike, most)
 
     @np.errstate(over="ignore")
     def gains(self, products: Floats) -> Floats:
@@ -394,7 +393,7 @@ class ReplicaSum:
         root = past.scale / math.sqrt(1 - past.decay**2) * (1 + _MARGIN)
         return np.ascontiguousarray(left * self._squares(root * tables.sums))
 
-    def log(self, keep: Callable[[int, float, Floats], None] = lambda *_: None) -> float:
+    def log(self, keep: Callable[[int, float, Floats], None] | None = None) -> float:
         """Return a bound on the logarithm of E_Q L_A^q; infinite if none is computed.
 
         Parameters
@@ -412,23 +411,22 @@ class ReplicaSum:
         now = self._after()
         if not np.isfinite(now).all():
             return math.inf
-        then, settled = np.empty_like(now), now.copy()
-        gains, used, largest, total, since, t = np.empty(0), np.empty(0), 0.0, 0.0, 0.0, T
+        settled, largest, total, since, t = now.copy(), 0.0, 0.0, 0.0, T
         while t > 0:
-            t -= 1
-            products = self.products(t)
-            if not gains.size or not np.array_equal(products, used):
-                gains, used = np.ascontiguousarray(self.gains(products)), products
-                largest = max(largest, float(gains.max()))
-            last = bool(joining.epoch) and (t + 1) % joining.epoch == 0
-            states = tables.to, tables.share, gains, self.chances(t), tables.free
-            kernels.replica_round(now, *states, bool(joining.epoch), last, then)
-            scale = float(then[0, 0])
-            if not 0 < scale < math.inf:
+            many = self._alike(t, min(t, span - (T - t) % span))
+            gains = np.ascontiguousarray(self.gains(self.products(t - 1)))
+            largest = max(largest, float(gains.max()))
+            chances = self.chances(np.arange(t - 1, t - many - 1, -1))
+            then = np.empty((many if keep else 2, *now.shape))
+            states = tables.to, tables.share, gains, chances, tables.free
+            scales = kernels.replica_rounds(now, *states, t, joining.epoch, then)
+            if np.isnan(scales[-1]):
                 return math.inf
-            now, then = then / scale, now
-            keep(t, scale, now)
-            total, since = total + math.log(scale), since + math.log(scale)
+            if keep is not None:
+                for k, scale in enumerate(scales.tolist()):
+                    keep(t - 1 - k, scale, then[k])
+            t, now, weighed = t - many, then[(many - 1) % len(then)], float(np.log(scales).sum())
+            total, since = total + weighed, since + weighed
             if (T - t) % span == 0:
                 least, most = _ratios(now, settled)
                 if not most < math.inf:

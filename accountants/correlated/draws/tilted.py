@@ -193,7 +193,7 @@ class Tilted(Direct):
             products = np.stack([total.products(t) for t in range(mechanism.steps)])
             each, of_round = _alike(products)
             weighed = np.stack([total.gains(products[t]) for t in each]), of_round
-        return np.stack([total.chances(int(t)) for t in first]), kinds, *weighed
+        return total.chances(first), kinds, *weighed
 
     def draw(self, draws: int, generator: np.random.Generator) -> Floats:
         """Return the numbers that are kept of draws, shape (rows, draws)."""
