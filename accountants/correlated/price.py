@@ -36,9 +36,8 @@ from dpcal.accountants.correlated.bounds.base import Bound, Least, Proof, least_
 from dpcal.accountants.correlated.bounds.joining import Joining
 from dpcal.accountants.correlated.bounds.proved import joined, proved
 from dpcal.accountants.correlated.draws import tilted
-from dpcal.accountants.correlated.draws.bins import Bins
 from dpcal.accountants.correlated.draws.confidence import draws_needed
-from dpcal.accountants.correlated.draws.estimators import Direct, Floats, Without
+from dpcal.accountants.correlated.draws.estimators import Bins, Direct, Floats, Without
 from dpcal.accountants.correlated.draws.montecarlo import (
     MOST_DRAWS,
     Estimator,

@@ -4,7 +4,7 @@ Chunk number i of stream j is drawn from the seed sequence (seed, j, i) by every
 result does not depend on the number of workers.
 
 >>> import numpy as np
->>> from dpcal.accountants.correlated.draws.bins import Bins
+>>> from dpcal.accountants.correlated.draws.estimators import Bins
 >>> sample = simulate(Bins(np.eye(10), "remove", 2), draws=20_000, seed=0)
 >>> answer = sample.at(0.5, failure_probability=1e-6)
 >>> answer.lower < answer.mean < answer.upper
@@ -27,9 +27,8 @@ from numpy.typing import NDArray
 
 from dpcal import _validate
 from dpcal._roots import Sides, Stop, bisect
-from dpcal.accountants.correlated.draws.bins import Bins
 from dpcal.accountants.correlated.draws.confidence import FIRST, bets_prove, lower_mean
-from dpcal.accountants.correlated.draws.estimators import Direct
+from dpcal.accountants.correlated.draws.estimators import Bins, Direct
 
 __all__ = ["CHUNK", "MOST_DRAWS", "Estimator", "Reading", "Sample", "last_proved", "simulate"]
 

@@ -45,20 +45,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal._ext import tilted as kernels
-from dpcal.accountants.correlated.bounds.base import least_until_rising
 from dpcal.accountants.correlated.bounds.joining import Joining
-from dpcal.accountants.correlated.bounds.replicas import ReplicaMoments, ReplicaSum
+from dpcal.accountants.correlated.bounds.replicas import ReplicaMoments, ReplicaSum, log_tangent
 from dpcal.accountants.correlated.draws.estimators import Direct, Floats, rising
 from dpcal.accountants.correlated.likelihood import Likelihood
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["Tilted", "best_tilt"]
 
-# Orders that are tried; the best ones are below 16 at deltas above 1e-12.
-_ORDERS = range(2, 25)
-# Cells of the polygon that draws use, whose weights are within 1e-4 of 1, and of the one by which
-# orders are compared.
-_CELLS, _FEW_CELLS = 1500, 300
+# Cells of the polygon that draws use, whose weights are within 1e-4 of 1.
+_CELLS = 1500
 # Entries of a table: 128 MB.
 _LARGEST_TABLE = 2**24
 # Logarithm of the ratio of ranges from which draws that only bound delta from above are made.
@@ -80,11 +76,6 @@ def _alike(rows: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the first round of each kind, and the kind of each round."""
     _, first, kinds = np.unique(rows, axis=0, return_index=True, return_inverse=True)
     return first, kinds.ravel().astype(np.intp)
-
-
-def _log_range(order: int, log_moment: float) -> float:
-    """Return the logarithm of the largest term at epsilon 0."""
-    return log_moment + (order - 1) * math.log(order - 1) - order * math.log(order)
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,34 +210,19 @@ class Tilted(Direct):
 
     def largest(self, epsilon: float) -> float:
         """Return a proved bound on the terms."""
-        exponent = _log_range(self.order, self.log_moment) - (self.order - 1) * epsilon
+        exponent = log_tangent(self.order, epsilon) + self.log_moment
         return math.exp(min(exponent, _HOPELESS)) * (1 + 1e-6)
 
 
 def best_tilt(engine: Likelihood, joining: Joining | None, epsilon: float) -> Tilted | None:
-    """Return the draws with the least range at an epsilon; None if no order has a finite one.
-
-    Ranges are compared by a coarse polygon.
-    """
+    """Return the draws with the least range at an epsilon; None if no order has a finite one."""
     if joining is None:
         return None
     moments = ReplicaMoments(engine.mechanism, joining)
-
-    def least(shared: float) -> tuple[float, int]:
-        def value(order: int) -> float:
-            moment = moments.evenly(order, _FEW_CELLS, shared).log()
-            return _log_range(order, moment) - (order - 1) * epsilon
-
-        found = least_until_rising((value(order), order) for order in _ORDERS)
-        assert found is not None
-        return found
-
-    (best, order), shared = least(0.0), 0.0
+    (best, order), shared = moments.best_order(epsilon), 0.0
     if engine.mechanism.walk is not None:
-        other, second = least(1.0)
+        other, second = moments.best_order(epsilon, shared=1.0)
         if other < best - _WORTH:
-            best, order, shared = other, second, 1.0
-    if math.isinf(best):
-        return None
+            order, shared = second, 1.0
     tilted = Tilted(engine, joining, order, shared=shared)
     return None if math.isinf(tilted.log_moment) else tilted
