@@ -27,8 +27,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
-import numpy as np
-
 from dpcal import _validate
 from dpcal.accountants.correlated.answers import CorrelatedDelta, CorrelatedEpsilon
 from dpcal.accountants.correlated.bounds.adding import ConvexTail
@@ -243,8 +241,8 @@ def removing(question: Question, goal: Goal, draws: int = 0) -> Estimator:
 
 def adding(question: Question, draws: int, failure: float) -> Bound:
     """Return the bound on adding a record that plain draws prove."""
-    plain = question.gram if question.row.route == "bins" else question.engine
-    law = Bins(plain, "add") if isinstance(plain, np.ndarray) else Without(plain)
+    bins = question.row.route == "bins"
+    law = Bins(question.gram, "add") if bins else Without(question.engine)
     log_l = question.options.simulate(law, 1, draws).kept
     return ConvexTail.of(log_l, failure_probability=failure)
 

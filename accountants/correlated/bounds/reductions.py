@@ -199,13 +199,12 @@ def spaced(mechanism: Mechanism, sampler: Sampler) -> list[Bound]:
     gram = mechanism.gram if patterns is None else mechanism.products(patterns)
     powers = {2**k for k in range(1, len(gram).bit_length())} | {mechanism.bands}
     found = [_known_residues(gram, w) for w in sorted(powers) if 2 * w <= len(gram)]
-    sizes = [
-        shared + min(math.expm1(min(own, 500.0)) / rounds, own) if own > 0 else math.inf
-        for shared, own, rounds in found
-    ]
-    if min(sizes, default=math.inf) == math.inf:
+    found = [each for each in found if each[1] > 0]
+    if not found:
         return []
-    shared, own, rounds = found[int(np.argmin(sizes))]
+    shared, own, rounds = min(
+        found, key=lambda each: each[0] + min(math.expm1(min(each[1], 500.0)) / each[2], each[1])
+    )
     allocation = events.RandomAllocationDpEvent(1 / math.sqrt(own), rounds)
     parts: list[tuple[events.DpEvent, int]] = [(allocation, 1)]
     if shared > 0:

@@ -76,12 +76,6 @@ class Direct(Plain):
             part += self.engine.mechanism.sigma * generator.standard_normal(part.shape)
         return x
 
-    def with_record(self, draws: int, generator: np.random.Generator) -> Floats:
-        """Return the fields of draws from P, of shape (steps, draws)."""
-        mechanism = self.engine.mechanism
-        y, _ = self.engine.law.sample(draws, generator)
-        return mechanism.fields(self.noisy(mechanism.means(y), generator))
-
     def sides(self, a: Floats) -> Floats:
         """Return bounds on log L above and below it, of shape (2, draws); none where in doubt."""
         high = self.engine.log_ratio(a)
@@ -96,7 +90,8 @@ class Direct(Plain):
 
     def draw(self, draws: int, generator: np.random.Generator) -> Floats:
         """Return the numbers that are kept of draws, shape (rows, draws)."""
-        return self.sides(self.with_record(draws, generator))
+        mechanism, (y, _) = self.engine.mechanism, self.engine.law.sample(draws, generator)
+        return self.sides(mechanism.fields(self.noisy(mechanism.means(y), generator)))
 
     def terms(self, kept: Floats, epsilon: float, *, above: bool = True) -> Floats:
         """Return terms >= 0 whose mean is at least delta, or at most."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import pickle
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import lru_cache
@@ -168,11 +168,10 @@ def _opened(packed: bytes) -> Estimator:
 
 def _sent_chunk(work: tuple[bytes, int, int, int]) -> Floats:
     packed, *place = work
-    return _chunk((_opened(packed), *place))  # type: ignore[arg-type]
+    return _chunk(_opened(packed), *place)
 
 
-def _chunk(work: tuple[Estimator, int, int, int]) -> Floats:
-    estimator, seed, stream, index = work
+def _chunk(estimator: Estimator, seed: int, stream: int, index: int) -> Floats:
     sequence = np.random.SeedSequence(seed, spawn_key=(stream, index))
     generator = np.random.Generator(np.random.PCG64(sequence))
     # Parts are powers of two, so that they fill the chunk.
@@ -209,23 +208,14 @@ def simulate(
         The sample, which is the same for every executor.
     """
     _validate.within(1, MOST_DRAWS, draws=draws)
-    left = range(-(-_validate.count(draws=draws) // CHUNK))
-    chunks = list(_results(estimator, seed, stream, left, executor))
-    return Sample(estimator, np.concatenate(chunks, axis=1))
-
-
-def _results(
-    estimator: Estimator, seed: int, stream: int, left: range, executor: Any
-) -> Iterable[Floats]:
-    """Yield chunks in order, drawn here or by an executor, to which small messages are sent."""
+    works = [(seed, stream, index) for index in range(-(-_validate.count(draws=draws) // CHUNK))]
     if executor is None:
-        return map(_chunk, [(estimator, seed, stream, index) for index in left])
-    if hasattr(executor, "get_executor"):
-        executor = executor.get_executor()
-    # Rates and first columns hold repeated values, so that messages are kilobytes for long runs
-    # too.
-    packed = zlib.compress(pickle.dumps(estimator), 6)
-    found: Iterable[Floats] = executor.map(
-        _sent_chunk, [(packed, seed, stream, index) for index in left]
-    )
-    return found
+        chunks = [_chunk(estimator, *work) for work in works]
+    else:
+        if hasattr(executor, "get_executor"):
+            executor = executor.get_executor()
+        # Rates and first columns hold repeated values, so that messages are kilobytes for long runs
+        # too.
+        packed = zlib.compress(pickle.dumps(estimator), 6)
+        chunks = list(executor.map(_sent_chunk, [(packed, *work) for work in works]))
+    return Sample(estimator, np.concatenate(chunks, axis=1))
