@@ -2,7 +2,7 @@
 
 1. :func:`~dpcal.accountants.correlated.table.chosen`: the kind of the matrix and the sampler choose
    a row of the table. A composition of sampled Gaussians has an exact price.
-2. :func:`~dpcal.accountants.correlated.bounds.proved`: the least deterministic bound.
+2. :func:`~dpcal.accountants.correlated.bounds.reductions.proved`: the least deterministic bound.
 3. :func:`removing`: the draws of removing a record that have the least proved range.
 4. :class:`Evidence`: confidence bounds that hold at every number of draws, whose failure
    probability is part of delta, and a proved bound on adding a record.
@@ -32,7 +32,7 @@ from dpcal.accountants.correlated.answers import CorrelatedDelta, CorrelatedEpsi
 from dpcal.accountants.correlated.bounds.adding import ConvexTail
 from dpcal.accountants.correlated.bounds.base import Bound, Least, Proof, least_epsilon
 from dpcal.accountants.correlated.bounds.joining import Joining
-from dpcal.accountants.correlated.bounds.proved import joined, proved
+from dpcal.accountants.correlated.bounds.reductions import joined, proved
 from dpcal.accountants.correlated.draws import tilted
 from dpcal.accountants.correlated.draws.confidence import draws_needed
 from dpcal.accountants.correlated.draws.estimators import Bins, Direct, Floats, Without
