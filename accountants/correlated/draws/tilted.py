@@ -37,6 +37,7 @@ True
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -107,8 +108,8 @@ class Tilted(Direct):
         return moments.evenly(self.order, self.cells, self.shared)
 
     @cached_property
-    def _table(self) -> _Table:
-        """Return what rounds weigh; a draw in a round that repeats later ones uses their rows."""
+    def _table(self) -> _Table | None:
+        """What rounds weigh, with the rows of later rounds that they repeat; None without a moment."""
         T, period = self.engine.mechanism.steps, self.joining.period
         kept: list[tuple[int, float, Floats]] = []
 
@@ -117,13 +118,11 @@ class Tilted(Direct):
                 raise MemoryError
             kept.append((t, scale, now.copy()))
 
-        try:
+        log_moment = math.inf
+        with suppress(MemoryError):
             log_moment = self._sum.log(keep)
-        except MemoryError:
-            log_moment = math.inf
         if math.isinf(log_moment):
-            nothing = np.ones(1)
-            return _Table(np.ones((1, 1, 1)), np.zeros(1, np.intp), nothing, math.inf)
+            return None
         rows = [np.ones_like(kept[0][2]), *(row for _, _, row in kept)]
         places, norms = np.zeros(T + 1, dtype=np.intp), np.empty(T)
         for place, (t, scale, _) in enumerate(kept, 1):
@@ -136,7 +135,7 @@ class Tilted(Direct):
     @property
     def log_moment(self) -> float:
         """A bound on log E_Q[B^q]; infinite if there is none."""
-        return self._table.log_moment
+        return math.inf if self._table is None else self._table.log_moment
 
     def counts(self, draws: int, generator: np.random.Generator) -> tuple[Floats, Floats]:
         """Return drawn counts, of shape (steps, draws), and logarithms of their weights.
@@ -144,7 +143,7 @@ class Tilted(Direct):
         The weights are those of the counts over the probability with which they are drawn.
         """
         table, made, mechanism = self._table, self._sum.tables, self.engine.mechanism
-        if made is None or math.isinf(table.log_moment):
+        if made is None or table is None:
             raise UnsupportedEvent(f"Draws of order {self.order} have no finite range here.")
         each = len(made.sums) // len(made.windows)
         decay, scale, per_cell = 0.0, 0.0, 0.0
@@ -163,9 +162,7 @@ class Tilted(Direct):
             np.zeros(draws, dtype=np.intp),
             generator,
         )
-        return counts, log_weights + float(
-            np.log(table.norms).sum() + math.log(table.rows[-1, 0, 0])
-        )
+        return counts, log_weights + float(np.log(table.norms).sum())
 
     @cached_property
     def _factors(self) -> tuple[Floats, NDArray[np.intp], Floats, NDArray[np.intp]]:
