@@ -109,7 +109,7 @@ class Tilted(Direct):
 
     @cached_property
     def _table(self) -> _Table | None:
-        """What rounds weigh, with the rows of later ones that they repeat; None without a moment."""
+        """What rounds weigh, with the rows of later ones they repeat; None without a moment."""
         T, period = self.engine.mechanism.steps, self.joining.period
         kept: list[tuple[int, float, Floats]] = []
 
