@@ -273,7 +273,7 @@ def removing(question: Question, goal: Goal, draws: int = 0) -> Estimator:
         def best(goal: Goal) -> Estimator:
             return min(bins, key=goal.range_of)
     else:
-        known: dict[tuple[int, float], float] = {}
+        known: dict[tuple[float, ...], Any] = {}
 
         def best(goal: Goal) -> Estimator:
             tried: list[Estimator] = [Direct(question.engine)]

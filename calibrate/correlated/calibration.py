@@ -30,19 +30,11 @@ import numpy as np
 from dpcal import _validate
 from dpcal._roots import NoBracket, Stop, newton, secant
 from dpcal.accountants import events
-from dpcal.accountants.correlated import CorrelatedDelta, Mechanism, Sampler
+from dpcal.accountants.correlated import CorrelatedDelta, Mechanism, Sampler, price
 from dpcal.accountants.correlated.bounds.base import Proof
 from dpcal.accountants.correlated.draws.confidence import draws_needed
 from dpcal.accountants.correlated.mechanism import Shape
-from dpcal.accountants.correlated.price import (
-    Goal,
-    Options,
-    Question,
-    answer,
-    collected,
-    expected_epsilon,
-    provenance,
-)
+from dpcal.accountants.correlated.price import Goal, Options, Question
 from dpcal.accountants.correlated.table import CERTIFIED, EXACT, chosen
 from dpcal.calibrate.noise import noise_multiplier as independent_noise
 from dpcal.errors import DrawsCannotTell, TargetUnreachable, warn_caller
@@ -159,13 +151,9 @@ class Calibration:
         return self.options.failure(self.delta) / CONFIRMATIONS
 
     @property
-    def _reserved(self) -> float:
-        """The part of delta that belongs to the other confirmations."""
-        return (CONFIRMATIONS - 1) * self.failure
-
-    @property
     def _left(self) -> float:
-        return self.delta - self._reserved
+        """The part of delta that does not belong to the other confirmations."""
+        return self.delta - (CONFIRMATIONS - 1) * self.failure
 
     @property
     def _draws(self) -> bool:
@@ -187,9 +175,6 @@ class Calibration:
             If no multiplier meets the target.
         """
         start, reason = self._start, ""
-        if self.exact:
-            exact = self._proved(start, _EXACT)
-            return CalibratedNoise(exact, "composition of sampled Gaussians", EXACT)
         if self._draws:
             top = math.inf
             with suppress(TargetUnreachable):
@@ -197,11 +182,12 @@ class Calibration:
             found, reason = self._drawn(top)
             if found is not None:
                 return found
+        width, label = (_EXACT, EXACT) if self.exact else (_PROVED, CERTIFIED)
         try:
-            sigma = self._proved(start, _PROVED)
+            sigma = self._proved(start, width)
         except TargetUnreachable as error:
             raise TargetUnreachable(reason or str(error)) from error
-        return CalibratedNoise(sigma, self._bound(sigma).method, CERTIFIED, reason=reason)
+        return CalibratedNoise(sigma, self._bound(sigma).method, label, reason=reason)
 
     @cached_property
     def _start(self) -> float:
@@ -265,7 +251,7 @@ class Calibration:
             nonlocal reason
             question = self.question(sigma, seed=seed, draws=few, failure_probability=self.failure)
             try:
-                return expected_epsilon(question, self._left, self.options.draws)
+                return price.expected_epsilon(question, self._left, self.options.draws)
             except DrawsCannotTell as error:
                 reason = str(error)
                 return math.inf
@@ -273,30 +259,30 @@ class Calibration:
         # Without a proof, the search begins where that of a proof would.
         start = self._start if math.isinf(top) else _GAIN * top
         try:
-            most = _WORTH * top / _AIM
-            return _AIM * _least(estimate, self.epsilon, start, _DRAWN, most), ""
+            return _AIM * _least(estimate, self.epsilon, start, _DRAWN, _WORTH * top / _AIM), ""
         except TargetUnreachable as error:
             return math.inf, reason or str(error)
 
     def _tested(self, sigma: float, seed: int) -> tuple[float, CorrelatedDelta | None]:
         """The epsilon of a multiplier by fresh draws, and the delta if both meet the target."""
         question = self.question(sigma, seed=seed, failure_probability=self.failure)
-        evidence = collected(question, Goal(delta=self._left))
+        evidence = price.collected(question, Goal(delta=self._left))
         needed, at = evidence.epsilon(self._left).upper, evidence.at(self.epsilon)
-        if needed > self.epsilon or at.upper + self._reserved > self.delta:
+        upper = at.upper + (CONFIRMATIONS - 1) * self.failure
+        if needed > self.epsilon or upper > self.delta:
             return needed, None
-        made = at._replace(upper=min(1.0, at.upper + self._reserved))
-        known = provenance(question, evidence, made, math.inf)
+        made = at._replace(upper=upper)
+        known = price.provenance(question, evidence, made, math.inf)
         return needed, CorrelatedDelta(made.upper, **known)
 
 
 def _least(
-    price: Callable[[float], float], goal: float, start: float, width: float, most: float = math.inf
+    cost: Callable[[float], float], goal: float, start: float, width: float, most: float = math.inf
 ) -> float:
-    """Return about the least multiplier, at most ``most``, whose price meets the goal.
+    """Return about the least multiplier, at most ``most``, whose cost meets the goal.
 
-    Its price was found to meet the goal, and to be within a relative ``width`` of it; or the
-    multiplier is within ``width`` of one whose price does not meet it.
+    Its cost was found to meet the goal, and to be within a relative ``width`` of it; or the
+    multiplier is within ``width`` of one whose cost does not meet it.
 
     Raises
     ------
@@ -305,8 +291,8 @@ def _least(
     """
 
     def excess(x: float) -> float:
-        at = price(math.exp(x))
-        # The search aims at the middle of the prices that end it.
+        at = cost(math.exp(x))
+        # The search aims at the middle of the costs that end it.
         value = math.log(max(at, _TINY) / max(goal, _TINY)) + 0.5 * width
         if at > goal:
             return max(value, width)
@@ -368,11 +354,11 @@ def noise_multiplier(
     """
     target = _validate.probability(delta=delta)
     at = _validate.non_negative(epsilon=epsilon)
-    asked = Options(failure_probability=failure_probability, seed=seed, **options)
-    calibration = Calibration(Shape.of(strategy), sampler, at, target, asked)
+    draws = Options(failure_probability=failure_probability, seed=seed, **options)
+    calibration = Calibration(Shape.of(strategy), sampler, at, target, draws)
     found = calibration.least()
     found.warn()
     if found.confirmation is not None:
         return found
     question = calibration.question(found.noise_multiplier, statistics="none")
-    return replace(found, confirmation=answer(question, Goal(epsilon=at)))
+    return replace(found, confirmation=price.answer(question, Goal(epsilon=at)))

@@ -39,7 +39,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -225,15 +225,16 @@ class Tilted(Direct):
 def best_tilt(
     engine: Likelihood,
     joining: Joining | None,
-    known: dict[tuple[int, float], float],
+    known: dict[tuple[float, ...], Any],
     *,
     epsilon: float | None = None,
     delta: float | None = None,
 ) -> Tilted | None:
     """Return the draws with the least range at an epsilon, or the least epsilon at a delta.
 
-    Ranges are compared by a coarse polygon, whose moments of orders and ``shared`` are ``known`` or
-    become so. The result is None if no order has a finite range.
+    Ranges are compared by a coarse polygon. Its moments, by order and ``shared``, and the draws of
+    one order are computed once if they are ``known``. The result is None if no order has a finite
+    range.
     """
     if joining is None:
         return None
@@ -261,5 +262,6 @@ def best_tilt(
             best, order, shared = other, second, 1.0
     if math.isinf(best):
         return None
-    tilted = Tilted(engine, joining, order, shared=shared)
+    draws = Tilted(engine, joining, order, shared=shared)
+    tilted: Tilted = known.setdefault((order, shared, _CELLS), draws)
     return None if math.isinf(tilted.log_moment) else tilted
