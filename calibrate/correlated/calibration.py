@@ -18,7 +18,6 @@ less noise, or where the draws do not suffice.
 from __future__ import annotations
 
 import math
-import secrets
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -41,6 +40,8 @@ from dpcal.errors import DrawsCannotTell, TargetUnreachable, warn_caller
 
 __all__ = ["CONFIRMATIONS", "CalibratedNoise", "Calibration", "noise_multiplier"]
 
+_Cost = Callable[[float], float]
+
 # How often a multiplier may be put to the test. Each test has an equal part of the failure
 # probability, so that more of them need a little more noise each.
 CONFIRMATIONS = 4
@@ -60,8 +61,11 @@ _SEARCH = 8
 # Draws that cannot save this part of the noise that is proved are not made, and about this part is
 # where their search begins: a wrong one costs a few steps more.
 _WORTH, _GAIN = 0.97, 0.85
-# Power by which epsilon falls with noise where it is not measured.
-_FALL = 1.3
+# Draws that save more begin at this multiple of the noise of independent steps, times the largest
+# column: they needed 1.36 to 1.54 times it, unless proofs needed more than ``_LOOSE`` times it.
+_ABOVE, _LOOSE = 1.45, 3.0
+# Powers by which epsilon falls with noise where it is not measured: by draws, and by proofs.
+_FALL, _STEEP = 1.3, 1.7
 # Relative width of a search by exact prices, by proofs, by proofs that end draws (less than draws
 # must save), and by draws.
 _EXACT, _PROVED, _ROUGH, _DRAWN = 1e-8, 5e-4, 2e-2, 5e-3
@@ -197,11 +201,11 @@ class Calibration:
         """
         T, epochs = self.shape.steps, self.sampler.epochs(self.shape.steps)
         rate = min(1.0, max(float(self.sampler.automaton(T).rates.mean()), 1e-12))
-        found = independent_noise(
-            lambda sigma: events.dpsgd(sampling_probability=rate, noise_multiplier=sigma, steps=T),
-            epsilon=max(self.epsilon, 1e-3),
-            delta=self.delta,
-        )
+
+        def event(sigma: float) -> events.DpEvent:
+            return events.dpsgd(sampling_probability=rate, noise_multiplier=sigma, steps=T)
+
+        found = independent_noise(event, epsilon=max(self.epsilon, 1e-3), delta=self.delta)
         repeated = 1 if epochs is None else epochs.repeated
         return found * math.sqrt(repeated * float(self.shape.energies.max()))
 
@@ -209,17 +213,16 @@ class Calibration:
         return self.question(sigma, statistics="none", seed=0).proved.epsilon(self.delta)
 
     def _proved(self, start: float, width: float) -> float:
-        return _least(lambda sigma: self._bound(sigma).value, self.epsilon, start, width)
+        return _least(lambda sigma: self._bound(sigma).value, self.epsilon, start, width, _STEEP)
 
     def _drawn(self, top: float) -> tuple[CalibratedNoise | None, str]:
         """Return a multiplier below ``top`` that independent draws confirm, or why there is none.
 
         The reason is empty where draws confirm no multiplier that is as small.
         """
-        seed = secrets.randbits(96) if self.options.seed is None else self.options.seed
-        words = np.random.SeedSequence(seed).generate_state(CONFIRMATIONS + 1, np.uint64)
+        state = np.random.SeedSequence(self.options.seed).generate_state
         # Stores keep seeds as signed whole numbers.
-        first, *seeds = (int(word) >> 1 for word in words)
+        first, *seeds = (int(word) >> 1 for word in state(CONFIRMATIONS + 1, np.uint64))
         sigma, reason = self._searched(first, top)
         for seed in seeds:
             # Proofs need at least so much.
@@ -256,10 +259,11 @@ class Calibration:
                 reason = str(error)
                 return math.inf
 
-        # Without a proof, the search begins where that of a proof would.
-        start = self._start if math.isinf(top) else _GAIN * top
+        late = _LOOSE * self._start < top < math.inf
+        start = _GAIN * top if late else min(_GAIN * top, _ABOVE * self._start)
         try:
-            return _AIM * _least(estimate, self.epsilon, start, _DRAWN, _WORTH * top / _AIM), ""
+            aim = self.epsilon, start, _DRAWN, _FALL, _WORTH * top / _AIM
+            return _AIM * _least(estimate, *aim), ""
         except TargetUnreachable as error:
             return math.inf, reason or str(error)
 
@@ -277,7 +281,7 @@ class Calibration:
 
 
 def _least(
-    cost: Callable[[float], float], goal: float, start: float, width: float, most: float = math.inf
+    cost: _Cost, goal: float, start: float, width: float, fall: float, most: float = math.inf
 ) -> float:
     """Return about the least multiplier, at most ``most``, whose cost meets the goal.
 
@@ -302,7 +306,7 @@ def _least(
     last = min(near + reach, math.log(most))
     stop = Stop(absolute=width, value=_TINY, evaluations=_STEPS)
     try:
-        sides = newton(secant(excess, -_FALL), min(near, last), near - reach, last, stop)
+        sides = newton(secant(excess, -fall), min(near, last), near - reach, last, stop)
     except NoBracket as search:
         if search.meets:
             return math.exp(search.at)

@@ -369,8 +369,7 @@ def compare_strategies(
     relation = _validate.relation(neighboring_relation)
     count = _validate.count(steps=steps)
     _validate.instance(Workload, workload=workload)
-    if participation is not None:
-        _validate.instance(Participation, participation=participation)
+    _validate.instance(Participation, type(None), participation=participation)
     target: dict[str, Any] = {
         "epsilon": _validate.positive(epsilon=epsilon),
         "delta": _validate.probability(delta=delta),
