@@ -147,21 +147,18 @@ def worst_log_delta_bounds(directions: Sequence[Direction], epsilon: float) -> B
     return Bounds.worst(found)
 
 
-def worst_epsilon_bounds(
-    directions: Sequence[Direction], log_delta: float, known: Sequence[Bounds | None] = ()
-) -> Bounds:
+def worst_epsilon_bounds(directions: Sequence[Direction], log_delta: float) -> Bounds:
     """Return bounds on the largest epsilon of one or more directions at a log delta < 0.
 
     A direction that provably needs no larger epsilon than the first one is left out, unless the
-    first one has no lower end. Bounds on each direction's epsilon that are ``known``, or None for
-    each that has none, save a search.
+    first one has no lower end.
     """
     found: list[Bounds] = []
-    for direction, bounds in zip(directions, known or [None] * len(directions), strict=True):
+    for direction in directions:
         less = bool(found) and _needs_less(direction, found[0], log_delta)
         if less and not found[0].lower == 0.0 < found[0].upper:
             continue
-        bounds = bounds or epsilon_bounds(direction, log_delta)
+        bounds = epsilon_bounds(direction, log_delta)
         found.append(Bounds(bounds.lower, found[0].upper, found[0].method) if less else bounds)
     return Bounds.worst(found)
 
@@ -320,32 +317,23 @@ class DirectionProfile:
         self._below = None if below is None else DirectionProfile(below)
         self._total = Total(self._direction.parts)
 
-    def log_bounds(self, epsilons: Reals, above: Reals | None = None) -> tuple[Reals, Reals]:
-        """Return lower and upper bounds on log delta at epsilons >= 0 in any order, shape (n,).
-
-        Bounds need not be close below the log deltas ``above``, shape (n,).
-        """
+    def log_bounds(self, epsilons: Reals) -> tuple[Reals, Reals]:
+        """Return lower and upper bounds on log delta at epsilons >= 0 in any order, shape (n,)."""
         points, places = np.unique(epsilons, return_inverse=True)
         lower, upper = np.full((2, len(points)), math.nan)
         if self._laws is not None:
             lower, upper = question.log_deltas(self._laws, points, patient=True)
         with np.errstate(invalid="ignore"):
             wide = np.isnan(lower) | (upper - lower > _CLOSE)
-        most = np.full(len(points), -math.inf)
-        if above is not None:
-            most[places] = above
-        tiny = wide & (self.log_chernoff(points) <= most) if wide.any() else wide
         # A point that is wide is a question of its own.
-        for i in np.flatnonzero(wide & ~tiny):
+        for i in np.flatnonzero(wide):
             bounds = finite_log_delta(self._direction, float(points[i]))
             lower[i] = np.fmax(lower[i], bounds.lower)
             upper[i] = np.fmin(upper[i], bounds.upper)
-        lower[tiny] = upper[tiny] = -math.inf
         lower, upper = combine(self._log_finite, lower, upper)
-        lower[tiny], upper[tiny] = -math.inf, most[tiny]
         if self._below is not None:
             # Contours bound only the rounded losses.
-            lower = np.minimum(self._below.log_bounds(points, most)[0], upper)
+            lower = np.minimum(self._below.log_bounds(points)[0], upper)
         # Delta falls, so that every bound also holds on one side of its epsilon.
         upper = np.minimum.accumulate(upper)
         lower = np.minimum(np.maximum.accumulate(lower[::-1])[::-1], upper)

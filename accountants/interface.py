@@ -17,7 +17,7 @@ import contextlib
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, combinations
@@ -77,11 +77,12 @@ def _epsilon_bounds(name: str, composition: Composition, delta: float) -> Bounds
     """Return an accountant's bounds on epsilon of the worst direction, at a delta in (0, 1)."""
     directions, target = composition.directions, math.log(delta)
     exact = [_finite_end(direction, delta) for direction in directions]
-    if name == _EXACT:
-        bounds = characteristic.worst_epsilon_bounds(directions, target, exact)
+    if name == _EXACT and not any(exact):
+        bounds = characteristic.worst_epsilon_bounds(directions, target)
     else:
+        ask = characteristic.epsilon_bounds if name == _EXACT else renyi.epsilon_bounds
         pairs = zip(directions, exact, strict=True)
-        bounds = Bounds.worst([end or renyi.epsilon_bounds(item, target) for item, end in pairs])
+        bounds = Bounds.worst([end or ask(item, target) for item, end in pairs])
     known = 0 < bounds.lower <= bounds.upper < math.inf
     return bounds.saying_width((bounds.upper - bounds.lower) / bounds.upper if known else 0.0)
 
@@ -158,7 +159,7 @@ class _Question:
                 second = self.bounds(composition, "pld", {"two_sided": True, **self.options})
                 other = "pld"
         found = {name: bounds, other: second or self.bounds(composition, other, given[1])}
-        for part in _single_sums(event):
+        for part, _ in _single_sums(event):
             alone = decompose(part, composition.neighboring_relation)
             if alone != composition:  # the same losses would be the same question
                 lower = self.bounds(alone, _EXACT, {}).lower
@@ -238,27 +239,23 @@ def _finite_end(direction: Direction, delta: float) -> Bounds | None:
     return None
 
 
-def _single_sums(event: DpEvent, on_batches: bool = False) -> Iterator[DpEvent]:
+def _single_sums(event: DpEvent, on_batches: bool = False) -> Iterator[tuple[DpEvent, bool]]:
     """Yield each sum of the compositions that are answered on batches, on its batches alone.
 
     Whoever drops the other answers sees such a sum, which costs no more than the event. It is
-    priced without the law of a sum of losses, by which a composition on batches is.
+    priced without the law of a sum of losses, by which a composition on batches is. Beside it
+    stands whether it has Gaussian noise.
     """
     for leaf, times in leaves(event).items():
-        parts: Iterable[DpEvent] = [leaf] if on_batches and is_sum(leaf) else []
+        parts: list[tuple[DpEvent, bool]] = []
         if isinstance(leaf, _ON_BATCHES):
             inner = _single_sums(leaf.event, on_batches=True)
-            parts = (attr.evolve(leaf, event=part) for part in inner)
-        for part in parts:
+            parts = [(attr.evolve(leaf, event=part), gaussian) for part, gaussian in inner]
+        elif on_batches and is_sum(leaf):
+            parts = [(leaf, isinstance(leaf, events.GaussianDpEvent))]
+        for part, gaussian in parts:
             # Only Gaussian answers are as quick if there are many.
-            yield events.SelfComposedDpEvent(part, times) if _is_gaussian(part) else part
-
-
-def _is_gaussian(part: DpEvent) -> bool:
-    """Return whether a sum, perhaps on batches, has Gaussian noise."""
-    while isinstance(part, _ON_BATCHES):
-        part = part.event
-    return isinstance(part, events.GaussianDpEvent | events.SelfComposedDpEvent)
+            yield events.SelfComposedDpEvent(part, times) if gaussian else part, gaussian
 
 
 def _whole_run(event: DpEvent, relation: str) -> tuple[Any, DpEvent, dict[str, Any]] | None:

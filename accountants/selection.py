@@ -14,7 +14,7 @@ The price of releasing every run grows with its square root or more.
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -49,14 +49,6 @@ class TuningPrice(float):
     single: float
     released: float
     event: events.DpEvent
-
-    @classmethod
-    def of(cls, value: float, **fields: Any) -> Self:
-        """Return a price with its attributes."""
-        made = cls(value)
-        for name, field in fields.items():
-            setattr(made, name, field)
-        return made
 
 
 def tuning(
@@ -117,14 +109,12 @@ def tuning(
     selection = events.RepeatAndSelectDpEvent(event, mean, shape)
     price = epsilon_of(selection, delta=target, **relation)
     whole = events.SelfComposedDpEvent(event, math.ceil(mean))
-    return TuningPrice.of(
-        price.upper,
-        delta=target,
-        method="Renyi divergences" if price.accountant == "renyi" else "privacy profile",
-        single=epsilon_of(event, delta=target, **relation).upper,
-        released=epsilon_of(whole, delta=target, **relation).upper,
-        event=selection,
-    )
+    found = TuningPrice(price.upper)
+    found.delta, found.event = target, selection
+    found.method = "Renyi divergences" if price.accountant == "renyi" else "privacy profile"
+    found.single = epsilon_of(event, delta=target, **relation).upper
+    found.released = epsilon_of(whole, delta=target, **relation).upper
+    return found
 
 
 def number_of_runs(mean: float, shape: float, rng: np.random.Generator) -> int:

@@ -23,7 +23,7 @@ from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.answers import Epsilon
 from dpcal.accountants.interface import epsilon
-from dpcal.accountants.rounding import next_up
+from dpcal.accountants.rounding import rounded_up, sum_up
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["price_together"]
@@ -65,51 +65,24 @@ def price_together(
             apart.append((event, _validate.probability(delta=share)))
         else:
             alike.append(event)
-    relation = neighboring_relation
+    ask: dict[str, Any] = {"neighboring_relation": neighboring_relation}
+    # Most runs of a data set repeat an earlier one: equal events of a composition are priced once.
+    together = events.ComposedDpEvent(alike)
     if not apart:
-        return _composed(alike, delta, relation)
+        return epsilon(together, delta=delta, **ask)
     left = Fraction(delta) - sum((Fraction(share) for _, share in apart), Fraction(0))
     if left < 0 or (alike and left == 0):
         raise UnsupportedEvent(
             f"Runs with correlated noise are added with their deltas, {[d for _, d in apart]}, "
             f"which leave nothing of delta={delta!r} for the others: plan them with smaller deltas."
         )
-    prices: list[Any] = [
-        epsilon(event, delta=share, neighboring_relation=relation) for event, share in apart
-    ]
+    prices = [epsilon(event, delta=share, **ask) for event, share in apart]
     if alike:
-        rest = float(left)
         # A delta that was rounded up would not be left.
-        rest = rest if Fraction(rest) <= left else rest * (1 - 2.0**-52)
-        prices.append(_composed(alike, rest, relation))
+        rest = -rounded_up(-float(left), -left)
+        prices.append(epsilon(together, delta=rest, **ask))
     if len(prices) == 1:
-        only: Epsilon = prices[0]
-        return only
-    return Epsilon(
-        _total([price.upper for price in prices]),
-        lower=0.0,
-        accountant="characteristic",
-        method=f"sum of {len(prices)} parts and of their deltas",
-        neighboring_relation=relation,
-    )
-
-
-def _composed(parts: list[events.DpEvent], delta: float, relation: str) -> Epsilon:
-    # Most runs of a data set repeat an earlier one: equal events are priced once.
-    counts: dict[events.DpEvent, int] = {}
-    single: list[events.DpEvent] = []
-    for part in parts:
-        try:
-            counts[part] = counts.get(part, 0) + 1
-        except TypeError:  # Compositions of lists have no hash.
-            single.append(part)
-    single += [events.SelfComposedDpEvent(part, count) for part, count in counts.items()]
-    together = events.ComposedDpEvent(single) if single else events.NoOpDpEvent()
-    return epsilon(together, delta=delta, neighboring_relation=relation)
-
-
-def _total(values: list[float]) -> float:
-    total = 0.0
-    for value in values:
-        total = next_up(total + value)
-    return total
+        return prices[0]
+    total = sum_up(price.upper for price in prices)
+    method = f"sum of {len(prices)} parts and of their deltas"
+    return Epsilon(total, lower=0.0, accountant="characteristic", method=method, **ask)

@@ -165,8 +165,10 @@ def privacy_profile(
         first, *others = map(DirectionProfile, composition.directions)
         lower, upper = first.log_bounds(asked)
         for direction in others:
-            low, high = direction.log_bounds(asked, above=lower)
-            lower, upper = np.maximum(lower, low), np.maximum(upper, high)
+            # Elsewhere moments prove that this direction is not the worse one.
+            some = direction.log_chernoff(asked) > lower
+            low, high = direction.log_bounds(asked[some])
+            lower[some], upper[some] = np.maximum(lower[some], low), np.maximum(upper[some], high)
     return PrivacyProfile(asked, lower, upper, neighboring_relation)
 
 

@@ -203,7 +203,7 @@ def closer_above(half_width: float, intervals: int) -> Reals:
 @law_of.register(Laplace)
 def _of_interval(loss: IntervalLoss) -> FiniteLaw:
     """Return the law of ends and a density proportional to exp(l / 2), cut into intervals."""
-    a = loss.half_width
+    a = loss.upper
     ends = closer_above(a, _INTERVALS)
     # The masses between l and l + h are 2 (exp(-l / 2) - exp(-(l + h) / 2)) times the density under
     # Q, and exp(l + h / 2) times as much under P.

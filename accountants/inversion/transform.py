@@ -116,7 +116,7 @@ class Total:
             if isinstance(loss, SampledGaussian):
                 alike.append((loss, float(times)))
             else:
-                bound += times * loss.log_mgf_bounds(c)
+                bound += times * np.array([loss.log_mgf_bound(float(at)) for at in c])
         for start in range(0, len(alike), _AT_ONCE):
             losses, counts = zip(*alike[start : start + _AT_ONCE], strict=True)
             bound += np.array(counts) @ sampled_gaussian.log_mgf_bounds_of(losses, c)

@@ -33,28 +33,24 @@ from scipy.special import bdtrik, betaincc
 
 from dpcal import _validate
 from dpcal._lazy import Module
-from dpcal._roots import NoBracket, Sides, Stop, bisect, bracket, brent, newton, secant
+from dpcal._roots import NoBracket, Sides, Stop, bisect, brent, newton, secant
 from dpcal.accountants import events
 from dpcal.accountants.answers import Bounds, Delta, Epsilon
-from dpcal.accountants.directions import Direction
+from dpcal.accountants.curves.conversions import largest_mu
 from dpcal.accountants.interface import delta as event_delta, epsilon as event_epsilon
-from dpcal.accountants.loaders.attacks import Attack, attacks, log_score
+from dpcal.accountants.loaders.attacks import Attack, attacks
 from dpcal.accountants.loaders.beside import beside as beside_of
 from dpcal.accountants.losses.allocation import MixedAllocation
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.gaussian import log_gaussian_delta
-from dpcal.accountants.mechanisms.row import dominating_pairs
+from dpcal.accountants.mechanisms.row import distance, dominating_pairs
 
 __all__ = [
-    "Reduction",
-    "attacks",
     "delta",
     "epsilon",
-    "log_score",
     "meets",
     "noise_multiplier",
     "reduction",
-    "upper_delta",
 ]
 
 _Answer = TypeVar("_Answer", Epsilon, Delta)
@@ -87,7 +83,9 @@ _LEAST_DELTA = 1e-280
 _GUESSES, _REFINEMENTS = 8, 2
 # Most batches and epochs, up to which neighboring whole numbers are doubles.
 _MOST = 2.0**53
-_CLAIMED, _BATCHES_KNOWN = "bracket: a shuffle as a claim", "bracket: batches known"
+# Relative margin of a noise in closed form, for the width of the answers that it is checked with.
+_MORE_NOISE = 1 + 1e-9
+_NAME, _BATCHES_KNOWN = "shuffling", "bracket: batches known"
 
 
 def _checked(run: events.ShuffledEpochsDpEvent, relation: str) -> tuple[float, int, int]:
@@ -104,10 +102,9 @@ def _checked(run: events.ShuffledEpochsDpEvent, relation: str) -> tuple[float, i
     return sigma, T, E
 
 
-def _no_gain(sigma: float, E: int, relation: str) -> events.DpEvent:
-    """Return the event of known batches."""
-    distance = 2.0 if relation == "replace-one" else 1.0
-    return events.SelfComposedDpEvent(events.GaussianDpEvent(sigma / distance), E)
+def _may_gain(sigma: float, T: int, relation: str) -> bool:
+    """Return whether the theorem may have an upper end below that of known batches."""
+    return T > 1 and relation == "replace-special" and 1 / sigma <= _LARGEST_NORM
 
 
 @dataclass(frozen=True)
@@ -123,30 +120,22 @@ class Reduction:
     law: tuple[tuple[int, float], ...]
     slack: float
 
-    @property
-    def directions(self) -> list[Direction]:
-        """Both directions of the allocation."""
-        least = self.law[0][0]
-        return [
-            Direction(name, ((MixedAllocation(self.sigma, least, name, self.law), self.epochs),))
-            for name in ("remove", "add")
-        ]
-
     def delta(self, epsilon: float) -> float:
         """Return an upper bound on delta of a shuffle."""
+        added = MixedAllocation(self.sigma, self.law[0][0], "add", self.law)
         nats = _NATS - math.log(self.slack) + epsilon
         try:
-            put = _BALLS.Put(self.directions[1].parts, epsilon, nats, _SECONDS)
+            put = _BALLS.Put(((added, self.epochs),), epsilon, nats, _SECONDS)
         except OutOfReach:
             return 1.0
         largest: float = max(put.removed(epsilon)[1], put.added(epsilon)[1])
         return largest * _MARGIN + self.slack
 
 
-def _chance(sigma: float, T: int, E: int, delta: float, epsilon: float) -> tuple[float, float]:
-    """Return the largest alpha whose slack is at most a share of delta, and the slack; or zeros."""
+def _chance(sigma: float, T: int, E: int, delta: float, epsilon: float) -> float:
+    """Return the largest alpha whose slack is at most a share of delta; 0 if there is none."""
     if delta < _LEAST_DELTA:
-        return 0.0, 0.0
+        return 0.0
     log_factor = min(epsilon, 700.0) + math.log1p(math.exp(-epsilon)) + math.log(E * (T - 1))
     allowed = math.log(_SHARE * delta / _MARGIN) - log_factor
 
@@ -157,30 +146,28 @@ def _chance(sigma: float, T: int, E: int, delta: float, epsilon: float) -> tuple
     # The slack falls with alpha, and the number of clones rises: the largest alpha is the best.
     least, most = _LOG_ALPHAS
     if not excess(most) <= 0:
-        return 0.0, 0.0
+        return 0.0
     at = least if excess(least) <= 0 else brent(excess, least, most, Stop(absolute=1e-4)).meet
-    return math.exp(-at), _SHARE * delta
+    return math.exp(-at)
 
 
-def reduction(
-    sigma: float, T: int, E: int, delta: float, epsilon: float, groups: int = _GROUPS
-) -> Reduction | None:
+def reduction(sigma: float, T: int, E: int, delta: float, epsilon: float) -> Reduction | None:
     """Return what a shuffle reduces to; None where few of its records are clones.
 
     Numbers of clones are counted as the least of a group, and those that are too unlikely as
     failures. Distribution functions are rounded up, which makes the numbers smaller.
     """
-    chance, slack = _chance(sigma, T, E, delta, epsilon)
+    chance = _chance(sigma, T, E, delta, epsilon)
     if not chance:
         return None
     few = _SHARE * delta / E
     least = max(0, math.floor(bdtrik(few / _MARGIN, T - 1, chance)) - 1)
     most = min(T - 1, math.ceil(bdtrik(1 - _RARE, T - 1, chance)))
-    starts = np.unique(np.linspace(least, max(most, least), groups).round().astype(int))
+    starts = np.unique(np.linspace(least, max(most, least), _GROUPS).round().astype(int))
     below = np.minimum(betaincc(starts, T - starts, chance) * _MARGIN, 1.0)
     if below[0] > few:
         starts, below = np.append(0, starts), np.append(0.0, below)
-    slack += E * float(below[0])
+    slack = _SHARE * delta + E * float(below[0])
     # What fails is given to the first group, too: more mass is no less delta.
     chances = np.diff(np.concatenate([[0.0], below[1:], [1.0]]))
     kept = chances > 0
@@ -190,7 +177,7 @@ def reduction(
 
 def _limit(sigma: float, T: int, E: int, delta: float, epsilon: float) -> float:
     """Return about what :func:`_excess` does, by the limit of many batches and epochs."""
-    chance, _ = _chance(sigma, T, E, delta, epsilon)
+    chance = _chance(sigma, T, E, delta, epsilon)
     if not chance:
         return math.inf
     # The mean of 1 / (C + 1).
@@ -225,17 +212,12 @@ def _least(value: Callable[[float], float], limit: Callable[[float], float], mos
 
 def _upper_epsilon(sigma: float, T: int, E: int, delta: float, highest: float) -> float:
     """Return about the least epsilon that the theorem gives, at most ``highest``."""
-    if T == 1 or 1 / sigma > _LARGEST_NORM:
-        return highest
-    return _least(
-        partial(_excess, sigma, T, E, delta), partial(_limit, sigma, T, E, delta), highest
-    )
+    excess, limit = (partial(each, sigma, T, E, delta) for each in (_excess, _limit))
+    return _least(excess, limit, highest)
 
 
-def upper_delta(sigma: float, T: int, E: int, epsilon: float, highest: float = 1.0) -> float:
+def _upper_delta(sigma: float, T: int, E: int, epsilon: float, highest: float) -> float:
     """Return the least delta that the theorem gives, at most ``highest``."""
-    if T == 1 or 1 / sigma > _LARGEST_NORM:
-        return highest
     # The limit of many batches tells about where it is; every guess gives a bound.
     near = highest
     for _ in range(_GUESSES):
@@ -280,16 +262,8 @@ def epsilon(
         For ``"add-or-remove-one"``.
     """
     target = _validate.probability(delta=delta)
-    sigma, T, E = _checked(run, neighboring_relation)
-    if beside is not None:
-        return _beside(Epsilon, event_epsilon, run, beside, neighboring_relation, delta=target)
-    return _bracketed(
-        (sigma, T + run.remainder, E),
-        neighboring_relation,
-        lambda event: event_epsilon(event, delta=target),
-        lambda highest: _upper_epsilon(sigma, T, E, target, highest),
-        lambda attack: attack.epsilon(target),
-    )
+    question = event_epsilon, _upper_epsilon, Attack.epsilon
+    return _answered(run, beside, neighboring_relation, *question, delta=target)
 
 
 def delta(
@@ -301,65 +275,53 @@ def delta(
 ) -> Delta:
     """Return a bracket of the delta of a run at an epsilon >= 0; see :func:`epsilon`."""
     at = _validate.non_negative(epsilon=epsilon)
-    sigma, T, E = _checked(run, neighboring_relation)
-    if beside is not None:
-        return _beside(Delta, event_delta, run, beside, neighboring_relation, epsilon=at)
-    return _bracketed(
-        (sigma, T + run.remainder, E),
-        neighboring_relation,
-        lambda event: event_delta(event, epsilon=at),
-        lambda highest: upper_delta(sigma, T, E, at, highest),
-        lambda attack: attack.delta(at),
-    )
+    question = event_delta, _upper_delta, Attack.delta
+    return _answered(run, beside, neighboring_relation, *question, epsilon=at)
 
 
-def _bracketed(
-    run: tuple[float, int, int],
-    relation: str,
-    price: Callable[[events.DpEvent], _Answer],
-    theorem: Callable[[float], float],
-    attacked: Callable[[Attack], float],
-) -> _Answer:
-    """Return a bracket from the price of known batches, a theorem's upper end, and attacks.
-
-    ``run`` holds noise, batches with an incomplete one, and epochs.
-    """
-    sigma, most, E = run
-    known = price(_no_gain(sigma, E, relation))
-    upper, method = known.upper, _BATCHES_KNOWN
-    if most == 1:
-        lower = known.lower
-    elif relation == "replace-one":
-        # All others, and the substitute, contribute -1: allocation of twice the contribution.
-        twice = events.RandomAllocationDpEvent(sigma / 2, most)
-        lower = price(events.SelfComposedDpEvent(twice, E)).lower
-    else:
-        found = theorem(upper)
-        if found < upper:
-            upper, method = found, "bracket: clones that release blanks"
-        lower = max(attacked(each) for each in attacks(sigma, most, E))
-    ends = Bounds(min(lower, upper), upper, method)
-    return type(known).of(ends, accountant="shuffling", neighboring_relation=relation)
-
-
-def _beside(
-    made: type[_Answer],
-    price: Callable[..., _Answer],
+def _answered(
     run: events.ShuffledEpochsDpEvent,
-    others: events.DpEvent,
+    others: events.DpEvent | None,
     relation: str,
+    price: Callable[..., _Answer],
+    theorem: Callable[[float, int, int, float, float], float],
+    attacked: Callable[[Attack, float], float],
     **given: float,
 ) -> _Answer:
-    """Return a bracket of a run with others beside, as a claim or with known batches."""
-    one = events.SelfComposedDpEvent(events.GaussianDpEvent(run.noise_multiplier), run.epochs)
-    known = price(events.ComposedDpEvent([one, others]), neighboring_relation=relation, **given)
-    (name,) = given
+    """Return a bracket from prices of known batches, a theorem's upper end, and attacks.
 
-    def alone(at: float) -> _Answer:
-        return price(run, neighboring_relation=relation, **{name: at})
+    With others beside, the run is a claim, or has known batches.
+    """
+    sigma, T, E = _checked(run, relation)
+    ((name, at),) = given.items()
 
-    ends = beside_of([alone], others, {_BATCHES_KNOWN: known}, relation, claimed=_CLAIMED, **given)
-    return made.of(ends, accountant="shuffling", neighboring_relation=relation)
+    def priced(event: events.DpEvent) -> _Answer:
+        return price(event, neighboring_relation=relation, **given)
+
+    known = events.SelfComposedDpEvent(events.GaussianDpEvent(sigma), E)
+    if others is not None:
+        both = {_BATCHES_KNOWN: priced(events.ComposedDpEvent([known, others]))}
+
+        def alone(at: float) -> _Answer:
+            return price(run, neighboring_relation=relation, **{name: at})
+
+        ends = beside_of(
+            [alone], others, both, relation, claimed="bracket: a shuffle as a claim", **given
+        )
+        return type(both[_BATCHES_KNOWN]).of(ends, accountant=_NAME, neighboring_relation=relation)
+    found, most = priced(known), T + run.remainder
+    lower, upper, method = found.lower, found.upper, _BATCHES_KNOWN
+    if most > 1 and relation == "replace-one":
+        # All others, and the substitute, contribute -1: allocation of twice the contribution.
+        twice = events.RandomAllocationDpEvent(sigma / 2, most)
+        lower = price(events.SelfComposedDpEvent(twice, E), **given).lower
+    elif most > 1:
+        if upper > 0 and _may_gain(sigma, T, relation):
+            better = theorem(sigma, T, E, at, upper), "bracket: clones that release blanks"
+            upper, method = min((upper, method), better)
+        lower = max(attacked(each, at) for each in attacks(sigma, most, E))
+    ends = Bounds(min(lower, upper), upper, method)
+    return type(found).of(ends, accountant=_NAME, neighboring_relation=relation)
 
 
 def meets(
@@ -371,12 +333,11 @@ def meets(
     """
     at, target = _validate.positive(epsilon=epsilon), _validate.probability(delta=delta)
     sigma, T, E = _checked(run, neighboring_relation)
-    known = _no_gain(sigma, E, neighboring_relation)
-    if event_epsilon(known, delta=target).upper <= at:
+    known = events.SelfComposedDpEvent(events.GaussianDpEvent(sigma), E)
+    if event_epsilon(known, delta=target, neighboring_relation=neighboring_relation).upper <= at:
         return True
-    if T == 1 or neighboring_relation == "replace-one" or 1 / sigma > _LARGEST_NORM:
-        return False
-    return _excess(sigma, T, E, target, at * _INSIDE) <= 0
+    gains = _may_gain(sigma, T, neighboring_relation)
+    return gains and _excess(sigma, T, E, target, at * _INSIDE) <= 0
 
 
 def noise_multiplier(
@@ -401,18 +362,13 @@ def noise_multiplier(
     at, target = _validate.positive(epsilon=epsilon), _validate.probability(delta=delta)
     _, T, E = _checked(run, neighboring_relation)
 
-    def suffices(sigma: float) -> bool:
-        known = _no_gain(sigma, E, neighboring_relation)
-        return event_epsilon(known, delta=target).upper <= at
-
-    falls = bracket(lambda x: not suffices(x), miss=2.0, start=1.0, factor=0.5, last=1e-9).meet
-    sides = bracket(suffices, miss=falls, start=2 * falls)
-    highest = bisect(suffices, sides, Stop(relative=1e-9)).meet
-    if T == 1 or neighboring_relation == "replace-one":
+    mu = largest_mu(at, math.log(target))
+    highest = distance(neighboring_relation) * math.sqrt(E) / mu * _MORE_NOISE
+    if not _may_gain(highest, T, neighboring_relation):
         return highest
     inside = at * _INSIDE
 
     def of(bound: Callable[..., float]) -> Callable[[float], float]:
-        return lambda x: bound(x, T, E, target, inside) if x * _LARGEST_NORM >= 1 else math.inf
+        return lambda x: bound(x, T, E, target, inside) if 1 / x <= _LARGEST_NORM else math.inf
 
     return _least(of(_excess), of(_limit), highest)

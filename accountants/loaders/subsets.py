@@ -29,9 +29,8 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
-from dpcal.accountants.loaders.attacks import Attack, composed
+from dpcal.accountants.loaders.attacks import Attack, composed, scored
 from dpcal.accountants.rounding import UNIT
 
 __all__ = ["SubsetBelow"]
@@ -40,50 +39,11 @@ Floats = NDArray[np.float64]
 
 # The number M of values of Z. The time of the sums grows with it.
 _VALUES = 2**13
-# Standard deviations of Z that the values cover: the rest is folded back, and its information lost.
-_SPAN = 60.0
-# Smallest step of the grid of g, in standard deviations of g: a finer grid gains nothing.
-_FINENESS = 0.05
-# Most values of g: rare losses may be large beside the usual ones.
-_MOST_STEPS = 2**17
-# Standard deviations of N beyond which g does not grow.
-_REACH = 13.0
 # Relative rounding of the laws of Z. The error is below 1e-11 for each of up to 60 convolutions of
 # 8192 values and for the masses of a cell, and t times as large for a t-th power.
 _ROUNDING = 1e-8
 # Rounding of a running sum of so many masses of total 1.
 _ERROR = _VALUES * UNIT
-
-
-def _of_a_round(norm: float, rate: float, rounds: int) -> tuple[Floats, Floats]:
-    """Return the laws of g modulo M without and with the record."""
-    stays = math.log1p(-rate) if rate < 1 else -math.inf
-
-    def loss(x: Floats) -> Floats:
-        return np.logaddexp(stays, math.log(rate) + norm * x - 0.5 * norm * norm)
-
-    x = np.linspace(-_REACH, _REACH + norm, 4001)
-    weights = np.exp(-0.5 * x * x)
-    weights /= weights.sum()
-    spread = math.sqrt(float(weights @ (loss(x) - weights @ loss(x)) ** 2))
-    low, high = float(loss(x)[0]), float(loss(x)[-1])
-    step = spread * max(_FINENESS, _SPAN * math.sqrt(rounds) / _VALUES)
-    step = max(step, (high - low) / _MOST_STEPS)
-    first, last = math.floor(low / step) + 1, math.ceil(high / step)
-    # The edge between the values j and j + 1 is where the loss is j + 1/2 steps.
-    between = (np.arange(first, last) + 0.5) * step
-    edges = between + np.log1p(-np.exp(stays - between)) - math.log(rate)
-    edges = (edges + 0.5 * norm * norm) / norm
-    edges = np.concatenate([[-np.inf], edges, [np.inf]])
-    places = np.arange(first, last + 1) % _VALUES
-    without = np.bincount(places, _chances(edges), _VALUES)
-    within = np.bincount(places, _chances(edges - norm), _VALUES)
-    return without.astype(np.float64), within.astype(np.float64)
-
-
-def _chances(edges: Floats) -> Floats:
-    """Return the probabilities of the intervals between edges, from the smaller tail."""
-    return np.where(edges[:-1] > 0, -np.diff(ndtr(-edges)), np.diff(ndtr(edges)))
 
 
 def _folded(first: Floats, second: Floats) -> Floats:
@@ -101,16 +61,10 @@ def _power(one: Floats, times: int) -> Floats:
     >>> int(np.argmax(_power(law, 5)))
     15
     """
-    total = None
-    while True:
-        if times & 1:
-            total = one if total is None else _folded(total, one)
-        times >>= 1
-        if not times:
-            break
-        one = _folded(one, one)
-    assert total is not None
-    return total
+    if times == 1:
+        return one
+    power = _power(_folded(one, one), times // 2)
+    return _folded(power, one) if times % 2 else power
 
 
 @dataclass(frozen=True)
@@ -135,7 +89,13 @@ class SubsetBelow:
     @cached_property
     def attacks(self) -> list[Attack]:
         """Those by Z, when a record is removed and when it is added."""
-        one, joined = _of_a_round(self.norm, self.taken / self.rounds, self.rounds)
+        norm, rate = self.norm, self.taken / self.rounds
+        stays = math.log1p(-rate) if rate < 1 else -math.inf
+
+        def loss(n: Floats) -> Floats:
+            return np.logaddexp(stays, math.log(rate) + norm * n - 0.5 * norm * norm)
+
+        one, joined = scored(loss, (0.0, norm), self.rounds, _VALUES)
         without, within = _power(one, self.taken), _power(joined, self.taken)
         if self.taken < self.rounds:
             others = _power(one, self.rounds - self.taken)

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -143,8 +144,12 @@ class Served(NamedTuple):
 class PrivacyLoss(ABC):
     """One direction of a dominating pair."""
 
-    rounded_down: PrivacyLoss | None = None
-    """A loss that the true loss dominates, where this loss was rounded up together with it."""
+    below: PrivacyLoss | None = None
+    """A lower bound: a loss that the true loss dominates; None if this loss is not rounded."""
+    has_law: bool = True
+    """Whether the law of the loss is known; for some mechanisms only Renyi bounds are known."""
+    renyi_is_tighter: bool = False
+    """Whether :meth:`moments` bound the mechanism more closely than its dominating pair."""
 
     @property
     def upper(self) -> float:
@@ -192,10 +197,6 @@ class PrivacyLoss(ABC):
     @abstractmethod
     def log_mgf_bound(self, c: float) -> float:
         """Return a closed-form upper bound on log M(c), c > 0, valid however extreme c is."""
-
-    def log_mgf_bounds(self, c: Reals) -> Reals:
-        """Return such a bound at each of many tilts."""
-        return np.array([self.log_mgf_bound(float(at)) for at in c])
 
     def log_delta(self, epsilon: float) -> tuple[float, float] | None:
         """Return log delta(epsilon) of one use and its relative error; None if not closed."""
@@ -267,11 +268,6 @@ class PrivacyLoss(ABC):
         return self.pointed
 
     @property
-    def has_law(self) -> bool:
-        """Whether the law of the loss is known; for some mechanisms only Renyi bounds are known."""
-        return True
-
-    @property
     def law(self) -> PrivacyLoss | None:
         """A loss with a law that dominates the mechanism: itself, if its law is known; or None."""
         return self if self.has_law else None
@@ -285,11 +281,6 @@ class PrivacyLoss(ABC):
     def when_finite(self) -> PrivacyLoss:
         """The loss given that it is finite."""
         return self
-
-    @property
-    def below(self) -> PrivacyLoss | None:
-        """A lower bound: a loss that the true loss dominates; None if this loss is not rounded."""
-        return self.rounded_down
 
     @property
     def attained(self) -> PrivacyLoss:
@@ -309,10 +300,15 @@ class PrivacyLoss(ABC):
         """
         return self.cumulants(c)[:, :3]
 
-    @property
-    def renyi_is_tighter(self) -> bool:
-        """Whether :meth:`moments` bound the mechanism more closely than its dominating pair."""
-        return False
+    @staticmethod
+    def by_differences(bound: Callable[[Reals], Reals], c: Reals, step: Reals) -> Reals:
+        """Return a bound on log M at each c, and differences over steps as its two derivatives.
+
+        Derivatives only lead a search to the best tilt: the bound holds wherever it ends.
+        """
+        below, here, above = (bound(x) for x in (c - step, c, c + step))
+        curvature = np.maximum((above - 2 * here + below) / step**2, 1e-12)
+        return np.column_stack([here, (above - below) / (2 * step), curvature])
 
     @property
     def mean(self) -> float:

@@ -115,8 +115,6 @@ class LatticeLoss(DiscreteLoss):
         A number that is added to every value.
     value_rounding
         Relative error of the largest value, beyond that of a product and a sum.
-    rounded_down
-        A loss that the true loss dominates, if this loss is an upper bound; None otherwise.
     """
 
     unit: float
@@ -125,7 +123,6 @@ class LatticeLoss(DiscreteLoss):
     name: str
     offset: float = 0.0
     value_rounding: float = field(default=0.0, repr=False)
-    rounded_down: PrivacyLoss | None = field(default=None, repr=False, kw_only=True)
 
     @property
     def values(self) -> Reals:
@@ -182,7 +179,7 @@ class ScatteredLoss(DiscreteLoss):
         Name of the mechanism.
     sampling_probability
         Probability that the output depends on the record at all.
-    rounded_down
+    below
         A loss that the true loss dominates, if this loss is rounded up; None otherwise.
     value_rounding
         Relative error of the largest value.
@@ -194,7 +191,7 @@ class ScatteredLoss(DiscreteLoss):
     log_reference: tuple[float, ...]
     name: str
     sampling_probability: float = 1.0
-    rounded_down: PrivacyLoss | None = None
+    below: PrivacyLoss | None = None
     value_rounding: float = ROUNDING
     surplus: float = 0.0
 

@@ -48,13 +48,13 @@ class LossWithFailure(PrivacyLoss):
         The loss given that it is finite; ``NO_LOSS`` if it is then 0.
     failure_probability
         Probability in (0, 1] that it is infinite.
-    rounded_down
+    below
         A loss that the true loss dominates, if this loss is rounded up; None otherwise.
     """
 
     given: PrivacyLoss
     failure_probability: float
-    rounded_down: PrivacyLoss | None = None
+    below: PrivacyLoss | None = None
 
     @property
     def log_finite(self) -> float:
@@ -78,19 +78,17 @@ class LossWithFailure(PrivacyLoss):
 class MomentBound(PrivacyLoss):
     """A mechanism with known Renyi divergences only: bounds on log M, but no law."""
 
-    @property
-    def has_law(self) -> bool:
-        """False."""
-        return False
-
-    def _refuse(self) -> UnsupportedEvent:
-        return UnsupportedEvent(
-            f"Only Renyi divergences are known of {self!r}: ask the accountant 'renyi'."
-        )
+    has_law = False
 
     def cumulants(self, c: ArrayLike) -> Reals:
         """Refuse: the law is not known."""
-        raise self._refuse()
+        raise UnsupportedEvent(
+            f"Only Renyi divergences are known of {self!r}: ask the accountant 'renyi'."
+        )
+
+    def log_mgf_bound(self, c: float) -> float:
+        """Return the bound on log M(c)."""
+        return float(self.moments([c])[0, 0])
 
 
 class WholeOrders(MomentBound):
@@ -100,20 +98,14 @@ class WholeOrders(MomentBound):
     def divergence(self, order: int) -> float:
         """Return a bound on the divergence at a whole order >= 2."""
 
-    def _between(self, c: float) -> tuple[float, float]:
-        """Return the value at c, and the slope, of the chord between two whole numbers."""
-        low = math.floor(c)
-        ends = [k * self.divergence(k + 1) if k else 0.0 for k in (low, low + 1)]
-        slope = ends[1] - ends[0]
-        return (ends[0] + (c - low) * slope) * (1 + 8 * UNIT), slope
-
     def moments(self, c: ArrayLike) -> Reals:
         """Return chords of the bound on log M, whose derivatives are steps."""
-        return np.array([[*self._between(float(at)), 0.0] for at in np.atleast_1d(c)])
-
-    def log_mgf_bound(self, c: float) -> float:
-        """Return the chord of the bound on log M."""
-        return self._between(c)[0]
+        rows = []
+        for at in np.atleast_1d(c).tolist():
+            low = math.floor(at)
+            start, end = (k * self.divergence(k + 1) if k else 0.0 for k in (low, low + 1))
+            rows.append([(start + (at - low) * (end - start)) * (1 + 8 * UNIT), end - start, 0.0])
+        return np.array(rows)
 
 
 @dataclass(frozen=True)
@@ -139,7 +131,3 @@ class Concentrated(MomentBound):
         curvature = np.full_like(c, 2 * self.rho)
         slope = self.xi + self.rho * (1 + 2 * c)
         return np.column_stack([c * (self.xi + self.rho * (1 + c)), slope, curvature])
-
-    def log_mgf_bound(self, c: float) -> float:
-        """Return c (xi + rho (1 + c))."""
-        return c * (self.xi + self.rho * (1 + c))

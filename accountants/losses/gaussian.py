@@ -66,11 +66,6 @@ class Gaussian(PrivacyLoss):
         """The loss as one compiled call takes it."""
         return Law.gaussian(self._variance)
 
-    @property
-    def quick(self) -> bool:  # type: ignore[override]
-        """Whether it is the Gaussian mechanism, and no loss that stands for another one."""
-        return type(self) is Gaussian
-
     def log_delta(self, epsilon: float) -> tuple[float, float]:
         """Return the closed form of Balle and Wang (2018), Theorem 8."""
         return log_gaussian_delta(epsilon, 1.0 / self.noise_multiplier)

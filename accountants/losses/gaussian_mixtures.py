@@ -226,19 +226,15 @@ class _Side:
             terms = np.log(self.weights) + special.log_ndtr(self.means - x)
         return float(np.logaddexp.reduce(terms))
 
-    def _posterior(self, x: float) -> Reals:
+    def posterior(self, x: float) -> Reals:
         """Return the probability of each component, given x."""
         sizes = self.means * x - self.means**2 / 2
         shares = self.weights * np.exp(sizes - sizes.max())
         return np.asarray(shares / shares.sum())
 
-    def posterior_mean(self, x: float) -> float:
-        """Return the posterior mean of the component's mean, given x; it rises with x."""
-        return float(self._posterior(x) @ self.means)
-
     def mean_mills_ratio(self, x: float) -> float:
         """Return the posterior mean of the Mills ratio at x; infinite far on the left."""
-        shares = self._posterior(x)
+        shares = self.posterior(x)
         # Far below the mean of a component of probability 0, the ratio overflows.
         kept = shares > 0
         ratios = math.sqrt(math.pi / 2) * special.erfcx((x - self.means[kept]) / math.sqrt(2))
@@ -285,7 +281,8 @@ class _Lattice:
         high = max(low, p * top - (p - 1) * float(self._below.means[0]))
 
         def falls(x: float) -> bool:
-            return -x + p * top - (p - 1) * self._below.posterior_mean(x) <= 0
+            mean = float(self._below.posterior(x) @ self._below.means)
+            return -x + p * top - (p - 1) * mean <= 0
 
         return bisect(falls, Sides(meet=high, miss=low), Stop(absolute=0.1)).meet
 

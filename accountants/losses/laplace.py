@@ -14,7 +14,6 @@ length a is dominated by the density alone (:class:`BoundedRange`).
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -99,30 +98,14 @@ class IntervalLoss(PrivacyLoss):
     """
 
     quick = False
-
-    @property
-    @abstractmethod
-    def half_width(self) -> float:
-        """The largest loss a > 0."""
-
-    @property
-    @abstractmethod
-    def log_end(self) -> float:
-        """Log of the point mass at a under P; -infinity if there is none."""
-
-    @property
-    @abstractmethod
-    def log_density(self) -> float:
-        """Log of the density under P at a."""
-
-    @property
-    def upper(self) -> float:
-        """The half-width."""
-        return self.half_width
+    log_end: float
+    """Log of the point mass at a under P; -infinity if there is none."""
+    log_density: float
+    """Log of the density under P at a."""
 
     def _on(self, arc: _Arc, highest: float) -> Points:
         """Return points between the ends, and the ends."""
-        a = self.half_width
+        a = self.upper
         fall, weights, gap = arc.points((highest + 0.5) * a)
         logs, merged = self.log_density + np.log(a * weights) - a * fall / 2, 0
         if self.log_end > -math.inf:
@@ -141,7 +124,7 @@ class IntervalLoss(PrivacyLoss):
 
     def log_mgf_bound(self, c: float) -> float:
         """Return c a."""
-        return c * self.half_width
+        return c * self.upper
 
 
 @dataclass(frozen=True)
@@ -155,32 +138,24 @@ class Laplace(IntervalLoss):
     """
 
     scale: float
+    log_end = -math.log(2.0)
+    log_density = -math.log(4.0)
 
     def __post_init__(self) -> None:
         _validate.positive(scale=self.scale)
 
     @cached_property
-    def half_width(self) -> float:
+    def upper(self) -> float:
         """1 / b, the largest loss, rounded up."""
         nearest = 1.0 / self.scale
         return nearest if math.isinf(nearest) else rounded_up(nearest, 1 / Fraction(self.scale))
 
-    @property
-    def log_end(self) -> float:
-        """Log of 1/2."""
-        return -math.log(2.0)
-
-    @property
-    def log_density(self) -> float:
-        """Log of 1/4."""
-        return -math.log(4.0)
-
     def log_delta(self, epsilon: float) -> tuple[float, float]:
         """Return 1 - exp((epsilon - a) / 2), the closed form for 0 <= epsilon < a."""
-        gap = self.half_width - epsilon
+        gap = self.upper - epsilon
         if gap <= 0:
             return -math.inf, 0.0
-        size = 1 + self.half_width / gap
+        size = 1 + self.upper / gap
         return math.log(-math.expm1(-gap / 2)), 16 * UNIT * size
 
 
@@ -202,29 +177,22 @@ class BoundedRange(IntervalLoss):
     """
 
     epsilon: float
+    renyi_is_tighter = True
+    log_end = -math.inf
+    """The ends have no mass of their own."""
 
     def __post_init__(self) -> None:
         _validate.positive(epsilon=self.epsilon)
 
     @property
-    def half_width(self) -> float:
+    def upper(self) -> float:
         """Epsilon."""
         return self.epsilon
 
     @property
-    def log_end(self) -> float:
-        """Minus infinity: the ends have no mass of their own."""
-        return -math.inf
-
-    @property
-    def log_density(self) -> float:
+    def log_density(self) -> float:  # type: ignore[override]
         """Log of 1 / (2 - 2 exp(-epsilon))."""
         return -math.log(2.0) - math.log(-math.expm1(-self.epsilon))
-
-    @property
-    def renyi_is_tighter(self) -> bool:
-        """True."""
-        return True
 
     @property
     def attained(self) -> PrivacyLoss:
@@ -251,11 +219,7 @@ class BoundedRange(IntervalLoss):
         c A / ((1 + c) B).
         """
         c = np.atleast_1d(np.asarray(c, dtype=float))
-        step = 1e-4 * np.maximum(c, 1e-3)
-        below, here, above = (self._worst(x) for x in (c - step, c, c + step))
-        slope = (above - below) / (2 * step)
-        curvature = np.maximum((above - 2 * here + below) / step**2, 1e-12)
-        return np.column_stack([here, slope, curvature])
+        return self.by_differences(self._worst, c, 1e-4 * np.maximum(c, 1e-3))
 
     def _worst(self, c: Reals) -> Reals:
         epsilon = self.epsilon

@@ -112,11 +112,7 @@ class SampledGaussian(PrivacyLoss):
 
         It is a bound by convexity of x^(1 + c) and x^(-c).
         """
-        return float(self.log_mgf_bounds(np.array([c]))[0])
-
-    def log_mgf_bounds(self, c: Reals) -> Reals:
-        """Return the bound at each of many tilts."""
-        return np.asarray(log_mgf_bounds_of([self], c)[0])
+        return float(log_mgf_bounds_of([self], np.array([c]))[0, 0])
 
     @cached_property
     def compiled(self) -> Law:

@@ -42,10 +42,9 @@ ratio of g(T(b)) to g(b). The sum is never larger.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache, cached_property, lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -58,7 +57,7 @@ from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.amplification import loss_of
 from dpcal.accountants.inversion.finite_laws import law_of, law_of_profile, lower_hull
 from dpcal.accountants.inversion.transform import Total
-from dpcal.accountants.losses.base import NO_LOSS, OutOfReach, PrivacyLoss, Reals
+from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss, Reals
 from dpcal.accountants.losses.failure import LossWithFailure, MomentBound
 from dpcal.accountants.mechanisms.decompose import decompose
 from dpcal.accountants.mechanisms.row import Pairs, Row, normal, refuse
@@ -120,9 +119,8 @@ def best_run_laws(
     if not any(item.parts for item in directions):
         return NO_LOSS, NO_LOSS
     grid, profiles = _tabulated(directions)
-    runs = _Runs(mean, shape)
     there, back = _Curve(grid, profiles[0], profiles[-1]), _Curve(grid, profiles[-1], profiles[0])
-    sums = [_Sum(runs, back, there), _Sum(runs, there, back)]
+    sums = [_Best(mean, shape, back, there), _Best(mean, shape, there, back)]
     top = max(each.end() for each in sums)
     losses = np.linspace(0.0, top, _POINTS)
     one, other = (each.at(losses) for each in sums)
@@ -187,27 +185,29 @@ class _Curve:
         return np.asarray(np.maximum(least * (1 - 1e-14), 0.0))
 
 
-class _Runs:
-    """The law of the number of runs, by g, and its mean, rounded up."""
+class _Best:
+    """``m sum_j w_j h(k x_j)``: the bound on delta of the best run, from curves both ways."""
 
-    def __init__(self, mean: float, shape: float) -> None:
-        self._shape = shape
+    def __init__(self, mean: float, shape: float, reverse: _Curve, curve: _Curve) -> None:
         exponent = 0.0 if math.isinf(shape) else log_inverse_gamma(mean, shape)
-        self._inverse = math.expm1(exponent)
+        self._shape, self._inverse, self._curve = shape, math.expm1(exponent), curve
         # As a function of log(1 / gamma), the log of the mean grows at most as fast as the log of 1
         # / gamma - 1: the relative error of the mean is at most that of 1 / gamma - 1.
         self._error = 0.0 if math.isinf(shape) else _GAMMA * max(1.0, exponent)
-        self.mean = mean * (1 + self._error)
+        self._mean = mean * (1 + self._error)
+        weights, self._places = self._envelope(reverse)
+        self._weights = self._mean * weights
+        self._least = float(self._weights.sum() * curve.h[-1])
 
     def _g(self, chances: Reals, error: float) -> Reals:
         if math.isinf(self._shape):
-            return np.asarray(np.exp(-self.mean * chances))
+            return np.asarray(np.exp(-self._mean * chances))
         inverse = self._inverse * (1 + error)
         return np.asarray((1 + inverse * chances) ** (-self._shape - 1))
 
-    def envelope(self, reverse: _Curve) -> tuple[Reals, Reals]:
+    def _envelope(self, reverse: _Curve) -> tuple[Reals, Reals]:
         """Return weights w and places x of the sum, by the upper envelope of the lines of all b."""
-        falls = self.mean
+        falls = self._mean
         if math.isfinite(self._shape):
             falls = max(self._inverse * max((self._shape + 1) / _LARGE_SHAPE, 1.0), 1.0)
         levels = np.geomspace(min(_SMALLEST_LEVEL / falls, 0.5), 1.0, _LEVELS)
@@ -220,15 +220,6 @@ class _Runs:
         lines = zip(slopes.tolist(), heights.tolist(), strict=True)
         hull, places = lower_hull([(0.0, 0.0), *lines])
         return np.diff([slope for slope, _ in hull]), np.array(places) * (1 - _SLACK)
-
-
-class _Sum:
-    """``m sum_j w_j h(k x_j)``: the bound on delta of the best run."""
-
-    def __init__(self, runs: _Runs, reverse: _Curve, curve: _Curve) -> None:
-        weights, self._places = runs.envelope(reverse)
-        self._weights, self._curve = runs.mean * weights, curve
-        self._least = float(self._weights.sum() * curve.h[-1])
 
     def at(self, epsilons: Reals) -> Reals:
         """Return the bound at each epsilon >= 0, at most 1."""
@@ -265,7 +256,8 @@ def log_inverse_gamma(mean: float, shape: float) -> float:
         grown = -shape * y if shape < 0 else 0.0
         # The product of a smaller shape is no normal double, and its limit is y.
         below = y if abs(shape) < 1e-300 else -math.expm1(-abs(shape) * y) / abs(shape)
-        return _log_expm1(y) - math.log(below) - grown - math.log(mean)
+        log_expm1 = y + math.log(-math.expm1(-y)) if y > 1 else math.log(math.expm1(y))
+        return log_expm1 - math.log(below) - grown - math.log(mean)
 
     # Below this, the mean has no correct digits of its difference from 1.
     if excess(1e-12) >= 0:
@@ -273,11 +265,6 @@ def log_inverse_gamma(mean: float, shape: float) -> float:
     high = bracket(lambda y: excess(y) >= 0, miss=0.0, start=1.0).meet
     stop = Stop(absolute=1e-15, relative=4 * UNIT)
     return brent(excess, 1e-12, high, stop).root * (1 + 1e-9) + 1e-12
-
-
-def _log_expm1(y: float) -> float:
-    """Return log(e^y - 1) of a number > 0, without overflow."""
-    return y + math.log(-math.expm1(-y)) if y > 1 else math.log(math.expm1(y))
 
 
 @dataclass(frozen=True)
@@ -330,29 +317,12 @@ class RepeatedSelection(MomentBound):
 
     def _single(self, c: float) -> float:
         """Return log M(c) of a single run, in the worse direction, rounded up."""
-        found = []
-        for direction in self.directions:
-            # A run that is a selection itself has a bound, whose derivatives are not needed.
-            runs = [item for item in direction.parts if isinstance(item[0], RepeatedSelection)]
-            total = Total(tuple(item for item in direction.parts if item not in runs))
-            try:
-                value = float(total.moments([c])[0, 0])
-            except OutOfReach:
-                value = float(total.log_mgf_bounds(np.array([c]))[0])
-            value += sum(times * loss.log_mgf_bound(max(c, _LEAST_TILT)) for loss, times in runs)
-            found.append(value + 32 * UNIT * abs(value))
-        return max(found)
+        found = [renyi.log_mgf(Total(item.parts), c) for item in self.directions]
+        return max(value + 32 * UNIT * abs(value) for value in found)
 
-    @cached_property
-    def _bound_at(self) -> Callable[[float], float]:
-        """The bound, computed once at each tilt: of selections of selections it is asked often."""
-        return cache(self._log_mgf_bound)
-
+    @lru_cache(maxsize=1024)  # noqa: B019 -- selections of selections ask for a tilt often
     def log_mgf_bound(self, c: float) -> float:
         """Return the theorem's bound on log M(c)."""
-        return self._bound_at(c)
-
-    def _log_mgf_bound(self, c: float) -> float:
         if math.isinf(self.shape):
             # The theorem's epsilon has exp(epsilon) = 1 + 1 / (order - 1).
             epsilon = math.log1p(1 / c)
@@ -379,14 +349,9 @@ class RepeatedSelection(MomentBound):
 
     def moments(self, c: ArrayLike) -> Reals:
         """Return the bound on log M, with differences instead of its derivatives."""
-        c = np.atleast_1d(np.asarray(c, dtype=float))
-        rows = []
-        for x in np.maximum(c, _LEAST_TILT):
-            step = 1e-3 * float(x)
-            low, here, high = (self.log_mgf_bound(float(x) + d) for d in (-step, 0.0, step))
-            curvature = max((high - 2 * here + low) / step**2, 1e-9)
-            rows.append([here, (high - low) / (2 * step), curvature])
-        return np.array(rows)
+        tilts = np.maximum(np.atleast_1d(np.asarray(c, dtype=float)), _LEAST_TILT)
+        bound = np.vectorize(self.log_mgf_bound, otypes=[float])
+        return self.by_differences(bound, tilts, 1e-3 * tilts)
 
 
 @Row(

@@ -98,7 +98,7 @@ def _squares(m: NDArray[np.float64], c: float, start: float) -> NDArray[np.float
 class _LastIterate(Gaussian):
     """The Gaussian of a last iterate, rounded up, and one rounded down."""
 
-    rounded_down: PrivacyLoss | None = None
+    below: PrivacyLoss | None = None
 
 
 @Row(

@@ -19,10 +19,6 @@ from dpcal.accountants.mechanisms.row import Row, distance, normal, over, times
 __all__: list[str] = []
 
 
-def _is_monotone(event: Any) -> bool:
-    return bool(_validate.flag(monotone=event.monotone))
-
-
 def _halved(event: Any, relation: str) -> float:
     """Return the epsilon of a selection: half of it where all scores move the same way.
 
@@ -34,7 +30,8 @@ def _halved(event: Any, relation: str) -> float:
     record that is replaced moves scores both ways.
     """
     value = normal(epsilon=_validate.non_negative(epsilon=event.epsilon))
-    return value / 2 if _is_monotone(event) and relation != "replace-one" else value
+    monotone = _validate.flag(monotone=event.monotone)
+    return value / 2 if monotone and relation != "replace-one" else value
 
 
 @Row(
@@ -73,7 +70,7 @@ def _report_noisy_max(event: events.ReportNoisyMaxDpEvent, relation: str) -> Pri
     is one that is removed, and one that is added.
     """
     noise = _validate.noise(noise=event.noise)
-    moved = 1 if _is_monotone(event) else 2
+    moved = 1 if _validate.flag(monotone=event.monotone) else 2
     return claim(distance(relation) * moved / noise * (1 + 2.0**-50))
 
 

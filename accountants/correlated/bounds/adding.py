@@ -1,7 +1,7 @@
 r"""How well can an added record be detected? Closed bounds on delta of adding it.
 
 Adding a record costs delta(eps) = E_Q (1 - e^eps L)_+, with Q the law N(0, sigma^2 I) of outputs
-without it. Three bounds hold, and the least counts.
+without it. Four bounds hold, and the least counts. The third one needs a few plain draws.
 
 **Half-spaces.** For any law rho of participations y in place of the true law s, log L >= <x, m> /
 sigma^2 - kappa with m = C E y and kappa = E ||C y||^2 / (2 sigma^2) + KL(rho | s), expectations
@@ -35,6 +35,18 @@ bound the moments of 1 / L.
 Since (1 - u)_+ <= c u^(-p), c = p^p / (p + 1)^(p + 1), delta(eps) <= c exp(p (K - eps) + p^2 V / 2)
 for every p > 0.
 
+**A convex tail.** L is a mixture of exponentials of linear functions of a Gaussian output
+x. Hence log L is convex in x, its sublevel sets satisfy Ehrhard's inequality, and
+
+    u(s) = Phi^-1(Q(log L <= s))    is concave in s
+
+(Ehrhard 1983; Borell 2003). Bounds at two levels s1 < s2 therefore bound u at every lower level:
+u(s) <= u(s1) - (s1 - s) (u(s2) - u(s1)) / (s2 - s1) for s <= s1. Both probabilities come from the
+order statistics of n draws from Q: the probability below the k-th draw is at most a variable of law
+Beta(k, n - k + 1), and that up to it is at least one (Clopper and Pearson 1934), which holds at
+every number of draws; the failure probability is shared among the few k that are tried. Delta is
+then at most that of a Gaussian log L, whatever C and the law of participations are.
+
 **Never taking part.** L is at least the probability of no participation.
 
 >>> from dpcal.accountants.samplers import Poisson
@@ -42,6 +54,10 @@ for every p > 0.
 >>> mechanism = Mechanism.of(LambdaCGD(1000, 0.5), noise_multiplier=2 / 0.75**0.5)
 >>> bound = Adding.of(mechanism, Joining.of(Poisson(0.01), 1000))
 >>> bound.delta(2.0) < 1e-10
+True
+>>> log_l = np.random.default_rng(0).normal(-0.08, 0.4, (1, 4096))
+>>> tail = ConvexTail.of(log_l, failure_probability=1e-9)
+>>> half_space_delta(0.08, 0.4, 2.0) < tail.delta(2.0) < 1e-4
 True
 """
 
@@ -55,13 +71,13 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr, ndtr
+from scipy.special import log_ndtr, ndtr, ndtri
 
 from dpcal.accountants.correlated.bounds.base import Bound
 from dpcal.accountants.correlated.bounds.joining import Joining
 from dpcal.accountants.correlated.mechanism import Mechanism
 
-__all__ = ["Adding", "half_space_delta", "lower_tail"]
+__all__ = ["Adding", "ConvexTail", "half_space_delta", "lower_tail"]
 
 Floats = NDArray[np.float64]
 _Pairs = tuple[tuple[float, float], ...]
@@ -78,6 +94,11 @@ _SHARES = np.geomspace(1e-3, 3.0, 60)
 _LARGEST = 600.0
 # Powers p that are tried; their spacing of a few percent has no visible effect on the bound.
 _POWERS = np.geomspace(1e-3, 1e5, 400)
+# Empirical probabilities of the lower level that is tried. All of them are proofs at once; outside
+# this range, bounds on a probability are wide relative to it.
+_LOW = np.linspace(0.01, 0.6, 23)
+# Empirical probabilities of the upper level that is tried; the range has the same reason.
+_HIGH = np.linspace(0.5, 0.97, 19)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,20 +116,21 @@ class Adding(Bound):
         The epsilon from which delta is zero: -log of the probability of no participation.
     """
 
-    pairs: _Pairs = ()
+    pairs: _Pairs
     tail: tuple[float, float] | None = None
     never: float = math.inf
 
     method: ClassVar[str] = "half-spaces and a convex log-likelihood, for adding a record"
 
     @classmethod
-    def of(cls, mechanism: Mechanism, joining: Joining, never: float = math.inf) -> Adding:
+    def of(cls, mechanism: Mechanism, joining: Joining) -> Adding:
         """Return the bounds for a record that joins so.
 
         C is Toeplitz, or rounds are independent or no closer than C has bands, or an epoch's.
         """
         if joining.epoch:
-            return cls((_of_epochs(mechanism, joining.epoch),), never=never)
+            return cls((_of_epochs(mechanism, joining.epoch),))
+        never = -float(np.log1p(-joining.chances).sum()) * (1 + _MARGIN)
         parts = math.ceil(_SHARES.size * mechanism.steps / _AT_ONCE)
         found = [_of_shares(mechanism, joining, each) for each in np.array_split(_SHARES, parts)]
         tail = lower_tail(mechanism, joining.chances) if joining.independent else None
@@ -130,13 +152,13 @@ class Adding(Bound):
             exponents = p * (mean - epsilon) + 0.5 * (p * deviation) ** 2
             exponents += p * np.log(p) - (p + 1) * np.log1p(p)
             found.append(math.exp(min(0.0, float(exponents.min()) * (1 - 1e-12) + 1e-12)))
-        return min(1.0, *found) if found else 1.0
+        return min(found)
 
     def log_mgf(self, c: float, direction: str) -> float:
         """Return a bound on log M(c) of adding a record: on E_Q L^(-c)."""
-        known = (*self.pairs, *([] if self.tail is None else [self.tail]))
-        moments = (c * mean + 0.5 * (c * deviation) ** 2 for mean, deviation in known)
-        return min(moments, default=math.inf) if direction == "add" else math.inf
+        known = self.pairs if self.tail is None else (*self.pairs, self.tail)
+        moments = (c * kappa + 0.5 * (c * mu) ** 2 for kappa, mu in known)
+        return min(moments) if direction == "add" else math.inf
 
 
 def half_space_delta(kappa: float, mu: float, epsilon: float) -> float:
@@ -164,6 +186,58 @@ def lower_tail(mechanism: Mechanism, rates: Floats) -> tuple[float, float] | Non
     return mean, math.sqrt(float((weights * J * np.exp(J)).sum())) * (1 + _MARGIN)
 
 
+@dataclass(frozen=True, eq=False)
+class ConvexTail(Bound):
+    """Bounds on adding a record from an empirical law of log L under Q.
+
+    Parameters
+    ----------
+    lines
+        Rows (s1, kappa, mu): below s1, log L is stochastically at least kappa-shifted Gaussian,
+        that is ``Q(log L <= s) <= Phi((s + kappa) / mu)``.
+    """
+
+    lines: NDArray[np.float64]
+
+    method: ClassVar[str] = "convexity of log-likelihoods"
+
+    @classmethod
+    def of(cls, log_l: NDArray[np.float64], *, failure_probability: float) -> ConvexTail:
+        """Return the tail that draws from Q prove.
+
+        Parameters
+        ----------
+        log_l
+            Upper and lower bounds on log-likelihood ratios of independent draws from Q, shape
+            (2, draws), or the ratios, shape (1, draws).
+        failure_probability
+            Probability in (0, 1) that any of the bounds on probabilities is wrong.
+        """
+        from scipy.stats import beta
+
+        (above, below), draws = np.sort(log_l[[0, -1]], axis=1), log_l.shape[1]
+        each = failure_probability / (len(_LOW) + len(_HIGH))
+        low, high = (np.ceil(levels * draws).astype(int) for levels in (_LOW, _HIGH))
+        first = below[low - 1] - 1e-12 * (1 + np.abs(below[low - 1]))
+        second = above[high - 1]
+        most = np.asarray(beta.isf(each, low, draws - low + 1)) * (1 + 1e-9)
+        least = np.asarray(beta.ppf(each, high, draws - high + 1)) * (1 - 1e-9)
+        known = np.isfinite(first)[:, None] & np.isfinite(second)
+        i, j = np.nonzero(known & (most[:, None] < least) & (first[:, None] < second))
+        left, right = ndtri(most[i]), ndtri(least[j])
+        slope = (right - left) / (second[j] - first[i]) * (1 - 1e-9)
+        return cls(np.stack([first[i], left / slope - first[i], 1 / slope], axis=1))
+
+    def delta(self, epsilon: float) -> float:
+        """Return a bound on delta of adding a record at an epsilon >= 0."""
+        found = [
+            half_space_delta(kappa, mu, epsilon)
+            for first, kappa, mu in self.lines
+            if -epsilon <= first
+        ]
+        return min(1.0, *found) if found else 1.0
+
+
 def _of_epochs(mechanism: Mechanism, M: int) -> tuple[float, float]:
     """Return kappa and mu of one random round an epoch of M rounds, for the law itself."""
     mean = mechanism.means(np.full((mechanism.steps, 1), 1 / M))
@@ -185,17 +259,16 @@ def _of_shares(
     """Return kappa and mu of laws with shares of the chances of a free record."""
     p, apart = joining.chances[:, None], joining.separation
     q = np.minimum(shares * p, 1 - 1e-12)
-    rates, free = _rates(q, apart, joining.waiting)
+    rates, free = _rates(q, apart)
     means = mechanism.means(rates)
     norms = np.linalg.norm(means, axis=0) / mechanism.sigma
     energies = mechanism.energies @ rates
     if joining.independent:
         energies = norms**2 + mechanism.energies @ (rates * (1 - rates))
     elif mechanism.bands > apart:
-        again, _ = _rates(q, apart, (1.0,))
         products, before = mechanism.overlaps, np.cumsum(rates, axis=0)[::-1]
         lags = slice(apart, mechanism.bands)
-        energies = energies + 2 * products[lags] @ (before[lags] * again[: mechanism.bands - apart])
+        energies = energies + 2 * products[lags] @ (before[lags] * rates[: mechanism.bands - apart])
     with np.errstate(divide="ignore", invalid="ignore"):
         joins = np.where(q > 0, q * np.log(q / p), 0.0)
     divergences = joins + (1 - q) * (np.log1p(-q) - np.log1p(-p))
@@ -203,7 +276,7 @@ def _of_shares(
     return zip(kappas.tolist(), norms.tolist(), strict=True)
 
 
-def _rates(chances: Floats, separation: int, waiting: tuple[float, ...]) -> tuple[Floats, Floats]:
+def _rates(chances: Floats, separation: int) -> tuple[Floats, Floats]:
     """Return probabilities of joining each round and of being free, for chances when free.
 
     All are of shape (rounds, columns).
@@ -211,9 +284,8 @@ def _rates(chances: Floats, separation: int, waiting: tuple[float, ...]) -> tupl
     if separation == 1:
         return chances, np.ones_like(chances)
     rates, free = np.zeros_like(chances), np.zeros_like(chances)
-    now = np.zeros(chances.shape[1])
+    now = np.ones(chances.shape[1])
     for t, each in enumerate(chances):
-        now = now + (waiting[t] if t < len(waiting) else 0.0)
         if t >= separation:
             now = now + rates[t - separation]
         free[t], rates[t] = now, now * each

@@ -37,6 +37,7 @@ True
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -45,20 +46,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal._ext import tilted as kernels
-from dpcal.accountants.correlated.bounds.base import least_until_rising
 from dpcal.accountants.correlated.bounds.joining import Joining
-from dpcal.accountants.correlated.bounds.replicas import ReplicaMoments, ReplicaSum
+from dpcal.accountants.correlated.bounds.replicas import ReplicaMoments, ReplicaSum, log_tangent
 from dpcal.accountants.correlated.draws.estimators import Direct, Floats, rising
 from dpcal.accountants.correlated.likelihood import Likelihood
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["Tilted", "best_tilt"]
 
-# Orders that are tried; the best ones are below 16 at deltas above 1e-12.
-_ORDERS = range(2, 25)
-# Cells of the polygon that draws use, whose weights are within 1e-4 of 1, and of the one by which
-# orders are compared.
-_CELLS, _FEW_CELLS = 1500, 300
+# Cells of the polygon that draws use, whose weights are within 1e-4 of 1.
+_CELLS = 1500
 # Entries of a table: 128 MB.
 _LARGEST_TABLE = 2**24
 # Logarithm of the ratio of ranges from which draws that only bound delta from above are made.
@@ -68,12 +65,11 @@ _HOPELESS = 600.0
 
 
 class _Table(NamedTuple):
-    """What later rounds weigh: distinct rows, each round's row, and factors of the first state."""
+    """What later rounds weigh: distinct rows, each round's row, and the weight of each round."""
 
     rows: Floats
     places: NDArray[np.intp]
     norms: Floats
-    starts: Floats
     log_moment: float
 
 
@@ -81,11 +77,6 @@ def _alike(rows: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the first round of each kind, and the kind of each round."""
     _, first, kinds = np.unique(rows, axis=0, return_index=True, return_inverse=True)
     return first, kinds.ravel().astype(np.intp)
-
-
-def _log_range(order: int, log_moment: float) -> float:
-    """Return the logarithm of the largest term at epsilon 0."""
-    return log_moment + (order - 1) * math.log(order - 1) - order * math.log(order)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,8 +108,8 @@ class Tilted(Direct):
         return moments.evenly(self.order, self.cells, self.shared)
 
     @cached_property
-    def _table(self) -> _Table:
-        """Return what rounds weigh; a draw in a round that repeats later ones uses their rows."""
+    def _table(self) -> _Table | None:
+        """What rounds weigh, with the rows of later ones they repeat; None without a moment."""
         T, period = self.engine.mechanism.steps, self.joining.period
         kept: list[tuple[int, float, Floats]] = []
 
@@ -127,13 +118,11 @@ class Tilted(Direct):
                 raise MemoryError
             kept.append((t, scale, now.copy()))
 
-        try:
+        log_moment = math.inf
+        with suppress(MemoryError):
             log_moment = self._sum.log(keep)
-        except MemoryError:
-            log_moment = math.inf
         if math.isinf(log_moment):
-            nothing = np.ones(1)
-            return _Table(np.ones((1, 1, 1)), np.zeros(1, np.intp), nothing, nothing, math.inf)
+            return None
         rows = [np.ones_like(kept[0][2]), *(row for _, _, row in kept)]
         places, norms = np.zeros(T + 1, dtype=np.intp), np.empty(T)
         for place, (t, scale, _) in enumerate(kept, 1):
@@ -141,12 +130,12 @@ class Tilted(Direct):
         for t in range(T - 1, -1, -1):
             if not places[t]:
                 places[t], norms[t] = places[t + period], norms[t + period]
-        return _Table(np.stack(rows), places, norms, self._sum.starts(rows[-1]), log_moment)
+        return _Table(np.stack(rows), places, norms, log_moment)
 
     @property
     def log_moment(self) -> float:
         """A bound on log E_Q[B^q]; infinite if there is none."""
-        return self._table.log_moment
+        return math.inf if self._table is None else self._table.log_moment
 
     def counts(self, draws: int, generator: np.random.Generator) -> tuple[Floats, Floats]:
         """Return drawn counts, of shape (steps, draws), and logarithms of their weights.
@@ -154,12 +143,9 @@ class Tilted(Direct):
         The weights are those of the counts over the probability with which they are drawn.
         """
         table, made, mechanism = self._table, self._sum.tables, self.engine.mechanism
-        if made is None or math.isinf(table.log_moment):
+        if made is None or table is None:
             raise UnsupportedEvent(f"Draws of order {self.order} have no finite range here.")
-        reached = np.cumsum(table.starts)
-        first = np.searchsorted(reached, generator.random(draws) * reached[-1], side="right")
-        windows = len(made.windows)
-        each = len(made.sums) // windows
+        each = len(made.sums) // len(made.windows)
         decay, scale, per_cell = 0.0, 0.0, 0.0
         if each > 1:
             assert mechanism.walk is not None
@@ -173,10 +159,10 @@ class Tilted(Direct):
             np.ascontiguousarray(made.free[:, ::each]),
             (self.joining.epoch, each),
             (decay, scale, (1 - self.shared / self.order) / mechanism.variance, per_cell),
-            np.minimum(first, windows - 1),
+            np.zeros(draws, dtype=np.intp),
             generator,
         )
-        return counts, log_weights + float(np.log(table.norms).sum() + math.log(reached[-1]))
+        return counts, log_weights + float(np.log(table.norms).sum())
 
     @cached_property
     def _factors(self) -> tuple[Floats, NDArray[np.intp], Floats, NDArray[np.intp]]:
@@ -185,14 +171,17 @@ class Tilted(Direct):
         if total.past is not None:
             first, kinds = _alike(np.stack([chances, mechanism.energies], axis=1))
             # A sum weighs what follows from it, whatever the window.
-            windows = len(self._table.starts)
-            weighed = np.ones((1, 1, windows)), np.zeros(mechanism.steps, dtype=np.intp)
+            assert total.tables is not None
+            weighed = (
+                np.ones((1, 1, len(total.tables.windows))),
+                np.zeros(mechanism.steps, dtype=np.intp),
+            )
         else:
             first, kinds = _alike(chances[:, None])
             products = np.stack([total.products(t) for t in range(mechanism.steps)])
             each, of_round = _alike(products)
             weighed = np.stack([total.gains(products[t]) for t in each]), of_round
-        return np.stack([total.chances(int(t)) for t in first]), kinds, *weighed
+        return total.chances(first), kinds, *weighed
 
     def draw(self, draws: int, generator: np.random.Generator) -> Floats:
         """Return the numbers that are kept of draws, shape (rows, draws)."""
@@ -218,44 +207,19 @@ class Tilted(Direct):
 
     def largest(self, epsilon: float) -> float:
         """Return a proved bound on the terms."""
-        exponent = _log_range(self.order, self.log_moment) - (self.order - 1) * epsilon
+        exponent = log_tangent(self.order, epsilon) + self.log_moment
         return math.exp(min(exponent, _HOPELESS)) * (1 + 1e-6)
 
 
-def best_tilt(
-    engine: Likelihood,
-    joining: Joining | None,
-    *,
-    epsilon: float | None = None,
-    delta: float | None = None,
-) -> Tilted | None:
-    """Return the draws with the least range at an epsilon, or the least epsilon at a delta.
-
-    Ranges are compared by a coarse polygon. The result is None if no order has a finite range.
-    """
+def best_tilt(engine: Likelihood, joining: Joining | None, epsilon: float) -> Tilted | None:
+    """Return the draws with the least range at an epsilon; None if no order has a finite one."""
     if joining is None:
         return None
     moments = ReplicaMoments(engine.mechanism, joining)
-
-    def value(order: int, shared: float) -> float:
-        at = _log_range(order, moments.evenly(order, _FEW_CELLS, shared).log())
-        if epsilon is not None:
-            return at - (order - 1) * epsilon
-        return max(0.0, (at - math.log(delta or 0.5)) / (order - 1))
-
-    def least(shared: float) -> tuple[float, int]:
-        found = least_until_rising((value(order, shared), order) for order in _ORDERS)
-        assert found is not None
-        return found
-
-    best, order = least(0.0)
-    shared = 0.0
+    (best, order), shared = moments.best_order(epsilon), 0.0
     if engine.mechanism.walk is not None:
-        other, second = least(1.0)
-        margin = _WORTH if epsilon is not None else _WORTH / (second - 1)
-        if other < best - margin:
-            best, order, shared = other, second, 1.0
-    if math.isinf(best):
-        return None
+        other, second = moments.best_order(epsilon, shared=1.0)
+        if other < best - _WORTH:
+            order, shared = second, 1.0
     tilted = Tilted(engine, joining, order, shared=shared)
     return None if math.isinf(tilted.log_moment) else tilted

@@ -119,7 +119,7 @@ def test_laplace_noise_in_many_steps_holds_its_inverse_transform(scale, steps):
     deviation = loss.std * steps**0.5
     c, fine, nodes = 0.5 / deviation, math.tau / (120 * deviation), 240
     with mpmath.workdps(40):
-        a, step, values = mpmath.mpf(loss.half_width), mpmath.mpf(fine), []
+        a, step, values = mpmath.mpf(loss.upper), mpmath.mpf(fine), []
         for k in range(nodes):
             z = mpmath.mpc(c, k * step)
             moment = (1 + z) * mpmath.exp(z * a) + z * mpmath.exp(-(1 + z) * a)

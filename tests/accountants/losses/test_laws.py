@@ -43,7 +43,7 @@ def test_many_laplace_mechanisms_tend_to_a_gaussian(times):
 @pytest.mark.parametrize("c", [-0.7, -0.5, 0.0, 3.0, 300.0])
 def test_moments_of_a_segment(loss, c):
     with mpmath.workdps(40):
-        a = mpmath.mpf(loss.half_width)
+        a = mpmath.mpf(loss.upper)
         if isinstance(loss, Laplace):
             end, density = mpmath.exp(-a / 2) / 2, mpmath.exp(-a / 2) / 4
         else:
