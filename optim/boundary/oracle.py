@@ -168,7 +168,7 @@ class Admitted(Admits):
             objective.dimension,
             streams,
             n=objective.n,
-            everyone=everyone if objective.rows_are_arrays else AllRows,
+            everyone=everyone if objective.rows_are_arrays else AllRows.of,
         )
         self._begin_ledger(plan, filter=filter, parts=self._batches.parts, ledger=ledger)
         mechanism = getattr(boundary, MECHANISMS[noise])(plan, objective.dimension, streams)

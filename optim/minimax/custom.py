@@ -122,7 +122,7 @@ class AveragedClip(MinimaxObjective):
             dual_l2=problem.dual_l2,
         )
 
-    def record_gradients(self, w: Vector, rows: Rows) -> Vector:
+    def record_gradients(self, w: Vector, rows: Rows) -> ArrayLike:
         """See :meth:`Objective.record_gradients`."""
         return self._problem.record_gradients(w, rows)
 

@@ -50,6 +50,11 @@ class AllRows:
     def __init__(self, n: int) -> None:
         self.n = n
 
+    @classmethod
+    def of(cls, n: int) -> Any:
+        """Return the numbers 0 to n - 1, in place of an array."""
+        return cls(n)
+
     def __len__(self) -> int:
         return self.n
 

@@ -37,7 +37,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dpcal._ext import grid
 from dpcal._ext.gradients import ClippedSum
@@ -242,20 +242,19 @@ class Products(Contributions):
 class Kernel(Contributions):
     """Gradients of ``rows`` at w, minus those at v if given, in compiled code."""
 
-    def __init__(self, kernel: ClippedSum, rows: Rows, *at: Vector) -> None:
-        self.kernel, self.rows, self.at = kernel, rows, at
+    def __init__(self, kernel: ClippedSum, rows: Rows, w: Vector, v: Vector | None = None) -> None:
+        self.kernel, self.rows, self.w, self.v = kernel, rows, w, v
         self.size = kernel.dimension
 
     def clipped(self, bound: float) -> Vector:
         """See :meth:`Contributions.clipped`."""
-        ask = self.kernel if len(self.at) == 1 else self.kernel.difference
-        return ask(*self.at, self.rows, max_norm=bound)
+        if self.v is None:
+            return self.kernel(self.w, self.rows, max_norm=bound)
+        return self.kernel.difference(self.w, self.v, self.rows, max_norm=bound)
 
     def whole(self, bound: float) -> Integers:
         """See :meth:`Contributions.whole`."""
-        w, v = (*self.at, None)[:2]
-        assert w is not None
-        return whole_sum(self.kernel, w, v, self.rows, max_norm=bound)
+        return whole_sum(self.kernel, self.w, self.v, self.rows, max_norm=bound)
 
 
 class Losses(Kernel):
@@ -267,14 +266,14 @@ class Losses(Kernel):
 
     def clipped(self, bound: float) -> Vector:
         """See :meth:`Contributions.clipped`."""
-        return np.array([self.kernel.losses(*self.at, self.rows, max_loss=bound)])
+        return np.array([self.kernel.losses(self.w, self.rows, max_loss=bound)])
 
     def whole(self, bound: float) -> Integers:
         """See :meth:`Contributions.whole`."""
         step = grid_step(bound)
         most = math.floor(bound / step) - 1
         return grid.clipped_loss_sum(
-            self.kernel, *self.at, self.rows, max_loss=most * step, bound=most
+            self.kernel, self.w, self.rows, max_loss=most * step, bound=most
         )
 
 
@@ -334,13 +333,13 @@ class Asked(Contributions):
 _OURS = frozenset({Table, Products, Kernel, Losses, Matrices, Asked})
 
 
-def _checked(found: Any, size: int, rows: Rows) -> Contributions:
+def _checked(found: Contributions | ArrayLike, size: int, rows: Rows) -> Contributions:
     """Return contributions, of ``size`` numbers each, that an objective hands over for ``rows``.
 
     An array of one vector a record becomes a :class:`Table`. A ValueError is raised for what has
     another size, or names other records than those that were asked for, or one twice.
     """
-    if type(found) not in _OURS:
+    if not isinstance(found, Contributions) or type(found) not in _OURS:
         return Table(size, [shaped("contributions", found, (len(rows), size))])
     if found.size != size:
         raise ValueError(f"contributions must have {size} numbers, got {found.size}.")
@@ -398,7 +397,7 @@ def kernel_of(objective: Any, *, of_all: bool = True) -> ClippedSum | None:
     """
     rows, w = np.empty(0, dtype=np.intp), np.zeros(objective.dimension)
     found = objective.contributions(rows, w)
-    if type(found) is not Kernel or len(found.at) != 1 or found.at[0] is not w:
+    if type(found) is not Kernel or found.w is not w or found.v is not None:
         return None
     return found.kernel if found.rows is rows or not of_all else None
 

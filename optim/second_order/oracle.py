@@ -281,7 +281,7 @@ class _Products(_Triangles):
 
     def contributions(self, rows: Rows, *at: Vector) -> Contributions:
         """See :meth:`Objective.contributions`: products."""
-        return hessian_products(self._inner, rows, *at, self._v)
+        return hessian_products(self._inner, rows, at[0], self._v)
 
 
 class _Scores(_Triangles):
@@ -294,7 +294,7 @@ class _Scores(_Triangles):
 
     def contributions(self, rows: Rows, *at: Vector) -> Contributions:
         """Return the score of these records, times the bound."""
-        score = partial(self._oracle._score, *at, rows, self._thresholds, self._norms)
+        score = partial(self._oracle._score, at[0], rows, self._thresholds, self._norms)
         return Asked(1, lambda bound: np.array([bound * score()]), _no_whole_score)
 
 
