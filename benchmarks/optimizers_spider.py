@@ -266,16 +266,18 @@ def step_times(n, d, b, *, steps, rounds):
     )
     how = {"period": 10**9, "rates": np.full(2 + steps, 1e-3)}
     state = walk_of(oracle, rng.standard_normal(d), "refresh", "difference", **how)
-    state.take(2)
-    start = state.w, state.previous, state.gradient
+    while state.step < 2:
+        state.take()
+    begun = state.w, state.previous, state.gradient
 
     def ours():
-        state.start(*start, 2)
-        state.take(steps)
+        state.start(*begun, 2)
+        while state.step < 2 + steps:
+            state.take(2 + steps - state.step)
 
     def with_numpy(clipped):
         def run():
-            w, v, estimate = start
+            w, v, estimate = begun
             for _ in range(steps):
                 rows = np.flatnonzero(rng.random(n) < b / n)
                 bound = min(0.25 * np.linalg.norm(w - v), 2.0)

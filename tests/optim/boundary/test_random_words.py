@@ -11,6 +11,7 @@ import tomllib
 import tracemalloc
 from functools import partial
 from itertools import product
+from unittest import mock
 
 import mpmath
 import numpy as np
@@ -189,19 +190,18 @@ COIN = DiscreteTable(1.0, np.array([1 << 63], dtype=np.uint64), np.zeros(1, dtyp
 KERNEL = Logistic(X, Y, classes=[0, 1]).kernel
 
 
-def step(bits):
-    """Take a step along a difference, after one on all records, which draws nothing."""
+def steps_on(bits, count=100):
+    """Return steps along differences, after one on all records, which draws nothing."""
     records, sums = Records(KERNEL, np.zeros(D)), Sums(np.random.default_rng(0), 1.0)
     given = {"batch_size": 0, "max_norm": 1.0, "size": 1.0}
     fresh = Slot(records, sums, sampling=None, sampling_probability=1.0, everyone=True, **given)
     change = Slot(records, sums, sampling=bits, sampling_probability=0.5, **given)
-    Steps(fresh, change, np.zeros(D), rates=np.full(100, 1e-3), period=100).take(100)
+    return Steps(fresh, change, np.zeros(D), rates=np.full(count, 1e-9), period=count)
 
 
 DRAWS = {
-    "step": step,
+    "step": lambda bits: steps_on(bits).take(100),
     "poisson": lambda bits: drawn(MANY, 0.1, 0, bits),
-    "sample": lambda bits: drawn(MANY, 1.0, 50, bits),
     "noise": lambda bits: COIN.draw((1,), np.zeros(5_000, dtype=np.int64), bits),
     "permutation": lambda bits: bits.permutation(MANY),
     "integers": lambda bits: bits.integers(10, size=MANY),
@@ -318,6 +318,19 @@ def test_no_python_runs_while_words_are_read():
         sys.setprofile(before)
     assert calls == []
     assert bits.bit_generator.state["words"] > 130_000
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are those of POSIX")
+def test_a_signal_ends_a_compiled_loop():
+    steps, heard = steps_on(keyed_generator(KEY), 10**6), mock.Mock(side_effect=TimeoutError)
+    before = signal.signal(signal.SIGVTALRM, heard)
+    try:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0.02)
+        with pytest.raises(TimeoutError):
+            steps.take(10**6)
+    finally:
+        signal.signal(signal.SIGVTALRM, before)
+    assert 0 < steps.step < 10**6
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are those of POSIX")

@@ -150,8 +150,8 @@ def test_ledgers_with_more_answers_or_streams_than_planned_are_refused(plans):
 def test_compiled_steps_are_not_for_correlated_noise():
     # Their noise is drawn afresh in every step: it is not what such a query's price is about.
     plan = plan_for(LambdaCGD(T, 0.5), batch_size=N, sampler="full")
-    oracle = PrivateOracle(OBJECTIVE, plan, seed=0)
-    walk = walk_of(oracle, np.zeros(OBJECTIVE.dimension), "gradient", rates=np.ones(2))
+    start = np.zeros(OBJECTIVE.dimension), "gradient"
+    walk = walk_of(PrivateOracle(OBJECTIVE, plan, seed=0), *start, rates=np.ones(2))
     assert not isinstance(walk, CompiledWalk)
 
 

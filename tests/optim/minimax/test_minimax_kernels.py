@@ -108,9 +108,8 @@ def tracker(problem, plan, *, rate=0.1, inner_steps=4, period=10**9, **more):
     """Return a tracker from (0.5, 0.5), and its oracle."""
     oracle = optim.PrivateOracle(problem, plan, seed=0, **more)
     how = {"period": period, "inner_steps": inner_steps, "ascent_rate": rate, "select": "last"}
-    d1, d2 = problem.dimensions
     tracking = Tracking(**how, dual_set=Everywhere())
-    return Tracker(oracle, tracking, np.full(d1, 0.5), np.full(d2, 0.5)), oracle
+    return Tracker(oracle, tracking, *(np.full(d, 0.5) for d in problem.dimensions)), oracle
 
 
 def test_what_cannot_be_compiled_is_taken_answer_by_answer():
