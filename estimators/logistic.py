@@ -201,7 +201,7 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel, Gaussian
                 "released. Declare classes, or give more records or epsilon."
             )
         self._keep(told.w, classes, d)
-        self.n_iter_ = int(plan.parameters["steps"])
+        self.n_iter_ = plan.parameters["steps"]
         return self
 
     def _keep(self, w: Table, classes: NDArray[Any], d: int) -> None:

@@ -254,7 +254,7 @@ def plan_linear(
         Noise multiplier of one release that costs the fit's share of the target; that of the whole
         target when omitted.
     """
-    given = {"epsilon": epsilon, "delta": delta, "neighboring_relation": _RELATION}
+    given: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "neighboring_relation": _RELATION}
     settings.weight  # noqa: B018  weights of other classes are refused
     if release is None:
         release = group_size * repeated(noise_multiplier(events.GaussianDpEvent, **given), 1)
@@ -375,11 +375,13 @@ def fit_linear(
         group_size=group_size,
     )
     how: dict[str, Any] = {"seed": seed, "noise": noise}
+    sizes: dict[str, Any] = dict(plan.parameters)
     X = X if settings.classes is None else of_classes(X, y, settings.classes)
     with prepaid(plan.event, _RELATION, label=plan.optimizer, group_size=plan.group_size):
         objective = objective_of(partial(_loss_of, settings=settings), X, y)
         if settings.release == "last":
-            return run(objective, plan, initial=initial, **how)
+            last: Result = run(objective, plan, initial=initial, **how)
+            return last
         typical, entries = (
             _typical_norm(X, plan, norm, **how) if settings.asks_scale else (norm, ())
         )
@@ -388,8 +390,8 @@ def fit_linear(
             n=n,
             dimension=d * settings.columns,
             row_norm=typical,
-            release=plan.parameters["one_release"],
-            steps=plan.parameters["steps"],
+            release=sizes["one_release"],
+            steps=sizes["steps"],
             batch_size=n,
             bound=norm,
         )
@@ -411,7 +413,8 @@ def _typical_norm(X: Any, plan: Plan, norm: float, **how: Any) -> tuple[float, S
     shares = by_row(partial(_shares, norm=norm), X)
     square, ledger = mean_square(shares, replace(plan, optimizer="sum"), **how)
     # Rows are taken to be longer by one deviation: too low a clip costs more than it saves.
-    square += plan.parameters["one_release"] / math.sqrt(SCALE_SHARE) / plan.n
+    release: Any = plan.parameters["one_release"]
+    square += release / math.sqrt(SCALE_SHARE) / plan.n
     return norm * math.sqrt(min(1.0, max(_LEAST_SCALE, square))), ledger.entries
 
 
