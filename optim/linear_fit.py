@@ -406,7 +406,9 @@ def _check(
     if len(getattr(X, "shape", ())) != 2:
         raise ValueError(f"X must be an array of shape (n, d), got {type(X).__name__}.")
     if plan is not None:
-        _validate.instance(Plan, plan=plan)
+        told = _validate.instance(Plan, plan=plan).neighboring_relation
+        if told != _RELATION:
+            raise ValueError(f"plan must be for neighboring relation {_RELATION!r}, got {told!r}.")
     if initial is not None:
         start, shape = numbers("initial", initial), (X.shape[1] * settings.columns,)
         if start.shape != shape or not np.isfinite(start).all():
