@@ -57,7 +57,7 @@ def refuse_unasked() -> None:
         )
 
 
-def _may_fit(model: Any, *_: Any) -> None:
+def _may_fit(model: Any) -> None:
     """Refuse a model that is fitted to the records and not private, or repeats them."""
     private = private_parts(model)
     own = any(part.budget is not None for part in private)
@@ -88,13 +88,14 @@ def _refuse_repeated(model: Any) -> None:
         )
 
 
-def _may_pass(model: Any, X: Any, y: Any = None, *_: Any) -> None:
+def _may_pass(model: Any, X: Any, y: Any = None, *_: Any, **__: Any) -> None:
     """Refuse a model of which a step mixes rows before a private one."""
-    if in_use() or any(part.budget is not None for part in private_parts(model)):
+    private = private_parts(model)
+    if private and (in_use() or any(part.budget is not None for part in private)):
         refuse_mixing(model, X, y)
 
 
-def _may_cut(folds: Any, *_: Any) -> None:
+def _may_cut(folds: Any, *_: Any, **__: Any) -> None:
     """Refuse folds that depend on labels: one label more would move other records."""
     if in_use():
         raise ValueError(
@@ -110,10 +111,10 @@ def _ask(kind: type, name: str, may: Callable[..., None], *, after: bool = False
 
     @wraps(own)
     def asking(self: Any, *given: Any, **options: Any) -> Any:
-        may(self, *given)
+        may(self, *given, **options)
         found = own(self, *given, **options)
         if after:
-            may(self, *given)
+            may(self, *given, **options)
         return found
 
     setattr(kind, name, asking)

@@ -124,7 +124,7 @@ class LinearModel(BoundedEstimator):
     ) -> None:
         """Run a planned fit, within a plan that holds what was asked before it too."""
         epsilon, delta = self._target()
-        own = {"epsilon": epsilon, "delta": delta, "plan": plan}
+        own: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "plan": plan}
         how |= {"seed": self._seed, "noise": self.noise}
         result = fit_linear(loss, rows, y, row_norm=norm, **own, **how)
         told.ledgers.append(result.ledger)

@@ -35,7 +35,7 @@ from dpcal.estimators.bounds import fit_learning_bounds
 from dpcal.estimators.linear import LinearModel
 from dpcal.estimators.queries import labels_query
 from dpcal.estimators.scores import PrivateAccuracy
-from dpcal.optim.linear_fit import LinearSettings, of_classes
+from dpcal.optim.linear_fit import LinearSettings, declared, of_classes
 from dpcal.optim.objectives.domains import finite_rows
 from dpcal.optim.objectives.placed import by_row
 
@@ -120,7 +120,7 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel, Gaussian
         classes = self._public_classes()
         rows, labels = self._within_persons(groups, *self._read_both(X, y))
         if classes is not None:
-            rows = of_classes(rows, labels, _declared(classes))
+            rows = of_classes(rows, labels, declared(classes))
         if self._learns_bounds():
             fit_learning_bounds(self, rows, labels)
             return self
@@ -152,23 +152,23 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel, Gaussian
         rows, labels = self._read_both(X, y, reset=first)
         if first:
             own = self._public_classes()
-            declared = own if classes is None or self.classes is not None else classes
-            if declared is None:
+            known = own if classes is None or self.classes is not None else classes
+            if known is None:
                 raise ValueError(
                     "classes must be given in the first call of partial_fit, got None."
                 )
         else:
-            declared = self.classes_
-        rows = of_classes(rows, labels, _declared(declared))
-        return self._learn(rows, labels, declared, first=first)
+            known = self.classes_
+        rows = of_classes(rows, labels, declared(known))
+        return self._learn(rows, labels, known, first=first)
 
-    def _learn(self, X: Table, y: NDArray[Any], declared: Any, *, first: bool) -> Self:
+    def _learn(self, X: Table, y: NDArray[Any], given: Any, *, first: bool) -> Self:
         d = X.shape[1]
-        classes = None if declared is None else _declared(declared)
+        classes = None if given is None else declared(given)
         rows, norm = self._rows(X)
         settings = LinearSettings(
             classes=classes,
-            class_weights=self.class_weight,
+            class_weight=self.class_weight,
             l2=self.l2,
             max_norm=self.max_norm,
             steps=self.steps,
@@ -201,7 +201,7 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel, Gaussian
                 "released. Declare classes, or give more records or epsilon."
             )
         self._keep(told.w, classes, d)
-        self.n_iter_ = int(plan.parameters["steps"])
+        self.n_iter_ = plan.parameters["steps"]
         return self
 
     def _keep(self, w: Table, classes: NDArray[Any], d: int) -> None:
@@ -243,11 +243,3 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel, Gaussian
         """Return probabilities of the classes, shape (m, n_classes)."""
         probabilities: Table = np.exp(self.predict_log_proba(X))
         return probabilities
-
-
-def _declared(classes: Any) -> NDArray[Any]:
-    """Return declared classes in sort order."""
-    found = np.unique(np.asarray(classes))
-    if len(found) < 2:
-        raise ValueError(f"classes must be two or more different labels, got {classes!r}.")
-    return found

@@ -221,10 +221,11 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         refuse_mixing(self.estimator, rows, targets)
         parts = self._parts(_num_samples(rows))
         records = rows, targets, parts
-        scored = self._scored(self._candidate(candidates[0], 1.0), *records)
+        scored = self.scoring and self._events(self._candidate(candidates[0], 1.0), *records)[1]
         factor = self._factor(candidates[0], mean, delta, share, scored)
         tried = [self._candidate(each, factor) for each in candidates]
-        planned = [self._planned(each, rows, targets, parts) for each in tried]
+        events_of = (self._events(each, *records) for each in tried)
+        planned = [events.ComposedDpEvent([*fit, *score]) for fit, score in events_of]
         ledger = SearchLedger(_one_for_all(planned), mean, float(self.shape))
         runs = number_of_runs(mean, ledger.shape, self._rng())
         epsilon = ledger.epsilon(delta)
@@ -263,7 +264,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         mean: float,
         delta: float,
         share: float,
-        scored: list[events.DpEvent],
+        scored: Any,
     ) -> float:
         """Return the factor of all steps' epsilons at which the search costs its total.
 
@@ -303,25 +304,16 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             step.set_params(epsilon=step.epsilon * factor)
         return model
 
-    def _planned(self, model: Any, X: Any, y: Any, parts: Any) -> events.DpEvent:
-        """Return the event of a candidate's trial, from a trial on as many blank records."""
-        blank = blank_targets([*private_steps(model).values()][-1], y)
-        with _collected() as found, scoring(self.score_share), _quiet():
-            _trial(model, _made_up(X, len(y)), blank, parts, scoring=self.scoring)
-        return events.ComposedDpEvent(found)
-
-    def _scored(self, model: Any, X: Any, y: Any, parts: Any) -> list[events.DpEvent]:
-        """Return the events of ``scoring``, from a score of blank records; none if it is None."""
-        if self.scoring is None:
-            return []
+    def _events(self, model: Any, X: Any, y: Any, parts: Any) -> tuple[list[Any], list[Any]]:
+        """Return the events of a trial's fit and of its score, from one on blank records."""
         blank, (fitted, held) = blank_targets([*private_steps(model).values()][-1], y), parts
-        with _collected() as found, _quiet():
-            model.fit(_made_up(X, len(fitted)), blank[fitted])
-            found.clear()
-            self.scoring(model, _made_up(X, len(held)), blank[held])
-        if not found:
+        with _collected() as found, scoring(self.score_share), _quiet():
+            made = clone(model).fit(_made_up(X, len(fitted)), blank[fitted])
+            of_fit = found[:]
+            _score(made, _made_up(X, len(held)), blank[held], self.scoring)
+        if len(found) == len(of_fit):
             raise ValueError(_UNPAID.format(self.scoring))
-        return found
+        return of_fit, found[len(of_fit) :]
 
     def _best_of(
         self, runs: int, tried: Any, planned: Any, records: Any, share: float
@@ -372,13 +364,8 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     score = _of_best("score", "Return the best one's score; noisy, and paid, in a budget.")
 
 
-def _trial(candidate: Any, X: Any, y: Any, parts: Any, *, scoring: Any) -> tuple[float, Any]:
-    """Fit a copy of a candidate on one part of the records, and score it on the other."""
-    fitted, held = parts
-    model = clone(candidate)
-    model.fit(_safe_indexing(X, fitted), y[fitted])
-    of_model = model.score if scoring is None else partial(scoring, model)
-    return float(of_model(_safe_indexing(X, held), y[held])), model
+def _score(model: Any, X: Any, y: Any, scoring: Any) -> float:
+    return float((model.score if scoring is None else partial(scoring, model))(X, y))
 
 
 def _hidden(candidate: Any, records: Any, scoring_by: Any, share: float) -> tuple[Any, ...]:
@@ -389,7 +376,9 @@ def _hidden(candidate: Any, records: Any, scoring_by: Any, share: float) -> tupl
     _paid_here(candidate)
     try:
         with _collected() as found, scoring(share), _quiet():
-            score, model = _trial(candidate, *records, scoring=scoring_by)
+            X, y, (fitted, held) = records
+            model = clone(candidate).fit(_safe_indexing(X, fitted), y[fitted])
+            score = _score(model, _safe_indexing(X, held), y[held], scoring_by)
         return (-math.inf if math.isnan(score) else score), model, events.ComposedDpEvent(found)
     except Exception as error:
         return -math.inf, _that_travels(error), None

@@ -20,7 +20,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,7 +35,7 @@ from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.budget import prepaid
 from dpcal.optim.driver import run
-from dpcal.optim.objectives.arrays import row_norms
+from dpcal.optim.objectives.arrays import numbers, row_norms
 from dpcal.optim.objectives.domains import blanked, classes_and_weights, codes, finite_rows
 from dpcal.optim.objectives.linear import Logistic, Squared
 from dpcal.optim.objectives.placed import as_they_are, by_row, objective_of, vectors_of
@@ -47,6 +47,7 @@ __all__ = [
     "SCALE",
     "LinearSettings",
     "asked_before",
+    "declared",
     "fit_linear",
     "mean_square",
     "of_classes",
@@ -82,7 +83,7 @@ class LinearSettings:
     ----------
     classes
         Of a logistic loss: two or more different labels, in sort order.
-    class_weights
+    class_weight
         For each class a public number > 0 that the gradients of its records are multiplied by
         before they are clipped; None for 1.
     l2
@@ -97,7 +98,7 @@ class LinearSettings:
     """
 
     classes: Any = None
-    class_weights: Mapping[Any, float] | None = None
+    class_weight: Mapping[Any, float] | None = None
     l2: float = 0.0
     max_norm: float | None = None
     steps: int | None = None
@@ -112,19 +113,22 @@ class LinearSettings:
                 _validate.positive(**{name: getattr(self, name)})
         if self.steps is not None:
             _validate.count(steps=self.steps)
+        if self.classes is not None:
+            object.__setattr__(self, "classes", declared(self.classes))
+        self.weight  # noqa: B018  weights of other classes are refused
 
     @property
     def weight(self) -> float:
-        """The largest weight of a class; ValueError if weights are not of these classes."""
-        if self.class_weights is None or self.classes is None:
+        """The largest weight of a class."""
+        if self.class_weight is None:
             return 1.0
-        known = np.asarray(self.classes)
+        known = np.asarray([] if self.classes is None else self.classes)
         try:
-            _, weights = classes_and_weights(known, known, self.class_weights, from_data=False)
+            _, weights = classes_and_weights(known, known, self.class_weight, from_data=False)
         except (ValueError, TypeError, AttributeError):
             raise ValueError(
                 f"class_weight must be a finite number > 0 for each of the classes "
-                f"{known.tolist()}, got {self.class_weights!r}."
+                f"{known.tolist()}, got {self.class_weight!r}."
             ) from None
         return 1.0 if weights is None else float(weights.max())
 
@@ -254,8 +258,7 @@ def plan_linear(
         Noise multiplier of one release that costs the fit's share of the target; that of the whole
         target when omitted.
     """
-    given = {"epsilon": epsilon, "delta": delta, "neighboring_relation": _RELATION}
-    settings.weight  # noqa: B018  weights of other classes are refused
+    given: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "neighboring_relation": _RELATION}
     if release is None:
         release = group_size * repeated(noise_multiplier(events.GaussianDpEvent, **given), 1)
     sizes: dict[str, Any] = {"n": n, "dimension": dimension * settings.columns, "release": release}
@@ -363,6 +366,8 @@ def fit_linear(
     Wang, Ye and Xu 2017, Algorithm 3; Bok, Su and Altschuler 2024 (``release="last"``).
     """
     settings, norm = settings or LinearSettings(), _validate.positive(row_norm=row_norm)
+    group_size = _validate.count(group_size=group_size)
+    _check(loss, X, settings, plan, initial)
     n, d = X.shape
     plan = plan or plan_linear(
         loss,
@@ -379,31 +384,61 @@ def fit_linear(
     with prepaid(plan.event, _RELATION, label=plan.optimizer, group_size=plan.group_size):
         objective = objective_of(partial(_loss_of, settings=settings), X, y)
         if settings.release == "last":
-            return run(objective, plan, initial=initial, **how)
+            last: Result = run(objective, plan, initial=initial, **how)
+            return last
         typical, entries = (
             _typical_norm(X, plan, norm, **how) if settings.asks_scale else (norm, ())
         )
-        settled = Defaults.of(
-            settings.loss(loss),
-            n=n,
-            dimension=d * settings.columns,
-            row_norm=typical,
-            release=plan.parameters["one_release"],
-            steps=plan.parameters["steps"],
-            batch_size=n,
-            bound=norm,
-        )
-        query = plan.query("gradient")
-        chosen = {"max_norm": settings.max_norm, "learning_rate": settings.learning_rate}
-        clip, rate = tuned(settled, query, weight=settings.weight, l2=settings.l2, **chosen)
-        query = replace(query, max_norm=clip * _ROOM)
-        own = replace(
-            plan, queries=(query,), parameters={"steps": query.count, "learning_rate": rate}
-        )
+        own = _stepped(plan, settings.loss(loss), d * settings.columns, typical, norm, settings)
         result: Result = run(objective, own, initial=initial, output="linear", **how)
     ledger = Ledger(n, _RELATION, entries=[*entries, *result.ledger.entries])
-    whole = replace(own, queries=(*plan.queries[:-1], query))
+    whole = replace(own, queries=(*plan.queries[:-1], *own.queries))
     return replace(result, plan=whole, ledger=ledger)
+
+
+def _check(
+    loss: str, X: Any, settings: LinearSettings, plan: Plan | None, initial: ArrayLike | None
+) -> None:
+    """Refuse arguments of a fit that do not go together, before anything is spent."""
+    _validate.choice(("logistic", "squared"), loss=loss)
+    if (loss == "logistic") != (settings.classes is not None):
+        raise ValueError(f"classes go with loss='logistic', got {settings.classes!r}, {loss!r}.")
+    if len(getattr(X, "shape", ())) != 2:
+        raise ValueError(f"X must be an array of shape (n, d), got {type(X).__name__}.")
+    if plan is not None:
+        told = _validate.instance(Plan, plan=plan).neighboring_relation
+        if told != _RELATION:
+            raise ValueError(f"plan must be for neighboring relation {_RELATION!r}, got {told!r}.")
+    if initial is not None:
+        start, shape = numbers("initial", initial), (X.shape[1] * settings.columns,)
+        if start.shape != shape or not np.isfinite(start).all():
+            raise ValueError(f"initial must be finite, of shape {shape}, got {start.shape}.")
+
+
+def _stepped(
+    plan: Plan,
+    loss: str,
+    dimension: int,
+    typical: float,
+    bound: float,
+    settings: LinearSettings,
+) -> Plan:
+    """Return the plan of the steps, with the clip and rate for rows of a typical norm."""
+    query, sizes = plan.query("gradient"), cast("dict[str, Any]", plan.parameters)
+    settled = Defaults.of(
+        loss,
+        n=plan.n,
+        dimension=dimension,
+        row_norm=typical,
+        release=sizes["one_release"],
+        steps=query.count,
+        batch_size=plan.n,
+        bound=bound,
+    )
+    chosen = {"max_norm": settings.max_norm, "learning_rate": settings.learning_rate}
+    clip, rate = tuned(settled, query, weight=settings.weight, l2=settings.l2, **chosen)
+    told = {"steps": query.count, "learning_rate": rate}
+    return replace(plan, queries=(replace(query, max_norm=clip * _ROOM),), parameters=told)
 
 
 def _typical_norm(X: Any, plan: Plan, norm: float, **how: Any) -> tuple[float, Sequence[Query]]:
@@ -411,8 +446,17 @@ def _typical_norm(X: Any, plan: Plan, norm: float, **how: Any) -> tuple[float, S
     shares = by_row(partial(_shares, norm=norm), X)
     square, ledger = mean_square(shares, replace(plan, optimizer="sum"), **how)
     # Rows are taken to be longer by one deviation: too low a clip costs more than it saves.
-    square += plan.parameters["one_release"] / math.sqrt(SCALE_SHARE) / plan.n
+    release: Any = plan.parameters["one_release"]
+    square += release / math.sqrt(SCALE_SHARE) / plan.n
     return norm * math.sqrt(min(1.0, max(_LEAST_SCALE, square))), ledger.entries
+
+
+def declared(classes: Any) -> NDArray[Any]:
+    """Return declared classes in sort order; ValueError if they are not two or more."""
+    found: NDArray[Any] = np.unique(np.asarray(classes))
+    if len(found) < 2 or np.ndim(classes) != 1:
+        raise ValueError(f"classes must be two or more different labels, got {classes!r}.")
+    return found
 
 
 def of_classes(rows: Any, labels: Any, classes: Any) -> Any:
@@ -435,7 +479,7 @@ def _loss_of(rows: Table, y: NDArray[Any], *, settings: LinearSettings) -> Any:
     # clipped, so that a record moves the sum by the clip at most.
     rows, labels = blanked(rows, known), classes[np.where(known, code, 0)]
     loss = Softmax if len(classes) > 2 else Logistic
-    weights = settings.class_weights
+    weights = settings.class_weight
     return loss(
         rows, labels, fit_intercept=False, classes=classes, l2=settings.l2, class_weights=weights
     )

@@ -11,6 +11,7 @@ from dpcal import calibrate, optim
 from dpcal.accountants import events, samplers
 from dpcal.accountants.matrix import LambdaCGD
 from dpcal.calibrate import Correlation, Query
+from dpcal.calibrate.batching import CORRELATED, PLANNED
 from dpcal.calibrate.samplers import SAMPLERS, sampler_of
 from dpcal.errors import UnsupportedEvent
 
@@ -26,9 +27,8 @@ FIELDS = {
 }
 WRONG = {"sampling_probability": 1.5, "participations": 2.5}
 WRONG |= {"batch_size": 0, "separation": 0, "epoch": 0}
-# The samplers that no correlated noise goes with.
-BY_EPOCH = {"random-allocation", "shuffled-epochs"}
-ALONE = {"fixed-size", "shuffled-epochs"}
+BY_EPOCH = PLANNED.keys() - {"poisson"}
+ALONE = SAMPLERS.keys() - {*CORRELATED}
 ROUNDS, N = 12, 120
 
 

@@ -102,10 +102,8 @@ def test_shares_follow_their_weights_and_add_up():
 
 def test_bad_weights_and_parts_that_are_fitted_several_times_are_refused():
     rest, stack = OneVsRestClassifier(ONE), [("a", ONE), ("b", ONE)]
-    private, once = (
-        "columntransformer__first, logisticregression",
-        "fit each private step once, got",
-    )
+    private = "columntransformer__first, logisticregression"
+    once = "fit each private step once, got"
     for model, weights, told in (
         (IN_COLUMNS, [1.0], f"one for each of {private}, got 1"),
         (IN_COLUMNS, {"first": 1.0}, f"private steps {private}, got first"),
