@@ -344,7 +344,7 @@ def _checked(found: Contributions | ArrayLike, size: int, rows: Rows) -> Contrib
     if found.size != size:
         raise ValueError(f"contributions must have {size} numbers, got {found.size}.")
     found.most = len(rows)
-    if isinstance(found, Kernel) and found.rows is not rows:
+    if isinstance(found, Kernel) and not np.array_equal(found.rows, rows):
         once = np.unique(found.rows)
         if len(once) != len(found.rows) or not np.isin(once, rows).all():
             raise ValueError(_OTHERS)
