@@ -41,19 +41,8 @@ from dpcal._ext.question import Law
 from dpcal.accountants import renyi
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import Direction
+from dpcal.accountants.inversion import failure, parity, solve
 from dpcal.accountants.inversion.amplification import on_finite_laws
-from dpcal.accountants.inversion.failure import (
-    combine,
-    epsilon_with_failures,
-    log_delta_with_failures,
-)
-from dpcal.accountants.inversion.parity import (
-    as_poisson,
-    epsilon_by_parity,
-    has_allocation,
-    log_delta_by_parity,
-)
-from dpcal.accountants.inversion.solve import epsilon_of, epsilon_on_contours, log_delta_on_contours
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import NO_LOSS, OutOfReach, Reals
 from dpcal.accountants.losses.discrete import log_delta_of_sum
@@ -81,8 +70,7 @@ _TILTS = np.array([0.7, 1.0, 1.4, 2.0, 2.8, 4.0])
 _MANY_TILTS = np.geomspace(1e-2, 1e3, 48)
 # Tilt from which moments are not compared: sums of losses times it have no digits.
 _LARGEST_TILT = 1e12
-# Width of bounds on log delta, and relative width of bounds on epsilon, at which no further way is
-# tried: six digits.
+# Width of bounds on log delta from which an epsilon is a question of its own.
 _CLOSE = 1e-6
 # Distances from the largest loss, relative to it, at which lower ends are tried.
 _BELOW_AN_ATOM = (1e-9, 1e-5)
@@ -106,10 +94,10 @@ def log_delta_bounds(direction: Direction, epsilon: float) -> Bounds:
     if parts is not None and (found := question.log_delta(parts, epsilon)) is not None:
         return Bounds(*found)
     given_finite = partial(finite_log_delta, epsilon=epsilon)
-    bounds = log_delta_with_failures(direction, given_finite)
+    bounds = failure.log_delta(direction, given_finite)
     if below is None:
         return bounds
-    lower = log_delta_with_failures(below, given_finite).lower
+    lower = failure.log_delta(below, given_finite).lower
     return Bounds(min(lower, bounds.upper), bounds.upper, f"rounded, {bounds.method}")
 
 
@@ -119,7 +107,7 @@ def epsilon_bounds(direction: Direction, log_delta: float) -> Bounds:
     parts, below = direction.compiled, direction.below
     if parts is not None and (found := question.epsilon(parts, log_delta)) is not None:
         return Bounds(*found)
-    bounds = epsilon_with_failures(direction, below or direction, log_delta, finite_epsilon)
+    bounds = failure.epsilon(direction, below or direction, log_delta, finite_epsilon)
     if below is None:
         return bounds
     return Bounds(bounds.lower, bounds.upper, f"rounded, {bounds.method}")
@@ -194,14 +182,14 @@ def finite_log_delta(direction: Direction, epsilon: float) -> Bounds:
     total, one = Total(direction.parts), _one_of_class(direction)
 
     def in_balls() -> Bounds:
-        if (poisson := as_poisson(direction)) is not None:
+        if (poisson := parity.as_poisson(direction)) is not None:
             guess = min(renyi.log_delta_bounds(poisson, epsilon).upper, _LEAST_GUESS)
-            if (found := log_delta_by_parity(direction, epsilon, guess)) is not None:
+            if (found := parity.log_delta_by_parity(direction, epsilon, guess)) is not None:
                 return found
         return log_delta_bounds(on_finite_laws(direction), epsilon)
 
     def inverted() -> Bounds | None:
-        found = log_delta_on_contours(total, epsilon)
+        found = solve.log_delta_on_contours(total, epsilon)
         return Bounds(-math.inf, found.upper, found.method) if found and one else found
 
     by_renyi = partial(renyi.log_delta_bounds, direction, epsilon)
@@ -214,14 +202,9 @@ def finite_log_delta(direction: Direction, epsilon: float) -> Bounds:
         lambda: _recursion.log_delta_by_recursion(direction, epsilon),
         lambda: finite_log_delta(one, epsilon).from_below if one else None,
     ]
-    bounds = Bounds(-math.inf, 0.0, "no bound")
-    if has_allocation(direction):
+    if parity.has_allocation(direction):
         ways = [in_balls, by_renyi]
-    for way in ways:
-        bounds = bounds.both(way())
-        if bounds.upper == bounds.lower or bounds.upper - bounds.lower < _CLOSE:
-            break
-    return bounds
+    return solve.together(ways, of_epsilon=False) or Bounds(-math.inf, 0.0, "no bound")
 
 
 def finite_epsilon(direction: Direction, log_delta: float) -> Bounds:
@@ -233,19 +216,19 @@ def finite_epsilon(direction: Direction, log_delta: float) -> Bounds:
         return renyi.epsilon_bounds(direction, log_delta)
 
     def in_balls() -> Bounds:
-        if (poisson := as_poisson(direction)) is not None:
+        if (poisson := parity.as_poisson(direction)) is not None:
             guess = renyi.epsilon_bounds(poisson, log_delta).upper
-            if (found := epsilon_by_parity(direction, log_delta, guess)) is not None:
+            if (found := parity.epsilon_by_parity(direction, log_delta, guess)) is not None:
                 return found
         return epsilon_bounds(on_finite_laws(direction), log_delta)
 
     def exactly() -> Bounds | None:
         if exact_log_delta(direction, 0.0) is None:
             return None
-        return epsilon_of(partial(exact_log_delta, direction), by_renyi(), log_delta)
+        return solve.epsilon_of(partial(exact_log_delta, direction), by_renyi(), log_delta)
 
     def inverted() -> Bounds | None:
-        found = epsilon_on_contours(total, log_delta)
+        found = solve.epsilon_on_contours(total, log_delta)
         return Bounds(0.0, found.upper, found.method) if found and one else found
 
     ways: list[Way] = [
@@ -257,14 +240,9 @@ def finite_epsilon(direction: Direction, log_delta: float) -> Bounds:
         lambda: finite_epsilon(one, log_delta).from_below if one else None,
         lambda: _next_to_largest(direction, log_delta),
     ]
-    bounds = Bounds(0.0, math.inf, "no bound")
-    if has_allocation(direction):
+    if parity.has_allocation(direction):
         ways = [in_balls, by_renyi]
-    for way in ways:
-        bounds = bounds.both(way())
-        if bounds.upper - bounds.lower <= _CLOSE * bounds.upper < math.inf:
-            break
-    return bounds
+    return solve.together(ways, of_epsilon=True) or Bounds(0.0, math.inf, "no bound")
 
 
 def _next_to_largest(direction: Direction, target: float) -> Bounds | None:
@@ -306,7 +284,7 @@ class DirectionProfile:
     """
 
     def __init__(self, direction: Direction) -> None:
-        if has_allocation(direction) and as_poisson(direction.finite[1]) is None:
+        if parity.has_allocation(direction) and parity.as_poisson(direction.finite[1]) is None:
             direction = on_finite_laws(direction)
         # Infinite losses have no transform: the law is inverted given that none occurs.
         self._log_finite, self._direction = direction.finite
@@ -330,7 +308,7 @@ class DirectionProfile:
             bounds = finite_log_delta(self._direction, float(points[i]))
             lower[i] = np.fmax(lower[i], bounds.lower)
             upper[i] = np.fmin(upper[i], bounds.upper)
-        lower, upper = combine(self._log_finite, lower, upper)
+        lower, upper = failure.combine(self._log_finite, lower, upper)
         if self._below is not None:
             # Contours bound only the rounded losses.
             lower = np.minimum(self._below.log_bounds(points)[0], upper)
@@ -343,7 +321,7 @@ class DirectionProfile:
     def _laws(self) -> list[tuple[Law, int]] | None:
         """The losses of one contour; None where bounds of a class, or an exact sum, are closer."""
         exact = exact_log_delta(self._direction, 0.0) is not None
-        alone = exact or self._total.renyi_is_tighter or has_allocation(self._direction)
+        alone = exact or self._total.renyi_is_tighter or parity.has_allocation(self._direction)
         return None if alone else self._direction.laws
 
     def log_chernoff(self, epsilons: Reals) -> Reals:
@@ -352,4 +330,4 @@ class DirectionProfile:
         with contextlib.suppress(OutOfReach):
             scale = math.sqrt(max(self._total.at_zero[1], 0.0))
         crude = renyi.log_deltas_by_tilts(self._direction, epsilons, _MANY_TILTS / (scale or 1.0))
-        return combine(self._log_finite, -math.inf, crude)[1]
+        return failure.combine(self._log_finite, -math.inf, crude)[1]

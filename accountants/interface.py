@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, combinations
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import attr
 
@@ -100,14 +100,15 @@ def _log_delta_bounds(name: str, composition: Composition, epsilon: float) -> Bo
     return Bounds(min(bounds.lower, -UNIT), min(bounds.upper, 0.0), bounds.method)
 
 
-_ANSWERS: dict[str, Any] = {"epsilon": Epsilon, "log_delta": LogDelta, "delta": Delta}
+_NAMES = {Epsilon: "epsilon", LogDelta: "log_delta", Delta: "delta"}
+_Number = TypeVar("_Number", Epsilon, LogDelta, Delta)
 
 
 @dataclass(frozen=True)
-class _Question:
+class _Question(Generic[_Number]):
     """One number of an event at another, under a relation, and who is to answer it."""
 
-    number: str
+    number: type[_Number]
     at: float
     relation: str
     accountant: str = "auto"
@@ -117,12 +118,12 @@ class _Question:
     @property
     def given(self) -> str:
         """The number at which another one is asked."""
-        return "delta" if self.number == "epsilon" else "epsilon"
+        return "delta" if self.number is Epsilon else "epsilon"
 
     @property
     def bounded(self) -> str:
         """The number that accountants bound."""
-        return "epsilon" if self.number == "epsilon" else "log_delta"
+        return "epsilon" if self.number is Epsilon else "log_delta"
 
     def __post_init__(self) -> None:
         _validate.choice(ACCOUNTANTS, accountant=self.accountant)
@@ -169,9 +170,9 @@ class _Question:
             raise AccountantsDisagree(f"For {asked}, {sentence} One of them is wrong.")
         return bounds
 
-    def answer(self, event: DpEvent) -> Any:
+    def answer(self, event: DpEvent) -> _Number:
         """Return the answer: of a whole run, or that with the smallest upper end."""
-        if self.number == "epsilon" and self.at == 0:
+        if self.number is Epsilon and self.at == 0:
             return self._pure(event)
         if self.accountant == "auto" and not self.cross_check:
             whole = _whole_run(event, self.relation)
@@ -183,15 +184,14 @@ class _Question:
             ask = partial(self.checked, event, composition)
         found = [(ask(each), each) for each in _answering(self.accountant, composition)]
         bounds, name = min(found, key=lambda each: each[0].upper)
-        if self.number == "delta":
+        if self.number is Delta:
             bounds = Bounds(exp_down(bounds.lower), exp_up(bounds.upper), bounds.method)
         return self._of(bounds, name)
 
-    def _of(self, bounds: Bounds, accountant: str) -> Any:
-        how = {"accountant": accountant, "neighboring_relation": self.relation}
-        return _ANSWERS[self.number].of(bounds, **how)
+    def _of(self, bounds: Bounds, accountant: str) -> _Number:
+        return self.number.of(bounds, accountant=accountant, neighboring_relation=self.relation)
 
-    def _pure(self, event: DpEvent) -> Any:
+    def _pure(self, event: DpEvent) -> _Number:
         """Return epsilon at delta=0, the largest loss, whoever is asked."""
         if self.accountant in _BACKENDS or self.cross_check:
             raise BackendRefused(
@@ -201,11 +201,11 @@ class _Question:
         _no_options(self.accountant, self.options)
         return self._of(pure_epsilon(event, self.relation), self.accountant)
 
-    def _of_whole_run(self, module: Any, run: DpEvent, how: Mapping[str, Any]) -> Any:
+    def _of_whole_run(self, module: Any, run: DpEvent, how: Mapping[str, Any]) -> _Number:
         """Return an annex's answer about a run, from its delta where it has no logarithm."""
-        name = self.number if hasattr(module, self.number) else "delta"
-        found = getattr(module, name)(run, **{self.given: self.at}, **how, **self.options)
-        if name == self.number:
+        ask = getattr(module, _NAMES[self.number], None) or module.delta
+        found = ask(run, **{self.given: self.at}, **how, **self.options)
+        if isinstance(found, self.number):
             return found
         ends = Bounds.of_logarithms(found.lower, found.upper, found.provenance)
         return self._of(ends, found.accountant)
@@ -356,10 +356,7 @@ def epsilon(
     2.675035
     """
     at, relation = _validate.below_one(delta=delta), relation_of(neighboring_relation)
-    found: Epsilon = _Question("epsilon", at, relation, accountant, cross_check, options).answer(
-        event
-    )
-    return found
+    return _Question(Epsilon, at, relation, accountant, cross_check, options).answer(event)
 
 
 def log_delta(
@@ -383,9 +380,7 @@ def log_delta(
         A finite number >= 0.
     """
     at, relation = _validate.non_negative(epsilon=epsilon), relation_of(neighboring_relation)
-    how = accountant, cross_check, options
-    found: LogDelta = _Question("log_delta", at, relation, *how).answer(event)
-    return found
+    return _Question(LogDelta, at, relation, accountant, cross_check, options).answer(event)
 
 
 def delta(
@@ -407,9 +402,7 @@ def delta(
         A finite number >= 0.
     """
     at, relation = _validate.non_negative(epsilon=epsilon), relation_of(neighboring_relation)
-    how = accountant, cross_check, options
-    found: Delta = _Question("delta", at, relation, *how).answer(event)
-    return found
+    return _Question(Delta, at, relation, accountant, cross_check, options).answer(event)
 
 
 @dataclass(frozen=True)
@@ -494,7 +487,7 @@ def compare(
     ['characteristic 1.9931', 'renyi 2.1657']
     """
     relation = relation_of(neighboring_relation)
-    question = _Question("epsilon", _validate.probability(delta=delta), relation)
+    question = _Question(Epsilon, _validate.probability(delta=delta), relation)
     composition = decompose(event, relation)
     for name in (*accountants, *(options or {})):
         _validate.choice(ACCOUNTANTS, accountant=name)

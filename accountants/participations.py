@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpcal.accountants.limits import hold
 
-__all__ = ["Automaton", "Epochs", "Groups", "independent", "poisson"]
+__all__ = ["Automaton", "Epochs", "Floats", "Groups", "independent", "poisson"]
 
 Floats = NDArray[np.float64]
 

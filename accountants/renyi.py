@@ -28,11 +28,7 @@ import numpy as np
 from dpcal._roots import minimum
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import Direction
-from dpcal.accountants.inversion.failure import (
-    combine,
-    epsilon_with_failures,
-    log_delta_with_failures,
-)
+from dpcal.accountants.inversion import failure
 from dpcal.accountants.inversion.saddle import increasing_root, log_chernoff
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach, Reals
@@ -127,7 +123,7 @@ def epsilon_bounds(direction: Direction, log_delta: float) -> Bounds:
 
     The lower one is 0, or infinite if a loss is infinite too often.
     """
-    bounds = epsilon_with_failures(direction, direction, log_delta, _finite_epsilon)
+    bounds = failure.epsilon(direction, direction, log_delta, _finite_epsilon)
     # Failures of losses that are rounded up bound nothing from below.
     return bounds if direction.below is None else Bounds(0.0, bounds.upper, bounds.method)
 
@@ -152,7 +148,7 @@ def log_delta_bounds(direction: Direction, epsilon: float) -> Bounds:
 
     The lower one is the log probability of an infinite loss.
     """
-    bounds = log_delta_with_failures(direction, lambda given: _finite_log_delta(given, epsilon))
+    bounds = failure.log_delta(direction, lambda given: _finite_log_delta(given, epsilon))
     return bounds if direction.below is None else Bounds(-math.inf, bounds.upper, bounds.method)
 
 
@@ -167,7 +163,7 @@ def log_deltas_by_tilts(direction: Direction, epsilons: Reals, tilts: Reals) -> 
         margins = 64 * UNIT * (np.abs(log_mgf) + products + 4)
         bounds = log_mgf - products + log_chernoff(tilts) + margins
         upper = np.minimum(upper, bounds.min(axis=1))
-    return combine(log_finite, -math.inf, upper)[1]
+    return failure.combine(log_finite, -math.inf, upper)[1]
 
 
 def _finite_log_delta(direction: Direction, epsilon: float) -> Bounds:

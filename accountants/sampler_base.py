@@ -17,12 +17,11 @@ from numpy.typing import NDArray
 
 from dpcal import _validate
 from dpcal.accountants import events
-from dpcal.accountants.participations import Automaton, Epochs, Groups
+from dpcal.accountants.participations import Automaton, Epochs, Floats, Groups
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["Floats", "Rows", "Sampler", "everyone"]
 
-Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
 # The range of each parameter, in every sampler that has it; None is in it where it is the default.
 _RANGES: Mapping[str, Callable[..., Any]] = MappingProxyType(

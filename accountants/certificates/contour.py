@@ -158,7 +158,7 @@ def opposite(parts: Parts) -> Parts:
 def has_contour(parts: Parts) -> bool:
     """Return whether every loss has a transform that contours are summed of."""
     return all(
-        type(loss) is Gaussian
+        (isinstance(loss, Gaussian) and loss.below is None)
         or isinstance(loss, SampledGaussian)
         or (isinstance(loss, Allocation) and loss.direction == "add")
         for loss, _ in parts

@@ -591,7 +591,7 @@ def _(loss: Allocation, rounded: bool = False, above: bool = True) -> Pair:
 
 @pair_of.register
 def _(loss: Gaussian, rounded: bool = False, above: bool = True) -> Pair:
-    if type(loss) is not Gaussian:
+    if loss.below is not None:
         # Of an epoch with so little noise, its Gaussian proves an upper end only.
         raise UnsupportedEvent(
             "No certificate covers random allocation with so little noise, got noise_multiplier="

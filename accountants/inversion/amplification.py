@@ -102,21 +102,15 @@ def between(log_noise: Reals, above: Reals, below: Reals, q: float) -> tuple[Rea
     return up - down, log_noise + down
 
 
-def loss_of(law: FiniteLaw, name: str, probability: float = 1.0) -> PrivacyLoss:
+def loss_of(law: FiniteLaw, name: str, probability: float = 1.0, *, up: bool = True) -> PrivacyLoss:
     """Return the loss with a law, with the loss below it if the law is rounded up.
 
-    ``probability`` is that with which the output depends on the record at all.
+    It is that of the values given that nothing fails, and a failure. ``probability`` is that with
+    which the output depends on the record at all; ``up`` is False for a law that is rounded down.
     """
     below = None
     if law.below is not None:
-        below = _loss(law.below, f"{name}, rounded down", probability, None, up=False)
-    return _loss(law, name, probability, below, up=True)
-
-
-def _loss(
-    law: FiniteLaw, name: str, probability: float, below: PrivacyLoss | None, *, up: bool
-) -> PrivacyLoss:
-    """Return the loss with a law: of its values given that nothing fails, and a failure."""
+        below = loss_of(law.below, f"{name}, rounded down", probability, up=False)
     if law.outside == 1:
         return LossWithFailure(NO_LOSS, 1.0, below)
     failure, kept = law.outside, math.log1p(-law.outside)

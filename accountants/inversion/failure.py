@@ -27,7 +27,7 @@ from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import Reals
 from dpcal.accountants.rounding import UNIT
 
-__all__ = ["combine", "epsilon_with_failures", "log_delta_with_failures"]
+__all__ = ["combine", "epsilon", "log_delta"]
 
 
 def _log_infinite(log_finite: float) -> float:
@@ -46,17 +46,15 @@ def combine(log_finite: float, lower: ArrayLike, upper: ArrayLike) -> tuple[Real
     return low, np.minimum(np.logaddexp(infinite, log_finite + high) + margin, 0.0)
 
 
-def log_delta_with_failures(
-    direction: Direction, bounds_of: Callable[[Direction], Bounds]
-) -> Bounds:
+def log_delta(direction: Direction, bounds_of: Callable[[Direction], Bounds]) -> Bounds:
     """Return bounds on log delta of losses that may be infinite, from ``bounds_of`` finite ones."""
     log_finite, given = direction.finite
-    bounds = bounds_of(given if log_finite < 0 else direction)
+    bounds = bounds_of(given)
     lower, upper = combine(log_finite, bounds.lower, bounds.upper)
     return Bounds(float(lower), float(upper), bounds.method)
 
 
-def epsilon_with_failures(
+def epsilon(
     direction: Direction,
     below: Direction,
     log_delta: float,
@@ -67,32 +65,24 @@ def epsilon_with_failures(
     The upper end is that of a direction, and the lower one that of a direction ``below``, at a log
     delta <= 0.
     """
-    upper = _epsilon(direction, log_delta, bounds_of, -1)
+
+    def given_finite(direction: Direction, way: int) -> Bounds:
+        """Ask at (delta - (1 - F)) / F, rounded down (-1) for an upper end, up (1) for a lower."""
+        log_finite, given = direction.finite
+        if log_finite == 0:
+            return bounds_of(direction, log_delta)
+        infinite = _log_infinite(log_finite)
+        target = log_delta + way * 16 * UNIT * (1 + abs(infinite) + abs(log_delta))
+        if target < infinite:
+            return Bounds(math.inf, math.inf, "infinite loss")
+        if target == infinite:
+            support = Total(given.parts).upper
+            return Bounds(support, support, "support")
+        left = target + math.log(-math.expm1(infinite - target)) - log_finite
+        return bounds_of(given, left) if left < 0 else Bounds(0.0, 0.0, "infinite loss")
+
+    upper = given_finite(direction, -1)
     if below is direction and direction.finite[0] == 0:
         return upper
-    lower = _epsilon(below, log_delta, bounds_of, 1).lower
+    lower = given_finite(below, 1).lower
     return Bounds(min(lower, upper.upper), upper.upper, upper.method)
-
-
-def _epsilon(
-    direction: Direction,
-    log_delta: float,
-    bounds_of: Callable[[Direction, float], Bounds],
-    way: int,
-) -> Bounds:
-    """Return bounds at what finite losses may have of delta, (delta - (1 - F)) / F, rounded a way.
-
-    It is rounded down (-1) for an upper end, and up (1) for a lower one.
-    """
-    log_finite, given = direction.finite
-    if log_finite == 0:
-        return bounds_of(direction, log_delta)
-    infinite = _log_infinite(log_finite)
-    target = log_delta + way * 16 * UNIT * (1 + abs(infinite) + abs(log_delta))
-    if target < infinite:
-        return Bounds(math.inf, math.inf, "infinite loss")
-    if target == infinite:
-        support = Total(given.parts).upper
-        return Bounds(support, support, "support")
-    left = target + math.log(-math.expm1(infinite - target)) - log_finite
-    return bounds_of(given, left) if left < 0 else Bounds(0.0, 0.0, "infinite loss")

@@ -251,7 +251,7 @@ def _log_between(x: Reals) -> Reals:
 def cut(ends: Reals, log_q: Reals, log_p: Reals) -> FiniteLaw:
     """Return the law of a loss from its masses between the losses ``ends``, rounded up and down."""
     below = FiniteLaw(np.clip(log_p - log_q, ends[:-1], ends[1:]), log_q)
-    law = FiniteLaw(*_moved(below, ends), below=below)
+    law = replace(_moved(below, ends), below=below)
     masses = np.array([np.logaddexp.reduce(log_q), np.logaddexp.reduce(log_p)])
     law.require("cutting a density", masses, masses)
     return law
@@ -345,14 +345,8 @@ def _gathered(law: FiniteLaw, most: int) -> FiniteLaw:
     ]
     left = most - len(rare[0]) - len(rare[1])
     ends = [rare[0], _spread(mean, scale, float(low), float(high), left), rare[1][::-1]]
-    return _between(law, np.concatenate(ends))
-
-
-def _between(law: FiniteLaw, ends: Reals) -> FiniteLaw:
-    """Return the law with its masses moved to both ends around them, above that without."""
-    down, up = _merged(law.down, ends), _moved(law, ends)
-    below = replace(law.down, values=down[0], log_reference=down[1], below=None)
-    return replace(law, values=up[0], log_reference=up[1], below=below)
+    points = np.concatenate(ends)
+    return replace(_moved(law, points), below=_merged(law.down, points))
 
 
 def _spread(mean: float, scale: float, low: float, high: float, count: int) -> Reals:
@@ -373,8 +367,8 @@ def _groups(values: Reals, ends: Reals) -> tuple[Places, Places]:
     return at, np.flatnonzero(np.diff(at, prepend=-1))
 
 
-def _moved(law: FiniteLaw, ends: Reals) -> tuple[Reals, Reals]:
-    """Return the law in which each value's mass has moved to both ends around it."""
+def _moved(law: FiniteLaw, ends: Reals) -> FiniteLaw:
+    """Return the law in which each value's mass has moved to both ends around it, above it."""
     values, logs = law.values, law.log_reference
     at, first = _groups(values, ends)
     low, high = ends[at], ends[at + 1]
@@ -387,11 +381,11 @@ def _moved(law: FiniteLaw, ends: Reals) -> tuple[Reals, Reals]:
     total[places] = q
     total[places + 1] = np.logaddexp(total[places + 1], p - ends[places + 1])
     some = total > -math.inf
-    return ends[some], total[some]
+    return replace(law, values=ends[some], log_reference=total[some])
 
 
-def _merged(law: FiniteLaw, ends: Reals) -> tuple[Reals, Reals]:
-    """Return the law in which all values between two ends are one outcome."""
+def _merged(law: FiniteLaw, ends: Reals) -> FiniteLaw:
+    """Return the law in which all values between two ends are one outcome, below it."""
     values, logs = law.values, law.log_reference
     at, first = _groups(values, ends)
     least, q = values[first], log_sums(logs, first)
@@ -403,7 +397,7 @@ def _merged(law: FiniteLaw, ends: Reals) -> tuple[Reals, Reals]:
     last = np.append(first[1:], len(values)) - 1
     if (off[last] > _WIDE).any():
         merged = np.where(off[last] > _WIDE, log_sums(logs + off, first) - q, merged)
-    return least + np.minimum(merged, off[last]), q
+    return replace(law, values=least + np.minimum(merged, off[last]), log_reference=q, below=None)
 
 
 def summed(parts: list[tuple[FiniteLaw, int]], few: int = math.isqrt(_MOST_OF_SUM)) -> FiniteLaw:

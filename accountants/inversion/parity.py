@@ -65,9 +65,9 @@ def _as_epoch(loss: PrivacyLoss) -> Allocation | None:
     """Return the epoch with a likelihood ratio of the same law when adding; None for others."""
     if isinstance(loss, Allocation):
         return loss if loss.direction == "add" else loss.opposite
-    if type(loss) is Gaussian:
+    if isinstance(loss, Gaussian) and loss.below is None:
         return Allocation(loss.noise_multiplier, 1, "add")
-    if type(loss) is SampledGaussian:
+    if isinstance(loss, SampledGaussian):
         q, sigma = loss.sampling_probability, loss.noise_multiplier
         return UnequalAllocation.of((Group(sigma, 1, q), Group(math.inf, 1, 1 - q)), "add")
     return None
@@ -93,8 +93,7 @@ def _put(parts: Epochs, most: float, log_delta: float, seconds: float = _SECONDS
 def _log_delta_of(put: Any, direction: Direction, epsilon: float) -> Bounds:
     """Return bounds on log delta, rounded outward."""
     adds = any(getattr(loss, "direction", None) == "add" for loss, _ in direction.parts)
-    low, high = (put.added if adds else put.removed)(epsilon)
-    found = Bounds.of_logarithms(low, high, _METHOD)
+    found = Bounds.of_logarithms(*put.delta(epsilon, added=adds), _METHOD)
     return Bounds(found.lower * (1 + 4 * UNIT), found.upper * (1 - 4 * UNIT), _METHOD)
 
 

@@ -89,12 +89,9 @@ class Ray:
         self.b, self.h, self.nodes, self.log_f, self.digits = b, h, nodes, log_f, digits
         self.theta = math.atan2(h * (nodes[0] + nodes[-1]) / 2, b)
         self.groups = [_Sums(group, self.theta) for group in loss.groups]
-        self._choose(digits + _MARGIN)
-
-    def _choose(self, digits: float) -> None:
-        """Choose steps and ends of v and x, and the precision."""
-        b, theta = self.b, self.theta
-        u = self.h * np.array([self.nodes[0], self.nodes[-1]], dtype=float)
+        # The steps and ends of v and x, and the precision.
+        theta, digits = self.theta, digits + _MARGIN
+        u = h * np.array([nodes[0], nodes[-1]], dtype=float)
         log_gamma = np.asarray(loggamma(b - 1j * u).real)
         steps = []
         for sign in (1, -1):
@@ -105,14 +102,14 @@ class Ray:
         dv = min(steps)
         least = float((log_gamma + u * theta).min())
         low, high = self._ends(dv, least - digits)
-        lost = math.lgamma(b) + self.log_f - b * math.log(math.cos(theta)) - least
+        lost = math.lgamma(b) + log_f - b * math.log(math.cos(theta)) - least
         varied = [group for group in self.groups if group.t]
         widest = [group.widest_step(digits + lost + _BELOW, b, low - dv) for group in varied]
         # Of v and all t x, one lattice is that of multiples of the other's step.
         self.stride = max(1, *(math.ceil(dv / each) for each in widest))
         # Turns exp(-i h dv) are roots of unity, so that sums over v are a Fourier transform.
-        self.roots = next_fast_len(math.ceil(2 * math.pi / (self.h * dv)))
-        self.step = 2 * math.pi / (self.h * self.roots * self.stride)
+        self.roots = next_fast_len(math.ceil(2 * math.pi / (h * dv)))
+        self.step = 2 * math.pi / (h * self.roots * self.stride)
         self.first = math.floor(low / self.step)
         self.count = math.ceil((high - low) / (self.step * self.stride)) + 2
         for group, each in zip(varied, widest, strict=True):

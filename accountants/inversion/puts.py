@@ -21,7 +21,7 @@ largest epsilon each of these is at most exp(-nats):
 
 >>> from dpcal.accountants.losses.allocation import Allocation
 >>> put = Put(((Allocation(1.0, 100, "add"), 10),), most=2.0, nats=40.0, seconds=1.0)
->>> low, high = put.removed(1.9642696130)
+>>> low, high = put.delta(1.9642696130, added=False)
 >>> print(f"{low:.9e}", high - low < 1e-15)
 1.000000000e-06 True
 """
@@ -30,7 +30,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable
 
 import numpy as np
 from flint import acb, arb
@@ -118,23 +117,17 @@ class Put:
         # Lambda is within a factor of exp(+-off) of itself for probabilities with a rounding.
         self._off = _ROUNDING * sum(count for loss, count in parts if len(loss.groups) > 1)
 
-    def removed(self, epsilon: float) -> tuple[float, float]:
-        """Return bounds on delta of removing a record, E (Lambda - K)_+."""
-        return self._bounds(epsilon, 1, lambda put, k: put - (k - 1))
+    def delta(self, epsilon: float, *, added: bool) -> tuple[float, float]:
+        """Return bounds on delta of removing a record, E (Lambda - K)_+, or of adding one.
 
-    def added(self, epsilon: float) -> tuple[float, float]:
-        """Return bounds on delta of adding a record, E (1 - Lambda exp(epsilon))_+."""
-        return self._bounds(epsilon, -1, lambda put, k: put / k)
-
-    def _bounds(
-        self, epsilon: float, sign: int, delta_of: Callable[[Ball, Ball], Ball]
-    ) -> tuple[float, float]:
-        """Return bounds on delta, which depends on E (K - Lambda)_+ and K = exp(sign epsilon)."""
+        The latter is E (1 - Lambda exp(epsilon))_+.
+        """
         off, ends = self._off, []
         with workprec(self._line.bits):
             for side in (1, -1) if off else (0,):
-                log_k = sign * (arb(epsilon) + side * off)
-                ends.append(delta_of(self._value(log_k), log_k.exp()))
+                log_k = (-1 if added else 1) * (arb(epsilon) + side * off)
+                put, k = self._value(log_k), log_k.exp()
+                ends.append(put / k if added else put - (k - 1))
             low, high = ends[0].lower(), ends[-1].upper()
             if not (low.is_finite() and high.is_finite()):
                 return 0.0, 1.0

@@ -33,7 +33,7 @@ from dpcal.accountants.inversion.transform import Total, has_rare_losses
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.gaussian import log_gaussian_delta
 
-__all__ = ["epsilon_of", "epsilon_on_contours", "log_delta_on_contours"]
+__all__ = ["epsilon_of", "epsilon_on_contours", "log_delta_on_contours", "together"]
 
 Way = Callable[[], Bounds | None]
 
@@ -62,7 +62,7 @@ def log_delta_on_contours(total: Total, epsilon: float, patient: int = 1) -> Bou
     It is None if there is no contour of affordable size, which is smaller for ``patient`` = 2.
     """
     ask = partial(question.log_delta, epsilon=epsilon)
-    return _narrowest(_ways(total, ask, partial(_at_cut, total, epsilon), patient), _width)
+    return together(_ways(total, ask, partial(_at_cut, total, epsilon), patient), of_epsilon=False)
 
 
 def _ways(total: Total, ask: Any, cut: Way, patient: int) -> list[Way]:
@@ -85,24 +85,21 @@ def _ways(total: Total, ask: Any, cut: Way, patient: int) -> list[Way]:
     return [partial(on_one, 0), cut, long] if rare else [long]
 
 
-def _narrowest(ways: Sequence[Way], width_of: Callable[[Bounds], float]) -> Bounds | None:
-    """Return the narrowest of the bounds up to the first that are close, or None."""
-    found: list[Bounds] = []
+def together(ways: Sequence[Way], *, of_epsilon: bool) -> Bounds | None:
+    """Return what several ways prove together, up to where that is close; None if they say nothing.
+
+    Of an epsilon the relative width counts. A way that is out of reach, or None, says nothing.
+    """
+    found = None
     for way in ways:
         with contextlib.suppress(OutOfReach):
-            if (bounds := way()) is not None:
-                found.append(bounds)
-                if width_of(bounds) <= _TIGHT:
-                    break
-    return min(found, key=lambda bounds: (width_of(bounds), bounds.upper), default=None)
-
-
-def _width(bounds: Bounds) -> float:
-    return 0.0 if bounds.upper == bounds.lower else bounds.upper - bounds.lower
-
-
-def _relative_width(bounds: Bounds) -> float:
-    return math.inf if math.isinf(bounds.upper) else _width(bounds) / (bounds.upper or 1.0)
+            found = found.both(way()) if found else way()
+        if found is not None:
+            allowed = _TIGHT * found.upper if of_epsilon else _TIGHT
+            exact = found.lower == found.upper < math.inf
+            if exact or found.upper - found.lower <= allowed < math.inf:
+                break
+    return found
 
 
 def _at_cut(total: Total, epsilon: float) -> Bounds | None:
@@ -144,11 +141,11 @@ def epsilon_on_contours(total: Total, log_delta: float) -> Bounds | None:
     """
     ask = partial(question.epsilon, log_delta=log_delta)
     ways = _ways(total, ask, partial(_on_cut, total, log_delta), 1)
-    found = _narrowest(ways, _relative_width)
+    found = together(ways, of_epsilon=True)
     if found is not None and found.lower > 0:
         return found
     halving = partial(_by_halving, total, log_delta)
-    return _narrowest([lambda: found, halving], _relative_width)
+    return together([lambda: found, halving], of_epsilon=True)
 
 
 def _by_halving(total: Total, log_delta: float) -> Bounds | None:

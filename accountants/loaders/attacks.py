@@ -26,7 +26,7 @@ from dpcal.accountants.directions import Direction
 from dpcal.accountants.losses.discrete import ScatteredLoss
 from dpcal.accountants.rounding import UNIT, exp_down
 
-__all__ = ["Attack", "attacks", "composed", "scored"]
+__all__ = ["Attack", "Floats", "attacks", "composed", "scored"]
 
 Floats = NDArray[np.float64]
 

@@ -128,7 +128,7 @@ class Reduction:
             put = _BALLS.Put(((added, self.epochs),), epsilon, nats, _SECONDS)
         except OutOfReach:
             return 1.0
-        largest: float = max(put.removed(epsilon)[1], put.added(epsilon)[1])
+        largest: float = max(put.delta(epsilon, added=adds)[1] for adds in (False, True))
         return largest * _MARGIN + self.slack
 
 

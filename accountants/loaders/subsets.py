@@ -28,14 +28,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpcal.accountants.loaders.attacks import Attack, composed, scored
+from dpcal.accountants.loaders.attacks import Attack, Floats, composed, scored
 from dpcal.accountants.rounding import UNIT
 
 __all__ = ["SubsetBelow"]
-
-Floats = NDArray[np.float64]
 
 # The number M of values of Z. The time of the sums grows with it.
 _VALUES = 2**13

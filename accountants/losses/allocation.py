@@ -43,10 +43,8 @@ from numpy.typing import ArrayLike
 from dpcal import _validate
 from dpcal._lazy import special
 from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss, Reals
-from dpcal.accountants.losses.gaussian import Gaussian
-from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
-__all__ = ["Allocation", "Group", "KnownBatch", "MixedAllocation", "UnequalAllocation"]
+__all__ = ["Allocation", "Group", "MixedAllocation", "UnequalAllocation"]
 
 # Least and largest c of a quadrature: sums over v are long below, and rounding grows above.
 _LEAST, _LARGEST = 0.05, 1e4
@@ -303,25 +301,3 @@ class UnequalAllocation(Allocation):
         """Return the loss of an epoch with these groups."""
         least = min(group.noise_multiplier for group in groups)
         return cls(least, groups[0].batches, direction, groups)
-
-
-@dataclass(frozen=True)
-class KnownBatch(Gaussian):
-    """A Gaussian mechanism in place of an epoch with less noise than :class:`Allocation` takes.
-
-    Whoever is told a record's batch sees one Gaussian answer: that dominates the epoch. Whoever
-    sees one batch alone sees a Poisson sample at rate 1 / M: the epoch dominates that.
-
-    >>> KnownBatch(0.03, 100, "add").below
-    SampledGaussian(sampling_probability=0.009999999999999998, noise_multiplier=0.03, \
-direction='add')
-    """
-
-    batches: int
-    direction: str
-
-    @property
-    def below(self) -> PrivacyLoss:  # type: ignore[override]
-        """The loss of one batch alone."""
-        rate = math.nextafter(1 / self.batches, 0.0)
-        return SampledGaussian(rate, self.noise_multiplier, self.direction)

@@ -10,8 +10,8 @@ which each factor exp(i t l) shrinks. Everything an accountant computes is read 
 
 >>> from dpcal.accountants.losses.gaussian import Gaussian
 >>> loss = Gaussian(noise_multiplier=2.0)                # L is normal, with variance 1 / sigma^2
->>> loss.mean, loss.std
-(0.125, 0.5)
+>>> loss.cumulants([0.0])[0, 1:3].tolist()
+[0.125, 0.25]
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -89,18 +89,12 @@ class Points:
     normal: tuple[float, float] = (0.0, 0.0)
     highest: float = 0.0
 
-    @property
-    def real(self) -> Points:
-        """The same points, which lie on the real line, as real numbers."""
-        values, logs = self.values.real.copy(), self.log_masses.real.copy()
-        return replace(self, values=values, log_masses=logs)
-
     def real_rows(self, surplus: float) -> Reals:
         """Losses, masses, their logs, and two errors in units, as ``law.h`` takes them.
 
         The second-order term of P (exp(c l) - 1 - c l) doubles the relative error of a loss.
         """
-        values, logs = self.values + surplus, np.maximum(self.log_masses, _NO_MASS)
+        values, logs = self.values.real + surplus, np.maximum(self.log_masses.real, _NO_MASS)
         sizes, moved = np.abs(values), self.value_sizes + abs(surplus)
         doubled = np.divide(2 * moved, sizes, out=np.zeros_like(sizes), where=sizes > 0)
         masses = np.where(logs > -700.0, np.exp(np.maximum(logs, -700.0)), 0.0)
@@ -239,7 +233,7 @@ class PrivacyLoss(ABC):
             # Of several merged points, all of their mass at both ends bounds what they do.
             ends = [values.min(), values.max()] if places else [0.0, 0.0]
             return Served(
-                real.real.real_rows(self.surplus),
+                real.real_rows(self.surplus),
                 line.line_rows(),
                 [(float(end), total) for end in ends],
                 line.reach if places else 0.0,
@@ -309,16 +303,6 @@ class PrivacyLoss(ABC):
         below, here, above = (bound(x) for x in (c - step, c, c + step))
         curvature = np.maximum((above - 2 * here + below) / step**2, 1e-12)
         return np.column_stack([here, (above - below) / (2 * step), curvature])
-
-    @property
-    def mean(self) -> float:
-        """Mean of the privacy loss: the Kullback-Leibler divergence of P from Q."""
-        return float(self.cumulants([0.0])[0, 1])
-
-    @property
-    def std(self) -> float:
-        """Standard deviation of the privacy loss."""
-        return math.sqrt(float(self.cumulants([0.0])[0, 2]))
 
 
 class _NoLoss(PrivacyLoss):

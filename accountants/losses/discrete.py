@@ -320,11 +320,6 @@ def _response(noise_parameter: float, num_buckets: int) -> tuple[float, int, str
     return p, k, f"randomized response({p!r}, {k})"
 
 
-def _log_own(p: float, k: int) -> float:
-    """Return a log probability 1 - p + p / k of a record's own answer."""
-    return math.log1p(-p * (1 - 1 / k))
-
-
 def _own_over_other(p: float, k: int) -> float:
     """Return the log of the ratio of probabilities of a record's own answer and of another answer.
 
@@ -345,7 +340,8 @@ def randomized_response(*, noise_parameter: float, num_buckets: int) -> Response
         k >= 2.
     """
     p, k, name = _response(noise_parameter, num_buckets)
-    own, other = _log_own(p, k), math.log(p) - math.log(k)
+    # The record's own answer has probability 1 - p + p / k.
+    own, other = math.log1p(-p * (1 - 1 / k)), math.log(p) - math.log(k)
     multiples: tuple[int, ...] = (-1, 1)
     logs: tuple[float, ...] = (own, other)
     if k > 2:
@@ -369,7 +365,7 @@ def blanked_response(
     reference = (uniform, -math.log(k))
     to_blank, steps = f"{name} against blank", (-1, 0)
     law = ResponseLoss(unit, steps, reference, to_blank, most, ROUNDING, p, k, "Q")
-    reference = (_log_own(p, k), uniform + math.log(p))
+    reference = (math.log1p(-p * (1 - 1 / k)), uniform + math.log(p))
     from_blank, most = f"blank against {name}", -math.log(p)
     blank = ResponseLoss(unit, steps, reference, from_blank, most, ROUNDING, p, k, "P")
     return law, blank
@@ -385,7 +381,6 @@ def pure(epsilon: float) -> LatticeLoss:
     epsilon
         A finite number > 0.
     """
-    epsilon = _validate.positive(epsilon=epsilon)
     heads = -math.log1p(math.exp(-epsilon))
     return LatticeLoss(epsilon, (-1, 1), (heads, heads - epsilon), f"{epsilon!r}-private")
 
@@ -400,8 +395,7 @@ def discrete_laplace(*, noise_parameter: float, sensitivity: int) -> LatticeLoss
     sensitivity
         Shift s >= 1, a whole number, between neighbors.
     """
-    a = _validate.positive(noise_parameter=noise_parameter)
-    s = _validate.count(sensitivity=sensitivity)
+    a, s = noise_parameter, sensitivity
     # Under Q the noise is centered at 0 and the loss of the value x is a (abs(x) - abs(x - s)):
     # the tails x <= 0 and x >= s have the extreme values -a s and a s.
     tail = -math.log1p(math.exp(-a))

@@ -10,7 +10,7 @@ r"""The Gaussian mechanism: all properties of its privacy loss are known in clos
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -33,9 +33,12 @@ class Gaussian(PrivacyLoss):
     ----------
     noise_multiplier
         Standard deviation of the noise over the L2 sensitivity, > 0.
+    below
+        A loss that the true loss dominates, if this loss only dominates it; None otherwise.
     """
 
     noise_multiplier: float
+    below: PrivacyLoss | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         _validate.positive(noise_multiplier=self.noise_multiplier)

@@ -6,8 +6,8 @@ covers the mixture-of-Gaussians mechanism in both directions (Choquette-Choo et 
 Poisson sampling when a record is replaced.
 
 >>> loss = replaced_record(sampling_probability=0.01, noise_multiplier=1.0)
->>> print(f"{loss.mean:.6e} {loss.std:.6e}")
-2.284113e-04 2.138189e-02
+>>> print("{1:.6e} {2:.6e}".format(*loss.cumulants([0.0])[0]))
+2.284113e-04 4.571852e-04
 >>> log_delta, _ = loss.log_delta(0.0)              # 0.01 (1 - 2 Phi(-1))
 >>> print(f"{math.exp(log_delta):.8f}")
 0.00682689
@@ -16,7 +16,7 @@ Poisson sampling when a record is replaced.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -27,15 +27,8 @@ from numpy.typing import NDArray
 from dpcal import _validate
 from dpcal._lazy import special
 from dpcal._roots import Sides, Stop, bisect, brent
-from dpcal.accountants.losses.base import Complexes, Points, PrivacyLoss, Reals
-from dpcal.accountants.losses.lattice import (
-    LARGEST_ANGLE,
-    RANGE,
-    growth_of,
-    narrowed,
-    spaced,
-    step_within,
-)
+from dpcal.accountants.losses.base import Complexes, OutOfReach, Points, PrivacyLoss, Reals
+from dpcal.accountants.losses.lattice import LARGEST_ANGLE, RANGE, spaced, step_within
 from dpcal.accountants.losses.quadrature import complex_log1p, unit_of
 from dpcal.accountants.rounding import UNIT
 
@@ -50,6 +43,11 @@ _MOST_EXACT = 10_000
 # Standard deviations from the origin beyond which no closed form is computed: log delta is then
 # below -500,000, and its rounding is not better than a bound by moments.
 _FARTHEST = 1e3
+# Largest growth of an integrand up to the far edge of the strip; with more growth the strip is
+# narrowed. The bound on the rule's error has room for a factor of exp(4).
+_MAX_GROWTH = 8.0
+# Most times that a strip is narrowed, each by a factor of sqrt(2).
+_MOST_NARROWED = 60
 
 
 @dataclass(frozen=True)
@@ -80,9 +78,8 @@ class GaussianMixtures(PrivacyLoss):
 
     @cached_property
     def _sides(self) -> tuple[_Side, _Side]:
-        return _Side(self.numerator, self.noise_multiplier), _Side(
-            self.denominator, self.noise_multiplier
-        )
+        sigma = self.noise_multiplier
+        return _Side(self.numerator, sigma), _Side(self.denominator, sigma)
 
     @property
     def upper(self) -> float:
@@ -145,7 +142,7 @@ class GaussianMixtures(PrivacyLoss):
 
     def points(self, highest: float) -> Points:
         """Return points of the trapezoid rule on the real line."""
-        return self._on(highest, 0.0).real
+        return self._on(highest, 0.0)
 
     def line(self, highest: float) -> Points:
         """Return points of the trapezoid rule on a line above the real one."""
@@ -267,7 +264,7 @@ class _Lattice:
         # Terms of a mixture differ by at most this angle on the line of the points; twice that, on
         # the edge of the strip, is below pi, so that no mixture vanishes there.
         widest = min(LARGEST_ANGLE, LARGEST_ANGLE / spread) if spread > 0 else LARGEST_ANGLE
-        self.angle = narrowed(widest, self._growth)
+        self.angle = _narrowed(widest, self._growth)
 
     def _last_mode(self) -> float:
         """Return a point beyond which every integrand falls like a normal density.
@@ -296,7 +293,7 @@ class _Lattice:
         edge_ell, edge_base = (values.real for values in self.line(2 * angle, self.x))
         edge_base = edge_base - 2 * angle**2
         return max(
-            growth_of(base + power * ell, edge_base + power * edge_ell)
+            _growth_of(base + power * ell, edge_base + power * edge_ell)
             for power in (1.0, self.highest / 4, self.highest)
         )
 
@@ -314,6 +311,27 @@ class _Lattice:
         scale = np.log(x.real.dtype.type(self.step) / np.sqrt(2 * x.real.dtype.type(math.pi)))
         base = -0.5 * x * x + scale + below
         return self._above.log_weight(x) - below, base
+
+
+def _growth_of(on_line: Reals, on_edge: Reals) -> float:
+    """Return the growth of a sum from the real line to an edge, from the logs of its terms."""
+    peak = on_line.max()
+    return float(np.exp(np.minimum(on_edge - peak, 700.0)).sum() / np.exp(on_line - peak).sum())
+
+
+def _narrowed(angle: float, growth: Callable[[float], float]) -> float:
+    """Return the first of angle, angle / sqrt(2), angle / 2, ... whose growth is small.
+
+    Raises
+    ------
+    OutOfReach
+        If none is found, or if ``growth`` raises it.
+    """
+    for _ in range(_MOST_NARROWED):
+        if growth(angle) < _MAX_GROWTH:
+            return angle
+        angle /= math.sqrt(2.0)
+    raise OutOfReach
 
 
 def replaced_record(*, sampling_probability: float, noise_multiplier: float) -> GaussianMixtures:
@@ -335,9 +353,8 @@ def replaced_record(*, sampling_probability: float, noise_multiplier: float) -> 
     noise_multiplier
         Standard deviation > 0 of the noise over the bound on one record's norm.
     """
-    q = _validate.probability(sampling_probability=sampling_probability)
-    sigma = _validate.positive(noise_multiplier=noise_multiplier)
-    return GaussianMixtures(((0.0, 1 - q), (1.0, q)), ((0.0, 1 - q), (-1.0, q)), sigma)
+    rest, q = (0.0, 1 - sampling_probability), sampling_probability
+    return GaussianMixtures((rest, (1.0, q)), (rest, (-1.0, q)), noise_multiplier)
 
 
 def mixture_of_gaussians(

@@ -116,7 +116,7 @@ class IntervalLoss(PrivacyLoss):
 
     def points(self, highest: float) -> Points:
         """Return points on the interval."""
-        return self._on(_REAL, highest).real
+        return self._on(_REAL, highest)
 
     def line(self, highest: float) -> Points:
         """Return points on an arc above the interval."""

@@ -14,21 +14,12 @@ lattice and the width of the strip are the same for all losses, and are here.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 
 from dpcal.accountants.losses.base import OutOfReach, Reals
 
-__all__ = [
-    "LARGEST_ANGLE",
-    "LOG_TOLERANCE",
-    "RANGE",
-    "growth_of",
-    "narrowed",
-    "spaced",
-    "step_within",
-]
+__all__ = ["LARGEST_ANGLE", "LOG_TOLERANCE", "RANGE", "spaced", "step_within"]
 
 # Log of the rule's largest error, relative to terms of second order in the loss. At 1e-19 the error
 # is a thousandth of a unit in the last place.
@@ -38,11 +29,6 @@ RANGE = 9.5
 # Largest angle of a shifted line, in radians of the argument of the density ratio. The strip ends
 # at pi, and the rule's error is bounded at twice the angle.
 LARGEST_ANGLE = 1.5
-# Largest growth of an integrand up to the far edge of the strip; with more growth the strip is
-# narrowed. The bound on the rule's error has room for a factor of exp(4).
-_MAX_GROWTH = 8.0
-# Most times that a strip is narrowed, each by a factor of sqrt(2).
-_MOST_NARROWED = 60
 
 
 def step_within(width: float, growth: float) -> float:
@@ -69,24 +55,3 @@ def spaced(low: float, high: float, step: float, *, most: int) -> Reals:
     if not (high - low) / step <= most:
         raise OutOfReach
     return step * np.arange(math.floor(low / step), math.ceil(high / step) + 1.0)
-
-
-def growth_of(on_line: Reals, on_edge: Reals) -> float:
-    """Return the growth of a sum from the real line to an edge, from the logs of its terms."""
-    peak = on_line.max()
-    return float(np.exp(np.minimum(on_edge - peak, 700.0)).sum() / np.exp(on_line - peak).sum())
-
-
-def narrowed(angle: float, growth: Callable[[float], float]) -> float:
-    """Return the first of angle, angle / sqrt(2), angle / 2, ... whose growth is small.
-
-    Raises
-    ------
-    OutOfReach
-        If none is found, or if ``growth`` raises it.
-    """
-    for _ in range(_MOST_NARROWED):
-        if growth(angle) < _MAX_GROWTH:
-            return angle
-        angle /= math.sqrt(2.0)
-    raise OutOfReach

@@ -11,8 +11,9 @@ import math
 
 from dpcal import _validate
 from dpcal.accountants import events
-from dpcal.accountants.losses.allocation import Allocation, Group, KnownBatch, UnequalAllocation
+from dpcal.accountants.losses.allocation import Allocation, Group, UnequalAllocation
 from dpcal.accountants.losses.gaussian import Gaussian
+from dpcal.accountants.mechanisms import sampling as samplers
 from dpcal.accountants.mechanisms.pure import without_bound
 from dpcal.accountants.mechanisms.row import Pairs, Row, only_auto, refuse
 from dpcal.errors import TooLarge
@@ -72,8 +73,12 @@ def _pairs(event: events.DpEvent, relation: str, groups: tuple[Group, ...]) -> P
         raise refuse(event, relation, reason)
     if others:
         return UnequalAllocation.of(groups, "remove"), UnequalAllocation.of(groups, "add")
-    loss = KnownBatch if sigma < _LEAST_NOISE else Allocation
-    return loss(sigma, batches, "remove"), loss(sigma, batches, "add")
+    if sigma >= _LEAST_NOISE:
+        return Allocation(sigma, batches, "remove"), Allocation(sigma, batches, "add")
+    # Whoever is told a record's batch sees one Gaussian answer: that dominates the epoch. Whoever
+    # sees one batch alone sees a Poisson sample at rate 1 / M: the epoch dominates that.
+    samples = samplers.poisson(math.nextafter(1 / batches, 0.0), sigma, relation)
+    return Gaussian(sigma, samples[0]), Gaussian(sigma, samples[1])
 
 
 def _groups_of(event: events.UnequalAllocationDpEvent) -> tuple[Group, ...]:

@@ -37,13 +37,7 @@ from typing import Any
 from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.answers import Bounds
-from dpcal.accountants.inversion.amplification import (
-    allocated,
-    fixed_batch,
-    loss_of,
-    revealed,
-    sampled,
-)
+from dpcal.accountants.inversion import amplification
 from dpcal.accountants.inversion.finite_laws import FiniteLaw, law_of, summed
 from dpcal.accountants.losses.base import NO_LOSS, Pairs, PrivacyLoss
 from dpcal.accountants.losses.discrete import DiscreteLoss, LatticeLoss
@@ -132,19 +126,19 @@ def _poisson_sampled(event: events.PoissonSampledDpEvent, relation: str) -> Pair
         dominating_pairs(inner, relation)
         with _refusing(event, relation):
             if (law := row.replaced(inner, q)) is not None:
-                loss = loss_of(law, repr(event), q)
+                loss = amplification.loss_of(law, repr(event), q)
                 return loss, loss
     laws, name = _laws(event, relation), repr(inner)
     if relation == "add-or-remove-one" or (relation == "replace-special" and is_sum(inner)):
-        return sampled(laws[0], q, name)
+        return amplification.sampled(laws[0], q, name)
     if relation == "replace-one" and is_sum(inner):
-        above: Any = revealed(laws[0], q, name)
-        below = sampled(_laws(event, "add-or-remove-one", 2)[0], q, name)[0]
+        above: Any = amplification.revealed(laws[0], q, name)
+        below = amplification.sampled(_laws(event, "add-or-remove-one", 2)[0], q, name)[0]
         loss = above
         if above is not NO_LOSS:
             loss = replace(above, below=below.below or below)
         return loss, loss
-    remove, *add = (revealed(law, q, name) for law in laws)
+    remove, *add = (amplification.revealed(law, q, name) for law in laws)
     return remove, add[0] if add else remove
 
 
@@ -220,8 +214,8 @@ def _without_replacement(event: events.SampledWithoutReplacementDpEvent, relatio
     if len(laws) > 1:
         raise refuse(event, relation, "Its pairs for a replaced record depend on the order.")
     if relation == "add-or-remove-one":
-        return sampled(laws[0], q, name)
-    loss = fixed_batch(laws[0], q, name)
+        return amplification.sampled(laws[0], q, name)
+    loss = amplification.fixed_batch(laws[0], q, name)
     return loss, loss
 
 
@@ -267,7 +261,7 @@ def _allocated(event: events.AllocatedDpEvent, relation: str) -> Pairs:
         raise refuse(event, relation, reason)
     laws = _laws(event, relation)
     with _refusing(event, relation):
-        return allocated(laws[0], count_of_batches(event.batches), repr(inner))
+        return amplification.allocated(laws[0], count_of_batches(event.batches), repr(inner))
 
 
 # -- what is answered about a batch

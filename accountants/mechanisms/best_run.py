@@ -58,7 +58,7 @@ from dpcal.accountants.inversion.amplification import loss_of
 from dpcal.accountants.inversion.finite_laws import law_of, law_of_profile, lower_hull
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss, Reals
-from dpcal.accountants.losses.failure import LossWithFailure, MomentBound
+from dpcal.accountants.losses.failure import MomentBound
 from dpcal.accountants.mechanisms.decompose import decompose
 from dpcal.accountants.mechanisms.row import Pairs, Row, normal, refuse
 from dpcal.accountants.rounding import UNIT
@@ -137,8 +137,6 @@ def _loss_of_profile(losses: Reals, deltas: Reals, reverse: Reals, name: str) ->
     """Return a loss with these deltas or more both ways."""
     alphas, here, back = ([Fraction(x) for x in each] for each in (np.exp(losses), deltas, reverse))
     law = law_of_profile(alphas, here, back)
-    if law.outside == 1:
-        return LossWithFailure(NO_LOSS, 1.0, NO_LOSS)
     # Bounds on a profile are no lower ends: the best run may cost nothing.
     return loss_of(replace(law, below=law_of(NO_LOSS)), name)
 

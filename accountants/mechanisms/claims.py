@@ -64,8 +64,7 @@ def claim(epsilon: float, delta: float = 0.0) -> PrivacyLoss:
 
 @Row(events.ZCDpEvent(0.5), "Bun and Steinke 2016", record="stated")
 def _concentrated(event: events.ZCDpEvent, relation: str) -> PrivacyLoss:
-    rho, xi = _validate.non_negative(rho=event.rho), _validate.non_negative(xi=event.xi)
-    return Concentrated(rho=rho, xi=xi)
+    return Concentrated(event.rho, event.xi)
 
 
 @Row(

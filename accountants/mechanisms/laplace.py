@@ -36,12 +36,12 @@ def _replaced(event: events.LaplaceDpEvent, q: float) -> FiniteLaw:
     half = cut(ends, log_q, log_q + values)
     # All outputs beyond 1 have one loss.
     tail, log_tail = between(np.array([-a - math.log(2.0)]), np.array([a]), np.array([-a]), q)
-    laws = [
-        FiniteLaw(np.append(item.values, tail), np.append(item.log_reference, log_tail))
-        for item in (half, half.down)
-    ]
-    up, down = (mirrored(law.values, law.log_reference) for law in laws)
-    return FiniteLaw(*up, below=FiniteLaw(*down))
+
+    def whole(item: FiniteLaw) -> FiniteLaw:
+        values, logs = np.append(item.values, tail), np.append(item.log_reference, log_tail)
+        return FiniteLaw(*mirrored(values, logs))
+
+    return half.changed(whole)
 
 
 @Row(

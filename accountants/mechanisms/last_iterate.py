@@ -37,14 +37,12 @@ The theorem is not about means of iterates, random batches, or losses that are n
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcal import _validate
 from dpcal.accountants import events
-from dpcal.accountants.losses.base import PrivacyLoss
 from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.mechanisms.row import Row, distance, over
 
@@ -94,13 +92,6 @@ def _squares(m: NDArray[np.float64], c: float, start: float) -> NDArray[np.float
     return np.asarray(grown * (1 + c) / ((1 - c) * left * (1 + power)))
 
 
-@dataclass(frozen=True)
-class _LastIterate(Gaussian):
-    """The Gaussian of a last iterate, rounded up, and one rounded down."""
-
-    below: PrivacyLoss | None = None
-
-
 @Row(
     events.LastIterateDpEvent(8.0, 60, 0.9),
     "shifted interpolation (Bok, Su and Altschuler 2024), proved in "
@@ -121,4 +112,4 @@ def _last_iterate(event: events.LastIterateDpEvent, relation: str) -> Gaussian:
             f"{_MOST_NOISE:g}] over what the last iterate tells of a record, got "
             f"{event.steps!r}, {event.contraction!r} and {event.diameter!r}, which leave {noise:g}."
         )
-    return _LastIterate(noise, Gaussian(noise * (1 + 3 * _ROUNDING)))
+    return Gaussian(noise, Gaussian(noise * (1 + 3 * _ROUNDING)))

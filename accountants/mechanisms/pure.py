@@ -20,7 +20,7 @@ import numpy as np
 
 from dpcal.accountants import events
 from dpcal.accountants.answers import Bounds
-from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
+from dpcal.accountants.losses.base import PrivacyLoss
 from dpcal.accountants.losses.quadrature import log_mixture
 from dpcal.accountants.mechanisms.decompose import leaves
 from dpcal.accountants.mechanisms.row import dominating_pairs, row_of
@@ -79,8 +79,6 @@ def without_bound(event: events.DpEvent, relation: str) -> Sides:
 
 
 def _of_loss(loss: PrivacyLoss) -> Bounds:
-    if loss is NO_LOSS:
-        return Bounds(0.0, 0.0, _METHOD)
     if loss.log_finite < 0:
         return _WITHOUT_END
     if not loss.has_law:

@@ -163,7 +163,7 @@ def test_bounds_on_decay_lie_above_integrals(tmp_path, which, c):
     cases = (Laplace(0.5), laplace(2.0)), (FixedBatchGaussian(0.3, 0.5), fixed_batch(0.3, 2.0))
     loss, transform = (*cases, (replaced, mixtures(weight(1), weight(-1))))[which]
     served, ratio = loss.served(8.0), 1.12
-    mean, variance = loss.mean, loss.cumulants([c])[0, 2]
+    mean, variance = loss.cumulants([0.0])[0, 1], loss.cumulants([c])[0, 2]
     times = np.geomspace(0.02, 60.0, 9) / variance**0.5
     rows = (served.real, served.line)
     numbers = [*(row.shape[1] for row in rows), *(x for row in rows for x in row.ravel()), mean]

@@ -7,7 +7,7 @@ import pytest
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.characteristic import log_delta_bounds
 from dpcal.accountants.directions import Direction
-from dpcal.accountants.inversion.failure import epsilon_with_failures
+from dpcal.accountants.inversion import failure
 from dpcal.accountants.losses.discrete import pure
 from dpcal.accountants.losses.failure import LossWithFailure
 
@@ -27,7 +27,7 @@ def of_pure(log_delta):
 def epsilon_beyond(infinite, log_delta):
     """Bounds on epsilon of a 2-private mechanism that fails with some probability."""
     direction = Direction("remove", ((LossWithFailure(pure(2.0), infinite), 1),))
-    return epsilon_with_failures(direction, direction, log_delta, lambda _, at: of_pure(at))
+    return failure.epsilon(direction, direction, log_delta, lambda _, at: of_pure(at))
 
 
 @pytest.mark.parametrize("infinite", [1e-9, 1e-3, 0.5])

@@ -116,8 +116,8 @@ def test_a_law_that_loses_mass_is_refused(monkeypatch):
     moved = finite_laws._moved
 
     def without_the_last(law, ends):
-        values, logs = moved(law, ends)
-        return values[:-1], logs[:-1]
+        found = moved(law, ends)
+        return FiniteLaw(found.values[:-1], found.log_reference[:-1])
 
     monkeypatch.setattr(finite_laws, "_moved", without_the_last)
     event = events.PoissonSampledDpEvent(0.1, events.SelfComposedDpEvent(BOTH, 2))
