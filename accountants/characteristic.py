@@ -210,10 +210,8 @@ def finite_log_delta(direction: Direction, epsilon: float) -> Bounds:
 def finite_epsilon(direction: Direction, log_delta: float) -> Bounds:
     """Return bounds on the smallest epsilon >= 0 of finite losses, at any log delta < 0."""
     total, one = Total(direction.parts), _one_of_class(direction)
-
-    @cache
-    def by_renyi() -> Bounds:
-        return renyi.epsilon_bounds(direction, log_delta)
+    by_renyi = cache(partial(renyi.epsilon_bounds, direction, log_delta))
+    exact = partial(exact_log_delta, direction)
 
     def in_balls() -> Bounds:
         if (poisson := parity.as_poisson(direction)) is not None:
@@ -222,18 +220,13 @@ def finite_epsilon(direction: Direction, log_delta: float) -> Bounds:
                 return found
         return epsilon_bounds(on_finite_laws(direction), log_delta)
 
-    def exactly() -> Bounds | None:
-        if exact_log_delta(direction, 0.0) is None:
-            return None
-        return solve.epsilon_of(partial(exact_log_delta, direction), by_renyi(), log_delta)
-
     def inverted() -> Bounds | None:
         found = solve.epsilon_on_contours(total, log_delta)
         return Bounds(0.0, found.upper, found.method) if found and one else found
 
     ways: list[Way] = [
         lambda: Bounds(0.0, 0.0, "sampling") if total.log_delta_bound <= log_delta else None,
-        exactly,
+        lambda: solve.epsilon_of(exact, by_renyi(), log_delta) if exact(0.0) else None,
         inverted,
         by_renyi,
         lambda: _recursion.epsilon_by_recursion(direction, log_delta, by_renyi().upper),
@@ -328,6 +321,6 @@ class DirectionProfile:
         """Return crude upper bounds on log delta, from a grid of tilts."""
         scale = 0.0
         with contextlib.suppress(OutOfReach):
-            scale = math.sqrt(max(self._total.at_zero[1], 0.0))
+            scale = math.sqrt(max(self._total.variance, 0.0))
         crude = renyi.log_deltas_by_tilts(self._direction, epsilons, _MANY_TILTS / (scale or 1.0))
         return failure.combine(self._log_finite, -math.inf, crude)[1]

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import singledispatch
 from typing import Any
 
 from dp_accounting.pld import privacy_loss_distribution as builders
@@ -59,42 +58,23 @@ def _composed(
     return total
 
 
-def _dense(points: Points) -> Points:
-    """Return keywords for laws with a density; connecting the dots is pessimistic by itself."""
-    return {**points, "use_connect_dots": points["pessimistic_estimate"]}
-
-
-@singledispatch
 def _distribution(loss: PrivacyLoss, points: Points) -> Any:
-    """Return one loss as dp-accounting's distribution, by a function for each class of losses."""
-    raise UnsupportedEvent(f"The PLD backend does not price {loss!r}.")
-
-
-@_distribution.register
-def _(loss: Gaussian | SampledGaussian, points: Points) -> Any:
-    q = loss.sampling_probability if isinstance(loss, SampledGaussian) else 1.0
-    return builders.from_gaussian_mechanism(
-        loss.noise_multiplier, sampling_prob=q, **_dense(points)
-    )
-
-
-@_distribution.register
-def _(loss: Laplace, points: Points) -> Any:
-    return builders.from_laplace_mechanism(loss.scale, **_dense(points))
-
-
-@_distribution.register
-def _(loss: DiscreteGaussian, points: Points) -> Any:
-    return builders.from_discrete_gaussian_mechanism(loss.sigma, loss.sensitivity, **_dense(points))
-
-
-@_distribution.register
-def _(loss: DiscreteLoss | LossWithFailure, points: Points) -> Any:
-    """Return a pair with finitely many losses, where each law may have outcomes of its own."""
+    """Return one loss as dp-accounting's distribution."""
+    # Of laws with a density, connecting the dots is pessimistic by itself.
+    dense = {**points, "use_connect_dots": points["pessimistic_estimate"]}
+    if isinstance(loss, Gaussian | SampledGaussian):
+        q = loss.sampling_probability if isinstance(loss, SampledGaussian) else 1.0
+        return builders.from_gaussian_mechanism(loss.noise_multiplier, sampling_prob=q, **dense)
+    if isinstance(loss, Laplace):
+        return builders.from_laplace_mechanism(loss.scale, **dense)
+    if isinstance(loss, DiscreteGaussian):
+        return builders.from_discrete_gaussian_mechanism(loss.sigma, loss.sensitivity, **dense)
+    # A pair with finitely many losses, where each law may have outcomes of its own.
     lattice = isinstance(loss, LatticeLoss)
-    known = lattice or (points["pessimistic_estimate"] and loss.when_finite.upper < math.inf)
+    finite = isinstance(loss, DiscreteLoss | LossWithFailure) and loss.when_finite.upper < math.inf
     drawn = isinstance(loss, ScatteredLoss) and loss.sampling_probability < 1
-    law = law_of(loss) if known and not drawn else None
+    known = lattice or (finite and points["pessimistic_estimate"] and not drawn)
+    law = law_of(loss) if known else None
     if law is None or law.outside == 1:
         raise UnsupportedEvent(f"The PLD backend does not price {loss!r}.")
     lower, upper = (

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from functools import singledispatch
 from typing import Any
 
 from dpcal.accountants import renyi
@@ -85,22 +84,14 @@ def _prv(
     return float(lower), float(upper), f"PRV, eps_error {eps_error:g}"
 
 
-@singledispatch
 def _variable(loss: PrivacyLoss, variables: Any) -> Any:
     """Return one loss as prv-accountant's privacy random variable."""
+    if isinstance(loss, Gaussian):
+        return variables.GaussianMechanism(loss.noise_multiplier)
+    if isinstance(loss, SampledGaussian):
+        q, sigma = loss.sampling_probability, loss.noise_multiplier
+        return variables.PoissonSubsampledGaussianMechanism(q, sigma)
     raise UnsupportedEvent(f"The PRV backend does not price {loss!r}.")
-
-
-@_variable.register
-def _(loss: Gaussian, variables: Any) -> Any:
-    return variables.GaussianMechanism(loss.noise_multiplier)
-
-
-@_variable.register
-def _(loss: SampledGaussian, variables: Any) -> Any:
-    return variables.PoissonSubsampledGaussianMechanism(
-        loss.sampling_probability, loss.noise_multiplier
-    )
 
 
 def epsilon_bounds(composition: Composition, delta: float, **options: Any) -> Bounds:

@@ -89,7 +89,7 @@ def _least(
     try:
         _, mean, variance = (float(value) for value in total.moments([0.0])[0])
         start = min(guess(mean, max(variance, 1e-12)), max(8.0, total.steep))
-        c = increasing_root(equation, 0.0, math.inf, start, _TOLERANCE)
+        c = increasing_root(equation, start, _TOLERANCE)
         log_mgf = float(total.moments([c])[0, 0])
     except OutOfReach:
         c, log_mgf = _closed_form(total, cost)

@@ -264,11 +264,10 @@ def split(parts: Parts, epsilon: float, log_size: float) -> tuple[list[tuple[Law
         a small put.
     """
     reversible = all(loss.opposite is not None and loss.surplus == 0.0 for loss, _ in parts)
-    rare = any(has_rare_losses(loss) for loss, _ in parts)
     counted = all(times <= MOST_TIMES for _, times in parts)
-    if not (reversible and rare and counted) or max(-log_size, epsilon) > _MOST:
+    if not (reversible and counted) or max(-log_size, epsilon) > _MOST:
         raise OutOfReach
-    scale = max(epsilon, math.sqrt(Total(parts).at_zero[1]))
+    scale = max(epsilon, math.sqrt(Total(parts).variance))
     tilts, logs = _log_masses(parts, scale)
     log_rest = log_size + _NEGLIGIBLE - math.log(2 * sum(times for _, times in parts))
     share = min(_LOSSES, _TILTED / (5.0 - log_size))

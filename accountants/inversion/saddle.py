@@ -2,7 +2,7 @@
 
 >>> import math
 >>> known = lambda c: (c - 1 / c, 1 + 1 / c**2, math.nan)
->>> print(f"{increasing_root(known, 0.0, math.inf, 30.0, 1e-9):.6f}")
+>>> print(f"{increasing_root(known, 30.0, 1e-9):.6f}")
 1.000000
 """
 
@@ -17,6 +17,8 @@ from dpcal.accountants.losses.base import OutOfReach, Reals
 
 __all__ = ["increasing_root", "log_chernoff"]
 
+# Value, slope and integral at a point.
+Equation = Callable[[float], tuple[float, float, float]]
 
 # The largest tilt, as a loss of 1e-12 cannot be distinguished from 0, and most evaluations.
 _LARGEST, _EVALUATIONS = 1e12, 200
@@ -41,14 +43,8 @@ def log_chernoff(c: Reals | float) -> Reals:
     return np.where(c > 0, value, 0.0)
 
 
-def increasing_root(
-    equation: Callable[[float], tuple[float, float, float]],
-    low: float,
-    high: float,
-    guess: float,
-    tolerance: float = _COARSE,
-) -> float:
-    """Return the root in (low, high) of an increasing function, by safeguarded Newton steps.
+def increasing_root(equation: Equation, guess: float, tolerance: float = _COARSE) -> float:
+    """Return the root c > 0 of an increasing function, by safeguarded Newton steps.
 
     ``equation`` returns value, derivative and integral, or raises :class:`OutOfReach` beyond some
     point. This function raises it as well, after 200 evaluations. Where the integral,
@@ -58,7 +54,7 @@ def increasing_root(
     slope: at the tolerance t the function is within t^2 / 2 of its minimum. A coarse root is enough
     for a contour: every bound holds on any contour, and the saddle only makes it cheap.
     """
-    c, far, before = guess, _LARGEST, math.inf
+    c, low, high, far, before = guess, 0.0, math.inf, _LARGEST, math.inf
     # Value and integral at both ends of the bracket.
     ends = {-1: (math.nan, math.nan), 1: (math.nan, math.nan)}
     for _ in range(_EVALUATIONS):
@@ -90,9 +86,7 @@ def increasing_root(
         elif slow or not low < step < high:
             step = _meeting_point(low, high, ends)
             if not _INSIDE * (high - low) < min(step - low, high - step):
-                step = (
-                    high / 4 if low == 0 else math.sqrt(low * high) if low > 0 else (low + high) / 2
-                )
+                step = math.sqrt(low * high) if low > 0 else high / 4
             before = math.inf
         if step == c:
             return c

@@ -117,7 +117,7 @@ def _at_cut(total: Total, epsilon: float) -> Bounds | None:
 
 def _estimate(total: Total, epsilon: float) -> float:
     """Return about log delta: that of single steps, or of a normal loss of the same variance."""
-    logs = [log_gaussian_delta(epsilon, math.sqrt(max(total.at_zero[1], _LEAST**2)))[0]]
+    logs = [log_gaussian_delta(epsilon, math.sqrt(max(total.variance, _LEAST**2)))[0]]
     for loss, times in total.parts:
         closed = loss.log_delta(epsilon)
         if closed is not None and closed[1] < 1.0:

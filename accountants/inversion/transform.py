@@ -67,10 +67,9 @@ class Total:
         return np.asarray(np.ascontiguousarray(found).sum(axis=-1))
 
     @cached_property
-    def at_zero(self) -> tuple[float, float]:
-        """Mean and variance of the law."""
-        _, mean, variance = self.cumulants([0.0])[0]
-        return float(mean), float(variance)
+    def variance(self) -> float:
+        """Variance of the law."""
+        return float(self.cumulants([0.0])[0, 2])
 
     @cached_property
     def steep(self) -> float:

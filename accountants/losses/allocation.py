@@ -40,7 +40,6 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike
 
-from dpcal import _validate
 from dpcal._lazy import special
 from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss, Reals
 
@@ -95,11 +94,6 @@ class Allocation(PrivacyLoss):
     noise_multiplier: float
     batches: int
     direction: str
-
-    def __post_init__(self) -> None:
-        _validate.positive(noise_multiplier=self.noise_multiplier)
-        _validate.count(batches=self.batches)
-        _validate.choice(("remove", "add"), direction=self.direction)
 
     @property
     def opposite(self) -> Allocation:

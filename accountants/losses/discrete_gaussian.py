@@ -21,7 +21,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpcal import _validate
 from dpcal.accountants.losses.base import OutOfReach, Points
 from dpcal.accountants.losses.discrete import AtomLoss, atoms, hockey_stick
 from dpcal.accountants.rounding import UNIT
@@ -59,10 +58,6 @@ class DiscreteGaussian(AtomLoss):
 
     sigma: float
     sensitivity: int
-
-    def __post_init__(self) -> None:
-        _validate.positive(sigma=self.sigma)
-        _validate.count(sensitivity=self.sensitivity)
 
     @property
     def _variance(self) -> float:

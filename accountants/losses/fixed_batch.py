@@ -26,7 +26,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpcal import _validate
 from dpcal.accountants.losses.base import Complexes, OutOfReach, Points, PrivacyLoss
 from dpcal.accountants.losses.lattice import RANGE, step_within
 from dpcal.accountants.losses.quadrature import argument_sizes, log_mixture, unit_of
@@ -36,6 +35,8 @@ __all__ = ["FixedBatchGaussian", "HalfLine"]
 
 # Quadrature points above which the caller takes a bound in closed form: 400,000 take 20 ms a tilt.
 _MAX_POINTS = 400_000
+# Log of a bound on how much an integrand grows between the points and the strip's edge.
+_GROWTH = 1.5
 
 
 @dataclass(frozen=True)
@@ -61,9 +62,7 @@ class HalfLine:
     strip: float
     first: float
 
-    def points(
-        self, scale: float, high: float, growth: float
-    ) -> tuple[Complexes, Complexes, float]:
+    def points(self, scale: float, high: float) -> tuple[Complexes, Complexes, float]:
         """Return y, the weights dy, and the weight per unit of scale left out before ``first``.
 
         Parameters
@@ -72,10 +71,8 @@ class HalfLine:
             Unit of y.
         high
             Largest real part of y.
-        growth
-            Log of a bound on how much an integrand grows between the points and the strip's edge.
         """
-        step = step_within(self.strip, growth)
+        step = step_within(self.strip, _GROWTH)
         last = high / scale + 1.0
         count = (last - self.first) / step
         if not count < _MAX_POINTS:
@@ -93,12 +90,6 @@ class HalfLine:
 # that negative powers of w are bounded by 1, however large they are.
 _REAL = HalfLine(slope=0.0, strip=0.7, first=-14.5)
 _SHIFTED = HalfLine(slope=0.6, strip=0.42, first=-23.0)
-
-
-def _scale(rule: HalfLine, mu: float) -> float:
-    """Return the largest scale for which mu Im y stays below about 1 and Im y below 1.2."""
-    reach = 1.2 if rule.slope == 0 else 1.0
-    return min(reach / mu, 1.2) / (rule.slope + rule.strip)
 
 
 @dataclass(frozen=True)
@@ -121,10 +112,6 @@ class FixedBatchGaussian(PrivacyLoss):
 
     sampling_probability: float
     noise_multiplier: float
-
-    def __post_init__(self) -> None:
-        _validate.probability(sampling_probability=self.sampling_probability)
-        _validate.positive(noise_multiplier=self.noise_multiplier)
 
     @property
     def _mu(self) -> float:
@@ -162,8 +149,9 @@ class FixedBatchGaussian(PrivacyLoss):
         One loss 0 has its own mass, and the other one that of both curves next to it.
         """
         q, mu = self.sampling_probability, self._mu
-        scale = _scale(rule, mu)
-        y, weights, left_out = rule.points(scale, RANGE + (1.0 + highest) * mu, growth=1.5)
+        # The largest scale for which mu Im y stays below about 1 and Im y below 1.2.
+        scale = min((1.0 if rule.slope else 1.2) / mu, 1.2) / (rule.slope + rule.strip)
+        y, weights, left_out = rule.points(scale, RANGE + (1.0 + highest) * mu)
         gains = log_mixture(q, y / self.noise_multiplier)
         moved = y + np.longdouble(0.5) / self.noise_multiplier
         base = np.log(weights) - 0.5 * moved**2 - 0.5 * np.log(2 * np.longdouble(math.pi))

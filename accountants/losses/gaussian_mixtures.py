@@ -7,7 +7,7 @@ Poisson sampling when a record is replaced.
 
 >>> loss = replaced_record(sampling_probability=0.01, noise_multiplier=1.0)
 >>> print("{1:.6e} {2:.6e}".format(*loss.cumulants([0.0])[0]))
-2.284113e-04 4.571852e-04
+2.284113e-04 4.571853e-04
 >>> log_delta, _ = loss.log_delta(0.0)              # 0.01 (1 - 2 Phi(-1))
 >>> print(f"{math.exp(log_delta):.8f}")
 0.00682689

@@ -21,7 +21,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpcal import _validate
 from dpcal.accountants.losses.base import NO_LOSS, Complexes, Points, PrivacyLoss, Reals
 from dpcal.accountants.losses.discrete import randomized_response
 from dpcal.accountants.losses.lattice import step_within
@@ -141,9 +140,6 @@ class Laplace(IntervalLoss):
     log_end = -math.log(2.0)
     log_density = -math.log(4.0)
 
-    def __post_init__(self) -> None:
-        _validate.positive(scale=self.scale)
-
     @cached_property
     def upper(self) -> float:
         """1 / b, the largest loss, rounded up."""
@@ -180,9 +176,6 @@ class BoundedRange(IntervalLoss):
     renyi_is_tighter = True
     log_end = -math.inf
     """The ends have no mass of their own."""
-
-    def __post_init__(self) -> None:
-        _validate.positive(epsilon=self.epsilon)
 
     @property
     def upper(self) -> float:

@@ -2,7 +2,7 @@
 
 >>> loss = SampledGaussian(sampling_probability=0.01, noise_multiplier=1.0, direction="remove")
 >>> print("{1:.6e} {2:.6e}".format(*loss.cumulants([0.0])[0]))
-8.381221e-05 1.716304e-04
+8.381221e-05 1.716305e-04
 """
 
 from __future__ import annotations

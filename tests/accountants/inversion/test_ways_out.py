@@ -100,7 +100,7 @@ def test_a_search_finds_a_kink_in_few_evaluations():
         curvature = 1e6 * share * (1 - share)
         return 1e3 * share + 1e-3 * (1 - share) - 1, curvature, 1e-3 * c + np.logaddexp(0, z) - c
 
-    root = increasing_root(equation, 0.0, math.inf, 8.0)
+    root = increasing_root(equation, 8.0)
     assert root == pytest.approx(5e4 * (1 + 1e-6) - 6.9e-3, abs=1e-3)
     # Halving alone takes 24 evaluations from the first bracket, whose ends have a ratio of four.
     assert len(asked) < 18
