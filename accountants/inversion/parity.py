@@ -93,7 +93,8 @@ def _put(parts: Epochs, most: float, log_delta: float, seconds: float = _SECONDS
 def _log_delta_of(put: Any, direction: Direction, epsilon: float) -> Bounds:
     """Return bounds on log delta, rounded outward."""
     adds = any(getattr(loss, "direction", None) == "add" for loss, _ in direction.parts)
-    found = Bounds.of_logarithms(*put.delta(epsilon, added=adds), _METHOD)
+    low, high = put.delta(epsilon, added=adds)
+    found = Bounds.of_logarithms(low, high, _METHOD)
     return Bounds(found.lower * (1 + 4 * UNIT), found.upper * (1 - 4 * UNIT), _METHOD)
 
 

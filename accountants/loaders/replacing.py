@@ -20,7 +20,6 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -140,7 +139,10 @@ def epsilon(event: events.DpEvent, *, delta: float, neighboring_relation: str) -
         ``"replace-one"``.
     """
     target = _validate.probability(delta=delta)
-    two = partial(_epsilon_of_blanks, event, target)
+
+    def two(one: Epsilon, most: float) -> float:
+        return _epsilon_of_blanks(event, target, one, most)
+
     return _bracket(event, event_epsilon, two, neighboring_relation, delta=target)
 
 
