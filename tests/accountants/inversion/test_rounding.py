@@ -112,9 +112,8 @@ def test_a_cut_meets_the_contour_of_the_whole_law(q, sigma, steps, epsilon):
 def test_laplace_noise_in_many_steps_holds_its_inverse_transform(scale, steps):
     # A tilt of 0.007 as the difference of 1.007 and 1 has lost digits; so have weights of a rule.
     loss = Laplace(scale)
-    mean, variance = loss.cumulants([0.0])[0, 1:3]
-    deviation = (variance * steps) ** 0.5
-    epsilon = steps * mean + 0.5 * deviation
+    mean, variance = steps * loss.cumulants([0.0])[0, 1:3]
+    epsilon, deviation = mean + 0.5 * variance**0.5, variance**0.5
     event = events.SelfComposedDpEvent(events.LaplaceDpEvent(scale), steps)
     answer = accountants.log_delta(event, epsilon=epsilon)
     assert answer.upper - answer.lower < 2e-10

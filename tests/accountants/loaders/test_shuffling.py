@@ -185,8 +185,7 @@ def test_random_numbers_of_batches_cost_the_mean_of_all_pairs(sigma, numbers, ep
     """Numbers are told: delta of two epochs is the mean over those of both."""
     added = MixedAllocation(sigma, numbers[0][0], "add", numbers)
     put = Put(((added, 2),), most=epsilon, nats=60.0, seconds=20.0)
-    for side in (False, True):
-        bounds = put.delta(epsilon, added=side)
+    for side, bounds in enumerate(put.delta(epsilon, added=way) for way in (False, True)):
         exact = 0.0
         for (m, p), (k, q) in itertools.product(numbers, repeat=2):
             both = events.ComposedDpEvent([allocated(sigma, m, 1), allocated(sigma, k, 1)])

@@ -54,10 +54,7 @@ def test_tilted_moments_have_their_digits(q, sigma, powers):
     excesses = np.array(powers) - 1.0
     # Not a multiple of eight points.
     last = len(points.values) - len(points.values) % 8 - 3
-    values, logs = (
-        points.values.real[:last].astype(float),
-        points.log_masses.real[:last].astype(float),
-    )
+    values, logs = (x.real[:last].astype(float) for x in (points.values, points.log_masses))
     ell, log_base = (-values, logs) if name == "add" else (values, logs - values)
     removed = Points(ell, log_base + ell, np.abs(ell), np.abs(log_base)).real_rows(0.0)
     added = Points(-ell, log_base, np.abs(ell), np.abs(log_base)).real_rows(0.0)
