@@ -8,7 +8,7 @@ import pytest
 
 from dpcal._ext.question import moments
 from dpcal.accountants.inversion.cut import Cut
-from dpcal.accountants.losses import lattice
+from dpcal.accountants.losses import gaussian_mixtures, lattice
 from dpcal.accountants.losses.base import OutOfReach, Points
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.accountants.rounding import UNIT
@@ -123,7 +123,7 @@ def test_points_are_multiples_of_the_step_that_cover_the_range():
 
 def test_a_strip_is_narrowed_until_the_growth_is_small():
     # cos(w)^-40 is the growth of sech^40.
-    angle = lattice.narrowed(1.5, lambda w: math.cos(w) ** -40.0)
+    angle = gaussian_mixtures._narrowed(1.5, lambda w: math.cos(w) ** -40.0)
     assert math.cos(angle) ** -40.0 < 8.0 < math.cos(angle * math.sqrt(2)) ** -40.0
     with pytest.raises(OutOfReach):
-        lattice.narrowed(1.5, lambda w: math.inf)
+        gaussian_mixtures._narrowed(1.5, lambda w: math.inf)
