@@ -20,7 +20,6 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable
-from typing import TypeVar
 
 import numpy as np
 
@@ -37,8 +36,6 @@ from dpcal.accountants.mechanisms.decompose import leaves
 from dpcal.accountants.rounding import UNIT, exp_down, exp_up
 
 __all__ = ["delta", "epsilon", "log_delta"]
-
-_Answer = TypeVar("_Answer", Epsilon, LogDelta)
 
 _BLANKED, _REPLACED = "replace-special", "replace-one"
 _KNOWN, _TWO_BLANKS = "bracket: batches known", "bracket: two blanked records"
@@ -86,44 +83,19 @@ def _log_delta_of_blanks(event: events.DpEvent, epsilon: float) -> float:
     return float(one.upper + np.logaddexp(0.0, half) * (1 + 4 * UNIT))
 
 
-def _epsilon_of_blanks(event: events.DpEvent, delta: float, one: Epsilon, most: float) -> float:
-    """Return about the least epsilon of two blanked records, from that of one; infinity for more.
-
-    Two cost at least twice as much as one, which may be more than ``most``.
-    """
-    if not 0 < 2 * one.upper < most < math.inf:
-        return math.inf
+def _epsilon_of_blanks(event: events.DpEvent, delta: float, one: Epsilon) -> float:
+    """Return about the least epsilon of two blanked records, from that of one."""
     target = math.log(delta) * (1 + 4 * UNIT)
 
     def excess(x: float) -> float:
         return _log_delta_of_blanks(event, math.exp(x)) - target
 
     # A normal loss has about this slope, and about this epsilon.
-    start, last = math.log(2.1 * one.upper), math.log(2 * one.upper) + 7.0
+    start, most = math.log(2.1 * one.upper), math.log(2 * one.upper) + 7.0
     slope, stop = 2 * target, Stop(absolute=_WIDTH)
     with contextlib.suppress(NoBracket):
-        return math.exp(newton(secant(excess, slope), start, start - 1.0, last, stop).meet)
+        return math.exp(newton(secant(excess, slope), start, start - 1.0, most, stop).meet)
     return math.inf
-
-
-def _bracket(
-    event: events.DpEvent,
-    price: Callable[..., _Answer],
-    two_blanks: Callable[[_Answer, float], float],
-    relation: str,
-    **given: float,
-) -> _Answer:
-    """Return a bracket from prices of other events, and from that of two blanked records."""
-    _validate.choice((_REPLACED,), neighboring_relation=relation)
-    one = price(event, neighboring_relation=_BLANKED, **given)
-    summed, known = (
-        price(_with(event, each), neighboring_relation=_REPLACED, **given)
-        for each in (_summed, _known)
-    )
-    two = two_blanks(one, known.upper)
-    upper, method = min((known.upper, _KNOWN), (two, _TWO_BLANKS))
-    ends = Bounds(min(max(one.lower, summed.lower), upper), upper, method)
-    return type(one).of(ends, accountant="allocation", neighboring_relation=relation)
 
 
 def epsilon(event: events.DpEvent, *, delta: float, neighboring_relation: str) -> Epsilon:
@@ -139,21 +111,33 @@ def epsilon(event: events.DpEvent, *, delta: float, neighboring_relation: str) -
         ``"replace-one"``.
     """
     target = _validate.probability(delta=delta)
-
-    def two(one: Epsilon, most: float) -> float:
-        return _epsilon_of_blanks(event, target, one, most)
-
-    return _bracket(event, event_epsilon, two, neighboring_relation, delta=target)
+    _validate.choice((_REPLACED,), neighboring_relation=neighboring_relation)
+    one = event_epsilon(event, delta=target, neighboring_relation=_BLANKED)
+    summed, known = (
+        event_epsilon(_with(event, each), delta=target, neighboring_relation=_REPLACED)
+        for each in (_summed, _known)
+    )
+    lower, upper, method = max(one.lower, summed.lower), known.upper, _KNOWN
+    if one.upper > 0 and 2 * one.upper < upper < math.inf:
+        two = _epsilon_of_blanks(event, target, one)
+        upper, method = min((upper, method), (two, _TWO_BLANKS))
+    ends = Bounds(min(lower, upper), upper, method)
+    return Epsilon.of(ends, accountant="allocation", neighboring_relation=neighboring_relation)
 
 
 def log_delta(event: events.DpEvent, *, epsilon: float, neighboring_relation: str) -> LogDelta:
     """Return a bracket of the log of delta at an epsilon >= 0; see :func:`epsilon`."""
     at = _validate.non_negative(epsilon=epsilon)
-
-    def two(one: LogDelta, most: float) -> float:
-        return min(0.0, _log_delta_of_blanks(event, at))
-
-    return _bracket(event, event_log_delta, two, neighboring_relation, epsilon=at)
+    _validate.choice((_REPLACED,), neighboring_relation=neighboring_relation)
+    one = event_log_delta(event, epsilon=at, neighboring_relation=_BLANKED)
+    summed, known = (
+        event_log_delta(_with(event, each), epsilon=at, neighboring_relation=_REPLACED)
+        for each in (_summed, _known)
+    )
+    two = min(0.0, _log_delta_of_blanks(event, at))
+    upper, method = min((known.upper, _KNOWN), (two, _TWO_BLANKS))
+    ends = Bounds(min(max(one.lower, summed.lower), upper), upper, method)
+    return LogDelta.of(ends, accountant="allocation", neighboring_relation=neighboring_relation)
 
 
 def delta(event: events.DpEvent, *, epsilon: float, neighboring_relation: str) -> Delta:
