@@ -37,6 +37,7 @@ from dpcal.optim.minimax.result import MinimaxResult
 from dpcal.optim.minimax.sets import ConvexSet
 from dpcal.optim.objectives.arrays import l2_norm
 from dpcal.optim.objectives.base import Objective
+from dpcal.optim.registry import Optimizer
 
 __all__ = ["dp_sgda"]
 
@@ -65,6 +66,18 @@ def _settings(
     )
 
 
+@Optimizer(
+    summary="one noisy step down in x and up in y at a time",
+    problem="minimax, strongly concave in y; convex in x, for the rate",
+    needs=("lipschitz or max_norm", "smoothness", "strong_concavity"),
+    rate="1 / sqrt(n) + sqrt(d) / (n epsilon)",
+    measure="primal-dual risk",
+    theorem="Yang et al. 2022, Algorithm 1",
+    relations=("replace-one", "add-or-remove-one", "replace-special"),
+    options=("steps", "batch_size", "max_norm", "learning_rate", "group_size"),
+    blocks=True,
+    comparator=True,
+).describes
 @algorithm(_settings)
 def dp_sgda(
     run: Run,

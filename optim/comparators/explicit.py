@@ -31,6 +31,7 @@ from dpcal.optim.driver import Run
 from dpcal.optim.minimax.result import MinimaxResult
 from dpcal.optim.objectives.arrays import l2_norm
 from dpcal.optim.objectives.base import Objective
+from dpcal.optim.registry import Optimizer
 
 __all__ = ["ada_dp_spider", "sto_spider"]
 
@@ -41,6 +42,17 @@ def _sto_settings(objective: Objective | Oracle, plan: Plan) -> Settings:
     return Settings(_validate.count(steps=plan.parameters.get("steps")), period=period)
 
 
+@Optimizer(
+    summary="sampled gradients now and then, clipped differences in between",
+    problem="smooth, convex or not; an explicit value function",
+    needs=("lipschitz or max_norm", "smoothness"),
+    rate="(sqrt(d) / (n epsilon))^(2/3)",
+    measure="gradient norm",
+    theorem="Liu et al. 2023, as Xu et al. 2026 run it",
+    relations=("replace-one", "add-or-remove-one", "replace-special"),
+    options=("steps", "batch_size", "max_norm", "learning_rate", "group_size"),
+    comparator=True,
+).describes
 @algorithm(_sto_settings)
 def sto_spider(run: Run, oracle: Oracle, plan: Plan, *, period: int) -> MinimaxResult:
     """Minimise by Sto-SPIDER, spending a plan. A comparator.
@@ -60,6 +72,17 @@ def _ada_settings(objective: Objective | Oracle, plan: Plan) -> Settings:
     return Settings(_validate.count(steps=plan.parameters.get("steps")), allowed=allowed)
 
 
+@Optimizer(
+    summary="gradients afresh when the iterate has drifted, differences in between",
+    problem="smooth, convex or not; an explicit value function",
+    needs=("lipschitz or max_norm", "smoothness"),
+    rate="n^(-1/3) + (sqrt(d) / (n epsilon))^(2/5)",
+    measure="gradient norm",
+    theorem="Tao et al. 2025, as Xu et al. 2026 run it",
+    relations=("replace-one", "add-or-remove-one", "replace-special"),
+    options=("steps", "batch_size", "max_norm", "learning_rate", "group_size"),
+    comparator=True,
+).describes
 @algorithm(_ada_settings)
 def ada_dp_spider(run: Run, oracle: Oracle, plan: Plan, *, allowed: float) -> MinimaxResult:
     """Minimise by Ada-DP-SPIDER, spending a plan. A comparator.

@@ -41,6 +41,7 @@ from dpcal.optim.minimax.result import MinimaxResult
 from dpcal.optim.minimax.sets import ConvexSet
 from dpcal.optim.objectives.arrays import l2_norm
 from dpcal.optim.objectives.base import Objective
+from dpcal.optim.registry import Optimizer
 
 __all__ = ["privatediff"]
 
@@ -67,6 +68,18 @@ def _settings(
     )
 
 
+@Optimizer(
+    summary="noisy ascents in y, and restarts and differences in x",
+    problem="minimax, smooth, strongly concave in y",
+    needs=("lipschitz or max_norm", "smoothness", "strong_concavity"),
+    rate="(sqrt(d) / (n epsilon))^(2/3)",
+    measure="gradient norm of the value function",
+    theorem="Zhang et al. 2025, approximately",
+    relations=("replace-one", "add-or-remove-one", "replace-special"),
+    options=("steps", "batch_size", "max_norm", "learning_rate", "inner_steps", "group_size"),
+    blocks=True,
+    comparator=True,
+).describes
 @algorithm(_settings)
 def privatediff(
     run: Run,

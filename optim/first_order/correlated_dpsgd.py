@@ -34,6 +34,7 @@ from dpcal.optim.first_order.descent import averaged_descent
 from dpcal.optim.first_order.dpsgd import default_output, default_steps
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
+from dpcal.optim.registry import Optimizer
 
 __all__ = ["correlated_dpsgd"]
 
@@ -68,6 +69,20 @@ def _settings(
     return Settings(query.count, center=start, eta=eta, output=output)
 
 
+@Optimizer(
+    summary="gradient steps whose noise takes back part of the noise before",
+    problem="any; rates are known for convex losses and for wide networks",
+    needs=("strategy", "batch_size", "max_norm"),
+    rate="sqrt(d) / (n epsilon)",
+    measure="excess risk",
+    theorem="Denisov et al. 2022; Choquette-Choo et al. 2024; Kalinin et al. 2026",
+    relations=("add-or-remove-one", "replace-special"),
+    options=(
+        *("batch_size", "epochs", "steps", "sampler"),
+        *("max_norm", "learning_rate", "clipped"),
+    ),
+    constants=False,
+).describes
 @algorithm(_settings, radius=True)
 def correlated_dpsgd(
     run: Run, oracle: Oracle, plan: Plan, *, eta: float, output: str

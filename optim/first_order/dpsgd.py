@@ -28,6 +28,7 @@ from dpcal.optim.driver import Run
 from dpcal.optim.first_order.descent import OUTPUTS, averaged_descent
 from dpcal.optim.objectives.arrays import Vector, numbers
 from dpcal.optim.objectives.base import Objective
+from dpcal.optim.registry import Optimizer
 
 __all__ = ["default_output", "default_steps", "dpsgd", "regret_rate"]
 
@@ -50,6 +51,19 @@ def _settings(
     return Settings(query.count, rates=_schedule(chosen, query), output=output, reach=reach)
 
 
+@Optimizer(
+    summary="noisy gradient steps on random batches",
+    problem="convex, for the rate; any, for the privacy",
+    needs=("batch_size", "epochs or steps", "max_norm"),
+    rate="sqrt(d) / (n epsilon)",
+    measure="excess risk",
+    theorem="Abadi et al. 2016, Algorithm 1; Bassily, Smith and Thakurta 2014, Theorem 2.4",
+    options=(
+        *("batch_size", "epochs", "steps", "sampler"),
+        *("max_norm", "learning_rate", "group_size", "clipped"),
+    ),
+    constants=False,
+).describes
 @algorithm(_settings, radius=True)
 def dpsgd(
     run: Run, oracle: Oracle, plan: Plan, *, rates: Vector, output: str, reach: float

@@ -36,6 +36,7 @@ from dpcal.optim.driver import Callback, Progress, check_callback, run
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.linear import Linear
+from dpcal.optim.registry import Optimizer
 from dpcal.optim.result import Result
 
 __all__ = ["embedding", "jl_glm"]
@@ -43,6 +44,18 @@ __all__ = ["embedding", "jl_glm"]
 _STREAM = 0x4A4C
 
 
+@Optimizer(
+    summary="another optimizer on randomly embedded records",
+    problem="linear models, convex or not; population risk",
+    needs=("lipschitz or max_norm", "smoothness", "gap"),
+    rate="n^(-1/2) + min((sqrt(rank) / (n epsilon))^(2/3), (n epsilon)^(-2/5))",
+    measure="gradient norm",
+    theorem="Arora et al. 2022, Theorem 6 and Corollary 1",
+    options=(
+        *("max_norm", "inner", "embedding_dimension", "rank"),
+        *("matrix", "matrix_seed", "group_size"),
+    ),
+).describes
 def jl_glm(
     objective: Objective,
     plan: Plan,

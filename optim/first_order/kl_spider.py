@@ -30,6 +30,7 @@ from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.driver import Run
 from dpcal.optim.objectives.arrays import l2_norm
 from dpcal.optim.objectives.base import Objective
+from dpcal.optim.registry import Optimizer
 
 __all__ = ["kl_spider"]
 
@@ -40,6 +41,15 @@ def _settings(objective: Objective | Oracle, plan: Plan) -> Settings:
     return Settings(max(1, sum(each.steps for each in rounds)), rounds=rounds)
 
 
+@Optimizer(
+    summary="rounds of a noisy gradient and its noisy differences, each to its target",
+    problem="smooth and Kurdyka-Lojasiewicz with 1 <= kappa <= 2, convex or not",
+    needs=("lipschitz", "smoothness", "gamma", "kappa"),
+    rate="(sqrt(d) / (n epsilon))^kappa",
+    measure="excess risk",
+    theorem="Menart et al. 2024, Algorithm 1, Theorem 1",
+    options=("gamma", "kappa", "beta", "l2"),
+).describes
 @algorithm(_settings)
 def kl_spider(run: Run, oracle: Oracle, plan: Plan, *, rounds: list[Round]) -> None:
     """Minimise an objective by KL Spider, spending a plan.

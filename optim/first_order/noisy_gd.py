@@ -43,6 +43,7 @@ from dpcal.optim.driver import Run
 from dpcal.optim.first_order.descent import projected_descent
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
+from dpcal.optim.registry import Optimizer
 
 __all__ = ["noisy_gd"]
 
@@ -92,6 +93,15 @@ def _sealed(objective: Objective | Oracle, query: Query, given: list[str]) -> Se
     return Settings(descent.steps, eta=descent.learning_rate, output="last")
 
 
+@Optimizer(
+    summary="noisy gradient steps on all records",
+    problem="smooth, convex or not",
+    needs=("lipschitz or max_norm", "smoothness or learning_rate", "gap or steps"),
+    rate="(sqrt(d) / (n epsilon))^(1/2)",
+    measure="gradient norm",
+    theorem="Wang, Ye and Xu 2017, Theorem 5",
+    options=("steps", "max_norm", "learning_rate", "group_size"),
+).describes
 @algorithm(_settings, radius=True)
 def noisy_gd(run: Run, oracle: Oracle, plan: Plan, *, eta: float, output: str) -> Vector | None:
     """Minimise an objective by noisy gradient descent, spending a plan.

@@ -34,6 +34,7 @@ from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.driver import Run
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
+from dpcal.optim.registry import Optimizer
 
 __all__ = ["proximal_point"]
 
@@ -45,6 +46,15 @@ def _settings(objective: Objective | Oracle, plan: Plan) -> Settings:
     return Settings(max(1, len(weights)), weights=weights, inner_steps=inner_steps)
 
 
+@Optimizer(
+    summary="stages of noisy descent on the loss pulled to where the last one ended",
+    problem="weakly convex and Kurdyka-Lojasiewicz with kappa >= 2, smooth or not",
+    needs=("lipschitz", "gamma", "kappa"),
+    rate="(sqrt(d) / (n epsilon))^kappa",
+    measure="excess risk",
+    theorem="Menart et al. 2024, Algorithms 2 and 4, Theorem 2",
+    options=("gamma", "kappa", "weak_convexity", "beta", "inner_steps", "group_size"),
+).describes
 @algorithm(_settings)
 def proximal_point(
     run: Run, oracle: Oracle, plan: Plan, *, weights: Sequence[float], inner_steps: int

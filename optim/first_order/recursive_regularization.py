@@ -35,6 +35,7 @@ from dpcal.optim.boundary.store import StoredOracle
 from dpcal.optim.driver import Run
 from dpcal.optim.objectives.arrays import Vector, l2_norm
 from dpcal.optim.objectives.base import Objective
+from dpcal.optim.registry import Optimizer
 
 __all__ = ["recursive_regularization"]
 
@@ -51,6 +52,17 @@ def _settings(objective: Objective | Oracle, plan: Plan) -> Settings:
     )
 
 
+@Optimizer(
+    summary="rounds with ever stronger regularisers, each on records of its own",
+    problem="smooth and convex; population risk",
+    needs=("lipschitz or max_norm", "smoothness", "distance"),
+    rate="n^(-1/2) + sqrt(d) / (n epsilon)",
+    measure="gradient norm",
+    theorem="Arora et al. 2022, Theorem 5 (corrected)",
+    relations=("replace-one", "replace-special"),
+    options=("max_norm", "distance", "subsolver"),
+    beaten="dpsgd",
+).describes
 @algorithm(_settings, initial=False)
 def recursive_regularization(
     run: Run,

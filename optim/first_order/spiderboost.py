@@ -34,6 +34,7 @@ from dpcal.optim.boundary.walk import walk_of
 from dpcal.optim.driver import Run
 from dpcal.optim.objectives.arrays import Vector, l2_norm
 from dpcal.optim.objectives.base import Objective
+from dpcal.optim.registry import Optimizer
 
 __all__ = ["spiderboost"]
 
@@ -58,6 +59,16 @@ def _settings(
     )
 
 
+@Optimizer(
+    summary="noisy gradients now and then, small noisy differences in between",
+    problem="smooth, convex or not",
+    needs=("lipschitz or max_norm", "smoothness", "gap or steps"),
+    rate="(sqrt(d) / (n epsilon))^(2/3)",
+    measure="gradient norm",
+    theorem="Arora et al. 2022, Theorems 1 and 9 (corrected)",
+    options=("steps", "batch_size", "max_norm", "learning_rate", "group_size"),
+    beaten="dpsgd",
+).describes
 @algorithm(_settings)
 def spiderboost(
     run: Run, oracle: Oracle, plan: Plan, *, period: int, eta: float, output: str

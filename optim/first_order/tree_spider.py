@@ -31,6 +31,7 @@ from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.driver import Run
 from dpcal.optim.objectives.arrays import Vector, l2_norm
 from dpcal.optim.objectives.base import Objective
+from dpcal.optim.registry import Optimizer
 
 __all__ = ["tree_spider"]
 
@@ -40,6 +41,16 @@ def _settings(objective: Objective | Oracle, plan: Plan) -> Settings:
     return Settings(rounds * 2**depth, depth=depth, length=length, threshold=threshold)
 
 
+@Optimizer(
+    summary="one pass in disjoint batches, differences along a binary tree",
+    problem="smooth, convex or not; population risk",
+    needs=("lipschitz or max_norm", "smoothness", "gap"),
+    rate="n^(-1/3) + (sqrt(d) / (n epsilon))^(1/2)",
+    measure="gradient norm",
+    theorem="Arora et al. 2022, Theorems 3 and 4 (corrected)",
+    relations=("replace-one", "replace-special"),
+    options=("max_norm", "failure_probability"),
+).describes
 @algorithm(_settings)
 def tree_spider(
     run: Run, oracle: Oracle, plan: Plan, *, depth: int, length: float, threshold: float

@@ -50,6 +50,7 @@ from dpcal.optim.minimax.sets import ConvexSet
 from dpcal.optim.minimax.tracking import Tracker, Tracking
 from dpcal.optim.objectives.arrays import Vector, l2_norm
 from dpcal.optim.objectives.base import Objective
+from dpcal.optim.registry import Optimizer
 
 __all__ = ["Escape", "dp_rgda"]
 
@@ -148,6 +149,23 @@ def _settings(
     )
 
 
+@Optimizer(
+    summary="normalised descent along tracked gradients, and escapes from saddle points",
+    problem="minimax, smooth, strongly concave in y; or a plain smooth loss",
+    needs=(
+        "lipschitz or max_norm",
+        "smoothness",
+        "strong_concavity",
+        "gap or steps",
+        "hessian_lipschitz",
+    ),
+    rate="(sqrt(d) / (n epsilon))^(2/3)",
+    measure="gradient norm of the value function",
+    theorem="Xu et al. 2026, Algorithms 2 and 3, Theorem 1 (corrected)",
+    relations=("replace-one", "add-or-remove-one", "replace-special"),
+    options=("steps", "batch_size", "max_norm", "inner_steps", "group_size"),
+    blocks=True,
+).describes
 @algorithm(_settings)
 def dp_rgda(
     run: Run, oracle: Oracle, plan: Plan, *, blocks: Blocks, tracking: Tracking

@@ -36,9 +36,11 @@ from dpcal.optim.boundary.ledger import ONE_OF_A_SILO, Ledger, check_ledger
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.driver import Callback, Run
 from dpcal.optim.objectives.base import Objective
+from dpcal.optim.registry import Optimizer
 from dpcal.optim.result import Result
 from dpcal.optim.second_order.fingerprints import remember
 from dpcal.optim.second_order.gauss_psgd import (
+    ESCAPING,
     SecondOrderResult,
     Settings,
     concluded,
@@ -97,6 +99,16 @@ class DistributedResult(SecondOrderResult):
         )
 
 
+@Optimizer(
+    summary="gauss_psgd on the mean of many silos, each private by itself",
+    problem="smooth with smooth Hessians, not convex; mean of the silos' population risks",
+    needs=("lipschitz or max_norm", "smoothness", "hessian_lipschitz or escape_radius"),
+    rate="(m n)^(-1/3) + (sqrt(d) / (sqrt(m) n epsilon))^(2/5) + (d / (m^2 n^3 epsilon^2))^(2/17)",
+    measure="alpha of an alpha-second-order stationary point",
+    theorem="Tao et al. 2025, Algorithm 3, Theorem 3 (corrected)",
+    relations=("replace-one", "replace-special"),
+    options=ESCAPING,
+).describes
 @takes_former_names
 def distributed_psgd(
     objective: Sequence[Answerer | Objective] | Objective,

@@ -34,6 +34,7 @@ from dpcal.optim.boundary.seeds import Seed, spawned
 from dpcal.optim.driver import check_plan
 from dpcal.optim.objectives.arrays import Vector, numbers, parameters
 from dpcal.optim.objectives.base import Objective
+from dpcal.optim.registry import Optimizer
 from dpcal.optim.result import Result, Trace
 from dpcal.optim.second_order.fingerprints import about
 from dpcal.optim.second_order.gauss_psgd import SecondOrderResult
@@ -134,6 +135,19 @@ class Selection(Priced):
         return self.event, self.plan.under(neighboring_relation)[1]
 
 
+@Optimizer(
+    summary="the first of several points that passes a private test, or the best of them",
+    problem="smooth with smooth Hessians; second-order points of population risk",
+    needs=("candidates", "accuracy", "lipschitz or max_norm", "smoothness", "hessian_lipschitz"),
+    rate="alpha + (m n)^(-1/2) + d sqrt(candidates) / (sqrt(m) n epsilon)",
+    measure="alpha of an alpha-second-order stationary point",
+    theorem="Tao et al. 2025, Algorithm 4, Theorem 4 (corrected), Remark 5; Dwork et al. 2009",
+    relations=("replace-one", "add-or-remove-one", "replace-special"),
+    options=(
+        *("candidates", "accuracy", "method", "silos", "rank", "max_norm"),
+        "failure_probability",
+    ),
+).describes
 def select_point(
     holdout: Objective | Sequence[Objective],
     candidates: Sequence[ArrayLike] | SecondOrderResult,
