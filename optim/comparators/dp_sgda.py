@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
-from dpcal.optim.algorithms import Settings, algorithm, checked_plan
+from dpcal.optim.algorithms import Settings, algorithm
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.driver import Run
 from dpcal.optim.minimax.blocks import Blocks
@@ -53,7 +53,6 @@ def _settings(
     dual_set: ConvexSet | None = None,
     output: str = "last",
 ) -> Settings:
-    checked_plan(plan, "dp_sgda")
     blocks = Blocks.of(objective, plan, dual_set)
     read = plan.parameters.get
     return Settings(

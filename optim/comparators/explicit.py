@@ -25,7 +25,7 @@ import numpy as np
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
-from dpcal.optim.algorithms import Settings, algorithm, checked_plan
+from dpcal.optim.algorithms import Settings, algorithm
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.driver import Run
 from dpcal.optim.minimax.result import MinimaxResult
@@ -37,7 +37,6 @@ __all__ = ["ada_dp_spider", "sto_spider"]
 
 
 def _sto_settings(objective: Objective | Oracle, plan: Plan) -> Settings:
-    checked_plan(plan, "sto_spider")
     period = _validate.count(period=plan.parameters.get("period"))
     return Settings(_validate.count(steps=plan.parameters.get("steps")), period=period)
 
@@ -67,7 +66,6 @@ def sto_spider(run: Run, oracle: Oracle, plan: Plan, *, period: int) -> MinimaxR
 
 
 def _ada_settings(objective: Objective | Oracle, plan: Plan) -> Settings:
-    checked_plan(plan, "ada_dp_spider")
     allowed = _validate.positive(drift=plan.parameters.get("drift"))
     return Settings(_validate.count(steps=plan.parameters.get("steps")), allowed=allowed)
 

@@ -33,7 +33,7 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
-from dpcal.optim.algorithms import Settings, algorithm, checked_plan
+from dpcal.optim.algorithms import Settings, algorithm
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.driver import Run
 from dpcal.optim.minimax.blocks import Blocks
@@ -54,7 +54,6 @@ def _settings(
     initial_dual: ArrayLike | None = None,
     dual_set: ConvexSet | None = None,
 ) -> Settings:
-    checked_plan(plan, "privatediff")
     blocks = Blocks.of(objective, plan, dual_set)
     read = plan.parameters.get
     return Settings(

@@ -46,7 +46,7 @@ TAKEN = "took {} steps"
 
 
 def _settings(objective: Objective | Oracle, plan: Plan, *, output: str = "last") -> Settings:
-    norm_query, query = planned(plan, "adaptive_gd", "gradient norm", "gradient")
+    norm_query, query = planned(plan, "gradient norm", "gradient")
     _validate.choice(OUTPUTS, output=output)
     z_norm, eta, shrink, quantile = (
         number(plan.parameters, name)

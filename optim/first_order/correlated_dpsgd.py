@@ -49,7 +49,7 @@ def _settings(
     initial: ArrayLike | None,
     radius: float,
 ) -> Settings:
-    (query,) = planned(plan, "correlated_dpsgd", "gradient")
+    (query,) = planned(plan, "gradient")
     if query.correlation is None:
         raise ValueError(f"plan must have a query with correlated noise, got {query}.")
     chosen = plan.parameters.get("learning_rate") if learning_rate is None else learning_rate

@@ -41,7 +41,7 @@ def _settings(
     output: str | None = None,
     radius: float,
 ) -> Settings:
-    (query,) = planned(plan, "dpsgd", "gradient")
+    (query,) = planned(plan, "gradient")
     _check_parameters(plan, query)
     chosen = plan.parameters.get("learning_rate") if learning_rate is None else learning_rate
     output = default_output(objective, output, tuned=chosen is None)

@@ -31,8 +31,8 @@ import numpy as np
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.jl_glm import INNER, MATRICES
-from dpcal.optim.algorithms import checked_plan
-from dpcal.optim.driver import Callback, Progress, check_callback, run
+from dpcal.optim.algorithms import check_plan, run
+from dpcal.optim.driver import Callback, Progress, check_callback
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.linear import Linear
@@ -85,7 +85,7 @@ def jl_glm(
     Result
         With the lifted solution; the trace is the inner optimizer's.
     """
-    checked_plan(plan, "jl_glm")
+    check_plan(plan, "jl_glm")
     if not isinstance(objective, Linear):
         raise TypeError(
             f"objective must be a linear model, got {type(objective).__name__}, whose loss does "

@@ -36,7 +36,7 @@ __all__ = ["kl_spider"]
 
 
 def _settings(objective: Objective | Oracle, plan: Plan) -> Settings:
-    planned(plan, "kl_spider", *("gradient", "gradient difference")[: len(plan.queries)])
+    planned(plan, *("gradient", "gradient difference")[: len(plan.queries)])
     rounds = schedule(plan)
     return Settings(max(1, sum(each.steps for each in rounds)), rounds=rounds)
 

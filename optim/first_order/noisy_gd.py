@@ -37,7 +37,7 @@ from dpcal import _validate
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.query import Query
 from dpcal.errors import UnsupportedEvent
-from dpcal.optim.algorithms import Settings, algorithm, checked_plan, planned, step_size
+from dpcal.optim.algorithms import Settings, algorithm, planned, step_size
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.driver import Run
 from dpcal.optim.first_order.descent import projected_descent
@@ -60,9 +60,8 @@ def _settings(
     callback: Any = None,
     store: Any = None,
 ) -> Settings:
-    checked_plan(plan, "noisy_gd")
     if any(query.descent is not None for query in plan.queries):
-        (query,) = planned(plan, "noisy_gd", "last iterate")
+        (query,) = planned(plan, "last iterate")
         given = {
             "learning_rate": learning_rate is not None,
             "output": output != "last",
@@ -71,7 +70,7 @@ def _settings(
             "store": store is not None,
         }
         return _sealed(objective, query, [name for name, is_given in given.items() if is_given])
-    (query,) = planned(plan, "noisy_gd", "gradient")
+    (query,) = planned(plan, "gradient")
     eta = step_size(plan, objective, learning_rate)
     return Settings(query.count, eta=eta, output=_validate.choice(OUTPUTS, output=output))
 

@@ -40,7 +40,7 @@ __all__ = ["proximal_point"]
 
 
 def _settings(objective: Objective | Oracle, plan: Plan) -> Settings:
-    planned(plan, "proximal_point", "gradient")
+    planned(plan, "gradient")
     weights = stage_weights(plan)
     inner_steps = int(number(plan.parameters, "inner_steps"))
     return Settings(max(1, len(weights)), weights=weights, inner_steps=inner_steps)

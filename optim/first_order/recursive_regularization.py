@@ -43,7 +43,7 @@ __all__ = ["recursive_regularization"]
 def _settings(objective: Objective | Oracle, plan: Plan) -> Settings:
     subsolver = _validate.choice(SUBSOLVERS, subsolver=plan.parameters.get("subsolver"))
     kind = "gradient" if subsolver == "noisy_gd" else "one pass"
-    queries = planned(plan, "recursive_regularization", *[kind] * len(plan.queries))
+    queries = planned(plan, *[kind] * len(plan.queries))
     return Settings(
         sum(query.count for query in queries),
         solve=_noisy_gd if subsolver == "noisy_gd" else _phased_sgd,

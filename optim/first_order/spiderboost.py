@@ -49,7 +49,7 @@ def _settings(
     output: str = "last",
 ) -> Settings:
     kinds = ("gradient", "gradient difference")[: len(plan.queries)]
-    refresh, *rest = planned(plan, "spiderboost", *kinds)
+    refresh, *rest = planned(plan, *kinds)
     steps = refresh.count + sum(query.count for query in rest)
     return Settings(
         steps,

@@ -107,7 +107,7 @@ def _leaf(
 def _shape(plan: Plan) -> tuple[int, int, float, float]:
     """Return depth, rounds, step length and threshold, if the plan's queries agree with them."""
     differences = ("gradient difference",) * (len(plan.queries) - 1)
-    root, *nodes = planned(plan, "tree_spider", "gradient", *differences)
+    root, *nodes = planned(plan, "gradient", *differences)
     for j, query in enumerate(nodes, start=1):
         if (query.name, query.count) != (f"depth {j}", root.count * 2 ** (j - 1)):
             raise ValueError(

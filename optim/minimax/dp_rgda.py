@@ -41,7 +41,7 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
-from dpcal.optim.algorithms import Settings, algorithm, checked_plan
+from dpcal.optim.algorithms import Settings, algorithm
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.driver import Run, worth
 from dpcal.optim.minimax.blocks import Blocks
@@ -139,7 +139,6 @@ def _settings(
     initial_dual: ArrayLike | None = None,
     dual_set: ConvexSet | None = None,
 ) -> Settings:
-    checked_plan(plan, "dp_rgda")
     blocks = Blocks.of(objective, plan, dual_set)
     return Settings(
         _validate.count(steps=plan.parameters.get("steps")),

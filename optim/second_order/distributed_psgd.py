@@ -30,7 +30,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from dpcal.calibrate.plan import Plan
-from dpcal.optim.algorithms import checked_plan, step_size, takes_former_names
+from dpcal.optim.algorithms import check_plan, step_size, takes_former_names
 from dpcal.optim.boundary.access import Store
 from dpcal.optim.boundary.ledger import ONE_OF_A_SILO, Ledger, check_ledger
 from dpcal.optim.boundary.seeds import Seed
@@ -165,7 +165,7 @@ def distributed_psgd(
     """
     plans: list[Any] = list(plan) if isinstance(plan, list | tuple) and plan else [plan]
     for each in plans:
-        checked_plan(each, "distributed_psgd", "gauss_psgd")
+        check_plan(each, "distributed_psgd", "gauss_psgd")
     if store is not None and not isinstance(objective, Objective):
         raise ValueError("store is for one objective: give each silo a store of its own.")
     Settings.of(plans[0], reset=reset)  # refuses what is wrong before a silo opens its file

@@ -32,7 +32,7 @@ from dpcal._ext.answers import distance, norm as norm_of
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.second_order.gauss_psgd import RESETS
 from dpcal.optim import algorithms
-from dpcal.optim.algorithms import algorithm, checked_plan, step_size
+from dpcal.optim.algorithms import algorithm, step_size
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.driver import Run, RunOver, worth
 from dpcal.optim.objectives.arrays import Vector
@@ -168,7 +168,6 @@ def _settings(
     learning_rate: float | None = None,
     reset: str | None = None,
 ) -> algorithms.Settings:
-    checked_plan(plan, "gauss_psgd")
     settings = Settings.of(plan, step_size(plan, objective, learning_rate), reset)
     records = [objective] if isinstance(objective, Objective) else []
     return algorithms.Settings(settings.steps, settings=settings, records=records)

@@ -29,9 +29,9 @@ from numpy.typing import ArrayLike
 from dpcal.accountants import events
 from dpcal.calibrate.plan import Plan, Priced
 from dpcal.errors import LedgerMismatch
+from dpcal.optim.algorithms import check_plan
 from dpcal.optim.boundary.ledger import Ledger, check_ledger
 from dpcal.optim.boundary.seeds import Seed, spawned
-from dpcal.optim.driver import check_plan
 from dpcal.optim.objectives.arrays import Vector, numbers, parameters
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.registry import Optimizer
@@ -185,9 +185,7 @@ def select_point(
         alike.
     """
     silos = [holdout] if isinstance(holdout, Objective) else list(holdout)
-    check_plan(plan)
-    if plan.optimizer != "select_point":
-        raise ValueError(f"plan must be for 'select_point', got one for {plan.optimizer!r}.")
+    check_plan(plan, "select_point")
     if len(silos) != plan.parameters["silos"]:
         raise ValueError(f"plan must be for {len(silos)} silos, got {plan.parameters['silos']}.")
     check_distinct([Silo(silo) for silo in silos], overlap)
