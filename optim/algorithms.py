@@ -26,8 +26,8 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-from collections.abc import Callable, Collection, Mapping
-from typing import Any, ParamSpec, Protocol, TypeVar, cast, overload
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar, cast, overload
 
 from numpy.typing import ArrayLike
 
@@ -36,7 +36,7 @@ from dpcal.calibrate.plan import Plan, Query
 from dpcal.optim.boundary.access import Store, check_answers, keeps_ledger, oracle_of
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
-from dpcal.optim.driver import Callback, Run, warn, warn_of_noise
+from dpcal.optim.driver import Callback, Run, warn_of_noise
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.registry import Optimizer, spender
@@ -50,11 +50,7 @@ __all__ = [
     "planned",
     "run",
     "step_size",
-    "takes_former_names",
 ]
-
-_P = ParamSpec("_P")
-_T = TypeVar("_T")
 
 
 def run(
@@ -226,9 +222,10 @@ def algorithm(
     left_out = {"options", *(() if initial else ("initial",)), *(() if radius else ("radius",))}
 
     def enter(loop: Callable[..., Any]) -> Algorithm[Any]:
-        takes, own = inspect.signature(run).parameters, _keywords(settings or loop)
-        shared = [takes[name] for name in takes if name not in left_out]
-        new = [each for name, each in own.items() if name not in takes]
+        takes, checks = inspect.signature(run).parameters, inspect.signature(settings or loop)
+        own = [each for each in checks.parameters.values() if each.kind is each.KEYWORD_ONLY]
+        shared = [each for name, each in takes.items() if name not in left_out]
+        new = [each for each in own if each.name not in takes]
         returned = inspect.signature(loop).return_annotation
         signature = inspect.Signature(
             [*shared[:3], *new, *shared[3:]],
@@ -237,15 +234,14 @@ def algorithm(
 
         @functools.wraps(loop, assigned=("__module__", "__name__", "__qualname__"))
         def optimizer(*args: Any, **keywords: Any) -> Result:
-            current = _renamed(loop.__name__, signature.parameters, keywords)
             try:
-                bound = signature.bind(*args, **current)
+                bound = signature.bind(*args, **keywords)
             except TypeError as error:
                 raise TypeError(f"{loop.__name__}() {error}") from None
             bound.apply_defaults()
             row = vars(optimizer).get("row")
             check_plan(bound.arguments["plan"], *([row.name] if row else []))
-            return _spent(loop, settings, list(own), bound.arguments)
+            return _spent(loop, settings, [each.name for each in own], bound.arguments)
 
         optimizer.__doc__ = f"{inspect.getdoc(loop) or ''}\n\n{_SEE_ALSO}"
         optimizer.__signature__ = signature  # type: ignore[attr-defined]  # for ``help``
@@ -257,37 +253,6 @@ def algorithm(
 _SEE_ALSO = """See Also
 --------
 dpcal.optim.run : Documents the other keywords, the result and the errors."""
-
-# Keywords by the names that they had before.
-_FORMER = {"averaging": "output", "problem": "objective", "silos": "objective"}
-
-
-def _keywords(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """Return a function's keyword-only parameters."""
-    every = inspect.signature(function).parameters.items()
-    return {name: each for name, each in every if each.kind is each.KEYWORD_ONLY}
-
-
-def takes_former_names(function: Callable[_P, _T]) -> Callable[_P, _T]:
-    """Make a function accept former names of its keywords, with a warning."""
-    known = inspect.signature(function).parameters
-
-    @functools.wraps(function)
-    def today(*args: _P.args, **keywords: _P.kwargs) -> _T:
-        return function(*args, **_renamed(function.__name__, known, keywords))
-
-    return today
-
-
-def _renamed(name: str, known: Collection[str], keywords: Mapping[str, Any]) -> dict[str, Any]:
-    """Return keywords by their current names; warn of each former name."""
-    today = dict(keywords)
-    for former, now in _FORMER.items():
-        if former in today and former not in known and now in known and now not in today:
-            value = today.pop(former)
-            today[now] = "last" if former == "averaging" and value == "none" else value
-            warn(f"{former} of {name} is now called {now}.", DeprecationWarning)
-    return today
 
 
 @keeps_ledger

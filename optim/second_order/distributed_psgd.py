@@ -30,7 +30,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from dpcal.calibrate.plan import Plan
-from dpcal.optim.algorithms import check_plan, step_size, takes_former_names
+from dpcal.optim.algorithms import check_plan, step_size
 from dpcal.optim.boundary.access import Store
 from dpcal.optim.boundary.ledger import ONE_OF_A_SILO, Ledger, check_ledger
 from dpcal.optim.boundary.seeds import Seed
@@ -109,7 +109,6 @@ class DistributedResult(SecondOrderResult):
     relations=("replace-one", "replace-special"),
     options=ESCAPING,
 ).describes
-@takes_former_names
 def distributed_psgd(
     objective: Sequence[Answerer | Objective] | Objective,
     plan: Plan | Sequence[Plan],
