@@ -27,11 +27,12 @@ import functools
 import inspect
 import math
 from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol, TypeVar, cast, overload
 
 from numpy.typing import ArrayLike
 
-from dpcal import _validate
+from dpcal import _validate, calibrate, optim
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.optim.boundary.access import Store, check_answers, keeps_ledger, oracle_of
 from dpcal.optim.boundary.protocol import Oracle
@@ -39,11 +40,11 @@ from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.driver import Callback, Run, warn_of_noise
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
-from dpcal.optim.registry import Optimizer, spender
 from dpcal.optim.result import Result
 
 __all__ = [
     "Algorithm",
+    "Optimizer",
     "Settings",
     "algorithm",
     "check_plan",
@@ -51,6 +52,10 @@ __all__ = [
     "run",
     "step_size",
 ]
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+_R = TypeVar("_R", bound=Result)
+_R_co = TypeVar("_R_co", bound=Result, covariant=True)
 
 
 def run(
@@ -132,7 +137,7 @@ def run(
         and not (isinstance(given[name], int | float) and given[name] == default)
     }
     check_plan(plan)
-    return spender(plan.optimizer)(objective, plan=plan, **chosen, **options)
+    return optim.registry.spender(plan.optimizer)(objective, plan=plan, **chosen, **options)
 
 
 class Settings:
@@ -152,8 +157,73 @@ class Settings:
         self.steps, self.initial, self.center, self.values = steps, initial, center, values
 
 
-_R_co = TypeVar("_R_co", bound=Result, covariant=True)
-_R = TypeVar("_R", bound=Result)
+@dataclass(frozen=True, kw_only=True)
+class Optimizer:
+    """One optimizer, as data; its method :meth:`describes` is a decorator of the function.
+
+    Parameters
+    ----------
+    name, summary
+        Name of its plan builder and of the optimizer, that of the function by default, and its
+        method in a line.
+    problem, rate, measure, theorem
+        Class of losses of its theorem, how which error falls, without logarithms and constants, and
+        author, year and number.
+    needs
+        Public knowledge beside n, the dimension, epsilon and delta: names of
+        :class:`dpcal.calibrate.Constants` or of the builder's keywords; "a or b" if b can take the
+        place of a.
+    relations
+        Neighboring relations that it can be calibrated for; the first is the commands' default.
+    options
+        Keywords of the builder that are options of commands.
+    constants, blocks
+        Whether the builder takes constants first, and whether it is for minimax problems, with
+        ``dimensions``, a pair, in place of ``dimension``.
+    comparator
+        Whether it is there to compare others with, and not recommended.
+    beaten
+        Name of an optimizer that ended lower at the same price on every convex loss of a study
+        (``python -m benchmarks convex``), and is to be taken there; empty where none did.
+    builder, function
+        Functions that make and spend plans; by default those of its name in ``dpcal.calibrate`` and
+        ``dpcal.optim``.
+    """
+
+    name: str = ""
+    summary: str
+    problem: str
+    needs: tuple[str, ...]
+    rate: str
+    measure: str
+    theorem: str
+    relations: tuple[str, ...] = ("add-or-remove-one", "replace-one", "replace-special")
+    options: tuple[str, ...] = ()
+    constants: bool = True
+    blocks: bool = False
+    comparator: bool = False
+    beaten: str = ""
+    builder: Callable[..., Any] | None = None
+    function: Callable[..., Any] | None = None
+
+    def describes(self, function: _F) -> _F:
+        """Return a function, with its attribute ``row``: this row, with the function in it."""
+        row = replace(self, name=self.name or function.__name__, function=function)
+        vars(function)["row"] = row
+        return function
+
+    def build(self) -> Callable[..., Any]:
+        """Return the plan builder."""
+        return self.builder or getattr(calibrate, self.name)
+
+    def optimizer(self) -> Callable[..., Any]:
+        """Return the optimizer, called with an objective, a plan and a seed."""
+        return self.function or getattr(optim, self.name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the row as JSON values, without its functions."""
+        said = asdict(replace(self, builder=None, function=None))
+        return {name: value for name, value in said.items() if name not in ("builder", "function")}
 
 
 class Algorithm(Protocol[_R_co]):

@@ -172,7 +172,15 @@ class Run(AbstractContextManager[None]):
         """
         if self._ending is None:
             self._ending = Ending.of(self.oracle)
-        self._ending.hear_answer(self.step, self.w, g, query, self.oracle.plan.n)
+        size = query.expected_batch_size(self.oracle.plan.n)
+        q = query.sampling_probability or 1.0
+        self._ending.hear(
+            self.step,
+            self.w,
+            g,
+            deviation=query.noise_multiplier * query.max_norm / size,
+            sampling=query.max_norm * math.sqrt((1 - q) / size),
+        )
 
     @property
     def ball(self) -> dict[str, Any]:

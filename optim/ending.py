@@ -34,7 +34,6 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from dpcal.calibrate.query import Query
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.objectives.arrays import Vector
 
@@ -97,18 +96,6 @@ class Ending:
             self._first = heard
         else:
             self._late.append(heard)
-
-    def hear_answer(self, step: int, w: Vector, g: Vector, query: Query, n: int) -> None:
-        """Take note of the answer to a query about n records, all of them or Poisson samples."""
-        size = query.expected_batch_size(n)
-        q = query.sampling_probability or 1.0
-        self.hear(
-            step,
-            w,
-            g,
-            deviation=query.noise_multiplier * query.max_norm / size,
-            sampling=query.max_norm * math.sqrt((1 - q) / size),
-        )
 
     @property
     def no_better(self) -> bool:

@@ -15,86 +15,15 @@ of its name in the group ``dpcal.optimizers``, whose object is the row.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
-from dpcal import calibrate, optim
+from dpcal import optim
+from dpcal.optim.algorithms import Optimizer
 
 __all__ = ["OPTIMIZERS", "SELECTIONS", "Optimizer", "find", "known", "register", "spender"]
 
-_F = TypeVar("_F", bound=Callable[..., Any])
-
 # Entry points of other packages whose objects are rows.
 _GROUP = "dpcal.optimizers"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Optimizer:
-    """One optimizer, as data; its method :meth:`describes` is a decorator of the function.
-
-    Parameters
-    ----------
-    name, summary
-        Name of its plan builder and of the optimizer, that of the function by default, and its
-        method in a line.
-    problem, rate, measure, theorem
-        Class of losses of its theorem, how which error falls, without logarithms and constants, and
-        author, year and number.
-    needs
-        Public knowledge beside n, the dimension, epsilon and delta: names of
-        :class:`dpcal.calibrate.Constants` or of the builder's keywords; "a or b" if b can take the
-        place of a.
-    relations
-        Neighboring relations that it can be calibrated for; the first is the commands' default.
-    options
-        Keywords of the builder that are options of commands.
-    constants, blocks
-        Whether the builder takes constants first, and whether it is for minimax problems, with
-        ``dimensions``, a pair, in place of ``dimension``.
-    comparator
-        Whether it is there to compare others with, and not recommended.
-    beaten
-        Name of an optimizer that ended lower at the same price on every convex loss of a study
-        (``python -m benchmarks convex``), and is to be taken there; empty where none did.
-    builder, function
-        Functions that make and spend plans; by default those of its name in ``dpcal.calibrate`` and
-        ``dpcal.optim``.
-    """
-
-    name: str = ""
-    summary: str
-    problem: str
-    needs: tuple[str, ...]
-    rate: str
-    measure: str
-    theorem: str
-    relations: tuple[str, ...] = ("add-or-remove-one", "replace-one", "replace-special")
-    options: tuple[str, ...] = ()
-    constants: bool = True
-    blocks: bool = False
-    comparator: bool = False
-    beaten: str = ""
-    builder: Callable[..., Any] | None = None
-    function: Callable[..., Any] | None = None
-
-    def describes(self, function: _F) -> _F:
-        """Return a function, with its attribute ``row``: this row, with the function in it."""
-        row = replace(self, name=self.name or function.__name__, function=function)
-        vars(function)["row"] = row
-        return function
-
-    def build(self) -> Callable[..., Any]:
-        """Return the plan builder."""
-        return self.builder or getattr(calibrate, self.name)
-
-    def optimizer(self) -> Callable[..., Any]:
-        """Return the optimizer, called with an objective, a plan and a seed."""
-        return self.function or getattr(optim, self.name)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the row as JSON values, without its functions."""
-        said = asdict(replace(self, builder=None, function=None))
-        return {name: value for name, value in said.items() if name not in ("builder", "function")}
 
 
 class _Rows(Mapping[str, Optimizer]):

@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
-from dpcal.optim.algorithms import Settings, algorithm
+from dpcal.optim.algorithms import Optimizer, Settings, algorithm
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.driver import Run
 from dpcal.optim.minimax.blocks import Blocks
@@ -37,7 +37,6 @@ from dpcal.optim.minimax.result import MinimaxResult
 from dpcal.optim.minimax.sets import ConvexSet
 from dpcal.optim.objectives.arrays import l2_norm
 from dpcal.optim.objectives.base import Objective
-from dpcal.optim.registry import Optimizer
 
 __all__ = ["dp_sgda"]
 

@@ -25,13 +25,12 @@ import numpy as np
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
-from dpcal.optim.algorithms import Settings, algorithm
+from dpcal.optim.algorithms import Optimizer, Settings, algorithm
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.driver import Run
 from dpcal.optim.minimax.result import MinimaxResult
 from dpcal.optim.objectives.arrays import l2_norm
 from dpcal.optim.objectives.base import Objective
-from dpcal.optim.registry import Optimizer
 
 __all__ = ["ada_dp_spider", "sto_spider"]
 

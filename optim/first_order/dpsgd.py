@@ -22,13 +22,12 @@ from numpy.typing import ArrayLike
 from dpcal import _validate
 from dpcal.calibrate.defaults import Defaults
 from dpcal.calibrate.plan import Plan, Query
-from dpcal.optim.algorithms import Settings, algorithm, planned
+from dpcal.optim.algorithms import Optimizer, Settings, algorithm, planned
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.driver import Run
 from dpcal.optim.first_order.descent import OUTPUTS, averaged_descent
 from dpcal.optim.objectives.arrays import Vector, numbers
 from dpcal.optim.objectives.base import Objective
-from dpcal.optim.registry import Optimizer
 
 __all__ = ["default_output", "default_steps", "dpsgd", "regret_rate"]
 

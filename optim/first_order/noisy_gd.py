@@ -37,13 +37,12 @@ from dpcal import _validate
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.query import Query
 from dpcal.errors import UnsupportedEvent
-from dpcal.optim.algorithms import Settings, algorithm, planned, step_size
+from dpcal.optim.algorithms import Optimizer, Settings, algorithm, planned, step_size
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.driver import Run
 from dpcal.optim.first_order.descent import projected_descent
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
-from dpcal.optim.registry import Optimizer
 
 __all__ = ["noisy_gd"]
 

@@ -28,14 +28,13 @@ from collections.abc import Callable
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.calibrate.plans.recursive_regularization import SUBSOLVERS
-from dpcal.optim.algorithms import Settings, algorithm, planned
+from dpcal.optim.algorithms import Optimizer, Settings, algorithm, planned
 from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.store import StoredOracle
 from dpcal.optim.driver import Run
 from dpcal.optim.objectives.arrays import Vector, l2_norm
 from dpcal.optim.objectives.base import Objective
-from dpcal.optim.registry import Optimizer
 
 __all__ = ["recursive_regularization"]
 

@@ -30,13 +30,12 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from dpcal.calibrate.plan import Plan
-from dpcal.optim.algorithms import check_plan, step_size
+from dpcal.optim.algorithms import Optimizer, check_plan, step_size
 from dpcal.optim.boundary.access import Store
 from dpcal.optim.boundary.ledger import ONE_OF_A_SILO, Ledger, check_ledger
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.driver import Callback, Run
 from dpcal.optim.objectives.base import Objective
-from dpcal.optim.registry import Optimizer
 from dpcal.optim.result import Result
 from dpcal.optim.second_order.fingerprints import remember
 from dpcal.optim.second_order.gauss_psgd import (

@@ -32,12 +32,11 @@ from dpcal._ext.answers import distance, norm as norm_of
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.second_order.gauss_psgd import RESETS
 from dpcal.optim import algorithms
-from dpcal.optim.algorithms import algorithm, step_size
+from dpcal.optim.algorithms import Optimizer, algorithm, step_size
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.driver import Run, RunOver, worth
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
-from dpcal.optim.registry import Optimizer
 from dpcal.optim.result import Result
 from dpcal.optim.second_order.estimators import Estimator, Spider, State
 from dpcal.optim.second_order.fingerprints import remember

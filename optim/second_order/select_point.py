@@ -29,12 +29,11 @@ from numpy.typing import ArrayLike
 from dpcal.accountants import events
 from dpcal.calibrate.plan import Plan, Priced
 from dpcal.errors import LedgerMismatch
-from dpcal.optim.algorithms import check_plan
+from dpcal.optim.algorithms import Optimizer, check_plan
 from dpcal.optim.boundary.ledger import Ledger, check_ledger
 from dpcal.optim.boundary.seeds import Seed, spawned
 from dpcal.optim.objectives.arrays import Vector, numbers, parameters
 from dpcal.optim.objectives.base import Objective
-from dpcal.optim.registry import Optimizer
 from dpcal.optim.result import Result, Trace
 from dpcal.optim.second_order.fingerprints import about
 from dpcal.optim.second_order.gauss_psgd import SecondOrderResult
