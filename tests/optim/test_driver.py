@@ -2,6 +2,8 @@
 
 import inspect
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -56,6 +58,15 @@ def test_a_warning_is_about_the_line_that_runs():
         with pytest.warns(RuntimeWarning, match="learning rate is too large") as found:
             start(far, PLAN, seed=0, learning_rate=1e300)
         assert found[0].filename == __file__
+
+
+def test_a_row_is_read_from_its_file_alone():
+    script = (
+        "import sys; from dpcal.optim.registry import find; print(find('kl_spider').name, "
+        "*(name for name in sys.modules if name.startswith('dpcal.optim.first_order.')))"
+    )
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert found.stdout.split() == ["kl_spider", "dpcal.optim.first_order.kl_spider"]
 
 
 @pytest.mark.parametrize("name", LOOPS)
