@@ -1,6 +1,6 @@
 from dpcal.calibrate.constants import Constants as Constants
 from dpcal.optim import attacks as attacks, minimax as minimax, registry as registry
-from dpcal.optim.algorithms import Settings as Settings, algorithm as algorithm
+from dpcal.optim.algorithms import Settings as Settings, algorithm as algorithm, run as run
 from dpcal.optim.boundary.access import released as released
 from dpcal.optim.boundary.budget.book import BudgetBook as BudgetBook
 from dpcal.optim.boundary.ledger import Ledger as Ledger
@@ -14,7 +14,7 @@ from dpcal.optim.comparators.explicit import (
     sto_spider as sto_spider,
 )
 from dpcal.optim.comparators.privatediff import privatediff as privatediff
-from dpcal.optim.driver import Progress as Progress, Run as Run, run as run
+from dpcal.optim.driver import Progress as Progress, Run as Run
 from dpcal.optim.first_order.adaptive_gd import adaptive_gd as adaptive_gd
 from dpcal.optim.first_order.correlated_dpsgd import correlated_dpsgd as correlated_dpsgd
 from dpcal.optim.first_order.dpsgd import dpsgd as dpsgd

@@ -1,13 +1,18 @@
 """How does a loop become an optimizer? The driver adds its keywords, the checks and the result.
 
-The loop of an algorithm takes a run, an oracle and a plan. :func:`algorithm` makes an optimizer of
-it, with the keywords that :func:`dpcal.optim.run` documents and the loop's own:
+:func:`run` spends a plan by the optimizer that it names, and documents the keywords of all:
 
 >>> import numpy as np
 >>> from dpcal import calibrate, optim
 >>> X = np.random.default_rng(0).standard_normal((1_000, 3))
 >>> objective = optim.Logistic(X, X @ [1.0, -2.0, 0.5] > 0, classes=[0, 1])
 >>> plan = calibrate.dpsgd(n=1_000, batch_size=100, steps=20, epsilon=1.0, delta=1e-6)
+>>> run(objective, plan, seed=0).message
+'took all 20 planned steps'
+
+The loop of an algorithm takes a run, an oracle and a plan. :func:`algorithm` makes an optimizer of
+it, with those keywords and the loop's own:
+
 >>> @algorithm()
 ... def descent(run, oracle, plan, *, rate=0.1):
 ...     while run.going:
@@ -21,44 +26,118 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-import warnings
-from collections.abc import Callable, Collection, Mapping
-from typing import Any, ParamSpec, Protocol, TypeVar, cast, overload
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Protocol, TypeVar, cast, overload
 
 from numpy.typing import ArrayLike
 
-from dpcal import _validate
+from dpcal import _validate, calibrate, optim
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.optim.boundary.access import Store, check_answers, keeps_ledger, oracle_of
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
-from dpcal.optim.driver import (
-    Callback,
-    Run,
-    check_plan,
-    check_start,
-    level_outside,
-    run,
-    warn_of_noise,
-)
+from dpcal.optim.driver import Callback, Run, warn_of_noise
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result
 
 __all__ = [
     "Algorithm",
+    "Optimizer",
     "Settings",
     "algorithm",
-    "checked_plan",
+    "check_plan",
     "planned",
+    "run",
     "step_size",
-    "takes_former_names",
 ]
 
-_P = ParamSpec("_P")
-_T = TypeVar("_T")
+_F = TypeVar("_F", bound=Callable[..., Any])
+_R = TypeVar("_R", bound=Result)
+_R_co = TypeVar("_R_co", bound=Result, covariant=True)
 
-_DRIVEN = inspect.signature(run).parameters
+
+def run(
+    objective: Any,
+    plan: Plan,
+    *,
+    seed: Seed = None,
+    initial: ArrayLike | None = None,
+    radius: float = math.inf,
+    callback: Callback | None = None,
+    callback_every: int | None = None,
+    store: Store = None,
+    store_every: int = 1,
+    noise: str | None = None,
+    **options: Any,
+) -> Any:
+    """Run the optimizer that a plan names, spending the plan.
+
+    For a plan of :func:`dpcal.calibrate.dpsgd` it is ``optim.dpsgd(objective, plan)``. An optimizer
+    takes the keywords below that apply to its algorithm, and options of its own.
+
+    Parameters
+    ----------
+    objective
+        Objective over the plan's number of records, or an oracle about one.
+    plan
+        Made by the builder of the same name in ``dpcal.calibrate``. It fixes all answers: their
+        kinds, their number and their noise.
+    seed
+        An integer >= 0, a ``numpy.random.SeedSequence`` or ``Generator``, or None for fresh
+        entropy. A seed that others know voids the privacy claim.
+    initial
+        Where to start, shape (dimension,); the origin when omitted. It must not depend on the
+        records, and constants of the plan that are about the start, its gap, must hold there.
+    radius
+        Radius > 0 of a ball that every iterate is projected onto, around the origin unless the
+        optimizer has another centre; infinite for none.
+    callback
+        Called with a :class:`dpcal.optim.Progress` every ``callback_every`` steps and after the
+        last; a true answer stops the run, which then costs its whole plan. The answer must not
+        depend on the records, except through the progress.
+    callback_every
+        A whole number >= 1; a hundredth of the largest number of steps when omitted. It does not
+        change the iterates.
+    store
+        Path of a file that holds the run, so that it can be started again after its process has
+        ended: see :mod:`dpcal.optim.boundary.store`. It is a secret, and takes answers one by one.
+        Or a :class:`dpcal.optim.BudgetBook`, which the run is charged to.
+    store_every
+        Steps of a transaction of the file, at least 1. More are faster; a run that is killed
+        repeats up to as many steps, whose answers were not released.
+    noise
+        ``"discrete"``: exact sums, and discrete Gaussian noise from cryptographic bits;
+        ``"gaussian"``: sums and noise in floating point, for research; or None for discrete noise
+        where every answer of the plan has it, and Gaussian noise otherwise. The result says which.
+    **options
+        The optimizer's own.
+
+    Returns
+    -------
+    Result
+        Of the optimizer. If iterates overflow, the run stops with a ``RuntimeWarning``, incomplete,
+        at a finite iterate. A record whose gradient is not finite contributes zero. A run that ends
+        early because of released values costs its whole plan.
+
+    Raises
+    ------
+    TypeError
+        If the optimizer does not take a keyword.
+    ValueError
+        If the plan is not for an optimizer that is known, or for this objective, or an argument is
+        out of range.
+    """
+    given, defaults = locals(), run.__kwdefaults__ or {}
+    chosen = {
+        name: given[name]
+        for name, default in defaults.items()
+        if given[name] is not default
+        and not (isinstance(given[name], int | float) and given[name] == default)
+    }
+    check_plan(plan)
+    return optim.registry.spender(plan.optimizer)(objective, plan=plan, **chosen, **options)
 
 
 class Settings:
@@ -77,20 +156,84 @@ class Settings:
     ) -> None:
         self.steps, self.initial, self.center, self.values = steps, initial, center, values
 
-    @classmethod
-    def as_given(cls, objective: Any, plan: Plan, **options: Any) -> Settings:
-        """Return settings with unchanged options, and one move for each answer of the plan."""
-        return cls(sum(query.count for query in plan.queries), **options)
 
+@dataclass(frozen=True, kw_only=True)
+class Optimizer:
+    """One optimizer, as data; its method :meth:`describes` is a decorator of the function.
 
-_R_co = TypeVar("_R_co", bound=Result, covariant=True)
-_R = TypeVar("_R", bound=Result)
+    Parameters
+    ----------
+    name, summary
+        Name of its plan builder and of the optimizer, that of the function by default, and its
+        method in a line.
+    problem, rate, measure, theorem
+        Class of losses of its theorem, how which error falls, without logarithms and constants, and
+        author, year and number.
+    needs
+        Public knowledge beside n, the dimension, epsilon and delta: names of
+        :class:`dpcal.calibrate.Constants` or of the builder's keywords; "a or b" if b can take the
+        place of a.
+    relations
+        Neighboring relations that it can be calibrated for; the first is the commands' default.
+    options
+        Keywords of the builder that are options of commands.
+    constants, blocks
+        Whether the builder takes constants first, and whether it is for minimax problems, with
+        ``dimensions``, a pair, in place of ``dimension``.
+    comparator
+        Whether it is there to compare others with, and not recommended.
+    beaten
+        Name of an optimizer that ended lower at the same price on every convex loss of a study
+        (``python -m benchmarks convex``), and is to be taken there; empty where none did.
+    builder, function
+        Functions that make and spend plans; by default those of its name in ``dpcal.calibrate`` and
+        ``dpcal.optim``.
+    """
+
+    name: str = ""
+    summary: str
+    problem: str
+    needs: tuple[str, ...]
+    rate: str
+    measure: str
+    theorem: str
+    relations: tuple[str, ...] = ("add-or-remove-one", "replace-one", "replace-special")
+    options: tuple[str, ...] = ()
+    constants: bool = True
+    blocks: bool = False
+    comparator: bool = False
+    beaten: str = ""
+    builder: Callable[..., Any] | None = None
+    function: Callable[..., Any] | None = None
+
+    def describes(self, function: _F) -> _F:
+        """Return a function, with its attribute ``row``: this row, with the function in it."""
+        row = replace(self, name=self.name or function.__name__, function=function)
+        vars(function)["row"] = row
+        return function
+
+    def build(self) -> Callable[..., Any]:
+        """Return the plan builder."""
+        return self.builder or getattr(calibrate, self.name)
+
+    def optimizer(self) -> Callable[..., Any]:
+        """Return the optimizer, called with an objective, a plan and a seed."""
+        return self.function or getattr(optim, self.name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the row as JSON values, without its functions."""
+        said = asdict(replace(self, builder=None, function=None))
+        return {name: value for name, value in said.items() if name not in ("builder", "function")}
 
 
 class Algorithm(Protocol[_R_co]):
-    """An optimizer: its keywords are those of :func:`dpcal.optim.run`, and its own options."""
+    """An optimizer: its keywords are those of :func:`dpcal.optim.run`, and its own options.
+
+    Its ``row`` is its entry in the registry, if it has one.
+    """
 
     __name__: str
+    row: Optimizer
 
     def __call__(
         self,
@@ -126,7 +269,7 @@ class _Enter(Protocol):
 
 
 def algorithm(
-    settings: Callable[..., Settings] = Settings.as_given,
+    settings: Callable[..., Settings] | None = None,
     *,
     initial: bool = True,
     radius: bool = False,
@@ -141,19 +284,34 @@ def algorithm(
     ----------
     settings
         Checks the objective, the plan, its own options and those keywords of ``run`` that it names,
-        before anything is opened. When omitted, the loop's keywords are the options.
+        before anything is opened. When omitted, the loop's keywords are the options, and it makes
+        one move for each answer of the plan.
     initial, radius
         Whether the user may choose where to start, and a ball.
     """
+    left_out = {"options", *(() if initial else ("initial",)), *(() if radius else ("radius",))}
 
     def enter(loop: Callable[..., Any]) -> Algorithm[Any]:
-        checks = loop if settings == Settings.as_given else settings
-        signature = _signature(checks, loop, initial=initial, radius=radius)
-        own = list(_keywords(checks))
+        takes, checks = inspect.signature(run).parameters, inspect.signature(settings or loop)
+        own = [each for each in checks.parameters.values() if each.kind is each.KEYWORD_ONLY]
+        shared = [each for name, each in takes.items() if name not in left_out]
+        new = [each for each in own if each.name not in takes]
+        returned = inspect.signature(loop).return_annotation
+        signature = inspect.Signature(
+            [*shared[:3], *new, *shared[3:]],
+            return_annotation=returned if str(returned).endswith("Result") else "Result",
+        )
 
         @functools.wraps(loop, assigned=("__module__", "__name__", "__qualname__"))
         def optimizer(*args: Any, **keywords: Any) -> Result:
-            return _spent(loop, settings, own, _bound(loop, signature, args, keywords))
+            try:
+                bound = signature.bind(*args, **keywords)
+            except TypeError as error:
+                raise TypeError(f"{loop.__name__}() {error}") from None
+            bound.apply_defaults()
+            row = vars(optimizer).get("row")
+            check_plan(bound.arguments["plan"], *([row.name] if row else []))
+            return _spent(loop, settings, [each.name for each in own], bound.arguments)
 
         optimizer.__doc__ = f"{inspect.getdoc(loop) or ''}\n\n{_SEE_ALSO}"
         optimizer.__signature__ = signature  # type: ignore[attr-defined]  # for ``help``
@@ -166,107 +324,42 @@ _SEE_ALSO = """See Also
 --------
 dpcal.optim.run : Documents the other keywords, the result and the errors."""
 
-# Keywords by the names that they had before.
-_FORMER = {"averaging": "output", "problem": "objective", "silos": "objective"}
-
-
-def _keywords(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """Return a function's keyword-only parameters."""
-    parameters = inspect.signature(function).parameters
-    return {
-        name: each
-        for name, each in parameters.items()
-        if each.kind is inspect.Parameter.KEYWORD_ONLY
-    }
-
-
-def _signature(
-    checks: Callable[..., Any], loop: Callable[..., Any], *, initial: bool, radius: bool
-) -> inspect.Signature:
-    """Return an optimizer's signature: that of :func:`run` with the algorithm's own options."""
-    taken = {"initial": initial, "radius": radius, "options": False}
-    shared = [each for name, each in _DRIVEN.items() if taken.get(name, True)]
-    own = [each for name, each in _keywords(checks).items() if name not in _DRIVEN]
-    returned = inspect.signature(loop).return_annotation
-    result = returned if str(returned).endswith("Result") else "Result"
-    return inspect.Signature(shared[:3] + own + shared[3:], return_annotation=result)
-
-
-def takes_former_names(function: Callable[_P, _T]) -> Callable[_P, _T]:
-    """Make a function accept former names of its keywords, with a warning."""
-    known = inspect.signature(function).parameters
-
-    @functools.wraps(function)
-    def today(*args: _P.args, **keywords: _P.kwargs) -> _T:
-        return function(*args, **_renamed(function.__name__, known, keywords))
-
-    return today
-
-
-def _renamed(name: str, known: Collection[str], keywords: Mapping[str, Any]) -> dict[str, Any]:
-    """Return keywords by their current names; warn of each former name."""
-    today = dict(keywords)
-    for former, now in _FORMER.items():
-        if former in today and former not in known and now in known and now not in today:
-            value = today.pop(former)
-            today[now] = "last" if former == "averaging" and value == "none" else value
-            warnings.warn(
-                f"{former} of {name} is now called {now}.",
-                DeprecationWarning,
-                stacklevel=level_outside(),
-            )
-    return today
-
-
-def _bound(
-    loop: Callable[..., Any],
-    signature: inspect.Signature,
-    args: tuple[Any, ...],
-    keywords: Mapping[str, Any],
-) -> dict[str, Any]:
-    """Return an optimizer's arguments by name, defaults included."""
-    name = loop.__name__
-    try:
-        bound = signature.bind(*args, **_renamed(name, signature.parameters, keywords))
-    except TypeError as error:
-        raise TypeError(f"{name}() {error}") from None
-    bound.apply_defaults()
-    return bound.arguments
-
 
 @keeps_ledger
 def _spent(
     loop: Callable[..., Any],
-    settings: Callable[..., Settings],
+    settings: Callable[..., Settings] | None,
     own: list[str],
     given: dict[str, Any],
 ) -> Result:
     """Check the arguments, open the oracle, and run a loop to its end."""
-    objective, plan = given["objective"], given["plan"]
-    check_plan(plan)
-    check_answers(objective)
-    made = settings(objective, plan, **{name: given[name] for name in own})
-    initial = given.get("initial") if made.initial is None else made.initial
-    radius = given.get("radius", math.inf)
-    callback, every = given["callback"], given["callback_every"]
-    if hasattr(objective, "dimension"):  # silos add their answers
-        check_start(objective.dimension, initial, radius, callback, every)
-        warn_of_noise(plan, objective.dimension)
-    oracle = oracle_of(
-        objective, plan, given["seed"], given["store"], given["noise"], given["store_every"]
+    objective, plan, options = (
+        given["objective"],
+        given["plan"],
+        {name: given[name] for name in own},
     )
+    check_answers(objective)
+    if settings is None:
+        made = Settings(sum(query.count for query in plan.queries), **options)
+    else:
+        made = settings(objective, plan, **options)
+    # A run refuses what is wrong before there is a file, or a row of a book, for it.
     state = Run(
-        oracle,
+        objective,
         steps=made.steps,
-        initial=initial,
-        radius=radius,
+        initial=given.get("initial") if made.initial is None else made.initial,
+        radius=given.get("radius", math.inf),
         center=made.center,
-        callback=callback,
-        callback_every=every,
+        callback=given["callback"],
+        callback_every=given["callback_every"],
+    )
+    warn_of_noise(plan, objective.dimension)
+    state.oracle = oracle_of(
+        objective, plan, given["seed"], given["store"], given["noise"], given["store_every"]
     )
     found = None
     with state.answering():
-        found = loop(state, oracle, plan, **made.values)
+        found = loop(state, state.oracle, plan, **made.values)
     return found if isinstance(found, Result) else state.result(found)
 
 
@@ -290,9 +383,8 @@ def step_size(plan: Plan, objective: Objective | Oracle, learning_rate: float | 
     return eta
 
 
-def planned(plan: Plan, optimizer: str, *kinds: str) -> tuple[Query, ...]:
+def planned(plan: Plan, *kinds: str) -> tuple[Query, ...]:
     """Return a plan's queries; refuse those that are not of these kinds, in order."""
-    checked_plan(plan, optimizer)
     if tuple(query.kind for query in plan.queries) != kinds:
         raise ValueError(
             f"plan must have queries of kinds {list(kinds)}, got "
@@ -301,10 +393,15 @@ def planned(plan: Plan, optimizer: str, *kinds: str) -> tuple[Query, ...]:
     return plan.queries
 
 
-def checked_plan(plan: Plan, optimizer: str, *others: str) -> None:
-    """Refuse a plan that is for another optimizer."""
-    check_plan(plan)
-    if plan.optimizer not in (optimizer, *others):
+def check_plan(plan: Any, *optimizers: str) -> None:
+    """Refuse what is not a plan, such as a list of plans for silos, or one for other optimizers."""
+    if not isinstance(plan, Plan):
+        raise TypeError(
+            f"plan must be a Plan, as the builders of dpcal.calibrate return, got a "
+            f"{type(plan).__name__}. Plans of silos, by calibrate.silo_plans, are for "
+            "optim.distributed_psgd."
+        )
+    if optimizers and plan.optimizer not in optimizers:
         raise ValueError(
-            f"plan must be for optimizer {optimizer!r}, got one for {plan.optimizer!r}."
+            f"plan must be for optimizer {optimizers[0]!r}, got one for {plan.optimizer!r}."
         )

@@ -1,18 +1,13 @@
-"""How is a plan spent? One driver for all optimizers: seed, store, callback, noise, trace, result.
+"""How far is a run? Its iterate, its trace, its callback, and the sentence on how it ended.
 
-:func:`run` runs the optimizer that a plan names, and documents the keywords of all optimizers:
+An optimizer is a loop over an oracle's answers. :class:`Run` holds the rest, so that the loop reads
+like the paper's pseudocode:
 
 >>> import numpy as np
 >>> from dpcal import calibrate, optim
 >>> X = np.random.default_rng(0).standard_normal((1_000, 3))
 >>> objective = optim.Logistic(X, X @ [1.0, -2.0, 0.5] > 0, classes=[0, 1])
 >>> plan = calibrate.dpsgd(n=1_000, batch_size=100, steps=20, epsilon=1.0, delta=1e-6)
->>> run(objective, plan, seed=0).message
-'took all 20 planned steps'
-
-An optimizer is a loop over an oracle's answers. :class:`Run` holds the iterate, the trace and the
-end, so that the loop reads like the paper's pseudocode:
-
 >>> oracle = optim.PrivateOracle(objective, plan, seed=0)
 >>> state = Run(oracle, steps=20)
 >>> while state.going:
@@ -38,13 +33,11 @@ from numpy.typing import ArrayLike
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import NonFiniteAnswer, VacuousSchedule
-from dpcal.optim.boundary.access import Store, written
+from dpcal.optim.boundary.access import written
 from dpcal.optim.boundary.protocol import Oracle
-from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.boundary.walk import CompiledWalk, Walk
 from dpcal.optim.ending import Ending, first_late
 from dpcal.optim.objectives.arrays import Vector, l2_norm, numbers, parameters
-from dpcal.optim.registry import spender
 from dpcal.optim.result import Result, Trace
 
 __all__ = [
@@ -53,9 +46,7 @@ __all__ = [
     "Run",
     "RunOver",
     "check_callback",
-    "check_plan",
-    "level_outside",
-    "run",
+    "warn",
     "warn_of_noise",
     "worth",
 ]
@@ -85,26 +76,7 @@ class Progress:
 Callback = Callable[[Progress], object]
 
 
-class _Answering(AbstractContextManager[None]):
-    """Stop a run where an answer is not finite; one object for all of its steps."""
-
-    def __init__(self, run: Run) -> None:
-        self._run = run
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> bool:
-        if not isinstance(error, NonFiniteAnswer):
-            return False
-        run = self._run
-        run.stop(f"stopped after {run.step} of {run.planned} planned steps: {error}")
-        return True
-
-
-class Run:
+class Run(AbstractContextManager[None]):
     """The state of a run: the iterate, the trace, the callback, and the sentence on its end.
 
     Parameters
@@ -117,7 +89,7 @@ class Run:
         Centre of the ball, shape (dimension,); the origin when omitted. It must not depend on the
         records.
     initial, radius, callback, callback_every
-        Those of :func:`run`.
+        Those of :func:`dpcal.optim.run`.
 
     Attributes
     ----------
@@ -153,15 +125,27 @@ class Run:
         )
         self._last = self.w
         self._rows: list[tuple[int, float, float]] = []
-        self._stopped: str | None = None
-        self._ended = self._warn = self._told = False
-        self._answering = _Answering(self)
-        self._ending = _ending_of(oracle)
+        self._status = "finished"
+        self._message = f"took all {self._steps} planned steps"
+        self._warns = self._told = False
+        self._ending: Ending | None = None
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        """Stop the run, with the ledger as it is, where an answer is not finite."""
+        if not isinstance(error, NonFiniteAnswer):
+            return False
+        self.stop(f"stopped after {self.step} of {self._steps} planned steps: {error}")
+        return True
 
     @property
     def going(self) -> bool:
         """Whether moves remain, and nothing stopped the run."""
-        return self.step < self._steps and self._stopped is None and not self._ended
+        return self.step < self._steps and self._status == "finished"
 
     @property
     def planned(self) -> int:
@@ -186,7 +170,17 @@ class Run:
         the run ended below its start (:mod:`dpcal.optim.ending`). Their errors must be independent
         of the iterate.
         """
-        self._ending.hear_answer(self.step, self.w, g, query, self.oracle.plan.n)
+        if self._ending is None:
+            self._ending = Ending.of(self.oracle)
+        size = query.expected_batch_size(self.oracle.plan.n)
+        q = query.sampling_probability or 1.0
+        self._ending.hear(
+            self.step,
+            self.w,
+            g,
+            deviation=query.noise_multiplier * query.max_norm / size,
+            sampling=query.max_norm * math.sqrt((1 - q) / size),
+        )
 
     @property
     def ball(self) -> dict[str, Any]:
@@ -201,7 +195,7 @@ class Run:
         The answer of the first one is heard as :meth:`hear` does, if its query is given.
         """
         before = walk.step
-        with self._answering:
+        with self:
             finite = walk.take(moves)
             if heard is not None:
                 self.hear(walk.gradient, heard)
@@ -248,56 +242,48 @@ class Run:
         """
         if self.step % self._every:
             self._note()
-        self._stopped, self._ended, self._told = message, True, told
+        self._status, self._message, self._told = "ended", message, told
 
     def stop(self, message: str) -> None:
         """End the run before its algorithm would; :meth:`result` warns of it."""
-        self._stopped, self._warn, self._told = message, True, True
+        self._status, self._message, self._warns = "stopped", message, True
 
     def answering(self) -> AbstractContextManager[None]:
         """Stop the run, with the ledger as it is, where an objective's answer is not finite."""
-        return self._answering
+        return self
 
     def result(self, w: Vector | None = None) -> Result:
         """Return the outcome: the last iterate, or ``w`` if given."""
         written(self.oracle)
         if getattr(self.oracle, "closes_with_run", False):
             self.oracle.close()  # type: ignore[attr-defined]  # of a store alone
-        w = self.w if w is None else w
-        message = self._stopped or f"took all {self._steps} planned steps"
-        status = "finished" if self._stopped is None else "ended" if self._ended else "stopped"
-        if self._warn and self._stopped is not None:
-            warnings.warn(self._stopped, RuntimeWarning, stacklevel=level_outside())
-        elif not self._told and self.oracle.ledger.answers and np.array_equal(w, self._start):
+        w, message = self.w if w is None else w, self._message
+        if self._warns:
+            warn(message, RuntimeWarning)
+        elif self._told:
+            pass
+        elif self.oracle.ledger.answers and np.array_equal(w, self._start):
             found = "took no step" if not self.step else "found no better point by its answers"
-            warnings.warn(
+            warn(
                 f"the run {found} and returns its start, and what its answers cost is spent: it "
-                f"{message}.",
-                VacuousSchedule,
-                stacklevel=level_outside(),
+                f"{message}."
             )
-        elif not self._told and np.array_equal(w, self.w) and self._ending.no_better:
+        elif np.array_equal(w, self.w) and self._ending is not None and self._ending.no_better:
             message += f"; {_NO_BETTER}"
-            warnings.warn(
+            warn(
                 f"{_NO_BETTER}, and what its answers cost is spent: the learning rate is too "
-                "large, or noise hides the gradients.",
-                VacuousSchedule,
-                stacklevel=level_outside(),
+                "large, or noise hides the gradients."
             )
-        step, norm, distance = zip(*self._rows, strict=True) if self._rows else ((), (), ())
+        step, norm, distance = np.array(self._rows).reshape(-1, 3).T.copy()
         return Result(
             w=w.copy(),
-            trace=Trace(
-                step=np.array(step, dtype=np.int64),
-                norm=np.array(norm),
-                distance=np.array(distance),
-            ),
+            trace=Trace(step=step.astype(np.int64), norm=norm, distance=distance),
             ledger=self.oracle.ledger,
             plan=self.oracle.plan,
-            complete=self._stopped is None or self._ended,
+            complete=self._status != "stopped",
             message=message,
-            status=status,
-            early=self._stopped is not None,
+            status=self._status,
+            early=self._status != "finished",
             seed_given=bool(getattr(self.oracle, "seed_given", False)),
             noise=getattr(self.oracle, "noise", "gaussian"),
             read_from_data=tuple(getattr(self.oracle, "read_from_data", ())),
@@ -312,134 +298,16 @@ class Run:
         written(self.oracle)
         progress = Progress(step=self.step, steps=self._steps, w=self.w.copy())
         if self._callback(progress) and self.step < self._steps:
-            self._told = True
-            self._stopped = (
+            self._status, self._told = "stopped", True
+            self._message = (
                 f"stopped by the callback after {self.step} of {self._steps} planned steps"
             )
-
-
-def run(
-    objective: Any,
-    plan: Plan,
-    *,
-    seed: Seed = None,
-    initial: ArrayLike | None = None,
-    radius: float = math.inf,
-    callback: Callback | None = None,
-    callback_every: int | None = None,
-    store: Store = None,
-    store_every: int = 1,
-    noise: str | None = None,
-    **options: Any,
-) -> Any:
-    """Run the optimizer that a plan names, spending the plan.
-
-    For a plan of :func:`dpcal.calibrate.dpsgd` it is ``optim.dpsgd(objective, plan)``. An optimizer
-    takes the keywords below that apply to its algorithm, and options of its own.
-
-    Parameters
-    ----------
-    objective
-        Objective over the plan's number of records, or an oracle about one.
-    plan
-        Made by the builder of the same name in ``dpcal.calibrate``. It fixes all answers: their
-        kinds, their number and their noise.
-    seed
-        An integer >= 0, a ``numpy.random.SeedSequence`` or ``Generator``, or None for fresh
-        entropy. A seed that others know voids the privacy claim.
-    initial
-        Where to start, shape (dimension,); the origin when omitted. It must not depend on the
-        records, and constants of the plan that are about the start, its gap, must hold there.
-    radius
-        Radius > 0 of a ball that every iterate is projected onto, around the origin unless the
-        optimizer has another centre; infinite for none.
-    callback
-        Called with a :class:`Progress` every ``callback_every`` steps and after the last; a true
-        answer stops the run, which then costs its whole plan. The answer must not depend on the
-        records, except through the progress.
-    callback_every
-        A whole number >= 1; a hundredth of the largest number of steps when omitted. It does not
-        change the iterates.
-    store
-        Path of a file that holds the run, so that it can be started again after its process has
-        ended: see :mod:`dpcal.optim.boundary.store`. It is a secret, and takes answers one by one.
-        Or a :class:`dpcal.optim.BudgetBook`, which the run is charged to.
-    store_every
-        Steps of a transaction of the file, at least 1. More are faster; a run that is killed
-        repeats up to as many steps, whose answers were not released.
-    noise
-        ``"discrete"``: exact sums, and discrete Gaussian noise from cryptographic bits;
-        ``"gaussian"``: sums and noise in floating point, for research; or None for discrete noise
-        where every answer of the plan has it, and Gaussian noise otherwise. The result says which.
-    **options
-        The optimizer's own.
-
-    Returns
-    -------
-    Result
-        Of the optimizer. If iterates overflow, the run stops with a ``RuntimeWarning``, incomplete,
-        at a finite iterate. A record whose gradient is not finite contributes zero. A run that ends
-        early because of released values costs its whole plan.
-
-    Raises
-    ------
-    TypeError
-        If the optimizer does not take a keyword.
-    ValueError
-        If the plan is not for an optimizer that is known, or for this objective, or an argument is
-        out of range.
-    """
-    given = {
-        "seed": seed,
-        "initial": initial,
-        "radius": radius,
-        "callback": callback,
-        "callback_every": callback_every,
-        "store": store,
-        "store_every": store_every,
-        "noise": noise,
-    }
-    chosen = {name: value for name, value in given.items() if not _omitted(name, value)}
-    check_plan(plan)
-    return spender(plan.optimizer)(objective, plan=plan, **chosen, **options)
 
 
 def check_callback(callback: Any) -> None:
     """Refuse what is neither None nor a function, before a run costs anything."""
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be a function of a Progress or None, got {callback!r}.")
-
-
-def check_start(
-    dimension: int,
-    initial: ArrayLike | None,
-    radius: float,
-    callback: Any,
-    callback_every: int | None,
-) -> None:
-    """Refuse what a :class:`Run` refuses, before there is a file, or a row of a book, for it."""
-    if initial is not None:
-        _point("initial", initial, dimension)
-    _validate.radius(radius=radius)
-    check_callback(callback)
-    if callback_every is not None:
-        _validate.count(callback_every=callback_every)
-
-
-def check_plan(plan: Any) -> None:
-    """Refuse what is not a plan, such as a list of plans for silos."""
-    if not isinstance(plan, Plan):
-        raise TypeError(
-            f"plan must be a Plan, as the builders of dpcal.calibrate return, got a "
-            f"{type(plan).__name__}. Plans of silos, by calibrate.silo_plans, are for "
-            "optim.distributed_psgd."
-        )
-
-
-def _omitted(name: str, value: Any) -> bool:
-    """Return whether a keyword of :func:`run` has its default; arrays never do."""
-    default = (run.__kwdefaults__ or {})[name]
-    return value is default or (isinstance(value, int | float | str) and bool(value == default))
 
 
 def worth(message: str, plan: Plan, *, at_start: bool, norm: float) -> str:
@@ -453,7 +321,7 @@ def worth(message: str, plan: Plan, *, at_start: bool, norm: float) -> str:
     why = "it is the start" if at_start else "the plan is vacuous, and every point passes"
     known = "" if alpha is None else f"alpha is {alpha:.3g}, and "
     message += f": {why}; {known}the estimate there has norm {norm:.3g}"
-    warnings.warn(message, VacuousSchedule, stacklevel=level_outside())
+    warn(message)
     return message
 
 
@@ -461,12 +329,10 @@ def warn_of_noise(plan: Plan, dimension: int) -> None:
     """Warn before a run whose gradients together tell nothing of the records."""
     norm = plan.noise_norm(dimension)
     if norm > _HIDDEN:
-        warnings.warn(
+        warn(
             f"the noise in the mean of all gradients that {plan.optimizer} asks for has norm "
             f"{norm:.2g}, in units of the clip: it hides them, and the run is not expected to end "
-            "better than its start. More records, a larger epsilon or fewer parameters are needed.",
-            VacuousSchedule,
-            stacklevel=level_outside(),
+            "better than its start. More records, a larger epsilon or fewer parameters are needed."
         )
 
 
@@ -478,21 +344,9 @@ def _point(name: str, given: ArrayLike, dimension: int) -> Vector:
     return parameters(point, dimension)
 
 
-def _ending_of(oracle: Oracle) -> Ending:
-    """Return what hears answers about an oracle's objective."""
-    # An oracle about records elsewhere may not say.
-    loss, weight = getattr(oracle, "linear_loss", None) or ("", 1.0)
-    # There are no more classes than parameters.
-    at_origin = {"logistic": 2, "softmax": oracle.dimension}.get(loss)
-    return Ending(
-        at_origin=math.inf if at_origin is None else weight * math.log(max(2, at_origin)),
-        l2=float(getattr(oracle, "l2", 0.0)),
-    )
-
-
-def level_outside() -> int:
-    """Return the ``stacklevel`` of a warning that is about the nearest caller of the package."""
-    level, frame = 1, sys._getframe(1)
+def warn(message: str, category: type[Warning] = VacuousSchedule) -> None:
+    """Warn of what the nearest caller outside of the package asked for."""
+    level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("dpcal."):
         frame, level = frame.f_back, level + 1
-    return level
+    warnings.warn(message, category, stacklevel=level)

@@ -30,11 +30,11 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
-from dpcal.calibrate.query import Query
+from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.objectives.arrays import Vector
 
 __all__ = ["Ending", "first_late"]
@@ -64,6 +64,18 @@ class Ending:
         self._first: _Heard | None = None
         self._late: deque[_Heard] = deque(maxlen=_LATE)
 
+    @classmethod
+    def of(cls, oracle: Oracle) -> Self:
+        """Return one that hears answers about an oracle's objective."""
+        # An oracle about records elsewhere may not say.
+        loss, weight = getattr(oracle, "linear_loss", None) or ("", 1.0)
+        # There are no more classes than parameters.
+        at_origin = {"logistic": 2, "softmax": oracle.dimension}.get(loss)
+        return cls(
+            at_origin=math.inf if at_origin is None else weight * math.log(max(2, at_origin)),
+            l2=float(getattr(oracle, "l2", 0.0)),
+        )
+
     def hear(
         self, step: int, w: Vector, g: Vector, *, deviation: float, sampling: float = 0.0
     ) -> None:
@@ -84,18 +96,6 @@ class Ending:
             self._first = heard
         else:
             self._late.append(heard)
-
-    def hear_answer(self, step: int, w: Vector, g: Vector, query: Query, n: int) -> None:
-        """Take note of the answer to a query about n records, all of them or Poisson samples."""
-        size = query.expected_batch_size(n)
-        q = query.sampling_probability or 1.0
-        self.hear(
-            step,
-            w,
-            g,
-            deviation=query.noise_multiplier * query.max_norm / size,
-            sampling=query.max_norm * math.sqrt((1 - q) / size),
-        )
 
     @property
     def no_better(self) -> bool:

@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
-from dpcal.optim.algorithms import Settings, algorithm, checked_plan
+from dpcal.optim.algorithms import Optimizer, Settings, algorithm
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.driver import Run
 from dpcal.optim.minimax.blocks import Blocks
@@ -52,7 +52,6 @@ def _settings(
     dual_set: ConvexSet | None = None,
     output: str = "last",
 ) -> Settings:
-    checked_plan(plan, "dp_sgda")
     blocks = Blocks.of(objective, plan, dual_set)
     read = plan.parameters.get
     return Settings(
@@ -65,6 +64,18 @@ def _settings(
     )
 
 
+@Optimizer(
+    summary="one noisy step down in x and up in y at a time",
+    problem="minimax, strongly concave in y; convex in x, for the rate",
+    needs=("lipschitz or max_norm", "smoothness", "strong_concavity"),
+    rate="1 / sqrt(n) + sqrt(d) / (n epsilon)",
+    measure="primal-dual risk",
+    theorem="Yang et al. 2022, Algorithm 1",
+    relations=("replace-one", "add-or-remove-one", "replace-special"),
+    options=("steps", "batch_size", "max_norm", "learning_rate", "group_size"),
+    blocks=True,
+    comparator=True,
+).describes
 @algorithm(_settings)
 def dp_sgda(
     run: Run,

@@ -25,7 +25,7 @@ import numpy as np
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
-from dpcal.optim.algorithms import Settings, algorithm, checked_plan
+from dpcal.optim.algorithms import Optimizer, Settings, algorithm
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.driver import Run
 from dpcal.optim.minimax.result import MinimaxResult
@@ -36,11 +36,21 @@ __all__ = ["ada_dp_spider", "sto_spider"]
 
 
 def _sto_settings(objective: Objective | Oracle, plan: Plan) -> Settings:
-    checked_plan(plan, "sto_spider")
     period = _validate.count(period=plan.parameters.get("period"))
     return Settings(_validate.count(steps=plan.parameters.get("steps")), period=period)
 
 
+@Optimizer(
+    summary="sampled gradients now and then, clipped differences in between",
+    problem="smooth, convex or not; an explicit value function",
+    needs=("lipschitz or max_norm", "smoothness"),
+    rate="(sqrt(d) / (n epsilon))^(2/3)",
+    measure="gradient norm",
+    theorem="Liu et al. 2023, as Xu et al. 2026 run it",
+    relations=("replace-one", "add-or-remove-one", "replace-special"),
+    options=("steps", "batch_size", "max_norm", "learning_rate", "group_size"),
+    comparator=True,
+).describes
 @algorithm(_sto_settings)
 def sto_spider(run: Run, oracle: Oracle, plan: Plan, *, period: int) -> MinimaxResult:
     """Minimise by Sto-SPIDER, spending a plan. A comparator.
@@ -55,11 +65,21 @@ def sto_spider(run: Run, oracle: Oracle, plan: Plan, *, period: int) -> MinimaxR
 
 
 def _ada_settings(objective: Objective | Oracle, plan: Plan) -> Settings:
-    checked_plan(plan, "ada_dp_spider")
     allowed = _validate.positive(drift=plan.parameters.get("drift"))
     return Settings(_validate.count(steps=plan.parameters.get("steps")), allowed=allowed)
 
 
+@Optimizer(
+    summary="gradients afresh when the iterate has drifted, differences in between",
+    problem="smooth, convex or not; an explicit value function",
+    needs=("lipschitz or max_norm", "smoothness"),
+    rate="n^(-1/3) + (sqrt(d) / (n epsilon))^(2/5)",
+    measure="gradient norm",
+    theorem="Tao et al. 2025, as Xu et al. 2026 run it",
+    relations=("replace-one", "add-or-remove-one", "replace-special"),
+    options=("steps", "batch_size", "max_norm", "learning_rate", "group_size"),
+    comparator=True,
+).describes
 @algorithm(_ada_settings)
 def ada_dp_spider(run: Run, oracle: Oracle, plan: Plan, *, allowed: float) -> MinimaxResult:
     """Minimise by Ada-DP-SPIDER, spending a plan. A comparator.

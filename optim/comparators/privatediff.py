@@ -33,7 +33,7 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
-from dpcal.optim.algorithms import Settings, algorithm, checked_plan
+from dpcal.optim.algorithms import Optimizer, Settings, algorithm
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.driver import Run
 from dpcal.optim.minimax.blocks import Blocks
@@ -53,7 +53,6 @@ def _settings(
     initial_dual: ArrayLike | None = None,
     dual_set: ConvexSet | None = None,
 ) -> Settings:
-    checked_plan(plan, "privatediff")
     blocks = Blocks.of(objective, plan, dual_set)
     read = plan.parameters.get
     return Settings(
@@ -67,6 +66,18 @@ def _settings(
     )
 
 
+@Optimizer(
+    summary="noisy ascents in y, and restarts and differences in x",
+    problem="minimax, smooth, strongly concave in y",
+    needs=("lipschitz or max_norm", "smoothness", "strong_concavity"),
+    rate="(sqrt(d) / (n epsilon))^(2/3)",
+    measure="gradient norm of the value function",
+    theorem="Zhang et al. 2025, approximately",
+    relations=("replace-one", "add-or-remove-one", "replace-special"),
+    options=("steps", "batch_size", "max_norm", "learning_rate", "inner_steps", "group_size"),
+    blocks=True,
+    comparator=True,
+).describes
 @algorithm(_settings)
 def privatediff(
     run: Run,

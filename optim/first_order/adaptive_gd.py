@@ -25,7 +25,7 @@ import math
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.kl_problem import number
-from dpcal.optim.algorithms import Settings, algorithm, planned
+from dpcal.optim.algorithms import Optimizer, Settings, algorithm, planned
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.driver import Run
 from dpcal.optim.objectives.arrays import Vector
@@ -45,7 +45,7 @@ TAKEN = "took {} steps"
 
 
 def _settings(objective: Objective | Oracle, plan: Plan, *, output: str = "last") -> Settings:
-    norm_query, query = planned(plan, "adaptive_gd", "gradient norm", "gradient")
+    norm_query, query = planned(plan, "gradient norm", "gradient")
     _validate.choice(OUTPUTS, output=output)
     z_norm, eta, shrink, quantile = (
         number(plan.parameters, name)
@@ -56,6 +56,16 @@ def _settings(objective: Objective | Oracle, plan: Plan, *, output: str = "last"
     return Settings(norm_query.count, output=output, z_norm=z_norm, eta=eta, unit=unit)
 
 
+@Optimizer(
+    summary="gradient steps with noise in proportion to a noisy norm",
+    problem="smooth; Kurdyka-Lojasiewicz, for the rate, of unknown gamma and 1 <= kappa <= 2",
+    needs=("lipschitz", "smoothness"),
+    rate="(sqrt(d) / (n epsilon))^(2 kappa / (4 - kappa)) + (n epsilon)^(-kappa / 2)",
+    measure="excess risk",
+    theorem="Menart et al. 2024, Algorithm 3, Theorems 4 and 5",
+    options=("steps", "l2"),
+    beaten="dpsgd",
+).describes
 @algorithm(_settings)
 def adaptive_gd(
     run: Run, oracle: Oracle, plan: Plan, *, output: str, z_norm: float, eta: float, unit: float

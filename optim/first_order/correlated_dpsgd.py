@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
-from dpcal.optim.algorithms import Settings, algorithm, planned
+from dpcal.optim.algorithms import Optimizer, Settings, algorithm, planned
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.driver import Run
 from dpcal.optim.first_order.descent import averaged_descent
@@ -48,7 +48,7 @@ def _settings(
     initial: ArrayLike | None,
     radius: float,
 ) -> Settings:
-    (query,) = planned(plan, "correlated_dpsgd", "gradient")
+    (query,) = planned(plan, "gradient")
     if query.correlation is None:
         raise ValueError(f"plan must have a query with correlated noise, got {query}.")
     chosen = plan.parameters.get("learning_rate") if learning_rate is None else learning_rate
@@ -68,6 +68,20 @@ def _settings(
     return Settings(query.count, center=start, eta=eta, output=output)
 
 
+@Optimizer(
+    summary="gradient steps whose noise takes back part of the noise before",
+    problem="any; rates are known for convex losses and for wide networks",
+    needs=("strategy", "batch_size", "max_norm"),
+    rate="sqrt(d) / (n epsilon)",
+    measure="excess risk",
+    theorem="Denisov et al. 2022; Choquette-Choo et al. 2024; Kalinin et al. 2026",
+    relations=("add-or-remove-one", "replace-special"),
+    options=(
+        *("batch_size", "epochs", "steps", "sampler"),
+        *("max_norm", "learning_rate", "clipped"),
+    ),
+    constants=False,
+).describes
 @algorithm(_settings, radius=True)
 def correlated_dpsgd(
     run: Run, oracle: Oracle, plan: Plan, *, eta: float, output: str

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from dpcal import _validate
 from dpcal.calibrate.defaults import Defaults
 from dpcal.calibrate.plan import Plan, Query
-from dpcal.optim.algorithms import Settings, algorithm, planned
+from dpcal.optim.algorithms import Optimizer, Settings, algorithm, planned
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.driver import Run
 from dpcal.optim.first_order.descent import OUTPUTS, averaged_descent
@@ -40,7 +40,7 @@ def _settings(
     output: str | None = None,
     radius: float,
 ) -> Settings:
-    (query,) = planned(plan, "dpsgd", "gradient")
+    (query,) = planned(plan, "gradient")
     _check_parameters(plan, query)
     chosen = plan.parameters.get("learning_rate") if learning_rate is None else learning_rate
     output = default_output(objective, output, tuned=chosen is None)
@@ -50,6 +50,19 @@ def _settings(
     return Settings(query.count, rates=_schedule(chosen, query), output=output, reach=reach)
 
 
+@Optimizer(
+    summary="noisy gradient steps on random batches",
+    problem="convex, for the rate; any, for the privacy",
+    needs=("batch_size", "epochs or steps", "max_norm"),
+    rate="sqrt(d) / (n epsilon)",
+    measure="excess risk",
+    theorem="Abadi et al. 2016, Algorithm 1; Bassily, Smith and Thakurta 2014, Theorem 2.4",
+    options=(
+        *("batch_size", "epochs", "steps", "sampler"),
+        *("max_norm", "learning_rate", "group_size", "clipped"),
+    ),
+    constants=False,
+).describes
 @algorithm(_settings, radius=True)
 def dpsgd(
     run: Run, oracle: Oracle, plan: Plan, *, rates: Vector, output: str, reach: float

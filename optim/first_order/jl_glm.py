@@ -31,8 +31,8 @@ import numpy as np
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.jl_glm import INNER, MATRICES
-from dpcal.optim.algorithms import checked_plan
-from dpcal.optim.driver import Callback, Progress, check_callback, run
+from dpcal.optim.algorithms import Optimizer, check_plan, run
+from dpcal.optim.driver import Callback, Progress, check_callback
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.linear import Linear
@@ -43,6 +43,18 @@ __all__ = ["embedding", "jl_glm"]
 _STREAM = 0x4A4C
 
 
+@Optimizer(
+    summary="another optimizer on randomly embedded records",
+    problem="linear models, convex or not; population risk",
+    needs=("lipschitz or max_norm", "smoothness", "gap"),
+    rate="n^(-1/2) + min((sqrt(rank) / (n epsilon))^(2/3), (n epsilon)^(-2/5))",
+    measure="gradient norm",
+    theorem="Arora et al. 2022, Theorem 6 and Corollary 1",
+    options=(
+        *("max_norm", "inner", "embedding_dimension", "rank"),
+        *("matrix", "matrix_seed", "group_size"),
+    ),
+).describes
 def jl_glm(
     objective: Objective,
     plan: Plan,
@@ -72,7 +84,7 @@ def jl_glm(
     Result
         With the lifted solution; the trace is the inner optimizer's.
     """
-    checked_plan(plan, "jl_glm")
+    check_plan(plan, "jl_glm")
     if not isinstance(objective, Linear):
         raise TypeError(
             f"objective must be a linear model, got {type(objective).__name__}, whose loss does "

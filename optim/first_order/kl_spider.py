@@ -25,7 +25,7 @@ from __future__ import annotations
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.kl_problem import number
 from dpcal.calibrate.plans.kl_spider import Round, multipliers, schedule
-from dpcal.optim.algorithms import Settings, algorithm, planned
+from dpcal.optim.algorithms import Optimizer, Settings, algorithm, planned
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.driver import Run
 from dpcal.optim.objectives.arrays import l2_norm
@@ -35,11 +35,20 @@ __all__ = ["kl_spider"]
 
 
 def _settings(objective: Objective | Oracle, plan: Plan) -> Settings:
-    planned(plan, "kl_spider", *("gradient", "gradient difference")[: len(plan.queries)])
+    planned(plan, *("gradient", "gradient difference")[: len(plan.queries)])
     rounds = schedule(plan)
     return Settings(max(1, sum(each.steps for each in rounds)), rounds=rounds)
 
 
+@Optimizer(
+    summary="rounds of a noisy gradient and its noisy differences, each to its target",
+    problem="smooth and Kurdyka-Lojasiewicz with 1 <= kappa <= 2, convex or not",
+    needs=("lipschitz", "smoothness", "gamma", "kappa"),
+    rate="(sqrt(d) / (n epsilon))^kappa",
+    measure="excess risk",
+    theorem="Menart et al. 2024, Algorithm 1, Theorem 1",
+    options=("gamma", "kappa", "beta", "l2"),
+).describes
 @algorithm(_settings)
 def kl_spider(run: Run, oracle: Oracle, plan: Plan, *, rounds: list[Round]) -> None:
     """Minimise an objective by KL Spider, spending a plan.

@@ -37,7 +37,7 @@ from dpcal import _validate
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.query import Query
 from dpcal.errors import UnsupportedEvent
-from dpcal.optim.algorithms import Settings, algorithm, checked_plan, planned, step_size
+from dpcal.optim.algorithms import Optimizer, Settings, algorithm, planned, step_size
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.driver import Run
 from dpcal.optim.first_order.descent import projected_descent
@@ -59,9 +59,8 @@ def _settings(
     callback: Any = None,
     store: Any = None,
 ) -> Settings:
-    checked_plan(plan, "noisy_gd")
     if any(query.descent is not None for query in plan.queries):
-        (query,) = planned(plan, "noisy_gd", "last iterate")
+        (query,) = planned(plan, "last iterate")
         given = {
             "learning_rate": learning_rate is not None,
             "output": output != "last",
@@ -70,7 +69,7 @@ def _settings(
             "store": store is not None,
         }
         return _sealed(objective, query, [name for name, is_given in given.items() if is_given])
-    (query,) = planned(plan, "noisy_gd", "gradient")
+    (query,) = planned(plan, "gradient")
     eta = step_size(plan, objective, learning_rate)
     return Settings(query.count, eta=eta, output=_validate.choice(OUTPUTS, output=output))
 
@@ -92,6 +91,15 @@ def _sealed(objective: Objective | Oracle, query: Query, given: list[str]) -> Se
     return Settings(descent.steps, eta=descent.learning_rate, output="last")
 
 
+@Optimizer(
+    summary="noisy gradient steps on all records",
+    problem="smooth, convex or not",
+    needs=("lipschitz or max_norm", "smoothness or learning_rate", "gap or steps"),
+    rate="(sqrt(d) / (n epsilon))^(1/2)",
+    measure="gradient norm",
+    theorem="Wang, Ye and Xu 2017, Theorem 5",
+    options=("steps", "max_norm", "learning_rate", "group_size"),
+).describes
 @algorithm(_settings, radius=True)
 def noisy_gd(run: Run, oracle: Oracle, plan: Plan, *, eta: float, output: str) -> Vector | None:
     """Minimise an objective by noisy gradient descent, spending a plan.

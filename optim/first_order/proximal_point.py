@@ -29,7 +29,7 @@ from dpcal._ext.answers import norm
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.kl_problem import number
 from dpcal.calibrate.plans.proximal_point import stage_weights
-from dpcal.optim.algorithms import Settings, algorithm, planned
+from dpcal.optim.algorithms import Optimizer, Settings, algorithm, planned
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.driver import Run
 from dpcal.optim.objectives.arrays import Vector
@@ -39,12 +39,21 @@ __all__ = ["proximal_point"]
 
 
 def _settings(objective: Objective | Oracle, plan: Plan) -> Settings:
-    planned(plan, "proximal_point", "gradient")
+    planned(plan, "gradient")
     weights = stage_weights(plan)
     inner_steps = int(number(plan.parameters, "inner_steps"))
     return Settings(max(1, len(weights)), weights=weights, inner_steps=inner_steps)
 
 
+@Optimizer(
+    summary="stages of noisy descent on the loss pulled to where the last one ended",
+    problem="weakly convex and Kurdyka-Lojasiewicz with kappa >= 2, smooth or not",
+    needs=("lipschitz", "gamma", "kappa"),
+    rate="(sqrt(d) / (n epsilon))^kappa",
+    measure="excess risk",
+    theorem="Menart et al. 2024, Algorithms 2 and 4, Theorem 2",
+    options=("gamma", "kappa", "weak_convexity", "beta", "inner_steps", "group_size"),
+).describes
 @algorithm(_settings)
 def proximal_point(
     run: Run, oracle: Oracle, plan: Plan, *, weights: Sequence[float], inner_steps: int

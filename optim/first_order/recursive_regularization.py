@@ -28,7 +28,7 @@ from collections.abc import Callable
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.calibrate.plans.recursive_regularization import SUBSOLVERS
-from dpcal.optim.algorithms import Settings, algorithm, planned
+from dpcal.optim.algorithms import Optimizer, Settings, algorithm, planned
 from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.store import StoredOracle
@@ -42,7 +42,7 @@ __all__ = ["recursive_regularization"]
 def _settings(objective: Objective | Oracle, plan: Plan) -> Settings:
     subsolver = _validate.choice(SUBSOLVERS, subsolver=plan.parameters.get("subsolver"))
     kind = "gradient" if subsolver == "noisy_gd" else "one pass"
-    queries = planned(plan, "recursive_regularization", *[kind] * len(plan.queries))
+    queries = planned(plan, *[kind] * len(plan.queries))
     return Settings(
         sum(query.count for query in queries),
         solve=_noisy_gd if subsolver == "noisy_gd" else _phased_sgd,
@@ -51,6 +51,17 @@ def _settings(objective: Objective | Oracle, plan: Plan) -> Settings:
     )
 
 
+@Optimizer(
+    summary="rounds with ever stronger regularisers, each on records of its own",
+    problem="smooth and convex; population risk",
+    needs=("lipschitz or max_norm", "smoothness", "distance"),
+    rate="n^(-1/2) + sqrt(d) / (n epsilon)",
+    measure="gradient norm",
+    theorem="Arora et al. 2022, Theorem 5 (corrected)",
+    relations=("replace-one", "replace-special"),
+    options=("max_norm", "distance", "subsolver"),
+    beaten="dpsgd",
+).describes
 @algorithm(_settings, initial=False)
 def recursive_regularization(
     run: Run,

@@ -28,7 +28,7 @@ import numpy as np
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
-from dpcal.optim.algorithms import Settings, algorithm, planned, step_size
+from dpcal.optim.algorithms import Optimizer, Settings, algorithm, planned, step_size
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.walk import walk_of
 from dpcal.optim.driver import Run
@@ -48,7 +48,7 @@ def _settings(
     output: str = "last",
 ) -> Settings:
     kinds = ("gradient", "gradient difference")[: len(plan.queries)]
-    refresh, *rest = planned(plan, "spiderboost", *kinds)
+    refresh, *rest = planned(plan, *kinds)
     steps = refresh.count + sum(query.count for query in rest)
     return Settings(
         steps,
@@ -58,6 +58,16 @@ def _settings(
     )
 
 
+@Optimizer(
+    summary="noisy gradients now and then, small noisy differences in between",
+    problem="smooth, convex or not",
+    needs=("lipschitz or max_norm", "smoothness", "gap or steps"),
+    rate="(sqrt(d) / (n epsilon))^(2/3)",
+    measure="gradient norm",
+    theorem="Arora et al. 2022, Theorems 1 and 9 (corrected)",
+    options=("steps", "batch_size", "max_norm", "learning_rate", "group_size"),
+    beaten="dpsgd",
+).describes
 @algorithm(_settings)
 def spiderboost(
     run: Run, oracle: Oracle, plan: Plan, *, period: int, eta: float, output: str

@@ -26,7 +26,7 @@ import math
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
-from dpcal.optim.algorithms import Settings, algorithm, planned
+from dpcal.optim.algorithms import Optimizer, Settings, algorithm, planned
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.driver import Run
 from dpcal.optim.objectives.arrays import Vector, l2_norm
@@ -40,6 +40,16 @@ def _settings(objective: Objective | Oracle, plan: Plan) -> Settings:
     return Settings(rounds * 2**depth, depth=depth, length=length, threshold=threshold)
 
 
+@Optimizer(
+    summary="one pass in disjoint batches, differences along a binary tree",
+    problem="smooth, convex or not; population risk",
+    needs=("lipschitz or max_norm", "smoothness", "gap"),
+    rate="n^(-1/3) + (sqrt(d) / (n epsilon))^(1/2)",
+    measure="gradient norm",
+    theorem="Arora et al. 2022, Theorems 3 and 4 (corrected)",
+    relations=("replace-one", "replace-special"),
+    options=("max_norm", "failure_probability"),
+).describes
 @algorithm(_settings)
 def tree_spider(
     run: Run, oracle: Oracle, plan: Plan, *, depth: int, length: float, threshold: float
@@ -96,7 +106,7 @@ def _leaf(
 def _shape(plan: Plan) -> tuple[int, int, float, float]:
     """Return depth, rounds, step length and threshold, if the plan's queries agree with them."""
     differences = ("gradient difference",) * (len(plan.queries) - 1)
-    root, *nodes = planned(plan, "tree_spider", "gradient", *differences)
+    root, *nodes = planned(plan, "gradient", *differences)
     for j, query in enumerate(nodes, start=1):
         if (query.name, query.count) != (f"depth {j}", root.count * 2 ** (j - 1)):
             raise ValueError(

@@ -41,7 +41,7 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
-from dpcal.optim.algorithms import Settings, algorithm, checked_plan
+from dpcal.optim.algorithms import Optimizer, Settings, algorithm
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.driver import Run, worth
 from dpcal.optim.minimax.blocks import Blocks
@@ -138,7 +138,6 @@ def _settings(
     initial_dual: ArrayLike | None = None,
     dual_set: ConvexSet | None = None,
 ) -> Settings:
-    checked_plan(plan, "dp_rgda")
     blocks = Blocks.of(objective, plan, dual_set)
     return Settings(
         _validate.count(steps=plan.parameters.get("steps")),
@@ -148,6 +147,23 @@ def _settings(
     )
 
 
+@Optimizer(
+    summary="normalised descent along tracked gradients, and escapes from saddle points",
+    problem="minimax, smooth, strongly concave in y; or a plain smooth loss",
+    needs=(
+        "lipschitz or max_norm",
+        "smoothness",
+        "strong_concavity",
+        "gap or steps",
+        "hessian_lipschitz",
+    ),
+    rate="(sqrt(d) / (n epsilon))^(2/3)",
+    measure="gradient norm of the value function",
+    theorem="Xu et al. 2026, Algorithms 2 and 3, Theorem 1 (corrected)",
+    relations=("replace-one", "add-or-remove-one", "replace-special"),
+    options=("steps", "batch_size", "max_norm", "inner_steps", "group_size"),
+    blocks=True,
+).describes
 @algorithm(_settings)
 def dp_rgda(
     run: Run, oracle: Oracle, plan: Plan, *, blocks: Blocks, tracking: Tracking

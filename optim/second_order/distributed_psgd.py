@@ -30,7 +30,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from dpcal.calibrate.plan import Plan
-from dpcal.optim.algorithms import checked_plan, step_size, takes_former_names
+from dpcal.optim.algorithms import Optimizer, check_plan, step_size
 from dpcal.optim.boundary.access import Store
 from dpcal.optim.boundary.ledger import ONE_OF_A_SILO, Ledger, check_ledger
 from dpcal.optim.boundary.seeds import Seed
@@ -39,6 +39,7 @@ from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result
 from dpcal.optim.second_order.fingerprints import remember
 from dpcal.optim.second_order.gauss_psgd import (
+    ESCAPING,
     SecondOrderResult,
     Settings,
     concluded,
@@ -97,7 +98,16 @@ class DistributedResult(SecondOrderResult):
         )
 
 
-@takes_former_names
+@Optimizer(
+    summary="gauss_psgd on the mean of many silos, each private by itself",
+    problem="smooth with smooth Hessians, not convex; mean of the silos' population risks",
+    needs=("lipschitz or max_norm", "smoothness", "hessian_lipschitz or escape_radius"),
+    rate="(m n)^(-1/3) + (sqrt(d) / (sqrt(m) n epsilon))^(2/5) + (d / (m^2 n^3 epsilon^2))^(2/17)",
+    measure="alpha of an alpha-second-order stationary point",
+    theorem="Tao et al. 2025, Algorithm 3, Theorem 3 (corrected)",
+    relations=("replace-one", "replace-special"),
+    options=ESCAPING,
+).describes
 def distributed_psgd(
     objective: Sequence[Answerer | Objective] | Objective,
     plan: Plan | Sequence[Plan],
@@ -153,7 +163,7 @@ def distributed_psgd(
     """
     plans: list[Any] = list(plan) if isinstance(plan, list | tuple) and plan else [plan]
     for each in plans:
-        checked_plan(each, "distributed_psgd", "gauss_psgd")
+        check_plan(each, "distributed_psgd", "gauss_psgd")
     if store is not None and not isinstance(objective, Objective):
         raise ValueError("store is for one objective: give each silo a store of its own.")
     Settings.of(plans[0], reset=reset)  # refuses what is wrong before a silo opens its file

@@ -32,7 +32,7 @@ from dpcal._ext.answers import distance, norm as norm_of
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.second_order.gauss_psgd import RESETS
 from dpcal.optim import algorithms
-from dpcal.optim.algorithms import algorithm, checked_plan, step_size
+from dpcal.optim.algorithms import Optimizer, algorithm, step_size
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.driver import Run, RunOver, worth
 from dpcal.optim.objectives.arrays import Vector
@@ -167,12 +167,29 @@ def _settings(
     learning_rate: float | None = None,
     reset: str | None = None,
 ) -> algorithms.Settings:
-    checked_plan(plan, "gauss_psgd")
     settings = Settings.of(plan, step_size(plan, objective, learning_rate), reset)
     records = [objective] if isinstance(objective, Objective) else []
     return algorithms.Settings(settings.steps, settings=settings, records=records)
 
 
+# Options of its plan builder, and of that over silos.
+ESCAPING = (
+    *("max_norm", "learning_rate", "batch_size", "difference_batch_size", "drift", "period"),
+    *("threshold", "escape_radius", "escape_steps", "escape_rounds", "reset", "passes", "steps"),
+    "failure_probability",
+)
+
+
+@Optimizer(
+    summary="one pass of gradients and differences, whose noise leaves saddle points",
+    problem="smooth with smooth Hessians, not convex; second-order points of population risk",
+    needs=("lipschitz or max_norm", "smoothness", "hessian_lipschitz or escape_radius"),
+    rate="n^(-1/3) + (sqrt(d) / (n epsilon))^(2/5) + (d / (n^3 epsilon^2))^(2/17)",
+    measure="alpha of an alpha-second-order stationary point",
+    theorem="Tao et al. 2025, Algorithms 1 and 2, Theorem 2 (corrected)",
+    relations=("replace-one", "replace-special"),
+    options=ESCAPING,
+).describes
 @algorithm(_settings)
 def gauss_psgd(
     run: Run, oracle: Oracle, plan: Plan, *, settings: Settings, records: list[Objective]

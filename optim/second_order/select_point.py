@@ -29,9 +29,9 @@ from numpy.typing import ArrayLike
 from dpcal.accountants import events
 from dpcal.calibrate.plan import Plan, Priced
 from dpcal.errors import LedgerMismatch
+from dpcal.optim.algorithms import Optimizer, check_plan
 from dpcal.optim.boundary.ledger import Ledger, check_ledger
 from dpcal.optim.boundary.seeds import Seed, spawned
-from dpcal.optim.driver import check_plan
 from dpcal.optim.objectives.arrays import Vector, numbers, parameters
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result, Trace
@@ -134,6 +134,19 @@ class Selection(Priced):
         return self.event, self.plan.under(neighboring_relation)[1]
 
 
+@Optimizer(
+    summary="the first of several points that passes a private test, or the best of them",
+    problem="smooth with smooth Hessians; second-order points of population risk",
+    needs=("candidates", "accuracy", "lipschitz or max_norm", "smoothness", "hessian_lipschitz"),
+    rate="alpha + (m n)^(-1/2) + d sqrt(candidates) / (sqrt(m) n epsilon)",
+    measure="alpha of an alpha-second-order stationary point",
+    theorem="Tao et al. 2025, Algorithm 4, Theorem 4 (corrected), Remark 5; Dwork et al. 2009",
+    relations=("replace-one", "add-or-remove-one", "replace-special"),
+    options=(
+        *("candidates", "accuracy", "method", "silos", "rank", "max_norm"),
+        "failure_probability",
+    ),
+).describes
 def select_point(
     holdout: Objective | Sequence[Objective],
     candidates: Sequence[ArrayLike] | SecondOrderResult,
@@ -171,9 +184,7 @@ def select_point(
         alike.
     """
     silos = [holdout] if isinstance(holdout, Objective) else list(holdout)
-    check_plan(plan)
-    if plan.optimizer != "select_point":
-        raise ValueError(f"plan must be for 'select_point', got one for {plan.optimizer!r}.")
+    check_plan(plan, "select_point")
     if len(silos) != plan.parameters["silos"]:
         raise ValueError(f"plan must be for {len(silos)} silos, got {plan.parameters['silos']}.")
     check_distinct([Silo(silo) for silo in silos], overlap)

@@ -11,7 +11,7 @@ from _built_plans import CASES, built
 import dpcal
 from dpcal import optim
 from dpcal.errors import DpcalError
-from dpcal.optim.driver import run
+from dpcal.optim import run
 
 # One case of each optimizer.
 NAMED = {case.values[0]: case.values for case in reversed(CASES)}

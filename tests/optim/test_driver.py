@@ -2,11 +2,12 @@
 
 import inspect
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 from _built_plans import logistic
-from saddles import ToySaddle
 
 from dpcal import calibrate, optim
 from dpcal.optim.registry import OPTIMIZERS
@@ -51,28 +52,21 @@ def test_nothing_is_opened_for_a_run_that_is_refused(tmp_path):
             assert not file.exists()
 
 
-def test_former_names_are_taken_with_a_warning_about_the_line_that_runs():
-    for former, now in (("none", "last"), ("tail", "tail")):
-        with pytest.warns(DeprecationWarning, match="averaging of dpsgd is now called output") as w:
-            one = optim.dpsgd(OBJECTIVE, PLAN, seed=1, averaging=former)
-        assert w[0].filename == __file__
-        assert (one.w == optim.dpsgd(OBJECTIVE, PLAN, seed=1, output=now).w).all()
-    toy = ToySaddle(n=500, seed=0)
-    saddle = calibrate.dp_sgda(toy.constants, dimensions=(2, 2), steps=5, **TARGET)
-    walk = calibrate.distributed_psgd(CONSTANTS, silos=1, dimension=3, **TARGET)
-    for optimizer, former, records, plan in (
-        (optim.dp_sgda, "problem", toy, saddle),
-        (optim.distributed_psgd, "silos", [OBJECTIVE], walk),
-    ):
-        message = f"{former} of {optimizer.__name__} is now called objective"
-        with pytest.warns(DeprecationWarning, match=message) as found:
-            optimizer(**{former: records}, plan=plan, seed=1)
-        assert found[0].filename == __file__
+def test_a_warning_is_about_the_line_that_runs():
     far = optim.Squared(np.ones((500, 1)), np.arange(500.0), l2=1.0, fit_intercept=False)
     for start in (optim.run, optim.dpsgd):
         with pytest.warns(RuntimeWarning, match="learning rate is too large") as found:
             start(far, PLAN, seed=0, learning_rate=1e300)
         assert found[0].filename == __file__
+
+
+def test_a_row_is_read_from_its_file_alone():
+    script = (
+        "import sys; from dpcal.optim.registry import find; print(find('kl_spider').name, "
+        "*(name for name in sys.modules if name.startswith('dpcal.optim.first_order.')))"
+    )
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert found.stdout.split() == ["kl_spider", "dpcal.optim.first_order.kl_spider"]
 
 
 @pytest.mark.parametrize("name", LOOPS)

@@ -306,7 +306,7 @@ class Books(RuleBasedStateMachine):
         def fail(*given, **options):
             raise ValueError
 
-        opened = mock.patch("dpcal.optim.algorithms.Run", fail)
+        opened = mock.patch("dpcal.optim.driver.Run.answering", fail)
         with opened, pytest.raises((ValueError, BudgetExceeded)):
             run(self.book, self.folder / store)
         gc.collect()
