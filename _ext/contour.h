@@ -73,9 +73,10 @@ typedef struct {
     const double *counts;
     ptrdiff_t k;
     const dpcal_beyond *beyond; /* NULL for nothing */
-    double c, log_mgf, mean, variance, error, mean_error; /* of the sum, tilted by c */
+    double c, log_mgf, mean, variance, error; /* of the sum, tilted by c */
     double epsilon, step, width, log_tolerance, remainder; /* the contour, made for this epsilon */
     double spread; /* aliases are negligible at epsilons so many deviations of the tilted law away */
+    double phase; /* error of the sum of centers, in units */
     double sizes, first, rounding; /* sums of abs(v), t abs(v), and errors of v in units */
     double all, all_first, all_rounding; /* the same of what the poles divide, for the gain of smoothing */
     double smoothing, after; /* eta, and what the nodes that are left out add to the gain */
@@ -98,8 +99,8 @@ static double dpcal_log_chernoff(double c) {
 
 static int dpcal_sum_at(dpcal_question *ask, double c) {
     ask->c = c;
-    double sizes[2] = {0.0, 0.0};
-    ask->log_mgf = ask->mean = ask->variance = ask->error = ask->mean_error = 0.0;
+    double size = 0.0;
+    ask->log_mgf = ask->mean = ask->variance = ask->error = 0.0;
     for (ptrdiff_t i = 0; i < ask->k; i++) {
         dpcal_moments found;
         const int status = dpcal_law_at(ask->laws[i], c, ask->work, &found);
@@ -113,12 +114,9 @@ static int dpcal_sum_at(dpcal_question *ask, double c) {
         ask->mean += ask->counts[i] * found.mean;
         ask->variance += ask->counts[i] * found.variance;
         ask->error += ask->counts[i] * found.error;
-        ask->mean_error += ask->counts[i] * found.mean_error;
-        sizes[0] += ask->counts[i] * fabs(found.log_mass);
-        sizes[1] += ask->counts[i] * fabs(found.mean);
+        size += ask->counts[i] * fabs(found.log_mass);
     }
-    ask->error += 2.0 * (double)ask->k * sizes[0];
-    ask->mean_error += 2.0 * (double)ask->k * sizes[1];
+    ask->error += 2.0 * (double)ask->k * size;
     return DPCAL_DONE;
 }
 
@@ -284,7 +282,7 @@ static int dpcal_trials(dpcal_question *ask) {
     if (!status)
         status = dpcal_side(ask, c, 1.0, least, &right);
     ask->c = c, ask->log_mgf = at.log_mgf, ask->mean = at.mean, ask->variance = at.variance;
-    ask->error = at.error, ask->mean_error = at.mean_error;
+    ask->error = at.error;
     ask->step = fmin(left, right);
     for (int i = 0; i < ask->trials; i++) {
         const double distance = fabs(ask->tilts[i] - c) * (2.0 * DPCAL_PI / ask->step);
@@ -357,14 +355,18 @@ static int dpcal_is_late(const dpcal_question *ask) {
    c (1 + c) / t^2: their sum over nodes is at most that of one node and an integral. */
 static int dpcal_cut_off(dpcal_question *ask, double nodes) {
     const double h = ask->step, eight = pow(DPCAL_RATIO, 8.0), target = dpcal_target(ask), most = h * nodes;
-    double pieces[DPCAL_GRID], times[DPCAL_GRID], t = h, rest = INFINITY, sum;
+    double pieces[DPCAL_GRID], times[DPCAL_GRID], t = h, ratio = DPCAL_RATIO, rest = INFINITY, sum;
     int last = 0;
     while (t * eight < most && dpcal_piece(ask, t * eight, DPCAL_RATIO) > target)
         t *= eight;
-    for (;; last++, t *= DPCAL_RATIO) {
+    for (;; last++, t *= ratio) {
         if (last == DPCAL_GRID || t > most)
             return DPCAL_MANY;
-        times[last] = t, pieces[last] = dpcal_piece(ask, t, DPCAL_RATIO);
+        /* Steps are longer where pieces are negligible, and only the rest is not yet. */
+        ratio = last > 0 && pieces[last - 1] < target - 6.0 && t * eight < most ? fmin(ratio * ratio, eight) : DPCAL_RATIO;
+        times[last] = t, pieces[last] = dpcal_piece(ask, t, ratio);
+        if (ratio > DPCAL_RATIO && !(pieces[last] < target - 6.0))
+            pieces[last] = dpcal_piece(ask, t, ratio = DPCAL_RATIO);
         if (pieces[last] < target - 3.0 && (rest = dpcal_rest(ask, t)) < target - 3.0)
             break;
     }
@@ -422,7 +424,9 @@ static int dpcal_choose_nodes(dpcal_question *ask) {
         return status;
     if (dpcal_end_at(ask, nodes) == DPCAL_DONE)
         return DPCAL_DONE;
-    most = dpcal_larger(DPCAL_WORK * (double)ask->k, ask->coarse ? DPCAL_COARSE_WORK : fmin(DPCAL_MOST_WORK, DPCAL_ALL_WORK - ask->spent)) / points;
+    /* One that shall be closer than the last gets what is left. */
+    most = ask->coarse ? DPCAL_COARSE_WORK : ask->wanted < DPCAL_WANTED ? DPCAL_ALL_WORK : DPCAL_MOST_WORK;
+    most = dpcal_larger(DPCAL_WORK * (double)ask->k, fmin(most, DPCAL_ALL_WORK - ask->spent)) / points;
     nodes = fmin(last / (ask->step * eta), fmin(DPCAL_MOST_SMOOTHED, most));
     nodes = dpcal_larger(nodes, DPCAL_SMOOTHED);
     status = dpcal_cut_off(ask, nodes);
@@ -453,7 +457,7 @@ static int dpcal_choose_nodes(dpcal_question *ask) {
 
 /* Rounding of a sum over nodes in eight lanes, 512 nodes at a time (dpcal_rotated), in units of the sum of sizes. */
 static double dpcal_adding(int nodes) {
-    return nodes < 512 ? nodes / 16.0 : 40.0 + nodes / 1024.0;
+    return nodes < 512 ? nodes / 16.0 : 44.0;
 }
 
 /* Log psi of all laws at the nodes, the integrand v at `epsilon`, and the sums of its sizes and errors. */
@@ -463,7 +467,7 @@ static int dpcal_nodes(dpcal_question *ask) {
     const ptrdiff_t padded = dpcal_padded(nodes);
     ptrdiff_t most = DPCAL_LANES;
     const double smoothed = 0.5 * ask->smoothing * ask->smoothing;
-    double offset = -ask->mean, sums[6], *errors, *lr, *li, *inverse, *table;
+    double offset = 0.0, sums[6], *errors, *lr, *li, *inverse, *table;
     for (ptrdiff_t i = 0; i < ask->k; i++)
         most = ask->parts[i].n > most ? ask->parts[i].n : most;
     if (dpcal_grow(&ask->work->nodes, &ask->work->node_capacity, 6 * padded + 8 * most))
@@ -471,9 +475,11 @@ static int dpcal_nodes(dpcal_question *ask) {
     ask->vr = ask->work->nodes, ask->vi = ask->vr + padded;
     errors = ask->vi + padded, lr = errors + padded, li = lr + padded, inverse = li + padded, table = inverse + padded;
     memset(ask->vr, 0, (size_t)(6 * padded) * sizeof(double));
+    ask->phase = 0.0;
     for (ptrdiff_t i = 0; i < ask->k; i++) {
         const dpcal_tilt *tilt = &ask->parts[i];
-        offset += tilt->times * tilt->mean;
+        offset += tilt->times * tilt->center;
+        ask->phase += tilt->times * (tilt->center_error + (4.0 + 2.0 * (double)ask->k) * fabs(tilt->center));
         if (tilt->n == 0) {
             for (int k = 1; k < nodes; k++) {
                 const double size = 0.5 * tilt->variance * (k * h) * (k * h);
@@ -497,7 +503,7 @@ static int dpcal_nodes(dpcal_question *ask) {
         ask->vr[k] -= size;
         errors[k] += 8.0 + 8.0 * size;
     }
-    offset += ask->mean + ask->smoothing * ask->smoothing * (c + 0.5) - ask->epsilon;
+    offset += ask->smoothing * ask->smoothing * (c + 0.5) - ask->epsilon;
     DPCAL_WIDEST(dpcal_integrand)(h, c, offset, nodes, errors, ask->vr, ask->vi, sums);
     ask->vr[0] = 0.5, ask->vi[0] = 0.0;
     ask->sizes = 0.5 + sums[0], ask->first = sums[1];
@@ -524,7 +530,10 @@ static int dpcal_build(dpcal_question *ask, double tolerance) {
     block = ask->work->block + most;
     for (ptrdiff_t i = 0; i < ask->k; i++) {
         ask->parts[i].times = ask->counts[i];
-        status = dpcal_tilt_law(ask->laws[i], ask->c, ask->work->block, ask->work, &block, &ask->parts[i]);
+        status = dpcal_tilt_law(
+            ask->laws[i], ask->c, ask->patient && !ask->coarse ? ask->step : 0.0, ask->work->block, ask->work, &block,
+            &ask->parts[i]
+        );
         if (status)
             return status;
     }
@@ -584,7 +593,7 @@ static void dpcal_interval(
     const double c = ask->c, terms = fabs(ask->log_mgf) + fabs(c * epsilon), eta = ask->smoothing;
     const double scale = dpcal_peak(ask, epsilon) + 0.5 * eta * eta * (c * c + c) + log(ask->step / DPCAL_PI);
     const double moved = eta * eta * (c + 0.5);
-    const double phases = 4.0 * (fabs(ask->mean) + fabs(epsilon) + fabs(ask->epsilon) + fabs(moved)) + ask->mean_error;
+    const double phases = 4.0 * (fabs(epsilon) + fabs(ask->epsilon) + fabs(moved)) + ask->phase;
     const double prefactors = 16.0 + 4.0 * (terms + fabs(log(c)) + log1p(c)) + ask->error;
     double sums[3], total, turned, aliases, chernoff, error, gain;
     DPCAL_WIDEST(dpcal_rotated)(ask->vr, ask->vi, ask->nodes, ask->step, epsilon - ask->epsilon, sums);

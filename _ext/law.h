@@ -176,12 +176,14 @@ static const double dpcal_shares[DPCAL_SHARES] = {0.6, 0.75, 0.85, 0.93, 0.97, 0
 
 /* A tilted law along Re z = c. */
 typedef struct {
-    double times, log_mass, mean, variance;
+    double times, log_mass, variance;
+    double center, center_error; /* what is taken off the points, and how far it may be from a mean that is used, in units */
+    int about_mean; /* whether the center is the mean, of which the transform knows; else it knows the mass alone */
     ptrdiff_t n;
-    double *re, *im, *wr, *wi, *size, *error, *shift, *distance; /* points less the mean, weights, errors in units */
+    double *re, *im, *wr, *wi, *size, *error, *shift, *distance; /* points less the center, weights, errors in units */
     double restricted[DPCAL_SHARES][3];
     double left_re, left_im; /* what the weights leave of a mean of 0 */
-    double latest;           /* time up to which the points serve */
+    double latest, merged;   /* time up to which the points serve; error for each time of those merged, about another center */
     double normal, until;    /* those of the law */
 } dpcal_tilt;
 
@@ -209,14 +211,15 @@ typedef struct {
 /* Whether exp(c l), c = highest, grows little from the real line to twice the angle when adding: sums of absolute
    values, without the density's own growth, of which the error of the rule knows. `room` holds 2 n numbers. */
 static int dpcal_grows_little(const dpcal_law *law, double *room) {
+    const double *loss = law->block, *log_mass = law->block + 2 * law->n;
     double on_line[3], on_edge[3], peak = -INFINITY;
     for (ptrdiff_t j = 0; j < law->n; j++) {
-        peak = fmax(peak, law->log_mass[j] + law->highest * law->loss[j]);
+        peak = fmax(peak, log_mass[j] + law->highest * loss[j]);
         room[j] = law->step * (law->first + (double)j);
     }
     DPCAL_WIDEST(dpcal_weights)(law, dpcal_angle_of(2.0 * law->angle), room, law->n, room, room + law->n);
-    DPCAL_WIDEST(dpcal_scaled_sums)(room, law->log_mass, law->n, -law->highest, peak, room + law->n, on_edge);
-    DPCAL_WIDEST(dpcal_scaled_sums)(law->loss, law->log_mass, law->n, law->highest, peak, room, on_line);
+    DPCAL_WIDEST(dpcal_scaled_sums)(room, log_mass, law->n, -law->highest, peak, room + law->n, on_edge);
+    DPCAL_WIDEST(dpcal_scaled_sums)(loss, log_mass, law->n, law->highest, peak, room, on_line);
     return on_edge[2] < 8.0 * on_line[2];
 }
 
@@ -324,24 +327,23 @@ static int dpcal_fill_sampled(dpcal_law *law, double highest, dpcal_work *work) 
     const double low = -DPCAL_RANGE * sigma - lowest;
     const double high = DPCAL_RANGE * sigma + 1.0 + (law->add ? 0.0 : highest);
     const double gone[2] = {0.0, 0.0};
+    int status = DPCAL_DONE;
     /* An angle that was too wide for fewer tilts is too wide for more. */
     law->angle = fmin(before > 0 ? before : 1.5, 1.5 / sigma);
     law->highest = highest;
     /* Where exp(c l) grows on the shifted lines, they are moved nearer. */
     for (int tries = 0; tries < 60; tries++, law->angle /= sqrt(2.0)) {
-        int status = dpcal_place(law, low, high, work);
-        if (!status)
-            status = dpcal_take_points(law, law->n, law->block, gone, 0.0, work);
+        status = dpcal_place(law, low, high, work);
         if (!status)
             status = dpcal_grow(&work->block, &work->capacity, 2 * law->n);
-        if (status) {
-            law->highest = 0.0;
-            return status;
-        }
-        if (!law->add || dpcal_grows_little(law, work->block))
+        if (status || !law->add || dpcal_grows_little(law, work->block))
             break;
     }
-    return DPCAL_DONE;
+    if (!status)
+        status = dpcal_take_points(law, law->n, law->block, gone, 0.0, work);
+    if (status)
+        law->highest = 0.0;
+    return status;
 }
 
 static void dpcal_sampled_gaussian(dpcal_law *law, double q, double sigma, int add) {
@@ -481,12 +483,13 @@ static void dpcal_restrict(const dpcal_law *law, const dpcal_moments *at, const 
 static void dpcal_magnitudes(
     const dpcal_line *line, double c, const dpcal_moments *at, double *sizes, double *scaled, ptrdiff_t *ends
 ) {
+    const double inverse = 1.0 / at->variance;
     double sums[3], least = 0.0, below = 0.0, above = 0.0;
     ptrdiff_t from = 0, to = line->n;
     DPCAL_WIDEST(dpcal_scaled_sums)(line->re, line->size, line->n, c, at->log_mass, sizes, sums);
     for (ptrdiff_t j = 0; j < line->n; j++) {
         const double x = line->re[j] - at->mean, y = line->im[j];
-        scaled[j] = sizes[j] * (1.0 + (x * x + y * y) / at->variance);
+        scaled[j] = sizes[j] * (1.0 + (x * x + y * y) * inverse);
         least = dpcal_larger(least, 1e-18 * scaled[j]);
     }
     while (from < to && !((below += scaled[from]) > least))
@@ -497,17 +500,48 @@ static void dpcal_magnitudes(
     ends[1] = dpcal_padded(to);
 }
 
-/* The time up to which points merged into one, a mass m up to r away from it, change psi by m (r t)^2 < 1e-17. */
-static double dpcal_latest(const dpcal_law *law, double c, double log_mass) {
+/* Points merged into one, a mass m up to r away from it: the time t up to which they change psi by m (r t)^2 < 1e-17 about a
+   mean that is known, and what they change it by about another center, m r t. */
+static void dpcal_set_merged(const dpcal_law *law, double c, double log_mass, dpcal_tilt *tilt) {
     double merged = 0.0;
     for (int j = 0; j < 2; j++)
         merged += law->reach > 0.0 ? exp(law->merged_log[j] + c * law->merged_loss[j] - log_mass) : 0.0;
-    return fmin(law->owned ? law->latest : INFINITY, merged > 0.0 ? sqrt(1e-17 / merged) / law->reach : INFINITY);
+    tilt->latest = fmin(law->owned ? law->latest : INFINITY, merged > 0.0 ? sqrt(1e-17 / merged) / law->reach : INFINITY);
+    tilt->merged = merged > 0.0 ? merged * law->reach / DPCAL_UNIT : 0.0;
 }
 
-/* Weights, errors and bounds on the decay of one law along Re z = c, in numbers from `room` on. */
+/* About the error of log psi at a time, in units, over the count. */
+static double dpcal_about(const dpcal_tilt *tilt, double h, double t) {
+    double sums[4];
+    DPCAL_WIDEST(dpcal_rounding_sums)(tilt, h, t / h, sums);
+    return sums[0] + 100.0 * sums[2] + 20.0 * sums[3] + t * tilt->center_error;
+}
+
+/* Whether points about their median have smaller errors at a time: then they are these. Most of the mass of few steps lies
+   close to it, far from a mean that is not well known because of the rest. */
+static void dpcal_center(const dpcal_line *line, ptrdiff_t from, double c, double h, const dpcal_moments *at, dpcal_tilt *tilt) {
+    const double before = dpcal_about(tilt, h, c);
+    const dpcal_tilt mean = *tilt;
+    double half = 0.0;
+    ptrdiff_t j = 0;
+    for (ptrdiff_t i = 0; i < tilt->n; i++)
+        half += 0.5 * tilt->size[i];
+    while (j < tilt->n - 1 && (half -= tilt->size[j]) > 0.0)
+        j++;
+    tilt->center = line->re[from + j], tilt->center_error = 0.0, tilt->about_mean = 0;
+    DPCAL_WIDEST(dpcal_tilted_points)(line, from, c, at, tilt);
+    if (dpcal_about(tilt, h, c) < before) {
+        tilt->left_re = tilt->left_im = 0.0;
+        return;
+    }
+    *tilt = mean;
+    DPCAL_WIDEST(dpcal_tilted_points)(line, from, c, at, tilt);
+}
+
+/* Weights, errors and bounds on the decay of one law along Re z = c, in numbers from `room` on. The center is chosen for
+   steps of time h > 0. */
 static int dpcal_tilt_law(
-    dpcal_law *law, double c, double *weights, dpcal_work *work, double **room, dpcal_tilt *tilt
+    dpcal_law *law, double c, double h, double *weights, dpcal_work *work, double **room, dpcal_tilt *tilt
 ) {
     dpcal_moments at;
     ptrdiff_t ends[2];
@@ -515,7 +549,7 @@ static int dpcal_tilt_law(
     if (status)
         return status;
     tilt->log_mass = at.log_mass;
-    tilt->mean = at.mean;
+    tilt->center = at.mean, tilt->center_error = at.mean_error, tilt->about_mean = 1;
     tilt->variance = at.variance;
     tilt->n = 0;
     tilt->latest = INFINITY;
@@ -533,7 +567,9 @@ static int dpcal_tilt_law(
     tilt->n = ends[1] - ends[0];
     tilt->size += ends[0];
     DPCAL_WIDEST(dpcal_tilted_points)(&law->line, ends[0], c, &at, tilt);
-    tilt->latest = dpcal_latest(law, c, at.log_mass);
+    dpcal_set_merged(law, c, at.log_mass, tilt);
+    if (h > 0.0)
+        dpcal_center(&law->line, ends[0], c, h, &at, tilt);
     tilt->normal = law->normal, tilt->until = law->until;
     return DPCAL_DONE;
 }
@@ -594,9 +630,7 @@ static void dpcal_add_errors(
     for (int first = 1, stop; first < nodes; first = stop) {
         double sums[4];
         stop = first < nodes - first ? 2 * first : nodes;
-        DPCAL_WIDEST(dpcal_rounding_sums)(
-            tilt->distance, tilt->size, tilt->error, tilt->shift, tilt->n, h, stop - 1.0, sums
-        );
+        DPCAL_WIDEST(dpcal_rounding_sums)(tilt, h, stop - 1.0, sums);
         for (int k = first; k < stop; k++) {
             const double away = sqrt(lr[k] * lr[k] + li[k] * li[k]), own = 10.0 + adding + 5.0 * (k % DPCAL_ANCHOR);
             const double units = sums[0] + sums[1] * (away < 2.0 ? away : 2.0) + own * sums[2] + (4.0 + adding) * sums[3];

@@ -225,33 +225,34 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_decayed_sum)(
     *sum = DPCAL_SUM_OF(s0);
 }
 
-/* What the rounding of a characteristic function at node k adds up from, with t = k h and s = t distance: the sums of
-   min(s^2 / 2, 2) errors + t min(s, 2) shifts; of min(s, 2) errors; of min(s^2 / 2, 2 + s) sizes, or of 4 sizes where a
-   step turns by more than 1/2: the recurrence then adds 20 units to a term of size 1, else 5 to all terms; and of (2 + s)
-   sizes where s > 1/2. */
-DPCAL_TARGET static void DPCAL_NAME(dpcal_rounding_sums)(
-    const double *distance, const double *sizes, const double *errors, const double *shifts, ptrdiff_t n, double h,
-    double k, double *sums
-) {
+/* What the rounding of a characteristic function at node k adds up from, with t = k h and s = t distance. About the mean, the
+   sums of min(s^2 / 2, 2) errors + t min(s, 2) shifts; of min(s, 2) errors; of min(s^2 / 2, 2 + s) sizes, or of 4 sizes
+   where a step turns by more than 1/2: the recurrence then adds 20 units to a term of size 1, else 5 to all terms; and of
+   (2 + s) sizes where s > 1/2. About another center, where terms are at most min(s, 2), the sums of min(s, 2) errors + t
+   shifts; nothing; the third with min(s, 2) sizes; and the fourth with 4 sizes. */
+DPCAL_TARGET static void DPCAL_NAME(dpcal_rounding_sums)(const dpcal_tilt *tilt, double h, double k, double *sums) {
     const double t = k * h;
+    const dpcal_m mean = DPCAL_ALL(tilt->about_mean);
     dpcal_v s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};
-    for (ptrdiff_t i = 0; i < n; i += DPCAL_LANES_OF) {
-        const dpcal_v turn = h * DPCAL_AT(distance), s = k * turn, half = 0.5 * (s * s), grown = 2.0 + s;
-        const dpcal_v size = DPCAL_AT(sizes), error = DPCAL_AT(errors), first = DPCAL_CHOICE(s < 2.0, s, 2.0);
-        s0 += DPCAL_CHOICE(half < 2.0, half, 2.0) * error + t * first * DPCAL_AT(shifts);
+    for (ptrdiff_t i = 0; i < tilt->n; i += DPCAL_LANES_OF) {
+        const dpcal_v turn = h * DPCAL_AT(tilt->distance), s = k * turn, first = DPCAL_CHOICE(s < 2.0, s, 2.0);
+        const dpcal_v size = DPCAL_AT(tilt->size), error = DPCAL_AT(tilt->error), shift = DPCAL_AT(tilt->shift);
+        const dpcal_v half = DPCAL_CHOICE(mean, 0.5 * (s * s), s), grown = DPCAL_CHOICE(mean, 2.0 + s, 4.0);
+        const dpcal_v least = DPCAL_CHOICE(mean, DPCAL_CHOICE(half < grown, half, grown), first);
+        s0 += DPCAL_CHOICE(half < first, half, first) * error + t * (DPCAL_CHOICE(mean, first, 1.0) * shift);
         s1 += first * error;
-        s2 += DPCAL_CHOICE(turn > 0.5, 4.0, DPCAL_CHOICE(half < grown, half, grown)) * size;
+        s2 += DPCAL_CHOICE(turn > 0.5, 4.0, least) * size;
         s3 += DPCAL_CHOICE(s > 0.5, grown, 0.0) * size;
     }
-    sums[0] = DPCAL_SUM_OF(s0);
-    sums[1] = DPCAL_SUM_OF(s1);
+    sums[0] = DPCAL_SUM_OF(s0) + (tilt->about_mean ? 0.0 : t * tilt->merged);
+    sums[1] = tilt->about_mean ? DPCAL_SUM_OF(s1) : 0.0;
     sums[2] = DPCAL_SUM_OF(s2);
     sums[3] = DPCAL_SUM_OF(s3);
 }
 
 /* -- a line along Re z = c */
 
-/* Points less the mean, complex weights, their errors in units and distances, from a line's own; `size` holds the
+/* Points less the center, complex weights, their errors in units and distances, from a line's own; `size` holds the
    weights' magnitudes. Returns the sum of weights times points in `left`. */
 DPCAL_TARGET static void DPCAL_NAME(dpcal_tilted_points)(
     const dpcal_line *line, ptrdiff_t from, double c, const dpcal_moments *at, dpcal_tilt *tilt
@@ -261,7 +262,7 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_tilted_points)(
     const double power = fabs(c);
     dpcal_v left_re = {0}, left_im = {0};
     for (ptrdiff_t i = 0; i < tilt->n; i += DPCAL_LANES_OF) {
-        const dpcal_v x = DPCAL_AT(re) - at->mean, y = DPCAL_AT(im), size = DPCAL_AT(tilt->size);
+        const dpcal_v x = DPCAL_AT(re) - tilt->center, y = DPCAL_AT(im), size = DPCAL_AT(tilt->size);
         const dpcal_v grown = c * DPCAL_AT(re);
         const dpcal_v turned = DPCAL_AT(phase) + c * y, square = x * x + y * y;
         const dpcal_v sum = DPCAL_AT(log_size) + grown, all = sum - at->log_mass;
@@ -306,13 +307,15 @@ DPCAL_TARGET static inline void DPCAL_NAME(dpcal_complex_expm2)(
     grown[1] = whole * turned;
 }
 
-/* A recurrence for terms of a law at multiples of a time h: w (exp(i s) - 1 - i s), or w exp(i s) where a step turns by
-   more than 1/2; `left` gets what these leave out, sums of w and of w l. Rows of state, factor, constant and slope of the
+/* A recurrence for terms of a law at multiples of a time h: w (exp(i s) - 1 - i s), or about another center than the mean w
+   (exp(i s) - 1); and w exp(i s) where a step turns by more than 1/2. `left` gets what these leave out, sums of w and of w l
+   (which is no more than the mean's). Rows of state, factor, constant and slope of the
    increment, real and imaginary parts apart. */
 DPCAL_TARGET static void DPCAL_NAME(dpcal_recurrence)(
     const dpcal_tilt *tilt, double h, double *table, double *left
 ) {
     const ptrdiff_t n = tilt->n;
+    const dpcal_m mean = DPCAL_ALL(tilt->about_mean);
     dpcal_v sums[4] = {{0}};
     for (ptrdiff_t i = 0; i < n; i += DPCAL_LANES_OF) {
         const dpcal_v re = DPCAL_AT(tilt->re), im = DPCAL_AT(tilt->im), x = -h * im, y = h * re;
@@ -322,7 +325,8 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_recurrence)(
         dpcal_v a[2], e[2];
         DPCAL_NAME(dpcal_complex_expm2)(&x, &y, a, e);
         /* i theta (exp(i theta) - 1) */
-        const dpcal_v dr = x * e[0] - y * e[1], di = x * e[1] + y * e[0];
+        const dpcal_v dr = DPCAL_CHOICE(mean, x * e[0] - y * e[1], 0.0), di = DPCAL_CHOICE(mean, x * e[1] + y * e[0], 0.0);
+        a[0] = DPCAL_CHOICE(mean, a[0], e[0]), a[1] = DPCAL_CHOICE(mean, a[1], e[1]);
         DPCAL_PUT(table + 2 * n) = 1.0 + e[0];
         DPCAL_PUT(table + 3 * n) = e[1];
         DPCAL_PUT(table + 4 * n) = nr * a[0] - ni * a[1];
@@ -334,21 +338,22 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_recurrence)(
         sums[2] += fr * re - fi * im;
         sums[3] += fr * im + fi * re;
     }
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < (tilt->about_mean ? 4 : 2); i++)
         left[i] += DPCAL_SUM_OF(sums[i]);
 }
 
 /* The states of a recurrence at a time, without the recurrence. */
 DPCAL_TARGET static void DPCAL_NAME(dpcal_anew)(const dpcal_tilt *tilt, double h, double time, double *table) {
     const ptrdiff_t n = tilt->n;
+    const dpcal_m mean = DPCAL_ALL(tilt->about_mean);
     for (ptrdiff_t i = 0; i < n; i += DPCAL_LANES_OF) {
         const dpcal_v x = -time * DPCAL_AT(tilt->im), y = time * DPCAL_AT(tilt->re);
         const dpcal_v wr = DPCAL_AT(tilt->wr), wi = DPCAL_AT(tilt->wi);
         const dpcal_m far = h * DPCAL_AT(tilt->distance) > 0.5;
         dpcal_v a[2], e[2];
         DPCAL_NAME(dpcal_complex_expm2)(&x, &y, a, e);
-        a[0] = DPCAL_CHOICE(far, 1.0 + e[0], a[0]);
-        a[1] = DPCAL_CHOICE(far, e[1], a[1]);
+        a[0] = DPCAL_CHOICE(far, 1.0 + e[0], DPCAL_CHOICE(mean, a[0], e[0]));
+        a[1] = DPCAL_CHOICE(far, e[1], DPCAL_CHOICE(mean, a[1], e[1]));
         DPCAL_PUT(table) = wr * a[0] - wi * a[1];
         DPCAL_PUT(table + n) = wr * a[1] + wi * a[0];
     }
@@ -454,7 +459,7 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_rotated)(
     const double er = cos(angle * lanes), ei = sin(angle * lanes);
     const dpcal_v first = angle * DPCAL_NUMBERS(0);
     const int chunk = 8 * (int)DPCAL_LANES_OF;
-    dpcal_v fr, fi, total = {0}, turned = {0}, second = {0}, parts[3] = {{0}};
+    dpcal_v fr, fi, totals[3] = {{0}}, lost[3] = {{0}}, parts[3] = {{0}};
     DPCAL_NAME(dpcal_turn)(&first, &fr, &fi);
     for (int start = 0; start < nodes; start += chunk) {
         const int stop = start + chunk < nodes ? start + chunk : nodes;
@@ -469,13 +474,14 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_rotated)(
             y = x * ei + y * er;
             x = next;
         }
-        /* Sums of 512 nodes first. */
-        if (stop % 512 == 0 || stop == nodes) {
-            total += parts[0], turned += parts[1], second += parts[2];
-            parts[0] = parts[1] = parts[2] = (dpcal_v){0};
+        /* Sums of 512 nodes first, and what is lost when these are added. */
+        for (int j = 0; j < 3 && (stop % 512 == 0 || stop == nodes); j++) {
+            const dpcal_v part = parts[j] - lost[j], total = totals[j] + part;
+            lost[j] = (total - totals[j]) - part;
+            totals[j] = total;
+            parts[j] = (dpcal_v){0};
         }
     }
-    sums[0] = DPCAL_SUM_OF(total);
-    sums[1] = DPCAL_SUM_OF(turned);
-    sums[2] = DPCAL_SUM_OF(second);
+    for (int j = 0; j < 3; j++)
+        sums[j] = DPCAL_SUM_OF(totals[j]);
 }

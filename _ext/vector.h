@@ -16,6 +16,8 @@ typedef unsigned long long dpcal_u __attribute__((vector_size(64), aligned(8), m
 #define DPCAL_V(x) ((x) - (dpcal_v){0})
 #define DPCAL_CHOICE(mask, a, b) \
     ((dpcal_v)(((dpcal_m)(DPCAL_V(a)) & (mask)) | ((dpcal_m)(DPCAL_V(b)) & ~(mask))))
+/* A mask of all lanes, or of none. */
+#define DPCAL_ALL(is) ((dpcal_m){0} - (long long)(is))
 #define DPCAL_POWER(shifted) ((dpcal_v)(((dpcal_m)(shifted) << 52) + (1023LL << 52)))
 #define DPCAL_SUM_OF(s) (((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7])))
 /* The exponent of x as a number, and x over its power of two, in [sqrt(1/2), sqrt(2)): x is a normal number > 0. */

@@ -123,7 +123,7 @@ def _poisson_sampled(event: events.PoissonSampledDpEvent, relation: str) -> Pair
     Where neither theorem on samples applies, whether the record was drawn counts as known. Of a
     replaced record in several sums that is above; below, the record in its place adds nothing.
     """
-    q, inner, name = _probability(event), event.event, repr(event.event)
+    q, inner = _probability(event), event.event
     sigma = noise_of(inner)
     if sigma is not None:
         return samplers.poisson(q, sigma, relation)
@@ -134,7 +134,7 @@ def _poisson_sampled(event: events.PoissonSampledDpEvent, relation: str) -> Pair
             if (law := row.replaced(inner, q)) is not None:
                 loss = loss_of(law, repr(event), q)
                 return loss, loss
-    laws = _laws(event, relation)
+    laws, name = _laws(event, relation), repr(inner)
     if relation == "add-or-remove-one" or (relation == "replace-special" and is_sum(inner)):
         return sampled(laws[0], q, name)
     if relation == "replace-one" and is_sum(inner):

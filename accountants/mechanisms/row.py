@@ -126,8 +126,10 @@ def rows() -> Mapping[type[DpEvent], Row]:
 
 def row_of(event: DpEvent) -> Row | None:
     """Return the row of an event's class, or of the nearest class above it that has one."""
+    if (own := _ROWS.get(type(event))) is not None:
+        return own
     # The other files are imported when an event needs one of them: few questions do.
-    known = _ROWS if type(event) in _ROWS else rows()
+    known = rows()
     return next((known[cls] for cls in type(event).__mro__ if cls in known), None)
 
 

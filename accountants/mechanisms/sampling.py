@@ -50,8 +50,9 @@ _BITS = 256
 # the few products that follow.
 _MARGIN = 1e-13
 # Probability, per step, of a number of draws of one record that counts as a failure, with an
-# infinite loss: it adds to delta. Rarer draws would widen the bounds.
-_FAILURE = 1e-18
+# infinite loss: it adds to delta. Rarer draws would widen the bounds of a mixture of all draws; of
+# a record that is replaced each number of draws has points of its own.
+_FAILURE, _OF_REPLACED = 1e-18, 3e-23
 # Most draws of one record that are priced.
 _MOST_DRAWS = 64
 _flint = _lazy.Module("flint")
@@ -98,8 +99,8 @@ def _with_replacement(event: events.SampledWithReplacementDpEvent, relation: str
     however the shifts point, N(0) being given, half-lines give every N(2 k) its largest chance
     at once.
 
-    A number of draws that is exceeded with a probability below 1e-18 counts as a failure, with an
-    infinite loss. The loss grows with the draws, so probabilities of so many or more are rounded
+    A number of draws that is exceeded with a probability below 1e-18, or 3e-23 if a record is
+    replaced, counts as a failure, with an infinite loss. The loss grows with the draws, so probabilities of so many or more are rounded
     up, and down for the lower end, which is that of no failure.
     """
     sigma = noise_of(event.event)
@@ -111,7 +112,8 @@ def _with_replacement(event: events.SampledWithReplacementDpEvent, relation: str
     if size == 1:
         raise UnsupportedEvent("A single record is drawn always: source_dataset_size must be > 1.")
     beyond = _beyond(batch, size)
-    rare = np.flatnonzero(beyond < _FAILURE)
+    mixed = relation == "add-or-remove-one"
+    rare = np.flatnonzero(beyond < (_FAILURE if mixed else _OF_REPLACED))
     if batch > _MOST_DRAWS and not len(rare):
         raise UnsupportedEvent(
             f"{batch} draws from {size} records may hold one record too often to be priced."

@@ -31,7 +31,7 @@ int main(void) {
     for (ptrdiff_t j = 0; j < n; j++)
         law.largest = fmax(law.largest, law.loss[j]), law.least = fmin(law.least, law.loss[j]);
     block = malloc((size_t)(8 * on_line) * sizeof(double));
-    if (dpcal_tilt_law(&law, c, weights, &work, &block, &tilt))
+    if (dpcal_tilt_law(&law, c, 0.0, weights, &work, &block, &tilt))
         return 1;
     while (!isnan(t = next()))
         printf("%a\n", dpcal_log_decay(&tilt, t, ratio));
