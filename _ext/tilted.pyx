@@ -1,7 +1,7 @@
 """Counts of participations of several replicas of a record: what they weigh, and their draws.
 
 With counts N of q replicas, rounds weigh exp of the overlaps of the columns of C that they add up. What
-rounds from one on weigh is summed over states, from the last round on (:func:`replica_round`), and
+rounds from one on weigh is summed over states, from the last round on (:func:`replica_rounds`), and
 counts are drawn forward in time with the table of it (:func:`replica_draws`). Where the table holds a
 polygon in place of a convex function, every draw carries its weight, which never exceeds the one that
 the table promises; a larger one is an error.
@@ -9,10 +9,33 @@ the table promises; a larger one is an error.
 
 import numpy as np
 
-from libc.math cimport exp, log
+from libc.math cimport INFINITY, exp, log
 from numpy.random cimport bitgen_t
 
 from dpcal._ext.noise cimport bits_of
+
+cdef extern from *:
+    """
+    #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__) && !defined(DPCAL_BASELINE)
+    /* One copy for each generation of vector instructions, chosen when the module is loaded. */
+    #define CLONES __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
+    #else
+    #define CLONES
+    #endif
+
+    /* Adds what states weigh if so many replicas join that a round has this chance. */
+    static CLONES void add_joined(int states, const double *restrict now, const int *restrict to,
+                                  const double *restrict share, const double *restrict gain,
+                                  double chance, double *restrict sum) {
+        for (int i = 0; i < states; i++) {
+            const int k = to[i] < 0 ? 0 : to[i], next = k + (share[i] > 0.0);
+            const double value = now[k] + share[i] * (now[next] - now[k]);
+            sum[i] += to[i] < 0 ? 0.0 : chance * gain[i] * value;
+        }
+    }
+    """
+    void add_joined(int, const double*, const int*, const double*, const double*, double,
+                    double*) noexcept nogil
 
 # Relative to weights of one round, whose rounding is near 1e-15.
 cdef double ROUNDING = 1e-9
@@ -30,42 +53,69 @@ cdef inline double chord(const double* row, Py_ssize_t nodes, double place) noex
     return row[cell] + (place - cell) * (row[cell + 1] - row[cell])
 
 
-def replica_round(
+def replica_rounds(
     const double[:, ::1] now,
     const int[:, ::1] to,
     const double[:, ::1] share,
     const double[:, ::1] gains,
-    const double[:, ::1] chances,
+    const double[:, :, ::1] chances,
     const int[:, ::1] free,
-    bint counted,
-    bint last,
-    double[:, ::1] then,
+    Py_ssize_t end,
+    Py_ssize_t epoch,
+    double[:, :, ::1] then,
 ):
-    """What rounds from one on weigh in each state, from what the rounds after it weigh.
+    """What rounds from each of several ones on weigh in each state, and in the first state.
 
-    A state is the number of replicas that have joined, the row of ``now`` (0 unless ``counted``),
-    and a memory, its column. ``n`` of ``free`` replicas join with ``chances[free, n]``, weigh
+    The rounds are ``end - 1``, ``end - 2``, ..., as many as there are ``chances``. What rounds from
+    one on weigh, over its weight in the first state, is put into ``then`` in turn, beginning anew
+    at its end. The result has the weights in the first state, each over that of the rounds after
+    it; from the first of them on that is no number > 0 all are NaN.
+
+    A state is the number of replicas that have joined, the row of ``now`` (0 without epochs), and a
+    memory, its column. ``n`` of ``free`` replicas join with ``chances[round, free, n]``, weigh
     ``gains[n, memory]``, and leave the memory ``to[n, memory]``, none if that is negative, or the
-    point at a ``share`` of the line from it to the next memory. After the ``last`` round of an
-    epoch none has joined. All numbers are >= 0.
+    point at a ``share`` of the line from it to the next memory. After the last round of an epoch of
+    ``epoch`` rounds none has joined. All numbers are >= 0.
     """
-    cdef Py_ssize_t rows = now.shape[0], states = now.shape[1], j, i, n, f, row, k
-    cdef double total, value
+    cdef Py_ssize_t rows = now.shape[0], states = now.shape[1], rounds = chances.shape[0]
+    cdef Py_ssize_t r, j, n, i, f, first, row
+    cdef bint counted
+    cdef const double *before = &now[0, 0]
+    cdef double *after
+    cdef double scale
+    scales = np.full(rounds, np.nan)
+    cdef double[::1] result = scales
     with nogil:
-        for j in range(rows):
-            for i in range(states):
-                f = free[j, i]
-                total = 0.0
-                for n in range(f + 1):
-                    k = to[n, i]
-                    if k < 0 or chances[f, n] == 0.0:
-                        continue
-                    row = j + n if counted and not last else 0
-                    value = now[row, k]
-                    if share[n, i] > 0.0:
-                        value += share[n, i] * (now[row, k + 1] - value)
-                    total += chances[f, n] * gains[n, i] * value
-                then[j, i] = total
+        for r in range(rounds):
+            counted = epoch > 0 and (end - r) % epoch != 0
+            after = &then[r % then.shape[0], 0, 0]
+            for j in range(rows):
+                for i in range(states):
+                    after[j * states + i] = 0.0
+                first = 0
+                while first < states:
+                    # Neighboring memories have as many free replicas.
+                    f = free[j, first]
+                    i = first + 1
+                    while i < states and free[j, i] == f:
+                        i += 1
+                    for n in range(f + 1):
+                        row = j + n if counted else 0
+                        if chances[r, f, n] > 0.0:
+                            add_joined(
+                                <int>(i - first), before + row * states, &to[n, first],
+                                &share[n, first], &gains[n, first], chances[r, f, n],
+                                after + j * states + first,
+                            )
+                    first = i
+            scale = after[0]
+            if not 0.0 < scale < INFINITY:
+                break
+            for i in range(rows * states):
+                after[i] /= scale
+            result[r] = scale
+            before = after
+    return scales
 
 
 def replica_draws(

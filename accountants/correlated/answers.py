@@ -38,18 +38,11 @@ class _Provenance:
         return self
 
     @classmethod
-    def proved(cls, proof: Proof, *, lower: float, label: str, **stated: Any) -> Self:
+    def proved(cls, proof: Proof, **stated: Any) -> Self:
         """Return an answer without draws: the proved value is its estimate, too."""
-        value, method = proof
-        return cls(
-            value,
-            lower=min(lower, value),
-            method=method,
-            label=label,
-            estimate=value,
-            certified=value,
-            **stated,
-        )
+        value, method, lower = proof
+        known = {"method": method, "estimate": value, "certified": value}
+        return cls(value, lower=min(lower, value), **known, **stated)  # type: ignore[arg-type]
 
 
 class CorrelatedEpsilon(_Provenance, Epsilon):

@@ -19,8 +19,7 @@ from typing import Any
 
 from dpcal import _validate
 from dpcal.accountants.correlated.answers import CorrelatedDelta, CorrelatedEpsilon
-from dpcal.accountants.correlated.bounds.base import Proof
-from dpcal.accountants.correlated.bounds.revealed import Revealed
+from dpcal.accountants.correlated.bounds.revealed import revealed
 from dpcal.accountants.correlated.mechanism import Mechanism, Shaped
 from dpcal.accountants.correlated.price import Goal
 from dpcal.accountants.correlated.pricing import priced
@@ -154,7 +153,5 @@ def revealed_delta(
     """
     at = _validate.non_negative(epsilon=epsilon)
     mechanism = Mechanism.of(strategy, noise_multiplier=noise_multiplier)
-    _validate.instance(Sampler, sampler=sampler)
-    bound = Revealed.of(mechanism, sampler.participation_law(mechanism.steps))
-    proof = Proof(bound.delta(at), bound.method)
-    return CorrelatedDelta.proved(proof, lower=0.0, label=CERTIFIED)
+    found = revealed(mechanism, _validate.instance(Sampler, sampler=sampler)).proof(at)
+    return CorrelatedDelta.proved(found, label=CERTIFIED)

@@ -20,28 +20,22 @@ C >= 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import toeplitz
 
 from dpcal import _validate
-from dpcal._ext import correlated as kernels
 from dpcal.accountants.matrix.base import Strategy
 from dpcal.accountants.matrix.participation import Participation
 from dpcal.accountants.matrix.sensitivity import Sensitivity, of_matrix
 
-__all__ = ["KINDS", "WIDEST_BAND", "Matrix", "Mechanism", "Plain", "Shape", "Shaped"]
+__all__ = ["WIDEST_BAND", "Matrix", "Mechanism", "Plain", "Shape", "Shaped"]
 
 Floats = NDArray[np.float64]
-
-_Kernel = Callable[..., None]
-
-KINDS = ("diagonal", "banded", "lambda-CGD", "BLT", "dense")
 
 # Most bands. The transfer matrix has 2^(bands - 1) states, and every round of every draw visits
 # each of them; one band more doubles the time of a draw.
@@ -67,6 +61,10 @@ class Matrix:
 
     C: ArrayLike = field(repr=False)
 
+    # Toeplitz matrices and series are recognised by their entries.
+    coefficients: ClassVar[None] = None
+    series: ClassVar[None] = None
+
     def __post_init__(self) -> None:
         C = _validate.reals(C=self.C)
         if C.ndim != 2 or C.shape[0] != C.shape[1] or not C.size:
@@ -81,14 +79,6 @@ class Matrix:
     def steps(self) -> int:
         """Number T of rows of C."""
         return len(self.matrix())
-
-    @property
-    def coefficients(self) -> None:
-        """None: a Toeplitz matrix is recognised by its entries."""
-
-    @property
-    def series(self) -> None:
-        """None: a series is recognised by the entries."""
 
     def matrix(self) -> Floats:
         """Return C."""
@@ -306,14 +296,10 @@ class Mechanism(Plain):
             gram = self.shape.gram
             products[: self.bands] = [np.diagonal(gram, k).max() for k in range(self.bands)]
             products *= 1 + self.steps * _FOURIER
-        elif self.bands <= _DENSE_STEPS:
-            # Later columns overlap in fewer rounds.
-            column = self.column[: self.bands]
-            products[: self.bands] = np.correlate(column, column, "full")[self.bands - 1 :]
-            products *= 1 + _FOURIER * 10
         else:
             from scipy.signal import correlate
 
+            # Later columns overlap in fewer rounds.
             column = self.column[: self.bands]
             products[: self.bands] = correlate(column, column)[self.bands - 1 :]
             products[: self.bands] += _FOURIER * float(column @ column)
@@ -332,15 +318,8 @@ class Mechanism(Plain):
         return np.ascontiguousarray(scale * np.cumsum(powers * self.column)[::-1] / self.variance)
 
     def means(self, y: Floats) -> Floats:
-        """C y, of the shape (steps, draws) of the participations."""
-        if self._recurrence is not None:
-            states, _, known = self._recurrence
-            out = np.array(y, order="C")
-            states(out, *known)
-            return out
-        if self.column is not None:
-            return _convolved(self.column[: self.bands], y)
-        return np.asarray(self.matrix @ y)
+        """Return C y, of the shape (steps, draws) of the participations."""
+        return self._convolved(y) if self.column is not None else np.asarray(self.matrix @ y)
 
     def products(self, patterns: Floats) -> Floats:
         """Products of the means of patterns, over sigma^2, of shape (patterns, patterns)."""
@@ -348,33 +327,22 @@ class Mechanism(Plain):
         return np.asarray(M.T @ M)
 
     def fields(self, x: Floats) -> Floats:
-        """C^T x / sigma^2, of the shape (steps, draws) of the observations, which are consumed."""
-        if self._recurrence is not None:
-            _, fields, known = self._recurrence
-            x = np.ascontiguousarray(x)
-            fields(x, *known, self.variance)
-            return x
-        if self.column is not None:
-            found = _convolved(self.column[: self.bands], x[::-1])[::-1]
-            return np.ascontiguousarray(found / self.variance)
-        return np.ascontiguousarray(self.matrix.T @ x / self.variance)
+        """Return C^T x / sigma^2, of the shape (steps, draws) of the observations."""
+        found = self.matrix.T @ x if self.column is None else self._convolved(x[::-1])[::-1]
+        return np.ascontiguousarray(found / self.variance)
 
-    @property
-    def _recurrence(self) -> tuple[_Kernel, _Kernel, tuple[Any, ...]] | None:
-        """Kernels that multiply by C and by C^T in place, with arguments; None without kernels."""
+    def _convolved(self, y: Floats) -> Floats:
+        """Return the Toeplitz matrix C times y, by a recurrence where it is short."""
+        from scipy.signal import lfilter, oaconvolve
+
+        assert self.column is not None
+        column = self.column[: self.bands]
         if self.walk is not None:
-            one = tuple(np.array([each]) for each in self.walk)
-            return kernels.series_states, kernels.series_fields, one
-        if self.column is not None and self.bands <= WIDEST_BAND:
-            return kernels.band_states, kernels.band_fields, (self.column[: self.bands],)
-        return None
-
-
-def _convolved(column: Floats, y: Floats) -> Floats:
-    """Return the Toeplitz matrix of a column times y, of shape (steps, draws)."""
-    from scipy.signal import oaconvolve
-
-    return np.asarray(oaconvolve(y, column[:, None], axes=0)[: len(y)])
+            decay, scale = self.walk
+            return np.asarray(lfilter([1.0, scale - decay], [1.0, -decay], y, axis=0))
+        if self.bands <= WIDEST_BAND:
+            return np.asarray(lfilter(column, [1.0], y, axis=0))
+        return np.asarray(oaconvolve(y, column[:, None], axes=0)[: len(y)])
 
 
 def _column(C: Floats) -> Floats | None:

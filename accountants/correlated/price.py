@@ -31,10 +31,10 @@ import numpy as np
 
 from dpcal import _validate
 from dpcal.accountants.correlated.answers import CorrelatedDelta, CorrelatedEpsilon
+from dpcal.accountants.correlated.bounds.adding import ConvexTail
 from dpcal.accountants.correlated.bounds.base import Bound, Least, Proof, least_epsilon
-from dpcal.accountants.correlated.bounds.convexity import ConvexTail
 from dpcal.accountants.correlated.bounds.joining import Joining
-from dpcal.accountants.correlated.bounds.proved import joined, proved, proved_adding
+from dpcal.accountants.correlated.bounds.proved import joined, proved
 from dpcal.accountants.correlated.draws import tilted
 from dpcal.accountants.correlated.draws.bins import Bins
 from dpcal.accountants.correlated.draws.confidence import draws_needed
@@ -56,7 +56,6 @@ from dpcal.accountants.correlated.table import (
     Row,
     chosen,
 )
-from dpcal.accountants.rounding import exp_up
 from dpcal.accountants.samplers import Sampler
 from dpcal.errors import DrawsCannotTell, TargetUnreachable
 
@@ -70,15 +69,6 @@ STATISTICS = ("certified", "none")
 _PART_OF_DELTA = 1e-2
 # The default if delta is computed; the probability is added to it.
 _WITHOUT_TARGET = 1e-9
-# Key of the random stream of pilots; no chunk of draws has this key.
-_PILOT_STREAM = 2**31
-# Draws of a pilot. With fewer draws the choice is mostly chance; more draws would take as long as
-# the final ones.
-_PILOT = 1024
-# Most values of a pilot, 128 MB: a long run has fewer draws in its pilot.
-_LARGEST_PILOT = 2**24
-# Least draws of a pilot, for runs of any length.
-_LEAST_PILOT = 32
 # Plain draws for the tail of adding a record: the band around their law is then 0.04 wide at a
 # failure probability of 1e-12. Half as many leave epsilon 2 percent larger where adding decides.
 _PLAIN_DRAWS = 8192
@@ -87,6 +77,10 @@ _FAILS_OFTEN = 5e-2
 _NOT_DRAWN = "a replaced record is priced by proofs alone"
 # So many times the least number of plain draws bound delta where a few of them exceed epsilon.
 _ENOUGH = 1.25
+# About the part of a proved epsilon that draws prove: the order of a tilt is chosen there.
+_NEAR = 0.8
+# Where a range is the same as at 0, draws are plain.
+_LARGEST_EPSILON = 1e7
 # Most tuples of bins that are tabulated; more would take more than 16 MB.
 _MOST_TUPLES = 2_000_000
 
@@ -103,44 +97,18 @@ class Goal:
     epsilon, delta
         One of the two; the other is None.
     near
-        With delta: an approximation of the answer, if one is known.
+        With delta: about the answer, if it is known.
     """
 
     epsilon: float | None = None
     delta: float | None = None
     near: float | None = None
 
-    @property
-    def level(self) -> float | None:
-        """The epsilon at which ranges are compared; None if it is not known."""
-        return self.near if self.epsilon is None else self.epsilon
-
-    def level_of(self, sample: Sample) -> float:
-        """Return the epsilon at which a sample is read."""
-        if self.epsilon is not None:
-            return self.epsilon
-        target = self.delta or 0.0
-        return least_epsilon(lambda e: float(sample.estimator.terms(sample.kept, e).mean()), target)
-
     def proof(self, bound: Bound) -> Proof:
         """Return the answer that a bound proves, and its name."""
         if self.delta is not None:
             return bound.epsilon(self.delta)
-        at = self.epsilon or 0.0
-        found = bound.log_delta(at)
-        return Proof(exp_up(found.value), found.method)
-
-    def below(self, bound: Bound) -> float:
-        """Return a number below the answer that a bound proves."""
-        if self.delta is not None:
-            return bound.lower_epsilon(self.delta)
-        return bound.lower_delta(self.epsilon or 0.0)
-
-    def range_of(self, estimator: Estimator) -> float:
-        """Return the size of an estimator's range for this goal; smaller is better."""
-        if self.level is not None:
-            return estimator.largest(self.level)
-        return least_epsilon(estimator.largest, self.delta or 0.0)
+        return bound.proof(self.epsilon or 0.0)
 
 
 @dataclass(frozen=True)
@@ -218,7 +186,7 @@ class Question:
     def joining(self) -> Joining | None:
         """How a record joins, for tilted draws; None if its group is secret, or it has no law."""
         groups = self.sampler.groups(self.mechanism.steps)
-        secret = groups is not None and groups.secret
+        secret = groups.secret if groups is not None else getattr(self.sampler, "warm_start", False)
         return None if secret else joined(self.mechanism, self.sampler)
 
     @cached_property
@@ -242,17 +210,12 @@ class Question:
         """The smallest bound on both directions that needs no draws."""
         return proved(self.mechanism, self.sampler, self.relation)
 
-    @cached_property
-    def proved_adding(self) -> Bound:
-        """The smallest bound on adding a record that needs no draws."""
-        return proved_adding(self.mechanism, self.sampler)
-
 
 # -- draws
 
 
 def removing(question: Question, goal: Goal, draws: int = 0) -> Estimator:
-    """Return the draws of removing a record that have the least proved range at the answer.
+    """Return the draws of removing a record that have the least proved range near the answer.
 
     If ``draws`` plain ones suffice, none are taken that bound delta from above alone.
 
@@ -263,110 +226,67 @@ def removing(question: Question, goal: Goal, draws: int = 0) -> Estimator:
     """
     if question.refusal is not None:
         raise DrawsCannotTell(f"{question.sampler.name!r} batches: {question.refusal}.")
-    enough = goal.delta is not None and draws >= _ENOUGH * draws_needed(
-        goal.delta, failure_probability=0.5 * question.options.failure(goal.delta)
-    )
+    level = goal.near if goal.epsilon is None else goal.epsilon
+    if level is None:
+        level = _NEAR * min(goal.proof(question.proved).value, _LARGEST_EPSILON)
     if question.row.route == "bins":
         orders = [q for q in (1, 2, 3) if len(question.gram) ** q <= _MOST_TUPLES]
-        bins: list[Estimator] = [Bins(question.gram, "remove", q) for q in orders]
-
-        def best(goal: Goal) -> Estimator:
-            return min(bins, key=goal.range_of)
+        tried: list[Estimator] = [Bins(question.gram, "remove", q) for q in orders]
     else:
+        enough = goal.delta is not None and draws >= _ENOUGH * draws_needed(
+            goal.delta, failure_probability=0.5 * question.options.failure(goal.delta)
+        )
+        found = tilted.best_tilt(question.engine, question.joining, level)
+        tried = [] if found is None or (found.shared and enough) else [found]
+        tried.append(Direct(question.engine))
+    return min(tried, key=lambda each: each.largest(level))
 
-        def best(goal: Goal) -> Estimator:
-            tried: list[Estimator] = [Direct(question.engine)]
-            at = {"epsilon": goal.level, "delta": goal.delta}
-            found = tilted.best_tilt(question.engine, question.joining, **at)
-            if found is not None and not (found.shared and enough):
-                tried.insert(0, found)
-            return min(tried, key=goal.range_of)
 
-    found = best(goal)
-    if goal.level is not None or isinstance(found, Direct):
-        return found
-    # At the answer, the range alone reaches delta only at a larger epsilon.
-    count = max(_LEAST_PILOT, min(_PILOT, _LARGEST_PILOT // found.steps))
-    sequence = np.random.SeedSequence(question.options.seed, spawn_key=(_PILOT_STREAM,))
-    pilot = Sample(found, found.draw(count, np.random.Generator(np.random.PCG64(sequence))))
-    nearer = replace(goal, near=goal.level_of(pilot))
-    return min(best(nearer), found, key=nearer.range_of)
+def adding(question: Question, draws: int, failure: float) -> Bound:
+    """Return the bound on adding a record that plain draws prove."""
+    plain = question.gram if question.row.route == "bins" else question.engine
+    law = Bins(plain, "add") if isinstance(plain, np.ndarray) else Without(plain)
+    log_l = question.options.simulate(law, 1, draws).kept
+    return ConvexTail.of(log_l, failure_probability=failure)
 
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Draws for removing a record, and draws or a bound for adding one.
+    """Draws for removing a record, and a bound for adding one.
 
     Attributes
     ----------
     removing
         The draws for removing a record.
     adding
-        Draws for adding a record, of balls in bins; None if the bound is enough.
-    bound
-        The bound on adding a record.
+        The bound on adding a record, which may rest on draws of its own.
     failure_probability
         Probability that the draws of both directions give a wrong upper end, a part of every delta.
     """
 
     removing: Sample
-    adding: Sample | None
-    bound: Bound
+    adding: Bound
     failure_probability: float
-
-    @property
-    def name(self) -> str:
-        """Names of the estimators."""
-        other = "" if self.adding is None else f" and {type(self.adding.estimator).__name__}"
-        return type(self.removing.estimator).__name__ + other
-
-    @property
-    def _parts(self) -> list[Sample]:
-        """The draws, each of which may fail with half of the failure probability."""
-        return [self.removing] if self.adding is None else [self.removing, self.adding]
 
     def at(self, epsilon: float) -> Reading:
         """Return the delta at an epsilon >= 0, of the worse direction."""
-        settled, each = self.bound.delta(epsilon), 0.5 * self.failure_probability
-        found = [sample.at(epsilon, failure_probability=each) for sample in self._parts]
-        upper = max(found[0].upper, *(min(other.upper, settled) for other in found[1:]), 0.0)
-        if self.adding is None:
-            upper = max(upper, settled)
-        upper = min(1.0, upper + self.failure_probability)
-        lower = max(reading.lower for reading in found)
-        return Reading(min(lower, upper), min(self._mean(epsilon), upper), upper)
-
-    def _mean(self, epsilon: float) -> float:
-        removed = self.removing.mean(epsilon)
-        if self.adding is None:
-            return removed
-        return max(removed, min(self.adding.mean(epsilon), self.bound.delta(epsilon)))
+        failure = self.failure_probability
+        found = self.removing.at(epsilon, failure_probability=0.5 * failure)
+        upper = min(1.0, max(found.upper, self.adding.delta(epsilon)) + failure)
+        return Reading(min(found.lower, upper), min(found.mean, upper), upper)
 
     def epsilon(self, delta: float) -> Reading:
         """Return the epsilon at a delta in (0, 1), of the worse direction.
 
         The first draws, on which nothing is bet, fix the epsilons that are tested.
         """
-        left, each = delta - self.failure_probability, 0.5 * self.failure_probability
-        bound = self.bound.epsilon(left).value
-        near, *others = (
-            expected(part.first, left, part.draws, self.failure_probability) for part in self._parts
-        )
-        near = max(near, min([bound, *others]))
-
-        def proves(epsilon: float) -> bool:
-            if not self.removing.proves(epsilon, left, each):
-                return False
-            return epsilon >= bound or (
-                self.adding is not None and self.adding.proves(epsilon, left, each)
-            )
-
-        upper = last_proved(proves, near)
-        lower = max(
-            least_epsilon(partial(part.lower, failure_probability=each), delta)
-            for part in self._parts
-        )
-        return Reading(min(lower, upper), min(least_epsilon(self._mean, delta), upper), upper)
+        drawn, failure = self.removing, self.failure_probability
+        left, each = delta - failure, 0.5 * failure
+        least = self.adding.epsilon(left).value
+        near = max(least, expected(drawn.first, left, drawn.draws, failure))
+        upper = last_proved(lambda e: e >= least and drawn.proves(e, left, each), near)
+        lower = least_epsilon(partial(drawn.lower, failure_probability=each), delta)
+        return Reading(min(lower, upper), min(least_epsilon(drawn.mean, delta), upper), upper)
 
     def reading(self, goal: Goal) -> Reading:
         """Return the epsilon at the goal's delta, or the delta at its epsilon."""
@@ -374,7 +294,7 @@ class Evidence:
 
 
 def collected(question: Question, goal: Goal) -> Evidence:
-    """Return draws for both directions, as far as the goal needs draws.
+    """Return draws for removing a record, and draws for adding one if the goal needs them.
 
     Raises
     ------
@@ -384,41 +304,44 @@ def collected(question: Question, goal: Goal) -> Evidence:
         If the failure probability is not a part of the given delta.
     """
     sample, failure = _drawn_removing(question, goal, question.options.draws)
-    found = Evidence(sample, None, question.proved_adding, failure)
+    bound = question.proved.adding
     if goal.delta is None:
         level = goal.epsilon or 0.0
         most = sample.at(level, failure_probability=0.5 * failure).upper
     else:
         most = goal.delta - failure
         level = expected(sample, most, sample.draws, failure)
-    if math.isinf(level):
-        raise DrawsCannotTell(
-            f"draws={sample.draws} of removing a record bound delta={goal.delta:g} at no epsilon; "
-            "choose more draws."
-        )
-    if found.bound.delta(level) <= most:
-        return found
-    if question.row.route == "bins":
-        return replace(found, adding=question.options.simulate(Bins(question.gram, "add"), 1))
-    law = question.options.simulate(Without(question.engine), 1, _PLAIN_DRAWS).kept
-    tail = ConvexTail.of(law, failure_probability=0.5 * failure)
-    return replace(found, bound=Least((found.bound, tail)))
+    if bound.delta(level) > most:
+        bound = Least((bound, adding(question, _PLAIN_DRAWS, 0.5 * failure)))
+    return Evidence(sample, bound, failure)
 
 
 def expected(sample: Sample, delta: float, draws: int, failure: float) -> float:
-    """Return about the epsilon at a delta that ``draws`` draws of one of two directions prove."""
-    return least_epsilon(lambda e: sample.expected(e, draws, 0.5 * failure), delta)
+    """Return about the epsilon at a delta that ``draws`` draws of one of two directions prove.
+
+    Raises
+    ------
+    DrawsCannotTell
+        If there is none.
+    """
+    found = least_epsilon(lambda e: sample.expected(e, draws, 0.5 * failure), delta)
+    if math.isinf(found):
+        raise DrawsCannotTell(
+            f"draws={draws} of removing a record bound delta={delta:g} at no epsilon; "
+            "choose more draws."
+        )
+    return found
 
 
-def expected_epsilon(question: Question, delta: float, draws: int) -> float:
+def expected_epsilon(question: Question, goal: Goal, draws: int) -> float:
     """Return an estimate of the epsilon that ``draws`` draws will prove, from fewer draws.
 
     Parameters
     ----------
     question
         The run, with the few draws.
-    delta
-        The target in (0, 1), without the part that is reserved for other confirmations.
+    goal
+        Its delta is the target, without the part that is reserved for other confirmations.
     draws
         Number of the later draws.
 
@@ -427,18 +350,13 @@ def expected_epsilon(question: Question, delta: float, draws: int) -> float:
     DrawsCannotTell
         If draws prove no bound.
     """
-    sample, failure = _drawn_removing(question, Goal(delta=delta), draws)
-    found = expected(sample, delta - failure, draws, failure)
-    if math.isinf(found):
-        raise DrawsCannotTell(
-            f"draws={draws} of removing a record would bound delta={delta:g} at no epsilon."
-        )
-    adding = question.proved_adding.epsilon(delta - failure).value
-    if adding <= found or question.row.route == "bins":
+    sample, failure = _drawn_removing(question, goal, draws)
+    left = (goal.delta or 0.0) - failure
+    found, least = expected(sample, left, draws, failure), question.proved.adding.epsilon(left)
+    if least.value <= found:
         return found
-    law = question.options.simulate(Without(question.engine), 1, _PLAIN_DRAWS // 8).kept
-    tail = ConvexTail.of(law, failure_probability=_FAILS_OFTEN)
-    return max(found, min(adding, tail.epsilon(delta - failure).value))
+    tail = adding(question, _PLAIN_DRAWS // 8, _FAILS_OFTEN).epsilon(left)
+    return max(found, min(least.value, tail.value))
 
 
 def _drawn_removing(question: Question, goal: Goal, draws: int) -> tuple[Sample, float]:
@@ -446,34 +364,22 @@ def _drawn_removing(question: Question, goal: Goal, draws: int) -> tuple[Sample,
 
     They are refused if ``draws`` of them could not answer.
     """
-    failure = question.options.failure(goal.delta)
-    if goal.delta is not None and failure >= goal.delta and not question.refusal:
+    target, failure = goal.delta, question.options.failure(goal.delta)
+    if target is not None and failure >= target and not question.refusal:
         raise ValueError(
-            f"failure_probability must be less than delta={goal.delta!r}, of which it is a part, "
+            f"failure_probability must be less than delta={target!r}, of which it is a part, "
             f"got {failure!r}."
         )
     estimator = removing(question, goal, draws)
-    if goal.delta is not None:
-        _require_enough(estimator, goal.delta, failure, draws)
+    # The range of tilted draws reaches every delta at some epsilon, and that of plain ones none.
+    if target is not None and estimator.largest(_LARGEST_EPSILON) == 1:
+        needed = draws_needed(target - failure, failure_probability=0.5 * failure)
+        if draws < needed:
+            raise DrawsCannotTell(
+                f"draws={draws} cannot bound delta={target:g} with failure probability "
+                f"{failure:g}, even if no draw exceeded epsilon; choose draws >= {needed}."
+            )
     return question.options.simulate(estimator, 0), failure
-
-
-def _require_enough(estimator: Estimator, target: float, failure: float, draws: int) -> None:
-    """Refuse, before drawing, a number of draws that could not reach the target."""
-    each = 0.5 * failure
-    # The epsilon of the range alone is at least the answer.
-    alone = 0.0
-    if estimator.largest(1.0) < estimator.largest(0.0):
-        alone = least_epsilon(estimator.largest, target)
-    largest = estimator.largest(alone)
-    needed = draws_needed(target - failure, failure_probability=each, largest=largest)
-    if draws < needed:
-        reachable = -math.log(each) * largest / draws
-        raise DrawsCannotTell(
-            f"draws={draws} cannot bound delta={target:g} with failure probability "
-            f"{failure:g}: even if no draw exceeded epsilon, the bound would be "
-            f"{reachable:.2g}; choose draws >= {needed}."
-        )
 
 
 # -- answers
@@ -485,19 +391,18 @@ def answer(question: Question, goal: Goal, reserved: float = 0.0) -> Any:
     if goal.delta is not None:
         goal, made = Goal(delta=goal.delta - reserved), CorrelatedEpsilon
     bound, relation = question.proved, question.relation
-    found, drawn, reason = goal.proof(bound), None, ""
+    found, drawn, reading, reason = goal.proof(bound), None, None, ""
     if question.options.statistics != "none" and question.row.route != "product":
         try:
             drawn = collected(question, goal)
+            reading = drawn.reading(goal)
         except DrawsCannotTell as cannot:
             reason = str(cannot)
-    reading = None if drawn is None else drawn.reading(goal)
     if drawn is None or reading is None or not reading.upper < found.value:
         if math.isinf(found.value) and (drawn is not None or reason):
             raise TargetUnreachable(reason or f"No epsilon bounds delta={goal.delta:g}.")
         label = EXACT if question.row.route == "product" else CERTIFIED
-        stated = {"label": label, "note": reason, "neighboring_relation": relation}
-        return made.proved(found, lower=goal.below(bound), **stated)
+        return made.proved(found, label=label, note=reason, neighboring_relation=relation)
     if reserved and goal.delta is None:
         reading = reading._replace(upper=min(1.0, reading.upper + reserved))
     known = provenance(question, drawn, reading, found.value)
@@ -510,7 +415,7 @@ def provenance(
     """Return the statements of an answer by draws beside its upper end."""
     return {
         "lower": min(reading.lower, reading.upper),
-        "method": f"{question.row.route}: {evidence.name}",
+        "method": f"{question.row.route}: {type(evidence.removing.estimator).__name__}",
         "label": WITH_CONFIDENCE,
         "estimate": reading.mean,
         "failure_probability": evidence.failure_probability,

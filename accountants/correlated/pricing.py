@@ -58,8 +58,9 @@ from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.answers import Delta, Epsilon
 from dpcal.accountants.correlated.bounds.base import Bound
-from dpcal.accountants.correlated.bounds.proved import largest_norm, proved
-from dpcal.accountants.correlated.bounds.reductions import Reduction, compositions
+from dpcal.accountants.correlated.bounds.proved import proved
+from dpcal.accountants.correlated.bounds.reductions import Reduction
+from dpcal.accountants.correlated.bounds.revealed import largest_norm
 from dpcal.accountants.correlated.mechanism import Mechanism, Shaped
 from dpcal.accountants.correlated.price import Goal, Options, Question, answer
 from dpcal.accountants.correlated.table import chosen
@@ -70,7 +71,7 @@ from dpcal.accountants.losses.base import Pairs, PrivacyLoss, Reals
 from dpcal.accountants.losses.failure import MomentBound
 from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.mechanisms.decompose import leaves
-from dpcal.accountants.samplers import Poisson, Sampler
+from dpcal.accountants.samplers import CyclicPoisson, Poisson, Sampler
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["RunLoss", "check_relation", "delta", "epsilon", "equivalent", "losses", "priced"]
@@ -110,24 +111,12 @@ def whole_run(
         If no theorem covers the matrix or the sampler, with the reason.
     """
     sigma = _validate.noise(noise_multiplier=noise_multiplier)
-    mechanism = Mechanism.of(strategy, noise_multiplier=sigma)
+    run = events.CorrelatedGaussianDpEvent(strategy, sampler, sigma, **accounting)
+    mechanism = _mechanism(run)
     chosen(mechanism, sampler)
-    groups = sampler.groups(mechanism.steps)
-    if groups is not None and isinstance(sampler, Poisson) and mechanism.bands == 1:
-        if mechanism.column is not None and mechanism.column[0] == 1:
-            return events.dpsgd(
-                sampling_probability=groups.rate,
-                noise_multiplier=sigma,
-                steps=mechanism.steps,
-            )
-        (event,) = compositions(mechanism, sampler)
-        return event
-    epochs = sampler.epochs(mechanism.steps)
-    if mechanism.bands == 1 and mechanism.column is not None and epochs and epochs.times == 1:
-        norm = float(mechanism.column[0]) * math.sqrt(epochs.repeated) / sigma
-        epoch = events.RandomAllocationDpEvent((1 - 1e-15) / norm, epochs.rounds)
-        return events.SelfComposedDpEvent(epoch, epochs.drawn)
-    return events.CorrelatedGaussianDpEvent(strategy, sampler, sigma, **accounting)
+    if mechanism.bands > 1 or isinstance(sampler, CyclicPoisson):
+        return run
+    return equivalent(run) or run
 
 
 def check_relation(strategy: Shaped, sampler: Sampler, neighboring_relation: str) -> None:
@@ -209,11 +198,10 @@ def losses(run: events.CorrelatedGaussianDpEvent, relation: str) -> Pairs:
     distance = (2 if replaced else 1) * largest_norm(mechanism.shape, run.sampler)
     public = Gaussian(mechanism.sigma / distance * _MARGIN)
     kind = f"{mechanism.kind} noise on {run.sampler.name} batches"
-    if replaced:
-        # The directions are mirror images.
-        loss = RunLoss(kind, "remove", public, bound)
-        return loss, loss
-    return RunLoss(kind, "remove", public, bound), RunLoss(kind, "add", public, bound)
+    # The directions of a replaced record are mirror images.
+    names = "remove", "remove" if replaced else "add"
+    removed, added = (RunLoss(kind, name, public, bound) for name in names)
+    return removed, added
 
 
 def _mechanism(run: events.CorrelatedGaussianDpEvent) -> Mechanism:
@@ -221,14 +209,7 @@ def _mechanism(run: events.CorrelatedGaussianDpEvent) -> Mechanism:
     return Mechanism.of(run.strategy, noise_multiplier=sigma)
 
 
-def epsilon(
-    event: events.CorrelatedGaussianDpEvent,
-    *,
-    delta: float,
-    neighboring_relation: str,
-    beside: events.DpEvent | None = None,
-    **options: Any,
-) -> Epsilon:
+def epsilon(event: events.CorrelatedGaussianDpEvent, *, delta: float, **how: Any) -> Epsilon:
     """Return the epsilon of a whole run, alone or beside other events.
 
     Parameters
@@ -249,33 +230,25 @@ def epsilon(
     UnsupportedEvent
         If no theorem covers the pair.
     """
-    goal, how = Goal(delta=_validate.probability(delta=delta)), neighboring_relation
-    found: Epsilon = _asked(goal, event, how, beside, options)
+    found: Epsilon = _asked(Goal(delta=_validate.probability(delta=delta)), event, **how)
     return found
 
 
-def delta(
-    event: events.CorrelatedGaussianDpEvent,
-    *,
-    epsilon: float,
-    neighboring_relation: str,
-    beside: events.DpEvent | None = None,
-    **options: Any,
-) -> Delta:
+def delta(event: events.CorrelatedGaussianDpEvent, *, epsilon: float, **how: Any) -> Delta:
     """Return the delta of a whole run at an epsilon >= 0; see :func:`epsilon`."""
-    goal, how = Goal(epsilon=_validate.non_negative(epsilon=epsilon)), neighboring_relation
-    found: Delta = _asked(goal, event, how, beside, options)
+    found: Delta = _asked(Goal(epsilon=_validate.non_negative(epsilon=epsilon)), event, **how)
     return found
 
 
 def _asked(
     goal: Goal,
     event: events.CorrelatedGaussianDpEvent,
-    relation: str,
-    beside: events.DpEvent | None,
-    options: dict[str, Any],
+    *,
+    neighboring_relation: str,
+    beside: events.DpEvent | None = None,
+    **options: Any,
 ) -> Any:
-    _validate.choice(RELATIONS, neighboring_relation=relation)
+    _validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
     for name in options:
         if name not in _DRAWING:
             raise TypeError(
@@ -283,9 +256,9 @@ def _asked(
             )
     event = attr.evolve(event, **options)
     if beside is not None:
-        return _composed(goal, event, beside, relation)
+        return _composed(goal, event, beside, neighboring_relation)
     # The answer for a seed is kept, since its draws are always the same.
-    return (priced if event.seed is None else _remembered)(goal, event, relation)
+    return (priced if event.seed is None else _remembered)(goal, event, neighboring_relation)
 
 
 def _composed(
@@ -338,11 +311,9 @@ def priced(
     options = Options(**{name: getattr(event, name) for name in _DRAWING}, executor=executor)
     reserved = 0.0
     if event.statistics == "certified" and event.confirmations > 1:
-        failure = event.failure_probability
-        if failure is None:
-            # The default failure probability is that of all confirmations together.
-            total = options.failure(goal.delta)
-            failure = total / event.confirmations
+        # The default failure probability is that of all confirmations together.
+        shares = event.confirmations if event.failure_probability is None else 1
+        failure = options.failure(goal.delta) / shares
         options = replace(options, failure_probability=failure)
         reserved = (event.confirmations - 1) * failure
     run = event.strategy, event.sampler, event.noise_multiplier

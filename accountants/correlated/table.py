@@ -1,10 +1,9 @@
-"""Which method answers? The decision table: kind of matrix and sampler to method and label.
+"""Which method answers? The decision table: from matrix and sampler to method and label.
 
 >>> print(render())  # doctest: +ELLIPSIS
-| matrix | sampler | when | method | label |
-|---|---|---|---|---|
-| diagonal | poisson | always | composition of sampled Gaussians | exact |
-...
+| sampler | when | method | label |
+|---|---|---|---|
+| poisson, cyclic-poisson | fixed groups ...
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dpcal.accountants.correlated.mechanism import KINDS, WIDEST_BAND, Mechanism
+from dpcal.accountants.correlated.mechanism import WIDEST_BAND, Mechanism
 from dpcal.accountants.samplers import (
     BallsInBins,
     CyclicPoisson,
@@ -24,14 +23,7 @@ from dpcal.accountants.samplers import (
 )
 from dpcal.errors import UnsupportedEvent
 
-__all__ = [
-    "CERTIFIED",
-    "EXACT",
-    "LABELS",
-    "WITH_CONFIDENCE",
-    "Row",
-    "decision_table",
-]
+__all__ = ["CERTIFIED", "EXACT", "LABELS", "WITH_CONFIDENCE", "Row", "decision_table"]
 
 EXACT = "exact"
 CERTIFIED = "certified"
@@ -46,8 +38,6 @@ class Row:
 
     Attributes
     ----------
-    kinds
-        Kinds of the matrix C.
     samplers
         Classes of the samplers.
     when
@@ -60,7 +50,6 @@ class Row:
         Reason why draws cannot answer, so that a deterministic bound does; None if they can.
     """
 
-    kinds: tuple[str, ...]
     samplers: tuple[type[Sampler], ...]
     when: str
     route: str
@@ -77,8 +66,7 @@ class Row:
 
     def covers(self, mechanism: Mechanism, sampler: Sampler) -> bool:
         """Whether the row answers for this mechanism and sampler."""
-        of_kind = mechanism.kind in self.kinds and type(sampler) in self.samplers
-        return of_kind and self.holds(mechanism, sampler)
+        return type(sampler) in self.samplers and self.holds(mechanism, sampler)
 
 
 def _separated(mechanism: Mechanism, sampler: Sampler) -> bool:
@@ -92,8 +80,8 @@ def _fixed_groups(mechanism: Mechanism, sampler: Sampler) -> bool:
 
 def _one_round_each(mechanism: Mechanism, sampler: Sampler) -> bool:
     """Return whether a record joins one random round of each epoch, with equal noise."""
-    epochs = sampler.epochs(mechanism.steps)
-    return epochs is not None and epochs.times == 1 and mechanism.column is not None
+    epochs, alike = sampler.epochs(mechanism.steps), mechanism.column is not None
+    return epochs is not None and epochs.times == mechanism.bands == 1 and alike
 
 
 def _remembered(mechanism: Mechanism, sampler: Sampler) -> bool:
@@ -102,21 +90,17 @@ def _remembered(mechanism: Mechanism, sampler: Sampler) -> bool:
     return few or _separated(mechanism, sampler)
 
 
-_COMPOSED = "composition of sampled Gaussians"
 _AUTOMATA = (Poisson, CyclicPoisson, MinSeparation, RandomAllocation)
 
 _TABLE = (
-    Row(("diagonal",), (Poisson,), "always", "product", _COMPOSED),
     Row(
-        KINDS,
-        (CyclicPoisson,),
-        "groups fixed, at least as many as C has bands",
+        (Poisson, CyclicPoisson),
+        "fixed groups (one for Poisson batches), at least as many as C has bands",
         "product",
-        f"{_COMPOSED}, worst group",
+        "composition of sampled Gaussians, worst group",
         lambda *run: _fixed_groups(*run) and _separated(*run),
     ),
     Row(
-        ("banded", "dense"),
         (CyclicPoisson,),
         "groups fixed, fewer than C has bands, and C not Toeplitz",
         "proved",
@@ -126,7 +110,6 @@ _TABLE = (
         "groups at random, or use Poisson sampling",
     ),
     Row(
-        ("diagonal",),
         (BallsInBins, RandomAllocation),
         "one round an epoch, and C a multiple of the identity",
         "proved",
@@ -134,15 +117,8 @@ _TABLE = (
         _one_round_each,
         "proved bounds are close, and draws would tell no more",
     ),
+    Row((BallsInBins,), "otherwise", "bins", "Monte Carlo in one dimension a bin, Renyi-tilted"),
     Row(
-        KINDS,
-        (BallsInBins,),
-        "otherwise",
-        "bins",
-        "Monte Carlo in one dimension a bin, Renyi-tilted",
-    ),
-    Row(
-        KINDS,
         _AUTOMATA,
         "at most 12 bands, one decaying sum, or participations further apart than bands",
         "automaton",
@@ -150,7 +126,6 @@ _TABLE = (
         _remembered,
     ),
     Row(
-        KINDS,
         _AUTOMATA,
         "otherwise",
         "proved",
@@ -159,7 +134,6 @@ _TABLE = (
         "its outputs is known",
     ),
     Row(
-        KINDS,
         (FixedSize,),
         "always",
         "refused",
@@ -172,7 +146,7 @@ def decision_table() -> tuple[Row, ...]:
     """Return the rows, in the order in which they are tried.
 
     >>> [row.route for row in decision_table()][:2]
-    ['product', 'product']
+    ['product', 'proved']
     """
     return _TABLE
 
@@ -201,9 +175,8 @@ def chosen(mechanism: Mechanism, sampler: Sampler) -> Row:
 
 def render() -> str:
     """Return the table in Markdown."""
-    lines = ["| matrix | sampler | when | method | label |", "|---|---|---|---|---|"]
+    lines = ["| sampler | when | method | label |", "|---|---|---|---|"]
     for row in _TABLE:
-        kinds = "any" if row.kinds == KINDS else ", ".join(row.kinds)
         names = ", ".join(sampler.name for sampler in row.samplers)
-        lines.append(f"| {kinds} | {names} | {row.when} | {row.method} | {row.label} |")
+        lines.append(f"| {names} | {row.when} | {row.method} | {row.label} |")
     return "\n".join(lines)

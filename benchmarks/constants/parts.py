@@ -6,7 +6,6 @@ has one as its lower and the other as its upper end, and a pair that crosses is 
 """
 
 import contextlib
-import math
 from functools import partial
 
 import numpy as np
@@ -108,8 +107,8 @@ def bound_questions():
     def allocated(rounds, epochs):
         bound = allocated(norm=1.0, rounds=rounds, epochs=epochs)
         return [
-            *between(bound.lower_delta(0.5), bound.delta(0.5)),
-            *between(bound.lower_epsilon(1e-4), bound.epsilon(1e-4).value),
+            *between(bound.proof(0.5).lower, bound.delta(0.5)),
+            *between(bound.epsilon(1e-4).lower, bound.epsilon(1e-4).value),
         ]
 
     def of_subsets(rounds, taken):
@@ -121,7 +120,7 @@ def bound_questions():
     def capped():
         mechanism = Mechanism.of(matrix.LambdaCGD(200, 0.5), noise_multiplier=6.0)
         bound = ReplicaMoments(mechanism, Joining(np.full(200, 0.02)))
-        return [(0.0, bound.epsilon(1e-5).value), (-math.inf, bound.log_delta(1.0).value)]
+        return [(0.0, bound.epsilon(1e-5).value), (0.0, bound.delta(1.0))]
 
     def answered(strategy, sampler, sigma, delta):
         found = correlated.epsilon(

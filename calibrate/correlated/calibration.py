@@ -168,6 +168,10 @@ class Calibration:
         return self.delta - self._reserved
 
     @property
+    def _goal(self) -> Goal:
+        return Goal(delta=self._left, near=self.epsilon)
+
+    @property
     def _draws(self) -> bool:
         """Whether draws are made."""
         return not self.exact and self.options.statistics != "none"
@@ -265,7 +269,7 @@ class Calibration:
             nonlocal reason
             question = self.question(sigma, seed=seed, draws=few, failure_probability=self.failure)
             try:
-                return expected_epsilon(question, self._left, self.options.draws)
+                return expected_epsilon(question, self._goal, self.options.draws)
             except DrawsCannotTell as error:
                 reason = str(error)
                 return math.inf
@@ -281,12 +285,12 @@ class Calibration:
     def _tested(self, sigma: float, seed: int) -> tuple[float, CorrelatedDelta | None]:
         """The epsilon of a multiplier by fresh draws, and the delta if both meet the target."""
         question = self.question(sigma, seed=seed, failure_probability=self.failure)
-        evidence = collected(question, Goal(delta=self._left))
+        evidence = collected(question, self._goal)
         needed, at = evidence.epsilon(self._left).upper, evidence.at(self.epsilon)
         if needed > self.epsilon or at.upper + self._reserved > self.delta:
             return needed, None
         made = at._replace(upper=min(1.0, at.upper + self._reserved))
-        known = provenance(question, evidence, made, question.proved.delta(self.epsilon))
+        known = provenance(question, evidence, made, math.inf)
         return needed, CorrelatedDelta(made.upper, **known)
 
 

@@ -1,13 +1,13 @@
 """What can be proved without draws? Deterministic bounds on delta and on epsilon.
 
 >>> from dpcal.accountants.correlated.bounds.proved import proved
->>> from dpcal.accountants.correlated.bounds.revealed import Revealed
+>>> from dpcal.accountants.correlated.bounds.revealed import revealed
 >>> from dpcal.accountants.correlated.mechanism import Mechanism
 >>> from dpcal.accountants.samplers import Poisson
 >>> from dpcal.accountants.matrix import LambdaCGD
 >>> mechanism = Mechanism.of(LambdaCGD(100, 0.5), noise_multiplier=4.0)
 >>> sampler = Poisson(0.01)
->>> everybody_knows = Revealed.of(mechanism, sampler.automaton(100)).epsilon(1e-5)
+>>> everybody_knows = revealed(mechanism, sampler).epsilon(1e-5)
 >>> best = proved(mechanism, sampler).epsilon(1e-5)
 >>> best.value < everybody_knows.value / 4, best.method[:5]
 (True, 'Renyi')

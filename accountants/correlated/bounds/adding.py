@@ -1,7 +1,7 @@
 r"""How well can an added record be detected? Closed bounds on delta of adding it.
 
 Adding a record costs delta(eps) = E_Q (1 - e^eps L)_+, with Q the law N(0, sigma^2 I) of outputs
-without it. Three bounds hold, and the least counts.
+without it. Three bounds hold, and the least counts. The second one needs a few plain draws.
 
 **Half-spaces.** For any law rho of participations y in place of the true law s, log L >= <x, m> /
 sigma^2 - kappa with m = C E y and kappa = E ||C y||^2 / (2 sigma^2) + KL(rho | s), expectations
@@ -10,30 +10,17 @@ KL(rho | s) (Donsker and Varadhan). So log L is at least normal, mu N - kappa wi
 sigma. Here rho has a share of the chances of a free record, and KL adds up over the rounds that it
 is free in (chain rule); or rho is the law itself.
 
-**A convex log-likelihood.** With f = log L and participations that are independent, three facts
-bound the moments of 1 / L.
+**A convex log-likelihood.** L is a mixture of exponentials of linear functions of a Gaussian output
+x. Hence log L is convex in x, its sublevel sets satisfy Ehrhard's inequality, and
 
-1. f is convex in the output x. By the variational formula of Boue and Dupuis (1998),
-   -log E e^(-p f) is the least ``E[p f(B + v) + |v|^2 / 2]`` over adapted drifts v, and f(B + v) is
-   at least f(B) + <grad f(B), v>. What is left is quadratic in v, and its least value is
-   p E f - p^2 Var(f) / 2, because f(B) - E f is the integral of ``E[grad f(B) | F_s]``:
+    u(s) = Phi^-1(Q(log L <= s))    is concave in s
 
-       E_Q L^(-p) <= exp(-p E f + p^2 Var(f) / 2),    Var(f) <= sigma^2 E |grad f|^2 (Poincare).
-
-2. ``sigma^2 grad f = C E[y | x]``. Given x and the other rounds, the log-odds of y_t are at most
-   logit r_t + h_t, because participations repel each other for C >= 0, so that ``E[y_t | x]`` is at
-   most o_t e^(h_t), with odds o_t = r_t / (1 - r_t). With J = C^T C / sigma^2, the mean of
-   e^(h_t + h_u) under Q is e^(J_tu), and therefore
-
-       Var(f) <= V = sum_{t,u} o_t o_u J_tu e^(J_tu).
-
-3. -E f = KL(Q || P) is half the integral of ``E |C E[y | x]|^2`` over 1 / sigma^2 from 0 on (Verdu
-   2010, Mismatched estimation and relative entropy), so that
-
-       -E f <= K = (1 / 2) sum_{t,u} o_t o_u (e^(J_tu) - 1).
-
-Since (1 - u)_+ <= c u^(-p), c = p^p / (p + 1)^(p + 1), delta(eps) <= c exp(p (K - eps) + p^2 V / 2)
-for every p > 0.
+(Ehrhard 1983; Borell 2003). Bounds at two levels s1 < s2 therefore bound u at every lower level:
+u(s) <= u(s1) - (s1 - s) (u(s2) - u(s1)) / (s2 - s1) for s <= s1. Both probabilities come from the
+order statistics of n draws from Q: the probability below the k-th draw is at most a variable of law
+Beta(k, n - k + 1), and that up to it is at least one (Clopper and Pearson 1934), which holds at
+every number of draws; the failure probability is shared among the few k that are tried. Delta is
+then at most that of a Gaussian log L, whatever C and the law of participations are.
 
 **Never taking part.** L is at least the probability of no participation.
 
@@ -42,6 +29,10 @@ for every p > 0.
 >>> mechanism = Mechanism.of(LambdaCGD(1000, 0.5), noise_multiplier=2 / 0.75**0.5)
 >>> bound = Adding.of(mechanism, Joining.of(Poisson(0.01), 1000))
 >>> bound.delta(2.0) < 1e-10
+True
+>>> log_l = np.random.default_rng(0).normal(-0.08, 0.4, (1, 4096))
+>>> tail = ConvexTail.of(log_l, failure_probability=1e-9)
+>>> half_space_delta(0.08, 0.4, 2.0) < tail.delta(2.0) < 1e-4
 True
 """
 
@@ -55,13 +46,13 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr, ndtr
+from scipy.special import log_ndtr, ndtr, ndtri
 
 from dpcal.accountants.correlated.bounds.base import Bound
 from dpcal.accountants.correlated.bounds.joining import Joining
 from dpcal.accountants.correlated.mechanism import Mechanism
 
-__all__ = ["Adding", "half_space_delta", "lower_tail"]
+__all__ = ["Adding", "ConvexTail", "half_space_delta"]
 
 Floats = NDArray[np.float64]
 _Pairs = tuple[tuple[float, float], ...]
@@ -73,11 +64,11 @@ _AT_ONCE = 2**22
 # Shares of the true rates that are tried. The bound holds for each share; a finer list gains less
 # than a percent of delta.
 _SHARES = np.geomspace(1e-3, 3.0, 60)
-# Largest logarithm of an exponential that is computed: beyond it the exponential overflows, and
-# proves nothing.
-_LARGEST = 600.0
-# Powers p that are tried; their spacing of a few percent has no visible effect on the bound.
-_POWERS = np.geomspace(1e-3, 1e5, 400)
+# Empirical probabilities of the lower level that is tried. All of them are proofs at once; outside
+# this range, bounds on a probability are wide relative to it.
+_LOW = np.linspace(0.01, 0.6, 23)
+# Empirical probabilities of the upper level that is tried; the range has the same reason.
+_HIGH = np.linspace(0.5, 0.97, 19)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,31 +79,27 @@ class Adding(Bound):
     ----------
     pairs
         Values of kappa and mu, each of which proves that log L is at least normal: mu N - kappa.
-    tail
-        K and the root of V, which bound the moments of 1 / L as those of a normal loss; None if
-        none are known.
     never
         The epsilon from which delta is zero: -log of the probability of no participation.
     """
 
-    pairs: _Pairs = ()
-    tail: tuple[float, float] | None = None
+    pairs: _Pairs
     never: float = math.inf
 
-    method: ClassVar[str] = "half-spaces and a convex log-likelihood, for adding a record"
+    method: ClassVar[str] = "half-spaces, for adding a record"
 
     @classmethod
-    def of(cls, mechanism: Mechanism, joining: Joining, never: float = math.inf) -> Adding:
+    def of(cls, mechanism: Mechanism, joining: Joining) -> Adding:
         """Return the bounds for a record that joins so.
 
         C is Toeplitz, or rounds are independent or no closer than C has bands, or an epoch's.
         """
         if joining.epoch:
-            return cls((_of_epochs(mechanism, joining.epoch),), never=never)
+            return cls((_of_epochs(mechanism, joining.epoch),))
+        never = -float(np.log1p(-joining.chances).sum()) * (1 + _MARGIN)
         parts = math.ceil(_SHARES.size * mechanism.steps / _AT_ONCE)
         found = [_of_shares(mechanism, joining, each) for each in np.array_split(_SHARES, parts)]
-        tail = lower_tail(mechanism, joining.chances) if joining.independent else None
-        return cls(tuple(itertools.chain.from_iterable(found)), tail, never)
+        return cls(tuple(itertools.chain.from_iterable(found)), never)
 
     @classmethod
     def of_bins(cls, gram: Floats) -> Adding:
@@ -124,19 +111,12 @@ class Adding(Bound):
         """Return a bound on delta of adding a record at an epsilon >= 0."""
         if epsilon >= self.never:
             return 0.0
-        found = [half_space_delta(kappa, mu, epsilon) for kappa, mu in self.pairs]
-        if self.tail is not None:
-            p, (mean, deviation) = _POWERS, self.tail
-            exponents = p * (mean - epsilon) + 0.5 * (p * deviation) ** 2
-            exponents += p * np.log(p) - (p + 1) * np.log1p(p)
-            found.append(math.exp(min(0.0, float(exponents.min()) * (1 - 1e-12) + 1e-12)))
-        return min(1.0, *found) if found else 1.0
+        return min(half_space_delta(kappa, mu, epsilon) for kappa, mu in self.pairs)
 
     def log_mgf(self, c: float, direction: str) -> float:
         """Return a bound on log M(c) of adding a record: on E_Q L^(-c)."""
-        known = (*self.pairs, *([] if self.tail is None else [self.tail]))
-        moments = (c * mean + 0.5 * (c * deviation) ** 2 for mean, deviation in known)
-        return min(moments, default=math.inf) if direction == "add" else math.inf
+        moments = (c * kappa + 0.5 * (c * mu) ** 2 for kappa, mu in self.pairs)
+        return min(moments) if direction == "add" else math.inf
 
 
 def half_space_delta(kappa: float, mu: float, epsilon: float) -> float:
@@ -148,20 +128,56 @@ def half_space_delta(kappa: float, mu: float, epsilon: float) -> float:
     return max(high - low, 0.0) + _MARGIN * high
 
 
-def lower_tail(mechanism: Mechanism, rates: Floats) -> tuple[float, float] | None:
-    """Return K and the root of V for independent participations; None if they overflow."""
-    odds = rates / (1 - rates)
-    if mechanism.column is None:
-        J, weights = mechanism.gram, np.asarray(odds[:, None] * odds)
-    else:
-        J = mechanism.overlaps[: mechanism.bands]
-        pairs = 2.0 * (mechanism.steps - np.arange(len(J)))
-        pairs[0] = mechanism.steps
-        weights = np.asarray(pairs * float(odds.max()) ** 2)
-    if J.max() > _LARGEST:
-        return None
-    mean = 0.5 * float((weights * np.expm1(J)).sum()) * (1 + _MARGIN)
-    return mean, math.sqrt(float((weights * J * np.exp(J)).sum())) * (1 + _MARGIN)
+@dataclass(frozen=True, eq=False)
+class ConvexTail(Bound):
+    """Bounds on adding a record from an empirical law of log L under Q.
+
+    Parameters
+    ----------
+    lines
+        Rows (s1, kappa, mu): below s1, log L is stochastically at least kappa-shifted Gaussian,
+        that is ``Q(log L <= s) <= Phi((s + kappa) / mu)``.
+    """
+
+    lines: NDArray[np.float64]
+
+    method: ClassVar[str] = "convexity of log-likelihoods"
+
+    @classmethod
+    def of(cls, log_l: NDArray[np.float64], *, failure_probability: float) -> ConvexTail:
+        """Return the tail that draws from Q prove.
+
+        Parameters
+        ----------
+        log_l
+            Upper and lower bounds on log-likelihood ratios of independent draws from Q, shape
+            (2, draws), or the ratios, shape (1, draws).
+        failure_probability
+            Probability in (0, 1) that any of the bounds on probabilities is wrong.
+        """
+        from scipy.stats import beta
+
+        (above, below), draws = np.sort(log_l[[0, -1]], axis=1), log_l.shape[1]
+        each = failure_probability / (len(_LOW) + len(_HIGH))
+        low, high = (np.ceil(levels * draws).astype(int) for levels in (_LOW, _HIGH))
+        first = below[low - 1] - 1e-12 * (1 + np.abs(below[low - 1]))
+        second = above[high - 1]
+        most = np.asarray(beta.isf(each, low, draws - low + 1)) * (1 + 1e-9)
+        least = np.asarray(beta.ppf(each, high, draws - high + 1)) * (1 - 1e-9)
+        known = np.isfinite(first)[:, None] & np.isfinite(second)
+        i, j = np.nonzero(known & (most[:, None] < least) & (first[:, None] < second))
+        left, right = ndtri(most[i]), ndtri(least[j])
+        slope = (right - left) / (second[j] - first[i]) * (1 - 1e-9)
+        return cls(np.stack([first[i], left / slope - first[i], 1 / slope], axis=1))
+
+    def delta(self, epsilon: float) -> float:
+        """Return a bound on delta of adding a record at an epsilon >= 0."""
+        found = [
+            half_space_delta(kappa, mu, epsilon)
+            for first, kappa, mu in self.lines
+            if -epsilon <= first
+        ]
+        return min(1.0, *found) if found else 1.0
 
 
 def _of_epochs(mechanism: Mechanism, M: int) -> tuple[float, float]:
@@ -185,17 +201,16 @@ def _of_shares(
     """Return kappa and mu of laws with shares of the chances of a free record."""
     p, apart = joining.chances[:, None], joining.separation
     q = np.minimum(shares * p, 1 - 1e-12)
-    rates, free = _rates(q, apart, joining.waiting)
+    rates, free = _rates(q, apart)
     means = mechanism.means(rates)
     norms = np.linalg.norm(means, axis=0) / mechanism.sigma
     energies = mechanism.energies @ rates
     if joining.independent:
         energies = norms**2 + mechanism.energies @ (rates * (1 - rates))
     elif mechanism.bands > apart:
-        again, _ = _rates(q, apart, (1.0,))
         products, before = mechanism.overlaps, np.cumsum(rates, axis=0)[::-1]
         lags = slice(apart, mechanism.bands)
-        energies = energies + 2 * products[lags] @ (before[lags] * again[: mechanism.bands - apart])
+        energies = energies + 2 * products[lags] @ (before[lags] * rates[: mechanism.bands - apart])
     with np.errstate(divide="ignore", invalid="ignore"):
         joins = np.where(q > 0, q * np.log(q / p), 0.0)
     divergences = joins + (1 - q) * (np.log1p(-q) - np.log1p(-p))
@@ -203,7 +218,7 @@ def _of_shares(
     return zip(kappas.tolist(), norms.tolist(), strict=True)
 
 
-def _rates(chances: Floats, separation: int, waiting: tuple[float, ...]) -> tuple[Floats, Floats]:
+def _rates(chances: Floats, separation: int) -> tuple[Floats, Floats]:
     """Return probabilities of joining each round and of being free, for chances when free.
 
     All are of shape (rounds, columns).
@@ -211,9 +226,8 @@ def _rates(chances: Floats, separation: int, waiting: tuple[float, ...]) -> tupl
     if separation == 1:
         return chances, np.ones_like(chances)
     rates, free = np.zeros_like(chances), np.zeros_like(chances)
-    now = np.zeros(chances.shape[1])
+    now = np.ones(chances.shape[1])
     for t, each in enumerate(chances):
-        now = now + (waiting[t] if t < len(waiting) else 0.0)
         if t >= separation:
             now = now + rates[t - separation]
         free[t], rates[t] = now, now * each

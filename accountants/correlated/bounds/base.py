@@ -14,7 +14,7 @@ so that epsilon and delta of one run always rest on the same proofs.
 >>> round(found.value, 6), found.method
 (6.907755, 'an exponential tail')
 >>> both = Least((Tail(), Constant()))
->>> both.log_delta(1.0).method, both.log_delta(6.0).method
+>>> both.proof(1.0).method, both.proof(6.0).method
 ('a constant', 'an exponential tail')
 """
 
@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from dpcal._roots import NoBracket, Stop, bisect, bracket
 
@@ -44,24 +44,27 @@ _HALVINGS = 10**4
 
 
 class Proof(NamedTuple):
-    """A proved value and the name of its bound.
+    """A proved value, the name of its bound, and what is known from below.
 
     Attributes
     ----------
     value
-        A logarithm of delta, or an epsilon; an infinite epsilon means that nothing is proved.
+        A delta, or an epsilon; an infinite epsilon means that nothing is proved.
     method
         Name of the bound.
+    lower
+        A number that the run does not cost less than; 0 if none is known.
     """
 
     value: float
     method: str
+    lower: float = 0.0
 
 
 class Bound:
     """An upper bound on the privacy of one run, as delta at an epsilon and as epsilon at a delta.
 
-    A kind of bound computes ``delta`` or ``log_delta``, which do not increase.
+    A kind of bound computes ``delta`` or ``proof``, which do not increase.
 
     Attributes
     ----------
@@ -71,14 +74,18 @@ class Bound:
 
     method: ClassVar[str]
 
-    def log_delta(self, epsilon: float) -> Proof:
-        """Return a bound on the logarithm of delta at an epsilon >= 0."""
-        found = self.delta(epsilon)
-        return Proof(math.log(found) if found > 0 else -math.inf, self.method)
+    @property
+    def adding(self) -> Bound:
+        """The bound on adding a record."""
+        return self
+
+    def proof(self, epsilon: float) -> Proof:
+        """Return a bound on delta at an epsilon >= 0."""
+        return Proof(self.delta(epsilon), self.method)
 
     def delta(self, epsilon: float) -> float:
         """Return the bound on delta itself, at most 1."""
-        return min(1.0, math.exp(min(0.0, self.log_delta(epsilon).value)) * (1 + 1e-15))
+        return self.proof(epsilon).value
 
     def epsilon(self, delta: float) -> Proof:
         """Return a bound on epsilon at a delta in (0, 1)."""
@@ -96,14 +103,6 @@ class Bound:
         """
         return math.inf
 
-    def lower_delta(self, epsilon: float) -> float:
-        """Return a lower bound on delta at an epsilon >= 0; 0 if none is known."""
-        return 0.0
-
-    def lower_epsilon(self, delta: float) -> float:
-        """Return a lower bound on epsilon at a delta in (0, 1); 0 if none is known."""
-        return 0.0
-
 
 @dataclass(frozen=True, eq=False)
 class Least(Bound):
@@ -117,45 +116,38 @@ class Least(Bound):
 
     parts: tuple[Bound, ...]
 
-    @staticmethod
-    def _one(found: list[Proof]) -> Proof:
-        return min(found)
+    _of: ClassVar[Callable[..., Any]] = min
 
-    def log_delta(self, epsilon: float) -> Proof:
-        """Return the bound on the logarithm of delta."""
-        return self._one([part.log_delta(epsilon) for part in self.parts])
+    def _one(self, found: list[Proof]) -> Proof:
+        value, method, _ = type(self)._of(found)
+        return Proof(value, method, max(each.lower for each in found))
+
+    def proof(self, epsilon: float) -> Proof:
+        """Return the bound on delta."""
+        return self._one([part.proof(epsilon) for part in self.parts])
 
     def epsilon(self, delta: float) -> Proof:
         """Return the bound on epsilon."""
         return self._one([part.epsilon(delta) for part in self.parts])
 
     def log_mgf(self, c: float, direction: str) -> float:
-        """Return the least bound on log M(c)."""
-        return min(part.log_mgf(c, direction) for part in self.parts)
-
-    def lower_delta(self, epsilon: float) -> float:
-        """Return the largest number below delta at an epsilon >= 0."""
-        return max(part.lower_delta(epsilon) for part in self.parts)
-
-    def lower_epsilon(self, delta: float) -> float:
-        """Return the largest number below epsilon at a delta in (0, 1)."""
-        return max(part.lower_epsilon(delta) for part in self.parts)
+        """Return the bound on log M(c)."""
+        return float(type(self)._of(part.log_mgf(c, direction) for part in self.parts))
 
 
 class Worst(Least):
-    """The largest of bounds on cases that must all hold, such as groups; the first has the name."""
+    """The largest of bounds on cases that must all hold, such as groups."""
 
-    @staticmethod
-    def _one(found: list[Proof]) -> Proof:
-        return Proof(max(each.value for each in found), found[0].method)
-
-    def log_mgf(self, c: float, direction: str) -> float:
-        """Return the largest bound on log M(c)."""
-        return max(part.log_mgf(c, direction) for part in self.parts)
+    _of = max
 
 
 class Directions(Worst):
     """A bound on removing a record and another one on adding it, of which the larger one counts."""
+
+    @property
+    def adding(self) -> Bound:
+        """The bound on adding a record."""
+        return self.parts[1]
 
     def log_mgf(self, c: float, direction: str) -> float:
         """Return the bound on log M(c) of the direction."""

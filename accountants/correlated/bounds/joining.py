@@ -49,23 +49,24 @@ class Joining(Plain):
         last round is 1 then.
     period
         Number of rounds after which chances repeat themselves.
-    waiting
-        Probabilities of 0, 1, ... rounds before the record is free for the first time.
     """
 
     chances: Floats
     separation: int = 1
     epoch: int = 0
     period: int = 1
-    waiting: tuple[float, ...] = (1.0,)
 
     @classmethod
     def of(cls, sampler: Sampler, rounds: int) -> Joining | None:
-        """Return how a sampler's record takes part, the first of its groups; None if not so."""
+        """Return how a sampler's record takes part, the first of its groups; None if not so.
+
+        It is free at the first round: for a Toeplitz C a record that waits at random sees a part of
+        such a run, which costs no more (joint convexity).
+        """
         groups, epochs = sampler.groups(rounds), sampler.epochs(rounds)
         if isinstance(sampler, MinSeparation):
             chances = np.full(rounds, float(sampler.sampling_probability))
-            return cls(chances, sampler.separation, waiting=tuple(sampler.waiting.tolist()))
+            return cls(chances, sampler.separation)
         if groups is not None:
             chances, period = np.zeros(rounds), sampler.least_separation
             chances[::period] = float(groups.rate)

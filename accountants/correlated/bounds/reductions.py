@@ -18,12 +18,12 @@ more apart. Equality is the pair of a Gaussian mechanism of squared mean c and o
 to a w-th of the rounds, an exact price. Epochs repeat the first one's round, or there is one.
 
 >>> bound = allocated(norm=1.0, rounds=100, epochs=1)
->>> 2.1544e-3 < bound.lower_delta(0.25) < bound.delta(0.25) < 2.1635e-3
+>>> 2.1544e-3 < bound.proof(0.25).lower < bound.delta(0.25) < 2.1635e-3
 True
 >>> from dpcal.accountants.matrix import LambdaCGD
 >>> from dpcal.accountants.samplers import BallsInBins
 >>> mechanism = Mechanism.of(LambdaCGD(200, 0.5), noise_multiplier=4.0)
->>> bound = spaced(mechanism, BallsInBins(50))
+>>> (bound,) = spaced(mechanism, BallsInBins(50))
 >>> print(f"{bound.epsilon(1e-4).value:.3f}")  # it is 3.050 if the rounds are known
 0.943
 """
@@ -39,18 +39,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal.accountants import events
-from dpcal.accountants.answers import Epsilon, LogDelta
+from dpcal.accountants.answers import Delta, Epsilon
 from dpcal.accountants.correlated.bounds.base import Bound, Proof
 from dpcal.accountants.correlated.mechanism import Mechanism
-from dpcal.accountants.interface import epsilon as event_epsilon, log_delta as event_log_delta
+from dpcal.accountants.interface import delta as event_delta, epsilon as event_epsilon
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.loaders.subsets import SubsetBelow
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.mechanisms.decompose import decompose
-from dpcal.accountants.participations import Epochs
-from dpcal.accountants.rounding import exp_down
+from dpcal.accountants.participations import Epochs, Groups
 from dpcal.accountants.samplers import Sampler
-from dpcal.errors import UnsupportedEvent
 
 __all__ = ["LARGEST_NORM", "Reduction", "allocated", "compositions", "of_epochs", "spaced"]
 
@@ -88,15 +86,19 @@ class Reduction(Bound):
     exact: bool = False
     below: SubsetBelow | None = None
 
-    def log_delta(self, epsilon: float) -> Proof:
-        """Return a bound on the logarithm of delta at an epsilon >= 0."""
-        found = _log_delta(self.event, epsilon, self.relation)
-        return Proof(min(0.0, found.upper), self.name.format(found.method))
+    def proof(self, epsilon: float) -> Proof:
+        """Return a bound on delta at an epsilon >= 0."""
+        found = _delta(self.event, epsilon, self.relation)
+        known = found.lower if self.exact else 0.0
+        lower = known if self.below is None else self.below.delta(epsilon)
+        return Proof(found.upper, self.name.format(found.method), lower)
 
     def epsilon(self, delta: float) -> Proof:
         """Return a bound on epsilon at a delta in (0, 1)."""
         found = _epsilon(self.event, delta, self.relation)
-        return Proof(found.upper, self.name.format(found.method))
+        known = found.lower if self.exact else 0.0
+        lower = known if self.below is None else self.below.epsilon(delta)
+        return Proof(found.upper, self.name.format(found.method), lower)
 
     def log_mgf(self, c: float, direction: str) -> float:
         """Return a bound on log M(c) of the event."""
@@ -107,28 +109,16 @@ class Reduction(Bound):
         except OutOfReach:
             return float(total.log_mgf_bounds(np.array([c]))[0])
 
-    def lower_delta(self, epsilon: float) -> float:
-        """Return a number below delta at an epsilon >= 0; 0 where the event only bounds it."""
-        if self.below is not None:
-            return self.below.delta(epsilon)
-        return exp_down(_log_delta(self.event, epsilon, self.relation).lower) if self.exact else 0.0
 
-    def lower_epsilon(self, delta: float) -> float:
-        """Return a number below epsilon at a delta in (0, 1); 0 where the event only bounds it."""
-        if self.below is not None:
-            return self.below.epsilon(delta)
-        return _epsilon(self.event, delta, self.relation).lower if self.exact else 0.0
-
-
-# An answer asks for the upper end of a price, and then for its lower end.
+# Both directions rest on one event, and so do epsilon and its lower end.
 @lru_cache(maxsize=16)
 def _epsilon(event: events.DpEvent, delta: float, relation: str) -> Epsilon:
     return event_epsilon(event, delta=delta, neighboring_relation=relation)
 
 
 @lru_cache(maxsize=16)
-def _log_delta(event: events.DpEvent, epsilon: float, relation: str) -> LogDelta:
-    return event_log_delta(event, epsilon=epsilon, neighboring_relation=relation)
+def _delta(event: events.DpEvent, epsilon: float, relation: str) -> Delta:
+    return event_delta(event, epsilon=epsilon, neighboring_relation=relation)
 
 
 @lru_cache(maxsize=64)
@@ -143,36 +133,20 @@ def _composed(parts: Iterable[tuple[events.DpEvent, int]]) -> events.DpEvent:
     return found[0] if len(found) == 1 else events.ComposedDpEvent(found)
 
 
-def compositions(mechanism: Mechanism, sampler: Sampler) -> list[events.DpEvent]:
-    """Return compositions of sampled Gaussians, one for each group that may be the worst.
+def compositions(mechanism: Mechanism, groups: Groups) -> Iterable[events.DpEvent]:
+    """Yield compositions of sampled Gaussians, one for each group that may be the worst.
 
-    Raises
-    ------
-    UnsupportedEvent
-        If the sampler has no groups of independent participations.
+    If C is Toeplitz, the columns of later groups are those of the first one, cut off.
     """
-    norms = np.sqrt(mechanism.energies)
-    groups = sampler.groups(norms.size)
-    if groups is None:
-        raise UnsupportedEvent(f"{sampler.name!r} sampling is no composition of sampled Gaussians.")
-    found: list[events.DpEvent] = []
-    kept: list[Floats] = []
-    for rows in groups.rounds:
-        ordered = np.sort(norms[rows])[::-1]
-        if any(
-            len(other) >= len(ordered) and (other[: len(ordered)] >= ordered).all()
-            for other in kept
-        ):
-            continue
-        kept.append(ordered)
+    norms = np.sqrt(mechanism.shape.energies)
+    for rows in groups.rounds if mechanism.column is None else groups.rounds[:1]:
         parts: list[tuple[events.DpEvent, int]] = []
-        for norm, count in zip(*np.unique(ordered, return_counts=True), strict=True):
-            step: events.DpEvent = events.GaussianDpEvent(float(1 / norm))
+        for norm, count in zip(*np.unique(norms[rows], return_counts=True), strict=True):
+            step: events.DpEvent = events.GaussianDpEvent(float(mechanism.sigma / norm))
             if groups.rate != 1:
                 step = events.PoissonSampledDpEvent(float(groups.rate), step)
             parts.append((step, int(count)))
-        found.append(_composed(parts))
-    return found
+        yield _composed(parts)
 
 
 def allocated(norm: float, rounds: int, epochs: int) -> Reduction:
@@ -187,7 +161,7 @@ def allocated(norm: float, rounds: int, epochs: int) -> Reduction:
     epochs
         Number >= 1 of epochs, whose rounds are drawn independently.
     """
-    epoch = events.RandomAllocationDpEvent(1 / norm, rounds)
+    epoch = events.RandomAllocationDpEvent((1 - 1e-15) / norm, rounds)
     return Reduction(_composed([(epoch, epochs)]), exact=True)
 
 
@@ -208,8 +182,8 @@ def of_epochs(mechanism: Mechanism, epochs: Epochs) -> Reduction | None:
     )
 
 
-def spaced(mechanism: Mechanism, sampler: Sampler) -> Reduction | None:
-    """Return the least bound by residues of rounds, by its size, or None if none gains anything.
+def spaced(mechanism: Mechanism, sampler: Sampler) -> list[Bound]:
+    """Return the least bound by residues of rounds, by its size, if one gains anything.
 
     Parameters
     ----------
@@ -220,7 +194,7 @@ def spaced(mechanism: Mechanism, sampler: Sampler) -> Reduction | None:
     """
     epochs = sampler.epochs(mechanism.steps)
     if epochs is None or epochs.times != 1 or epochs.drawn != 1 or epochs.rounds > _MOST_PATTERNS:
-        return None
+        return []
     patterns = sampler.equally_likely(mechanism.steps)
     gram = mechanism.gram if patterns is None else mechanism.products(patterns)
     powers = {2**k for k in range(1, len(gram).bit_length())} | {mechanism.bands}
@@ -230,13 +204,13 @@ def spaced(mechanism: Mechanism, sampler: Sampler) -> Reduction | None:
         for shared, own, rounds in found
     ]
     if min(sizes, default=math.inf) == math.inf:
-        return None
+        return []
     shared, own, rounds = found[int(np.argmin(sizes))]
     allocation = events.RandomAllocationDpEvent(1 / math.sqrt(own), rounds)
     parts: list[tuple[events.DpEvent, int]] = [(allocation, 1)]
     if shared > 0:
         parts.append((events.GaussianDpEvent(1 / math.sqrt(shared * (1 + _ROUNDING))), 1))
-    return Reduction(_composed(parts), "residues of rounds revealed, {}")
+    return [Reduction(_composed(parts), "residues of rounds revealed, {}")]
 
 
 def _known_residues(gram: Floats, width: int) -> tuple[float, float, int]:

@@ -55,7 +55,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -65,7 +65,7 @@ from dpcal._ext import tilted as kernels
 from dpcal.accountants.correlated.bounds.base import Bound, Proof, least_until_rising
 from dpcal.accountants.correlated.bounds.joining import Joining, state_cap
 from dpcal.accountants.correlated.mechanism import Mechanism
-from dpcal.accountants.rounding import UNIT
+from dpcal.accountants.rounding import UNIT, exp_up
 
 __all__ = ["ReplicaMoments", "ReplicaSum"]
 
@@ -91,6 +91,8 @@ _SHARED = (0.0, 0.3, 1.0)
 _DECAYS = 1 - np.geomspace(0.6, 1e-4, 150)
 # Relative margin, outward: strategies hold a series of columns up to 1e-12.
 _MARGIN = 1e-9
+# Tables of chances that are kept, of about 1 kB: one for each order and round of an epoch.
+_BINOMIALS = 2**14
 # Least probability of a count, so that none that is possible is rounded to zero.
 _TINY = 1e-300
 # Least rounds between two looks whether sums have settled, which take as long as a round.
@@ -108,6 +110,7 @@ _ROUNDS = 12
 _LEAST = 690.0
 
 
+@lru_cache(maxsize=_BINOMIALS)
 def binomials(order: int, chance: float) -> Floats:
     """Return Bin(n; f, chance) for f, n = 0, ..., order, of shape (f, n), rounded up."""
     table = np.zeros((order + 1, order + 1))
@@ -323,32 +326,20 @@ class ReplicaSum:
         return _tables(self.joining, self.order, length, self.past.decay, sums, self.capped)
 
     @cached_property
-    def _binomials(self) -> dict[float, Floats]:
-        return {rate: binomials(self.order, rate) for rate in set(self.joining.chances.tolist())}
-
-    @cached_property
-    def _lowered(self) -> dict[tuple[float, float], Floats]:
-        """Chances of counts that were computed, by the chance and the energy of their round."""
-        return {}
-
-    @cached_property
     def _energies(self) -> Floats:
         """What a participation takes off the squared mean, rounded down; of a grid of sums only."""
         assert self.past is not None
         low = self.past.energies * (1 - (self.mechanism.steps + 8) * UNIT)
         return np.asarray(low * (1 - self.shared))
 
-    def chances(self, t: int) -> Floats:
-        """Return the chances of counts by the number of free replicas, of shape (q + 1, q + 1)."""
-        chance = float(self.joining.chances[t])
-        chances = self._binomials[chance]
+    def chances(self, rounds: NDArray[np.intp]) -> Floats:
+        """Return chances of counts by the free replicas, of shape (rounds, q + 1, q + 1)."""
+        rates = self.joining.chances[rounds].tolist()
+        chances = np.stack([binomials(self.order, rate) for rate in rates])
         if self.past is None:
             return chances
-        key = chance, float(self._energies[t])
-        if key not in self._lowered:
-            lowered = chances * np.exp(-0.5 * np.arange(self.order + 1) * key[1])
-            self._lowered[key] = np.where(chances > 0, np.maximum(lowered, _TINY), 0.0)
-        return self._lowered[key]
+        counts = np.arange(self.order + 1) * self._energies[rounds][:, None, None]
+        return np.where(chances > 0, np.maximum(chances * np.exp(-0.5 * counts), _TINY), 0.0)
 
     def products(self, t: int) -> Floats:
         """Return e_t, and G between round t and those that are 1, 2, ... rounds before."""
@@ -358,6 +349,14 @@ class ReplicaSum:
         found = np.where(lags <= t, self.mechanism.gram_bands[np.maximum(t - lags, 0), lags], 0.0)
         # Sums of up to T products >= 0 are rounded by less than this part.
         return np.asarray(found * (1 + (self.mechanism.steps + 8) * UNIT))
+
+    def _alike(self, t: int, most: int) -> int:
+        """Return how many rounds before t weigh overlaps as the last one, at most so many."""
+        if self.past is not None:
+            return most
+        last = self.products(t - 1)
+        unlike = (k for k in range(1, most) if not np.array_equal(self.products(t - 1 - k), last))
+        return next(unlike, most)
 
     @np.errstate(over="ignore")
     def gains(self, products: Floats) -> Floats:
@@ -394,7 +393,7 @@ class ReplicaSum:
         root = past.scale / math.sqrt(1 - past.decay**2) * (1 + _MARGIN)
         return np.ascontiguousarray(left * self._squares(root * tables.sums))
 
-    def log(self, keep: Callable[[int, float, Floats], None] = lambda *_: None) -> float:
+    def log(self, keep: Callable[[int, float, Floats], None] | None = None) -> float:
         """Return a bound on the logarithm of E_Q L_A^q; infinite if none is computed.
 
         Parameters
@@ -412,23 +411,22 @@ class ReplicaSum:
         now = self._after()
         if not np.isfinite(now).all():
             return math.inf
-        then, settled = np.empty_like(now), now.copy()
-        gains, used, largest, total, since, t = np.empty(0), np.empty(0), 0.0, 0.0, 0.0, T
+        settled, largest, total, since, t = now.copy(), 0.0, 0.0, 0.0, T
         while t > 0:
-            t -= 1
-            products = self.products(t)
-            if not gains.size or not np.array_equal(products, used):
-                gains, used = np.ascontiguousarray(self.gains(products)), products
-                largest = max(largest, float(gains.max()))
-            last = bool(joining.epoch) and (t + 1) % joining.epoch == 0
-            states = tables.to, tables.share, gains, self.chances(t), tables.free
-            kernels.replica_round(now, *states, bool(joining.epoch), last, then)
-            scale = float(then[0, 0])
-            if not 0 < scale < math.inf:
+            many = self._alike(t, min(t, span - (T - t) % span))
+            gains = np.ascontiguousarray(self.gains(self.products(t - 1)))
+            largest = max(largest, float(gains.max()))
+            chances = self.chances(np.arange(t - 1, t - many - 1, -1))
+            then = np.empty((many if keep else 2, *now.shape))
+            states = tables.to, tables.share, gains, chances, tables.free
+            scales = kernels.replica_rounds(now, *states, t, joining.epoch, then)
+            if np.isnan(scales[-1]):
                 return math.inf
-            now, then = then / scale, now
-            keep(t, scale, now)
-            total, since = total + math.log(scale), since + math.log(scale)
+            if keep is not None:
+                for k, scale in enumerate(scales.tolist()):
+                    keep(t - 1 - k, scale, then[k])
+            t, now, weighed = t - many, then[(many - 1) % len(then)], float(np.log(scales).sum())
+            total, since = total + weighed, since + weighed
             if (T - t) % span == 0:
                 least, most = _ratios(now, settled)
                 if not most < math.inf:
@@ -443,31 +441,10 @@ class ReplicaSum:
                     total += skipped * (since + math.log(most) + 4 * UNIT)
                     t -= skipped * span
                 settled, since = now.copy(), 0.0
-        found = total + math.log(float(self.starts(now).sum()))
+        found = total + math.log(float(now[0, 0]))
         # Each round adds and multiplies numbers >= 0, and rounds the exponents of gains.
         operations = 3 * self.order + 16 + math.log(max(largest, 2.0)) * (self._lags + 6)
         return found + T * operations * UNIT + _MARGIN * (1 + abs(found))
-
-    def starts(self, now: Floats) -> Floats:
-        """Return what all rounds weigh in each window of first states, times its probability."""
-        waiting, q, tables = self.joining.waiting, self.order, self.tables
-        assert tables is not None
-        found = np.zeros(len(tables.windows))
-        if len(waiting) == 1:
-            found[0] = now[0, 0]
-            return found
-        # Who waits k rounds has joined separation - k rounds before the first.
-        apart, each = self.joining.separation, len(tables.sums) // len(tables.windows)
-        for index, window in enumerate(tables.windows):
-            if window[apart - 1 :].any():
-                continue
-            chance, left = 1.0, q
-            for k in range(1, apart):
-                count = int(window[apart - k - 1])
-                chance *= math.comb(left, count) * waiting[k] ** count
-                left -= count
-            found[index] = chance * waiting[0] ** left * float(now[0, index * each])
-        return found
 
 
 def _ratios(now: Floats, before: Floats) -> tuple[float, float]:
@@ -621,18 +598,18 @@ class ReplicaMoments(Bound):
         found, key = min((self._epsilon(key, delta, fine=True), key) for key in tried)
         return Proof(found * (1 + _MARGIN), self._named(key))
 
-    def log_delta(self, epsilon: float) -> Proof:
-        """Return a bound on the logarithm of delta at an epsilon >= 0."""
-        best, near = Proof(math.inf, self.method), 0.5
+    def proof(self, epsilon: float) -> Proof:
+        """Return a bound on delta at an epsilon >= 0."""
+        best, name, near = math.inf, "", 0.5
         for _ in range(_ROUNDS):
             # The moment with the least epsilon at this delta is a proof as well.
             tried = self._for_delta(near)
             found, key = min((self._log_delta(key, epsilon, fine=True), key) for key in tried)
-            if found >= best.value:
+            if found >= best:
                 break
-            best = Proof(found, self._named(key))
+            best, name = found, self._named(key)
             near = math.exp(min(max(found, -_LEAST), -math.log(2)))
-        return best._replace(value=min(best.value, 0.0))
+        return Proof(exp_up(min(best, 0.0)), name or self.method)
 
     def _named(self, key: _Key) -> str:
         return f"{self.method}, order {key.order}"

@@ -6,7 +6,7 @@ y|| counts. The bound holds in both directions, and needs no secret batches.
 >>> from dpcal.accountants.samplers import Poisson
 >>> from dpcal.accountants.matrix import LambdaCGD
 >>> mechanism = Mechanism.of(LambdaCGD(100, 0.5), noise_multiplier=4.0)
->>> bound = Revealed.of(mechanism, Poisson(0.01).automaton(100))
+>>> bound = revealed(mechanism, Poisson(0.01))
 >>> found = bound.epsilon(1e-5)
 >>> bool(abs(bound.delta(found.value) / 1e-5 - 1) < 1e-6)
 True
@@ -23,19 +23,24 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, logsumexp, ndtr
 
-from dpcal.accountants.correlated.bounds.base import Bound
+from dpcal.accountants.correlated.bounds.base import Bound, Worst
 from dpcal.accountants.correlated.mechanism import Mechanism, Shape
-from dpcal.accountants.participations import Automaton
-from dpcal.errors import UnsupportedEvent
+from dpcal.accountants.matrix.participation import (
+    FixedEpochs,
+    LeastSeparation,
+    Participation,
+)
+from dpcal.accountants.samplers import BallsInBins, CyclicPoisson, Sampler
 
-__all__ = ["Revealed", "gaussian_delta", "worst_norms"]
+__all__ = ["Revealed", "gaussian_delta", "largest_norm", "revealed"]
 
 Floats = NDArray[np.float64]
 
 # Relative margin, outward: far above the rounding of the sums below, which is near 1e-13.
 _MARGIN = 1e-9
-# Above this number of steps, numbers of participations are rounded: all of them take steps^2 time.
-_LONG = 16_384
+# Standard deviations above the mean number of participations from which all numbers are taken for
+# the largest one: their probability is far below any delta.
+_DEVIATIONS = 40.0
 
 
 def gaussian_delta(epsilon: float, mu: Floats) -> Floats:
@@ -45,43 +50,6 @@ def gaussian_delta(epsilon: float, mu: Floats) -> Floats:
     low = np.exp(np.minimum(epsilon + log_ndtr(-safe / 2 - epsilon / safe), 0.0))
     up = np.maximum(high - low, 0.0) + _MARGIN * 1e-3 * high
     return np.where(mu > 0, np.minimum(up, 1.0), 0.0)
-
-
-def worst_norms(mechanism: Mechanism, separation: int = 1, most: float = math.inf) -> Floats:
-    """Return bounds on ||C y|| / sigma over patterns of 0, 1, ..., steps participations.
-
-    For C Toeplitz with non-increasing columns the earliest participations attain the bound
-    (Kalinin and Lampert 2024). Otherwise it is from the k largest sums of the k largest entries of
-    the rows of C^T C. No norm exceeds ``most``, that of the worst pattern of all.
-    """
-    column = mechanism.column
-    if column is not None and (np.diff(column) <= 0).all():
-        norms = _of_earliest(column, np.arange(1, mechanism.steps + 1), separation)
-    else:
-        norms = _row_norms(mechanism.gram) * mechanism.sigma
-    norms = np.minimum(norms, most) / mechanism.sigma
-    return np.asarray(np.concatenate([[0.0], norms]) * (1 + _MARGIN))
-
-
-def _of_earliest(column: Floats, counts: NDArray[np.intp], separation: int = 1) -> Floats:
-    """Return norms ||C y|| of k participations from the first round on, for each k; Toeplitz C."""
-    # Row t of C applied to k participations is a sum over their distances of the column from
-    # t - (k - 1) separation to t.
-    T = len(column)
-    padded = np.concatenate([column, np.zeros(-T % separation)])
-    sums = np.cumsum(padded.reshape(-1, separation), axis=0).ravel()[:T]
-    norms = np.empty(len(counts))
-    for place, k in enumerate(counts):
-        ahead = min(int(k) * separation, T)
-        rows = sums - np.concatenate([np.zeros(ahead), sums[: T - ahead]])
-        norms[place] = math.sqrt(float(rows @ rows))
-    return norms
-
-
-def _row_norms(gram: Floats) -> Floats:
-    """Return bounds on the norms of sums of 1, 2, ... columns, from their Gram matrix >= 0."""
-    rows = np.cumsum(-np.sort(-gram, axis=1), axis=1)
-    return np.sqrt([np.sort(rows[:, k])[::-1][: k + 1].sum() for k in range(len(gram))])
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,43 +73,6 @@ class Revealed(Bound):
 
     method: ClassVar[str] = "participations revealed"
 
-    @classmethod
-    def of(
-        cls, mechanism: Mechanism, law: Automaton, separation: int = 1, most: float = math.inf
-    ) -> Revealed:
-        """Return the bound for a law of participations.
-
-        Parameters
-        ----------
-        mechanism, law
-            A strategy of any kind, and the law.
-        separation
-            Least distance of two participations.
-        most
-            A bound on ||C y|| over all patterns: the sensitivity of the worst case.
-        """
-        weights, norms = _unit_law(mechanism.shape, law, separation, most)
-        return cls(weights, norms / mechanism.sigma * (1 + _MARGIN))
-
-    @classmethod
-    def of_group(cls, gram: Floats, rate: float, most: float) -> Revealed:
-        """Return the bound for a record that may join some rounds only, each independently.
-
-        Parameters
-        ----------
-        gram
-            C^T C / sigma^2 >= 0 of these rounds.
-        rate
-            Probability in (0, 1] of joining one of them.
-        most
-            A bound on ||C y|| / sigma over all patterns.
-        """
-        from scipy.stats import binom
-
-        weights = binom.pmf(np.arange(len(gram) + 1), len(gram), rate)
-        norms = np.minimum(_row_norms(gram), most) * (1 + _MARGIN)
-        return cls(weights, np.concatenate([[0.0], norms]))
-
     def delta(self, epsilon: float) -> float:
         """Return the bound at an epsilon >= 0."""
         found = float(self.weights @ gaussian_delta(epsilon, self.norms))
@@ -154,30 +85,101 @@ class Revealed(Bound):
         return max(found, 0.0) * (1 + _MARGIN) + _MARGIN
 
 
+def revealed(mechanism: Mechanism, sampler: Sampler) -> Bound:
+    """Return the bound with participations known, no worse than with the worst of all patterns.
+
+    Parameters
+    ----------
+    mechanism, sampler
+        A strategy of any kind, and any sampler: only the law of a record's number of participations
+        counts, and the least distance of two.
+    """
+    laws = _unit_laws(mechanism.shape, sampler)
+    parts = tuple(Revealed(weights, norms / mechanism.sigma) for weights, norms in laws)
+    return parts[0] if len(parts) == 1 else Worst(parts)
+
+
 @lru_cache(maxsize=8)
-def _unit_law(shape: Shape, law: Automaton, separation: int, most: float) -> tuple[Floats, Floats]:
-    """Return probabilities and bounds on ||C y||, the same for every noise multiplier."""
-    unit = Mechanism(shape, 1.0)
-    if shape.steps > _LONG:
-        return _rounded_counts(unit, law)
-    return np.exp(law.counts()), worst_norms(unit, separation, most)
-
-
-def _rounded_counts(unit: Mechanism, law: Automaton) -> tuple[Floats, Floats]:
-    """Return probabilities of few numbers of participations, and bounds on ||C y||."""
+def _unit_laws(shape: Shape, sampler: Sampler) -> list[tuple[Floats, Floats]]:
+    """Return probabilities of numbers of participations, and norms, of each group of records."""
     from scipy.stats import binom
 
-    rate, T = float(law.rates.max()), law.rounds
-    if not law.independent or unit.column is None or (np.diff(unit.column) > 0).any():
-        raise UnsupportedEvent(
-            f"Runs of more than {_LONG} steps are priced for independent participations and "
-            f"Toeplitz strategies whose columns do not increase, got {T} steps."
+    T, most, groups = shape.steps, largest_norm(shape, sampler), sampler.groups(shape.steps)
+    separation = _worst_case(sampler, T)[1]
+    if sampler.epochs(T) is not None:
+        # The number of participations is known.
+        return [(np.ones(1), np.array([most * (1 + _MARGIN)]))]
+    law = sampler.participation_law(T)
+    rate, rounds = float(np.exp(law.join.max())), int(np.isfinite(law.join).any(axis=1).sum())
+    possible = min(rounds, -(-T // separation))
+    usual = rate * rounds + _DEVIATIONS * (math.sqrt(rate * rounds) + 1)
+    largest = min(possible, math.ceil(usual))
+    if law.independent:
+        weights = binom.pmf(np.arange(largest + 1), rounds, rate)
+    else:
+        weights = np.exp(law.counts(largest))
+    beyond = binom.sf(largest, rounds, rate) if largest < possible else 0.0
+    # The first group has most rounds. If C is Toeplitz, it is the worst one: later ones see its
+    # sequence, truncated.
+    known = groups is not None and not groups.secret and shape.column is None
+    each = groups.rounds if groups is not None and known else (slice(None),)
+    norms = (_norms(shape, rows, separation, largest, most) for rows in each)
+    return [(np.append(weights, beyond), of_group) for of_group in norms]
+
+
+def _norms(shape: Shape, rows: slice, separation: int, largest: int, most: float) -> Floats:
+    """Return bounds on ||C y|| for 0, 1, ..., ``largest`` participations in rows, and for more.
+
+    For C Toeplitz with non-increasing columns the earliest participations attain the bound
+    (Kalinin and Lampert 2024). Otherwise it is from the k largest sums of the k largest entries of
+    the rows of C^T C. No norm exceeds ``most``, that of the worst pattern of all.
+    """
+    column, counts = shape.column, range(1, largest + 1)
+    if column is not None and (np.diff(column) <= 0).all():
+        norms = _of_earliest(column, counts, separation)
+    else:
+        gram = shape.gram[rows, rows]
+        sums = np.cumsum(-np.sort(-gram, axis=1), axis=1)
+        columns = (sums[:, min(k, len(gram)) - 1] for k in counts)
+        norms = [math.sqrt(np.sort(each)[::-1][:k].sum()) for k, each in enumerate(columns, 1)]
+    return np.concatenate([[0.0], np.minimum(norms, most), [most]]) * (1 + _MARGIN)
+
+
+def _of_earliest(column: Floats, counts: range, separation: int) -> list[float]:
+    """Return norms ||C y|| of k participations from the first round on, for each k; Toeplitz C."""
+    # Row t of C applied to k participations is a sum over their distances of the column from
+    # t - (k - 1) separation to t.
+    T, norms = len(column), []
+    padded = np.concatenate([column, np.zeros(-T % separation)])
+    sums = np.cumsum(padded.reshape(-1, separation), axis=0).ravel()[:T]
+    for k in counts:
+        ahead = min(k * separation, T)
+        rows = sums - np.concatenate([np.zeros(ahead), sums[: T - ahead]])
+        norms.append(math.sqrt(float(rows @ rows)))
+    return norms
+
+
+def _worst_case(sampler: Sampler, steps: int) -> tuple[Participation, int]:
+    """Return the patterns that a sampler may draw, and the least distance of participations."""
+    if isinstance(sampler, CyclicPoisson | BallsInBins):
+        period = sampler.bands if isinstance(sampler, CyclicPoisson) else sampler.bins
+        return FixedEpochs(-(-steps // period), period), period
+    epochs = sampler.epochs(steps)
+    times = None if epochs is None else epochs.times * epochs.drawn
+    return LeastSeparation(sampler.least_separation, times), sampler.least_separation
+
+
+@lru_cache(maxsize=8)
+def largest_norm(shape: Shape, sampler: Sampler) -> float:
+    """Return a bound on ||C y|| over all patterns that a sampler may draw."""
+    found = shape.strategy.sensitivity(_worst_case(sampler, shape.steps)[0]).value
+    epochs = sampler.epochs(shape.steps)
+    if epochs is not None and epochs.times == 1 and epochs.drawn > 1 and shape.column is not None:
+        # Rounds of epochs that are s apart are more than s - 1 epochs apart.
+        E, products = epochs.drawn, Mechanism(shape, 1.0).overlaps
+        square = E * float(products[0])
+        square += 2 * sum(
+            (E - s) * float(products[(s - 1) * epochs.rounds + 1]) for s in range(1, E)
         )
-    mean, spread = rate * T, math.sqrt(rate * T) + 1.0
-    counts = np.unique(np.clip(np.ceil(mean + spread * np.linspace(-9, 40, 400)), 0, T))
-    counts = np.append(counts[counts < T], T)
-    # A record with more participations loses more privacy, so that the number is rounded up.
-    below = np.concatenate([[0.0], binom.cdf(counts, T, rate)])
-    above = np.concatenate([[1.0], binom.sf(counts, T, rate)])
-    weights = np.where(below[:-1] < 0.5, np.diff(below), -np.diff(above)) * (1 + _MARGIN)
-    return weights, _of_earliest(unit.column, counts.astype(int)) * (1 + _MARGIN)
+        found = min(found, math.sqrt(square))
+    return found

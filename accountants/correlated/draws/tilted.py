@@ -68,12 +68,11 @@ _HOPELESS = 600.0
 
 
 class _Table(NamedTuple):
-    """What later rounds weigh: distinct rows, each round's row, and factors of the first state."""
+    """What later rounds weigh: distinct rows, each round's row, and the weight of each round."""
 
     rows: Floats
     places: NDArray[np.intp]
     norms: Floats
-    starts: Floats
     log_moment: float
 
 
@@ -133,7 +132,7 @@ class Tilted(Direct):
             log_moment = math.inf
         if math.isinf(log_moment):
             nothing = np.ones(1)
-            return _Table(np.ones((1, 1, 1)), np.zeros(1, np.intp), nothing, nothing, math.inf)
+            return _Table(np.ones((1, 1, 1)), np.zeros(1, np.intp), nothing, math.inf)
         rows = [np.ones_like(kept[0][2]), *(row for _, _, row in kept)]
         places, norms = np.zeros(T + 1, dtype=np.intp), np.empty(T)
         for place, (t, scale, _) in enumerate(kept, 1):
@@ -141,7 +140,7 @@ class Tilted(Direct):
         for t in range(T - 1, -1, -1):
             if not places[t]:
                 places[t], norms[t] = places[t + period], norms[t + period]
-        return _Table(np.stack(rows), places, norms, self._sum.starts(rows[-1]), log_moment)
+        return _Table(np.stack(rows), places, norms, log_moment)
 
     @property
     def log_moment(self) -> float:
@@ -156,10 +155,7 @@ class Tilted(Direct):
         table, made, mechanism = self._table, self._sum.tables, self.engine.mechanism
         if made is None or math.isinf(table.log_moment):
             raise UnsupportedEvent(f"Draws of order {self.order} have no finite range here.")
-        reached = np.cumsum(table.starts)
-        first = np.searchsorted(reached, generator.random(draws) * reached[-1], side="right")
-        windows = len(made.windows)
-        each = len(made.sums) // windows
+        each = len(made.sums) // len(made.windows)
         decay, scale, per_cell = 0.0, 0.0, 0.0
         if each > 1:
             assert mechanism.walk is not None
@@ -173,10 +169,12 @@ class Tilted(Direct):
             np.ascontiguousarray(made.free[:, ::each]),
             (self.joining.epoch, each),
             (decay, scale, (1 - self.shared / self.order) / mechanism.variance, per_cell),
-            np.minimum(first, windows - 1),
+            np.zeros(draws, dtype=np.intp),
             generator,
         )
-        return counts, log_weights + float(np.log(table.norms).sum() + math.log(reached[-1]))
+        return counts, log_weights + float(
+            np.log(table.norms).sum() + math.log(table.rows[-1, 0, 0])
+        )
 
     @cached_property
     def _factors(self) -> tuple[Floats, NDArray[np.intp], Floats, NDArray[np.intp]]:
@@ -185,14 +183,17 @@ class Tilted(Direct):
         if total.past is not None:
             first, kinds = _alike(np.stack([chances, mechanism.energies], axis=1))
             # A sum weighs what follows from it, whatever the window.
-            windows = len(self._table.starts)
-            weighed = np.ones((1, 1, windows)), np.zeros(mechanism.steps, dtype=np.intp)
+            assert total.tables is not None
+            weighed = (
+                np.ones((1, 1, len(total.tables.windows))),
+                np.zeros(mechanism.steps, dtype=np.intp),
+            )
         else:
             first, kinds = _alike(chances[:, None])
             products = np.stack([total.products(t) for t in range(mechanism.steps)])
             each, of_round = _alike(products)
             weighed = np.stack([total.gains(products[t]) for t in each]), of_round
-        return np.stack([total.chances(int(t)) for t in first]), kinds, *weighed
+        return total.chances(first), kinds, *weighed
 
     def draw(self, draws: int, generator: np.random.Generator) -> Floats:
         """Return the numbers that are kept of draws, shape (rows, draws)."""
@@ -222,38 +223,28 @@ class Tilted(Direct):
         return math.exp(min(exponent, _HOPELESS)) * (1 + 1e-6)
 
 
-def best_tilt(
-    engine: Likelihood,
-    joining: Joining | None,
-    *,
-    epsilon: float | None = None,
-    delta: float | None = None,
-) -> Tilted | None:
-    """Return the draws with the least range at an epsilon, or the least epsilon at a delta.
+def best_tilt(engine: Likelihood, joining: Joining | None, epsilon: float) -> Tilted | None:
+    """Return the draws with the least range at an epsilon; None if no order has a finite one.
 
-    Ranges are compared by a coarse polygon. The result is None if no order has a finite range.
+    Ranges are compared by a coarse polygon.
     """
     if joining is None:
         return None
     moments = ReplicaMoments(engine.mechanism, joining)
 
-    def value(order: int, shared: float) -> float:
-        at = _log_range(order, moments.evenly(order, _FEW_CELLS, shared).log())
-        if epsilon is not None:
-            return at - (order - 1) * epsilon
-        return max(0.0, (at - math.log(delta or 0.5)) / (order - 1))
-
     def least(shared: float) -> tuple[float, int]:
-        found = least_until_rising((value(order, shared), order) for order in _ORDERS)
+        def value(order: int) -> float:
+            moment = moments.evenly(order, _FEW_CELLS, shared).log()
+            return _log_range(order, moment) - (order - 1) * epsilon
+
+        found = least_until_rising((value(order), order) for order in _ORDERS)
         assert found is not None
         return found
 
-    best, order = least(0.0)
-    shared = 0.0
+    (best, order), shared = least(0.0), 0.0
     if engine.mechanism.walk is not None:
         other, second = least(1.0)
-        margin = _WORTH if epsilon is not None else _WORTH / (second - 1)
-        if other < best - margin:
+        if other < best - _WORTH:
             best, order, shared = other, second, 1.0
     if math.isinf(best):
         return None

@@ -15,8 +15,7 @@ from scipy.stats import binom
 
 from dpcal import accountants
 from dpcal.accountants import correlated, events
-from dpcal.accountants.correlated.bounds.adding import Adding
-from dpcal.accountants.correlated.bounds.convexity import ConvexTail
+from dpcal.accountants.correlated.bounds.adding import Adding, ConvexTail
 from dpcal.accountants.correlated.draws.bins import Bins
 from dpcal.accountants.correlated.draws.confidence import (
     bets_prove,
@@ -86,9 +85,9 @@ def delta_of_patterns(question, epsilon, draws, seed):
     ("run", "sampler"),
     [
         (LambdaCGD(6, 0.7), correlated.MinSeparation(2, 0.4)),
-        (LambdaCGD(6, 0.7), correlated.MinSeparation(3, 0.3, warm_start=True)),
+        (LambdaCGD(6, 0.7), correlated.MinSeparation(3, 0.3)),
         (LambdaCGD(6, 0.7), correlated.RandomAllocation(1, epoch=3)),
-        (Banded(6, 3, (1.0, 0.7, 0.3)), correlated.MinSeparation(2, 0.4, warm_start=True)),
+        (Banded(6, 3, (1.0, 0.7, 0.3)), correlated.MinSeparation(2, 0.4)),
         (Banded(6, 3, (1.0, 0.7, 0.3)), correlated.RandomAllocation(1, epoch=3)),
         (Banded(6, 2, (1.0, 0.7)), correlated.MinSeparation(2, 0.4)),
         (BLT(6, (0.8,), (0.4,)), correlated.CyclicPoisson(2, 0.4)),
@@ -119,7 +118,7 @@ def test_small_deltas_of_two_rounds(run, epsilon, least):
     question = asked(run, 1.0, correlated.Poisson(0.05))
     exact, _ = two_rounds(run.matrix(), 1.0, 0.05, epsilon)
     assert least < exact
-    best = best_tilt(question.engine, question.joining, epsilon=epsilon)
+    best = best_tilt(question.engine, question.joining, epsilon)
     reading = simulate(best, draws=50_000, seed=4).at(epsilon, **SURE)
     assert reading.lower <= exact <= reading.upper < 2 * exact
     assert abs(reading.mean - exact) < 5 * reading.standard_error + 1e-5 * exact
@@ -177,7 +176,7 @@ def correlated_bins():
 
 def powers(run, sigma, epsilon):
     question = asked(run, sigma, correlated.Poisson(0.01))
-    return best_tilt(question.engine, question.joining, epsilon=epsilon)
+    return best_tilt(question.engine, question.joining, epsilon)
 
 
 @pytest.mark.slow
