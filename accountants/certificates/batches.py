@@ -24,8 +24,8 @@ from dpcal.accountants import events
 from dpcal.accountants.certificates import balls
 from dpcal.accountants.certificates.balls import Ball
 from dpcal.accountants.certificates.composed import law_of, work_of_laws
-from dpcal.accountants.certificates.order import Law, gathered
-from dpcal.accountants.certificates.pairs import AllocationPair, Grid, Limits, Outcomes, pair_of
+from dpcal.accountants.certificates.order import Law, Outcomes
+from dpcal.accountants.certificates.pairs import AllocationPair, Grid, Limits, pair_of, points
 from dpcal.accountants.certificates.proofs import Parts
 from dpcal.accountants.directions import Composition, Direction
 from dpcal.accountants.events import DpEvent
@@ -186,15 +186,12 @@ class _Batched(AllocationPair):
         self.law = law
         if self.epoch:
             return super().outcomes(grid, above)
-        q = self.share
-        found = Outcomes(infinite=q * law.infinite)
-        for place, mass in enumerate(law.masses):
-            found.points.append(((q * law.log_node(place).expm1()).log1p(), mass, None))
-        if above:
-            found.points.insert(0, (self.least, law.lost, 0 if grid.offset == self.least else None))
-        else:
-            found.lost = law.lost
-        return found
+        q, infinite = self.share, self.share * law.infinite
+        logs = [(q * law.log_node(k).expm1()).log1p() for k in range(len(law.masses))]
+        cells = points(zip(logs, law.masses, strict=True))
+        if not above:
+            return Outcomes(cells, law.lost, infinite, False)
+        return Outcomes([*points([(self.least, law.lost)]), *cells], balls.arb(0), infinite, False)
 
     def _law(self, width: Ball, count: int, above: bool) -> list[Ball]:
         """Return masses of the ratio of one batch at multiples 0 to ``count`` of a width."""
@@ -202,9 +199,7 @@ class _Batched(AllocationPair):
         found = [balls.arb(0)] * (count + 1)
         rows = [(law.log_node(k).exp() / width, mass) for k, mass in enumerate(law.masses)]
         if not above:
-            cells = [(float(at.mid()), mass, mass * at * width) for at, mass in rows]
-            groups = gathered(cells, lambda place: place * width)
-            return [groups.get(k, balls.arb(0)) for k in range(count + 1)]
+            return self._gathered([(mass, mass * at * width) for at, mass in rows], width, count)
         found[0] += law.lost
         for at, mass in rows:
             place = min(int(float(at.lower())), count)

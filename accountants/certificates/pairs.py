@@ -14,20 +14,18 @@ hold.
 >>> from dpcal.accountants.losses.laplace import Laplace
 >>> with balls.workprec(96):
 ...     pair = pair_of(Laplace(2.0))
-...     above = pair.outcomes(Grid(-pair.a, balls.arb(0.125), 8, Limits(0.125, 64, 0.0, 9.0)), True)
-...     whole = sum(mass for _, mass, _ in above.points)
-...     moment = sum(mass * at.exp() for at, mass, _ in above.points)
-...     whole.overlaps(balls.arb(1)), moment.overlaps(balls.arb(1))
-(True, True)
+...     grid = Grid(-pair.a, balls.arb(0.125), Limits(0.125, 64, 0.0, 9.0))
+...     sides = [sum(cell[side] for cell in pair.outcomes(grid, True).cells) for side in (0, 1)]
+...     [each.overlaps(balls.arb(1)) for each in sides]
+[True, True]
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from fractions import Fraction
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import singledispatch
 from itertools import pairwise
 from typing import Annotated, Any
@@ -36,7 +34,7 @@ import numpy as np
 
 from dpcal.accountants.certificates import balls
 from dpcal.accountants.certificates.balls import Ball, power, probability
-from dpcal.accountants.certificates.order import MAX_NODES_OF_LAW, Point, gathered
+from dpcal.accountants.certificates.order import MAX_NODES_OF_LAW, Cell, Outcomes, gathered
 from dpcal.accountants.certificates.proofs import FUNCTION, TERM
 from dpcal.accountants.certificates.schema import not_negative, number, positive, whole
 from dpcal.accountants.losses.allocation import Allocation, UnequalAllocation
@@ -50,7 +48,7 @@ from dpcal.accountants.losses.laplace import Laplace
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["AllocationPair", "Grid", "Limits", "Line", "Outcomes", "Pair", "oriented", "pair_of"]
+__all__ = ["AllocationPair", "Grid", "Limits", "Line", "Pair", "oriented", "pair_of", "points"]
 
 # Means and weights of a mixture.
 Mixture = tuple[tuple[Ball, Ball], ...]
@@ -60,10 +58,6 @@ _TABLE = 1 << 13
 _MOST_NATS = 3000.0
 # Intervals of the ratio of a batch, over the step of the grid times the root of their number.
 _INTERVAL = 2.0
-
-
-def _zero() -> Ball:
-    return balls.arb(0)
 
 
 @dataclass(frozen=True)
@@ -96,62 +90,21 @@ class Limits:
 
 @dataclass(frozen=True)
 class Grid:
-    """The grid of one part: offset + k step, k whole.
-
-    ``spacing`` is that of the pair's own lattice, in steps; 0 if only its first point is a node.
-    """
+    """Where cells may be cut: at offset + k step, k whole, within the limits of a proof."""
 
     offset: Ball
     step: Ball
-    spacing: Fraction | int
     limits: Limits
 
-    def place(self, own: int) -> int | None:
-        """Return the node of a point of the pair's own lattice; None if it may be none."""
-        at = own * self.spacing
-        return int(at) if at == int(at) and (at or not own) else None
+
+def exact(cells: list[Cell]) -> Outcomes:
+    """Return all outcomes of a mechanism."""
+    return Outcomes(cells, balls.arb(0), balls.arb(0))
 
 
-@dataclass
-class Outcomes:
-    """Outcomes of one use, of which the ratio is P over Q.
-
-    Attributes
-    ----------
-    points
-        Logarithms of ratios, their masses under Q, and their nodes if they are at one.
-    cells
-        Masses under Q and P of other sets of outcomes.
-    lost
-        Mass at a ratio of 0 above, at an infinite one below.
-    infinite
-        Mass under P of infinite ratios, above.
-    """
-
-    points: list[Point] = field(default_factory=list)
-    cells: list[tuple[Ball, Ball]] = field(default_factory=list)
-    lost: Ball = field(default_factory=_zero)
-    infinite: Ball = field(default_factory=_zero)
-
-    @property
-    def reversed(self) -> Outcomes:
-        """The outcomes of the other direction; below, none if those are not cells alone."""
-        points: list[Point] = [(-at, mass * at.exp(), None) for at, mass, _ in self.points]
-        cells = [(p, q) for q, p in self.cells]
-        return Outcomes(points[::-1], cells[::-1], self.infinite, self.lost)
-
-    def between(self, masses: tuple[Ball, Ball], ends: tuple[Ball, Ball], *places: int) -> None:
-        """Move the masses under Q and P of a cell to its ends, with ratios u < v."""
-        (q, p), (u, v) = masses, ends
-        low_place, high_place = places or (None, None)
-        more, apart = p - q * u.exp(), v.exp() - u.exp()
-        if not apart > 0:
-            # Ratios of so few digits are the lower one, with what that leaves at infinity.
-            self.points.append((u, q, low_place))
-            self.infinite += balls.arb.max(more, balls.arb(0))
-            return
-        high = balls.arb.max(balls.arb.min(more / apart, q), balls.arb(0))
-        self.points += [(u, q - high, low_place), (v, high, high_place)]
+def points(masses: Iterable[tuple[Ball, Ball]]) -> list[Cell]:
+    """Return cells of one ratio each, from its logarithm and its mass under Q."""
+    return [(mass, mass * at.exp(), at, at) for at, mass in masses]
 
 
 class Pair(ABC):
@@ -276,21 +229,12 @@ class Line(Pair):
         return [*found, tail if right else 1 - tail]
 
     def outcomes(self, grid: Grid, above: bool) -> Outcomes:
-        """Return the intervals between the ends, or these."""
+        """Return the intervals between the ends."""
         ends = self.ends(grid)
-        masses = self.masses(ends)
-        if not above:
-            return Outcomes(cells=masses)
-        found, losses = Outcomes(), [self.loss(x) for x in ends]
-        q, p = masses[0]
-        first = p / losses[0].exp()
-        found.points, found.lost = [(losses[0], first, None)], q - first
-        for between, both in zip(masses[1:-1], pairwise(losses), strict=True):
-            found.between(between, both)
-        q, p = masses[-1]
-        found.points.append((losses[-1], q, None))
-        found.infinite = p - q * losses[-1].exp()
-        return found
+        losses = [None, *(self.loss(x) for x in ends), None]
+        return exact(
+            [(*both, *log) for both, log in zip(self.masses(ends), pairwise(losses), strict=True)]
+        )
 
 
 class _FixedBatch(Pair):
@@ -313,22 +257,14 @@ class _FixedBatch(Pair):
         return 2 * self.line.span(limits)
 
     def outcomes(self, grid: Grid, above: bool) -> Outcomes:
-        """Return the intervals on either side of 0, or their ends."""
+        """Return the intervals on either side of 0."""
         half, zero = balls.arb(1) / 2, balls.arb(0)
         ends = [half, *(x for x in self.line.ends(grid) if x > half)]
+        losses = [zero, *(self.line.loss(x) for x in ends[1:]), None]
         masses = self.line.masses(ends)[1:]
-        found = Outcomes([(zero, self.atom, 0 if grid.offset == 0 else None)])
-        if not above:
-            found.cells = [(p, q) for q, p in reversed(masses)] + masses
-            return found
-        losses = [zero, *(self.line.loss(x) for x in ends[1:])]
-        for (q, p), (u, v) in zip(masses, pairwise(losses), strict=False):
-            found.between((q, p), (u, v))
-            found.between((p, q), (-v, -u))
-        (q, p), last = masses[-1], losses[-1]
-        found.points += [(last, q, None), (-last, q * last.exp(), None)]
-        found.infinite = found.lost = p - q * last.exp()
-        return found
+        right = exact([(*both, *log) for both, log in zip(masses, pairwise(losses), strict=True)])
+        atom = (self.atom, self.atom, zero, zero)
+        return exact([*right.reversed.cells, atom, *right.cells])
 
 
 # -- random allocation
@@ -386,12 +322,10 @@ class AllocationPair(Pair):
             return law
 
         sums = power(self._law(step * self.batches, count, above), self.batches, sum_of)
-        found = Outcomes([((k * step).log(), sums[k], None) for k in range(1, count + 1)])
-        found.lost = sums[0] if above else 1 - sum(sums, arb(0))
-        if above:
-            mean = sum((mass * k for k, mass in enumerate(sums)), arb(0)) * step
-            found.infinite = arb.max(1 - mean, arb(0))
-        return found
+        cells = points(((k * step).log(), sums[k]) for k in range(1, count + 1))
+        mean = sum((mass * k for k, mass in enumerate(sums)), arb(0)) * step
+        lost = sums[0] if above else 1 - sum(sums, arb(0))
+        return Outcomes(cells, lost, arb.max(1 - mean, arb(0)), False)
 
     def _law(self, width: Ball, count: int, above: bool) -> list[Ball]:
         """Return masses of the ratio of one batch at multiples 0 to ``count`` of a width."""
@@ -406,12 +340,16 @@ class AllocationPair(Pair):
             law[k - 1] += mass - high
             law[k] += high
             if mass > 0 and moment > 0:
-                cells.append((float((moment / mass / width).mid()), mass, moment))
+                cells.append((mass, moment))
             below = at
         if above:
             law[-1] += 1 - below[0]
             return law
-        found = gathered(cells, lambda place: place * width)
+        return self._gathered(cells, width, count)
+
+    @staticmethod
+    def _gathered(cells: list[tuple[Ball, Ball]], width: Ball, count: int) -> list[Ball]:
+        found = gathered(cells, lambda k: k * width, lambda ratio: float((ratio / width).mid()))
         return [found.get(k, balls.arb(0)) for k in range(count + 1)]
 
 
@@ -434,22 +372,17 @@ class _Laplace(Pair):
         return float((2 * self.a).mid())
 
     def outcomes(self, grid: Grid, above: bool) -> Outcomes:
-        """Return the atoms, and cells between the nodes or these."""
-        half, last = balls.arb(1) / 2, grid.place(1)
-        found = Outcomes([(-self.a, half, 0), (self.a, half * (-self.a).exp(), last)])
-        count = last or max(math.floor(float((2 * self.a / grid.step).mid())), 1)
-        ends = [-self.a + k * grid.step for k in range(count)] + [self.a]
-        for k, (u, v) in enumerate(pairwise(ends)):
+        """Return the atoms, and cells between the nodes."""
+        a, half = self.a, balls.arb(1) / 2
+        count = max(round(float((2 * a / grid.step).mid())), 1)
+        ends = [-a + k * grid.step for k in range(count)] + [a]
+        inner: list[Cell] = []
+        for u, v in pairwise(ends):
             # Densities under P and Q are exp((+-l - a) / 2) / 4.
-            p = ((u - self.a) / 2).exp() * ((v - u) / 2).expm1() / 2
-            q = ((-v - self.a) / 2).exp() * ((v - u) / 2).expm1() / 2
-            if not above:
-                found.cells.append((q, p))
-            elif k + 1 < count or last:
-                found.between((q, p), (u, v), k, k + 1)
-            else:
-                found.between((q, p), (u, v))
-        return found
+            width = ((v - u) / 2).expm1() / 2
+            inner.append((((-v - a) / 2).exp() * width, ((u - a) / 2).exp() * width, u, v))
+        low, high = points([(-a, half), (a, half * (-a).exp())])
+        return exact([low, *inner, high])
 
 
 class _OfPoints(Pair):
@@ -475,7 +408,7 @@ class _OfPoints(Pair):
     def outcomes(self, grid: Grid, above: bool) -> Outcomes:
         """Return all outcomes."""
         offset, step = self.own
-        return Outcomes([(offset + k * step, mass, grid.place(k)) for k, mass in self.masses])
+        return exact(points((offset + k * step, mass) for k, mass in self.masses))
 
 
 def _discrete_laplace(loss: LatticeLoss) -> Pair:
@@ -537,16 +470,16 @@ class _DiscreteGaussian(Pair):
         weights = [(-balls.arb(x * x) / (2 * variance)).exp() for x in outputs]
         near, far = (_theta_tail(end, variance) for end in (reach + 1, reach + s + 1))
         whole = sum(weights, balls.arb(0)) + near + far
-        masses = [weight / whole for weight in weights]
-        found = Outcomes(lost=far / whole)
-        if above:
-            found.lost += near / whole
-            found.infinite = (far + near) / whole
-        else:
-            masses[0] += near / whole
-        pairs = zip(outputs, masses, strict=True)
-        found.points = [(offset + x * step, mass, grid.place(x)) for x, mass in pairs]
-        return found
+        inner = points(
+            (offset + x * step, weight / whole) for x, weight in zip(outputs, weights, strict=True)
+        )
+        # Outputs of either end have smaller, and larger, ratios than all others.
+        low, high = inner[0][2], inner[-1][2]
+        left, right = (
+            (near / whole, far / whole, None, low),
+            (far / whole, near / whole, high, None),
+        )
+        return exact([left, *inner, right])
 
 
 def _theta_tail(x: int, variance: Ball) -> Ball:

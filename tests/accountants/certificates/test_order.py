@@ -10,12 +10,13 @@ from flint import arb, ctx, fmpq
 
 from dpcal.accountants.certificates.composed import OrderProof
 from dpcal.accountants.certificates.enclosure import enclose
-from dpcal.accountants.certificates.pairs import Outcomes, Pair, pair_of
+from dpcal.accountants.certificates.order import Outcomes
+from dpcal.accountants.certificates.pairs import Pair, pair_of
 
 
 @dataclass(frozen=True)
 class Finite:
-    """Masses under Q and P of outcomes, which are told as points, or as cells below."""
+    """Masses under Q and P of outcomes, which are told as points, or as cells with wide ends."""
 
     masses: tuple[tuple[Fraction, Fraction], ...]
     direction: str
@@ -39,16 +40,14 @@ class PairOfFinite(Pair):
         return 1.0
 
     def outcomes(self, grid, above):
-        masses = [(ball(q), ball(p)) for q, p in self.loss.masses]
-        if self.loss.in_cells and not above:
-            return Outcomes(cells=masses)
-        found = Outcomes([((p / q).log(), q, None) for q, p in masses if q > 0 and p > 0])
-        if above:
-            found.lost = sum((q for q, p in masses if p == 0), arb(0))
-            found.infinite = sum((p for q, p in masses if q == 0), arb(0))
-        else:
-            found.cells = [(q, p) for q, p in masses if q == 0 or p == 0]
-        return found
+        cells = []
+        for q, p in ((ball(q), ball(p)) for q, p in self.loss.masses):
+            at = (p / q).log() if q > 0 and p > 0 else None
+            ends = (at, at) if at is not None else (arb(3), None) if p > 0 else (None, arb(-3))
+            if self.loss.in_cells and at is not None:
+                ends = at - arb(0.25), at + arb(0.125)
+            cells.append((q, p, *ends))
+        return Outcomes(cells, arb(0), arb(0))
 
 
 pair_of.register(Finite, lambda loss, rounded=False, above=True: PairOfFinite(loss))
