@@ -36,7 +36,17 @@ import numpy as np
 from dpcal.accountants.certificates import balls
 from dpcal.accountants.certificates.balls import Ball
 
-__all__ = ["MAX_NODES_OF_LAW", "Cell", "Law", "Outcomes", "gather", "gathered", "power", "spread"]
+__all__ = [
+    "MAX_NODES_OF_LAW",
+    "Cell",
+    "Law",
+    "Masses",
+    "Outcomes",
+    "gather",
+    "gathered",
+    "power",
+    "spread",
+]
 
 # Most nodes of any law, and nodes above its mean that a group is raised by before it is given up.
 MAX_NODES_OF_LAW, _RAISED = 1 << 16, 64
@@ -291,24 +301,22 @@ def spread(empty: Law, outcomes: Outcomes) -> Law:
         infinite += mass * empty.node(nearest) * (more + less)
 
     for q, p, u, v in outcomes.cells:
-        if u is None or v is None:
-            mass = zero if u is v else q if v is None else balls.arb.min(p / v.exp(), q)
-            end = u if v is None else v
-            if end is not None:
-                put(end, mass)
-            lost += q - mass
-            infinite += p - mass * end.exp() if v is None and end is not None else zero
-            infinite += p if u is v else zero
-            continue
-        more, apart = p - q * u.exp(), v.exp() - u.exp()
+        if (u is None or v is None) and not _is_known(q):
+            # Mass of few digits would count twice, at an end and beyond it.
+            u = v = None
+        low, high = zero if u is None else u.exp(), zero
+        more = p - q * low if v is None or u is not v else zero
+        apart = balls.arb("nan") if v is None else v.exp() - low
         if apart > 0:
             high = balls.arb.max(balls.arb.min(more / apart, q), zero)
-            put(u, q - high)
             put(v, high)
         else:
-            # One ratio, or two of few digits: the lower one, and what that leaves at infinity.
-            put(u, q)
+            # The upper end is infinite, or nearly the lower one.
             infinite += balls.arb.max(more, zero)
+        if u is None:
+            lost += q - high
+        else:
+            put(u, q - high)
     return found.on_nodes(replace(empty, lost=lost, infinite=infinite))
 
 

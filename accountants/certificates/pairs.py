@@ -33,11 +33,10 @@ from typing import Annotated, Any
 import numpy as np
 
 from dpcal.accountants.certificates import balls
-from dpcal.accountants.certificates.balls import Ball, power, probability
-from dpcal.accountants.certificates.order import MAX_NODES_OF_LAW, Cell, Outcomes, gathered
-from dpcal.accountants.certificates.proofs import FUNCTION, TERM
+from dpcal.accountants.certificates.balls import Ball, probability
+from dpcal.accountants.certificates.order import MAX_NODES_OF_LAW, Cell, Outcomes
+from dpcal.accountants.certificates.proofs import FUNCTION
 from dpcal.accountants.certificates.schema import not_negative, number, positive, whole
-from dpcal.accountants.losses.allocation import Allocation, UnequalAllocation
 from dpcal.accountants.losses.base import PrivacyLoss, Reals
 from dpcal.accountants.losses.discrete import LatticeLoss, ResponseLoss
 from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
@@ -48,7 +47,7 @@ from dpcal.accountants.losses.laplace import Laplace
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["AllocationPair", "Grid", "Limits", "Line", "Pair", "oriented", "pair_of", "points"]
+__all__ = ["Grid", "Limits", "Line", "Pair", "oriented", "pair_of", "points"]
 
 # Means and weights of a mixture.
 Mixture = tuple[tuple[Ball, Ball], ...]
@@ -56,8 +55,6 @@ Mixture = tuple[tuple[Ball, Ball], ...]
 _TABLE = 1 << 13
 # Nats of the least mass that outputs are followed to, where the tail is 0.
 _MOST_NATS = 3000.0
-# Intervals of the ratio of a batch, over the step of the grid times the root of their number.
-_INTERVAL = 2.0
 
 
 @dataclass(frozen=True)
@@ -267,92 +264,6 @@ class _FixedBatch(Pair):
         return exact([*right.reversed.cells, atom, *right.cells])
 
 
-# -- random allocation
-
-
-class AllocationPair(Pair):
-    """An epoch of random allocation: the mean of independent ratios of batches.
-
-    Each is exp(t X - t^2 / 2), X standard normal. Both they, times their weights, and their sums
-    are cut at the multiples of an interval.
-    """
-
-    # Products of two laws, as often as a number of batches has digits.
-    work_of_cell = 400 + 2 * 62 * TERM / FUNCTION
-
-    def __init__(self, loss: Allocation) -> None:
-        self.batches, self.t = loss.batches, 1 / balls.arb(loss.noise_multiplier)
-
-    def _largest(self, limits: Limits) -> float:
-        """Return a ratio of the epoch beyond which there is about the tail."""
-        t, reach = float(self.t.mid()), math.sqrt(2 * limits.nats)
-        return self._beyond(math.exp(min(t * (reach + t / 2), 700.0)), t * t, reach)
-
-    def _beyond(self, of_one: float, log_square: float, reach: float) -> float:
-        deviation = math.sqrt(math.expm1(min(log_square, 700.0)) / self.batches)
-        return 1 + of_one / self.batches + reach * deviation
-
-    def span(self, limits: Limits) -> float:
-        """Return the logarithm of the range of ratios, the least being near 0."""
-        return 2 * math.log(self._largest(limits)) + 2
-
-    def _intervals(self, limits: Limits) -> tuple[float, int]:
-        """Return the interval of ratios, and how many of them there are."""
-        largest = self._largest(limits)
-        interval = max(
-            _INTERVAL * limits.step / math.sqrt(self.batches), largest / (MAX_NODES_OF_LAW - 1)
-        )
-        return interval, max(math.ceil(largest / interval), 1)
-
-    def cells(self, limits: Limits) -> float:
-        """Return the number of intervals."""
-        return self._intervals(limits)[1]
-
-    def outcomes(self, grid: Grid, above: bool) -> Outcomes:
-        """Return the multiples of the interval, over the sums of ratios."""
-        arb, (interval, count) = balls.arb, self._intervals(grid.limits)
-        step = arb(interval)
-
-        def sum_of(one: list[Ball], other: list[Ball]) -> list[Ball]:
-            terms = (balls.arb_poly(one) * balls.arb_poly(other)).coeffs()
-            terms += [arb(0)] * (count + 1 - len(terms))
-            law: list[Ball] = terms[: count + 1]
-            if above:
-                law[-1] += sum(terms[count + 1 :], arb(0))
-            return law
-
-        sums = power(self._law(step * self.batches, count, above), self.batches, sum_of)
-        cells = points(((k * step).log(), sums[k]) for k in range(1, count + 1))
-        mean = sum((mass * k for k, mass in enumerate(sums)), arb(0)) * step
-        lost = sums[0] if above else 1 - sum(sums, arb(0))
-        return Outcomes(cells, lost, arb.max(1 - mean, arb(0)), False)
-
-    def _law(self, width: Ball, count: int, above: bool) -> list[Ball]:
-        """Return masses of the ratio of one batch at multiples 0 to ``count`` of a width."""
-        t, root, law = self.t, balls.arb(2).sqrt(), [balls.arb(0)] * (count + 1)
-        below, cells = (balls.arb(0), balls.arb(0)), []
-        for k in range(1, count + 1):
-            x = ((k * width).log() / t + t / 2) / root
-            # E Y 1{X < z} = P(X < z - t).
-            at = (-x).erfc() / 2, (t / root - x).erfc() / 2
-            mass, moment = at[0] - below[0], at[1] - below[1]
-            high = moment / width - (k - 1) * mass
-            law[k - 1] += mass - high
-            law[k] += high
-            if mass > 0 and moment > 0:
-                cells.append((mass, moment))
-            below = at
-        if above:
-            law[-1] += 1 - below[0]
-            return law
-        return self._gathered(cells, width, count)
-
-    @staticmethod
-    def _gathered(cells: list[tuple[Ball, Ball]], width: Ball, count: int) -> list[Ball]:
-        found = gathered(cells, lambda k: k * width, lambda ratio: float((ratio / width).mid()))
-        return [found.get(k, balls.arb(0)) for k in range(count + 1)]
-
-
 # -- Laplace and discrete noise
 
 
@@ -513,13 +424,6 @@ pair_of.register(Laplace, lambda loss, rounded=False, above=True: _Laplace(loss)
 pair_of.register(LatticeLoss, lambda loss, rounded=False, above=True: _discrete_laplace(loss))
 pair_of.register(ResponseLoss, lambda loss, rounded=False, above=True: _response(loss))
 pair_of.register(DiscreteGaussian, lambda loss, rounded=False, above=True: _DiscreteGaussian(loss))
-
-
-@pair_of.register
-def _(loss: Allocation, rounded: bool = False, above: bool = True) -> Pair:
-    if isinstance(loss, UnequalAllocation):
-        raise UnsupportedEvent("No law of an epoch with unequal batches is known.")
-    return AllocationPair(loss)
 
 
 @pair_of.register
