@@ -26,9 +26,9 @@ from dpcal.accountants.certificates.contour import (
     ParityProof,
     has_contour,
     opposite,
-    transform_of,
 )
 from dpcal.accountants.certificates.proofs import BITS, MAX_WORK_OF_PROOF, Parts
+from dpcal.accountants.certificates.search.lines import Lines, lines_of
 from dpcal.accountants.characteristic import log_delta_bounds
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.saddle import increasing_root, log_chernoff
@@ -152,15 +152,13 @@ def _choose_aliases(
     return step, float(below[left.argmax()]), float(above[right.argmax()])
 
 
-def _choose_nodes(proof: ContourProof, parts: Parts, log_floor: float) -> int:
+def _choose_nodes(lines: list[tuple[Lines, int]], c: float, step: float, log_floor: float) -> int:
     """Return nearly the fewest nodes with a rest below exp(log_floor)."""
-    transforms = [(transform_of(loss, proof.digits), times) for loss, times in parts]
-    c, step = proof.tilt, proof.step
 
     def is_short(nodes: float) -> bool:
         """Return whether the estimate of the sum over all other nodes is below the floor."""
         log_size = math.log((1 + 1 / nodes) / (math.pi * nodes * step))
-        sizes = sum(times * each.log_beyond(c, nodes * step) for each, times in transforms)
+        sizes = sum(times * each.log_beyond(c, nodes * step) for each, times in lines)
         return not log_size + sizes > log_floor
 
     try:
@@ -171,20 +169,22 @@ def _choose_nodes(proof: ContourProof, parts: Parts, log_floor: float) -> int:
     return int(bisect(is_short, sides, Stop(absolute=1, relative=1 / 64)).meet)
 
 
-def _with_bits(proof: ContourProof, parts: Parts, most: float) -> ContourProof:
-    """Return a proof at the precision that its transforms need, if it is of affordable size."""
-    places = [(proof.tilt, proof.nodes), (proof.above, 1)]
-    places += [(proof.below, 1)] if proof.below else []
-    lost = max(
-        transform_of(loss, proof.digits).nats_lost(c, proof.step, nodes)
-        for loss, _ in parts
-        for c, nodes in places
-    )
-    bits = min(_BITS + math.ceil((proof.digits + lost) / math.log(2)), BITS[1])
-    found = replace(proof, bits=bits)
-    if not found.work(parts) < most:
+def _with_lines(
+    proof: ContourProof, parts: Parts, searches: list[tuple[Lines, int]], most: float
+) -> ContourProof:
+    """Return a proof with its lines, at the precision they need, if it is of affordable size."""
+    tilts = (proof.tilt, proof.below, proof.above)
+    far, nats, lines = proof.nodes * proof.step, 0.0, []
+    for search, _ in searches:
+        found = search.of_contour(tilts, far, proof.nodes)
+        lost = (search.nats_lost(*item) for item in zip(tilts, found, strict=False))
+        nats = max(nats, search.digits + max(lost, default=0.0))
+        lines.append(tuple(found))
+    bits = min(_BITS + math.ceil(nats / math.log(2)), BITS[1])
+    proof = replace(proof, bits=bits, lines=tuple(lines))
+    if not proof.work(parts) < most:
         raise OutOfReach
-    return found
+    return proof
 
 
 def choose_contour(
@@ -209,9 +209,10 @@ def choose_contour(
     # The integrand may be far larger than its integral.
     larger = float(total.cumulants([c])[0, 0]) - c * epsilon - math.log(c) - log_delta
     digits = _digits(parts, width) + max(larger, 0.0)
-    proof = ContourProof(BITS[0], c, step, 1, below, above, digits)
-    nodes = _choose_nodes(proof, parts, log_floor + c * epsilon)
-    return _with_bits(replace(proof, nodes=nodes), parts, _MOST_WORK)
+    lines = [(lines_of(loss, digits), times) for loss, times in parts]
+    nodes = _choose_nodes(lines, c, step, log_floor + c * epsilon)
+    proof = ContourProof(BITS[0], c, step, nodes, below, above, ())
+    return _with_lines(proof, parts, lines, _MOST_WORK)
 
 
 def _digits(parts: Parts, width: float) -> float:
@@ -242,7 +243,8 @@ def choose_chernoff(parts: Parts, epsilon: float, *, width: float) -> ContourPro
     """
     if not has_contour(parts):
         raise OutOfReach
-    total = Total(parts)
+    total, digits = Total(parts), _digits(parts, width)
+    lines = [(lines_of(loss, digits), times) for loss, times in parts]
 
     def log_bound(c: float) -> float:
         return log_moment(total, c) + float(log_chernoff(c)) - c * epsilon
@@ -251,6 +253,7 @@ def choose_chernoff(parts: Parts, epsilon: float, *, width: float) -> ContourPro
     finer = [best * 2.0 ** (k / 8) for k in range(-7, 8)]
     for c in sorted({*_FIRST_TILTS, *finer}, key=log_bound):
         with contextlib.suppress(OutOfReach):
-            proof = ContourProof(BITS[0], c / 2, 1.0, 1, 0.0, c, _digits(parts, width))
-            return _with_bits(proof, parts, MAX_WORK_OF_PROOF)
+            return _with_lines(
+                ContourProof(BITS[0], c / 2, 1.0, 1, 0.0, c, ()), parts, lines, MAX_WORK_OF_PROOF
+            )
     raise OutOfReach

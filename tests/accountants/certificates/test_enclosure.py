@@ -14,6 +14,7 @@ from flint import arb, ctx
 from dpcal.accountants import certify, events
 from dpcal.accountants.certificates.enclosure import decimal_down, decimal_up, enclose
 from dpcal.accountants.certificates.search.contour import choose_contour
+from dpcal.accountants.certificates.search.lines import lines_of
 from dpcal.accountants.certificates.transforms import SampledGaussianTransform
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
@@ -45,9 +46,10 @@ def test_the_reference_is_inside(row, width):
 @pytest.mark.parametrize(("q", "sigma"), [(0.01, 1.0), (0.3, 0.5), (0.2, 5.0)])
 def test_transforms_agree_with_rigorous_integration(q, sigma, direction):
     c, h = 2.5, 3.0
-    line = SampledGaussianTransform(SampledGaussian(q, sigma, direction), digits=20.0)
-    beyond = line.bound_beyond(c, arb(h))
-    for k, value in enumerate(line.along_line(c, h, 4)):
+    loss = SampledGaussian(q, sigma, direction)
+    transform, lines = SampledGaussianTransform(loss), lines_of(loss, digits=20.0)
+    beyond = transform.beyond(lines.beyond(c, h), c, arb(h))
+    for k, value in enumerate(transform.along(lines.along(c, 3 * h, 4), c, h, 4)):
         with ctx.workprec(96):
             truth = sampled_moment(q, sigma, direction, complex(c, k * h)).exp()
             assert value.overlaps(truth)
