@@ -36,7 +36,7 @@ _SUM_CELLS = 40_001
 _PLACES = 1 << 15
 # Standard deviations of an answer, and of a sum of scores, that these cover, and most steps of a
 # score: what is beyond is folded back, and rare scores may be large beside usual ones.
-_REACH, _SPAN, _MOST_STEPS = 9.0, 60.0, 1 << 15
+_REACH, _SPAN, _MOST_STEPS = 9.0, 60.0, 1 << 14
 # Groups in one standard deviation of a loss, and most groups; masses of a group over their error.
 _FINE, _MOST, _SURE = 40, 2000, 1e3
 
@@ -130,7 +130,7 @@ def scored(
     spread = math.sqrt(laws[0] @ (g - mean) ** 2)
     step = max(_SPAN * spread * math.sqrt(times) / places, float(np.ptp(g)) / _MOST_STEPS)
     k = np.round((g - mean) / step).astype(int) % places
-    return [np.bincount(k, law, places) for law in laws]
+    return [np.bincount(k, law, places).astype(np.float64) for law in laws]
 
 
 def composed(p: Floats, q: Floats, E: int, error: float, each: float = 0.0) -> Attack:
@@ -142,9 +142,10 @@ def composed(p: Floats, q: Floats, E: int, error: float, each: float = 0.0) -> A
     seen = p > each
     p, q = p[seen] - each, np.maximum(q[seen], 0.0) + each
     places = _places(p, q, error)
-    count, first, second = (np.bincount(places, weights) for weights in (None, p, q))
     # A sum of n numbers is wrong by less than n units.
-    first, second = first * (1 - count * UNIT) - error, second * (1 + count * UNIT) + error
+    units = np.bincount(places) * UNIT
+    first = np.bincount(places, p) * (1 - units) - error
+    second = np.bincount(places, q) * (1 + units) + error
     some = first > 0
     kept, losses = math.fsum(first[some]), np.log(first[some] / second[some])
     losses -= 16 * UNIT * (1 + np.abs(losses))
@@ -160,8 +161,8 @@ def _places(p: Floats, q: Floats, error: float) -> NDArray[np.intp]:
 
     If the laws hardly overlap, there are two groups.
     """
-    likely = np.minimum(p, q) > error
-    if np.minimum(p, q).max() <= 2 * _SURE * error:
+    likely = np.minimum(p, q) > _SURE * error
+    if not likely.any():
         return (p > q).astype(np.intp)
     with np.errstate(divide="ignore"):
         loss = np.log(p) - np.log(q)
@@ -173,4 +174,4 @@ def _places(p: Floats, q: Floats, error: float) -> NDArray[np.intp]:
     masses = np.array([np.bincount(places, each) for each in (p, q)])
     sums = np.cumsum(masses, axis=1), np.cumsum(masses[:, ::-1], axis=1)
     first, last = (int(np.argmax(each.min(axis=0) > _SURE * error)) for each in sums)
-    return np.clip(places, first, masses.shape[1] - 1 - last)
+    return np.asarray(np.clip(places, first, masses.shape[1] - 1 - last))

@@ -37,7 +37,6 @@ from dpcal._roots import NoBracket, Sides, Stop, bisect, brent, newton, secant
 from dpcal.accountants import events
 from dpcal.accountants.answers import Bounds, Delta, Epsilon
 from dpcal.accountants.curves.conversions import largest_mu
-from dpcal.accountants.directions import Direction
 from dpcal.accountants.interface import delta as event_delta, epsilon as event_epsilon
 from dpcal.accountants.loaders.attacks import Attack, attacks
 from dpcal.accountants.loaders.beside import beside as beside_of
@@ -121,30 +120,22 @@ class Reduction:
     law: tuple[tuple[int, float], ...]
     slack: float
 
-    @property
-    def directions(self) -> list[Direction]:
-        """Both directions of the allocation."""
-        least = self.law[0][0]
-        return [
-            Direction(name, ((MixedAllocation(self.sigma, least, name, self.law), self.epochs),))
-            for name in ("remove", "add")
-        ]
-
     def delta(self, epsilon: float) -> float:
         """Return an upper bound on delta of a shuffle."""
+        added = MixedAllocation(self.sigma, self.law[0][0], "add", self.law)
         nats = _NATS - math.log(self.slack) + epsilon
         try:
-            put = _BALLS.Put(self.directions[1].parts, epsilon, nats, _SECONDS)
+            put = _BALLS.Put(((added, self.epochs),), epsilon, nats, _SECONDS)
         except OutOfReach:
             return 1.0
         largest: float = max(put.removed(epsilon)[1], put.added(epsilon)[1])
         return largest * _MARGIN + self.slack
 
 
-def _chance(sigma: float, T: int, E: int, delta: float, epsilon: float) -> tuple[float, float]:
-    """Return the largest alpha whose slack is at most a share of delta, and the slack; or zeros."""
+def _chance(sigma: float, T: int, E: int, delta: float, epsilon: float) -> float:
+    """Return the largest alpha whose slack is at most a share of delta; 0 if there is none."""
     if delta < _LEAST_DELTA:
-        return 0.0, 0.0
+        return 0.0
     log_factor = min(epsilon, 700.0) + math.log1p(math.exp(-epsilon)) + math.log(E * (T - 1))
     allowed = math.log(_SHARE * delta / _MARGIN) - log_factor
 
@@ -155,9 +146,9 @@ def _chance(sigma: float, T: int, E: int, delta: float, epsilon: float) -> tuple
     # The slack falls with alpha, and the number of clones rises: the largest alpha is the best.
     least, most = _LOG_ALPHAS
     if not excess(most) <= 0:
-        return 0.0, 0.0
+        return 0.0
     at = least if excess(least) <= 0 else brent(excess, least, most, Stop(absolute=1e-4)).meet
-    return math.exp(-at), _SHARE * delta
+    return math.exp(-at)
 
 
 def reduction(sigma: float, T: int, E: int, delta: float, epsilon: float) -> Reduction | None:
@@ -166,7 +157,7 @@ def reduction(sigma: float, T: int, E: int, delta: float, epsilon: float) -> Red
     Numbers of clones are counted as the least of a group, and those that are too unlikely as
     failures. Distribution functions are rounded up, which makes the numbers smaller.
     """
-    chance, slack = _chance(sigma, T, E, delta, epsilon)
+    chance = _chance(sigma, T, E, delta, epsilon)
     if not chance:
         return None
     few = _SHARE * delta / E
@@ -176,7 +167,7 @@ def reduction(sigma: float, T: int, E: int, delta: float, epsilon: float) -> Red
     below = np.minimum(betaincc(starts, T - starts, chance) * _MARGIN, 1.0)
     if below[0] > few:
         starts, below = np.append(0, starts), np.append(0.0, below)
-    slack += E * float(below[0])
+    slack = _SHARE * delta + E * float(below[0])
     # What fails is given to the first group, too: more mass is no less delta.
     chances = np.diff(np.concatenate([[0.0], below[1:], [1.0]]))
     kept = chances > 0
@@ -186,7 +177,7 @@ def reduction(sigma: float, T: int, E: int, delta: float, epsilon: float) -> Red
 
 def _limit(sigma: float, T: int, E: int, delta: float, epsilon: float) -> float:
     """Return about what :func:`_excess` does, by the limit of many batches and epochs."""
-    chance, _ = _chance(sigma, T, E, delta, epsilon)
+    chance = _chance(sigma, T, E, delta, epsilon)
     if not chance:
         return math.inf
     # The mean of 1 / (C + 1).
@@ -325,7 +316,7 @@ def _answered(
         twice = events.RandomAllocationDpEvent(sigma / 2, most)
         lower = price(events.SelfComposedDpEvent(twice, E), **given).lower
     elif most > 1:
-        if _may_gain(sigma, T, relation):
+        if upper > 0 and _may_gain(sigma, T, relation):
             better = theorem(sigma, T, E, at, upper), "bracket: clones that release blanks"
             upper, method = min((upper, method), better)
         lower = max(attacked(each, at) for each in attacks(sigma, most, E))

@@ -138,10 +138,6 @@ class Allocation(PrivacyLoss):
         )
         return math.log1p(square)
 
-    def power(self, c: float) -> float:
-        """Return the power of L whose mean is M(c)."""
-        return 1.0 + c if self.direction == "remove" else -c
-
     def cumulants(self, c: ArrayLike) -> Reals:
         """Return log M(c), rounded up, and three moments of the tilted laws, when adding.
 
@@ -160,7 +156,7 @@ class Allocation(PrivacyLoss):
         """
         single = (c * c + c) / (2 * self.noise_multiplier**2)
         if self.direction == "remove":
-            known, a = _whole_moments(self), self.power(c)
+            known, a = _whole_moments(self), 1.0 + c
             return min(single, float(np.interp(a, np.arange(len(known)), known, right=math.inf)))
         return min(single, sum((c * p + c * c * p * p / m) / (2 * s**2) for s, m, p in self.groups))
 

@@ -68,23 +68,17 @@ class DiscreteGaussian(AtomLoss):
     def _variance(self) -> float:
         return (self.sensitivity / self.sigma) ** 2
 
-    @property
-    def _stride(self) -> int:
-        """Distance k of the values of the noise that are summed.
-
-        By Poisson summation sums over every k-th value differ from sums over all by a factor of 1 +
-        2.1 exp(2 pi s abs(t) / k - 2 pi^2 (sigma / k)^2), at most, on Re z = c + i t.
-        """
-        return max(1, math.floor(self.sigma / _COARSE))
-
     def points(self, highest: float) -> Points:
         """Return the values; sums over every k-th one serve early times.
 
-        They serve times at which exp(-13 (sigma / k)^2) is left. With y = t s / sigma^2 a tilted
-        characteristic function is at most the Gaussian's times (1 + 2 e) / (1 - 2 e), e = exp(2 pi
-        sigma^2 (y - pi)), which is 1 to rounding up to the time below.
+        By Poisson summation they differ from sums over all by a factor of 1 + 2.1 exp(2 pi s abs(t)
+        / k - 2 pi^2 (sigma / k)^2), at most, on Re z = c + i t. They serve times at which exp(-13
+        (sigma / k)^2) is left. With y = t s / sigma^2 a tilted characteristic function is at most
+        the Gaussian's times (1 + 2 e) / (1 - 2 e), e = exp(2 pi sigma^2 (y - pi)), which is 1 to
+        rounding up to the time below.
         """
-        s, sigma, stride = self.sensitivity, self.sigma, self._stride
+        s, sigma = self.sensitivity, self.sigma
+        stride = max(1, math.floor(sigma / _COARSE))
         far = math.ceil(max(_REACH * sigma, _FEWEST) / stride)
         high = (1 + highest) * s / stride + far
         if not high + far < _MOST:

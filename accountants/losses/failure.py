@@ -86,6 +86,10 @@ class MomentBound(PrivacyLoss):
             f"Only Renyi divergences are known of {self!r}: ask the accountant 'renyi'."
         )
 
+    def log_mgf_bound(self, c: float) -> float:
+        """Return the bound on log M(c)."""
+        return float(self.moments([c])[0, 0])
+
 
 class WholeOrders(MomentBound):
     """A mechanism with known Renyi divergences at whole orders: between two, log M is convex."""
@@ -94,20 +98,14 @@ class WholeOrders(MomentBound):
     def divergence(self, order: int) -> float:
         """Return a bound on the divergence at a whole order >= 2."""
 
-    def _between(self, c: float) -> tuple[float, float]:
-        """Return the value at c, and the slope, of the chord between two whole numbers."""
-        low = math.floor(c)
-        ends = [k * self.divergence(k + 1) if k else 0.0 for k in (low, low + 1)]
-        slope = ends[1] - ends[0]
-        return (ends[0] + (c - low) * slope) * (1 + 8 * UNIT), slope
-
     def moments(self, c: ArrayLike) -> Reals:
         """Return chords of the bound on log M, whose derivatives are steps."""
-        return np.array([[*self._between(float(at)), 0.0] for at in np.atleast_1d(c)])
-
-    def log_mgf_bound(self, c: float) -> float:
-        """Return the chord of the bound on log M."""
-        return self._between(c)[0]
+        rows = []
+        for at in np.atleast_1d(c).tolist():
+            low = math.floor(at)
+            start, end = (k * self.divergence(k + 1) if k else 0.0 for k in (low, low + 1))
+            rows.append([(start + (at - low) * (end - start)) * (1 + 8 * UNIT), end - start, 0.0])
+        return np.array(rows)
 
 
 @dataclass(frozen=True)
@@ -133,7 +131,3 @@ class Concentrated(MomentBound):
         curvature = np.full_like(c, 2 * self.rho)
         slope = self.xi + self.rho * (1 + 2 * c)
         return np.column_stack([c * (self.xi + self.rho * (1 + c)), slope, curvature])
-
-    def log_mgf_bound(self, c: float) -> float:
-        """Return c (xi + rho (1 + c))."""
-        return c * (self.xi + self.rho * (1 + c))

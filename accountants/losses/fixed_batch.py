@@ -15,8 +15,8 @@ depends on alpha, and so on the output: composing each direction by itself and t
 total gives too small a loss.
 
 >>> loss = FixedBatchGaussian(sampling_probability=0.01, noise_multiplier=1.0)
->>> print(f"{loss.mass_at_zero:.6f} {loss.mean:.6e}")
-0.379096 1.400097e-04
+>>> print(f"{loss.mean:.6e}")
+1.400097e-04
 """
 
 from __future__ import annotations
@@ -136,11 +136,6 @@ class FixedBatchGaussian(PrivacyLoss):
         return math.erf(self._mu / math.sqrt(8))
 
     @property
-    def mass_at_zero(self) -> float:
-        """Probability of the loss 0."""
-        return (1 - self.sampling_probability) * self._distance
-
-    @property
     def log_unaffected(self) -> float:
         """Log of one minus the total variation distance of the pair."""
         return math.log1p(-self.sampling_probability * self._distance)
@@ -174,7 +169,7 @@ class FixedBatchGaussian(PrivacyLoss):
         base = np.log(weights) - 0.5 * moved**2 - 0.5 * np.log(2 * np.longdouble(math.pi))
         rest = 2 * math.exp(-(mu**2) / 8) / math.sqrt(2 * math.pi) * scale * left_out
         # A mass below that range is far below the rounding of all others.
-        atoms = np.log(np.maximum([self.mass_at_zero, rest], 1e-300))
+        atoms = np.log(np.maximum([(1 - q) * self._distance, rest], 1e-300))
         # The argument of log w, and the logarithm of the density, have terms that cancel.
         unit = unit_of(gains)
         sizes = np.abs(gains) + unit * argument_sizes(q, mu * y, gains)

@@ -145,7 +145,7 @@ class Laplace(IntervalLoss):
         _validate.positive(scale=self.scale)
 
     @cached_property
-    def upper(self) -> float:  # type: ignore[override]
+    def upper(self) -> float:
         """1 / b, the largest loss, rounded up."""
         nearest = 1.0 / self.scale
         return nearest if math.isinf(nearest) else rounded_up(nearest, 1 / Fraction(self.scale))
@@ -219,11 +219,7 @@ class BoundedRange(IntervalLoss):
         c A / ((1 + c) B).
         """
         c = np.atleast_1d(np.asarray(c, dtype=float))
-        step = 1e-4 * np.maximum(c, 1e-3)
-        below, here, above = (self._worst(x) for x in (c - step, c, c + step))
-        slope = (above - below) / (2 * step)
-        curvature = np.maximum((above - 2 * here + below) / step**2, 1e-12)
-        return np.column_stack([here, slope, curvature])
+        return self.by_differences(self._worst, c, 1e-4 * np.maximum(c, 1e-3))
 
     def _worst(self, c: Reals) -> Reals:
         epsilon = self.epsilon

@@ -59,19 +59,18 @@ class RandomChoice(PrivacyLoss):
         """The largest supremum."""
         return max(loss.upper for _, loss in self.choices)
 
+    def _log_mean(self, logs: list[float]) -> float:
+        """Return the log of the mean over the choices of numbers with these logarithms."""
+        return float(np.logaddexp.reduce(self._log_weights + logs))
+
     @property
     def log_unaffected(self) -> float:
         """Log of the mean of the choices' probabilities."""
-        return float(
-            np.logaddexp.reduce(
-                self._log_weights + [loss.log_unaffected for _, loss in self.choices]
-            )
-        )
+        return self._log_mean([loss.log_unaffected for _, loss in self.choices])
 
     def log_mgf_bound(self, c: float) -> float:
         """Return the log of the mean of the choices' bounds."""
-        bounds = [loss.log_mgf_bound(c) for _, loss in self.choices]
-        return float(np.logaddexp.reduce(self._log_weights + bounds))
+        return self._log_mean([loss.log_mgf_bound(c) for _, loss in self.choices])
 
     def _joined(self, found: list[Points | None]) -> Points | None:
         """Return the points of all choices, each with its share; None if a choice has none."""

@@ -349,14 +349,9 @@ class RepeatedSelection(MomentBound):
 
     def moments(self, c: ArrayLike) -> Reals:
         """Return the bound on log M, with differences instead of its derivatives."""
-        c = np.atleast_1d(np.asarray(c, dtype=float))
-        rows = []
-        for x in np.maximum(c, _LEAST_TILT):
-            step = 1e-3 * float(x)
-            low, here, high = (self.log_mgf_bound(float(x) + d) for d in (-step, 0.0, step))
-            curvature = max((high - 2 * here + low) / step**2, 1e-9)
-            rows.append([here, (high - low) / (2 * step), curvature])
-        return np.array(rows)
+        tilts = np.maximum(np.atleast_1d(np.asarray(c, dtype=float)), _LEAST_TILT)
+        bound = np.vectorize(self.log_mgf_bound, otypes=[float])
+        return self.by_differences(bound, tilts, 1e-3 * tilts)
 
 
 @Row(

@@ -57,9 +57,7 @@ def claim(epsilon: float, delta: float = 0.0) -> PrivacyLoss:
         A number in [0, 1].
     """
     epsilon = _validate.non_negative(epsilon=epsilon)
-    failure = _validate.non_negative(delta=delta)
-    if failure > 1:
-        raise ValueError(f"delta must be a number in [0, 1], got {delta!r}.")
+    failure = _validate.within(0.0, 1.0, delta=delta)
     given = pure(epsilon) if epsilon > 0 else NO_LOSS
     return LossWithFailure(given, failure) if failure > 0 else given
 

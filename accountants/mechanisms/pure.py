@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 
@@ -62,24 +61,21 @@ def _of_leaf(leaf: events.DpEvent, relation: str) -> Sides:
     if isinstance(leaf, events.NonPrivateDpEvent):
         return without_bound(leaf, relation)
     row = row_of(leaf)
-    sides = ((row and row.largest) or _of_pair)(leaf, relation)
-    if any(side.upper == math.inf for side in sides):
+    if row and row.largest:
+        remove, add = row.largest(leaf, relation)
+    else:
+        remove, add = map(_of_loss, dominating_pairs(leaf, relation))
+    if math.inf in (remove.upper, add.upper):
         raise UnsupportedEvent(
             f"delta must be a number in (0, 1) for {leaf!r}, got 0: its privacy losses have no "
             f"bound under neighboring relation {relation!r}."
         )
-    return sides
+    return remove, add
 
 
 def without_bound(event: events.DpEvent, relation: str) -> Sides:
     """Return that losses have no bound, of an event without losses of its own."""
     return _WITHOUT_END, _WITHOUT_END
-
-
-def _of_pair(leaf: Any, relation: str) -> Sides:
-    """Return the largest losses of the dominating pairs of a mechanism."""
-    remove, add = (_of_loss(loss) for loss in dominating_pairs(leaf, relation))
-    return remove, add
 
 
 def _of_loss(loss: PrivacyLoss) -> Bounds:

@@ -16,6 +16,7 @@ from dpcal import accountants, calibrate
 from dpcal.accountants import events
 from dpcal.accountants.characteristic import log_delta_bounds
 from dpcal.accountants.inversion.puts import Put
+from dpcal.accountants.loaders.attacks import attacks
 from dpcal.accountants.loaders.shuffling import reduction
 from dpcal.accountants.losses.allocation import MixedAllocation
 from dpcal.accountants.mechanisms.decompose import decompose
@@ -23,11 +24,8 @@ from dpcal.accountants.mechanisms.decompose import decompose
 TABLE = TABLES["shuffle"]
 ZERO_OUT = {"neighboring_relation": "replace-special"}
 REPLACED = {"neighboring_relation": "replace-one"}
+shuffled = events.ShuffledEpochsDpEvent
 QUICK = {(0.8, 117, 100), (4.0, 100, 100), (10.0, 1000, 20)}
-
-
-def shuffled(sigma, batches, epochs):
-    return events.ShuffledEpochsDpEvent(sigma, batches, epochs)
 
 
 def allocated(sigma, batches, epochs):
@@ -99,6 +97,17 @@ def test_two_batches_against_quadrature(sigma, truths, lower, theorem, no_gain):
     assert accountants.epsilon(known(sigma, 1), delta=1e-5) == pytest.approx(no_gain, rel=1e-5)
 
 
+@pytest.mark.parametrize(("sigma", "batches"), [(7.0, 582), (0.5, 2)])
+@pytest.mark.parametrize("delta", [1e-5, 1e-14])
+def test_the_largest_answer_proves_no_more_than_its_law(sigma, batches, delta):
+    """Likelihoods of the largest answer without the record are in order: tests are half-lines."""
+    c = np.linspace(-12 * sigma, 12 * sigma, 400_001)
+    others = (batches - 1) * norm.logcdf(c / sigma)
+    present, blank = (np.exp(norm.logcdf((c - at) / sigma) + others) for at in (2, 1))
+    lower = attacks(sigma, batches, 1)[1].epsilon(delta)
+    assert delta * (1 - 1e-4) <= (blank - math.exp(lower) * present).max()
+
+
 @pytest.mark.slow
 def test_delta_at_an_epsilon_of_the_table():
     found = accountants.delta(shuffled(10.0, 1000, 20), epsilon=0.0567454, **ZERO_OUT)
@@ -132,12 +141,13 @@ def test_one_batch_is_a_gaussian_alone_and_beside_another_answer(relation):
     for run in (shuffled(3.0, 1, 2), allocated(3.0, 1, 2)):
         both = events.ComposedDpEvent([run, events.NoOpDpEvent(), beside])
         for event, truth in ((run, known(3.0, 2)), (both, exact)):
-            found, ends = (accountants.epsilon(x, delta=1e-5, **how) for x in (event, truth))
-            assert found.upper == pytest.approx(ends.upper, rel=1e-9)
-            assert found.lower <= ends.upper
-            found, ends = (accountants.delta(x, epsilon=1.0, **how) for x in (event, truth))
-            assert found.upper == pytest.approx(ends.upper, rel=1e-9)
-            assert found.lower <= ends.upper
+            for ask, at in (
+                (accountants.epsilon, {"delta": 1e-5}),
+                (accountants.delta, {"epsilon": 1}),
+            ):
+                found, ends = (ask(x, **at, **how) for x in (event, truth))
+                assert found.upper == pytest.approx(ends.upper, rel=1e-9)
+                assert found.lower <= ends.upper
 
 
 @pytest.mark.study
