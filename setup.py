@@ -76,7 +76,7 @@ def declarations_root():
 
 HEADERS = {
     "question": [f"_ext/{name}.h" for name in ("contour", "law", "loops", "vector")],
-    "discrete": ["_ext/search.h"],
+    "discrete": ["_ext/search.h", "_ext/vector.h"],
     "gradients": ["_ext/rows.h"],
     "keyed": ["_ext/gaps.h"],
     "pairs": ["_ext/rows.h"],

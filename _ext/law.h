@@ -187,25 +187,21 @@ typedef struct {
     double normal, until;    /* those of the law */
 } dpcal_tilt;
 
-/* Loops for each width of registers, and a choice of the widest. */
+/* Loops for each width of registers. */
 #define DPCAL_TARGET
 #define DPCAL_NAME(name) name##_plain
 #include "loops.h"
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(DPCAL_BASELINE)
+#ifdef DPCAL_AVX2
 #undef DPCAL_TARGET
 #undef DPCAL_NAME
-#define DPCAL_TARGET __attribute__((target("avx2")))
+#define DPCAL_TARGET DPCAL_AVX2
 #define DPCAL_NAME(name) name##_avx2
 #include "loops.h"
 #undef DPCAL_TARGET
 #undef DPCAL_NAME
-#define DPCAL_TARGET __attribute__((target("avx512f")))
+#define DPCAL_TARGET DPCAL_AVX512
 #define DPCAL_NAME(name) name##_avx512f
 #include "loops.h"
-#define DPCAL_WIDEST(name) \
-    (__builtin_cpu_supports("avx512f") ? name##_avx512f : __builtin_cpu_supports("avx2") ? name##_avx2 : name##_plain)
-#else
-#define DPCAL_WIDEST(name) name##_plain
 #endif
 
 /* Whether exp(c l), c = highest, grows little from the real line to twice the angle when adding: sums of absolute
@@ -489,9 +485,13 @@ static void dpcal_magnitudes(
     DPCAL_WIDEST(dpcal_scaled_sums)(line->re, line->size, line->n, c, at->log_mass, sizes, sums);
     for (ptrdiff_t j = 0; j < line->n; j++) {
         const double x = line->re[j] - at->mean, y = line->im[j];
-        scaled[j] = sizes[j] * (1.0 + (x * x + y * y) * inverse);
+        scaled[j] = sizes[j] > 0.0 ? sizes[j] * (1.0 + (x * x + y * y) * inverse) : 0.0;
         least = dpcal_larger(least, 1e-18 * scaled[j]);
     }
+    ends[0] = 0, ends[1] = line->n;
+    /* Of a law that is nearly one point all are kept. */
+    if (!isfinite(least))
+        return;
     while (from < to && !((below += scaled[from]) > least))
         from++;
     while (to > from + 1 && !((above += scaled[to - 1]) > least))
@@ -517,11 +517,11 @@ static double dpcal_about(const dpcal_tilt *tilt, double h, double t) {
     return sums[0] + 100.0 * sums[2] + 20.0 * sums[3] + t * tilt->center_error;
 }
 
-/* Whether points about their median have smaller errors at a time: then they are these. Most of the mass of few steps lies
-   close to it, far from a mean that is not well known because of the rest. */
+/* Takes points about their median in place of the mean, if their errors at a time c are smaller: most of the mass of few steps
+   lies close to it, far from a mean that is not well known because of the rest. */
 static void dpcal_center(const dpcal_line *line, ptrdiff_t from, double c, double h, const dpcal_moments *at, dpcal_tilt *tilt) {
-    const double before = dpcal_about(tilt, h, c);
     const dpcal_tilt mean = *tilt;
+    const double about = dpcal_about(tilt, h, c);
     double half = 0.0;
     ptrdiff_t j = 0;
     for (ptrdiff_t i = 0; i < tilt->n; i++)
@@ -530,12 +530,11 @@ static void dpcal_center(const dpcal_line *line, ptrdiff_t from, double c, doubl
         j++;
     tilt->center = line->re[from + j], tilt->center_error = 0.0, tilt->about_mean = 0;
     DPCAL_WIDEST(dpcal_tilted_points)(line, from, c, at, tilt);
-    if (dpcal_about(tilt, h, c) < before) {
-        tilt->left_re = tilt->left_im = 0.0;
-        return;
+    tilt->left_re = tilt->left_im = 0.0;
+    if (!(dpcal_about(tilt, h, c) < about)) {
+        *tilt = mean;
+        DPCAL_WIDEST(dpcal_tilted_points)(line, from, c, at, tilt);
     }
-    *tilt = mean;
-    DPCAL_WIDEST(dpcal_tilted_points)(line, from, c, at, tilt);
 }
 
 /* Weights, errors and bounds on the decay of one law along Re z = c, in numbers from `room` on. The center is chosen for
@@ -564,7 +563,8 @@ static int dpcal_tilt_law(
     tilt->size = tilt->distance + n;
     *room = tilt->size + n;
     dpcal_magnitudes(&law->line, c, &at, tilt->size, tilt->distance, ends);
-    tilt->n = ends[1] - ends[0];
+    if ((tilt->n = ends[1] - ends[0]) == 0)
+        return DPCAL_SEARCH;
     tilt->size += ends[0];
     DPCAL_WIDEST(dpcal_tilted_points)(&law->line, ends[0], c, &at, tilt);
     dpcal_set_merged(law, c, at.log_mass, tilt);
@@ -619,8 +619,8 @@ static void dpcal_log_psi(
 }
 
 /* Adds the errors of a law's log psi at the nodes, in units, times its count, from sums at the last node below each power of
-   2: they rise with t. Points and weights have their own errors, a direct evaluation has 4 (2 + s), each step of the
-   recurrence adds 5 (dpcal_rounding_sums), and the sum over points `adding`. */
+   2, or of 5 / 4 on a long contour: they rise with t. Points and weights have their own errors, a direct evaluation has
+   4 (2 + s), each step of the recurrence adds 5 (dpcal_rounding_sums), and the sum over points `adding`. */
 static void dpcal_add_errors(
     const dpcal_tilt *tilt, double h, int nodes, const double *lr, const double *li, const double *inverse,
     double *errors
@@ -629,7 +629,8 @@ static void dpcal_add_errors(
     const double adding = n <= DPCAL_CHUNK ? n / 16.0 : DPCAL_CHUNK / 16.0 + n / (2.0 * DPCAL_CHUNK) + 1.0;
     for (int first = 1, stop; first < nodes; first = stop) {
         double sums[4];
-        stop = first < nodes - first ? 2 * first : nodes;
+        stop = nodes > 1024 ? first + first / 4 + 1 : 2 * first;
+        stop = stop < nodes ? stop : nodes;
         DPCAL_WIDEST(dpcal_rounding_sums)(tilt, h, stop - 1.0, sums);
         for (int k = first; k < stop; k++) {
             const double away = sqrt(lr[k] * lr[k] + li[k] * li[k]), own = 10.0 + adding + 5.0 * (k % DPCAL_ANCHOR);

@@ -56,14 +56,12 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_scaled_sums)(
     dpcal_v s1 = {0}, total = {0};
     for (ptrdiff_t i = 0; i < n; i += DPCAL_LANES_OF) {
         const dpcal_v l = DPCAL_AT(ell), d = (DPCAL_AT(log_base) + p * l) - largest;
-        dpcal_v x, y, w;
-        DPCAL_EXPONENTIALS(d, x, y, w);
+        dpcal_v w;
+        DPCAL_EXPONENTIAL(d, w);
         w = DPCAL_CHOICE(d > -700.0, w, 0.0);
         total += w;
         s1 += w * l;
-        *(dpcal_v *)(weights + i) = w;
-        (void)x;
-        (void)y;
+        DPCAL_PUT(weights) = w;
     }
     sums[1] = DPCAL_SUM_OF(s1);
     sums[2] = DPCAL_SUM_OF(total);
@@ -194,7 +192,7 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_moment_sums)(
             p2 += weight;
             p3 += second * units;
             p4 += DPCAL_SIZE(first) * units;
-            *(dpcal_v *)(weights + i) = weight;
+            DPCAL_PUT(weights) = weight;
         }
         s0 += p0;
         s1 += p1;
@@ -216,11 +214,9 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_decayed_sum)(
     dpcal_v s0 = {0};
     for (ptrdiff_t i = 0; i < n; i += DPCAL_LANES_OF) {
         const dpcal_v a = -t * DPCAL_AT(decay);
-        dpcal_v x, y, z;
-        DPCAL_EXPONENTIALS(a, x, y, z);
+        dpcal_v z;
+        DPCAL_EXPONENTIAL(a, z);
         s0 += DPCAL_AT(sizes) * z;
-        (void)x;
-        (void)y;
     }
     *sum = DPCAL_SUM_OF(s0);
 }
@@ -424,8 +420,8 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_integrand)(
         const dpcal_v k = DPCAL_NUMBERS(i), t = h * k, phase = DPCAL_AT(vi) + t * offset, log_size = DPCAL_AT(vr);
         const dpcal_v a = t / c, b = t / (1.0 + c), pr = 1.0 - a * b, pi = a + b, square = pr * pr + pi * pi;
         const dpcal_v about = DPCAL_SIZE(phase);
-        dpcal_v second, first, whole, cosine, sine, root;
-        DPCAL_EXPONENTIALS(log_size, second, first, whole);
+        dpcal_v whole, cosine, sine, root;
+        DPCAL_EXPONENTIAL(log_size, whole);
         DPCAL_NAME(dpcal_turn)(&phase, &cosine, &sine);
         DPCAL_ROOT(&square, &root);
         const dpcal_v kept = DPCAL_CHOICE((k > 0.0) & (k < (double)nodes), whole, 0.0);
@@ -439,8 +435,6 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_integrand)(
         all_rounding += units * kept;
         DPCAL_PUT(vr) = scale * (cosine * pr + sine * pi);
         DPCAL_PUT(vi) = scale * (sine * pr - cosine * pi);
-        (void)second;
-        (void)first;
     }
     sums[0] = DPCAL_SUM_OF(sizes);
     sums[1] = DPCAL_SUM_OF(times);

@@ -9,6 +9,16 @@
 #include <math.h>
 #include <stddef.h>
 
+/* Registers that functions are compiled for, and a choice of the widest that the processor has. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(DPCAL_BASELINE)
+#define DPCAL_AVX2 __attribute__((target("avx2")))
+#define DPCAL_AVX512 __attribute__((target("avx512f")))
+#define DPCAL_WIDEST(name) \
+    (__builtin_cpu_supports("avx512f") ? name##_avx512f : __builtin_cpu_supports("avx2") ? name##_avx2 : name##_plain)
+#else
+#define DPCAL_WIDEST(name) name##_plain
+#endif
+
 /* Eight numbers, a mask of them, and a choice between two by a mask: the compiler is GCC or Clang. */
 typedef double dpcal_v __attribute__((vector_size(64), aligned(8), may_alias));
 typedef long long dpcal_m __attribute__((vector_size(64), aligned(8), may_alias));
@@ -31,7 +41,6 @@ typedef unsigned long long dpcal_u __attribute__((vector_size(64), aligned(8), m
 #define DPCAL_SIZE(x) DPCAL_CHOICE((x) < 0.0, -(x), x)
 #define DPCAL_LANES_OF (sizeof(dpcal_v) / sizeof(double))
 #define DPCAL_AT(x) (*(const dpcal_v *)((x) + i))
-#define DPCAL_FROM(x, j) (*(const dpcal_v *)((x) + (j)))
 #define DPCAL_PUT(x) (*(dpcal_v *)((x) + i))
 /* Square roots, lane by lane. */
 #define DPCAL_ROOT(x, out) \
@@ -65,6 +74,14 @@ static const double dpcal_lane_numbers[8] = {0, 1, 2, 3, 4, 5, 6, 7};
         whole = scale_ + scale_ * e_; \
         second = DPCAL_CHOICE(small_, s_, whole - 1.0 - (x)); \
         first = DPCAL_CHOICE(small_, e_, whole - 1.0); \
+    } while (0)
+
+/* exp(x) alone. */
+#define DPCAL_EXPONENTIAL(x, whole) \
+    do { \
+        dpcal_v less_x_, less_; \
+        DPCAL_EXPONENTIALS(x, less_x_, less_, whole); \
+        (void)less_x_, (void)less_; \
     } while (0)
 
 #endif

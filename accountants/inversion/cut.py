@@ -31,7 +31,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -82,14 +82,6 @@ _GAPS = 6.0 * 1.3 ** np.arange(14)
 _NEGLIGIBLE = -18.0
 # Largest epsilon, and size of log delta, at which probabilities are doubles with all digits.
 _MOST = 600.0
-
-
-class Rule(NamedTuple):
-    """Points of a trapezoid rule, their step, and the angle of the furthest line of them."""
-
-    x: Reals
-    step: float
-    angle: float
 
 
 @dataclass(frozen=True)
@@ -159,12 +151,13 @@ class Cut:
         q, sigma = self.loss.sampling_probability, self.loss.noise_multiplier
         return mixture_log_weights(x, q, sigma, angle)
 
-    def _rule(self, highest: float) -> Rule:
+    def _rule(self, highest: float) -> tuple[Reals, float, float]:
         """Return points up to where the law, tilted by up to ``highest``, is negligible.
 
-        The law ends there: what the share leaves of the points beyond, less than 1e-19 of each,
-        counts to the rest, of whose masses it is less than rounding. A sharp end changes the sums
-        on a line by no more than a term at the end, at all times.
+        With them are their step, and the angle of the furthest line of them. The law ends there:
+        what the share leaves of the points beyond, less than 1e-19 of each, counts to the rest, of
+        whose masses it is less than rounding. A sharp end changes the sums on a line by no more
+        than a term at the end, at all times.
         """
         sigma = self.loss.noise_multiplier
         ends = self.position + self.width * np.append(0.0, _ENDS)
@@ -179,34 +172,34 @@ class Cut:
         # All multiples of a step of few bits are doubles.
         digits, power = math.frexp(step)
         step = math.ldexp(math.floor(math.ldexp(digits, 35)), power - 35)
-        return Rule(spaced(-RANGE * sigma, float(ends[small[0]]), step, most=_POINTS), step, angle)
+        return spaced(-RANGE * sigma, float(ends[small[0]]), step, most=_POINTS), step, angle
 
     def served(self, highest: float) -> Served | None:
         """Return the points for tilts up to a highest one as rows; None if there are none."""
         sigma = self.loss.noise_multiplier
         try:
-            rule = self._rule(highest)
+            x, step, furthest = self._rule(highest)
         except OutOfReach:
             return None
         q = self.loss.sampling_probability
-        log_q, u = abs(math.log(q)), (rule.x - 0.5) / sigma**2
-        log_step = math.log(rule.step / (sigma * math.sqrt(2 * math.pi)))
+        log_q, u = abs(math.log(q)), (x - 0.5) / sigma**2
+        log_step = math.log(step / (sigma * math.sqrt(2 * math.pi)))
 
         def points(angle: float) -> Points:
             shift = angle * sigma**2
-            share, ell = self._log_share(rule.x, shift), self._losses(rule.x, angle)
-            logs = log_step - 0.5 * (rule.x / sigma) ** 2 + ell + share
-            logs = logs + 0.5 * (angle * sigma) ** 2 - 1j * angle * rule.x if angle else logs
+            share, ell = self._log_share(x, shift), self._losses(x, angle)
+            logs = log_step - 0.5 * (x / sigma) ** 2 + ell + share
+            logs = logs + 0.5 * (angle * sigma) ** 2 - 1j * angle * x if angle else logs
             # Those of law.h; SciPy's shares are off by up to 24 units where they are next to 1,
             # elsewhere by 2 of the logarithms' sizes.
             loss, sizes = np.abs(ell), np.abs(share)
             moved = np.where(loss < 0.26, 9.0 * loss, 6.5 + 1.5 * (loss + log_q))
             moved += 2.5 * argument_sizes(q, u, ell)
-            terms = 2.0 * ((rule.x / sigma) ** 2 + (angle * sigma) ** 2 + angle * np.abs(rule.x))
+            terms = 2.0 * ((x / sigma) ** 2 + (angle * sigma) ** 2 + angle * np.abs(x))
             terms += 8.0 + np.abs(logs) + 4.0 * sizes + np.where(sizes > 1e-10, 24.0, 0.0)
             return Points(ell, logs, moved, moved + terms)
 
-        line = points(min(rule.angle, _SHIFT * self.width / sigma**2)).line_rows()
+        line = points(min(furthest, _SHIFT * self.width / sigma**2)).line_rows()
         nothing = [(0.0, -math.inf)] * 2
         real = points(0.0).real_rows(0.0)
         return Served(real, line, nothing, 0.0, math.inf, (0.0, 0.0), highest, self.gone)

@@ -47,12 +47,11 @@ def increasing_root(
     high: float,
     guess: float,
     tolerance: float = _COARSE,
-    evaluations: int = _EVALUATIONS,
 ) -> float:
     """Return the root in (low, high) of an increasing function, by safeguarded Newton steps.
 
     ``equation`` returns value, derivative and integral, or raises :class:`OutOfReach` beyond some
-    point. This function raises it as well, after ``evaluations`` evaluations. Where the integral,
+    point. This function raises it as well, after 200 evaluations. Where the integral,
     which is convex, has a kink, its tangents on both sides meet there.
 
     ``value`` is the derivative of a convex function, and is compared with the square root of its
@@ -62,7 +61,7 @@ def increasing_root(
     c, far, before = guess, _LARGEST, math.inf
     # Value and integral at both ends of the bracket.
     ends = {-1: (math.nan, math.nan), 1: (math.nan, math.nan)}
-    for _ in range(evaluations):
+    for _ in range(_EVALUATIONS):
         try:
             value, slope, integral = equation(c)
         except OutOfReach:

@@ -20,12 +20,12 @@ import contextlib
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from dpcal import _lazy
 from dpcal._ext import question
-from dpcal._ext.question import Law
 from dpcal._roots import NoBracket, Sides, Stop, bisect, bracket, brent
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import Direction
@@ -34,6 +34,8 @@ from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.gaussian import log_gaussian_delta
 
 __all__ = ["epsilon_of", "epsilon_on_contours", "log_delta_on_contours"]
+
+Way = Callable[[], Bounds | None]
 
 # A cut, which few questions need.
 _cut = _lazy.Module("dpcal.accountants.inversion.cut")
@@ -59,22 +61,36 @@ def log_delta_on_contours(total: Total, epsilon: float, patient: int = 1) -> Bou
 
     It is None if there is no contour of affordable size, which is smaller for ``patient`` = 2.
     """
-    long = partial(_at_one_contour, patient=patient)
-    ways = (_at_one_contour, _at_cut, long) if _are_rare(total) else (long,)
-    return _narrowest(ways, total, epsilon, _width)
+    ask = partial(question.log_delta, epsilon=epsilon)
+    return _narrowest(_ways(total, ask, partial(_at_cut, total, epsilon), patient), _width)
 
 
-def _narrowest(
-    ways: Sequence[Callable[[Total, float], Bounds | None]],
-    total: Total,
-    at: float,
-    width_of: Callable[[Bounds], float],
-) -> Bounds | None:
+def _ways(total: Total, ask: Any, cut: Way, patient: int) -> list[Way]:
+    """Return contours of a compiled question: one, one below a cut, and a long one.
+
+    Where no large losses may be rare there is the long one alone: a cut is quicker.
+    """
+    direction = Direction("", total.parts)
+
+    def on_one(patient: int) -> Bounds | None:
+        """Return the answer about as many points as it takes, or None."""
+        laws = direction.laws
+        found = None if laws is None else ask(laws, patient=patient)
+        if found is None and (laws := direction.pointed) is not None:
+            found = ask(laws, patient=patient)
+        return None if found is None else Bounds(*found)
+
+    long = partial(on_one, patient)
+    rare = any(has_rare_losses(loss) for loss, _ in total.parts)
+    return [partial(on_one, 0), cut, long] if rare else [long]
+
+
+def _narrowest(ways: Sequence[Way], width_of: Callable[[Bounds], float]) -> Bounds | None:
     """Return the narrowest of the bounds up to the first that are close, or None."""
     found: list[Bounds] = []
     for way in ways:
         with contextlib.suppress(OutOfReach):
-            if (bounds := way(total, at)) is not None:
+            if (bounds := way()) is not None:
                 found.append(bounds)
                 if width_of(bounds) <= _TIGHT:
                     break
@@ -87,27 +103,6 @@ def _width(bounds: Bounds) -> float:
 
 def _relative_width(bounds: Bounds) -> float:
     return math.inf if math.isinf(bounds.upper) else _width(bounds) / (bounds.upper or 1.0)
-
-
-def _are_rare(total: Total) -> bool:
-    """Return whether large losses may be rare: a cut is then quicker than a long contour."""
-    return any(has_rare_losses(loss) for loss, _ in total.parts)
-
-
-def _at_one_contour(total: Total, epsilon: float, *, patient: int = 0) -> Bounds | None:
-    return _first_found(total, partial(question.log_delta, epsilon=epsilon, patient=patient))
-
-
-def _first_found(
-    total: Total, ask: Callable[[list[tuple[Law, int]]], tuple[float, float, str] | None]
-) -> Bounds | None:
-    """Return the answer to a compiled question, about as many points as it takes, or None."""
-    direction = Direction("", total.parts)
-    laws = direction.laws
-    found = None if laws is None else ask(laws)
-    if found is None and (laws := direction.pointed) is not None:
-        found = ask(laws)
-    return None if found is None else Bounds(*found)
 
 
 def _at_cut(total: Total, epsilon: float) -> Bounds | None:
@@ -147,16 +142,13 @@ def epsilon_on_contours(total: Total, log_delta: float) -> Bounds | None:
 
     It is None if no contour has a root.
     """
-    long = partial(_on_one_contour, patient=True)
-    ways = (_on_one_contour, _on_cut, long) if _are_rare(total) else (long,)
-    found = _narrowest(ways, total, log_delta, _relative_width)
+    ask = partial(question.epsilon, log_delta=log_delta)
+    ways = _ways(total, ask, partial(_on_cut, total, log_delta), 1)
+    found = _narrowest(ways, _relative_width)
     if found is not None and found.lower > 0:
         return found
-    return _narrowest((lambda *_: found, _by_halving), total, log_delta, _relative_width)
-
-
-def _on_one_contour(total: Total, log_delta: float, *, patient: bool = False) -> Bounds | None:
-    return _first_found(total, partial(question.epsilon, log_delta=log_delta, patient=patient))
+    halving = partial(_by_halving, total, log_delta)
+    return _narrowest([lambda: found, halving], _relative_width)
 
 
 def _by_halving(total: Total, log_delta: float) -> Bounds | None:

@@ -100,8 +100,9 @@ def _with_replacement(event: events.SampledWithReplacementDpEvent, relation: str
     at once.
 
     A number of draws that is exceeded with a probability below 1e-18, or 3e-23 if a record is
-    replaced, counts as a failure, with an infinite loss. The loss grows with the draws, so probabilities of so many or more are rounded
-    up, and down for the lower end, which is that of no failure.
+    replaced, counts as a failure, with an infinite loss. The loss grows with the draws, so
+    probabilities of so many or more are rounded up, and down for the lower end, which is that of no
+    failure.
     """
     sigma = noise_of(event.event)
     if sigma is None:
