@@ -4,17 +4,17 @@ from numpy.typing import NDArray
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.intc]
 
-def replica_round(
+def replica_rounds(
     now: _Floats,
-    to: NDArray[np.intc],
+    to: _Ints,
     share: _Floats,
     gains: _Floats,
     chances: _Floats,
-    free: NDArray[np.intc],
-    counted: bool,
-    last: bool,
+    free: _Ints,
+    end: int,
+    epoch: int,
     then: _Floats,
-) -> None: ...
+) -> _Floats: ...
 def replica_draws(
     table: _Floats,
     places: NDArray[np.intp],

@@ -82,7 +82,7 @@ def replica_rounds(
     cdef bint counted
     cdef const double *before = &now[0, 0]
     cdef double *after
-    cdef double scale
+    cdef double scale, inverse
     scales = np.full(rounds, np.nan)
     cdef double[::1] result = scales
     with nogil:
@@ -111,8 +111,9 @@ def replica_rounds(
             scale = after[0]
             if not 0.0 < scale < INFINITY:
                 break
+            inverse = 1.0 / scale
             for i in range(rows * states):
-                after[i] /= scale
+                after[i] *= inverse
             result[r] = scale
             before = after
     return scales

@@ -199,8 +199,7 @@ class Shape(Plain):
                 # Columns t and t + k overlap in the rounds from t + k on.
                 out[: T - k, k] = np.cumsum(products)[::-1]
             else:
-                C = self.matrix
-                out[: T - k, k] = np.einsum("ij,ij->j", C[:, : T - k], C[:, k:])
+                out[: T - k, k] = np.diagonal(self.gram, k)
         return out
 
 
@@ -300,9 +299,11 @@ class Mechanism(Plain):
             from scipy.signal import correlate
 
             # Later columns overlap in fewer rounds.
-            column = self.column[: self.bands]
-            products[: self.bands] = correlate(column, column)[self.bands - 1 :]
-            products[: self.bands] += _FOURIER * float(column @ column)
+            column, direct = self.column[: self.bands], self.bands <= _DENSE_STEPS
+            found = correlate(column, column, method="direct" if direct else "fft")
+            # The error of a transform is a part of the largest product, and that of sums of each.
+            error = _FOURIER * (10 * found if direct else float(column @ column))
+            products[: self.bands] = (found + error)[self.bands - 1 :]
         return np.maximum.accumulate(products[::-1])[::-1] / self.variance
 
     @cached_property

@@ -2,7 +2,7 @@
 
 1. :func:`~dpcal.accountants.correlated.table.chosen`: the kind of the matrix and the sampler choose
    a row of the table. A composition of sampled Gaussians has an exact price.
-2. :func:`~dpcal.accountants.correlated.bounds.proved`: the least deterministic bound.
+2. :func:`~dpcal.accountants.correlated.bounds.reductions.proved`: the least deterministic bound.
 3. :func:`removing`: the draws of removing a record that have the least proved range.
 4. :class:`Evidence`: confidence bounds that hold at every number of draws, whose failure
    probability is part of delta, and a proved bound on adding a record.
@@ -27,18 +27,15 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
-import numpy as np
-
 from dpcal import _validate
 from dpcal.accountants.correlated.answers import CorrelatedDelta, CorrelatedEpsilon
 from dpcal.accountants.correlated.bounds.adding import ConvexTail
 from dpcal.accountants.correlated.bounds.base import Bound, Least, Proof, least_epsilon
 from dpcal.accountants.correlated.bounds.joining import Joining
-from dpcal.accountants.correlated.bounds.proved import joined, proved
+from dpcal.accountants.correlated.bounds.reductions import joined, proved
 from dpcal.accountants.correlated.draws import tilted
-from dpcal.accountants.correlated.draws.bins import Bins
 from dpcal.accountants.correlated.draws.confidence import draws_needed
-from dpcal.accountants.correlated.draws.estimators import Direct, Floats, Without
+from dpcal.accountants.correlated.draws.estimators import Bins, Direct, Floats, Without
 from dpcal.accountants.correlated.draws.montecarlo import (
     MOST_DRAWS,
     Estimator,
@@ -244,8 +241,8 @@ def removing(question: Question, goal: Goal, draws: int = 0) -> Estimator:
 
 def adding(question: Question, draws: int, failure: float) -> Bound:
     """Return the bound on adding a record that plain draws prove."""
-    plain = question.gram if question.row.route == "bins" else question.engine
-    law = Bins(plain, "add") if isinstance(plain, np.ndarray) else Without(plain)
+    bins = question.row.route == "bins"
+    law = Bins(question.gram, "add") if bins else Without(question.engine)
     log_l = question.options.simulate(law, 1, draws).kept
     return ConvexTail.of(log_l, failure_probability=failure)
 

@@ -58,8 +58,7 @@ from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.answers import Delta, Epsilon
 from dpcal.accountants.correlated.bounds.base import Bound
-from dpcal.accountants.correlated.bounds.proved import proved
-from dpcal.accountants.correlated.bounds.reductions import Reduction
+from dpcal.accountants.correlated.bounds.reductions import Reduction, proved
 from dpcal.accountants.correlated.bounds.revealed import largest_norm
 from dpcal.accountants.correlated.mechanism import Mechanism, Shaped
 from dpcal.accountants.correlated.price import Goal, Options, Question, answer

@@ -18,7 +18,6 @@ less noise, or where the draws do not suffice.
 from __future__ import annotations
 
 import math
-import secrets
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -30,24 +29,18 @@ import numpy as np
 from dpcal import _validate
 from dpcal._roots import NoBracket, Stop, newton, secant
 from dpcal.accountants import events
-from dpcal.accountants.correlated import CorrelatedDelta, Mechanism, Sampler
+from dpcal.accountants.correlated import CorrelatedDelta, Mechanism, Sampler, price
 from dpcal.accountants.correlated.bounds.base import Proof
 from dpcal.accountants.correlated.draws.confidence import draws_needed
 from dpcal.accountants.correlated.mechanism import Shape
-from dpcal.accountants.correlated.price import (
-    Goal,
-    Options,
-    Question,
-    answer,
-    collected,
-    expected_epsilon,
-    provenance,
-)
+from dpcal.accountants.correlated.price import Goal, Options, Question
 from dpcal.accountants.correlated.table import CERTIFIED, EXACT, chosen
 from dpcal.calibrate.noise import noise_multiplier as independent_noise
 from dpcal.errors import DrawsCannotTell, TargetUnreachable, warn_caller
 
 __all__ = ["CONFIRMATIONS", "CalibratedNoise", "Calibration", "noise_multiplier"]
+
+_Cost = Callable[[float], float]
 
 # How often a multiplier may be put to the test. Each test has an equal part of the failure
 # probability, so that more of them need a little more noise each.
@@ -68,8 +61,11 @@ _SEARCH = 8
 # Draws that cannot save this part of the noise that is proved are not made, and about this part is
 # where their search begins: a wrong one costs a few steps more.
 _WORTH, _GAIN = 0.97, 0.85
-# Power by which epsilon falls with noise where it is not measured.
-_FALL = 1.3
+# Draws that save more begin at this multiple of the noise of independent steps, times the largest
+# column: they needed 1.36 to 1.54 times it, unless proofs needed more than ``_LOOSE`` times it.
+_ABOVE, _LOOSE = 1.45, 3.0
+# Powers by which epsilon falls with noise where it is not measured: by draws, and by proofs.
+_FALL, _STEEP = 1.3, 1.7
 # Relative width of a search by exact prices, by proofs, by proofs that end draws (less than draws
 # must save), and by draws.
 _EXACT, _PROVED, _ROUGH, _DRAWN = 1e-8, 5e-4, 2e-2, 5e-3
@@ -159,13 +155,9 @@ class Calibration:
         return self.options.failure(self.delta) / CONFIRMATIONS
 
     @property
-    def _reserved(self) -> float:
-        """The part of delta that belongs to the other confirmations."""
-        return (CONFIRMATIONS - 1) * self.failure
-
-    @property
     def _left(self) -> float:
-        return self.delta - self._reserved
+        """The part of delta that does not belong to the other confirmations."""
+        return self.delta - (CONFIRMATIONS - 1) * self.failure
 
     @property
     def _goal(self) -> Goal:
@@ -191,9 +183,6 @@ class Calibration:
             If no multiplier meets the target.
         """
         start, reason = self._start, ""
-        if self.exact:
-            exact = self._proved(start, _EXACT)
-            return CalibratedNoise(exact, "composition of sampled Gaussians", EXACT)
         if self._draws:
             top = math.inf
             with suppress(TargetUnreachable):
@@ -201,11 +190,12 @@ class Calibration:
             found, reason = self._drawn(top)
             if found is not None:
                 return found
+        width, label = (_EXACT, EXACT) if self.exact else (_PROVED, CERTIFIED)
         try:
-            sigma = self._proved(start, _PROVED)
+            sigma = self._proved(start, width)
         except TargetUnreachable as error:
             raise TargetUnreachable(reason or str(error)) from error
-        return CalibratedNoise(sigma, self._bound(sigma).method, CERTIFIED, reason=reason)
+        return CalibratedNoise(sigma, self._bound(sigma).method, label, reason=reason)
 
     @cached_property
     def _start(self) -> float:
@@ -215,11 +205,11 @@ class Calibration:
         """
         T, epochs = self.shape.steps, self.sampler.epochs(self.shape.steps)
         rate = min(1.0, max(float(self.sampler.automaton(T).rates.mean()), 1e-12))
-        found = independent_noise(
-            lambda sigma: events.dpsgd(sampling_probability=rate, noise_multiplier=sigma, steps=T),
-            epsilon=max(self.epsilon, 1e-3),
-            delta=self.delta,
-        )
+
+        def event(sigma: float) -> events.DpEvent:
+            return events.dpsgd(sampling_probability=rate, noise_multiplier=sigma, steps=T)
+
+        found = independent_noise(event, epsilon=max(self.epsilon, 1e-3), delta=self.delta)
         repeated = 1 if epochs is None else epochs.repeated
         return found * math.sqrt(repeated * float(self.shape.energies.max()))
 
@@ -227,17 +217,16 @@ class Calibration:
         return self.question(sigma, statistics="none", seed=0).proved.epsilon(self.delta)
 
     def _proved(self, start: float, width: float) -> float:
-        return _least(lambda sigma: self._bound(sigma).value, self.epsilon, start, width)
+        return _least(lambda sigma: self._bound(sigma).value, self.epsilon, start, width, _STEEP)
 
     def _drawn(self, top: float) -> tuple[CalibratedNoise | None, str]:
         """Return a multiplier below ``top`` that independent draws confirm, or why there is none.
 
         The reason is empty where draws confirm no multiplier that is as small.
         """
-        seed = secrets.randbits(96) if self.options.seed is None else self.options.seed
-        words = np.random.SeedSequence(seed).generate_state(CONFIRMATIONS + 1, np.uint64)
+        state = np.random.SeedSequence(self.options.seed).generate_state
         # Stores keep seeds as signed whole numbers.
-        first, *seeds = (int(word) >> 1 for word in words)
+        first, *seeds = (int(word) >> 1 for word in state(CONFIRMATIONS + 1, np.uint64))
         sigma, reason = self._searched(first, top)
         for seed in seeds:
             # Proofs need at least so much.
@@ -269,38 +258,39 @@ class Calibration:
             nonlocal reason
             question = self.question(sigma, seed=seed, draws=few, failure_probability=self.failure)
             try:
-                return expected_epsilon(question, self._goal, self.options.draws)
+                return price.expected_epsilon(question, self._goal, self.options.draws)
             except DrawsCannotTell as error:
                 reason = str(error)
                 return math.inf
 
-        # Without a proof, the search begins where that of a proof would.
-        start = self._start if math.isinf(top) else _GAIN * top
+        late = _LOOSE * self._start < top < math.inf
+        start = _GAIN * top if late else min(_GAIN * top, _ABOVE * self._start)
         try:
-            most = _WORTH * top / _AIM
-            return _AIM * _least(estimate, self.epsilon, start, _DRAWN, most), ""
+            aim = self.epsilon, start, _DRAWN, _FALL, _WORTH * top / _AIM
+            return _AIM * _least(estimate, *aim), ""
         except TargetUnreachable as error:
             return math.inf, reason or str(error)
 
     def _tested(self, sigma: float, seed: int) -> tuple[float, CorrelatedDelta | None]:
         """The epsilon of a multiplier by fresh draws, and the delta if both meet the target."""
         question = self.question(sigma, seed=seed, failure_probability=self.failure)
-        evidence = collected(question, self._goal)
+        evidence = price.collected(question, self._goal)
         needed, at = evidence.epsilon(self._left).upper, evidence.at(self.epsilon)
-        if needed > self.epsilon or at.upper + self._reserved > self.delta:
+        upper = at.upper + (CONFIRMATIONS - 1) * self.failure
+        if needed > self.epsilon or upper > self.delta:
             return needed, None
-        made = at._replace(upper=min(1.0, at.upper + self._reserved))
-        known = provenance(question, evidence, made, math.inf)
+        made = at._replace(upper=upper)
+        known = price.provenance(question, evidence, made, math.inf)
         return needed, CorrelatedDelta(made.upper, **known)
 
 
 def _least(
-    price: Callable[[float], float], goal: float, start: float, width: float, most: float = math.inf
+    cost: _Cost, goal: float, start: float, width: float, fall: float, most: float = math.inf
 ) -> float:
-    """Return about the least multiplier, at most ``most``, whose price meets the goal.
+    """Return about the least multiplier, at most ``most``, whose cost meets the goal.
 
-    Its price was found to meet the goal, and to be within a relative ``width`` of it; or the
-    multiplier is within ``width`` of one whose price does not meet it.
+    Its cost was found to meet the goal, and to be within a relative ``width`` of it; or the
+    multiplier is within ``width`` of one whose cost does not meet it.
 
     Raises
     ------
@@ -309,8 +299,8 @@ def _least(
     """
 
     def excess(x: float) -> float:
-        at = price(math.exp(x))
-        # The search aims at the middle of the prices that end it.
+        at = cost(math.exp(x))
+        # The search aims at the middle of the costs that end it.
         value = math.log(max(at, _TINY) / max(goal, _TINY)) + 0.5 * width
         if at > goal:
             return max(value, width)
@@ -320,7 +310,7 @@ def _least(
     last = min(near + reach, math.log(most))
     stop = Stop(absolute=width, value=_TINY, evaluations=_STEPS)
     try:
-        sides = newton(secant(excess, -_FALL), min(near, last), near - reach, last, stop)
+        sides = newton(secant(excess, -fall), min(near, last), near - reach, last, stop)
     except NoBracket as search:
         if search.meets:
             return math.exp(search.at)
@@ -372,11 +362,11 @@ def noise_multiplier(
     """
     target = _validate.probability(delta=delta)
     at = _validate.non_negative(epsilon=epsilon)
-    asked = Options(failure_probability=failure_probability, seed=seed, **options)
-    calibration = Calibration(Shape.of(strategy), sampler, at, target, asked)
+    draws = Options(failure_probability=failure_probability, seed=seed, **options)
+    calibration = Calibration(Shape.of(strategy), sampler, at, target, draws)
     found = calibration.least()
     found.warn()
     if found.confirmation is not None:
         return found
     question = calibration.question(found.noise_multiplier, statistics="none")
-    return replace(found, confirmation=answer(question, Goal(epsilon=at)))
+    return replace(found, confirmation=price.answer(question, Goal(epsilon=at)))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from dpcal.accountants import matrix
 from dpcal.accountants.matrix import Participation, Strategy, Workload
@@ -44,7 +44,7 @@ class Family(NamedTuple):
     """
 
     size: str
-    member: Callable[..., Strategy]
+    member: Callable[..., Strategy | Best]
     optimised: bool = False
 
 
@@ -56,23 +56,21 @@ class Best:
     ----------
     steps
         Number of steps.
-    aim
-        The participation and the workload that they are optimised for, by these names.
+    participation, workload
+        What they are optimised for.
     """
 
     steps: int
-    aim: dict[str, Any]
+    participation: Participation
+    workload: Workload
 
     def __iter__(self) -> Iterator[Strategy]:
         """Yield them in turn, with bands that double."""
         yield matrix.Identity(self.steps)
         for bands in _DOUBLING:
             if bands <= self.steps:
-                yield matrix.Banded.optimised(self.steps, bands, **self.aim)
+                yield matrix.Banded.optimised(bands=bands, **vars(self))
 
-
-# What stands for the best number of bands, or the best decay, in the place of a number.
-_BEST = "best"
 
 FAMILIES = {
     "identity": Family("", matrix.Identity),
@@ -80,6 +78,8 @@ FAMILIES = {
     "efficient-tree": Family("", partial(matrix.Tree, efficient=True)),
     "square-root": Family("", matrix.SquareRoot),
     "lambda-cgd": Family("decay", matrix.LambdaCGD),
+    "lambda-cgd=best": Family("", matrix.LambdaCGD.optimised, optimised=True),
+    "banded=best": Family("", Best, optimised=True),
     "banded": Family("bands", matrix.Banded.optimised, optimised=True),
     "banded-inverse": Family("inverse bands", matrix.BandedInverse.optimised, optimised=True),
     "bisr": Family("inverse bands", matrix.BISR),
@@ -127,12 +127,7 @@ def chosen(
 def _named(
     text: str, steps: int, participation: Participation, workload: Workload
 ) -> Strategy | Best:
-    name, _, given = text.partition("=")
-    aim: dict[str, Any] = {"participation": participation, "workload": workload}
-    if (name, given) == ("banded", _BEST):
-        return Best(steps, aim)
-    if (name, given) == ("lambda-cgd", _BEST):
-        return matrix.LambdaCGD.optimised(steps, **aim)
+    name, _, given = (text, "", "") if text in FAMILIES else text.partition("=")
     if name not in FAMILIES or bool(given) != bool(FAMILIES[name].size):
         allowed = (f"{key}=<{of.size}>" if of.size else key for key, of in FAMILIES.items())
         raise ValueError(f"strategies must be among {', '.join(allowed)}, got {text!r}.")
@@ -143,7 +138,8 @@ def _named(
     except ValueError:
         kind = "a number" if real else "a whole number"
         raise ValueError(f"{family.size} of {name} must be {kind}, got {given!r}.") from None
-    return family.member(steps, *size, **(aim if family.optimised else {}))
+    aim = {"participation": participation, "workload": workload} if family.optimised else {}
+    return family.member(steps, *size, **aim)
 
 
 def usual(steps: int, participation: Participation) -> tuple[str, ...]:
@@ -153,7 +149,7 @@ def usual(steps: int, participation: Participation) -> tuple[str, ...]:
     trees = ("tree", "efficient-tree") if steps <= _TREE_STEPS else ()
     few = (f"banded-inverse={min(_FEW, steps)}", f"blt={_FEW}")
     banded = (f"banded={bands}",) if bands > 1 else ()
-    return ("identity", *trees, f"lambda-cgd={_BEST}", *few, *banded, "square-root")
+    return ("identity", *trees, "lambda-cgd=best", *few, *banded, "square-root")
 
 
 def for_random_batches(steps: int) -> tuple[str, ...]:
@@ -161,4 +157,4 @@ def for_random_batches(steps: int) -> tuple[str, ...]:
     tree = ("tree",) if 1 < steps <= _TREE_STEPS else ()
     decays = (f"lambda-cgd={decay}" for decay in _DECAYS)
     few = (f"banded-inverse={min(_FEW, steps)}", "blt=1", f"blt={_FEW}")
-    return ("identity", *tree, *decays, f"banded={_BEST}", *few, "square-root")
+    return ("identity", *tree, *decays, "banded=best", *few, "square-root")

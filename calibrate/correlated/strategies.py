@@ -15,11 +15,10 @@ lambda-CGD    22.710    34.1
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import as_completed
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import call
 from typing import Any
 
 from dpcal import _validate
@@ -30,6 +29,7 @@ from dpcal.accountants.correlated.mechanism import Shape
 from dpcal.accountants.correlated.price import Options
 from dpcal.accountants.directions import RELATIONS
 from dpcal.accountants.matrix import PREFIX_SUMS, Participation, Strategy, Workload
+from dpcal.accountants.rounding import UNIT
 from dpcal.calibrate.correlated.calibration import CalibratedNoise, Calibration
 from dpcal.calibrate.correlated.families import Best, chosen, for_random_batches, usual
 from dpcal.calibrate.noise import noise_multiplier
@@ -66,14 +66,12 @@ class KnownSchedule:
 
     def __call__(self, strategy: Strategy, **target: Any) -> CalibratedNoise:
         """Return the Gaussian mechanism's noise multiplier times the sensitivity, rounded up."""
-        relation = target["neighboring_relation"]
         # This call refuses relations that no theorem covers.
-        strategy.event(1.0, self.participation, neighboring_relation=relation)
+        strategy.event(1.0, self.participation, neighboring_relation=target["neighboring_relation"])
         sensitivity = strategy.sensitivity(self.participation)
         single = noise_multiplier(events.GaussianDpEvent, **target)
-        sigma = single * sensitivity.value
-        while sigma / sensitivity.value < single:
-            sigma = math.nextafter(sigma, math.inf)
+        # The product and its quotient by the sensitivity are rounded once each.
+        sigma = single * sensitivity.value * (1 + 4 * UNIT)
         return CalibratedNoise(sigma, f"Gaussian, {sensitivity.theorem}", sensitivity.label)
 
     def __str__(self) -> str:
@@ -109,11 +107,8 @@ class SampledBatches:
     failure_probability: float | None = None
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.sampler, Sampler) or callable(self.sampler)):
-            raise TypeError(
-                "sampler must be one of the samplers of dpcal.accountants.correlated, "
-                f"got {self.sampler!r}."
-            )
+        if not callable(self.sampler):
+            _validate.instance(Sampler, sampler=self.sampler)
         _ = self._options
 
     @property
@@ -140,10 +135,7 @@ class SampledBatches:
 
     def schedule(self, steps: int) -> Participation:
         """Return participations at the same rate, evenly spaced."""
-        # Batches of a fixed size are refused later: any schedule will do.
-        rate = 1.0
-        with suppress(UnsupportedEvent):
-            rate = float(self.of(matrix.Identity(steps)).automaton(steps).rates.mean())
+        rate = float(self.of(matrix.Identity(steps)).automaton(steps).rates.mean())
         separation = min(steps, max(1, round(1 / rate)))
         return matrix.FixedEpochs(-(-steps // separation), separation)
 
@@ -377,8 +369,7 @@ def compare_strategies(
     relation = _validate.relation(neighboring_relation)
     count = _validate.count(steps=steps)
     _validate.instance(Workload, workload=workload)
-    if participation is not None:
-        _validate.instance(Participation, participation=participation)
+    _validate.instance(Participation, type(None), participation=participation)
     target: dict[str, Any] = {
         "epsilon": _validate.positive(epsilon=epsilon),
         "delta": _validate.probability(delta=delta),
@@ -433,15 +424,12 @@ def _row(
 def _rows(
     works: Sequence[Callable[[], StrategyRow]], executor: Any, report: Progress | None
 ) -> list[StrategyRow]:
-    """Rows in the order of the strategies; each is reported as it is done."""
-    done: Iterable[tuple[int, StrategyRow]] = ((k, work()) for k, work in enumerate(works))
-    if executor is not None:
-        pool = executor.get_executor() if hasattr(executor, "get_executor") else executor
-        futures = {pool.submit(work): place for place, work in enumerate(works)}
-        done = ((futures[future], future.result()) for future in as_completed(futures))
-    rows: dict[int, StrategyRow] = {}
-    for place, row in done:
-        rows[place] = row
+    """Rows in the order of the strategies; each is reported once those before it are done."""
+    if hasattr(executor, "get_executor"):
+        executor = executor.get_executor()
+    rows: list[StrategyRow] = []
+    for row in map(call, works) if executor is None else executor.map(call, works):
+        rows.append(row)
         if report is not None:
             report(row, len(rows), len(works))
-    return [rows[place] for place in range(len(works))]
+    return rows

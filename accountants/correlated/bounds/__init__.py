@@ -1,6 +1,6 @@
 """What can be proved without draws? Deterministic bounds on delta and on epsilon.
 
->>> from dpcal.accountants.correlated.bounds.proved import proved
+>>> from dpcal.accountants.correlated.bounds.reductions import proved
 >>> from dpcal.accountants.correlated.bounds.revealed import revealed
 >>> from dpcal.accountants.correlated.mechanism import Mechanism
 >>> from dpcal.accountants.samplers import Poisson

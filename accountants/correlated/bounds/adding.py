@@ -1,7 +1,7 @@
 r"""How well can an added record be detected? Closed bounds on delta of adding it.
 
 Adding a record costs delta(eps) = E_Q (1 - e^eps L)_+, with Q the law N(0, sigma^2 I) of outputs
-without it. Three bounds hold, and the least counts. The second one needs a few plain draws.
+without it. Four bounds hold, and the least counts. The third one needs a few plain draws.
 
 **Half-spaces.** For any law rho of participations y in place of the true law s, log L >= <x, m> /
 sigma^2 - kappa with m = C E y and kappa = E ||C y||^2 / (2 sigma^2) + KL(rho | s), expectations
@@ -10,7 +10,32 @@ KL(rho | s) (Donsker and Varadhan). So log L is at least normal, mu N - kappa wi
 sigma. Here rho has a share of the chances of a free record, and KL adds up over the rounds that it
 is free in (chain rule); or rho is the law itself.
 
-**A convex log-likelihood.** L is a mixture of exponentials of linear functions of a Gaussian output
+**A convex log-likelihood.** With f = log L and participations that are independent, three facts
+bound the moments of 1 / L.
+
+1. f is convex in the output x. By the variational formula of Boue and Dupuis (1998),
+   -log E e^(-p f) is the least ``E[p f(B + v) + |v|^2 / 2]`` over adapted drifts v, and f(B + v) is
+   at least f(B) + <grad f(B), v>. What is left is quadratic in v, and its least value is
+   p E f - p^2 Var(f) / 2, because f(B) - E f is the integral of ``E[grad f(B) | F_s]``:
+
+       E_Q L^(-p) <= exp(-p E f + p^2 Var(f) / 2),    Var(f) <= sigma^2 E |grad f|^2 (Poincare).
+
+2. ``sigma^2 grad f = C E[y | x]``. Given x and the other rounds, the log-odds of y_t are at most
+   logit r_t + h_t, because participations repel each other for C >= 0, so that ``E[y_t | x]`` is at
+   most o_t e^(h_t), with odds o_t = r_t / (1 - r_t). With J = C^T C / sigma^2, the mean of
+   e^(h_t + h_u) under Q is e^(J_tu), and therefore
+
+       Var(f) <= V = sum_{t,u} o_t o_u J_tu e^(J_tu).
+
+3. -E f = KL(Q || P) is half the integral of ``E |C E[y | x]|^2`` over 1 / sigma^2 from 0 on (Verdu
+   2010, Mismatched estimation and relative entropy), so that
+
+       -E f <= K = (1 / 2) sum_{t,u} o_t o_u (e^(J_tu) - 1).
+
+Since (1 - u)_+ <= c u^(-p), c = p^p / (p + 1)^(p + 1), delta(eps) <= c exp(p (K - eps) + p^2 V / 2)
+for every p > 0.
+
+**A convex tail.** L is a mixture of exponentials of linear functions of a Gaussian output
 x. Hence log L is convex in x, its sublevel sets satisfy Ehrhard's inequality, and
 
     u(s) = Phi^-1(Q(log L <= s))    is concave in s
@@ -52,7 +77,7 @@ from dpcal.accountants.correlated.bounds.base import Bound
 from dpcal.accountants.correlated.bounds.joining import Joining
 from dpcal.accountants.correlated.mechanism import Mechanism
 
-__all__ = ["Adding", "ConvexTail", "half_space_delta"]
+__all__ = ["Adding", "ConvexTail", "half_space_delta", "lower_tail"]
 
 Floats = NDArray[np.float64]
 _Pairs = tuple[tuple[float, float], ...]
@@ -64,6 +89,11 @@ _AT_ONCE = 2**22
 # Shares of the true rates that are tried. The bound holds for each share; a finer list gains less
 # than a percent of delta.
 _SHARES = np.geomspace(1e-3, 3.0, 60)
+# Largest logarithm of an exponential that is computed: beyond it the exponential overflows, and
+# proves nothing.
+_LARGEST = 600.0
+# Powers p that are tried; their spacing of a few percent has no visible effect on the bound.
+_POWERS = np.geomspace(1e-3, 1e5, 400)
 # Empirical probabilities of the lower level that is tried. All of them are proofs at once; outside
 # this range, bounds on a probability are wide relative to it.
 _LOW = np.linspace(0.01, 0.6, 23)
@@ -79,14 +109,18 @@ class Adding(Bound):
     ----------
     pairs
         Values of kappa and mu, each of which proves that log L is at least normal: mu N - kappa.
+    tail
+        K and the root of V, which bound the moments of 1 / L as those of a normal loss; None if
+        none are known.
     never
         The epsilon from which delta is zero: -log of the probability of no participation.
     """
 
     pairs: _Pairs
+    tail: tuple[float, float] | None = None
     never: float = math.inf
 
-    method: ClassVar[str] = "half-spaces, for adding a record"
+    method: ClassVar[str] = "half-spaces and a convex log-likelihood, for adding a record"
 
     @classmethod
     def of(cls, mechanism: Mechanism, joining: Joining) -> Adding:
@@ -99,7 +133,8 @@ class Adding(Bound):
         never = -float(np.log1p(-joining.chances).sum()) * (1 + _MARGIN)
         parts = math.ceil(_SHARES.size * mechanism.steps / _AT_ONCE)
         found = [_of_shares(mechanism, joining, each) for each in np.array_split(_SHARES, parts)]
-        return cls(tuple(itertools.chain.from_iterable(found)), never)
+        tail = lower_tail(mechanism, joining.chances) if joining.independent else None
+        return cls(tuple(itertools.chain.from_iterable(found)), tail, never)
 
     @classmethod
     def of_bins(cls, gram: Floats) -> Adding:
@@ -111,11 +146,18 @@ class Adding(Bound):
         """Return a bound on delta of adding a record at an epsilon >= 0."""
         if epsilon >= self.never:
             return 0.0
-        return min(half_space_delta(kappa, mu, epsilon) for kappa, mu in self.pairs)
+        found = [half_space_delta(kappa, mu, epsilon) for kappa, mu in self.pairs]
+        if self.tail is not None:
+            p, (mean, deviation) = _POWERS, self.tail
+            exponents = p * (mean - epsilon) + 0.5 * (p * deviation) ** 2
+            exponents += p * np.log(p) - (p + 1) * np.log1p(p)
+            found.append(math.exp(min(0.0, float(exponents.min()) * (1 - 1e-12) + 1e-12)))
+        return min(found)
 
     def log_mgf(self, c: float, direction: str) -> float:
         """Return a bound on log M(c) of adding a record: on E_Q L^(-c)."""
-        moments = (c * kappa + 0.5 * (c * mu) ** 2 for kappa, mu in self.pairs)
+        known = self.pairs if self.tail is None else (*self.pairs, self.tail)
+        moments = (c * kappa + 0.5 * (c * mu) ** 2 for kappa, mu in known)
         return min(moments) if direction == "add" else math.inf
 
 
@@ -126,6 +168,22 @@ def half_space_delta(kappa: float, mu: float, epsilon: float) -> float:
     low = math.exp(min(epsilon - kappa + mu * mu / 2 + float(log_ndtr(cut - mu)), 0.0))
     # The margin covers the rounding of kappa and of sums over the rounds in both terms.
     return max(high - low, 0.0) + _MARGIN * high
+
+
+def lower_tail(mechanism: Mechanism, rates: Floats) -> tuple[float, float] | None:
+    """Return K and the root of V for independent participations; None if they overflow."""
+    odds = rates / (1 - rates)
+    if mechanism.column is None:
+        J, weights = mechanism.gram, np.asarray(odds[:, None] * odds)
+    else:
+        J = mechanism.overlaps[: mechanism.bands]
+        pairs = 2.0 * (mechanism.steps - np.arange(len(J)))
+        pairs[0] = mechanism.steps
+        weights = np.asarray(pairs * float(odds.max()) ** 2)
+    if J.max() > _LARGEST:
+        return None
+    mean = 0.5 * float((weights * np.expm1(J)).sum()) * (1 + _MARGIN)
+    return mean, math.sqrt(float((weights * J * np.exp(J)).sum())) * (1 + _MARGIN)
 
 
 @dataclass(frozen=True, eq=False)

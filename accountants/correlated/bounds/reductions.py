@@ -1,4 +1,4 @@
-r"""Which events does a run cost no more than? Compositions, one random round an epoch, residues.
+r"""What is proved of a run? The least of all its bounds, and events that it costs no more than.
 
 **Compositions.** Rounds of a group that are as far apart as C has bands are independent.
 
@@ -26,6 +26,11 @@ True
 >>> (bound,) = spaced(mechanism, BallsInBins(50))
 >>> print(f"{bound.epsilon(1e-4).value:.3f}")  # it is 3.050 if the rounds are known
 0.943
+>>> from dpcal.accountants.samplers import Poisson
+>>> bound = proved(Mechanism.of(LambdaCGD(40, 0.5), noise_multiplier=6.36), Poisson(0.1))
+>>> found = bound.epsilon(1e-5)
+>>> abs(bound.delta(found.value) / 1e-5 - 1) < 1e-3
+True
 """
 
 from __future__ import annotations
@@ -34,13 +39,18 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcal.accountants import events
 from dpcal.accountants.answers import Delta, Epsilon
-from dpcal.accountants.correlated.bounds.base import Bound, Proof
+from dpcal.accountants.correlated.bounds.adding import Adding
+from dpcal.accountants.correlated.bounds.base import Bound, Directions, Least, Proof, Worst
+from dpcal.accountants.correlated.bounds.joining import Joining
+from dpcal.accountants.correlated.bounds.replicas import ReplicaMoments
+from dpcal.accountants.correlated.bounds.revealed import revealed
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.interface import delta as event_delta, epsilon as event_epsilon
 from dpcal.accountants.inversion.transform import Total
@@ -48,9 +58,9 @@ from dpcal.accountants.loaders.subsets import SubsetBelow
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.mechanisms.decompose import decompose
 from dpcal.accountants.participations import Epochs, Groups
-from dpcal.accountants.samplers import Sampler
+from dpcal.accountants.samplers import MinSeparation, Sampler
 
-__all__ = ["LARGEST_NORM", "Reduction", "allocated", "compositions", "of_epochs", "spaced"]
+__all__ = ["Reduction", "allocated", "joined", "proved", "spaced"]
 
 Floats = NDArray[np.float64]
 
@@ -58,6 +68,7 @@ Floats = NDArray[np.float64]
 _ROUNDING = 1e-9
 # Most products of patterns, 32 MB.
 _MOST_PATTERNS = 2000
+_COMPOSITION = "composition of sampled Gaussians, {}"
 # Norm from which noise reveals participations: the bound for known participations is as good.
 LARGEST_NORM = 20.0
 
@@ -199,13 +210,12 @@ def spaced(mechanism: Mechanism, sampler: Sampler) -> list[Bound]:
     gram = mechanism.gram if patterns is None else mechanism.products(patterns)
     powers = {2**k for k in range(1, len(gram).bit_length())} | {mechanism.bands}
     found = [_known_residues(gram, w) for w in sorted(powers) if 2 * w <= len(gram)]
-    sizes = [
-        shared + min(math.expm1(min(own, 500.0)) / rounds, own) if own > 0 else math.inf
-        for shared, own, rounds in found
-    ]
-    if min(sizes, default=math.inf) == math.inf:
+    found = [each for each in found if each[1] > 0]
+    if not found:
         return []
-    shared, own, rounds = found[int(np.argmin(sizes))]
+    shared, own, rounds = min(
+        found, key=lambda each: each[0] + min(math.expm1(min(each[1], 500.0)) / each[2], each[1])
+    )
     allocation = events.RandomAllocationDpEvent(1 / math.sqrt(own), rounds)
     parts: list[tuple[events.DpEvent, int]] = [(allocation, 1)]
     if shared > 0:
@@ -224,3 +234,81 @@ def _known_residues(gram: Floats, width: int) -> tuple[float, float, int]:
     shared = float(gram[same].max()) * (1 + _ROUNDING)
     own = float(np.diagonal(gram).max()) * (1 + _ROUNDING) - shared
     return shared, own, len(gram) // width
+
+
+def proved(mechanism: Mechanism, sampler: Sampler, relation: str = "zero-out") -> Bound:
+    """Return the least of all bounds on both directions that cover a run.
+
+    Parameters
+    ----------
+    mechanism
+        A strategy of any kind.
+    sampler
+        One of this package's, :class:`~dpcal.accountants.correlated.FixedSize` excepted.
+    relation
+        With ``"replace-one"``, the bound on the pair of C y against -C y. Compositions have their
+        own price. Otherwise it is that of two blanked records, or of known participations at twice
+        the distance.
+    """
+    twice = 2 if relation == "replace-one" else 1
+    public = revealed(Mechanism(mechanism.shape, mechanism.sigma / twice), sampler)
+    groups, epochs = sampler.groups(mechanism.steps), sampler.epochs(mechanism.steps)
+    if groups is not None and sampler.least_separation >= mechanism.bands:
+        how = relation if twice == 2 else "add-or-remove-one"
+        whole = compositions(mechanism, groups)
+        parts = [Reduction(each, _COMPOSITION, how, exact=not groups.secret) for each in whole]
+        exact = parts[0] if len(parts) == 1 else Worst(tuple(parts))
+        # By joint convexity, the bound of the worst group holds for a secret one.
+        return Least((exact, public)) if groups.secret else exact
+    if twice == 2:
+        return Least((TwoBlanks(proved(mechanism, sampler)), public))
+    if epochs is not None and mechanism.bands == 1 and mechanism.column is not None:
+        found = of_epochs(mechanism, epochs)
+        if found is not None:
+            return found if found.exact else Least((found, public))
+        return public
+    both, patterns = (*spaced(mechanism, sampler), public), sampler.equally_likely(mechanism.steps)
+    joining = joined(mechanism, sampler)
+    if joining is not None:
+        adding = Adding.of(mechanism, joining)
+        return Directions(
+            (Least((ReplicaMoments(mechanism, joining), *both)), Least((adding, *both)))
+        )
+    if patterns is not None:
+        of_bins = Adding.of_bins(mechanism.products(patterns))
+        return Directions((Least(both), Least((of_bins, *both))))
+    return Least(both)
+
+
+def joined(mechanism: Mechanism, sampler: Sampler) -> Joining | None:
+    """Return how a record joins, the first of its groups; None if bounds on it do not apply.
+
+    The first group is the worst if C is Toeplitz, and by joint convexity no secret one is worse.
+    """
+    found = Joining.of(sampler, mechanism.steps)
+    if found is None or found.epoch:
+        return found
+    waits = isinstance(sampler, MinSeparation) and sampler.warm_start
+    alike = mechanism.column is not None or (mechanism.bands <= found.separation and not waits)
+    known = alike or (found.separation == found.period == 1)
+    return found if known and found.chances.max() < 1 else None
+
+
+@dataclass(frozen=True, eq=False)
+class TwoBlanks(Bound):
+    """The bound for a replaced record by two that are blanked, one after the other.
+
+    Parameters
+    ----------
+    one
+        The bound for one of them.
+    """
+
+    one: Bound
+
+    method: ClassVar[str] = "two blanked records"
+
+    def delta(self, epsilon: float) -> float:
+        """Return a bound on delta at an epsilon >= 0."""
+        half = 0.5 * epsilon
+        return min(1.0, self.one.delta(half) * (1 + math.exp(min(half, 600.0))) * (1 + 1e-12))

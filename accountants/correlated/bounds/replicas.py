@@ -67,7 +67,7 @@ from dpcal.accountants.correlated.bounds.joining import Joining, state_cap
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.rounding import UNIT, exp_up
 
-__all__ = ["ReplicaMoments", "ReplicaSum"]
+__all__ = ["ReplicaMoments", "ReplicaSum", "log_tangent"]
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intc]
@@ -447,6 +447,11 @@ class ReplicaSum:
         return found + T * operations * UNIT + _MARGIN * (1 + abs(found))
 
 
+def log_tangent(q: int, epsilon: float) -> float:
+    """Return the logarithm of c e^(-(q - 1) eps), by which L^q bounds (L - e^eps)_+."""
+    return (q - 1) * (math.log(q - 1) - epsilon) - q * math.log(q)
+
+
 def _ratios(now: Floats, before: Floats) -> tuple[float, float]:
     """Return the least and the largest ratio of what rounds weigh; states of no weight stay so."""
     if not np.isfinite(now).all() or (now[before == 0] > 0).any():
@@ -544,20 +549,25 @@ class ReplicaMoments(Bound):
         found = self._moments[key, cells]
         return self._moment(key, fine=False) if fine and math.isinf(found) else found
 
-    def _log_beyond(self, key: _Key, fine: bool) -> float:
-        """Return the logarithm of the bound on E_Q (L_A - 1)_+, from which epsilon is taken."""
-        q = key.order
-        return self._moment(key, fine) + (q - 1) * math.log(q - 1) - q * math.log(q)
+    def best_order(self, epsilon: float, shared: float = 0.0) -> tuple[float, int]:
+        """Return the logarithm of the least bound on delta of sums of C itself, and its order."""
+        walks = self.mechanism.walk is not None
+        orders = (order for order in _ORDERS if walks or self._window(order).affordable)
+        found = least_until_rising(
+            (self._log_delta(_Key(0, order, shared), epsilon), order) for order in orders
+        )
+        return found or (math.inf, _ORDERS[0])
 
-    def _log_delta(self, key: _Key, epsilon: float, fine: bool) -> float:
-        found = self._log_beyond(key, fine) - (key.order - 1) * epsilon
+    def _log_delta(self, key: _Key, epsilon: float, fine: bool = False) -> float:
+        found = self._moment(key, fine) + log_tangent(key.order, epsilon)
         return float(np.logaddexp(found, math.log(key.beyond))) if key.tail else found
 
     def _epsilon(self, key: _Key, delta: float, fine: bool = False) -> float:
         left = delta - key.beyond
         if left <= 0:
             return math.inf
-        return max(0.0, (self._log_beyond(key, fine) - math.log(left)) / (key.order - 1))
+        at_zero = self._moment(key, fine) + log_tangent(key.order, 0.0)
+        return max(0.0, (at_zero - math.log(left)) / (key.order - 1))
 
     def _for_delta(self, delta: float) -> list[_Key]:
         """Return the moments with the least epsilons at a delta, without a cap and with one."""

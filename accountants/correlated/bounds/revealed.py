@@ -38,8 +38,10 @@ Floats = NDArray[np.float64]
 
 # Relative margin, outward: far above the rounding of the sums below, which is near 1e-13.
 _MARGIN = 1e-9
-# Standard deviations above the mean number of participations from which all numbers are taken for
-# the largest one: their probability is far below any delta.
+# Steps of a run up to which all numbers of participations are taken as they are, in steps^2 time.
+_LONG = 16_384
+# Standard deviations above their mean from which the numbers of longer runs are taken for the
+# largest one: their probability is far below any delta.
 _DEVIATIONS = 40.0
 
 
@@ -113,7 +115,7 @@ def _unit_laws(shape: Shape, sampler: Sampler) -> list[tuple[Floats, Floats]]:
     rate, rounds = float(np.exp(law.join.max())), int(np.isfinite(law.join).any(axis=1).sum())
     possible = min(rounds, -(-T // separation))
     usual = rate * rounds + _DEVIATIONS * (math.sqrt(rate * rounds) + 1)
-    largest = min(possible, math.ceil(usual))
+    largest = possible if T <= _LONG else min(possible, math.ceil(usual))
     if law.independent:
         weights = binom.pmf(np.arange(largest + 1), rounds, rate)
     else:

@@ -4,7 +4,7 @@ Chunk number i of stream j is drawn from the seed sequence (seed, j, i) by every
 result does not depend on the number of workers.
 
 >>> import numpy as np
->>> from dpcal.accountants.correlated.draws.bins import Bins
+>>> from dpcal.accountants.correlated.draws.estimators import Bins
 >>> sample = simulate(Bins(np.eye(10), "remove", 2), draws=20_000, seed=0)
 >>> answer = sample.at(0.5, failure_probability=1e-6)
 >>> answer.lower < answer.mean < answer.upper
@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import pickle
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import lru_cache
@@ -27,9 +27,8 @@ from numpy.typing import NDArray
 
 from dpcal import _validate
 from dpcal._roots import Sides, Stop, bisect
-from dpcal.accountants.correlated.draws.bins import Bins
 from dpcal.accountants.correlated.draws.confidence import FIRST, bets_prove, lower_mean
-from dpcal.accountants.correlated.draws.estimators import Direct
+from dpcal.accountants.correlated.draws.estimators import Bins, Direct
 
 __all__ = ["CHUNK", "MOST_DRAWS", "Estimator", "Reading", "Sample", "last_proved", "simulate"]
 
@@ -169,11 +168,10 @@ def _opened(packed: bytes) -> Estimator:
 
 def _sent_chunk(work: tuple[bytes, int, int, int]) -> Floats:
     packed, *place = work
-    return _chunk((_opened(packed), *place))  # type: ignore[arg-type]
+    return _chunk(_opened(packed), *place)
 
 
-def _chunk(work: tuple[Estimator, int, int, int]) -> Floats:
-    estimator, seed, stream, index = work
+def _chunk(estimator: Estimator, seed: int, stream: int, index: int) -> Floats:
     sequence = np.random.SeedSequence(seed, spawn_key=(stream, index))
     generator = np.random.Generator(np.random.PCG64(sequence))
     # Parts are powers of two, so that they fill the chunk.
@@ -210,23 +208,14 @@ def simulate(
         The sample, which is the same for every executor.
     """
     _validate.within(1, MOST_DRAWS, draws=draws)
-    left = range(-(-_validate.count(draws=draws) // CHUNK))
-    chunks = list(_results(estimator, seed, stream, left, executor))
-    return Sample(estimator, np.concatenate(chunks, axis=1))
-
-
-def _results(
-    estimator: Estimator, seed: int, stream: int, left: range, executor: Any
-) -> Iterable[Floats]:
-    """Yield chunks in order, drawn here or by an executor, to which small messages are sent."""
+    works = [(seed, stream, index) for index in range(-(-_validate.count(draws=draws) // CHUNK))]
     if executor is None:
-        return map(_chunk, [(estimator, seed, stream, index) for index in left])
-    if hasattr(executor, "get_executor"):
-        executor = executor.get_executor()
-    # Rates and first columns hold repeated values, so that messages are kilobytes for long runs
-    # too.
-    packed = zlib.compress(pickle.dumps(estimator), 6)
-    found: Iterable[Floats] = executor.map(
-        _sent_chunk, [(packed, seed, stream, index) for index in left]
-    )
-    return found
+        chunks = [_chunk(estimator, *work) for work in works]
+    else:
+        if hasattr(executor, "get_executor"):
+            executor = executor.get_executor()
+        # Rates and first columns hold repeated values, so that messages are kilobytes for long runs
+        # too.
+        packed = zlib.compress(pickle.dumps(estimator), 6)
+        chunks = list(executor.map(_sent_chunk, [(packed, *work) for work in works]))
+    return Sample(estimator, np.concatenate(chunks, axis=1))

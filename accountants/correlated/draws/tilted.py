@@ -37,6 +37,7 @@ True
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -45,20 +46,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal._ext import tilted as kernels
-from dpcal.accountants.correlated.bounds.base import least_until_rising
 from dpcal.accountants.correlated.bounds.joining import Joining
-from dpcal.accountants.correlated.bounds.replicas import ReplicaMoments, ReplicaSum
+from dpcal.accountants.correlated.bounds.replicas import ReplicaMoments, ReplicaSum, log_tangent
 from dpcal.accountants.correlated.draws.estimators import Direct, Floats, rising
 from dpcal.accountants.correlated.likelihood import Likelihood
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["Tilted", "best_tilt"]
 
-# Orders that are tried; the best ones are below 16 at deltas above 1e-12.
-_ORDERS = range(2, 25)
-# Cells of the polygon that draws use, whose weights are within 1e-4 of 1, and of the one by which
-# orders are compared.
-_CELLS, _FEW_CELLS = 1500, 300
+# Cells of the polygon that draws use, whose weights are within 1e-4 of 1.
+_CELLS = 1500
 # Entries of a table: 128 MB.
 _LARGEST_TABLE = 2**24
 # Logarithm of the ratio of ranges from which draws that only bound delta from above are made.
@@ -80,11 +77,6 @@ def _alike(rows: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the first round of each kind, and the kind of each round."""
     _, first, kinds = np.unique(rows, axis=0, return_index=True, return_inverse=True)
     return first, kinds.ravel().astype(np.intp)
-
-
-def _log_range(order: int, log_moment: float) -> float:
-    """Return the logarithm of the largest term at epsilon 0."""
-    return log_moment + (order - 1) * math.log(order - 1) - order * math.log(order)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,8 +108,8 @@ class Tilted(Direct):
         return moments.evenly(self.order, self.cells, self.shared)
 
     @cached_property
-    def _table(self) -> _Table:
-        """Return what rounds weigh; a draw in a round that repeats later ones uses their rows."""
+    def _table(self) -> _Table | None:
+        """What rounds weigh, with the rows of later ones they repeat; None without a moment."""
         T, period = self.engine.mechanism.steps, self.joining.period
         kept: list[tuple[int, float, Floats]] = []
 
@@ -126,13 +118,11 @@ class Tilted(Direct):
                 raise MemoryError
             kept.append((t, scale, now.copy()))
 
-        try:
+        log_moment = math.inf
+        with suppress(MemoryError):
             log_moment = self._sum.log(keep)
-        except MemoryError:
-            log_moment = math.inf
         if math.isinf(log_moment):
-            nothing = np.ones(1)
-            return _Table(np.ones((1, 1, 1)), np.zeros(1, np.intp), nothing, math.inf)
+            return None
         rows = [np.ones_like(kept[0][2]), *(row for _, _, row in kept)]
         places, norms = np.zeros(T + 1, dtype=np.intp), np.empty(T)
         for place, (t, scale, _) in enumerate(kept, 1):
@@ -145,7 +135,7 @@ class Tilted(Direct):
     @property
     def log_moment(self) -> float:
         """A bound on log E_Q[B^q]; infinite if there is none."""
-        return self._table.log_moment
+        return math.inf if self._table is None else self._table.log_moment
 
     def counts(self, draws: int, generator: np.random.Generator) -> tuple[Floats, Floats]:
         """Return drawn counts, of shape (steps, draws), and logarithms of their weights.
@@ -153,7 +143,7 @@ class Tilted(Direct):
         The weights are those of the counts over the probability with which they are drawn.
         """
         table, made, mechanism = self._table, self._sum.tables, self.engine.mechanism
-        if made is None or math.isinf(table.log_moment):
+        if made is None or table is None:
             raise UnsupportedEvent(f"Draws of order {self.order} have no finite range here.")
         each = len(made.sums) // len(made.windows)
         decay, scale, per_cell = 0.0, 0.0, 0.0
@@ -172,9 +162,7 @@ class Tilted(Direct):
             np.zeros(draws, dtype=np.intp),
             generator,
         )
-        return counts, log_weights + float(
-            np.log(table.norms).sum() + math.log(table.rows[-1, 0, 0])
-        )
+        return counts, log_weights + float(np.log(table.norms).sum())
 
     @cached_property
     def _factors(self) -> tuple[Floats, NDArray[np.intp], Floats, NDArray[np.intp]]:
@@ -219,34 +207,19 @@ class Tilted(Direct):
 
     def largest(self, epsilon: float) -> float:
         """Return a proved bound on the terms."""
-        exponent = _log_range(self.order, self.log_moment) - (self.order - 1) * epsilon
+        exponent = log_tangent(self.order, epsilon) + self.log_moment
         return math.exp(min(exponent, _HOPELESS)) * (1 + 1e-6)
 
 
 def best_tilt(engine: Likelihood, joining: Joining | None, epsilon: float) -> Tilted | None:
-    """Return the draws with the least range at an epsilon; None if no order has a finite one.
-
-    Ranges are compared by a coarse polygon.
-    """
+    """Return the draws with the least range at an epsilon; None if no order has a finite one."""
     if joining is None:
         return None
     moments = ReplicaMoments(engine.mechanism, joining)
-
-    def least(shared: float) -> tuple[float, int]:
-        def value(order: int) -> float:
-            moment = moments.evenly(order, _FEW_CELLS, shared).log()
-            return _log_range(order, moment) - (order - 1) * epsilon
-
-        found = least_until_rising((value(order), order) for order in _ORDERS)
-        assert found is not None
-        return found
-
-    (best, order), shared = least(0.0), 0.0
+    (best, order), shared = moments.best_order(epsilon), 0.0
     if engine.mechanism.walk is not None:
-        other, second = least(1.0)
+        other, second = moments.best_order(epsilon, shared=1.0)
         if other < best - _WORTH:
-            best, order, shared = other, second, 1.0
-    if math.isinf(best):
-        return None
+            order, shared = second, 1.0
     tilted = Tilted(engine, joining, order, shared=shared)
     return None if math.isinf(tilted.log_moment) else tilted

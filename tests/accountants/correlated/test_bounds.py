@@ -5,16 +5,17 @@ Statistical statements here fail with probability below 1e-5 for a fresh seed.
 
 import itertools
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from _integrals import independent, patterns, two_rounds
+from _integrals import independent, patterns, plane, two_rounds
 from scipy.special import logsumexp
 
 from dpcal import accountants
 from dpcal.accountants import correlated, events, matrix
-from dpcal.accountants.correlated.bounds.adding import Adding
+from dpcal.accountants.correlated.bounds.adding import Adding, lower_tail
 from dpcal.accountants.correlated.bounds.joining import Joining, state_cap
 from dpcal.accountants.correlated.bounds.reductions import allocated, spaced
 from dpcal.accountants.correlated.bounds.replicas import Past, ReplicaMoments
@@ -52,10 +53,14 @@ def replicas(mechanism, rate):
 
 
 def half_spaces(mechanism, rate):
-    return Adding.of(mechanism, Joining(np.full(mechanism.steps, rate)))
+    return replace(Adding.of(mechanism, Joining(np.full(mechanism.steps, rate))), tail=None)
 
 
-ADDING = (half_spaces,)
+def convex(mechanism, rate):
+    return replace(Adding.of(mechanism, Joining(np.full(mechanism.steps, rate))), pairs=())
+
+
+ADDING = half_spaces, convex
 BOTH = (revealed,)
 DENSE = matrix.Dense([[1.0, 0.0], [0.7, 1.3]])
 
@@ -84,6 +89,21 @@ def test_every_bound_is_above_the_integral_of_two_rounds(run, sigma, rate, of_re
         found = bound.epsilon(1e-3).value
         # It says enough: not much less would do.
         assert max(two_rounds(run.matrix(), sigma, rate, found / 4)) > 1e-3, bound_of
+
+
+def test_the_lower_tail_against_integrals_of_its_moments():
+    for run, sigma, rate in ((DENSE, 1.0, 0.1), (matrix.Identity(2), 0.8, 0.02)):
+        log_q, log_l = plane(run.matrix(), sigma, rate)
+        weights = np.exp(log_q)
+        mean = float(weights @ log_l)
+        variance = float(weights @ (log_l - mean) ** 2)
+        proved = lower_tail(Mechanism.of(run, noise_multiplier=sigma), np.full(2, rate))
+        assert -mean <= proved[0]
+        assert variance <= proved[1] ** 2
+        for power in (0.5, 2.0, 6.0):
+            # The lower tail is Gaussian with the variance itself.
+            moment = float(logsumexp(log_q - power * log_l))
+            assert moment <= -power * mean + 0.5 * power**2 * variance + 1e-9
 
 
 @pytest.mark.slow

@@ -16,14 +16,13 @@ from scipy.stats import binom
 from dpcal import accountants
 from dpcal.accountants import correlated, events
 from dpcal.accountants.correlated.bounds.adding import Adding, ConvexTail
-from dpcal.accountants.correlated.draws.bins import Bins
 from dpcal.accountants.correlated.draws.confidence import (
     bets_prove,
     draws_needed,
     lower_mean,
     upper_mean,
 )
-from dpcal.accountants.correlated.draws.estimators import Direct, Without
+from dpcal.accountants.correlated.draws.estimators import Bins, Direct, Without
 from dpcal.accountants.correlated.draws.montecarlo import last_proved, simulate
 from dpcal.accountants.correlated.draws.tilted import Tilted, best_tilt
 from dpcal.accountants.correlated.likelihood import Likelihood
