@@ -23,7 +23,7 @@ from dpcal.accountants.certificates.order import (
     power,
     spread,
 )
-from dpcal.accountants.certificates.pairs import Grid, Limits, Pair, oriented, pair_of
+from dpcal.accountants.certificates.pairs import Limits, Pair, oriented, pair_of
 from dpcal.accountants.certificates.proofs import Interval, Parts, Proof
 from dpcal.accountants.losses.base import PrivacyLoss
 
@@ -97,7 +97,7 @@ def _law_of(
     pairs = [pair_of(loss, rounded, above) for loss, _, _ in parts]
     # The finest grid refines the lattice of the first part that has one.
     step = balls.arb(limits.step)
-    own = next((pair.lattice[1] for pair in pairs if pair.lattice is not None), None)
+    own = next((pair.spacing for pair in pairs if pair.spacing is not None), None)
     if own is not None:
         finer = math.log2(max(float((own / step).mid()), 1.0))
         step = own / 2 ** min(math.ceil(finer), _MAX_LEVEL)
@@ -116,13 +116,12 @@ def _law_of(
 
 def _once(pair: Pair, limits: Limits, empty: Law, other: bool) -> Law | None:
     """Return the law of one use on the grid of an empty law, in either order."""
-    own = pair.least if pair.lattice is None else pair.lattice[0]
-    outcomes = pair.outcomes(Grid(own, empty.step * 2**empty.level, limits), empty.above)
+    outcomes = pair.outcomes(empty.step * 2**empty.level, limits, empty.above)
     if other:
         if not (empty.above or outcomes.exact):
             return None
         outcomes = outcomes.reversed
-    empty = replace(empty, offset=-own if other else own)
+    empty = replace(empty, offset=outcomes.origin)
     if empty.above:
         return spread(empty, outcomes)
-    return gather(empty, outcomes, is_free=pair.lattice is None)
+    return gather(empty, outcomes, is_free=pair.spacing is None)

@@ -72,12 +72,21 @@ class Outcomes:
         Mass under Q beside the cells: at a ratio of 0 above, at an infinite one below.
     infinite
         Mass under P of infinite ratios beside the cells, above.
+    at
+        A logarithm of a ratio that is a node; of None, the first end of cells.
     """
 
     cells: list[Cell]
     lost: Ball
     infinite: Ball
     exact: bool = True
+    at: Ball | None = None
+
+    @property
+    def origin(self) -> Ball:
+        """The logarithm of a ratio that is a node."""
+        ends = (end for _, _, u, v in self.cells for end in (u, v) if end is not None)
+        return next(ends, balls.arb(0)) if self.at is None else self.at
 
     @property
     def reversed(self) -> Outcomes:
@@ -86,7 +95,7 @@ class Outcomes:
         for q, p, u, v in reversed(self.cells):
             low = None if v is None else -v
             cells.append((p, q, low, low if u is v else None if u is None else -u))
-        return Outcomes(cells, self.infinite, self.lost, self.exact)
+        return Outcomes(cells, self.infinite, self.lost, self.exact, -self.origin)
 
 
 def _tiny() -> Ball:
