@@ -54,7 +54,7 @@ MAX_NODES = 1 << 17
 _FUNCTIONS_OF_NODE = 6
 
 # What the lines of one transform are for, in their order in the proof.
-_ROLES = ("along", "below", "above", "beyond")
+_ROLES = ("along", "below", "above")
 # A transform, its lines by their roles, and how often its loss is used.
 Sum = tuple[Transform, dict[str, Line], int]
 
@@ -72,9 +72,8 @@ class ContourProof(Proof):
     below, above
         Tilts with 0 <= below < tilt < above, whose Chernoff bounds control the aliases of the rule.
     lines
-        For each loss in turn, the lines on which its transform is summed: along the contour, at the
-        tilts ``below`` and ``above``, and to bound what lies beyond the last node. A Gaussian loss,
-        which has a closed form, has none.
+        For each loss in turn, the lines on which its transform is summed along the contour, and at
+        the tilts ``below`` and ``above``. A Gaussian loss, which has a closed form, has none.
     """
 
     NAME = "contour"
@@ -224,5 +223,5 @@ def _beyond(proof: ContourProof, sums: list[Sum], epsilon: Ball) -> Ball:
     c, h, nodes = balls.arb(proof.tilt), balls.arb(proof.step), balls.arb(proof.nodes)
     product = (-c * epsilon).exp() * (1 / nodes + 1 / nodes**2) / (balls.arb.pi() * h)
     for transform, lines, times in sums:
-        product *= transform.beyond(lines.get("beyond"), proof.tilt, nodes * h) ** times
+        product *= transform.beyond(lines.get("along"), proof.tilt, nodes * h) ** times
     return product
