@@ -32,7 +32,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from dpcal.accountants.certificates import balls
-from dpcal.accountants.certificates.balls import Ball, probability
+from dpcal.accountants.certificates.balls import Ball, end_of, probability
 from dpcal.accountants.certificates.order import MAX_NODES_OF_LAW, Cell, Outcomes
 from dpcal.accountants.certificates.proofs import FUNCTION
 from dpcal.accountants.certificates.schema import not_negative, number, positive, whole
@@ -422,7 +422,7 @@ def _(loss: Any, rounded: bool = False, above: bool = True) -> Pair:
 
     A larger sampling probability tells more: a sample can be sampled again.
     """
-    q = _end(probability(loss.sampling_probability, rounded), above)
+    q = end_of(loss.sampling_probability, rounded, above)
     zero, one = balls.arb(0), balls.arb(1)
     sigma = balls.arb(loss.noise_multiplier)
     line = Line(((zero, 1 - q), (one, q)), ((zero, one),), sigma)
@@ -439,17 +439,16 @@ def _(loss: GaussianMixtures, rounded: bool = False, above: bool = True) -> Pair
 
     def mixture(side: Sequence[tuple[float, float]]) -> Mixture:
         center, _ = min(side, key=lambda item: abs(item[0]))
-        others = [(m, probability(w, rounded)) for m, w in side if m != center]
-        balled = [(balls.arb(m), _end(w, above) if one_sided else w) for m, w in others]
+        balled = [
+            (balls.arb(m), end_of(w, True, above) if one_sided else probability(w, rounded))
+            for m, w in side
+            if m != center
+        ]
         rest = 1 - sum((w for _, w in balled), balls.arb(0))
         return ((balls.arb(center), rest), *balled)
 
     sigma = balls.arb(loss.noise_multiplier)
     return Line(mixture(loss.numerator), mixture(loss.denominator), sigma)
-
-
-def _end(ball: Ball, above: bool) -> Ball:
-    return balls.arb((ball.upper() if above else ball.lower()).mid())
 
 
 def oriented(loss: PrivacyLoss) -> tuple[PrivacyLoss, bool | None]:

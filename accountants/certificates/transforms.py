@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from dpcal.accountants.certificates import balls
-from dpcal.accountants.certificates.balls import Ball, probability
+from dpcal.accountants.certificates.balls import Ball, end_of
 from dpcal.accountants.certificates.schema import number, positive, shape_of, whole
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
@@ -135,8 +135,8 @@ class SampledGaussianTransform(Transform):
     Its sampling probability is that of the loss, or is known only up to rounding.
     """
 
-    def __init__(self, loss: SampledGaussian, rounded: bool = False) -> None:
-        self.q = probability(loss.sampling_probability, rounded)
+    def __init__(self, loss: SampledGaussian, rounded: bool = False, above: bool = True) -> None:
+        self.q = end_of(loss.sampling_probability, rounded, above)
         self.sigma = balls.arb(loss.noise_multiplier)
         self.removing = loss.direction == "remove"
         self.variance = self.sigma**2
