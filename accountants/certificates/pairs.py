@@ -171,13 +171,24 @@ class Line(Pair):
         _, losses = self._table(limits)
         return float(np.ptp(losses)) if len(losses) else 0.0
 
-    def ends(self, step: Ball, limits: Limits) -> list[Ball]:
-        """Return the outputs at which the loss passes the nodes from the first one on, nearly."""
+    @property
+    def least(self) -> Ball:
+        """The logarithm of the least ratio, if both mixtures have the same least mean; 0 if not."""
+        (a, p), (b, q) = (
+            min(side, key=lambda item: float(item[0].mid()))
+            for side in (self.numerator, self.denominator)
+        )
+        return (p / q).log() if a == b else balls.arb(0)
+
+    def ends(self, offset: Ball, step: Ball, limits: Limits) -> list[Ball]:
+        """Return the outputs at which the loss passes the nodes, nearly."""
         x, losses = self._table(limits)
         if not len(x):
             return [balls.arb(0)]
-        nodes = np.arange(losses[0], losses[-1], float(step.mid()))
-        found = np.interp(nodes, np.maximum.accumulate(losses), x)
+        start, width = float(offset.mid()), float(step.mid())
+        low, high = (losses[k] - start for k in (0, -1))
+        nodes = np.arange(math.ceil(low / width), math.floor(high / width) + 1)
+        found = np.interp(start + nodes * width, np.maximum.accumulate(losses), x)
         return [balls.arb(at) for at in np.unique([x[0], *found, x[-1]]).tolist()]
 
     def masses(self, ends: Sequence[Ball]) -> list[tuple[Ball, Ball]]:
@@ -204,11 +215,10 @@ class Line(Pair):
 
     def outcomes(self, step: Ball, limits: Limits, above: bool) -> Outcomes:
         """Return the intervals between the ends."""
-        ends = self.ends(step, limits)
+        ends = self.ends(self.least, step, limits)
         losses = [None, *(self.loss(x) for x in ends), None]
-        return exact(
-            [(*both, *log) for both, log in zip(self.masses(ends), pairwise(losses), strict=True)]
-        )
+        both = zip(self.masses(ends), pairwise(losses), strict=True)
+        return exact([(*masses, *logs) for masses, logs in both], at=self.least)
 
 
 class _FixedBatch(Pair):
@@ -233,7 +243,7 @@ class _FixedBatch(Pair):
     def outcomes(self, step: Ball, limits: Limits, above: bool) -> Outcomes:
         """Return the intervals on either side of 0."""
         half, zero = balls.arb(1) / 2, balls.arb(0)
-        ends = [half, *(x for x in self.line.ends(step, limits) if x > half)]
+        ends = [half, *(x for x in self.line.ends(zero, step, limits) if x > half)]
         losses = [zero, *(self.line.loss(x) for x in ends[1:]), None]
         masses = self.line.masses(ends)[1:]
         right = exact([(*both, *log) for both, log in zip(masses, pairwise(losses), strict=True)])
