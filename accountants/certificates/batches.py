@@ -25,7 +25,7 @@ from dpcal.accountants.certificates import balls
 from dpcal.accountants.certificates.balls import Ball, power
 from dpcal.accountants.certificates.composed import law_of, work_of_laws
 from dpcal.accountants.certificates.order import MAX_NODES_OF_LAW, Law, Masses, Outcomes, gathered
-from dpcal.accountants.certificates.pairs import Grid, Limits, Pair, pair_of, points
+from dpcal.accountants.certificates.pairs import Limits, Pair, pair_of, points
 from dpcal.accountants.certificates.proofs import FUNCTION, TERM, Parts
 from dpcal.accountants.directions import Composition, Direction
 from dpcal.accountants.events import DpEvent
@@ -145,11 +145,6 @@ class _OfBatch(Pair):
         # Products of two laws, as often as a number of batches has digits.
         self.work_of_cell = 400 + 2 * 62 * TERM / FUNCTION if batches else 8
 
-    @property
-    def least(self) -> Ball:
-        """The logarithm of the chance of no answers."""
-        return balls.arb(0) if self.batches else (1 - self.share).log()
-
     def _of_answers(self, limits: Limits) -> Limits:
         """Return the numbers of the law of all answers, whose ratios are larger."""
         return replace(limits, top=limits.top - math.log(float(self.share.mid())))
@@ -188,21 +183,23 @@ class _OfBatch(Pair):
         """Return the work with that of the law of all answers."""
         return super().work(limits) + work_of_laws(self.answers, self._of_answers(limits))
 
-    def outcomes(self, grid: Grid, above: bool) -> Outcomes:
+    def outcomes(self, step: Ball, limits: Limits, above: bool) -> Outcomes:
         """Return those of an epoch, or a point for each node of the law of all answers."""
-        law = law_of(self.answers, self._of_answers(grid.limits), self.rounded, above)
+        law = law_of(self.answers, self._of_answers(limits), self.rounded, above)
         if law is None:
             raise ValueError("The answers have no law on this side.")
         logs = [law.log_node(place) for place in range(len(law.masses))]
         if self.batches:
-            return self._epoch(law, logs, *self._intervals(grid.limits))
+            return self._epoch(law, logs, *self._intervals(limits))
         q, infinite = self.share, self.share * law.infinite
         cells = points(
             ((q * at.expm1()).log1p(), m) for at, m in zip(logs, law.masses, strict=True)
         )
         if not above:
             return Outcomes(cells, law.lost, infinite, False)
-        return Outcomes([*points([(self.least, law.lost)]), *cells], balls.arb(0), infinite, False)
+        return Outcomes(
+            [*points([((1 - q).log(), law.lost)]), *cells], balls.arb(0), infinite, False
+        )
 
     def _epoch(self, law: Law, logs: list[Ball], interval: float, count: int) -> Outcomes:
         """Return the multiples of the interval, over the sums of ratios of all batches."""

@@ -23,7 +23,7 @@ from dpcal.accountants.certificates.order import (
     power,
     spread,
 )
-from dpcal.accountants.certificates.pairs import Grid, Limits, Pair, oriented, pair_of
+from dpcal.accountants.certificates.pairs import Limits, Pair, oriented, pair_of
 from dpcal.accountants.certificates.proofs import Interval, Parts, Proof
 from dpcal.accountants.losses.base import PrivacyLoss
 
@@ -82,9 +82,7 @@ def work_of_laws(parts: Parts, limits: Limits) -> float:
 
 def law_of(parts: Parts, limits: Limits, rounded: bool, above: bool) -> Law | None:
     """Return the law of a composition in its own direction; None if none is known on this side."""
-    told = tuple(
-        (each, times, way is False) for loss, times in parts for each, way in [oriented(loss)]
-    )
+    told = tuple((oriented(loss)[0], times, oriented(loss)[1] is False) for loss, times in parts)
     return _law_of(told, limits, rounded, balls.ctx.prec, above)
 
 
@@ -97,15 +95,16 @@ def _law_of(
     pairs = [pair_of(loss, rounded, above) for loss, _, _ in parts]
     # The finest grid refines the lattice of the first part that has one.
     step = balls.arb(limits.step)
-    own = next((pair.lattice[1] for pair in pairs if pair.lattice is not None), None)
+    own = next((pair.spacing for pair in pairs if pair.spacing is not None), None)
     if own is not None:
         finer = math.log2(max(float((own / step).mid()), 1.0))
         step = own / 2 ** min(math.ceil(finer), _MAX_LEVEL)
-    found = Law(above, zero, step, 0, 0, [one], zero, zero)
+    found = Law(above, zero, step, 0, [one], zero, zero)
     for (_, times, other), pair in zip(parts, pairs, strict=True):
         nodes = pair.span(limits) / float(step.mid()) / max(limits.nodes - 8, 1)
         level = min(max(math.ceil(math.log2(max(nodes, 1.0))), 0), _MAX_LEVEL)
-        once = _once(pair, limits, Law(above, zero, step, level, 0, [], zero, zero), other)
+        empty = Law(above, zero, step * 2**level, 0, [], zero, zero)
+        once = _once(pair, limits, empty, other)
         if once is None:
             return None
         once = once.trimmed(tail / (2 * times * times.bit_length())).at_most(limits.nodes)
@@ -116,13 +115,12 @@ def _law_of(
 
 def _once(pair: Pair, limits: Limits, empty: Law, other: bool) -> Law | None:
     """Return the law of one use on the grid of an empty law, in either order."""
-    own = pair.least if pair.lattice is None else pair.lattice[0]
-    outcomes = pair.outcomes(Grid(own, empty.step * 2**empty.level, limits), empty.above)
+    outcomes = pair.outcomes(empty.step, limits, empty.above)
     if other:
         if not (empty.above or outcomes.exact):
             return None
         outcomes = outcomes.reversed
-    empty = replace(empty, offset=-own if other else own)
+    empty = replace(empty, offset=outcomes.origin)
     if empty.above:
         return spread(empty, outcomes)
-    return gather(empty, outcomes, is_free=pair.lattice is None)
+    return gather(empty, outcomes, is_free=pair.spacing is None)

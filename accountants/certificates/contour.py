@@ -54,7 +54,7 @@ MAX_NODES = 1 << 17
 _FUNCTIONS_OF_NODE = 6
 
 # What the lines of one transform are for, in their order in the proof.
-_ROLES = ("along", "below", "above", "beyond")
+_ROLES = ("along", "below", "above")
 # A transform, its lines by their roles, and how often its loss is used.
 Sum = tuple[Transform, dict[str, Line], int]
 
@@ -72,9 +72,8 @@ class ContourProof(Proof):
     below, above
         Tilts with 0 <= below < tilt < above, whose Chernoff bounds control the aliases of the rule.
     lines
-        For each loss in turn, the lines on which its transform is summed: along the contour, at the
-        tilts ``below`` and ``above``, and to bound what lies beyond the last node. A Gaussian loss,
-        which has a closed form, has none.
+        For each loss in turn, the lines on which its transform is summed along the contour, and at
+        the tilts ``below`` and ``above``. A Gaussian loss, which has a closed form, has none.
     """
 
     NAME = "contour"
@@ -98,10 +97,10 @@ class ContourProof(Proof):
             len(_ROLES) * transform_of(loss).HAS_LINES for loss, _ in parts
         ]
 
-    def _sums(self, parts: Parts, rounded: bool) -> list[Sum]:
+    def _sums(self, parts: Parts, rounded: bool = False, above: bool = True) -> list[Sum]:
         """Return the transform of each loss, its lines by their roles, and its uses."""
         return [
-            (transform_of(loss, rounded), dict(zip(_ROLES, lines, strict=False)), times)
+            (transform_of(loss, rounded, above), dict(zip(_ROLES, lines, strict=False)), times)
             for (loss, times), lines in zip(parts, self.lines, strict=True)
         ]
 
@@ -110,7 +109,7 @@ class ContourProof(Proof):
         total = float(FUNCTION * _FUNCTIONS_OF_NODE * self.nodes)
         # Rows and columns of the two matrices are computed outside their product.
         in_matrices = self.nodes + 2 * PRODUCT * (self.nodes**0.5 + 1)
-        for transform, lines, times in self._sums(parts, False):
+        for transform, lines, times in self._sums(parts):
             total += 2 * PRODUCT * self.nodes * times.bit_length()
             total += FUNCTION * sum(transform.functions(line) for line in lines.values())
             total += in_matrices * (lines["along"].points if lines else 1)
@@ -122,15 +121,19 @@ class ContourProof(Proof):
         """Return the finite sum, plus or minus the omitted terms, less the aliases."""
         try:
             lower, upper = self._sum(parts, epsilon, rounded) if self.fits(parts) else (0, 1)
+            if rounded:
+                # A larger sampling probability tells more: a sample can be sampled again.
+                known = proves != "upper" and self.fits(parts)
+                lower = self._sum(parts, epsilon, rounded, above=False)[0] if known else 0
         except (ArithmeticError, ValueError):
             lower, upper = 0, 1
         return balls.arb(lower), balls.arb.min(balls.arb(upper), balls.arb(1))
 
-    def _sum(self, parts: Parts, epsilon: Ball, rounded: bool) -> Interval:
-        """Return bounds on delta at any real epsilon."""
+    def _sum(self, parts: Parts, epsilon: Ball, rounded: bool, above: bool = True) -> Interval:
+        """Return bounds on delta at any real epsilon, of the largest or the least probabilities."""
         arb, acb = balls.arb, balls.acb
         c, h = arb(self.tilt), arb(self.step)
-        sums = self._sums(parts, rounded)
+        sums = self._sums(parts, rounded, above)
         products = [acb(1)] * self.nodes
         for transform, lines, times in sums:
             values = transform.along(lines.get("along"), self.tilt, self.step, self.nodes)
@@ -165,8 +168,8 @@ class ParityProof(ContourProof):
         """Return the work of the other direction."""
         return super().work_at_128(opposite(parts))
 
-    def _sum(self, parts: Parts, epsilon: Ball, rounded: bool) -> Interval:
-        lower, upper = super()._sum(opposite(parts), -epsilon, rounded)
+    def _sum(self, parts: Parts, epsilon: Ball, rounded: bool, above: bool = True) -> Interval:
+        lower, upper = super()._sum(opposite(parts), -epsilon, rounded, above)
         return epsilon.exp() * lower - epsilon.expm1(), epsilon.exp() * upper - epsilon.expm1()
 
 
@@ -185,13 +188,14 @@ def has_contour(parts: Parts) -> bool:
     )
 
 
-def transform_of(loss: PrivacyLoss, rounded: bool = False) -> Transform:
+def transform_of(loss: PrivacyLoss, rounded: bool = False, above: bool = True) -> Transform:
     """Return the transform of a loss that has one.
 
-    ``rounded`` says that probabilities are known up to rounding.
+    ``rounded`` says that probabilities are known up to rounding; they are the largest then, or the
+    least.
     """
     if isinstance(loss, SampledGaussian):
-        return SampledGaussianTransform(loss, rounded)
+        return SampledGaussianTransform(loss, rounded, above)
     if isinstance(loss, Allocation):
         return AllocationTransform(loss)
     assert isinstance(loss, Gaussian)
@@ -224,5 +228,5 @@ def _beyond(proof: ContourProof, sums: list[Sum], epsilon: Ball) -> Ball:
     c, h, nodes = balls.arb(proof.tilt), balls.arb(proof.step), balls.arb(proof.nodes)
     product = (-c * epsilon).exp() * (1 / nodes + 1 / nodes**2) / (balls.arb.pi() * h)
     for transform, lines, times in sums:
-        product *= transform.beyond(lines.get("beyond"), proof.tilt, nodes * h) ** times
+        product *= transform.beyond(lines.get("along"), proof.tilt, nodes * h) ** times
     return product

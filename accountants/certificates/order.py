@@ -18,7 +18,7 @@ many nodes is made twice as coarse, by the same two moves.
 
 >>> with balls.workprec(128):
 ...     zero, third = balls.arb(0), balls.arb(1) / 3
-...     answer = Law(True, balls.arb(-1), balls.arb(2), 0, 0, [1 - third, third], zero, zero)
+...     answer = Law(True, balls.arb(-1), balls.arb(2), 0, [1 - third, third], zero, zero)
 ...     twice = answer.times(answer, 0.0)
 ...     print([mass.str(3, radius=False) for mass in twice.masses], float(twice.log_node(2)))
 ['0.444', '0.444', '0.111'] 2.0
@@ -72,12 +72,21 @@ class Outcomes:
         Mass under Q beside the cells: at a ratio of 0 above, at an infinite one below.
     infinite
         Mass under P of infinite ratios beside the cells, above.
+    at
+        A logarithm of a ratio that is a node; of None, the first end of cells.
     """
 
     cells: list[Cell]
     lost: Ball
     infinite: Ball
     exact: bool = True
+    at: Ball | None = None
+
+    @property
+    def origin(self) -> Ball:
+        """The logarithm of a ratio that is a node."""
+        ends = (end for _, _, u, v in self.cells for end in (u, v) if end is not None)
+        return next(ends, balls.arb(0)) if self.at is None else self.at
 
     @property
     def reversed(self) -> Outcomes:
@@ -86,7 +95,7 @@ class Outcomes:
         for q, p, u, v in reversed(self.cells):
             low = None if v is None else -v
             cells.append((p, q, low, low if u is v else None if u is None else -u))
-        return Outcomes(cells, self.infinite, self.lost, self.exact)
+        return Outcomes(cells, self.infinite, self.lost, self.exact, -self.origin)
 
 
 def _tiny() -> Ball:
@@ -102,8 +111,8 @@ class Law:
     ----------
     above
         Whether it bounds the ratio from above.
-    offset, step, level
-        The nodes are exp(offset + k step 2^level), k whole.
+    offset, step
+        The nodes are exp(offset + k step), k whole.
     first, masses
         The masses of the nodes k = first, first + 1, ....
     lost
@@ -115,7 +124,6 @@ class Law:
     above: bool
     offset: Ball
     step: Ball
-    level: int
     first: int
     masses: list[Ball]
     lost: Ball
@@ -123,18 +131,18 @@ class Law:
 
     def node(self, place: int) -> Ball:
         """Return a node, by its place."""
-        return (self.offset + place * self.step * 2**self.level).exp()
+        return (self.offset + place * self.step).exp()
 
     def log_node(self, place: int) -> Ball:
         """Return the logarithm of a node, by its place among the masses."""
-        return self.offset + (self.first + place) * self.step * 2**self.level
+        return self.offset + (self.first + place) * self.step
 
     def times(self, other: Law, tail: float) -> Law:
         """Return the law of the product of independent ratios, without tails of this mass."""
         one: Law = self
-        while one.level < other.level:
+        while one.step < other.step:
             one = one.coarser()
-        while other.level < one.level:
+        while other.step < one.step:
             other = other.coarser()
         factor = balls.arb_poly(one.masses)
         # A square takes half of the time.
@@ -217,8 +225,8 @@ class Law:
         masses, first = self.masses, self.first
         if first % 2:
             masses, first = [balls.arb(0), *masses], first - 1
-        step = self.step * 2**self.level
-        coarse = replace(self, level=self.level + 1, first=first // 2)
+        step = self.step
+        coarse = replace(self, step=2 * step, first=first // 2)
         if self.above:
             # What is between two nodes goes to the upper one with this share.
             share = 1 / (step.exp() + 1)
@@ -236,10 +244,9 @@ class Law:
 
     def filled(self, cells: Iterable[tuple[Ball, Ball]]) -> Law:
         """Return the law below with cells, of masses under Q and P, gathered on its nodes."""
-        step = self.step * 2**self.level
 
         def place_of(ratio: Ball) -> float:
-            return float(((ratio.log() - self.offset) / step).mid())
+            return float(((ratio.log() - self.offset) / self.step).mid())
 
         return gathered(cells, self.node, place_of).on_nodes(self)
 
@@ -278,7 +285,7 @@ def spread(empty: Law, outcomes: Outcomes) -> Law:
     """Return a law above: cells moved to their ends, and these to nodes, with their means kept."""
     found = Masses()
     zero, one = balls.arb(0), balls.arb(1)
-    step, tiny = empty.step * 2**empty.level, _tiny()
+    step, tiny = empty.step, _tiny()
     width = step.expm1()
     lost, infinite = outcomes.lost, outcomes.infinite
 
@@ -352,7 +359,7 @@ def _at_least_ratios(empty: Law, cells: list[tuple[Ball, Ball]]) -> Law:
     chosen = [len(cells) - 1]
     # No mass is above a largest ratio, to be gathered with.
     if of_q[-1] * math.exp(min(losses[-1], 700.0)) <= _ATOM:
-        step = float((empty.step * 2**empty.level).mid())
+        step = float(empty.step.mid())
         beyond = losses - float(empty.offset.mid()) - step
         if beyond[0] < -1.5 * step:
             return empty

@@ -14,9 +14,8 @@ hold.
 >>> from dpcal.accountants.losses.laplace import Laplace
 >>> with balls.workprec(96):
 ...     pair = pair_of(Laplace(2.0))
-...     grid = Grid(-pair.a, balls.arb(0.125), Limits(0.125, 64, 0.0, 9.0))
-...     sides = [sum(cell[side] for cell in pair.outcomes(grid, True).cells) for side in (0, 1)]
-...     [each.overlaps(balls.arb(1)) for each in sides]
+...     cells = pair.outcomes(balls.arb(0.125), Limits(0.125, 64, 0.0, 9.0), True).cells
+...     [sum(cell[side] for cell in cells).overlaps(balls.arb(1)) for side in (0, 1)]
 [True, True]
 """
 
@@ -33,7 +32,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from dpcal.accountants.certificates import balls
-from dpcal.accountants.certificates.balls import Ball, probability
+from dpcal.accountants.certificates.balls import Ball, end_of, probability
 from dpcal.accountants.certificates.order import MAX_NODES_OF_LAW, Cell, Outcomes
 from dpcal.accountants.certificates.proofs import FUNCTION
 from dpcal.accountants.certificates.schema import not_negative, number, positive, whole
@@ -47,7 +46,7 @@ from dpcal.accountants.losses.laplace import Laplace
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["Grid", "Limits", "Line", "Pair", "oriented", "pair_of", "points"]
+__all__ = ["Limits", "Line", "Pair", "oriented", "pair_of", "points"]
 
 # Means and weights of a mixture.
 Mixture = tuple[tuple[Ball, Ball], ...]
@@ -85,18 +84,9 @@ class Limits:
         return min(-math.log(self.tail), _MOST_NATS) if self.tail > 0 else _MOST_NATS
 
 
-@dataclass(frozen=True)
-class Grid:
-    """Where cells may be cut: at offset + k step, k whole, within the limits of a proof."""
-
-    offset: Ball
-    step: Ball
-    limits: Limits
-
-
-def exact(cells: list[Cell]) -> Outcomes:
+def exact(cells: list[Cell], at: Ball | None = None) -> Outcomes:
     """Return all outcomes of a mechanism."""
-    return Outcomes(cells, balls.arb(0), balls.arb(0))
+    return Outcomes(cells, balls.arb(0), balls.arb(0), at=at)
 
 
 def points(masses: Iterable[tuple[Ball, Ball]]) -> list[Cell]:
@@ -111,8 +101,11 @@ class Pair(ABC):
     """Functions of balls that a cell takes, roughly."""
 
     @abstractmethod
-    def outcomes(self, grid: Grid, above: bool) -> Outcomes:
-        """Return outcomes whose ratio is above that of the pair in convex order, or below it."""
+    def outcomes(self, step: Ball, limits: Limits, above: bool) -> Outcomes:
+        """Return outcomes whose ratio is above that of the pair in convex order, or below it.
+
+        Where there are more, they are told apart by a ``step`` of the logarithm of their ratio.
+        """
 
     @abstractmethod
     def span(self, limits: Limits) -> float:
@@ -127,14 +120,9 @@ class Pair(ABC):
         return FUNCTION * self.work_of_cell * self.cells(limits)
 
     @property
-    def lattice(self) -> tuple[Ball, Ball] | None:
-        """The offset and step of a lattice that holds points of mass, if there is one."""
+    def spacing(self) -> Ball | None:
+        """The distance of logarithms of ratios which hold mass, if they are at equal distances."""
         return None
-
-    @property
-    def least(self) -> Ball:
-        """The logarithm of the least ratio, if it is told often; any number."""
-        return balls.arb(0)
 
 
 # -- Gaussian mechanisms
@@ -155,15 +143,6 @@ class Line(Pair):
     def loss(self, x: Ball) -> Ball:
         """Return the logarithm of the ratio of the densities at x."""
         return self._log_weight(self.numerator, x) - self._log_weight(self.denominator, x)
-
-    @property
-    def least(self) -> Ball:
-        """The logarithm of the least ratio, if both mixtures have the same least mean."""
-        (a, p), (b, q) = (
-            min(side, key=lambda item: float(item[0].mid()))
-            for side in (self.numerator, self.denominator)
-        )
-        return (p / q).log() if a == b else balls.arb(0)
 
     def _log_weight(self, mixture: Mixture, x: Ball) -> Ball:
         """Return the log of a mixture's density at x, over that of a component with mean 0."""
@@ -192,15 +171,24 @@ class Line(Pair):
         _, losses = self._table(limits)
         return float(np.ptp(losses)) if len(losses) else 0.0
 
-    def ends(self, grid: Grid) -> list[Ball]:
+    @property
+    def least(self) -> Ball:
+        """The logarithm of the least ratio, if both mixtures have the same least mean; 0 if not."""
+        (a, p), (b, q) = (
+            min(side, key=lambda item: float(item[0].mid()))
+            for side in (self.numerator, self.denominator)
+        )
+        return (p / q).log() if a == b else balls.arb(0)
+
+    def ends(self, offset: Ball, step: Ball, limits: Limits) -> list[Ball]:
         """Return the outputs at which the loss passes the nodes, nearly."""
-        x, losses = self._table(grid.limits)
+        x, losses = self._table(limits)
         if not len(x):
             return [balls.arb(0)]
-        offset, step = float(grid.offset.mid()), float(grid.step.mid())
-        low, high = (losses[k] - offset for k in (0, -1))
-        nodes = np.arange(math.ceil(low / step), math.floor(high / step) + 1)
-        found = np.interp(offset + nodes * step, np.maximum.accumulate(losses), x)
+        start, width = float(offset.mid()), float(step.mid())
+        low, high = (losses[k] - start for k in (0, -1))
+        nodes = np.arange(math.ceil(low / width), math.floor(high / width) + 1)
+        found = np.interp(start + nodes * width, np.maximum.accumulate(losses), x)
         return [balls.arb(at) for at in np.unique([x[0], *found, x[-1]]).tolist()]
 
     def masses(self, ends: Sequence[Ball]) -> list[tuple[Ball, Ball]]:
@@ -225,13 +213,12 @@ class Line(Pair):
         right, tail = tails[-1]
         return [*found, tail if right else 1 - tail]
 
-    def outcomes(self, grid: Grid, above: bool) -> Outcomes:
+    def outcomes(self, step: Ball, limits: Limits, above: bool) -> Outcomes:
         """Return the intervals between the ends."""
-        ends = self.ends(grid)
+        ends = self.ends(self.least, step, limits)
         losses = [None, *(self.loss(x) for x in ends), None]
-        return exact(
-            [(*both, *log) for both, log in zip(self.masses(ends), pairwise(losses), strict=True)]
-        )
+        both = zip(self.masses(ends), pairwise(losses), strict=True)
+        return exact([(*masses, *logs) for masses, logs in both], at=self.least)
 
 
 class _FixedBatch(Pair):
@@ -253,15 +240,15 @@ class _FixedBatch(Pair):
         """Return twice the distance from 0."""
         return 2 * self.line.span(limits)
 
-    def outcomes(self, grid: Grid, above: bool) -> Outcomes:
+    def outcomes(self, step: Ball, limits: Limits, above: bool) -> Outcomes:
         """Return the intervals on either side of 0."""
         half, zero = balls.arb(1) / 2, balls.arb(0)
-        ends = [half, *(x for x in self.line.ends(grid) if x > half)]
+        ends = [half, *(x for x in self.line.ends(zero, step, limits) if x > half)]
         losses = [zero, *(self.line.loss(x) for x in ends[1:]), None]
         masses = self.line.masses(ends)[1:]
         right = exact([(*both, *log) for both, log in zip(masses, pairwise(losses), strict=True)])
         atom = (self.atom, self.atom, zero, zero)
-        return exact([*right.reversed.cells, atom, *right.cells])
+        return exact([*right.reversed.cells, atom, *right.cells], at=zero)
 
 
 # -- Laplace and discrete noise
@@ -274,19 +261,19 @@ class _Laplace(Pair):
         self.a = 1 / balls.arb(loss.scale)
 
     @property
-    def lattice(self) -> tuple[Ball, Ball]:
-        """The two atoms."""
-        return -self.a, 2 * self.a
+    def spacing(self) -> Ball:
+        """The distance of the two atoms."""
+        return 2 * self.a
 
     def span(self, limits: Limits) -> float:
         """Return 2 a."""
         return float((2 * self.a).mid())
 
-    def outcomes(self, grid: Grid, above: bool) -> Outcomes:
+    def outcomes(self, step: Ball, limits: Limits, above: bool) -> Outcomes:
         """Return the atoms, and cells between the nodes."""
         a, half = self.a, balls.arb(1) / 2
-        count = max(round(float((2 * a / grid.step).mid())), 1)
-        ends = [-a + k * grid.step for k in range(count)] + [a]
+        count = max(round(float((2 * a / step).mid())), 1)
+        ends = [-a + k * step for k in range(count)] + [a]
         inner: list[Cell] = []
         for u, v in pairwise(ends):
             # Densities under P and Q are exp((+-l - a) / 2) / 4.
@@ -304,9 +291,9 @@ class _OfPoints(Pair):
         self.masses = masses
 
     @property
-    def lattice(self) -> tuple[Ball, Ball]:
-        """The ratios."""
-        return self.own
+    def spacing(self) -> Ball:
+        """The distance of the ratios."""
+        return self.own[1]
 
     def span(self, limits: Limits) -> float:
         """Return the distance of the extreme ratios."""
@@ -316,10 +303,10 @@ class _OfPoints(Pair):
         """Return the number of outcomes."""
         return len(self.masses)
 
-    def outcomes(self, grid: Grid, above: bool) -> Outcomes:
+    def outcomes(self, step: Ball, limits: Limits, above: bool) -> Outcomes:
         """Return all outcomes."""
-        offset, step = self.own
-        return exact(points((offset + k * step, mass) for k, mass in self.masses))
+        offset, own = self.own
+        return exact(points((offset + k * own, mass) for k, mass in self.masses))
 
 
 def _discrete_laplace(loss: LatticeLoss) -> Pair:
@@ -357,10 +344,9 @@ class _DiscreteGaussian(Pair):
         self.variance = balls.arb(loss.sigma) ** 2
 
     @property
-    def lattice(self) -> tuple[Ball, Ball]:
-        """The ratios of the outputs, from that of 0."""
-        step = balls.arb(self.sensitivity) / self.variance
-        return -step * self.sensitivity / 2, step
+    def spacing(self) -> Ball:
+        """The distance of the ratios of two outputs."""
+        return balls.arb(self.sensitivity) / self.variance
 
     def _reach(self, limits: Limits) -> int:
         return math.ceil(min(self.sigma * math.sqrt(2 * limits.nats), MAX_NODES_OF_LAW)) + 1
@@ -373,16 +359,17 @@ class _DiscreteGaussian(Pair):
         """Return the distance of the extreme ratios."""
         return self.cells(limits) * self.sensitivity / self.sigma**2
 
-    def outcomes(self, grid: Grid, above: bool) -> Outcomes:
+    def outcomes(self, step: Ball, limits: Limits, above: bool) -> Outcomes:
         """Return all outputs within the reach of the noise of either record."""
-        s, variance, (offset, step) = self.sensitivity, self.variance, self.lattice
-        reach = self._reach(grid.limits)
+        s, variance, own = self.sensitivity, self.variance, self.spacing
+        reach = self._reach(limits)
         outputs = range(-reach, s + reach + 1)
         weights = [(-balls.arb(x * x) / (2 * variance)).exp() for x in outputs]
         near, far = (_theta_tail(end, variance) for end in (reach + 1, reach + s + 1))
         whole = sum(weights, balls.arb(0)) + near + far
         inner = points(
-            (offset + x * step, weight / whole) for x, weight in zip(outputs, weights, strict=True)
+            ((x - balls.arb(s) / 2) * own, weight / whole)
+            for x, weight in zip(outputs, weights, strict=True)
         )
         # Outputs of either end have smaller, and larger, ratios than all others.
         low, high = inner[0][2], inner[-1][2]
@@ -445,7 +432,7 @@ def _(loss: Any, rounded: bool = False, above: bool = True) -> Pair:
 
     A larger sampling probability tells more: a sample can be sampled again.
     """
-    q = _end(probability(loss.sampling_probability, rounded), above)
+    q = end_of(loss.sampling_probability, rounded, above)
     zero, one = balls.arb(0), balls.arb(1)
     sigma = balls.arb(loss.noise_multiplier)
     line = Line(((zero, 1 - q), (one, q)), ((zero, one),), sigma)
@@ -462,17 +449,16 @@ def _(loss: GaussianMixtures, rounded: bool = False, above: bool = True) -> Pair
 
     def mixture(side: Sequence[tuple[float, float]]) -> Mixture:
         center, _ = min(side, key=lambda item: abs(item[0]))
-        others = [(m, probability(w, rounded)) for m, w in side if m != center]
-        balled = [(balls.arb(m), _end(w, above) if one_sided else w) for m, w in others]
+        balled = [
+            (balls.arb(m), end_of(w, True, above) if one_sided else probability(w, rounded))
+            for m, w in side
+            if m != center
+        ]
         rest = 1 - sum((w for _, w in balled), balls.arb(0))
         return ((balls.arb(center), rest), *balled)
 
     sigma = balls.arb(loss.noise_multiplier)
     return Line(mixture(loss.numerator), mixture(loss.denominator), sigma)
-
-
-def _end(ball: Ball, above: bool) -> Ball:
-    return balls.arb((ball.upper() if above else ball.lower()).mid())
 
 
 def oriented(loss: PrivacyLoss) -> tuple[PrivacyLoss, bool | None]:

@@ -26,10 +26,10 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from dpcal.accountants.certificates import balls
-from dpcal.accountants.certificates.balls import Ball, probability
+from dpcal.accountants.certificates.balls import Ball, end_of
 from dpcal.accountants.certificates.schema import number, positive, shape_of, whole
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
@@ -90,18 +90,18 @@ class Transform(ABC):
     """Whether it is summed on lines; a line is otherwise not looked at."""
 
     @abstractmethod
-    def along(self, line: Line, c: float, h: float, nodes: int) -> list[Ball]:
+    def along(self, line: Any, c: float, h: float, nodes: int) -> list[Ball]:
         """Enclose M(c + i k h) for k = 0, ..., nodes - 1."""
 
     @abstractmethod
-    def beyond(self, line: Line, c: float, t: Ball) -> Ball:
+    def beyond(self, line: Any, c: float, t: Ball) -> Ball:
         """Bound abs(M(c + i s)) for every s >= t."""
 
     @abstractmethod
-    def functions(self, line: Line) -> float:
+    def functions(self, line: Any) -> float:
         """Return the functions of balls that a sum on a line takes, roughly."""
 
-    def at(self, line: Line, c: float) -> Ball:
+    def at(self, line: Any, c: float) -> Ball:
         """Enclose M(c) for real c."""
         return self.along(line, c, 1.0, 1)[0].real
 
@@ -114,17 +114,17 @@ class GaussianTransform(Transform):
     def __init__(self, eta: Ball) -> None:
         self.variance = eta * eta
 
-    def along(self, line: Line | None, c: float, h: float, nodes: int) -> list[Ball]:
+    def along(self, line: Any, c: float, h: float, nodes: int) -> list[Ball]:
         """Enclose exp(eta^2 (z^2 + z) / 2)."""
         points = [balls.acb(c, k * balls.arb(h)) for k in range(nodes)]
         return [(self.variance * z * (z + 1) / 2).exp() for z in points]
 
-    def beyond(self, line: Line | None, c: float, t: Ball) -> Ball:
+    def beyond(self, line: Any, c: float, t: Ball) -> Ball:
         """Return the absolute value at t: it falls along the line."""
         at = balls.arb(c)
         return (self.variance * (at * at + at - t * t) / 2).exp()
 
-    def functions(self, line: Line | None) -> float:
+    def functions(self, line: Any) -> float:
         """Return 1."""
         return 1.0
 
@@ -135,8 +135,8 @@ class SampledGaussianTransform(Transform):
     Its sampling probability is that of the loss, or is known only up to rounding.
     """
 
-    def __init__(self, loss: SampledGaussian, rounded: bool = False) -> None:
-        self.q = probability(loss.sampling_probability, rounded)
+    def __init__(self, loss: SampledGaussian, rounded: bool = False, above: bool = True) -> None:
+        self.q = end_of(loss.sampling_probability, rounded, above)
         self.sigma = balls.arb(loss.noise_multiplier)
         self.removing = loss.direction == "remove"
         self.variance = self.sigma**2

@@ -52,6 +52,9 @@ _DISTANCES = np.array([0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 2.5, 3.2, 4.0, 5.0, 6.0, 8.
 # Tilts of Chernoff's bound that are tried first: powers of 2 from 1/16 to 4,096. Outside this
 # range, bounds whose delta is a double are rare; denser tilts follow around the best one.
 _FIRST_TILTS = tuple(2.0**i for i in range(-4, 13))
+# Angles of the line with the least points over those that are tried: a contour needs fewer nodes on
+# flatter lines.
+_FLATTER = (1.0, 2.0, 4.0, 8.0)
 # Bits beside those for the digits of transforms.
 _BITS = 64
 # Log of the factor by which transforms are more accurate than their powers must be.
@@ -209,10 +212,16 @@ def choose_contour(
     # The integrand may be far larger than its integral.
     larger = float(total.cumulants([c])[0, 0]) - c * epsilon - math.log(c) - log_delta
     digits = _digits(parts, width) + max(larger, 0.0)
-    lines = [(lines_of(loss, digits), times) for loss, times in parts]
-    nodes = _choose_nodes(lines, c, step, log_floor + c * epsilon)
-    proof = ContourProof(BITS[0], c, step, nodes, below, above, ())
-    return _with_lines(proof, parts, lines, _MOST_WORK)
+    found = []
+    for flatter in _FLATTER:
+        with contextlib.suppress(OutOfReach):
+            lines = [(lines_of(loss, digits, flatter), times) for loss, times in parts]
+            nodes = _choose_nodes(lines, c, step, log_floor + c * epsilon)
+            proof = ContourProof(BITS[0], c, step, nodes, below, above, ())
+            found.append(_with_lines(proof, parts, lines, _MOST_WORK))
+    if not found:
+        raise OutOfReach
+    return min(found, key=lambda proof: proof.work(parts))
 
 
 def _digits(parts: Parts, width: float) -> float:

@@ -37,10 +37,13 @@ _MOST_WORK, _FUNCTIONS, _POLYNOMIALS = 1.5e8, 150.0, 40.0
 
 
 class Lines(ABC):
-    """The lines on which the transform of one loss is summed to ``digits`` nats."""
+    """The lines on which the transform of one loss is summed to ``digits`` nats.
 
-    def __init__(self, loss: PrivacyLoss, digits: float) -> None:
-        self.loss, self.digits = loss, digits
+    The transform falls faster along a contour on lines that are ``flatter`` than the cheapest one.
+    """
+
+    def __init__(self, loss: PrivacyLoss, digits: float, flatter: float = 1.0) -> None:
+        self.loss, self.digits, self.flatter = loss, digits, flatter
 
     @abstractmethod
     def along(self, c: float, far: float, nodes: int) -> Line:
@@ -54,21 +57,16 @@ class Lines(ABC):
     def log_beyond(self, c: float, t: float) -> float:
         """Return the log of a bound on the transform beyond c + i t, roughly."""
 
-    def beyond(self, c: float, t: float) -> Line:
-        """Return a line for that bound."""
-        return self.along(c, 0.0, 1)
-
     def of_contour(self, tilts: tuple[float, float, float], far: float, nodes: int) -> list[Line]:
         """Return the lines of a contour, in their order, with tilts on it, below and above it."""
         on_it, below, above = tilts
         along = self.along(on_it, far if nodes > 1 else 0.0, nodes)
         # At a tilt of 0 no sum is taken.
-        low = self.along(below, 0.0, 1) if below else along
-        return [along, low, self.along(above, 0.0, 1), self.beyond(on_it, far)]
+        return [along, self.along(below, 0.0, 1) if below else along, self.along(above, 0.0, 1)]
 
 
 @singledispatch
-def lines_of(loss: PrivacyLoss, digits: float) -> Lines:
+def lines_of(loss: PrivacyLoss, digits: float, flatter: float = 1.0) -> Lines:
     """Return the lines of a loss that has a transform."""
     raise OutOfReach
 
@@ -104,7 +102,9 @@ class _OfSample(Lines):
         def cost(line: Line) -> float:
             return float(line.points * (self.digits + self.nats_lost(c, line)) ** 1.5)
 
-        return min(_sample_lines(self.loss, c, self.digits), key=cost)
+        lines = _sample_lines(self.loss, c, self.digits)
+        most = min(lines, key=cost).angle / self.flatter
+        return min((line for line in lines if line.angle <= most), key=cost, default=lines[-1])
 
     def nats_lost(self, c: float, line: Line) -> float:
         """Return the growth of the density on the line, and of the weights."""
@@ -113,19 +113,10 @@ class _OfSample(Lines):
         return (line.angle * self.loss.noise_multiplier) ** 2 / 2 + turned
 
     def log_beyond(self, c: float, t: float) -> float:
-        """Return the least estimate of all lines, with the error of the rule."""
+        """Return the log of the sum of absolute values on the line, with the error of the rule."""
+        sizes, rates = _decay(self.loss, c, self.along(c, 0.0, 1))
         error = float(self.loss.cumulants([c])[0, 0]) - self.digits
-        return float(np.logaddexp(self._best(c, t)[0], error))
-
-    def beyond(self, c: float, t: float) -> Line:
-        """Return the line with the least sum of absolute values of its terms."""
-        return self._best(c, t)[1]
-
-    def _best(self, c: float, t: float) -> tuple[float, Line]:
-        rows = _decays(self.loss, c, self.digits)
-        sums = [float(np.logaddexp.reduce(sizes - t * rates)) for _, sizes, rates in rows]
-        best = int(np.argmin(sums))
-        return sums[best], rows[best][0]
+        return float(np.logaddexp(np.logaddexp.reduce(sizes - t * rates), error))
 
 
 @lru_cache(maxsize=256)
@@ -156,16 +147,13 @@ def _sample_lines(loss: SampledGaussian, c: float, digits: float) -> tuple[Line,
 
 
 @lru_cache(maxsize=64)
-def _decays(loss: SampledGaussian, c: float, digits: float) -> list[tuple[Line, Reals, Reals]]:
-    """Return lines, the logarithms of their terms at c, and the rates at which these fall."""
-    sigma, power, rows = loss.noise_multiplier, float(loss._power(c)), []
-    for line in _sample_lines(loss, c, digits):
-        x = line.step * np.arange(line.first, line.last + 1.0)
-        weights = mixture_log_weights(x, loss.sampling_probability, sigma, line.angle)
-        sizes = 0.5 * ((line.angle * sigma) ** 2 - (x / sigma) ** 2) + power * weights.real
-        scale = math.log(line.step / (sigma * math.sqrt(2 * math.pi)))
-        rows.append((line, sizes + scale, weights.imag))
-    return rows
+def _decay(loss: SampledGaussian, c: float, line: Line) -> tuple[Reals, Reals]:
+    """Return the logarithms of the terms of a line at c, and the rates at which these fall."""
+    sigma, power = loss.noise_multiplier, float(loss._power(c))
+    x = line.step * np.arange(line.first, line.last + 1.0)
+    weights = mixture_log_weights(x, loss.sampling_probability, sigma, line.angle)
+    sizes = 0.5 * ((line.angle * sigma) ** 2 - (x / sigma) ** 2) + power * weights.real
+    return sizes + math.log(line.step / (sigma * math.sqrt(2 * math.pi))), weights.imag
 
 
 @lines_of.register(Allocation)

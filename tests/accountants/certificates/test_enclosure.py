@@ -47,9 +47,9 @@ def test_the_reference_is_inside(row, width):
 def test_transforms_agree_with_rigorous_integration(q, sigma, direction):
     c, h = 2.5, 3.0
     loss = SampledGaussian(q, sigma, direction)
-    transform, lines = SampledGaussianTransform(loss), lines_of(loss, digits=20.0)
-    beyond = transform.beyond(lines.beyond(c, h), c, arb(h))
-    for k, value in enumerate(transform.along(lines.along(c, 3 * h, 4), c, h, 4)):
+    transform, line = SampledGaussianTransform(loss), lines_of(loss, 20.0).along(c, 3 * h, 4)
+    beyond = transform.beyond(line, c, arb(h))
+    for k, value in enumerate(transform.along(line, c, h, 4)):
         with ctx.workprec(96):
             truth = sampled_moment(q, sigma, direction, complex(c, k * h)).exp()
             assert value.overlaps(truth)

@@ -44,7 +44,7 @@ class PairOfFinite(Pair):
     def span(self, limits):
         return 1.0
 
-    def outcomes(self, grid, above):
+    def outcomes(self, step, limits, above):
         cells = []
         for q, p in ((ball(q), ball(p)) for q, p in self.loss.masses):
             at = (p / q).log() if q > 0 and p > 0 else None

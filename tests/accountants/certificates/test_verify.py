@@ -140,7 +140,7 @@ def _mixtures(count):
 
 
 def _contour(nodes, losses, points):
-    lines = ((Line(0.1, 0.01, 1 - points, 0),) * 4,) * losses
+    lines = ((Line(0.1, 0.01, 1 - points, 0),) * 3,) * losses
     return ContourProof(4096, 1.0, 0.1, nodes, 0.5, 2.0, lines)
 
 
