@@ -73,7 +73,9 @@ class ContourProof(Proof):
         Tilts with 0 <= below < tilt < above, whose Chernoff bounds control the aliases of the rule.
     lines
         For each loss in turn, the lines on which its transform is summed along the contour, and at
-        the tilts ``below`` and ``above``. A Gaussian loss, which has a closed form, has none.
+        the tilts ``below`` and ``above``. At ``below = 0``, where a moment is 1, that line bounds
+        what lies beyond the contour; the first one does elsewhere. A Gaussian loss, which has a
+        closed form, has none.
     """
 
     NAME = "contour"
@@ -227,6 +229,7 @@ def _beyond(proof: ContourProof, sums: list[Sum], epsilon: Ball) -> Ball:
     """Return a bound on the sum over all other nodes; sum_{k >= N} 1 / k^2 <= 1/N + 1/N^2."""
     c, h, nodes = balls.arb(proof.tilt), balls.arb(proof.step), balls.arb(proof.nodes)
     product = (-c * epsilon).exp() * (1 / nodes + 1 / nodes**2) / (balls.arb.pi() * h)
+    role = "along" if proof.below else "below"
     for transform, lines, times in sums:
-        product *= transform.beyond(lines.get("along"), proof.tilt, nodes * h) ** times
+        product *= transform.beyond(lines.get(role), proof.tilt, nodes * h) ** times
     return product

@@ -221,15 +221,23 @@ def sums_of_powers(terms: list[Ball], weights: list[Ball], turn: Ball, nodes: in
         chunk = weights[start : start + _CHUNK]
         ratios = [(turn * weight).exp() for weight in chunk]
         jumps = [(block * turn * weight).exp() for weight in chunk]
-        rows = _geometric([balls.acb(1)] * len(chunk), jumps, -(-nodes // block))
-        columns = _geometric(terms[start : start + _CHUNK], ratios, block)
+        rows = _powers(jumps, -(-nodes // block))
+        columns = [_products(terms[start : start + _CHUNK], row) for row in _powers(ratios, block)]
         sums += balls.acb_mat(rows) * balls.acb_mat(columns).transpose()
     return list(sums.entries()[:nodes])
 
 
-def _geometric(start: list[Ball], ratios: list[Ball], count: int) -> list[list[Ball]]:
-    """Return the rows start, start ratios, start ratios^2, ..."""
-    rows = [start]
-    while len(rows) < count:
-        rows.append([a * b for a, b in zip(rows[-1], ratios, strict=True)])
-    return rows
+def _products(one: list[Ball], other: list[Ball]) -> list[Ball]:
+    return [a * b for a, b in zip(one, other, strict=True)]
+
+
+def _powers(ratios: list[Ball], count: int) -> list[list[Ball]]:
+    """Return the powers of ratios, from 0 on, as products of two of half the exponent.
+
+    A ball around a complex number grows when it is turned, here a few times alone.
+    """
+    powers = [[balls.acb(1)] * len(ratios), ratios]
+    while len(powers) < count:
+        k = len(powers)
+        powers.append(_products(powers[k // 2], powers[k - k // 2]))
+    return powers[:count]

@@ -39,6 +39,9 @@ from dpcal.accountants.losses.base import OutOfReach, Reals
 __all__ = ["about_log_delta", "choose_contour", "choose_parity", "contours", "saddle"]
 
 
+# The lines of each loss, and how often it is used.
+Searches = list[tuple[Lines, int]]
+
 # Widths of the attempts over the wanted one, until bounds are as narrow: the last contour is for
 # widths near 1e-15.
 _TIGHTER = (1.0, 1e-2, 1e-4)
@@ -52,9 +55,9 @@ _DISTANCES = np.array([0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 2.5, 3.2, 4.0, 5.0, 6.0, 8.
 # Tilts of Chernoff's bound that are tried first: powers of 2 from 1/16 to 4,096. Outside this
 # range, bounds whose delta is a double are rare; denser tilts follow around the best one.
 _FIRST_TILTS = tuple(2.0**i for i in range(-4, 13))
-# Angles of the line with the least points over those that are tried: a contour needs fewer nodes on
-# flatter lines.
-_FLATTER = (1.0, 2.0, 4.0, 8.0)
+# Angles of the line with the least points over those that are tried: bounds beyond a contour are
+# smaller on flatter lines.
+_FLATTER = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 # Bits beside those for the digits of transforms.
 _BITS = 64
 # Log of the factor by which transforms are more accurate than their powers must be.
@@ -155,7 +158,11 @@ def _choose_aliases(
     return step, float(below[left.argmax()]), float(above[right.argmax()])
 
 
-def _choose_nodes(lines: list[tuple[Lines, int]], c: float, step: float, log_floor: float) -> int:
+def _searches(parts: Parts, digits: float, flatter: float = 1.0) -> Searches:
+    return [(lines_of(loss, digits, flatter), times) for loss, times in parts]
+
+
+def _choose_nodes(lines: Searches, c: float, step: float, log_floor: float) -> int:
     """Return nearly the fewest nodes with a rest below exp(log_floor)."""
 
     def is_short(nodes: float) -> bool:
@@ -173,13 +180,13 @@ def _choose_nodes(lines: list[tuple[Lines, int]], c: float, step: float, log_flo
 
 
 def _with_lines(
-    proof: ContourProof, parts: Parts, searches: list[tuple[Lines, int]], most: float
+    proof: ContourProof, parts: Parts, searches: Searches, rests: Searches, most: float
 ) -> ContourProof:
     """Return a proof with its lines, at the precision they need, if it is of affordable size."""
     tilts = (proof.tilt, proof.below, proof.above)
     far, nats, lines = proof.nodes * proof.step, 0.0, []
-    for search, _ in searches:
-        found = search.of_contour(tilts, far, proof.nodes)
+    for (search, _), (rest, _) in zip(searches, rests, strict=True):
+        found = search.of_contour(tilts, far, proof.nodes, rest)
         lost = (search.nats_lost(*item) for item in zip(tilts, found, strict=False))
         nats = max(nats, search.digits + max(lost, default=0.0))
         lines.append(tuple(found))
@@ -215,10 +222,11 @@ def choose_contour(
     found = []
     for flatter in _FLATTER:
         with contextlib.suppress(OutOfReach):
-            lines = [(lines_of(loss, digits, flatter), times) for loss, times in parts]
-            nodes = _choose_nodes(lines, c, step, log_floor + c * epsilon)
+            rests = _searches(parts, digits, flatter)
+            nodes = _choose_nodes(rests, c, step, log_floor + c * epsilon)
             proof = ContourProof(BITS[0], c, step, nodes, below, above, ())
-            found.append(_with_lines(proof, parts, lines, _MOST_WORK))
+            lines = rests if below else _searches(parts, digits)
+            found.append(_with_lines(proof, parts, lines, rests, _MOST_WORK))
     if not found:
         raise OutOfReach
     return min(found, key=lambda proof: proof.work(parts))
@@ -253,7 +261,7 @@ def choose_chernoff(parts: Parts, epsilon: float, *, width: float) -> ContourPro
     if not has_contour(parts):
         raise OutOfReach
     total, digits = Total(parts), _digits(parts, width)
-    lines = [(lines_of(loss, digits), times) for loss, times in parts]
+    lines = _searches(parts, digits)
 
     def log_bound(c: float) -> float:
         return log_moment(total, c) + float(log_chernoff(c)) - c * epsilon
@@ -262,7 +270,6 @@ def choose_chernoff(parts: Parts, epsilon: float, *, width: float) -> ContourPro
     finer = [best * 2.0 ** (k / 8) for k in range(-7, 8)]
     for c in sorted({*_FIRST_TILTS, *finer}, key=log_bound):
         with contextlib.suppress(OutOfReach):
-            return _with_lines(
-                ContourProof(BITS[0], c / 2, 1.0, 1, 0.0, c, ()), parts, lines, MAX_WORK_OF_PROOF
-            )
+            proof = ContourProof(BITS[0], c / 2, 1.0, 1, 0.0, c, ())
+            return _with_lines(proof, parts, lines, lines, MAX_WORK_OF_PROOF)
     raise OutOfReach

@@ -57,12 +57,17 @@ class Lines(ABC):
     def log_beyond(self, c: float, t: float) -> float:
         """Return the log of a bound on the transform beyond c + i t, roughly."""
 
-    def of_contour(self, tilts: tuple[float, float, float], far: float, nodes: int) -> list[Line]:
-        """Return the lines of a contour, in their order, with tilts on it, below and above it."""
+    def of_contour(
+        self, tilts: tuple[float, float, float], far: float, nodes: int, rest: Lines
+    ) -> list[Line]:
+        """Return the lines of a contour, in their order, with tilts on it, below and above it.
+
+        At a tilt of 0 below it, the line is that of ``rest``, for the bound beyond the contour.
+        """
         on_it, below, above = tilts
         along = self.along(on_it, far if nodes > 1 else 0.0, nodes)
-        # At a tilt of 0 no sum is taken.
-        return [along, self.along(below, 0.0, 1) if below else along, self.along(above, 0.0, 1)]
+        low = self.along(below, 0.0, 1) if below else rest.along(on_it, 0.0, 1)
+        return [along, low, self.along(above, 0.0, 1)]
 
 
 @singledispatch
@@ -86,7 +91,9 @@ class _OfGaussian(Lines):
     def log_beyond(self, c: float, t: float) -> float:
         return (c * c + c - t * t) / (2 * self.loss.noise_multiplier**2)
 
-    def of_contour(self, tilts: tuple[float, float, float], far: float, nodes: int) -> list[Line]:
+    def of_contour(
+        self, tilts: tuple[float, float, float], far: float, nodes: int, rest: Lines
+    ) -> list[Line]:
         return []
 
 
