@@ -387,9 +387,10 @@ def gathered(
     def begin(q: Ball, p: Ball) -> tuple[int | None, Ball | None, Ball, Ball]:
         """Return the first node above a group, and the group; what is far above all is lost."""
         nonlocal first
-        if not q > 0:
+        most = p if p > 0 else balls.arb(p.upper())
+        if not (q > 0 and most > 0):
             return None, None, q, p
-        start = math.ceil(place_of(p / q))
+        start = math.ceil(place_of(most / q))
         first = start if first is None else first
         if start - first < MAX_NODES_OF_LAW // 2:
             for place in range(start, start + _RAISED):
