@@ -9,13 +9,13 @@ from decimal import Decimal
 import pytest
 from _integrals import sampled_moment
 from _tree import DATA
-from flint import arb, ctx
+from flint import acb, arb, ctx
 
 from dpcal.accountants import certify, events
 from dpcal.accountants.certificates.enclosure import decimal_down, decimal_up, enclose
 from dpcal.accountants.certificates.search.contour import choose_contour
 from dpcal.accountants.certificates.search.lines import lines_of
-from dpcal.accountants.certificates.transforms import SampledGaussianTransform
+from dpcal.accountants.certificates.transforms import SampledGaussianTransform, sums_of_powers
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
 ROWS = json.loads((DATA / "poisson_gaussian.json").read_text())["rows"]
@@ -54,6 +54,13 @@ def test_transforms_agree_with_rigorous_integration(q, sigma, direction):
             truth = sampled_moment(q, sigma, direction, complex(c, k * h)).exp()
             assert value.overlaps(truth)
             assert k == 0 or abs(truth) <= beyond
+
+
+def test_powers_of_a_turn_keep_their_digits():
+    with ctx.workprec(128):
+        last = sums_of_powers([acb(1)], [acb(0, 0.785)], acb(1), 40_000)[-1]
+        assert last.overlaps(acb(0, 39_999 * arb(0.785)).exp())
+        assert last.rel_accuracy_bits() > 100
 
 
 @pytest.mark.parametrize("relation", ["add-or-remove-one", "replace-one", "replace-special"])
