@@ -5,7 +5,7 @@
 >>> event = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=10_000)
 >>> remove = decompose(event, "add-or-remove-one").directions[0]
 >>> proof = choose_contour(remove.parts, 8.0, width=1e-3)
->>> proof.nodes < 100, 0 < proof.below < proof.tilt < proof.above
+>>> proof.nodes < 200, 0 < proof.below < proof.tilt < proof.above
 (True, True)
 """
 
