@@ -313,7 +313,7 @@ def _direction_in_balls(direction, epsilon):
     """Bounds on log delta of one direction in ball arithmetic; None where they take too much."""
     try:
         chosen = choose_contour(direction.parts, epsilon, width=1e-4)
-        points = sum(item.last - item.first for item in chosen.sums if item)
+        points = sum(lines[0].points for lines in chosen.lines if lines)
         if (chosen.nodes + 100) * points > _BALL_WORK:
             return None
         lower, upper = enclose(chosen, direction.parts, epsilon)

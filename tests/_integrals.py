@@ -20,7 +20,6 @@ from _tree import DATA
 from flint import acb, arb, ctx
 from scipy.special import logsumexp, ndtr
 
-from dpcal.accountants.certificates.contour import transform_of
 from dpcal.accountants.certificates.enclosure import enclose
 from dpcal.accountants.certificates.search.contour import choose_contour
 from dpcal.accountants.losses.base import OutOfReach
@@ -199,8 +198,7 @@ def in_balls(direction, epsilon, most=4e5, width=1e-18):
         chosen = choose_contour(direction.parts, epsilon, width=width)
     except OutOfReach:
         return None
-    lines = [transform_of(loss, chosen.digits) for loss, _ in direction.parts]
-    points = sum(item.size(chosen.tilt, chosen.step, chosen.nodes)[0] for item in lines)
+    points = sum(lines[0].points if lines else 1 for lines in chosen.lines)
     if (chosen.nodes + 100) * points > most:
         return None
     lower, upper = enclose(replace(chosen, bits=256), direction.parts, epsilon)

@@ -18,7 +18,7 @@ from typing import Any
 
 from dpcal._precision import workprec
 
-__all__ = ["Ball", "power", "probability", "within", "workprec"]
+__all__ = ["Ball", "end_of", "power", "probability", "within", "workprec"]
 
 # python-flint has no type annotations.
 Ball = Any
@@ -47,6 +47,12 @@ def probability(value: float, rounded: bool) -> Ball:
     """
     arb = __getattr__("arb")
     return arb(value, abs(value) * _ROUNDING) if rounded else arb(value)
+
+
+def end_of(value: float, rounded: bool, above: bool) -> Ball:
+    """Return the largest or the least number in the ball of a probability, as an exact ball."""
+    ball = probability(value, rounded)
+    return __getattr__("arb")((ball.upper() if above else ball.lower()).mid())
 
 
 def within(error: Ball) -> Ball:

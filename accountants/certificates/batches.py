@@ -22,19 +22,24 @@ from numpy.typing import ArrayLike
 
 from dpcal.accountants import events
 from dpcal.accountants.certificates import balls
-from dpcal.accountants.certificates.balls import Ball
+from dpcal.accountants.certificates.balls import Ball, power
 from dpcal.accountants.certificates.composed import law_of, work_of_laws
-from dpcal.accountants.certificates.order import Law, gathered
-from dpcal.accountants.certificates.pairs import AllocationPair, Grid, Limits, Outcomes, pair_of
-from dpcal.accountants.certificates.proofs import Parts
+from dpcal.accountants.certificates.order import MAX_NODES_OF_LAW, Law, Masses, Outcomes, gathered
+from dpcal.accountants.certificates.pairs import Limits, Pair, pair_of, points
+from dpcal.accountants.certificates.proofs import FUNCTION, TERM, Parts
 from dpcal.accountants.directions import Composition, Direction
 from dpcal.accountants.events import DpEvent
+from dpcal.accountants.losses.allocation import Allocation, UnequalAllocation
 from dpcal.accountants.losses.base import Pairs, PrivacyLoss, Reals
+from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.mechanisms.decompose import decompose
 from dpcal.accountants.mechanisms.row import dominating_pairs
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["Batched", "is_batched", "pairs_of", "with_batches"]
+
+# Intervals of the ratio of an epoch, over the step of the grid times the root of their number.
+_INTERVAL = 2.0
 
 
 @dataclass(frozen=True)
@@ -131,90 +136,125 @@ def with_batches(composition: Composition, batched: list[tuple[DpEvent, int]]) -
     )
 
 
-class _Batched(AllocationPair):
-    """The pair of answers about a batch. An epoch's ratios are summed on multiples of a step."""
+class _OfBatch(Pair):
+    """Answers about a batch, of which the record is in a ``share`` of all, or in one an epoch."""
 
-    def __init__(self, loss: Batched, rounded: bool) -> None:
-        self.answers, self.epoch, self.rounded = loss.answers, loss.epoch, rounded
-        self.batches, self.share = loss.among, balls.arb(loss.drawn) / loss.among
-        self.work_of_cell = self.work_of_cell if loss.epoch else 8
-        if any(isinstance(each, Batched) for each, _ in loss.answers):
-            raise UnsupportedEvent(f"No certificate covers batches within batches, got {loss!r}.")
-
-    @property
-    def least(self) -> Ball:
-        """The logarithm of the chance of no answers."""
-        return balls.arb(0) if self.epoch else (1 - self.share).log()
+    def __init__(self, answers: Parts, share: Ball, batches: int, rounded: bool = False) -> None:
+        self.answers, self.share, self.rounded = answers, share, rounded
+        self.batches = batches
+        # Products of two laws, as often as a number of batches has digits.
+        self.work_of_cell = 400 + 2 * 62 * TERM / FUNCTION if batches else 8
 
     def _of_answers(self, limits: Limits) -> Limits:
         """Return the numbers of the law of all answers, whose ratios are larger."""
-        more = -math.log(float(self.share.mid()))
-        return Limits(limits.step, limits.nodes, limits.tail, limits.top + more)
+        return replace(limits, top=limits.top - math.log(float(self.share.mid())))
 
     def _largest(self, limits: Limits) -> float:
-        """Return a ratio beyond which there is about the tail, from the range of answers."""
-        inner = self._of_answers(limits)
+        """Return a ratio of an epoch beyond which there is about the tail."""
+        inner, reach = self._of_answers(limits), math.sqrt(2 * limits.nats)
         spans = [pair_of(loss).span(inner) * times**0.5 for loss, times in self.answers]
-        reach = math.sqrt(2 * limits.nats)
         # The range of an answer is about twice the reach times its deviation.
-        squares = sum((span / (2 * reach)) ** 2 for span in spans)
+        variance = sum((span / (2 * reach)) ** 2 for span in spans)
+        deviation = math.sqrt(math.expm1(min(variance, 700.0)) / self.batches)
         of_one = math.exp(min(sum(spans) / 2, inner.top, 700.0))
-        return self._beyond(of_one, squares, reach)
+        return 1 + of_one / self.batches + reach * deviation
 
     def span(self, limits: Limits) -> float:
-        """Return the distance of the extreme ratios."""
-        if self.epoch:
-            return super().span(limits)
+        """Return the distance of the extreme ratios; the least one of an epoch is near 0."""
+        if self.batches:
+            return 2 * math.log(self._largest(limits)) + 2
         inner = self._of_answers(limits)
         largest = sum(pair_of(loss).span(inner) * times for loss, times in self.answers)
         q = float(self.share.mid())
         return math.log1p(q * math.expm1(min(largest, inner.top, 700.0))) - math.log1p(-q)
 
+    def _intervals(self, limits: Limits) -> tuple[float, int]:
+        """Return the interval of ratios of an epoch, and how many of them there are."""
+        largest = self._largest(limits)
+        interval = _INTERVAL * limits.step / math.sqrt(self.batches)
+        interval = max(interval, largest / (MAX_NODES_OF_LAW - 1))
+        return interval, max(math.ceil(largest / interval), 1)
+
     def cells(self, limits: Limits) -> float:
         """Return the number of intervals of an epoch, or of nodes of a sample."""
-        return super().cells(limits) if self.epoch else limits.nodes
+        return self._intervals(limits)[1] if self.batches else limits.nodes
 
     def work(self, limits: Limits) -> float:
         """Return the work with that of the law of all answers."""
         return super().work(limits) + work_of_laws(self.answers, self._of_answers(limits))
 
-    def outcomes(self, grid: Grid, above: bool) -> Outcomes:
+    def outcomes(self, step: Ball, limits: Limits, above: bool) -> Outcomes:
         """Return those of an epoch, or a point for each node of the law of all answers."""
-        law = law_of(self.answers, self._of_answers(grid.limits), self.rounded, above)
+        law = law_of(self.answers, self._of_answers(limits), self.rounded, above)
         if law is None:
             raise ValueError("The answers have no law on this side.")
-        self.law = law
-        if self.epoch:
-            return super().outcomes(grid, above)
-        q = self.share
-        found = Outcomes(infinite=q * law.infinite)
-        for place, mass in enumerate(law.masses):
-            found.points.append(((q * law.log_node(place).expm1()).log1p(), mass, None))
-        if above:
-            found.points.insert(0, (self.least, law.lost, 0 if grid.offset == self.least else None))
-        else:
-            found.lost = law.lost
-        return found
-
-    def _law(self, width: Ball, count: int, above: bool) -> list[Ball]:
-        """Return masses of the ratio of one batch at multiples 0 to ``count`` of a width."""
-        law: Law = self.law
-        found = [balls.arb(0)] * (count + 1)
-        rows = [(law.log_node(k).exp() / width, mass) for k, mass in enumerate(law.masses)]
+        logs = [law.log_node(place) for place in range(len(law.masses))]
+        if self.batches:
+            return self._epoch(law, logs, *self._intervals(limits))
+        q, infinite = self.share, self.share * law.infinite
+        cells = points(
+            ((q * at.expm1()).log1p(), m) for at, m in zip(logs, law.masses, strict=True)
+        )
         if not above:
-            cells = [(float(at.mid()), mass, mass * at * width) for at, mass in rows]
-            groups = gathered(cells, lambda place: place * width)
-            return [groups.get(k, balls.arb(0)) for k in range(count + 1)]
-        found[0] += law.lost
-        for at, mass in rows:
-            place = min(int(float(at.lower())), count)
-            if place == count or not place <= at:
-                found[min(place, count) if place <= at else 0] += mass
-                continue
-            share = balls.arb.min(at - place, balls.arb(1))
-            found[place] += mass * (1 - share)
-            found[place + 1] += mass * share
-        return found
+            return Outcomes(cells, law.lost, infinite, False)
+        return Outcomes(
+            [*points([((1 - q).log(), law.lost)]), *cells], balls.arb(0), infinite, False
+        )
+
+    def _epoch(self, law: Law, logs: list[Ball], interval: float, count: int) -> Outcomes:
+        """Return the multiples of the interval, over the sums of ratios of all batches."""
+        arb, step = balls.arb, balls.arb(interval)
+
+        def sum_of(one: list[Ball], other: list[Ball]) -> list[Ball]:
+            terms = (balls.arb_poly(one) * balls.arb_poly(other)).coeffs()
+            terms += [arb(0)] * (count + 1 - len(terms))
+            found: list[Ball] = terms[: count + 1]
+            if law.above:
+                found[-1] += sum(terms[count + 1 :], arb(0))
+            return found
+
+        rows = [
+            (at.exp() / (step * self.batches), m) for at, m in zip(logs, law.masses, strict=True)
+        ]
+        one = (_above if law.above else _below)(rows, law.lost, count)
+        sums = power([one.get(k, arb(0)) for k in range(count + 1)], self.batches, sum_of)
+        cells = points(((k * step).log(), sums[k]) for k in range(1, count + 1))
+        mean = sum((mass * k for k, mass in enumerate(sums)), arb(0)) * step
+        lost = sums[0] if law.above else 1 - sum(sums, arb(0))
+        return Outcomes(cells, lost, arb.max(1 - mean, arb(0)), False)
 
 
-pair_of.register(Batched, lambda loss, rounded=False, above=True: _Batched(loss, rounded))
+def _below(rows: list[tuple[Ball, Ball]], lost: Ball, most: int) -> Masses:
+    """Return masses at whole numbers below those at others in convex order."""
+    cells = [(mass, mass * at) for at, mass in rows if mass > 0]
+    return gathered(cells, balls.arb, lambda ratio: float(ratio.mid()))
+
+
+def _above(rows: list[tuple[Ball, Ball]], lost: Ball, most: int) -> Masses:
+    """Return masses at whole numbers above those at others in convex order; at ``most`` beyond."""
+    found = Masses({0: lost})
+    for at, mass in rows:
+        place = min(int(float(at.lower())), most)
+        if place == most or not place <= at:
+            found.add(place if place <= at else 0, mass)
+            continue
+        share = balls.arb.min(at - place, balls.arb(1))
+        found.add(place, mass * (1 - share))
+        found.add(place + 1, mass * share)
+    return found
+
+
+@pair_of.register
+def _(loss: Batched, rounded: bool = False, above: bool = True) -> Pair:
+    if any(isinstance(each, Batched) for each, _ in loss.answers):
+        raise UnsupportedEvent(f"No certificate covers batches within batches, got {loss!r}.")
+    share = balls.arb(loss.drawn) / loss.among
+    return _OfBatch(loss.answers, share, loss.among * loss.epoch, rounded)
+
+
+@pair_of.register
+def _(loss: Allocation, rounded: bool = False, above: bool = True) -> Pair:
+    if isinstance(loss, UnequalAllocation):
+        raise UnsupportedEvent("No law of an epoch with unequal batches is known.")
+    answers = ((Gaussian(loss.noise_multiplier), 1),)
+    return _OfBatch(answers, 1 / balls.arb(loss.batches), loss.batches)

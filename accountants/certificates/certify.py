@@ -267,6 +267,8 @@ class _Search:
             if self.sides != "both":
                 lower, upper = lower * (1 - width / 100), upper * (1 + width / 100)
             elif upper > 0:
+                # The lower end of a short proof of the other one may be far below 0.
+                lower = balls.arb.max(lower, balls.arb(0))
                 lower, upper = lower - (upper - lower) / 100, upper + (upper - lower) / 100
         if self.sides != "both":
             low, high = decimal_bounds(lower, upper, _DIGITS)

@@ -10,7 +10,7 @@ tilt below and one above c, which bounds delta itself as well. The sum over k st
 beyond, abs(F) is at most exp(-epsilon c) / t^2 times a bound on abs(M) uniform in t >= N h.
 
 >>> from dpcal.accountants.losses.gaussian import Gaussian
->>> proof = ContourProof(96, tilt=3.0, step=0.5, nodes=40, below=0.5, above=6.0, digits=20.0)
+>>> proof = ContourProof(96, tilt=3.0, step=0.5, nodes=40, below=0.5, above=6.0, lines=((),))
 >>> with balls.workprec(96):
 ...     lower, upper = proof.bounds([(Gaussian(1.0), 1)], balls.arb(2))
 >>> print(lower.str(6, radius=False), upper.str(6, radius=False))
@@ -25,15 +25,24 @@ from typing import Annotated
 from dpcal.accountants.certificates import balls
 from dpcal.accountants.certificates.allocation_transform import AllocationTransform
 from dpcal.accountants.certificates.balls import Ball
-from dpcal.accountants.certificates.proofs import FUNCTION, PRODUCT, Interval, Parts, Proof
-from dpcal.accountants.certificates.schema import not_negative, number, positive, whole
+from dpcal.accountants.certificates.proofs import (
+    FUNCTION,
+    MAX_PARTS,
+    PRODUCT,
+    Interval,
+    Parts,
+    Proof,
+)
+from dpcal.accountants.certificates.schema import list_of, not_negative, positive, whole
 from dpcal.accountants.certificates.transforms import (
+    LINE,
     GaussianTransform,
+    Line,
     SampledGaussianTransform,
     Transform,
 )
 from dpcal.accountants.losses.allocation import Allocation
-from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
+from dpcal.accountants.losses.base import PrivacyLoss
 from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
@@ -44,7 +53,10 @@ MAX_NODES = 1 << 17
 # Functions for a node of a contour.
 _FUNCTIONS_OF_NODE = 6
 
-Transforms = list[tuple[Transform, int]]
+# What the lines of one transform are for, in their order in the proof.
+_ROLES = ("along", "below", "above")
+# A transform, its lines by their roles, and how often its loss is used.
+Sum = tuple[Transform, dict[str, Line], int]
 
 
 @dataclass(frozen=True)
@@ -59,8 +71,11 @@ class ContourProof(Proof):
         Distance > 0 of neighboring nodes, and their number.
     below, above
         Tilts with 0 <= below < tilt < above, whose Chernoff bounds control the aliases of the rule.
-    digits
-        Nats > 0 to which transforms are summed.
+    lines
+        For each loss in turn, the lines on which its transform is summed along the contour, and at
+        the tilts ``below`` and ``above``. At ``below = 0``, where a moment is 1, that line bounds
+        what lies beyond the contour; the first one does elsewhere. A Gaussian loss, which has a
+        closed form, has none.
     """
 
     NAME = "contour"
@@ -74,27 +89,32 @@ class ContourProof(Proof):
     nodes: Annotated[int, whole(1, MAX_NODES)]
     below: Annotated[float, not_negative]
     above: Annotated[float, positive]
-    digits: Annotated[float, number("in (0, 10000]", lambda x: 0 < x <= 1e4)]
+    lines: Annotated[
+        tuple[tuple[Line, ...], ...], list_of(list_of(LINE, 0, len(_ROLES)), 0, MAX_PARTS)
+    ]
 
     def fits(self, parts: Parts) -> bool:
-        """Return whether every loss has a transform."""
-        return has_contour(parts)
+        """Return whether every loss has a transform, and the lines of it."""
+        return has_contour(parts) and [len(each) for each in self.lines] == [
+            len(_ROLES) * transform_of(loss).HAS_LINES for loss, _ in parts
+        ]
+
+    def _sums(self, parts: Parts, rounded: bool = False, above: bool = True) -> list[Sum]:
+        """Return the transform of each loss, its lines by their roles, and its uses."""
+        return [
+            (transform_of(loss, rounded, above), dict(zip(_ROLES, lines, strict=False)), times)
+            for (loss, times), lines in zip(parts, self.lines, strict=True)
+        ]
 
     def work_at_128(self, parts: Parts) -> float:
-        """Return the work of a product at each node and term of a transform, and of powers."""
+        """Return the work of a product at each node and point of a line, and of powers."""
         total = float(FUNCTION * _FUNCTIONS_OF_NODE * self.nodes)
-        for loss, times in parts:
-            try:
-                item = transform_of(loss, self.digits)
-                points, functions = item.size(self.tilt, self.step, self.nodes)
-            except (OutOfReach, ArithmeticError, ValueError):
-                # Then the proof gives nothing, at once.
-                return total
-            # This includes the rows and columns of the two matrices, which are computed outside
-            # their product.
-            in_matrices = self.nodes + 2 * PRODUCT * (self.nodes**0.5 + 1)
-            total += (in_matrices + FUNCTION * functions) * points
+        # Rows and columns of the two matrices are computed outside their product.
+        in_matrices = self.nodes + 2 * PRODUCT * (self.nodes**0.5 + 1)
+        for transform, lines, times in self._sums(parts):
             total += 2 * PRODUCT * self.nodes * times.bit_length()
+            total += FUNCTION * sum(transform.functions(line) for line in lines.values())
+            total += in_matrices * (lines["along"].points if lines else 1)
         return total
 
     def bounds(
@@ -103,18 +123,22 @@ class ContourProof(Proof):
         """Return the finite sum, plus or minus the omitted terms, less the aliases."""
         try:
             lower, upper = self._sum(parts, epsilon, rounded) if self.fits(parts) else (0, 1)
-        except (OutOfReach, ArithmeticError, ValueError):
+            if rounded:
+                # A larger sampling probability tells more: a sample can be sampled again.
+                known = proves != "upper" and self.fits(parts)
+                lower = self._sum(parts, epsilon, rounded, above=False)[0] if known else 0
+        except (ArithmeticError, ValueError):
             lower, upper = 0, 1
         return balls.arb(lower), balls.arb.min(balls.arb(upper), balls.arb(1))
 
-    def _sum(self, parts: Parts, epsilon: Ball, rounded: bool) -> Interval:
-        """Return bounds on delta at any real epsilon."""
+    def _sum(self, parts: Parts, epsilon: Ball, rounded: bool, above: bool = True) -> Interval:
+        """Return bounds on delta at any real epsilon, of the largest or the least probabilities."""
         arb, acb = balls.arb, balls.acb
         c, h = arb(self.tilt), arb(self.step)
-        sums = [(transform_of(loss, self.digits, rounded), times) for loss, times in parts]
+        sums = self._sums(parts, rounded, above)
         products = [acb(1)] * self.nodes
-        for transform, times in sums:
-            values = transform.along_line(self.tilt, self.step, self.nodes)
+        for transform, lines, times in sums:
+            values = transform.along(lines.get("along"), self.tilt, self.step, self.nodes)
             products = [a * value**times for a, value in zip(products, values, strict=True)]
         value = arb(0)
         for k, product in enumerate(products):
@@ -123,7 +147,8 @@ class ContourProof(Proof):
             value += term if k else term / 2
         value *= h / arb.pi()
         rest = _beyond(self, sums, epsilon)
-        bounds = [_chernoff(tilt, sums, epsilon) for tilt in (self.below, self.above)]
+        tilts = {"below": self.below, "above": self.above}
+        bounds = [_chernoff(tilt, role, sums, epsilon) for role, tilt in tilts.items()]
         lower = value - rest - _aliases(self, bounds)
         # The least ball of wide ones has a radius of few digits.
         ends = [arb(end.upper()) for end in (value + rest, *bounds)]
@@ -145,8 +170,8 @@ class ParityProof(ContourProof):
         """Return the work of the other direction."""
         return super().work_at_128(opposite(parts))
 
-    def _sum(self, parts: Parts, epsilon: Ball, rounded: bool) -> Interval:
-        lower, upper = super()._sum(opposite(parts), -epsilon, rounded)
+    def _sum(self, parts: Parts, epsilon: Ball, rounded: bool, above: bool = True) -> Interval:
+        lower, upper = super()._sum(opposite(parts), -epsilon, rounded, above)
         return epsilon.exp() * lower - epsilon.expm1(), epsilon.exp() * upper - epsilon.expm1()
 
 
@@ -165,20 +190,21 @@ def has_contour(parts: Parts) -> bool:
     )
 
 
-def transform_of(loss: PrivacyLoss, digits: float, rounded: bool = False) -> Transform:
-    """Return the transform of a loss that has one, to some digits.
+def transform_of(loss: PrivacyLoss, rounded: bool = False, above: bool = True) -> Transform:
+    """Return the transform of a loss that has one.
 
-    ``rounded`` says that probabilities are known up to rounding.
+    ``rounded`` says that probabilities are known up to rounding; they are the largest then, or the
+    least.
     """
     if isinstance(loss, SampledGaussian):
-        return SampledGaussianTransform(loss, digits, rounded)
+        return SampledGaussianTransform(loss, rounded, above)
     if isinstance(loss, Allocation):
-        return AllocationTransform(loss, digits)
+        return AllocationTransform(loss)
     assert isinstance(loss, Gaussian)
     return GaussianTransform(1 / balls.arb(loss.noise_multiplier))
 
 
-def _chernoff(tilt: float, transforms: Transforms, epsilon: Ball) -> Ball:
+def _chernoff(tilt: float, role: str, sums: list[Sum], epsilon: Ball) -> Ball:
     """Return a bound on exp(tilt (e - epsilon)) delta(e) for every e.
 
     The supremum over l of (1 - exp(-l)) exp(-a l) is a^a / (1 + a)^(1 + a).
@@ -187,8 +213,8 @@ def _chernoff(tilt: float, transforms: Transforms, epsilon: Ball) -> Ball:
         return balls.arb(1)
     a = balls.arb(tilt)
     value = (-a * epsilon - a * (1 / a).log1p() - a.log1p()).exp()
-    for transform, times in transforms:
-        value *= transform.at(tilt) ** times
+    for transform, lines, times in sums:
+        value *= transform.at(lines.get(role), tilt) ** times
     return value
 
 
@@ -199,10 +225,11 @@ def _aliases(proof: ContourProof, bounds: list[Ball]) -> Ball:
     return sum((b / t.expm1() for b, t in zip(bounds, turns, strict=True)), balls.arb(0))
 
 
-def _beyond(proof: ContourProof, transforms: Transforms, epsilon: Ball) -> Ball:
+def _beyond(proof: ContourProof, sums: list[Sum], epsilon: Ball) -> Ball:
     """Return a bound on the sum over all other nodes; sum_{k >= N} 1 / k^2 <= 1/N + 1/N^2."""
     c, h, nodes = balls.arb(proof.tilt), balls.arb(proof.step), balls.arb(proof.nodes)
     product = (-c * epsilon).exp() * (1 / nodes + 1 / nodes**2) / (balls.arb.pi() * h)
-    for transform, times in transforms:
-        product *= transform.bound_beyond(proof.tilt, nodes * h) ** times
+    role = "along" if proof.below else "below"
+    for transform, lines, times in sums:
+        product *= transform.beyond(lines.get(role), proof.tilt, nodes * h) ** times
     return product

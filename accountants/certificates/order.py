@@ -18,7 +18,7 @@ many nodes is made twice as coarse, by the same two moves.
 
 >>> with balls.workprec(128):
 ...     zero, third = balls.arb(0), balls.arb(1) / 3
-...     answer = Law(True, balls.arb(-1), balls.arb(2), 0, 0, [1 - third, third], zero, zero)
+...     answer = Law(True, balls.arb(-1), balls.arb(2), 0, [1 - third, third], zero, zero)
 ...     twice = answer.times(answer, 0.0)
 ...     print([mass.str(3, radius=False) for mass in twice.masses], float(twice.log_node(2)))
 ['0.444', '0.444', '0.111'] 2.0
@@ -29,19 +29,78 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from itertools import chain
+
+import numpy as np
 
 from dpcal.accountants.certificates import balls
 from dpcal.accountants.certificates.balls import Ball
 
-__all__ = ["MAX_NODES_OF_LAW", "Law", "Masses", "gathered", "power", "spread"]
+__all__ = [
+    "MAX_NODES_OF_LAW",
+    "Cell",
+    "Law",
+    "Masses",
+    "Outcomes",
+    "gather",
+    "gathered",
+    "power",
+    "spread",
+]
 
 # Most nodes of any law, and nodes above its mean that a group is raised by before it is given up.
 MAX_NODES_OF_LAW, _RAISED = 1 << 16, 64
+# Bits that a mass must have before a group may begin with it.
+_LEAST_BITS = 30
+# Mass under P of a largest ratio that is a node.
+_ATOM = 0.02
 
-# The logarithm of a ratio, its mass under Q, and its place if it is at a node.
-Point = tuple[Ball, Ball, int | None]
-# The place of outcomes among nodes, roughly; their masses under Q and P. With P None, it is a node.
-Cell = tuple[float, Ball, Ball | None]
+# Masses under Q and P of outcomes, and the logarithms of their least and largest ratio, which are
+# one ball if these are equal. None is a ratio of 0, or an infinite one.
+Cell = tuple[Ball, Ball, Ball | None, Ball | None]
+
+
+@dataclass
+class Outcomes:
+    """Outcomes of one use, of which the ratio is P over Q, in ascending order.
+
+    Attributes
+    ----------
+    cells
+        Outcomes of the mechanism, or, unless ``exact``, those of a law above or below its ratio.
+    lost
+        Mass under Q beside the cells: at a ratio of 0 above, at an infinite one below.
+    infinite
+        Mass under P of infinite ratios beside the cells, above.
+    at
+        A logarithm of a ratio that is a node; of None, the first end of cells.
+    """
+
+    cells: list[Cell]
+    lost: Ball
+    infinite: Ball
+    exact: bool = True
+    at: Ball | None = None
+
+    @property
+    def origin(self) -> Ball:
+        """The logarithm of a ratio that is a node."""
+        ends = (end for _, _, u, v in self.cells for end in (u, v) if end is not None)
+        return next(ends, balls.arb(0)) if self.at is None else self.at
+
+    @property
+    def reversed(self) -> Outcomes:
+        """The outcomes of the other direction."""
+        cells: list[Cell] = []
+        for q, p, u, v in reversed(self.cells):
+            low = None if v is None else -v
+            cells.append((p, q, low, low if u is v else None if u is None else -u))
+        return Outcomes(cells, self.infinite, self.lost, self.exact, -self.origin)
+
+
+def _tiny() -> Ball:
+    """Return a distance of ratios far above roundings and far below steps."""
+    return balls.arb(2) ** (40 - balls.ctx.prec)
 
 
 @dataclass(frozen=True)
@@ -52,8 +111,8 @@ class Law:
     ----------
     above
         Whether it bounds the ratio from above.
-    offset, step, level
-        The nodes are exp(offset + k step 2^level), k whole.
+    offset, step
+        The nodes are exp(offset + k step), k whole.
     first, masses
         The masses of the nodes k = first, first + 1, ....
     lost
@@ -65,7 +124,6 @@ class Law:
     above: bool
     offset: Ball
     step: Ball
-    level: int
     first: int
     masses: list[Ball]
     lost: Ball
@@ -73,18 +131,18 @@ class Law:
 
     def node(self, place: int) -> Ball:
         """Return a node, by its place."""
-        return (self.offset + place * self.step * 2**self.level).exp()
+        return (self.offset + place * self.step).exp()
 
     def log_node(self, place: int) -> Ball:
         """Return the logarithm of a node, by its place among the masses."""
-        return self.offset + (self.first + place) * self.step * 2**self.level
+        return self.offset + (self.first + place) * self.step
 
     def times(self, other: Law, tail: float) -> Law:
         """Return the law of the product of independent ratios, without tails of this mass."""
         one: Law = self
-        while one.level < other.level:
+        while one.step < other.step:
             one = one.coarser()
-        while other.level < one.level:
+        while other.step < one.step:
             other = other.coarser()
         factor = balls.arb_poly(one.masses)
         # A square takes half of the time.
@@ -116,7 +174,7 @@ class Law:
         """Return the law without nodes at either end that have at most this mass together."""
         masses = list(self.masses)
         low, (q, p) = self._end(masses, range(len(masses)), tail)
-        lost = self.lost
+        lost, infinite = self.lost, self.infinite
         if self.above:
             moved = p / self.log_node(low).exp()
             masses[low], lost = masses[low] + moved, lost + q - moved
@@ -124,14 +182,13 @@ class Law:
             masses[low] += q
         # What was cut off at one end is not cut off again.
         high, (q, p) = self._end(masses, range(len(masses) - 1, low - 1, -1), tail)
-        node, infinite = self.log_node(high).exp(), self.infinite
+        node = self.log_node(high).exp()
         if self.above:
             masses[high], infinite = masses[high] + q, infinite + p - q * node
         elif high < len(masses) - 1:
             lost += self._lowered(masses, range(high - 1, low - 1, -1), node, (q, p))
         kept = masses[low : high + 1]
-        found = {"first": self.first + low, "masses": kept, "lost": lost, "infinite": infinite}
-        return replace(self, **found)
+        return replace(self, first=self.first + low, masses=kept, lost=lost, infinite=infinite)
 
     def _end(self, masses: list[Ball], places: range, tail: float) -> tuple[int, tuple[Ball, Ball]]:
         """Return the first node to keep at an end, and the masses under Q and P before it."""
@@ -168,8 +225,8 @@ class Law:
         masses, first = self.masses, self.first
         if first % 2:
             masses, first = [balls.arb(0), *masses], first - 1
-        step = self.step * 2**self.level
-        coarse = replace(self, level=self.level + 1, first=first // 2)
+        step = self.step
+        coarse = replace(self, step=2 * step, first=first // 2)
         if self.above:
             # What is between two nodes goes to the upper one with this share.
             share = 1 / (step.exp() + 1)
@@ -177,11 +234,21 @@ class Law:
             terms += [balls.arb(0)] * (len(masses) + 2 - len(terms))
             return replace(coarse, masses=terms[1 : len(masses) + 2 : 2])
         start = self.offset + first * step
-        cells = (
-            (first // 2 + k / 2, mass, mass * (start + k * step).exp() if k % 2 else None)
-            for k, mass in enumerate(masses)
-        )
-        return gathered(cells, coarse.node).on_nodes(coarse)
+        nodes = ((start + k * step).exp() for k in range(len(masses)))
+        cells = (_raised(mass, node) for mass, node in zip(masses, nodes, strict=True))
+        return coarse.shifted().filled(chain.from_iterable(cells))
+
+    def shifted(self) -> Law:
+        """Return the law with nodes a little above, so that what is at a node is not above it."""
+        return replace(self, offset=self.offset + _tiny())
+
+    def filled(self, cells: Iterable[tuple[Ball, Ball]]) -> Law:
+        """Return the law below with cells, of masses under Q and P, gathered on its nodes."""
+
+        def place_of(ratio: Ball) -> float:
+            return float(((ratio.log() - self.offset) / self.step).mid())
+
+        return gathered(cells, self.node, place_of).on_nodes(self)
 
     def delta(self, epsilon: Ball, forward: bool) -> Ball:
         """Return the bound on delta of P from Q, or of Q from P, at an epsilon."""
@@ -214,85 +281,157 @@ def power(law: Law, times: int, nodes: int, tail: float) -> Law:
     return law if found is None else found.times(law, share).at_most(nodes)
 
 
-def spread(empty: Law, points: Iterable[Point]) -> Law:
-    """Return a law above: points, each moved to the two nodes about it so that its mean is kept."""
+def spread(empty: Law, outcomes: Outcomes) -> Law:
+    """Return a law above: cells moved to their ends, and these to nodes, with their means kept."""
     found = Masses()
-    step = empty.step * 2**empty.level
-    width, infinite = step.expm1(), balls.arb(0)
-    for at, mass, known in points:
-        if known is not None:
-            found.add(known, mass)
-            continue
-        place = math.floor(float(((at - empty.offset) / step).mid()))
-        beyond = at - empty.offset - place * step
-        if not beyond >= 0:
-            place, beyond = place - 1, beyond + step
-        if not beyond >= 0:
-            found.add(None, mass)
-            infinite += mass * at.exp()
-            continue
-        if beyond == 0:
-            found.add(place, mass)
-            continue
-        more = balls.arb((beyond - step).upper())
-        share = balls.arb.min(beyond.expm1() / width, balls.arb(1))
-        found.add(place, mass * (1 - share))
-        found.add(place + 1, mass * share)
-        if more > 0:
-            # By as much a ratio, of few digits, may be above both nodes.
-            infinite += mass * empty.node(place + 1) * more.expm1()
-    return found.on_nodes(replace(empty, infinite=empty.infinite + infinite))
+    zero, one = balls.arb(0), balls.arb(1)
+    step, tiny = empty.step, _tiny()
+    width = step.expm1()
+    lost, infinite = outcomes.lost, outcomes.infinite
+
+    def put(at: Ball, mass: Ball) -> None:
+        nonlocal lost, infinite
+        nearest = round(float(((at - empty.offset) / step).mid()))
+        beyond = at - empty.offset - nearest * step
+        if not abs(beyond) < tiny:
+            place, over = (nearest, beyond) if beyond > 0 else (nearest - 1, beyond + step)
+            if over >= 0 and over <= step:
+                share = over.expm1() / width
+                found.add(place, mass * (1 - share))
+                found.add(place + 1, mass * share)
+                return
+        # As much at 0 as a ratio may be below the node, so that the rest of its mean is above it.
+        more = balls.arb(abs(beyond).upper()).expm1()
+        less = balls.arb.min(more, one)
+        found.add(nearest, mass * (1 - less))
+        lost += mass * less
+        infinite += mass * empty.node(nearest) * (more + less)
+
+    for q, p, u, v in outcomes.cells:
+        if (u is None or v is None) and not _is_known(q):
+            # Mass of few digits would count twice, at an end and beyond it.
+            u = v = None
+        low, high = zero if u is None else u.exp(), zero
+        more = p - q * low if v is None or u is not v else zero
+        apart = balls.arb("nan") if v is None else v.exp() - low
+        if apart > 0:
+            high = balls.arb.max(balls.arb.min(more / apart, q), zero)
+            put(v, high)
+        else:
+            # The upper end is infinite, or nearly the lower one.
+            infinite += balls.arb.max(more, zero)
+        if u is None:
+            lost += q - high
+        else:
+            put(u, q - high)
+    return found.on_nodes(replace(empty, lost=lost, infinite=infinite))
 
 
-def gathered(cells: Iterable[Cell], node_of: Callable[[int], Ball]) -> Masses:
-    """Return masses of ascending cells in groups, each moved to a node that is above its mean.
+def gather(empty: Law, outcomes: Outcomes, is_free: bool) -> Law:
+    """Return a law below: cells in groups; if its offset is free, most of the mass is at a node."""
+    cells, lost = [], outcomes.lost
+    for q, p, u, v in outcomes.cells:
+        if _is_known(q) and _is_known(p) and u is not v:
+            cells.append((q, p))
+        elif v is None:
+            lost += q
+        else:
+            cells += _raised(q, v.exp())
+    if is_free and cells:
+        empty = _at_least_ratios(empty, cells)
+    return replace(empty.shifted(), lost=lost).filled(cells)
 
-    A cell in which a group ends is split.
+
+def _raised(q: Ball, most: Ball) -> list[tuple[Ball, Ball]]:
+    """Return as much mass under Q as there may be, at the largest ratio, with its mass under P."""
+    raised = balls.arb(q.upper())
+    return [(raised, raised * most)] if raised > 0 else []
+
+
+def _at_least_ratios(empty: Law, cells: list[tuple[Ball, Ball]]) -> Law:
+    """Return the grid with a node at the mean of all ratios that are nearly the least one.
+
+    Rare samples tell nearly always as little. What is left of such a group, up to the next node
+    above it, must have as much beyond that node to be gathered with.
     """
-    found, group = Masses(), False
-    q = p = node = balls.arb(0)
-    place: int | None = None
+    losses = np.array([float((p / q).log().mid()) for q, p in cells])
+    of_q = np.array([float(q.mid()) for q, _ in cells])
+    chosen = [len(cells) - 1]
+    # No mass is above a largest ratio, to be gathered with.
+    if of_q[-1] * math.exp(min(losses[-1], 700.0)) <= _ATOM:
+        step = float(empty.step.mid())
+        beyond = losses - float(empty.offset.mid()) - step
+        if beyond[0] < -1.5 * step:
+            return empty
+        over = of_q * np.expm1(np.minimum(beyond, 700.0))
+        lacking = -np.cumsum(np.where(beyond < 0, over, 0.0)[::-1])[::-1]
+        is_small = (beyond < -step / 2) | (lacking > over[beyond > 0].sum() / 2)
+        chosen = np.flatnonzero(is_small & (beyond < 0)).tolist()
+    q, p = (sum((cells[k][side] for k in chosen), balls.arb(0)) for side in (0, 1))
+    return replace(empty, offset=balls.arb((p / q).log().upper())) if q > 0 else empty
 
-    def first_above(start: int, mass: Ball, moment: Ball) -> tuple[int | None, Ball]:
-        for place in range(start, start + _RAISED):
-            node = node_of(place)
-            if moment <= node * mass:
-                return place, node
-        return None, balls.arb("inf")
 
-    for at, mass, moment in cells:
-        if moment is None:
-            found.add(int(at), mass)
+def gathered(
+    cells: Iterable[tuple[Ball, Ball]],
+    node_of: Callable[[int], Ball],
+    place_of: Callable[[Ball], float],
+) -> Masses:
+    """Return masses under Q of cells, in groups that are each moved to a node above its mean.
+
+    A cell in which a group ends is split. Ascending cells make narrow groups. ``place_of`` returns
+    where among the nodes a ratio is, roughly.
+    """
+    found, near, first = Masses(), 1 - 4 * _tiny(), None
+    zero = balls.arb(0)
+
+    def begin(q: Ball, p: Ball) -> tuple[int | None, Ball | None, Ball, Ball]:
+        """Return the first node above a group, and the group; what is far above all is lost."""
+        nonlocal first
+        most = p if p > 0 else balls.arb(p.upper())
+        if not (q > 0 and most > 0):
+            return None, None, q, p
+        start = math.ceil(place_of(most / q))
+        first = start if first is None else first
+        if start - first < MAX_NODES_OF_LAW // 2:
+            for place in range(start, start + _RAISED):
+                node = node_of(place)
+                if p <= node * q:
+                    return place, node, q, p
+        found.add(None, q)
+        return None, None, zero, zero
+
+    place, node, q, p = None, None, zero, zero
+    for mass, moment in cells:
+        q, p = q + mass, p + moment
+        if node is None:
+            place, node, q, p = begin(q, p)
+        if node is None or p < near * node * q:
             continue
-        if not group:
-            place, node = first_above(math.ceil(at), mass, moment)
-        q, p, group = q + mass, p + moment, True
-        if place is None or p < node * q:
-            continue
-        share = _left_out(p - node * q, moment - node * mass)
-        kept, its_moment = q - share * mass, p - share * moment
-        if not its_moment <= node * kept:
-            place, _ = first_above(place + 1, kept, its_moment)
+        over, share = moment - node * mass, zero
+        if over > 0 and not p <= node * q:
+            share = _share((p - node * q) / over)
+        kept, moved = q - share * mass, p - share * moment
+        if not moved <= node * kept:
+            place, node, kept, _ = begin(kept, moved)
         found.add(place, kept)
-        q, p, group = share * mass, share * moment, bool(share > 0)
-        if group:
-            place, node = first_above(math.ceil(at), mass, moment)
-    if group:
-        found.add(place, q)
+        place, node, q, p = begin(share * mass, share * moment)
+    found.add(place, q)
     return found
 
 
-def _left_out(more: Ball, over: Ball) -> Ball:
-    """Return an exact share of the last cell without which a group's mean is at its node."""
-    if not over > 0:
-        return balls.arb(0)
-    share = more / over
-    exact = balls.arb(share.mid()) + 8 * balls.arb(share.rad())
+def _share(about: Ball) -> Ball:
+    """Return an exact number in [0, 1] that is not below a ball but for its own end."""
+    exact = balls.arb(about.mid()) + 8 * balls.arb(about.rad())
     return balls.arb(balls.arb.max(balls.arb.min(exact, balls.arb(1)), balls.arb(0)).mid())
 
 
+def _is_known(mass: Ball) -> bool:
+    """Return whether a mass is positive, and known to some digits."""
+    return bool(mass > 0 and mass.rel_accuracy_bits() > _LEAST_BITS)
+
+
 class Masses(dict[int | None, Ball]):
-    """Masses by the places of their nodes; None is that of infinity, of laws above that of 0."""
+    """Masses by the places of their nodes; None is that of infinity."""
 
     def add(self, place: int | None, mass: Ball) -> None:
         """Add mass at a node."""

@@ -14,20 +14,17 @@ hold.
 >>> from dpcal.accountants.losses.laplace import Laplace
 >>> with balls.workprec(96):
 ...     pair = pair_of(Laplace(2.0))
-...     above = pair.outcomes(Grid(-pair.a, balls.arb(0.125), 8, Limits(0.125, 64, 0.0, 9.0)), True)
-...     whole = sum(mass for _, mass, _ in above.points)
-...     moment = sum(mass * at.exp() for at, mass, _ in above.points)
-...     whole.overlaps(balls.arb(1)), moment.overlaps(balls.arb(1))
-(True, True)
+...     cells = pair.outcomes(balls.arb(0.125), Limits(0.125, 64, 0.0, 9.0), True).cells
+...     [sum(cell[side] for cell in cells).overlaps(balls.arb(1)) for side in (0, 1)]
+[True, True]
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from fractions import Fraction
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import singledispatch
 from itertools import pairwise
 from typing import Annotated, Any
@@ -35,11 +32,10 @@ from typing import Annotated, Any
 import numpy as np
 
 from dpcal.accountants.certificates import balls
-from dpcal.accountants.certificates.balls import Ball, power, probability
-from dpcal.accountants.certificates.order import MAX_NODES_OF_LAW, Point, gathered
-from dpcal.accountants.certificates.proofs import FUNCTION, TERM
+from dpcal.accountants.certificates.balls import Ball, end_of, probability
+from dpcal.accountants.certificates.order import MAX_NODES_OF_LAW, Cell, Outcomes
+from dpcal.accountants.certificates.proofs import FUNCTION
 from dpcal.accountants.certificates.schema import not_negative, number, positive, whole
-from dpcal.accountants.losses.allocation import Allocation, UnequalAllocation
 from dpcal.accountants.losses.base import PrivacyLoss, Reals
 from dpcal.accountants.losses.discrete import LatticeLoss, ResponseLoss
 from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
@@ -50,7 +46,7 @@ from dpcal.accountants.losses.laplace import Laplace
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["AllocationPair", "Grid", "Limits", "Line", "Outcomes", "Pair", "oriented", "pair_of"]
+__all__ = ["Limits", "Line", "Pair", "oriented", "pair_of", "points"]
 
 # Means and weights of a mixture.
 Mixture = tuple[tuple[Ball, Ball], ...]
@@ -58,12 +54,6 @@ Mixture = tuple[tuple[Ball, Ball], ...]
 _TABLE = 1 << 13
 # Nats of the least mass that outputs are followed to, where the tail is 0.
 _MOST_NATS = 3000.0
-# Intervals of the ratio of a batch, over the step of the grid times the root of their number.
-_INTERVAL = 2.0
-
-
-def _zero() -> Ball:
-    return balls.arb(0)
 
 
 @dataclass(frozen=True)
@@ -94,64 +84,14 @@ class Limits:
         return min(-math.log(self.tail), _MOST_NATS) if self.tail > 0 else _MOST_NATS
 
 
-@dataclass(frozen=True)
-class Grid:
-    """The grid of one part: offset + k step, k whole.
-
-    ``spacing`` is that of the pair's own lattice, in steps; 0 if only its first point is a node.
-    """
-
-    offset: Ball
-    step: Ball
-    spacing: Fraction | int
-    limits: Limits
-
-    def place(self, own: int) -> int | None:
-        """Return the node of a point of the pair's own lattice; None if it may be none."""
-        at = own * self.spacing
-        return int(at) if at == int(at) and (at or not own) else None
+def exact(cells: list[Cell], at: Ball | None = None) -> Outcomes:
+    """Return all outcomes of a mechanism."""
+    return Outcomes(cells, balls.arb(0), balls.arb(0), at=at)
 
 
-@dataclass
-class Outcomes:
-    """Outcomes of one use, of which the ratio is P over Q.
-
-    Attributes
-    ----------
-    points
-        Logarithms of ratios, their masses under Q, and their nodes if they are at one.
-    cells
-        Masses under Q and P of other sets of outcomes.
-    lost
-        Mass at a ratio of 0 above, at an infinite one below.
-    infinite
-        Mass under P of infinite ratios, above.
-    """
-
-    points: list[Point] = field(default_factory=list)
-    cells: list[tuple[Ball, Ball]] = field(default_factory=list)
-    lost: Ball = field(default_factory=_zero)
-    infinite: Ball = field(default_factory=_zero)
-
-    @property
-    def reversed(self) -> Outcomes:
-        """The outcomes of the other direction; below, none if those are not cells alone."""
-        points: list[Point] = [(-at, mass * at.exp(), None) for at, mass, _ in self.points]
-        cells = [(p, q) for q, p in self.cells]
-        return Outcomes(points[::-1], cells[::-1], self.infinite, self.lost)
-
-    def between(self, masses: tuple[Ball, Ball], ends: tuple[Ball, Ball], *places: int) -> None:
-        """Move the masses under Q and P of a cell to its ends, with ratios u < v."""
-        (q, p), (u, v) = masses, ends
-        low_place, high_place = places or (None, None)
-        more, apart = p - q * u.exp(), v.exp() - u.exp()
-        if not apart > 0:
-            # Ratios of so few digits are the lower one, with what that leaves at infinity.
-            self.points.append((u, q, low_place))
-            self.infinite += balls.arb.max(more, balls.arb(0))
-            return
-        high = balls.arb.max(balls.arb.min(more / apart, q), balls.arb(0))
-        self.points += [(u, q - high, low_place), (v, high, high_place)]
+def points(masses: Iterable[tuple[Ball, Ball]]) -> list[Cell]:
+    """Return cells of one ratio each, from its logarithm and its mass under Q."""
+    return [(mass, mass * at.exp(), at, at) for at, mass in masses]
 
 
 class Pair(ABC):
@@ -161,8 +101,11 @@ class Pair(ABC):
     """Functions of balls that a cell takes, roughly."""
 
     @abstractmethod
-    def outcomes(self, grid: Grid, above: bool) -> Outcomes:
-        """Return outcomes whose ratio is above that of the pair in convex order, or below it."""
+    def outcomes(self, step: Ball, limits: Limits, above: bool) -> Outcomes:
+        """Return outcomes whose ratio is above that of the pair in convex order, or below it.
+
+        Where there are more, they are told apart by a ``step`` of the logarithm of their ratio.
+        """
 
     @abstractmethod
     def span(self, limits: Limits) -> float:
@@ -177,14 +120,9 @@ class Pair(ABC):
         return FUNCTION * self.work_of_cell * self.cells(limits)
 
     @property
-    def lattice(self) -> tuple[Ball, Ball] | None:
-        """The offset and step of a lattice that holds points of mass, if there is one."""
+    def spacing(self) -> Ball | None:
+        """The distance of logarithms of ratios which hold mass, if they are at equal distances."""
         return None
-
-    @property
-    def least(self) -> Ball:
-        """The logarithm of the least ratio, if it is told often; any number."""
-        return balls.arb(0)
 
 
 # -- Gaussian mechanisms
@@ -205,15 +143,6 @@ class Line(Pair):
     def loss(self, x: Ball) -> Ball:
         """Return the logarithm of the ratio of the densities at x."""
         return self._log_weight(self.numerator, x) - self._log_weight(self.denominator, x)
-
-    @property
-    def least(self) -> Ball:
-        """The logarithm of the least ratio, if both mixtures have the same least mean."""
-        (a, p), (b, q) = (
-            min(side, key=lambda item: float(item[0].mid()))
-            for side in (self.numerator, self.denominator)
-        )
-        return (p / q).log() if a == b else balls.arb(0)
 
     def _log_weight(self, mixture: Mixture, x: Ball) -> Ball:
         """Return the log of a mixture's density at x, over that of a component with mean 0."""
@@ -242,15 +171,24 @@ class Line(Pair):
         _, losses = self._table(limits)
         return float(np.ptp(losses)) if len(losses) else 0.0
 
-    def ends(self, grid: Grid) -> list[Ball]:
+    @property
+    def least(self) -> Ball:
+        """The logarithm of the least ratio, if both mixtures have the same least mean; 0 if not."""
+        (a, p), (b, q) = (
+            min(side, key=lambda item: float(item[0].mid()))
+            for side in (self.numerator, self.denominator)
+        )
+        return (p / q).log() if a == b else balls.arb(0)
+
+    def ends(self, offset: Ball, step: Ball, limits: Limits) -> list[Ball]:
         """Return the outputs at which the loss passes the nodes, nearly."""
-        x, losses = self._table(grid.limits)
+        x, losses = self._table(limits)
         if not len(x):
             return [balls.arb(0)]
-        offset, step = float(grid.offset.mid()), float(grid.step.mid())
-        low, high = (losses[k] - offset for k in (0, -1))
-        nodes = np.arange(math.ceil(low / step), math.floor(high / step) + 1)
-        found = np.interp(offset + nodes * step, np.maximum.accumulate(losses), x)
+        start, width = float(offset.mid()), float(step.mid())
+        low, high = (losses[k] - start for k in (0, -1))
+        nodes = np.arange(math.ceil(low / width), math.floor(high / width) + 1)
+        found = np.interp(start + nodes * width, np.maximum.accumulate(losses), x)
         return [balls.arb(at) for at in np.unique([x[0], *found, x[-1]]).tolist()]
 
     def masses(self, ends: Sequence[Ball]) -> list[tuple[Ball, Ball]]:
@@ -275,22 +213,12 @@ class Line(Pair):
         right, tail = tails[-1]
         return [*found, tail if right else 1 - tail]
 
-    def outcomes(self, grid: Grid, above: bool) -> Outcomes:
-        """Return the intervals between the ends, or these."""
-        ends = self.ends(grid)
-        masses = self.masses(ends)
-        if not above:
-            return Outcomes(cells=masses)
-        found, losses = Outcomes(), [self.loss(x) for x in ends]
-        q, p = masses[0]
-        first = p / losses[0].exp()
-        found.points, found.lost = [(losses[0], first, None)], q - first
-        for between, both in zip(masses[1:-1], pairwise(losses), strict=True):
-            found.between(between, both)
-        q, p = masses[-1]
-        found.points.append((losses[-1], q, None))
-        found.infinite = p - q * losses[-1].exp()
-        return found
+    def outcomes(self, step: Ball, limits: Limits, above: bool) -> Outcomes:
+        """Return the intervals between the ends."""
+        ends = self.ends(self.least, step, limits)
+        losses = [None, *(self.loss(x) for x in ends), None]
+        both = zip(self.masses(ends), pairwise(losses), strict=True)
+        return exact([(*masses, *logs) for masses, logs in both], at=self.least)
 
 
 class _FixedBatch(Pair):
@@ -312,107 +240,15 @@ class _FixedBatch(Pair):
         """Return twice the distance from 0."""
         return 2 * self.line.span(limits)
 
-    def outcomes(self, grid: Grid, above: bool) -> Outcomes:
-        """Return the intervals on either side of 0, or their ends."""
+    def outcomes(self, step: Ball, limits: Limits, above: bool) -> Outcomes:
+        """Return the intervals on either side of 0."""
         half, zero = balls.arb(1) / 2, balls.arb(0)
-        ends = [half, *(x for x in self.line.ends(grid) if x > half)]
+        ends = [half, *(x for x in self.line.ends(zero, step, limits) if x > half)]
+        losses = [zero, *(self.line.loss(x) for x in ends[1:]), None]
         masses = self.line.masses(ends)[1:]
-        found = Outcomes([(zero, self.atom, 0 if grid.offset == 0 else None)])
-        if not above:
-            found.cells = [(p, q) for q, p in reversed(masses)] + masses
-            return found
-        losses = [zero, *(self.line.loss(x) for x in ends[1:])]
-        for (q, p), (u, v) in zip(masses, pairwise(losses), strict=False):
-            found.between((q, p), (u, v))
-            found.between((p, q), (-v, -u))
-        (q, p), last = masses[-1], losses[-1]
-        found.points += [(last, q, None), (-last, q * last.exp(), None)]
-        found.infinite = found.lost = p - q * last.exp()
-        return found
-
-
-# -- random allocation
-
-
-class AllocationPair(Pair):
-    """An epoch of random allocation: the mean of independent ratios of batches.
-
-    Each is exp(t X - t^2 / 2), X standard normal. Both they, times their weights, and their sums
-    are cut at the multiples of an interval.
-    """
-
-    # Products of two laws, as often as a number of batches has digits.
-    work_of_cell = 400 + 2 * 62 * TERM / FUNCTION
-
-    def __init__(self, loss: Allocation) -> None:
-        self.batches, self.t = loss.batches, 1 / balls.arb(loss.noise_multiplier)
-
-    def _largest(self, limits: Limits) -> float:
-        """Return a ratio of the epoch beyond which there is about the tail."""
-        t, reach = float(self.t.mid()), math.sqrt(2 * limits.nats)
-        return self._beyond(math.exp(min(t * (reach + t / 2), 700.0)), t * t, reach)
-
-    def _beyond(self, of_one: float, log_square: float, reach: float) -> float:
-        deviation = math.sqrt(math.expm1(min(log_square, 700.0)) / self.batches)
-        return 1 + of_one / self.batches + reach * deviation
-
-    def span(self, limits: Limits) -> float:
-        """Return the logarithm of the range of ratios, the least being near 0."""
-        return 2 * math.log(self._largest(limits)) + 2
-
-    def _intervals(self, limits: Limits) -> tuple[float, int]:
-        """Return the interval of ratios, and how many of them there are."""
-        largest = self._largest(limits)
-        interval = max(
-            _INTERVAL * limits.step / math.sqrt(self.batches), largest / (MAX_NODES_OF_LAW - 1)
-        )
-        return interval, max(math.ceil(largest / interval), 1)
-
-    def cells(self, limits: Limits) -> float:
-        """Return the number of intervals."""
-        return self._intervals(limits)[1]
-
-    def outcomes(self, grid: Grid, above: bool) -> Outcomes:
-        """Return the multiples of the interval, over the sums of ratios."""
-        arb, (interval, count) = balls.arb, self._intervals(grid.limits)
-        step = arb(interval)
-
-        def sum_of(one: list[Ball], other: list[Ball]) -> list[Ball]:
-            terms = (balls.arb_poly(one) * balls.arb_poly(other)).coeffs()
-            terms += [arb(0)] * (count + 1 - len(terms))
-            law: list[Ball] = terms[: count + 1]
-            if above:
-                law[-1] += sum(terms[count + 1 :], arb(0))
-            return law
-
-        sums = power(self._law(step * self.batches, count, above), self.batches, sum_of)
-        found = Outcomes([((k * step).log(), sums[k], None) for k in range(1, count + 1)])
-        found.lost = sums[0] if above else 1 - sum(sums, arb(0))
-        if above:
-            mean = sum((mass * k for k, mass in enumerate(sums)), arb(0)) * step
-            found.infinite = arb.max(1 - mean, arb(0))
-        return found
-
-    def _law(self, width: Ball, count: int, above: bool) -> list[Ball]:
-        """Return masses of the ratio of one batch at multiples 0 to ``count`` of a width."""
-        t, root, law = self.t, balls.arb(2).sqrt(), [balls.arb(0)] * (count + 1)
-        below, cells = (balls.arb(0), balls.arb(0)), []
-        for k in range(1, count + 1):
-            x = ((k * width).log() / t + t / 2) / root
-            # E Y 1{X < z} = P(X < z - t).
-            at = (-x).erfc() / 2, (t / root - x).erfc() / 2
-            mass, moment = at[0] - below[0], at[1] - below[1]
-            high = moment / width - (k - 1) * mass
-            law[k - 1] += mass - high
-            law[k] += high
-            if mass > 0 and moment > 0:
-                cells.append((float((moment / mass / width).mid()), mass, moment))
-            below = at
-        if above:
-            law[-1] += 1 - below[0]
-            return law
-        found = gathered(cells, lambda place: place * width)
-        return [found.get(k, balls.arb(0)) for k in range(count + 1)]
+        right = exact([(*both, *log) for both, log in zip(masses, pairwise(losses), strict=True)])
+        atom = (self.atom, self.atom, zero, zero)
+        return exact([*right.reversed.cells, atom, *right.cells], at=zero)
 
 
 # -- Laplace and discrete noise
@@ -425,31 +261,26 @@ class _Laplace(Pair):
         self.a = 1 / balls.arb(loss.scale)
 
     @property
-    def lattice(self) -> tuple[Ball, Ball]:
-        """The two atoms."""
-        return -self.a, 2 * self.a
+    def spacing(self) -> Ball:
+        """The distance of the two atoms."""
+        return 2 * self.a
 
     def span(self, limits: Limits) -> float:
         """Return 2 a."""
         return float((2 * self.a).mid())
 
-    def outcomes(self, grid: Grid, above: bool) -> Outcomes:
-        """Return the atoms, and cells between the nodes or these."""
-        half, last = balls.arb(1) / 2, grid.place(1)
-        found = Outcomes([(-self.a, half, 0), (self.a, half * (-self.a).exp(), last)])
-        count = last or max(math.floor(float((2 * self.a / grid.step).mid())), 1)
-        ends = [-self.a + k * grid.step for k in range(count)] + [self.a]
-        for k, (u, v) in enumerate(pairwise(ends)):
+    def outcomes(self, step: Ball, limits: Limits, above: bool) -> Outcomes:
+        """Return the atoms, and cells between the nodes."""
+        a, half = self.a, balls.arb(1) / 2
+        count = max(round(float((2 * a / step).mid())), 1)
+        ends = [-a + k * step for k in range(count)] + [a]
+        inner: list[Cell] = []
+        for u, v in pairwise(ends):
             # Densities under P and Q are exp((+-l - a) / 2) / 4.
-            p = ((u - self.a) / 2).exp() * ((v - u) / 2).expm1() / 2
-            q = ((-v - self.a) / 2).exp() * ((v - u) / 2).expm1() / 2
-            if not above:
-                found.cells.append((q, p))
-            elif k + 1 < count or last:
-                found.between((q, p), (u, v), k, k + 1)
-            else:
-                found.between((q, p), (u, v))
-        return found
+            width = ((v - u) / 2).expm1() / 2
+            inner.append((((-v - a) / 2).exp() * width, ((u - a) / 2).exp() * width, u, v))
+        low, high = points([(-a, half), (a, half * (-a).exp())])
+        return exact([low, *inner, high])
 
 
 class _OfPoints(Pair):
@@ -460,9 +291,9 @@ class _OfPoints(Pair):
         self.masses = masses
 
     @property
-    def lattice(self) -> tuple[Ball, Ball]:
-        """The ratios."""
-        return self.own
+    def spacing(self) -> Ball:
+        """The distance of the ratios."""
+        return self.own[1]
 
     def span(self, limits: Limits) -> float:
         """Return the distance of the extreme ratios."""
@@ -472,10 +303,10 @@ class _OfPoints(Pair):
         """Return the number of outcomes."""
         return len(self.masses)
 
-    def outcomes(self, grid: Grid, above: bool) -> Outcomes:
+    def outcomes(self, step: Ball, limits: Limits, above: bool) -> Outcomes:
         """Return all outcomes."""
-        offset, step = self.own
-        return Outcomes([(offset + k * step, mass, grid.place(k)) for k, mass in self.masses])
+        offset, own = self.own
+        return exact(points((offset + k * own, mass) for k, mass in self.masses))
 
 
 def _discrete_laplace(loss: LatticeLoss) -> Pair:
@@ -513,10 +344,9 @@ class _DiscreteGaussian(Pair):
         self.variance = balls.arb(loss.sigma) ** 2
 
     @property
-    def lattice(self) -> tuple[Ball, Ball]:
-        """The ratios of the outputs, from that of 0."""
-        step = balls.arb(self.sensitivity) / self.variance
-        return -step * self.sensitivity / 2, step
+    def spacing(self) -> Ball:
+        """The distance of the ratios of two outputs."""
+        return balls.arb(self.sensitivity) / self.variance
 
     def _reach(self, limits: Limits) -> int:
         return math.ceil(min(self.sigma * math.sqrt(2 * limits.nats), MAX_NODES_OF_LAW)) + 1
@@ -529,24 +359,25 @@ class _DiscreteGaussian(Pair):
         """Return the distance of the extreme ratios."""
         return self.cells(limits) * self.sensitivity / self.sigma**2
 
-    def outcomes(self, grid: Grid, above: bool) -> Outcomes:
+    def outcomes(self, step: Ball, limits: Limits, above: bool) -> Outcomes:
         """Return all outputs within the reach of the noise of either record."""
-        s, variance, (offset, step) = self.sensitivity, self.variance, self.lattice
-        reach = self._reach(grid.limits)
+        s, variance, own = self.sensitivity, self.variance, self.spacing
+        reach = self._reach(limits)
         outputs = range(-reach, s + reach + 1)
         weights = [(-balls.arb(x * x) / (2 * variance)).exp() for x in outputs]
         near, far = (_theta_tail(end, variance) for end in (reach + 1, reach + s + 1))
         whole = sum(weights, balls.arb(0)) + near + far
-        masses = [weight / whole for weight in weights]
-        found = Outcomes(lost=far / whole)
-        if above:
-            found.lost += near / whole
-            found.infinite = (far + near) / whole
-        else:
-            masses[0] += near / whole
-        pairs = zip(outputs, masses, strict=True)
-        found.points = [(offset + x * step, mass, grid.place(x)) for x, mass in pairs]
-        return found
+        inner = points(
+            ((x - balls.arb(s) / 2) * own, weight / whole)
+            for x, weight in zip(outputs, weights, strict=True)
+        )
+        # Outputs of either end have smaller, and larger, ratios than all others.
+        low, high = inner[0][2], inner[-1][2]
+        left, right = (
+            (near / whole, far / whole, None, low),
+            (far / whole, near / whole, high, None),
+        )
+        return exact([left, *inner, right])
 
 
 def _theta_tail(x: int, variance: Ball) -> Ball:
@@ -583,13 +414,6 @@ pair_of.register(DiscreteGaussian, lambda loss, rounded=False, above=True: _Disc
 
 
 @pair_of.register
-def _(loss: Allocation, rounded: bool = False, above: bool = True) -> Pair:
-    if isinstance(loss, UnequalAllocation):
-        raise UnsupportedEvent("No law of an epoch with unequal batches is known.")
-    return AllocationPair(loss)
-
-
-@pair_of.register
 def _(loss: Gaussian, rounded: bool = False, above: bool = True) -> Pair:
     if loss.below is not None:
         # Of an epoch with so little noise, its Gaussian proves an upper end only.
@@ -608,7 +432,7 @@ def _(loss: Any, rounded: bool = False, above: bool = True) -> Pair:
 
     A larger sampling probability tells more: a sample can be sampled again.
     """
-    q = _end(probability(loss.sampling_probability, rounded), above)
+    q = end_of(loss.sampling_probability, rounded, above)
     zero, one = balls.arb(0), balls.arb(1)
     sigma = balls.arb(loss.noise_multiplier)
     line = Line(((zero, 1 - q), (one, q)), ((zero, one),), sigma)
@@ -625,17 +449,16 @@ def _(loss: GaussianMixtures, rounded: bool = False, above: bool = True) -> Pair
 
     def mixture(side: Sequence[tuple[float, float]]) -> Mixture:
         center, _ = min(side, key=lambda item: abs(item[0]))
-        others = [(m, probability(w, rounded)) for m, w in side if m != center]
-        balled = [(balls.arb(m), _end(w, above) if one_sided else w) for m, w in others]
+        balled = [
+            (balls.arb(m), end_of(w, True, above) if one_sided else probability(w, rounded))
+            for m, w in side
+            if m != center
+        ]
         rest = 1 - sum((w for _, w in balled), balls.arb(0))
         return ((balls.arb(center), rest), *balled)
 
     sigma = balls.arb(loss.noise_multiplier)
     return Line(mixture(loss.numerator), mixture(loss.denominator), sigma)
-
-
-def _end(ball: Ball, above: bool) -> Ball:
-    return balls.arb((ball.upper() if above else ball.lower()).mid())
 
 
 def oriented(loss: PrivacyLoss) -> tuple[PrivacyLoss, bool | None]:

@@ -5,7 +5,7 @@
 >>> event = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=10_000)
 >>> remove = decompose(event, "add-or-remove-one").directions[0]
 >>> proof = choose_contour(remove.parts, 8.0, width=1e-3)
->>> proof.nodes < 100, 0 < proof.below < proof.tilt < proof.above
+>>> proof.nodes < 200, 0 < proof.below < proof.tilt < proof.above
 (True, True)
 """
 
@@ -26,9 +26,9 @@ from dpcal.accountants.certificates.contour import (
     ParityProof,
     has_contour,
     opposite,
-    transform_of,
 )
 from dpcal.accountants.certificates.proofs import BITS, MAX_WORK_OF_PROOF, Parts
+from dpcal.accountants.certificates.search.lines import Lines, lines_of
 from dpcal.accountants.characteristic import log_delta_bounds
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.saddle import increasing_root, log_chernoff
@@ -38,6 +38,9 @@ from dpcal.accountants.losses.base import OutOfReach, Reals
 
 __all__ = ["about_log_delta", "choose_contour", "choose_parity", "contours", "saddle"]
 
+
+# The lines of each loss, and how often it is used.
+Searches = list[tuple[Lines, int]]
 
 # Widths of the attempts over the wanted one, until bounds are as narrow: the last contour is for
 # widths near 1e-15.
@@ -52,6 +55,9 @@ _DISTANCES = np.array([0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 2.5, 3.2, 4.0, 5.0, 6.0, 8.
 # Tilts of Chernoff's bound that are tried first: powers of 2 from 1/16 to 4,096. Outside this
 # range, bounds whose delta is a double are rare; denser tilts follow around the best one.
 _FIRST_TILTS = tuple(2.0**i for i in range(-4, 13))
+# Angles of the line with the least points over those that are tried: bounds beyond a contour are
+# smaller on flatter lines.
+_FLATTER = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 # Bits beside those for the digits of transforms.
 _BITS = 64
 # Log of the factor by which transforms are more accurate than their powers must be.
@@ -152,15 +158,17 @@ def _choose_aliases(
     return step, float(below[left.argmax()]), float(above[right.argmax()])
 
 
-def _choose_nodes(proof: ContourProof, parts: Parts, log_floor: float) -> int:
+def _searches(parts: Parts, digits: float, flatter: float = 1.0) -> Searches:
+    return [(lines_of(loss, digits, flatter), times) for loss, times in parts]
+
+
+def _choose_nodes(lines: Searches, c: float, step: float, log_floor: float) -> int:
     """Return nearly the fewest nodes with a rest below exp(log_floor)."""
-    transforms = [(transform_of(loss, proof.digits), times) for loss, times in parts]
-    c, step = proof.tilt, proof.step
 
     def is_short(nodes: float) -> bool:
         """Return whether the estimate of the sum over all other nodes is below the floor."""
         log_size = math.log((1 + 1 / nodes) / (math.pi * nodes * step))
-        sizes = sum(times * each.log_beyond(c, nodes * step) for each, times in transforms)
+        sizes = sum(times * each.log_beyond(c, nodes * step) for each, times in lines)
         return not log_size + sizes > log_floor
 
     try:
@@ -171,20 +179,22 @@ def _choose_nodes(proof: ContourProof, parts: Parts, log_floor: float) -> int:
     return int(bisect(is_short, sides, Stop(absolute=1, relative=1 / 64)).meet)
 
 
-def _with_bits(proof: ContourProof, parts: Parts, most: float) -> ContourProof:
-    """Return a proof at the precision that its transforms need, if it is of affordable size."""
-    places = [(proof.tilt, proof.nodes), (proof.above, 1)]
-    places += [(proof.below, 1)] if proof.below else []
-    lost = max(
-        transform_of(loss, proof.digits).nats_lost(c, proof.step, nodes)
-        for loss, _ in parts
-        for c, nodes in places
-    )
-    bits = min(_BITS + math.ceil((proof.digits + lost) / math.log(2)), BITS[1])
-    found = replace(proof, bits=bits)
-    if not found.work(parts) < most:
+def _with_lines(
+    proof: ContourProof, parts: Parts, searches: Searches, rests: Searches, most: float
+) -> ContourProof:
+    """Return a proof with its lines, at the precision they need, if it is of affordable size."""
+    tilts = (proof.tilt, proof.below, proof.above)
+    far, nats, lines = proof.nodes * proof.step, 0.0, []
+    for (search, _), (rest, _) in zip(searches, rests, strict=True):
+        found = search.of_contour(tilts, far, proof.nodes, rest)
+        lost = (search.nats_lost(*item) for item in zip(tilts, found, strict=False))
+        nats = max(nats, search.digits + max(lost, default=0.0))
+        lines.append(tuple(found))
+    bits = min(_BITS + math.ceil(nats / math.log(2)), BITS[1])
+    proof = replace(proof, bits=bits, lines=tuple(lines))
+    if not proof.work(parts) < most:
         raise OutOfReach
-    return found
+    return proof
 
 
 def choose_contour(
@@ -209,9 +219,17 @@ def choose_contour(
     # The integrand may be far larger than its integral.
     larger = float(total.cumulants([c])[0, 0]) - c * epsilon - math.log(c) - log_delta
     digits = _digits(parts, width) + max(larger, 0.0)
-    proof = ContourProof(BITS[0], c, step, 1, below, above, digits)
-    nodes = _choose_nodes(proof, parts, log_floor + c * epsilon)
-    return _with_bits(replace(proof, nodes=nodes), parts, _MOST_WORK)
+    found = []
+    for flatter in _FLATTER:
+        with contextlib.suppress(OutOfReach):
+            rests = _searches(parts, digits, flatter)
+            nodes = _choose_nodes(rests, c, step, log_floor + c * epsilon)
+            proof = ContourProof(BITS[0], c, step, nodes, below, above, ())
+            lines = rests if below else _searches(parts, digits)
+            found.append(_with_lines(proof, parts, lines, rests, _MOST_WORK))
+    if not found:
+        raise OutOfReach
+    return min(found, key=lambda proof: proof.work(parts))
 
 
 def _digits(parts: Parts, width: float) -> float:
@@ -242,7 +260,8 @@ def choose_chernoff(parts: Parts, epsilon: float, *, width: float) -> ContourPro
     """
     if not has_contour(parts):
         raise OutOfReach
-    total = Total(parts)
+    total, digits = Total(parts), _digits(parts, width)
+    lines = _searches(parts, digits)
 
     def log_bound(c: float) -> float:
         return log_moment(total, c) + float(log_chernoff(c)) - c * epsilon
@@ -251,6 +270,6 @@ def choose_chernoff(parts: Parts, epsilon: float, *, width: float) -> ContourPro
     finer = [best * 2.0 ** (k / 8) for k in range(-7, 8)]
     for c in sorted({*_FIRST_TILTS, *finer}, key=log_bound):
         with contextlib.suppress(OutOfReach):
-            proof = ContourProof(BITS[0], c / 2, 1.0, 1, 0.0, c, _digits(parts, width))
-            return _with_bits(proof, parts, MAX_WORK_OF_PROOF)
+            proof = ContourProof(BITS[0], c / 2, 1.0, 1, 0.0, c, ())
+            return _with_lines(proof, parts, lines, lines, MAX_WORK_OF_PROOF)
     raise OutOfReach

@@ -12,11 +12,12 @@ from flint import arb, ctx
 
 from dpcal import accountants
 from dpcal.accountants import certify, events, verify_certificate
-from dpcal.accountants.certificates import allocation_transform, composed, contour, order
+from dpcal.accountants.certificates import composed, contour, order
 from dpcal.accountants.certificates.allocation_transform import AllocationTransform
 from dpcal.accountants.certificates.composed import OrderProof
 from dpcal.accountants.certificates.enclosure import enclose
 from dpcal.accountants.certificates.search.contour import choose_contour, choose_parity
+from dpcal.accountants.certificates.search.lines import lines_of
 from dpcal.accountants.losses.allocation import Allocation, Group, UnequalAllocation
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.laplace import Laplace
@@ -60,12 +61,13 @@ def truth_of(groups, epsilon):
 def test_transforms_hold_the_values_of_fifty_digits(row):
     # M(z) at z = 1/2 + 3i when adding is the conjugate of that mean.
     with ctx.workprec(192):
-        line = AllocationTransform(Allocation(1.0, row["batches"], "add"), digits=32.0)
-        value = line.along_line(0.5, 3.0, 2)[1]
+        loss = Allocation(1.0, row["batches"], "add")
+        transform, ray = AllocationTransform(loss), lines_of(loss, 32.0).along(0.5, 6.0, 2)
+        value = transform.along(ray, 0.5, 3.0, 2)[1]
         assert value.real.overlaps(arb(f"{row['real']} +/- 1e-24"))
         assert (-value.imag).overlaps(arb(f"{row['imag']} +/- 1e-24"))
         assert max(value.real.rad(), value.imag.rad()) < 1e-12
-        assert line.bound_beyond(0.5, arb(3)) > abs(value)
+        assert transform.beyond(ray, 0.5, arb(3)) > abs(value)
 
 
 @pytest.mark.slow
@@ -100,15 +102,17 @@ def test_two_and_three_batches_against_quadrature(groups, epsilon, direction):
 def test_the_transform_of_groups_is_that_of_equal_batches_and_falls_below_its_bound():
     rows = (Group(1.0, 2, 0.4), Group(1.0, 3, 0.6))
     with ctx.workprec(192):
-        alike = AllocationTransform(UnequalAllocation.of(rows, "add"), 32.0)
-        equal = AllocationTransform(Allocation(1.0, 5, "add"), 32.0)
-        differing = AllocationTransform(parts_of_groups(PAIR_OF_TWO, "add")[0][0], 32.0)
+        alike = UnequalAllocation.of(rows, "add")
+        differing = parts_of_groups(PAIR_OF_TWO, "add")[0][0]
         for u in (1, 3):
-            one, two = (each.along_line(0.5, float(u), 2)[1] for each in (alike, equal))
+            found = []
+            for loss in (alike, Allocation(1.0, 5, "add"), differing):
+                transform, ray = AllocationTransform(loss), lines_of(loss, 32.0).along(0.5, u, 2)
+                found.append(transform.along(ray, 0.5, float(u), 2)[1])
             # 0.4 and 0.6 are not fifths.
-            assert abs(one - two) < 1e-12
-            value = abs(differing.along_line(0.5, float(u), 2)[1])
-            assert differing.bound_beyond(0.5, arb(u)) > value
+            assert abs(found[0] - found[1]) < 1e-12
+            value = abs(found[2])
+            assert transform.beyond(ray, 0.5, arb(u)) > value
             assert value.rad() < 1e-10
 
 
@@ -129,22 +133,20 @@ def test_the_transform_of_groups_is_that_of_equal_batches_and_falls_below_its_bo
     ],
     ids=["equal batches", "batches that differ"],
 )
-def test_any_ray_gives_bounds_around_the_truth(parts, epsilon, truth, choose, monkeypatch):
+def test_any_ray_gives_bounds_around_the_truth(parts, epsilon, truth, choose):
     good = choose(parts, epsilon, width=1e-6)
-    chosen = allocation_transform._chosen
-    rays = chosen(parts[0][0].opposite, good.tilt, good.step * good.nodes, good.nodes, good.digits)
+    (rays,) = good.lines
     changes = [
         *(("angle", value) for value in (0.01, 1.569)),
         *(("step", value) for value in (0.5, 3.0, 100.0)),
-        *(("first", value) for value in (-20, 0, rays.last)),
-        *(("last", value) for value in (rays.first, 0, 10)),
+        *(("first", value) for value in (-20, 0, rays[0].last)),
+        *(("last", value) for value in (rays[0].first, 0, 10)),
         *(("reach", value) for value in (1, 5, 30)),
     ]
     useless = 0
     for name, value in changes:
-        other = rays._replace(**{name: value})
-        monkeypatch.setattr(allocation_transform, "_chosen", lambda *_, other=other: other)
-        lower, upper = enclose(good, parts, epsilon)
+        others = tuple(replace(ray, **{name: value}) for ray in rays)
+        lower, upper = enclose(replace(good, lines=(others,)), parts, epsilon)
         assert not lower > truth * (1 + 1e-7)
         assert not upper < truth * (1 - 1e-7)
         useless += not upper - lower < 1e-2 * truth
@@ -152,7 +154,7 @@ def test_any_ray_gives_bounds_around_the_truth(parts, epsilon, truth, choose, mo
 
 
 ALIASES = ("_aliases", lambda proof, bounds: arb(0), 2.0, 1.0)
-REST = ("_beyond", lambda proof, transforms, epsilon: arb(0), 1.0, 0.2)
+REST = ("_beyond", lambda proof, sums, epsilon: arb(0), 1.0, 0.2)
 
 
 @pytest.mark.slow
@@ -289,7 +291,9 @@ def without_what_is_lost(self, epsilon, forward):
         (
             order,
             "gathered",
-            lambda cells, node_of: order.Masses({math.floor(at): mass for at, mass, _ in cells}),
+            lambda cells, node_of, place_of: order.Masses(
+                {math.floor(place_of(p / q)): q for q, p in cells}
+            ),
             COARSE,
             0,
         ),
@@ -307,8 +311,6 @@ def test_without_one_step_of_the_argument_grids_prove_falsehoods(
 
     assert all(lower < 1e-5 < upper for lower, upper in bounds())
     monkeypatch.setattr(owner, name, changed)
-    if name == "gathered":
-        monkeypatch.setattr(composed, name, changed)
     mutated = bounds()
     composed._law_of.cache_clear()
     if side == 0:

@@ -9,12 +9,13 @@ from decimal import Decimal
 import pytest
 from _integrals import sampled_moment
 from _tree import DATA
-from flint import arb, ctx
+from flint import acb, arb, ctx
 
 from dpcal.accountants import certify, events
 from dpcal.accountants.certificates.enclosure import decimal_down, decimal_up, enclose
 from dpcal.accountants.certificates.search.contour import choose_contour
-from dpcal.accountants.certificates.transforms import SampledGaussianTransform
+from dpcal.accountants.certificates.search.lines import lines_of
+from dpcal.accountants.certificates.transforms import SampledGaussianTransform, sums_of_powers
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
 ROWS = json.loads((DATA / "poisson_gaussian.json").read_text())["rows"]
@@ -45,13 +46,21 @@ def test_the_reference_is_inside(row, width):
 @pytest.mark.parametrize(("q", "sigma"), [(0.01, 1.0), (0.3, 0.5), (0.2, 5.0)])
 def test_transforms_agree_with_rigorous_integration(q, sigma, direction):
     c, h = 2.5, 3.0
-    line = SampledGaussianTransform(SampledGaussian(q, sigma, direction), digits=20.0)
-    beyond = line.bound_beyond(c, arb(h))
-    for k, value in enumerate(line.along_line(c, h, 4)):
+    loss = SampledGaussian(q, sigma, direction)
+    transform, line = SampledGaussianTransform(loss), lines_of(loss, 20.0).along(c, 3 * h, 4)
+    beyond = transform.beyond(line, c, arb(h))
+    for k, value in enumerate(transform.along(line, c, h, 4)):
         with ctx.workprec(96):
             truth = sampled_moment(q, sigma, direction, complex(c, k * h)).exp()
             assert value.overlaps(truth)
             assert k == 0 or abs(truth) <= beyond
+
+
+def test_powers_of_a_turn_keep_their_digits():
+    with ctx.workprec(128):
+        last = sums_of_powers([acb(1)], [acb(0, 0.785)], acb(1), 40_000)[-1]
+        assert last.overlaps(acb(0, 39_999 * arb(0.785)).exp())
+        assert last.rel_accuracy_bits() > 100
 
 
 @pytest.mark.parametrize("relation", ["add-or-remove-one", "replace-one", "replace-special"])

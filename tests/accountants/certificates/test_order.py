@@ -1,21 +1,27 @@
 """The one rule of convex order: whatever a proof says, the exact delta is inside."""
 
 import itertools
+import json
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import pytest
+from _certificates import claim_about, resigned
 from flint import arb, ctx, fmpq
 
+from dpcal.accountants import events, verify_certificate
 from dpcal.accountants.certificates.composed import OrderProof
 from dpcal.accountants.certificates.enclosure import enclose
-from dpcal.accountants.certificates.pairs import Outcomes, Pair, pair_of
+from dpcal.accountants.certificates.mechanisms import Mechanism
+from dpcal.accountants.certificates.order import Outcomes
+from dpcal.accountants.certificates.pairs import Pair, pair_of
+from dpcal.errors import CertificateRejected
 
 
 @dataclass(frozen=True)
 class Finite:
-    """Masses under Q and P of outcomes, which are told as points, or as cells below."""
+    """Masses under Q and P of outcomes, which are told as points, or as cells with wide ends."""
 
     masses: tuple[tuple[Fraction, Fraction], ...]
     direction: str
@@ -38,17 +44,15 @@ class PairOfFinite(Pair):
     def span(self, limits):
         return 1.0
 
-    def outcomes(self, grid, above):
-        masses = [(ball(q), ball(p)) for q, p in self.loss.masses]
-        if self.loss.in_cells and not above:
-            return Outcomes(cells=masses)
-        found = Outcomes([((p / q).log(), q, None) for q, p in masses if q > 0 and p > 0])
-        if above:
-            found.lost = sum((q for q, p in masses if p == 0), arb(0))
-            found.infinite = sum((p for q, p in masses if q == 0), arb(0))
-        else:
-            found.cells = [(q, p) for q, p in masses if q == 0 or p == 0]
-        return found
+    def outcomes(self, step, limits, above):
+        cells = []
+        for q, p in ((ball(q), ball(p)) for q, p in self.loss.masses):
+            at = (p / q).log() if q > 0 and p > 0 else None
+            ends = (at, at) if at is not None else (arb(3), None) if p > 0 else (None, arb(-3))
+            if self.loss.in_cells and at is not None:
+                ends = at - arb(0.25), at + arb(0.125)
+            cells.append((q, p, *ends))
+        return Outcomes(cells, arb(0), arb(0))
 
 
 pair_of.register(Finite, lambda loss, rounded=False, above=True: PairOfFinite(loss))
@@ -100,3 +104,52 @@ def test_bounds_of_any_numbers_hold_the_exact_delta_of_finite_pairs():
             assert not upper.upper() < truth
         close += bool(upper - lower < 0.1 * truth)
     assert close > 20
+
+
+DOCUMENTS = 150
+
+
+def some_proof(draw, good):
+    """Return a proof with one number changed, by little or by much, or with none kept."""
+    if draw.random() < 0.3:
+        step, nodes = 10 ** draw.uniform(-12, 3), draw.choice([2, 3, 50, 1 << 16])
+        numbers = step, nodes, draw.choice([0.0, 1e-9, 0.5, 1 - 2**-53]), 10 ** draw.uniform(-9, 9)
+        return OrderProof(draw.choice([64, 128, 1000]), *numbers)
+    factor = draw.choice([0.5, 2.0, 1 - 2**-53, 1 + 2**-52, 10 ** draw.uniform(-3, 3)])
+    name = draw.choice(["step", "nodes", "top", "bits"])
+    low, high = {"nodes": (2, 1 << 16), "bits": (64, 4096)}.get(name, (1e-300, 1e300))
+    value = min(max(getattr(good, name) * factor, low), high)
+    return replace(good, **{name: int(value) if name in ("nodes", "bits") else value})
+
+
+@pytest.mark.slow
+def test_no_changed_proof_of_a_document_moves_an_exact_delta():
+    """What a forger claims is a little more than the sum over all answers, which is rational."""
+    draw, accepted = random.Random(2), 0
+    for _ in range(DOCUMENTS):
+        parts, mechanisms, span = [], [], 0.0
+        for _ in range(draw.randint(1, 2)):
+            p, k = draw.choice([0.25, 1e-3, draw.random()]), draw.choice([2, 3, 10])
+            other = Fraction(p) / k
+            own, times = 1 - Fraction(p) + other, draw.randint(1, 3)
+            masses = (own, other), ((k - 2) * other, (k - 2) * other), (other, own)
+            parts.append((Finite(tuple(m for m in masses if any(m)), "both", False), times))
+            mechanisms.append(Mechanism(events.RandomizedResponseDpEvent(p, k), times))
+            span += times * float(arb(fmpq(*(own / other).as_integer_ratio())).log())
+        epsilon = draw.uniform(0, span)
+        step = float(arb(fmpq(*(own / other).as_integer_ratio())).log()) / draw.choice([1, 4, 30])
+        proof = some_proof(draw, OrderProof(192, step, 5000, 0.0, 2 * span + 1))
+        with ctx.workprec(256):
+            truth = exact(parts, epsilon)
+            less, more = (
+                (truth * (1 + sign * arb("1e-9"))).str(40, radius=False) for sign in (-1, 1)
+            )
+        for ends, is_true in (((less, more), True), ((more, "1"), False), (("0", less), False)):
+            claim = claim_about(mechanisms, "both", epsilon, ends, proof, relation="replace-one")
+            try:
+                verify_certificate(resigned(json.loads(claim)))
+                assert is_true, (mechanisms, epsilon, proof, ends)
+                accepted += 1
+            except CertificateRejected:
+                pass
+    assert accepted > DOCUMENTS / 10
