@@ -13,6 +13,8 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks" / "problems"))
+
 from _built_plans import BUILT, built
 from _stored_runs import struck
 

@@ -324,6 +324,8 @@ def _beyond(pieces: Sequence[tuple[Any, int]], tilts: Reals, logs: Sequence[Real
     p, q = -np.expm1(kept)
     whole = sum(times * log_mass for (_, times), log_mass in zip(pieces, logs, strict=True))
     constants = log_chernoff(-1.0 - tilts)
-    sizes = 1.0 + np.abs(whole) + np.abs(odds) + np.abs(constants)
+    # Nothing lies beyond a loss that is not cut: its odds are 0.
+    known = np.where(np.isneginf(odds), 0.0, odds)
+    sizes = 1.0 + np.abs(whole) + np.abs(known) + np.abs(constants)
     bounds = whole + odds + constants + 1e-9 * sizes
     return Beyond(float(p), float(q), units + 16.0 + 4.0 * len(pieces), tilts, bounds)

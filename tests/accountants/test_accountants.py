@@ -12,11 +12,11 @@ from dpcal import accountants
 from dpcal.accountants import characteristic, events, interface, renyi
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import RELATIONS, Direction
+from dpcal.accountants.inversion import amplification
 from dpcal.accountants.inversion.finite_laws import law_of
 from dpcal.accountants.losses.discrete import pure
 from dpcal.accountants.losses.gaussian import log_gaussian_delta
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
-from dpcal.accountants.mechanisms import batches
 from dpcal.errors import AccountantsDisagree, DisagreementWarning
 
 
@@ -148,13 +148,13 @@ LAPLACES = [events.DiscreteLaplaceDpEvent(a, 1) for a in (0.5, 1.0, 2.0)]
 @pytest.mark.parametrize(
     ("wrap", "module", "law"),
     [
-        (lambda inner: events.PoissonSampledDpEvent(0.1, inner), batches, "sampled"),
+        (lambda inner: events.PoissonSampledDpEvent(0.1, inner), amplification, "sampled"),
         (
             lambda inner: events.SampledWithoutReplacementDpEvent(1000, 100, inner),
-            batches,
+            amplification,
             "sampled",
         ),
-        (lambda inner: events.AllocatedDpEvent(inner, 10), batches, "allocated"),
+        (lambda inner: events.AllocatedDpEvent(inner, 10), amplification, "allocated"),
     ],
 )
 def test_a_cross_check_finds_a_composition_on_batches_whose_law_lost_its_mass(
