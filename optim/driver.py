@@ -19,8 +19,6 @@ True
 from __future__ import annotations
 
 import math
-import sys
-import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -32,7 +30,7 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan, Query
-from dpcal.errors import NonFiniteAnswer, VacuousSchedule
+from dpcal.errors import NonFiniteAnswer, warn_caller
 from dpcal.optim.boundary.access import written
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.walk import CompiledWalk, Walk
@@ -46,7 +44,6 @@ __all__ = [
     "Run",
     "RunOver",
     "check_callback",
-    "warn",
     "warn_of_noise",
     "worth",
 ]
@@ -259,18 +256,18 @@ class Run(AbstractContextManager[None]):
             self.oracle.close()  # type: ignore[attr-defined]  # of a store alone
         w, message = self.w if w is None else w, self._message
         if self._warns:
-            warn(message, RuntimeWarning)
+            warn_caller(message, RuntimeWarning)
         elif self._told:
             pass
         elif self.oracle.ledger.answers and np.array_equal(w, self._start):
             found = "took no step" if not self.step else "found no better point by its answers"
-            warn(
+            warn_caller(
                 f"the run {found} and returns its start, and what its answers cost is spent: it "
                 f"{message}."
             )
         elif np.array_equal(w, self.w) and self._ending is not None and self._ending.no_better:
             message += f"; {_NO_BETTER}"
-            warn(
+            warn_caller(
                 f"{_NO_BETTER}, and what its answers cost is spent: the learning rate is too "
                 "large, or noise hides the gradients."
             )
@@ -321,7 +318,7 @@ def worth(message: str, plan: Plan, *, at_start: bool, norm: float) -> str:
     why = "it is the start" if at_start else "the plan is vacuous, and every point passes"
     known = "" if alpha is None else f"alpha is {alpha:.3g}, and "
     message += f": {why}; {known}the estimate there has norm {norm:.3g}"
-    warn(message)
+    warn_caller(message)
     return message
 
 
@@ -329,7 +326,7 @@ def warn_of_noise(plan: Plan, dimension: int) -> None:
     """Warn before a run whose gradients together tell nothing of the records."""
     norm = plan.noise_norm(dimension)
     if norm > _HIDDEN:
-        warn(
+        warn_caller(
             f"the noise in the mean of all gradients that {plan.optimizer} asks for has norm "
             f"{norm:.2g}, in units of the clip: it hides them, and the run is not expected to end "
             "better than its start. More records, a larger epsilon or fewer parameters are needed."
@@ -342,11 +339,3 @@ def _point(name: str, given: ArrayLike, dimension: int) -> Vector:
     if point.shape != (dimension,):
         raise ValueError(f"{name} must have shape ({dimension},), got {point.shape}.")
     return parameters(point, dimension)
-
-
-def warn(message: str, category: type[Warning] = VacuousSchedule) -> None:
-    """Warn of what the nearest caller outside of the package asked for."""
-    level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("dpcal."):
-        frame, level = frame.f_back, level + 1
-    warnings.warn(message, category, stacklevel=level)
