@@ -84,66 +84,6 @@ cdef extern from *:
     void exponentials(const double*, double*) noexcept nogil
 
 
-def series_states(double[:, ::1] y, const double[::1] decays, const double[::1] scales):
-    """Turn participations into C y in place, for C with a unit diagonal and geometric series below.
-
-    ``C[t + k, t] = sum_j scales[j] decays[j]^(k - 1)``; ``y`` has shape (rounds, draws).
-    """
-    cdef Py_ssize_t t, j, l, rounds = y.shape[0], m = y.shape[1], series = decays.shape[0]
-    cdef double taken
-    cdef double[:, ::1] state = np.zeros((series, m))
-    with nogil:
-        for t in range(rounds):
-            for l in range(m):
-                taken = y[t, l]
-                for j in range(series):
-                    y[t, l] += scales[j] * state[j, l]
-                    state[j, l] = decays[j] * state[j, l] + taken
-
-
-def series_fields(
-    double[:, ::1] x, const double[::1] decays, const double[::1] scales, double variance
-):
-    """Turn observations into fields C^T x / variance in place, for C of geometric series."""
-    cdef Py_ssize_t t, j, l, rounds = x.shape[0], m = x.shape[1], series = decays.shape[0]
-    cdef double seen
-    cdef double[:, ::1] state = np.zeros((series, m))
-    with nogil:
-        for t in range(rounds - 1, -1, -1):
-            for l in range(m):
-                seen = x[t, l] / variance
-                x[t, l] = seen
-                for j in range(series):
-                    x[t, l] += scales[j] * state[j, l]
-                    state[j, l] = decays[j] * state[j, l] + seen
-
-
-def band_states(double[:, ::1] y, const double[::1] column):
-    """Turn participations into C y in place, for a Toeplitz C with few bands."""
-    cdef Py_ssize_t t, k, l, rounds = y.shape[0], m = y.shape[1], bands = column.shape[0]
-    with nogil:
-        for t in range(rounds - 1, -1, -1):
-            for l in range(m):
-                y[t, l] *= column[0]
-            for k in range(1, min(bands, t + 1)):
-                for l in range(m):
-                    y[t, l] += column[k] * y[t - k, l]
-
-
-def band_fields(double[:, ::1] x, const double[::1] column, double variance):
-    """Turn observations into fields C^T x / variance in place, for a Toeplitz C with few bands."""
-    cdef Py_ssize_t t, k, l, rounds = x.shape[0], m = x.shape[1], bands = column.shape[0]
-    with nogil:
-        for t in range(rounds):
-            for l in range(m):
-                x[t, l] *= column[0]
-            for k in range(1, min(bands, rounds - t)):
-                for l in range(m):
-                    x[t, l] += column[k] * x[t + k, l]
-            for l in range(m):
-                x[t, l] /= variance
-
-
 # Fields beyond them could carry sums out of the range of a double between two divisions, or have an
 # exponential out of it.
 cdef double LARGEST = 150.0
