@@ -369,4 +369,9 @@ def noise_multiplier(
     if found.confirmation is not None:
         return found
     question = calibration.question(found.noise_multiplier, statistics="none")
-    return replace(found, confirmation=price.answer(question, Goal(epsilon=at)))
+    known = price.answer(question, Goal(epsilon=at))
+    if known > target:
+        # That epsilon was proved at this delta is a proof of this delta too.
+        proof, relation = Proof(target, found.method, known.lower), known.neighboring_relation
+        known = CorrelatedDelta.proved(proof, label=known.label, neighboring_relation=relation)
+    return replace(found, confirmation=known)
