@@ -30,9 +30,9 @@ from dpcal.calibrate.plan import Plan, Query
 from dpcal.calibrate.query import CHOICES
 from dpcal.errors import NonFiniteAnswer, UnsupportedEvent
 from dpcal.optim.boundary.discrete import DiscreteNormals, wide_table
+from dpcal.optim.boundary.noise import Summing
 from dpcal.optim.boundary.seeds import Streams
 from dpcal.optim.objectives.base import Objective
-from dpcal.optim.objectives.contributions import gradients, losses
 
 if TYPE_CHECKING:
     from dpcal.optim.boundary.noise import Steps
@@ -75,7 +75,7 @@ def _distance() -> float:
     return DiscreteNormals.covering(2.0**54, bytes(32)).log2_total_variation
 
 
-class DiscreteMechanism:
+class DiscreteMechanism(Summing):
     """Exact sums with discrete Gaussian noise from cryptographic bits; totals are in grid steps.
 
     UnsupportedEvent is raised for choices, which this oracle does not make; if correlated noise
@@ -84,6 +84,7 @@ class DiscreteMechanism:
     """
 
     name = "discrete"
+    how = "whole"
 
     def __init__(self, plan: Plan, dimension: int, streams: Streams) -> None:
         self._digits: dict[str, int] = {}
@@ -117,23 +118,6 @@ class DiscreteMechanism:
                 self._sums.clear()
             self._sums[noise_multiplier] = found
         return found
-
-    @staticmethod
-    def gradient_sum(objective: Objective, w: Vector, rows: Rows, bound: float) -> Integers:
-        """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
-        return gradients(objective, rows, w).whole(bound)
-
-    @staticmethod
-    def difference_sum(
-        objective: Objective, w: Vector, v: Vector, rows: Rows, bound: float
-    ) -> Integers:
-        """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
-        return gradients(objective, rows, w, v).whole(bound)
-
-    @staticmethod
-    def loss_sum(objective: Objective, w: Vector, rows: Rows, bound: float) -> Integers:
-        """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
-        return losses(objective, rows, w).whole(bound)
 
     @staticmethod
     def norm(total: Integers, offset: Vector, bound: float) -> Integers:

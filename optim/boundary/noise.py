@@ -16,7 +16,7 @@ True
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 __all__ = [
     "GaussianMechanism",
     "Mechanism",
+    "Summing",
     "add_correlated",
     "add_gaussian",
     "noise_of",
@@ -103,10 +104,34 @@ class Mechanism(Protocol):
         ...
 
 
-class GaussianMechanism:
+class Summing:
+    """Sums of contributions by one of the two methods of what objectives hand over."""
+
+    how: ClassVar[str]
+
+    @classmethod
+    def gradient_sum(cls, objective: Objective, w: Vector, rows: Rows, bound: float) -> Any:
+        """See :class:`Mechanism`."""
+        return getattr(gradients(objective, rows, w), cls.how)(bound)
+
+    @classmethod
+    def difference_sum(
+        cls, objective: Objective, w: Vector, v: Vector, rows: Rows, bound: float
+    ) -> Any:
+        """See :class:`Mechanism`."""
+        return getattr(gradients(objective, rows, w, v), cls.how)(bound)
+
+    @classmethod
+    def loss_sum(cls, objective: Objective, w: Vector, rows: Rows, bound: float) -> Any:
+        """See :class:`Mechanism`."""
+        return getattr(losses(objective, rows, w), cls.how)(bound)
+
+
+class GaussianMechanism(Summing):
     """Sums and Gaussian noise in floating point: the faster mechanism; see docs/security.md."""
 
     name = "gaussian"
+    how = "clipped"
     fused = True
 
     def __init__(self, plan: Plan, dimension: int, streams: Streams) -> None:
@@ -115,23 +140,6 @@ class GaussianMechanism:
     def compiled_sums(self, noise_multiplier: float) -> Sums:
         """See :class:`Mechanism`."""
         return Sums(self._streams.noise, noise_multiplier)
-
-    @staticmethod
-    def gradient_sum(objective: Objective, w: Vector, rows: Rows, bound: float) -> Vector:
-        """See :class:`Mechanism`."""
-        return gradients(objective, rows, w).clipped(bound)
-
-    @staticmethod
-    def difference_sum(
-        objective: Objective, w: Vector, v: Vector, rows: Rows, bound: float
-    ) -> Vector:
-        """See :class:`Mechanism`."""
-        return gradients(objective, rows, w, v).clipped(bound)
-
-    @staticmethod
-    def loss_sum(objective: Objective, w: Vector, rows: Rows, bound: float) -> Vector:
-        """See :class:`Mechanism`."""
-        return losses(objective, rows, w).clipped(bound)
 
     def norm(self, total: Vector, offset: Vector, bound: float) -> Vector:
         """See :class:`Mechanism`."""

@@ -30,13 +30,10 @@ from dpcal import _validate
 from dpcal._ext.pairs import PairSum
 from dpcal.optim.minimax.sets import ConvexSet, Everywhere
 from dpcal.optim.objectives.arrays import Rows, Vector, numbers, parameters
-from dpcal.optim.objectives.base import Objective
+from dpcal.optim.objectives.base import BLOCK_BYTES, Objective
 from dpcal.optim.objectives.contributions import Contributions, Kernel, Table
 
 __all__ = ["MinimaxObjective"]
-
-# Bytes of per-record gradients that are held at once: large enough for few calls of the function.
-_BLOCK_BYTES = 1 << 24
 
 # Relative step of central differences for Hessians: their error is near 1e-10 of the largest
 # third derivative there.
@@ -93,7 +90,7 @@ class MinimaxObjective(Objective):
         self.n = _validate.count(n=n)
         self.dimensions = (d1, d2)
         self.dimension, self.penalized, self.ascending = d1 + d2, d1, d2
-        self.block = max(1, _BLOCK_BYTES // (8 * self.dimension))
+        self.block = max(1, BLOCK_BYTES // (8 * self.dimension))
         self.dual_set: ConvexSet = Everywhere() if dual_set is None else dual_set
         if not isinstance(self.dual_set, ConvexSet):
             raise TypeError(f"dual_set must be a ConvexSet, got {dual_set!r}.")

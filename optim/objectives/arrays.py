@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ __all__ = [
     "clipped_rows",
     "digest_of",
     "digest_of_blocks",
+    "in_blocks",
     "l2_norm",
     "norm_of",
     "numbers",
@@ -179,6 +180,11 @@ def records(X: ArrayLike) -> Vector:
             f"X must have shape (n, d) with n and d at least 1, got shape {table.shape}."
         )
     return table
+
+
+def in_blocks(rows: Rows, size: int) -> Iterator[Rows]:
+    """Yield rows, at most ``size`` at a time."""
+    return (rows[first : first + size] for first in range(0, len(rows), size))
 
 
 def l2_norm(vector: Vector) -> float:

@@ -23,7 +23,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
-from dpcal.optim.objectives.arrays import Rows, Vector, digest_of, parameters, prints_of_rows
+from dpcal.optim.objectives.arrays import (
+    Rows,
+    Vector,
+    digest_of,
+    in_blocks,
+    parameters,
+    prints_of_rows,
+)
 from dpcal.optim.objectives.contributions import (
     MOST,
     Contributions,
@@ -35,10 +42,10 @@ from dpcal.optim.objectives.contributions import (
 )
 from dpcal.optim.objectives.domains import blanked, finite_rows
 
-__all__ = ["Objective"]
+__all__ = ["BLOCK_BYTES", "Objective"]
 
 # Bytes of a block of gradients from a function; differences hold two blocks.
-_BLOCK_BYTES = 1 << 24
+BLOCK_BYTES = 1 << 24
 # Largest number of records in a block.
 _MOST_RECORDS = 1024
 
@@ -163,8 +170,7 @@ class Objective:
         Here from :meth:`hessian_vector_rows`. The bound is on the Frobenius norm of a Hessian, or
         on its operator norm, if ``spectral``.
         """
-        size = max(1, MOST // self.dimension)
-        blocks = (rows[i : i + size] for i in range(0, len(rows), size))
+        blocks = in_blocks(rows, max(1, MOST // self.dimension))
         return Matrices(self.dimension, map(partial(self._hessians, w), blocks), spectral=spectral)
 
     def _hessians(self, w: Vector, rows: Rows) -> Vector:
@@ -175,8 +181,8 @@ class Objective:
 
     def blocks(self, rows: Rows) -> Iterator[Rows]:
         """Yield the row numbers of one call of a function after another, copies."""
-        size = self.block or max(1, min(_MOST_RECORDS, _BLOCK_BYTES // (8 * self.dimension)))
-        return (rows[i : i + size].copy() for i in range(0, len(rows), size))
+        size = self.block or max(1, min(_MOST_RECORDS, BLOCK_BYTES // (8 * self.dimension)))
+        return (some.copy() for some in in_blocks(rows, size))
 
     def tables(self, rows: Rows, *at: Vector) -> Iterator[Vector]:
         """Yield the gradients of ``rows`` at w, minus those at v if given, in blocks of rows."""

@@ -42,7 +42,14 @@ from numpy.typing import ArrayLike, NDArray
 from dpcal._ext import grid
 from dpcal._ext.gradients import ClippedSum
 from dpcal._ext.sums import grid_step, whole_sum
-from dpcal.optim.objectives.arrays import Rows, Vector, clipped_rows, row_norms, shrink_factors
+from dpcal.optim.objectives.arrays import (
+    Rows,
+    Vector,
+    clipped_rows,
+    in_blocks,
+    row_norms,
+    shrink_factors,
+)
 from dpcal.optim.objectives.domains import cells
 
 __all__ = [
@@ -369,14 +376,13 @@ def hessians(objective: Any, rows: Rows, w: Vector, *, spectral: bool = False) -
 
 def hessian_products(objective: Any, rows: Rows, w: Vector, v: Vector) -> Contributions:
     """Return the Hessians of an objective's rows, each times a vector v."""
-    blocks = (rows[i : i + MOST] for i in range(0, len(rows), MOST))
-    shape = objective.dimension
+    d = objective.dimension
 
     def table(block: Rows) -> Vector:
         products = objective.hessian_vector_rows(w, v, block)
-        return shaped("hessian_vector_rows", products, (len(block), shape))
+        return shaped("hessian_vector_rows", products, (len(block), d))
 
-    return Table(shape, map(table, blocks))
+    return Table(d, map(table, in_blocks(rows, MOST)))
 
 
 def shaped(name: str, values: Any, shape: tuple[int, ...]) -> Vector:

@@ -38,6 +38,7 @@ from dpcal.optim.objectives.arrays import (
     Rows,
     Vector,
     digest_of,
+    in_blocks,
     parameters,
     prints_of_rows,
     records,
@@ -163,7 +164,7 @@ class Linear(Objective):
     ) -> Contributions:
         """See :meth:`Objective.hessian_contributions`; of rank one, both norms are one."""
         upper = np.triu_indices(self.dimension)
-        blocks = (self._hessian_factors(w, rows[i : i + MOST]) for i in range(0, len(rows), MOST))
+        blocks = (self._hessian_factors(w, some) for some in in_blocks(rows, MOST))
         return Products(len(upper[0]), blocks, lambda sums: sums[0][upper])
 
     def _hessian_factors(self, w: Vector, rows: Rows) -> list[tuple[Vector, Vector]]:

@@ -31,6 +31,7 @@ from dpcal.calibrate.constants import Constants
 from dpcal.optim.objectives.arrays import (
     Vector,
     digest_of,
+    in_blocks,
     parameters,
     prints_of_rows,
     records,
@@ -181,7 +182,7 @@ class MLP(Network):
         return Products(self.dimension, self._factors(rows, *at), self._arranged, intercepts=True)
 
     def _factors(self, rows: Rows, w: Vector) -> Iterator[list[tuple[Vector, Vector]]]:
-        for block in _blocks(rows):
+        for block in in_blocks(rows, MOST):
             X = self._X[block]
             hidden, back, out = self._backward(w, X, block)
             yield [(back, X), (out, hidden)]
@@ -198,7 +199,7 @@ class MLP(Network):
         W1, W2, b1, b2 = self._layers(total)
         V1, V2, c1, c2 = self._layers(v)
         weights = self._layers(w)[1]
-        for block in _blocks(rows):
+        for block in in_blocks(rows, MOST):
             X = self._X[block]
             hidden, _, out = self._backward(w, X, block)
             p = out.copy()
@@ -367,7 +368,7 @@ class KAN(Network):
         return Products(self.dimension, self._factors(rows, *at))
 
     def _factors(self, rows: Rows, w: Vector) -> Iterator[list[tuple[Vector, Vector]]]:
-        for block in _blocks(rows):
+        for block in in_blocks(rows, MOST):
             H = self._H[block]
             scores, slopes = self._forward(w, H)
             signs = self._signs[block]
@@ -431,8 +432,3 @@ def network_scores(kind: str, X: Vector, w: Vector, *, scale: float, **sizes: in
 
 
 # -- clipping by norms
-
-
-def _blocks(rows: Rows) -> Iterator[Rows]:
-    for first in range(0, len(rows), MOST):
-        yield rows[first : first + MOST]

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from dpcal.optim.objectives.arrays import (
     Rows,
     Vector,
     digest_of_blocks,
+    in_blocks,
     parameters,
     prints_of_rows,
     records,
@@ -194,7 +195,7 @@ class Softmax(Objective):
     def digest(self) -> bytes:
         """See :meth:`Objective.digest`."""
         everyone, width = np.arange(self.n, dtype=np.intp), self._columns + self.fit_intercept
-        tables = (self._features(block) for block in _blocks(everyone))
+        tables = (self._features(block) for block in in_blocks(everyone, BLOCK))
         records = digest_of_blocks((self.n, width), tables, self._class)
         if self.weights is None:
             return records
@@ -202,7 +203,7 @@ class Softmax(Objective):
 
     def fingerprints(self, key: bytes) -> list[bytes]:
         """See :meth:`Objective.fingerprints`."""
-        blocks = _blocks(np.arange(self.n, dtype=np.intp))
+        blocks = in_blocks(np.arange(self.n, dtype=np.intp), BLOCK)
         tables = [(self._features(block), self._class[block]) for block in blocks]
         return [each for table in tables for each in prints_of_rows(key, *table)]
 
@@ -210,7 +211,7 @@ class Softmax(Objective):
         """See :meth:`Objective.contributions`; outer products of differences share their ``x``."""
         if self.kernel is not None:
             return Kernel(self.kernel, rows, *at)
-        blocks = (self._factors(block, *at) for block in _blocks(rows))
+        blocks = (self._factors(block, *at) for block in in_blocks(rows, BLOCK))
         return Products(self.dimension, blocks, lambda sums: self._flat(sums[0]))
 
     def _factors(self, block: Rows, *at: Vector) -> list[tuple[Vector, Vector]]:
@@ -236,7 +237,7 @@ class Softmax(Objective):
     def hessian_vector_sum(self, w: Vector, v: Vector, rows: Rows) -> Vector:
         """See :meth:`Objective.hessian_vector_sum`: with s = V x, ``p (s - <p, s>) x^T``."""
         total = np.zeros((len(self.classes_), self._columns + self.fit_intercept))
-        for block in _blocks(rows):
+        for block in in_blocks(rows, BLOCK):
             p = self._residuals(w, block)
             p[np.arange(len(block)), self._class[block]] += 1.0
             with np.errstate(over="ignore", invalid="ignore"):
@@ -291,8 +292,3 @@ class Softmax(Objective):
         """Return the parameters of a table with one row a class."""
         weights = total[:, : self._columns].ravel()
         return np.concatenate([weights, total[:, -1]]) if self.fit_intercept else weights
-
-
-def _blocks(rows: Rows) -> Iterator[Rows]:
-    for first in range(0, len(rows), BLOCK):
-        yield rows[first : first + BLOCK]
