@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpcal import _validate
 from dpcal.optim.objectives.arrays import Rows, Vector, digest_of, records
 from dpcal.optim.objectives.base import Objective
-from dpcal.optim.objectives.contributions import Contributions
+from dpcal.optim.objectives.contributions import Contributions, gradients, hessians, losses
 
 __all__ = ["Neighbours", "neighbours", "random_table", "without"]
 
@@ -121,17 +121,17 @@ class Without(Objective):
 
     def contributions(self, rows: Rows, *at: Vector) -> Contributions:
         """See :meth:`Objective.contributions`."""
-        return self.inner.contributions(self.others(rows), *at)
+        return gradients(self.inner, self.others(rows), *at)
 
     def loss_contributions(self, rows: Rows, w: Vector) -> Contributions:
         """See :meth:`Objective.loss_contributions`."""
-        return self.inner.loss_contributions(self.others(rows), w)
+        return losses(self.inner, self.others(rows), w)
 
     def hessian_contributions(
         self, rows: Rows, w: Vector, *, spectral: bool = False
     ) -> Contributions:
         """See :meth:`Objective.hessian_contributions`."""
-        return self.inner.hessian_contributions(self.others(rows), w, spectral=spectral)
+        return hessians(self.inner, self.others(rows), w, spectral=spectral)
 
     def digest(self) -> bytes:
         """See :meth:`Objective.digest`."""

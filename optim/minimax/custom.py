@@ -23,7 +23,7 @@ from dpcal.calibrate.constants import Constants
 from dpcal.optim.minimax.base import MinimaxObjective
 from dpcal.optim.minimax.sets import ConvexSet
 from dpcal.optim.objectives.arrays import Rows, Vector
-from dpcal.optim.objectives.contributions import Contributions, Table, shaped
+from dpcal.optim.objectives.contributions import Contributions, Table, gradients, shaped
 from dpcal.optim.objectives.domains import cells
 
 __all__ = ["AveragedClip", "Minimax"]
@@ -131,6 +131,6 @@ class AveragedClip(MinimaxObjective):
 
         Two sums of norm at most half of it differ by no more than the bound.
         """
-        total = self._problem.contributions(rows, *at).clipped(math.inf)
+        total = gradients(self._problem, rows, *at).clipped(math.inf)
         one = total[np.newaxis][: len(rows)]
         return Table(self.dimension, [one], ((0.5, self.dimension),))

@@ -39,6 +39,7 @@ from dpcal.accountants.matrix import LambdaCGD, SquareRoot, Tree
 from dpcal.calibrate import Correlation
 from dpcal.errors import BudgetExceeded
 from dpcal.optim import FromGradients, Ledger, Logistic, PrivateOracle, Softmax, minimax
+from dpcal.optim.attacks.neighbouring import without
 from dpcal.optim.boundary.seeds import Streams
 from dpcal.optim.boundary.walk import CompiledWalk, walk_of
 from dpcal.optim.driver import Run
@@ -516,6 +517,11 @@ def test_what_a_class_of_a_users_overrides_is_not_passed_over():
 
     # Four steps of 0.01 against a slope of a half, or of a quarter at most, with the same noise.
     assert (end(Logistic) - end(Leaning) > 4 * 0.01 * 0.2).all()
+
+
+def test_an_array_that_is_handed_over_counts_where_a_record_is_left_out():
+    found = without(Leaning(X, Y, classes=[0, 1]), 3).clipped_sum(W, np.arange(N), 1.0)
+    np.testing.assert_allclose(found, np.full(4, (N - 1) / 2))
 
 
 @pytest.mark.parametrize("sampling", [POISSON, PARTS])
