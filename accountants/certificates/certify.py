@@ -257,7 +257,7 @@ class _Search:
     ) -> tuple[Decimal, Decimal]:
         """Return the proved bounds, moved and rounded outward by a hundredth of their distance.
 
-        A verifier chooses where transforms are summed in doubles, whose last digits may be others
+        A verifier cuts outputs of laws in convex order by doubles, whose last digits may be others
         on another machine: that moves a bound by far less.
         """
         lower, upper = enclose(

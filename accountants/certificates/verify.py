@@ -13,8 +13,8 @@ dpcal.errors.CertificateRejected: digest of the certificate must be ...
 A verifier trusts python-flint, the bounds that
 :mod:`~dpcal.accountants.certificates.enclosure` states, and the theorems behind
 :func:`dpcal.accountants.mechanisms.decompose.decompose`. It shares no code with the search for
-proofs; moments in doubles choose where a transform is summed, and no bound. No document keeps it
-busy for longer than :mod:`~dpcal.accountants.certificates.proofs` says.
+proofs; doubles choose where outputs of laws in convex order are cut, and no bound. No document
+keeps it busy for longer than :mod:`~dpcal.accountants.certificates.proofs` says.
 """
 
 from __future__ import annotations
