@@ -46,8 +46,8 @@ __all__ = [
     "noise_of",
 ]
 
-# Kinds of answers that are whole numbers only where the rounding before them is known.
-_ROUNDED = {"one pass", "saddle score", "above threshold", "noisy max"}
+# Kinds of answers that are whole numbers only where the rounding of scores before them is known.
+_SCORED = {"saddle score", "above threshold", "noisy max"}
 
 
 class Mechanism(Protocol):
@@ -180,7 +180,7 @@ def noise_of(
     kinds = {query.kind for query in plan.queries}
     if "one pass" in kinds and objective is not None and kernel_of(objective) is None:
         return "gaussian"
-    if kinds & _ROUNDED - {"one pass"} and plan.neighboring_relation == "add-or-remove-one":
+    if kinds & _SCORED and plan.neighboring_relation == "add-or-remove-one":
         return "gaussian"
     try:
         for query in plan.queries:
