@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     Steps: TypeAlias = Pass | LastIterate
 
 __all__ = [
+    "SCORED",
     "GaussianMechanism",
     "Mechanism",
     "Summing",
@@ -47,7 +48,7 @@ __all__ = [
 ]
 
 # Kinds of answers that are whole numbers only where the rounding of scores before them is known.
-_SCORED = {"saddle score", "above threshold", "noisy max"}
+SCORED = {"saddle score", "above threshold", "noisy max"}
 
 
 class Mechanism(Protocol):
@@ -180,7 +181,7 @@ def noise_of(
     kinds = {query.kind for query in plan.queries}
     if "one pass" in kinds and objective is not None and kernel_of(objective) is None:
         return "gaussian"
-    if kinds & _SCORED and plan.neighboring_relation == "add-or-remove-one":
+    if kinds & SCORED and plan.neighboring_relation == "add-or-remove-one":
         return "gaussian"
     try:
         for query in plan.queries:

@@ -71,6 +71,7 @@ from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.query import Query
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
 from dpcal.optim.boundary.discrete import DiscreteNormals, whole_laplace
+from dpcal.optim.boundary.noise import SCORED
 from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.objectives.arrays import Rows, Vector, norm_of
 from dpcal.optim.objectives.base import Objective
@@ -91,7 +92,6 @@ Pair = tuple[float, float]
 _STEPS = 1 << 20
 _ERROR = 2.0**-10
 _MOVED = math.ceil(_STEPS * (1 + 2 * _ERROR)) + 1
-_SCORED = ("saddle score", "above threshold", "noisy max")
 
 
 class SecondOrderOracle(PrivateOracle):
@@ -105,7 +105,7 @@ class SecondOrderOracle(PrivateOracle):
 
     def __init__(self, objective: Objective, *args: Any, **options: Any) -> None:
         super().__init__(objective, *args, **options)
-        scored = any(query.kind in _SCORED for query in self.plan.queries)
+        scored = any(query.kind in SCORED for query in self.plan.queries)
         if scored and self.noise == "discrete":
             _check_exact(self.plan)
         self._thresholds: dict[str, float] = {}
