@@ -1,5 +1,4 @@
-from libc.math cimport fmax, fmin
-
+ctypedef const double* Row
 
 ctypedef struct Batch:
     const Py_ssize_t* rows
@@ -7,22 +6,55 @@ ctypedef struct Batch:
     double bound  # on the size of each row's contribution
 
 
-cdef class PointLoss:
-    cdef double value(self, double score, double target) noexcept nogil
+ctypedef struct Record:
+    const double* scores
+    const double* tail  # parameters behind the weights
+    double target
+    Py_ssize_t row
+
+
+cdef class Loss:
+    cdef readonly Py_ssize_t scores, tail
+    cdef double value(self, Record at) noexcept nogil
+    cdef void slopes(self, Record at, double* out) noexcept nogil
+
+
+cdef class PointLoss(Loss):
+    cdef double width
+    cdef double loss_at(self, double score, double target) noexcept nogil
     cdef double slope(self, double score, double target) noexcept nogil
 
 
 cdef class ClippedSum:
-    cdef readonly Py_ssize_t n
-    cdef readonly Py_ssize_t dimension
-    cdef readonly Py_ssize_t stride
+    cdef readonly Loss loss
+    cdef readonly Py_ssize_t n, dimension, stride
+    cdef readonly object weights
+    cdef PointLoss point
+    cdef object owner
+    cdef const double* rows
+    cdef const double* targets_and_norms
+    cdef const double* class_weights
+    cdef Py_ssize_t width, padded_row, taken, dual
+    cdef double primal_share, dual_share
+    cdef bint intercept, joint
+    cdef int bind(self) except -1
+    cdef Row near(self, Py_ssize_t row) noexcept nogil
+    cdef double weight(self, double target) noexcept nogil
     cdef void add(self, const double* w, const double* v, Batch batch, double* total) noexcept nogil
+    cdef void points(
+        self, double* scores, const double* origin, Batch batch, Py_ssize_t size
+    ) noexcept nogil
+    cdef void factors(
+        self,
+        const double* w,
+        const double* v,
+        double* scores,
+        Batch batch,
+        Py_ssize_t size,
+        double* total,
+    ) noexcept nogil
+    cdef void clip(self, double* out, double norm, double bound) noexcept nogil
     cdef double loss_sum(self, const double* w, Batch batch) noexcept nogil
 
 
 cpdef object aligned_zeros(Py_ssize_t size)
-
-
-cdef inline double clipped_loss(double value, double bound) noexcept nogil:
-    """Return a loss in [-bound, bound]; zero for NaN, which would give its record away in a sum."""
-    return fmax(-bound, fmin(bound, value)) if value == value else 0.0
