@@ -53,7 +53,9 @@ cdef class ClippedSum:
         Py_ssize_t size,
         double* total,
     ) noexcept nogil
-    cdef void clip(self, double* out, double norm, double bound) noexcept nogil
+    cdef void clip(
+        self, double* out, double norm, double bound, double* primal, double* dual
+    ) noexcept nogil
     cdef double loss_sum(self, const double* w, Batch batch) noexcept nogil
 
 

@@ -100,9 +100,10 @@ cdef inline double norm_of(
     """Norm of numbers, the first ``count`` times rows of a norm, rounded up; infinite if one is not finite."""
     cdef double largest = 0, squares = 0, entry
     cdef Py_ssize_t i
-    for i in range(size):
-        entry = f[i] * norm if i < count else f[i]
-        squares += entry * entry
+    for i in range(count):
+        squares += (f[i] * norm) * (f[i] * norm)
+    for i in range(count, size):
+        squares += f[i] * f[i]
     if 1e-270 < squares < 1e300:
         return sqrt(squares) * (1 + (size + 16) * UNIT)
     squares = 0  # squares overflowed, or lost digits below the normal range
@@ -347,8 +348,13 @@ cdef class TiltedLoss(Loss):
 
     cdef double weight(self, const double* tail, Py_ssize_t row) noexcept nogil:
         cdef Row phi = &self.tilts[row, 0]
-        cdef double tilt
-        scores_of(&phi, NULL, 1, tail, self.tilts.shape[1], &tilt, 1)
+        cdef double tilt = 0
+        cdef Py_ssize_t j
+        if self.tail <= LANES:  # a call takes longer
+            for j in range(self.tail):
+                tilt += phi[j] * tail[j]
+        else:
+            scores_of(&phi, NULL, 1, tail, self.tilts.shape[1], &tilt, 1)
         return self.base + tilt
 
     cdef double value(self, Record at) noexcept nogil:
@@ -651,7 +657,7 @@ cdef class ClippedSum:
         cdef const double* pair
         cdef double* out = scores + 2 * MANY * K
         cdef double* before = out + K + E
-        cdef double weight
+        cdef double weight, primal, dual
         for i in range(size):
             pair = self.targets_and_norms + 2 * batch.rows[i]
             if isnan(pair[0]):
@@ -666,27 +672,26 @@ cdef class ClippedSum:
             weight = self.weight(pair[0])
             for k in range(K + E if weight != 1 else 0):
                 out[k] *= weight
-            self.clip(out, pair[1], batch.bound)
+            self.clip(out, pair[1], batch.bound, &primal, &dual)
             for k in range(K):
-                scores[i * K + k] = out[k]
-            for k in range(E):
-                total[end + k] += out[K + k]
+                scores[i * K + k] = out[k] * primal
+            for k in range(E - self.dual):
+                total[end + k] += out[K + k] * primal
+            for k in range(E - self.dual, E):
+                total[end + k] += out[K + k] * dual
 
-    cdef inline void clip(self, double* out, double norm, double bound) noexcept nogil:
-        """Shorten factors of a row of this norm, and the numbers of the tail, to the bound."""
-        cdef Py_ssize_t K = self.loss.scores, size = K + self.loss.tail, first = size, k
-        cdef double primal, dual = 0
-        if not self.joint:
-            first -= self.dual
-            dual = norm_of(out + first, self.dual, 0, 1.0)
-        primal = norm_of(out, first, K, norm)
-        if not isfinite(primal + dual):
+    cdef inline void clip(
+        self, double* out, double norm, double bound, double* primal, double* dual
+    ) noexcept nogil:
+        """Compute what shortens K factors of a row of this norm, and the tail, to the bound."""
+        cdef Py_ssize_t size = self.loss.scores + self.loss.tail, last = 0 if self.joint else self.dual
+        cdef double first = norm_of(out, size - last, self.loss.scores, norm), second = 0
+        if last:
+            second = norm_of(out + size - last, last, 0, 1.0)
+        if not isfinite(first + second):
             memset(out, 0, size * sizeof(double))
-            return
-        primal = factor_of(primal, bound * self.primal_share)
-        dual = factor_of(dual, bound * self.dual_share)
-        for k in range(size):
-            out[k] *= primal if k < first else dual
+        primal[0] = factor_of(first, bound * self.primal_share)
+        dual[0] = factor_of(second, bound * self.dual_share) if last else primal[0]
 
     cdef double loss_sum(self, const double* w, Batch batch) noexcept nogil:
         cdef double total = 0, value
