@@ -444,12 +444,12 @@ cdef class ClippedSum:
         self.primal_share, self.dual_share = (1.0, 1.0) if shares is None else shares
         rows = aligned_zeros(n * self.padded_row)
         table = rows.reshape(n, self.padded_row)
+        pairs = aligned_zeros(2 * n)
         for first in range(0, n, COPIED):
-            table[first : first + COPIED, :d] = X[first : first + COPIED]
+            some = slice(first, first + COPIED)
+            table[some, :d], pairs[::2][some] = X[some], targets[some]
         if intercept:
             table[:, d] = 1.0
-        pairs = aligned_zeros(2 * n)
-        pairs[::2] = targets
         self.weights = None if weights is None else np.array(weights, dtype=np.float64)
         self.owner = (rows, pairs)
         self.bind()

@@ -95,6 +95,4 @@ def _seconds_a_shorter_row(dimension: int, rows: int) -> float:
     """Return the seconds of a row of a table that is shortened and read again."""
     X, y = _table(dimension, rows)
     factors = np.full((rows, 1), 0.5)
-    return _least_seconds(
-        lambda: ClippedSum(LogisticLoss(), X * factors, y, intercept=False), rows
-    )
+    return _least_seconds(lambda: ClippedSum(LogisticLoss(), X * factors, y, intercept=False), rows)

@@ -113,7 +113,7 @@ class Softmax(Objective):
         self.penalized = len(self.classes_) * self._columns
         self.dimension = self.penalized + len(self.classes_) * self.fit_intercept
         # Blank records have no class; the number -1 stands for that.
-        self._class = np.where(known, codes("y", labels, self.classes_), -1)
+        self._class = np.where(known, codes("y", labels, self.classes_), -1).astype(np.int32)
         X = blanked(X, self._class >= 0)
         self.linear_loss = "softmax", self._largest_weight
         self._own: Vector | None = X
@@ -121,8 +121,7 @@ class Softmax(Objective):
         K = len(self.classes_)
         if K <= MOST_CLASSES and K * (self._columns + 1) <= WIDEST_KERNEL:
             loss = SoftmaxLoss(K, intercepts=self.fit_intercept)
-            labels = blanked(self._class.astype(np.float64), self._class >= 0, math.nan)
-            self.kernel = ClippedSum(loss, X, labels, intercept=False, weights=self.weights)
+            self.kernel = ClippedSum(loss, X, self._class, intercept=False, weights=self.weights)
             self._own = None  # the kernel has a copy
         else:
             self._own = sealed(X.copy())
@@ -186,7 +185,7 @@ class Softmax(Objective):
         """See :meth:`Objective.digest`."""
         everyone, width = np.arange(self.n, dtype=np.intp), self._columns + self.fit_intercept
         tables = (self._features(block) for block in in_blocks(everyone, BLOCK))
-        records = digest_of_blocks((self.n, width), tables, self._class)
+        records = digest_of_blocks((self.n, width), tables, self._class.astype(np.intp))
         if self.weights is None:
             return records
         return hashlib.blake2b(records + self.weights.tobytes(), digest_size=32).digest()
