@@ -27,7 +27,7 @@ sigma^2) the likelihood ratio, and G = C^T C / sigma^2 >= 0:
    ||C N||^2 = sum_t (scale S_t + N_t)^2. What later rounds weigh is a sum of products of convex
    functions >= 0 that increase in S, hence one itself, so that its chords on a grid lie above it.
    There a record's overlap with itself, sum_i ||C y_i||^2, is also at least ||C N||^2 / q (Cauchy
-   and Schwarz), and at least any mean of both.
+   and Schwarz).
 
    C of any other kind is priced as one of this kind whose products of columns are all larger: each
    moment of step 1 rises with each entry of G. It never ends: after the last round the mean of an
@@ -81,12 +81,10 @@ _MOST_TERMS, _QUICK_TERMS = 2e9, 1e8
 # Cells of a grid of sums on which an order is chosen, and of the one that proves its moment: with
 # chords, whose error is quadratic in them, and with sums that are rounded up.
 _CELLS, _CAPPED = (100, 500), (1500, 8000)
-# Exponent by which cells near 0 are smaller than those at the end of the grid.
-_DENSER = 4.0
 # Rounding of the share of a cell, outward: sums are at most a million cells.
 _SHARE = 1e-9
 # Weights of the second of the two lower bounds on a record's overlap with itself.
-_SHARED = (0.0, 0.3, 1.0)
+_SHARED = (0.0, 1.0)
 # Decays that are tried for the products of columns of any C: a finer list gains below a percent.
 _DECAYS = 1 - np.geomspace(0.6, 1e-4, 150)
 # Relative margin, outward: strategies hold a series of columns up to 1e-12.
@@ -275,8 +273,6 @@ class ReplicaSum:
         Cells of the grid of sums, else 0.
     capped
         Whether there are patterns whose number exceeds the cap.
-    even
-        Whether all cells of the grid have one size.
     """
 
     mechanism: Mechanism
@@ -287,7 +283,6 @@ class ReplicaSum:
     shared: float = 0.0
     cells: int = 0
     capped: bool = False
-    even: bool = False
 
     @property
     def terms(self) -> float:
@@ -314,11 +309,7 @@ class ReplicaSum:
         length = max(self._lags, self.joining.separation - 1)
         if self.past is None:
             return _tables(self.joining, self.order, length, 0.0, np.zeros(1), False)
-        grid = np.arange(self.cells + 1) / self.cells
-        if not (self.capped or self.even):
-            # Cells near 0, where sums mostly are, are smaller.
-            grid = np.expm1(_DENSER * grid) / math.expm1(_DENSER)
-        sums = self.order * self.cap * grid
+        sums = self.order * self.cap * np.arange(self.cells + 1) / self.cells
         return _tables(self.joining, self.order, length, self.past.decay, sums, self.capped)
 
     @cached_property
@@ -513,11 +504,11 @@ class ReplicaMoments(Bound):
         keys = [_Key(0, order, shared) for shared in _SHARED]
         return min(self._moment(key, fine=True) for key in keys)
 
-    def evenly(self, order: int, cells: int, shared: float = 0.0) -> ReplicaSum:
-        """Return the sum of one order of C itself, on cells of one size, without a cap."""
+    def uncapped(self, order: int, cells: int, shared: float = 0.0) -> ReplicaSum:
+        """Return the sum of one order of C itself, without a cap."""
         if self.mechanism.walk is None:
             return self._window(order)
-        return replace(self._sum(_Key(0, order, shared), cells), even=True)
+        return self._sum(_Key(0, order, shared), cells)
 
     def log_mgf(self, c: float, direction: str) -> float:
         """Return a chord of the bound on log M(c) of removing a record, from whole orders."""
