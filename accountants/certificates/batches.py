@@ -139,9 +139,8 @@ def with_batches(composition: Composition, batched: list[tuple[DpEvent, int]]) -
 class _OfBatch(Pair):
     """Answers about a batch, of which the record is in a ``share`` of all, or in one an epoch."""
 
-    def __init__(self, answers: Parts, share: Ball, batches: int, rounded: bool = False) -> None:
-        self.answers, self.share, self.rounded = answers, share, rounded
-        self.batches = batches
+    def __init__(self, answers: Parts, share: Ball, batches: int) -> None:
+        self.answers, self.share, self.batches = answers, share, batches
         # Products of two laws, as often as a number of batches has digits.
         self.work_of_cell = 400 + 2 * 62 * TERM / FUNCTION if batches else 8
 
@@ -185,9 +184,7 @@ class _OfBatch(Pair):
 
     def outcomes(self, step: Ball, limits: Limits, above: bool) -> Outcomes:
         """Return those of an epoch, or a point for each node of the law of all answers."""
-        law = law_of(self.answers, self._of_answers(limits), self.rounded, above)
-        if law is None:
-            raise ValueError("The answers have no law on this side.")
+        law, _ = law_of(self.answers, self._of_answers(limits), above)
         logs = [law.log_node(place) for place in range(len(law.masses))]
         if self.batches:
             return self._epoch(law, logs, *self._intervals(limits))
@@ -245,15 +242,15 @@ def _above(rows: list[tuple[Ball, Ball]], lost: Ball, most: int) -> Masses:
 
 
 @pair_of.register
-def _(loss: Batched, rounded: bool = False, above: bool = True) -> Pair:
+def _(loss: Batched) -> Pair:
     if any(isinstance(each, Batched) for each, _ in loss.answers):
         raise UnsupportedEvent(f"No certificate covers batches within batches, got {loss!r}.")
     share = balls.arb(loss.drawn) / loss.among
-    return _OfBatch(loss.answers, share, loss.among * loss.epoch, rounded)
+    return _OfBatch(loss.answers, share, loss.among * loss.epoch)
 
 
 @pair_of.register
-def _(loss: Allocation, rounded: bool = False, above: bool = True) -> Pair:
+def _(loss: Allocation) -> Pair:
     if isinstance(loss, UnequalAllocation):
         raise UnsupportedEvent("No law of an epoch with unequal batches is known.")
     answers = ((Gaussian(loss.noise_multiplier), 1),)

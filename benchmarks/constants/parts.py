@@ -13,7 +13,6 @@ import numpy as np
 from dpcal import accountants
 from dpcal.accountants import correlated, events, matrix
 from dpcal.accountants.adaptive.filters import Odometer
-from dpcal.accountants.certificates.draws import dominating_draws
 from dpcal.accountants.certificates.enclosure import decimal_bounds, enclose
 from dpcal.accountants.certificates.search.contour import choose_chernoff, choose_contour
 from dpcal.accountants.correlated.bounds.joining import Joining
@@ -147,7 +146,7 @@ def bound_questions():
 
 
 def other_questions():
-    """Return questions for closed forms, odometers, conversions and laws of draws."""
+    """Return questions for closed forms, odometers and conversions."""
 
     def single(event, **options):
         found = [
@@ -165,10 +164,6 @@ def other_questions():
     def from_pairs():
         found = tradeoff.trade_off_from_deltas([0.5, 2.0, 689.0], [1e-2, 1e-5, 0.0], [1e-3, 0.1])
         return list(zip(found.lower.tolist(), found.upper.tolist(), strict=True))
-
-    def draws():
-        event = dominating_draws(600, 12, noise_multiplier=4.0, steps=10, failure=1e-10)
-        return single(event)
 
     def many():
         return single(
@@ -193,7 +188,6 @@ def other_questions():
         "one wide discrete gaussian": partial(single, events.DiscreteGaussianDpEvent(50.0)),
         "odometer": odometer,
         "trade-off of pairs": from_pairs,
-        "law of draws": draws,
         "one hundred losses": many,
     }
 

@@ -16,7 +16,6 @@ from benchmarks.constants import parts, plans
 from dpcal import accountants, calibrate
 from dpcal.accountants import correlated, events, matrix
 from dpcal.accountants.adaptive.filters import PrivacyFilter
-from dpcal.accountants.certificates.draws import dominating_draws
 
 SWEPT, SWEPT_WITH_LITTLE_NOISE = 90, 30
 SEED = 7
@@ -121,9 +120,6 @@ def composed_events():
         "very many losses": events.ComposedDpEvent(
             [events.dpsgd(sampling_probability=1e-4 * k, noise_multiplier=0.8 + 0.01 * k, steps=2)
              for k in range(1, 161)]
-        ),
-        "draws dominated": dominating_draws(
-            6000, 60, noise_multiplier=2.0, steps=10, failure=1e-10
         ),
         "sgd": events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=1000),
         "one step": events.dpsgd(sampling_probability=0.1, noise_multiplier=0.7, steps=1),
