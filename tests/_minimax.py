@@ -5,9 +5,9 @@ from contextlib import contextmanager
 from unittest import mock
 
 import numpy as np
+from _sensing import MatrixSensing
 from _tree import DATA
 from saddles import ToySaddle
-from sensing import MatrixSensing
 
 from dpcal import calibrate
 from dpcal.calibrate.plans.variance_reduction import Releases

@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from _minimax import EXPERIMENT, PROBLEMS, START, N, acceptance, bilinear
-from sensing import MatrixSensing
+from _sensing import MatrixSensing
 
 from dpcal import calibrate, optim
 from dpcal.calibrate.plans.common import Target

@@ -8,8 +8,8 @@ import pytest
 from _built_plans import theory_of
 from _minimax import MATRICES, PROBLEMS, N, acceptance
 from _recording import record
+from _sensing import MatrixSensing
 from saddles import ToySaddle
-from sensing import MatrixSensing
 
 from dpcal import optim
 from dpcal.errors import NonFiniteAnswer
