@@ -6,9 +6,8 @@ from unittest import mock
 import numpy as np
 import pytest
 from _built_plans import theory_of
-from _minimax import MATRICES, PROBLEMS, N, acceptance
+from _minimax import MATRICES, PROBLEMS, MatrixSensing, N, acceptance
 from _recording import record
-from _sensing import MatrixSensing
 from saddles import ToySaddle
 
 from dpcal import optim
