@@ -38,7 +38,6 @@ from dpcal.errors import BudgetExceeded, UnsupportedEvent
 __all__ = [
     "Budget",
     "charge",
-    "check_budget",
     "in_use",
     "owed",
     "owed_by",
@@ -71,9 +70,9 @@ _SCORING: ContextVar[tuple[Budget, ...]] = ContextVar("scoring", default=())
 class Budget:
     """A privacy budget that several runs about the same records are paid from.
 
-    It is used in a ``with`` statement, or given to estimators as ``budget``. The price is that of
-    all runs together, composed exactly, and not the sum of their epsilons. Runs are priced as if
-    their settings had been fixed beforehand. For Gaussian mechanisms on all records the same price
+    It is used in a ``with`` statement. The price is that of all runs together, composed exactly,
+    and not the sum of their epsilons. Runs are priced as if their settings had been fixed
+    beforehand. For Gaussian mechanisms on all records the same price
     holds if each is chosen from released values of earlier ones (Smith and Thakurta 2022); with
     other mechanisms, do not choose an epsilon from released values.
 
@@ -250,12 +249,6 @@ def this_process() -> str:
     return f"{_MACHINE}-{os.getpid()}"
 
 
-def check_budget(budget: Any) -> None:
-    """Refuse what is neither a budget nor None."""
-    if budget is not None and not isinstance(budget, Budget):
-        raise TypeError(f"budget must be a dpcal.budget(...) or None, got {budget!r}.")
-
-
 def in_use() -> tuple[Budget, ...]:
     """Return the budgets in use, the innermost last."""
     return (*_IN_USE, *_SCORING.get())
@@ -281,7 +274,6 @@ def _noted() -> None:
 def charge(
     event: events.DpEvent,
     neighboring_relation: str,
-    also: Budget | None = None,
     *,
     label: str = "run",
     group_size: int = 1,
@@ -295,20 +287,17 @@ def charge(
     ----------
     event, neighboring_relation
         All that a run may release, and the relation of its plan.
-    also
-        A further budget, which is charged once even if it is in use.
     label
         Name of the run where charges are written down.
     group_size
         Largest number of records of a person whom the run is about.
     """
-    owed(event, neighboring_relation, also, label=label, group_size=group_size)()
+    owed(event, neighboring_relation, label=label, group_size=group_size)()
 
 
 def owed(
     event: events.DpEvent,
     neighboring_relation: str,
-    also: Budget | None = None,
     *,
     label: str = "run",
     group_size: int = 1,
@@ -331,7 +320,7 @@ def owed(
     if together is not None:
         return together
     # A budget in a file comes first: charges of others may have exhausted it meanwhile.
-    found = {id(each): each for each in [*_IN_USE, *([also] if also else [])]}.values()
+    found = {id(each): each for each in _IN_USE}.values()
     budgets = sorted(found, key=lambda each: not each.shared)
     paying = [each for each in budgets if each._name not in _ASIDE.get()]
 
@@ -364,7 +353,6 @@ def owed_by(plan: Plan) -> Callable[[], None] | None:
 def prepaid(
     event: events.DpEvent,
     neighboring_relation: str,
-    also: Budget | None = None,
     *,
     label: str = "run",
     group_size: int = 1,
@@ -374,7 +362,7 @@ def prepaid(
 
     ``at_once`` charges them now, for runs in other threads and processes, which do not know it.
     """
-    pay = owed(event, neighboring_relation, also, label=label, group_size=group_size)
+    pay = owed(event, neighboring_relation, label=label, group_size=group_size)
     if at_once:
         pay()
     before, noted = _PREPAID.set(pay), _COLLECTED.set(None)
