@@ -46,12 +46,14 @@ import hmac
 import json
 import os
 import secrets
+import sqlite3
+import warnings
+import weakref
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -60,21 +62,22 @@ from dpcal.accountants import Epsilon, events
 from dpcal.calibrate.persons import unit_of
 from dpcal.calibrate.plan import RELATIONS, Plan
 from dpcal.errors import LedgerMismatch, NoiseReused, UnsupportedEvent
+from dpcal.optim.boundary import observers
 from dpcal.optim.boundary.budget.account import COMPOSITIONS, Account
 from dpcal.optim.boundary.budget.charge import Charge, read
 from dpcal.optim.boundary.budget.file import (
     BookFile,
     Records,
     Snapshot,
-    Statement,
     bytes_of,
     name_of,
 )
-from dpcal.optim.boundary.budget.oracle import BookedOracle, StoredBookedOracle
+from dpcal.optim.boundary.kept import Statement
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed, Streams
+from dpcal.optim.boundary.store import read_ledger, stored
 from dpcal.optim.objectives.base import Objective
 
 __all__ = ["COMPOSITIONS", "BookedRun", "BudgetBook"]
@@ -301,8 +304,12 @@ class BudgetBook:
         noise: str | None = None,
         label: str = "",
         every: int = 1,
+        store: str | os.PathLike[str] | None = None,
     ) -> PrivateOracle:
         """Return an oracle whose run is in the book.
+
+        The run's row is written now, and completed when the run ends, when the oracle is dropped,
+        or when the interpreter exits. If the process is killed the row charges the whole plan.
 
         Parameters
         ----------
@@ -310,8 +317,9 @@ class BudgetBook:
             See :class:`dpcal.optim.PrivateOracle`.
         label
             Name of the run in the book; the optimizer's name when omitted.
-        every
-            1, because a book does not hold answers. See :meth:`with_store`.
+        store, every
+            Path of a file that holds the answers, and answers of a transaction of it; see
+            :meth:`with_store`.
 
         Raises
         ------
@@ -324,12 +332,22 @@ class BudgetBook:
         OSError
             If the book cannot be written; no query was answered.
         """
-        if every != 1:
+        if every != 1 and store is None:
             raise ValueError(
                 f"store_every goes with a file of answers, got store_every={every!r} with a book "
                 "alone: give book.with_store(path)."
             )
-        return BookedOracle(objective, plan, book=self, seed=seed, noise=noise, label=label)
+        if store is None:
+            oracle = PrivateOracle(objective, plan, seed=seed, noise=noise)
+        else:
+            oracle = stored(store, objective, plan, seed=seed, noise=noise, every=every)
+        oracle.closes_with_run = True
+        try:
+            self._enter(oracle, label, store)
+        except BaseException:
+            oracle.close()
+            raise
+        return oracle
 
     def with_store(self, store: str | os.PathLike[str]) -> _BookAndStore:
         """Return a ``store`` for optimizers: this book, and a file that holds the run itself.
@@ -430,8 +448,27 @@ class BudgetBook:
     def _account(self) -> Account:
         return _account_of(self._file.snapshot(charged=True))
 
-    def _enter(self, plan: Plan, streams: Streams, label: str) -> int:
-        """Write the row of a new run, or refuse it; return its number."""
+    def _enter(
+        self, oracle: PrivateOracle, label: str, store: str | os.PathLike[str] | None
+    ) -> None:
+        """Write the row of a new run, or refuse it; its first answer is refused without the row."""
+        if observers.observed():  # it is not released, and costs nothing
+            self.check(oracle.plan)
+            return
+        number = self._row_of(oracle.plan, oracle._streams, label)
+        confirm, owed = partial(self._confirm, number, oracle._streams), oracle._owed
+
+        def pay() -> None:
+            if owed is not None:
+                owed()
+            confirm()
+
+        oracle._owed = pay
+        ends = (self, number, oracle.ledger, store, os.getpid())
+        oracle._ends = weakref.finalize(oracle, _ended, *ends)
+
+    def _row_of(self, plan: Plan, streams: Streams, label: str) -> int:
+        """Return the number of the row of a run: a new one, or that of a run that goes on."""
         given = streams._seed
         seed = None if given is None else self._tag("seed", given.encode())
         root = self._tag("root", streams.root["secret"].encode())
@@ -493,8 +530,32 @@ class _BookAndStore:
         every: int = 1,
     ) -> Oracle:
         """Return an oracle whose run is in the book, and in a file of its own."""
-        return StoredBookedOracle(
-            self.store, objective, plan, book=self.book, seed=seed, noise=noise, every=every
+        given = {"seed": seed, "noise": noise, "every": every}
+        return self.book.oracle(objective, plan, store=self.store, **given)
+
+
+def _ended(
+    book: BudgetBook,
+    number: int,
+    ledger: Ledger,
+    store: str | os.PathLike[str] | None,
+    process: int,
+) -> None:
+    """Complete the row of a run in the process that wrote it; warn if this fails.
+
+    A run that ends before it has caught up with its file is charged for the answers in the file.
+    """
+    if os.getpid() != process:
+        return
+    ledger.end()
+    try:
+        held = ledger if store is None else read_ledger(store)
+        book._complete(number, max(held, ledger, key=lambda each: each.answers))
+    except (OSError, ValueError, sqlite3.Error) as error:
+        warnings.warn(
+            f"run {number} stays in the budget book as one that did not end: {error}",
+            RuntimeWarning,
+            stacklevel=2,
         )
 
 
@@ -575,8 +636,7 @@ def _make(
         "composition": account.composition,
     }
     total = (_now(), account.epsilon, account.delta)
-    with suppress(FileExistsError):
-        file.make(facts, ("INSERT INTO totals VALUES (1, ?, ?, ?)", total))
+    file.begin(facts, total)
 
 
 def _admitted(plan: Plan | Charge, now: Snapshot, path: Path) -> Account:
@@ -623,7 +683,7 @@ def _written(
         *also,
     ]
     if order is not None and "order" not in now.facts:
-        statements.append(("INSERT INTO book VALUES ('order', ?)", (repr(order),)))
+        statements.append(("INSERT INTO about VALUES ('order', ?)", (repr(order),)))
     return number if file.write(now.version, *statements) else 0
 
 
