@@ -23,7 +23,6 @@ from dpcal.accountants import Account, Odometer, PrivacyFilter, epsilon, events
 from dpcal.adapters.ranks import Alone, RankedOracle
 from dpcal.adapters.stepwise import StepwiseOracle
 from dpcal.optim.boundary.budget.charge import Charge
-from dpcal.optim.boundary.budget.shared import BookedBudget
 from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.boundary.store import stored
 from dpcal.optim.boundary.totals import Cells, PrivateTotals
@@ -101,7 +100,7 @@ def budgeted(budget):
     return Driven(
         budget,
         lambda: budget.pay(ONE, "replace-special"),
-        lambda: len(budget.book.runs) if isinstance(budget, BookedBudget) else len(budget._charged),
+        lambda: len(budget.charges),
     )
 
 
@@ -146,7 +145,7 @@ SPENDERS = {
     "Account": lambda folder: accounted(),
     "Ledger": lambda folder: recorded(),
     "Budget": lambda folder: budgeted(Budget(epsilon=total(), delta=1e-6)),
-    "BookedBudget": lambda folder: budgeted(BookedBudget(book_in(folder))),
+    "Budget, in a book": lambda folder: budgeted(Budget(book=book_in(folder))),
     "BudgetBook": charged,
     "PrivateOracle": lambda folder: asked(optim.PrivateOracle(OBJECTIVE, PLAN), a_gradient),
     "SecondOrderOracle": lambda folder: curved(),

@@ -184,7 +184,7 @@ def test_runs_that_are_paid_together_are_about_single_records():
     event = events.GaussianDpEvent(4.0)
     assert "collected" not in vars(budget)  # it would be a way around every budget
     with budget._collected() as found:
-        budget.charge(event, "replace-special")
+        budget.owed(event, "replace-special")()
         with pytest.raises(UnsupportedEvent, match="single records, got one about persons of 2"):
-            budget.charge(event, "replace-special", group_size=2)
+            budget.owed(event, "replace-special", group_size=2)
     assert found == [event]
