@@ -3,7 +3,7 @@
 The file of one run is a store, and the file of all runs about a data set is a budget book. Table
 ``about`` holds facts by name, ``runs`` a row a run, and ``answers`` a row an answer of a store;
 ``totals`` and ``records`` are those of a book. A transaction is on the disk when it is committed,
-also if the machine fails (``synchronous = EXTRA``). There is no second file beside it that a copy
+also if the machine fails (``synchronous = FULL``). There is no second file beside it that a copy
 would have to bring along, but while a transaction is written.
 
 >>> import tempfile
@@ -141,7 +141,7 @@ class KeptFile:
             )
             try:
                 file.row_factory = sqlite3.Row
-                file.execute("PRAGMA synchronous = EXTRA")
+                file.execute("PRAGMA synchronous = FULL")
                 self._check_format(file)
             except BaseException:
                 file.close()

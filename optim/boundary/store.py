@@ -154,8 +154,8 @@ class Store:
         """Write inside in one transaction; LedgerMismatch if another run has opened the file."""
         assert self._file is not None
         with self._kept.writing(self._file):
-            owner = facts_of(self._file).get("owner")
-            if owner != self._owner:
+            row = self._file.execute("SELECT value FROM about WHERE name = 'owner'").fetchone()
+            if row is None or row[0] != self._owner:
                 raise LedgerMismatch(
                     f"store {self._path!r} was opened by another run, which goes on in its place; "
                     "the answer was not released."
