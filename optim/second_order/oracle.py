@@ -130,7 +130,7 @@ class SecondOrderOracle(PrivateOracle):
         """
         w, v = self._parameters("w", w), self._parameters("v", v)
         asked = self._asked(query, "hessian vector")
-        mean = self._curved(_Products(self.objective, v), w, asked)
+        mean = self._curved(_Products(self.objective, v), w, asked, v)
         return mean + self.objective.regularizer_gradient(v)
 
     def saddle_score(self, w: ArrayLike, query: str, *, thresholds: Pair, norms: Pair) -> float:
@@ -143,24 +143,33 @@ class SecondOrderOracle(PrivateOracle):
         w = self._parameters("w", w)
         asked = self._asked(query, "saddle score")
         self._check_rounding(w, thresholds, norms)
-        if self.noise == "discrete":
-            with self._lock, np.errstate(all="ignore"):
-                self._admit((asked, 1))
-                rows = self._batches.sample(asked)
-                whole = np.array([self._compared(self._score(w, rows, thresholds, norms))])
-                sigma = asked.noise_multiplier * _MOVED
-                DiscreteNormals.covering(sigma, self._streams.noise).add(whole)
-                return float(whole[0]) / _STEPS / self.plan.n
-        (score,) = self._curved(_Scores(self, thresholds, norms), w, asked)
-        return float(score) / asked.max_norm
+        at = np.array([*thresholds, *norms], dtype=np.float64)
+        if self.noise != "discrete":
+            (score,) = self._curved(_Scores(self, thresholds, norms), w, asked, at)
+            return float(score) / asked.max_norm
 
-    def _curved(self, sums: Objective, w: Vector, asked: Query) -> Vector:
-        """Pay for a query's answer, and return the noisy mean of its sums."""
-        with self._lock, np.errstate(all="ignore"):
-            self._admit((asked, 1))
+        @np.errstate(all="ignore")
+        def made() -> Vector:
+            rows = self._batches.sample(asked)
+            whole = np.array([self._compared(self._score(w, rows, thresholds, norms))])
+            sigma = asked.noise_multiplier * _MOVED
+            DiscreteNormals.covering(sigma, self._streams.noise).add(whole)
+            return whole / _STEPS / self.plan.n
+
+        (score,) = self._given(asked, (w, at), made)
+        return float(score)
+
+    def _curved(self, sums: Objective, w: Vector, asked: Query, *at: Vector) -> Vector:
+        """Pay for a query's answer at some points, and return the noisy mean of its sums."""
+
+        @np.errstate(all="ignore")
+        def made() -> Vector:
             rows = self._batches.sample(asked)
             total = self._mechanism.gradient_sum(sums, w, rows, asked.max_norm)
             return self._noisy_mean(total, asked, asked.max_norm)
+
+        answer: Vector = self._given(asked, (w, *at), made)
+        return answer
 
     def accepts(self, w: ArrayLike, query: str, *, thresholds: Pair, norms: Pair) -> bool:
         """Return whether the noisy saddle score of a point is below a noisy threshold.
@@ -170,6 +179,8 @@ class SecondOrderOracle(PrivateOracle):
         w = self._parameters("w", w)
         asked = self._asked(query, "above threshold")
         self._check_rounding(w, thresholds, norms)
+        if self._kept is not None:
+            raise TypeError("a threshold that was drawn is in no file: ask without a store.")
         with self._lock, np.errstate(all="ignore"):
             if query in self._accepted:
                 raise BudgetExceeded(f"query {query!r} has accepted a point, and answers no more.")
@@ -193,12 +204,17 @@ class SecondOrderOracle(PrivateOracle):
         asked = self._asked(query, "noisy max")
         for w in checked:
             self._check_rounding(w, thresholds, norms)
-        with self._lock, np.errstate(all="ignore"):
-            self._admit((asked, 1))
+        at = np.array([*thresholds, *norms], dtype=np.float64)
+
+        @np.errstate(all="ignore")
+        def made() -> Vector:
             rows = self._batches.sample(asked)
             scores = [self._compared(self._score(w, rows, thresholds, norms)) for w in checked]
             noisy = [score + self._laplace(asked.noise_multiplier) for score in scores]
-        return int(np.argmin(noisy))
+            return np.array([np.argmin(noisy)], dtype=np.float64)
+
+        (number,) = self._given(asked, (*checked, at), made)
+        return int(number)
 
     def _compared(self, score: float) -> float:
         """Return a score, in whole steps for discrete noise."""

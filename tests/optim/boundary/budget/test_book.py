@@ -198,7 +198,7 @@ def test_a_run_that_asked_nothing_is_free_and_can_ask_nothing_later(make):
     oracle.close()
     assert not book.runs[0].charged
     assert book.spent() == 0
-    with pytest.raises(LedgerMismatch, match="without an answer"):
+    with pytest.raises(LedgerMismatch, match="has ended"):
         oracle.gradient(ORIGIN, "gradient")
     ask(book, seed=1)
 
@@ -288,8 +288,6 @@ def test_a_forked_process_asks_nothing_on_its_parents_row(make):
         with contextlib.suppress(NoiseReused):
             oracle.gradient(ORIGIN, "gradient")
             return 1
-        with pytest.raises(LedgerMismatch, match="written by another process"):
-            oracle.ledger.record(oracle.plan.queries[0])
         del oracle
         gc.collect()
         return 0
@@ -510,8 +508,8 @@ def test_an_event_that_is_not_made_of_numbers_is_not_charged(make):
 
 def test_a_file_that_is_not_a_book_is_one_sentence(make):
     book = make(2.0)
-    edit(book, "UPDATE book SET value = 'dpcal budget book 99' WHERE name = 'format'")
-    with pytest.raises(ValueError, match="of format 'dpcal budget book 1', got 'dpcal budget boo"):
+    edit(book, "UPDATE about SET value = 'dpcal budget book 99' WHERE name = 'format'")
+    with pytest.raises(ValueError, match="of format 'dpcal budget book 2', got 'dpcal budget boo"):
         book.spent()
     book.path.unlink()
     with pytest.raises(ValueError, match="There is no budget book"):
@@ -529,7 +527,7 @@ def test_a_write_that_fails_leaves_nothing(make):
         file.write(version, total, ("INSERT nowhere", ()))
     with pytest.raises(ValueError, match="no such table: elsewhere"):
         file.write(version, total, ("INSERT INTO elsewhere VALUES (1)", ()))
-    with pytest.raises(sqlite3.IntegrityError):
+    with pytest.raises(ValueError, match="is damaged, UNIQUE"):
         file.write(version, total, total)
     assert file.snapshot().version == version
     assert json.loads(json.dumps(book.to_dict()))["total"] == {"epsilon": 2.0, "delta": DELTA}
