@@ -206,10 +206,12 @@ def at_once(count, work):
     barrier, found = context.Barrier(count), context.SimpleQueue()
 
     def child():
+        met = []
         try:
-            found.put(work(lambda: barrier.wait(60)))
+            found.put(work(lambda: met.append(barrier.wait(60))))
         except Exception as error:
-            barrier.abort()  # nobody waits for a process that has ended
+            if not met:
+                barrier.abort()  # nobody waits for a process that has ended
             found.put(f"{type(error).__name__}: {error}")
 
     children = [context.Process(target=child) for _ in range(count)]
