@@ -155,8 +155,8 @@ class BoundedEstimator(PrivateEstimator, ABC):
         return self._learn(*tables, first=True)
 
     @abstractmethod
-    def _learn(self, X: Table, *y: Any, first: bool) -> Self:
-        """Learn from checked records, after those of earlier calls unless it is the first."""
+    def _learn(self, *tables: Any, **options: Any) -> Self:
+        """Learn from checked records, after those of earlier calls unless it is the ``first``."""
 
     def _declare(self, columns: int) -> None:
         """Keep what is declared of so many columns, where nothing is learned."""

@@ -125,7 +125,7 @@ class LinearModel(BoundedEstimator):
                 )
                 told.ledgers.append(result.ledger)
                 told.complete, told.plan, w = result.complete, whole(result.plan), result.w
-        return w, plan.parameters["steps"]
+        return w, int(plan.parameters["steps"] or 0)
 
 
 def _within(X: Table, *, box: tuple[Table, Table] | None, norm: float, constant: bool) -> Table:

@@ -146,10 +146,10 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel, Gaussian
         rows = of_classes(rows, labels, declared(known))
         return self._learn(rows, labels, first=first, known=known)
 
-    def _learn(self, X: Table, *y: NDArray[Any], first: bool, known: Any = None) -> Self:
-        (labels,), d = y, X.shape[1]
+    def _learn(self, X: Table, labels: Any, *, first: bool, known: Any = None) -> Self:
+        d = X.shape[1]
         known = self._public_classes() if known is None else known
-        classes = None if known is None else declared(known)
+        classes: Any = None if known is None else declared(known)
         rows, norm = self._rows(X)
         settings = LinearSettings(
             classes=classes,
