@@ -242,15 +242,10 @@ def test_a_silo_that_released_more_than_it_was_asked_for_is_found():
         optim.distributed_psgd([records(0), Chatty(records(1))], planned(2, steps=4))
 
 
-@pytest.mark.parametrize("silos", [1, 2])
-def test_an_interrupted_run_has_the_ledger_of_its_silos(silos):
-    own = [Silo(records(j)) for j in range(silos)]
-
-    def interrupt(progress):
-        raise KeyboardInterrupt
-
+def test_an_interrupted_run_has_the_ledger_of_its_silos():
+    own, interrupt = [Silo(records(0)), Silo(records(1))], mock.Mock(side_effect=KeyboardInterrupt)
     with pytest.raises(KeyboardInterrupt) as caught:
-        optim.distributed_psgd(own, planned(silos, steps=4), initial=SADDLE, callback=interrupt)
+        optim.distributed_psgd(own, planned(2, steps=4), initial=SADDLE, callback=interrupt)
     ledger = optim.released(caught.value)
     assert ledger.answers > 0
     assert all(ledger.totals == silo.ledger().totals for silo in own)
