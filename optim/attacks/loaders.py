@@ -23,6 +23,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from dpcal import _validate
+from dpcal.accountants.directions import relation_of
 from dpcal.errors import UnsupportedEvent
 from dpcal.optim.attacks.rates import LowerBound, many_runs
 from dpcal.optim.objectives.arrays import Vector
@@ -109,7 +110,7 @@ def loader(
         If a record is added to a shuffle or removed from it, which moves other records.
     """
     shuffled = _validate.choice(SAMPLERS, sampler=sampler) == SAMPLERS[0]
-    neighboring_relation = _validate.relation(neighboring_relation)
+    neighboring_relation = relation_of(neighboring_relation)
     if shuffled and neighboring_relation == "add-or-remove-one":
         raise UnsupportedEvent(
             "A record that is added to a shuffle, or removed from it, moves others to other "

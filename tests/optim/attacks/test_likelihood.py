@@ -21,6 +21,7 @@ from dpcal.errors import UnsupportedEvent, VacuousSchedule
 from dpcal.optim import PrivateOracle, attacks
 from dpcal.optim.attacks.canaries import power
 from dpcal.optim.attacks.evidence import evidence_of
+from dpcal.optim.attacks.likelihood_ratio import _scaled
 from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.registry import find
 
@@ -29,15 +30,7 @@ DELTA = 1e-5
 
 def with_noise(factor, plan):
     """Return a plan with a share of its noise."""
-    queries = tuple(
-        dataclasses.replace(
-            each,
-            noise_multiplier=factor * each.noise_multiplier,
-            budget=each.budget and factor * each.budget,
-        )
-        for each in plan.queries
-    )
-    return dataclasses.replace(plan, queries=queries)
+    return _scaled(plan, factor)
 
 
 def test_ratios_of_one_gaussian_answer_have_their_law():
