@@ -19,6 +19,7 @@ import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from attr import evolve
 from numpy.typing import ArrayLike
 
 from dpcal.accountants import events

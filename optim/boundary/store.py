@@ -191,8 +191,8 @@ class Store:
                     "loss and the size of pieces must be those of the run. It was not released."
                 )
             elif answer:
-                row = (answer, position)
-                file.execute("UPDATE answers SET answer = ? WHERE position = ?", row)
+                change = "UPDATE answers SET answer = ? WHERE position = ?"
+                file.execute(change, (answer, position))
 
     def close(self) -> None:
         """Close the file, which stays: another process may have put its run into it."""

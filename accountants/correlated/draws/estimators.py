@@ -79,6 +79,15 @@ class Estimator(Plain):
     order: int = 1
     log_moment: float = 0.0
 
+    @property
+    def steps(self) -> int:
+        """Rounds of a draw."""
+        raise NotImplementedError
+
+    def draw(self, size: int, generator: np.random.Generator) -> Floats:
+        """Return the rows of some draws, shape (rows, size)."""
+        raise NotImplementedError
+
     def terms(self, kept: Floats, epsilon: float, *, above: bool = True) -> Floats:
         """Return terms >= 0 whose mean is at least delta, or at most."""
         if self.direction == "add":

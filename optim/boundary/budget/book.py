@@ -476,12 +476,12 @@ class BudgetBook:
             self._confirm(number, streams)
 
         oracle._owed = pay
-        ends = (self._complete, number, oracle.ledger, os.getpid())
-        oracle._ends = weakref.finalize(oracle, *ends)
+        ends = weakref.finalize(oracle, self._complete, number, oracle.ledger, os.getpid())
+        oracle._ends = ends
 
     def _row_of(self, plan: Plan, streams: Streams, label: str) -> int:
         """Return the number of the row of a run: a new one, or that of a run that goes on."""
-        given, numbers = streams._seed, []
+        given, numbers = streams._seed, list[int]()
         seed = None if given is None else self._tag("seed", given.encode())
         root = self._tag("root", streams.root["secret"].encode())
 

@@ -61,8 +61,10 @@ def budget(
     """
     neighboring_relation = _validate.relation(neighboring_relation)
     if book is not None:
-        given = {"epsilon": epsilon, "delta": delta, "neighboring_relation": neighboring_relation}
-        return Budget(book=BudgetBook(book, **given), score_share=score_share)
+        kept = BudgetBook(
+            book, epsilon=epsilon, delta=delta, neighboring_relation=neighboring_relation
+        )
+        return Budget(book=kept, score_share=score_share)
     if epsilon is None or delta is None:
         raise ValueError(
             f"epsilon and delta must be numbers, got {epsilon!r} and {delta!r}: only a budget "

@@ -21,7 +21,6 @@ from dpcal.errors import UnsupportedEvent, VacuousSchedule
 from dpcal.optim import PrivateOracle, attacks
 from dpcal.optim.attacks.canaries import power
 from dpcal.optim.attacks.evidence import evidence_of
-from dpcal.optim.attacks.likelihood_ratio import _scaled
 from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.registry import find
 
@@ -30,7 +29,15 @@ DELTA = 1e-5
 
 def with_noise(factor, plan):
     """Return a plan with a share of its noise."""
-    return _scaled(plan, factor)
+    queries = tuple(
+        dataclasses.replace(
+            each,
+            noise_multiplier=factor * each.noise_multiplier,
+            budget=each.budget and factor * each.budget,
+        )
+        for each in plan.queries
+    )
+    return dataclasses.replace(plan, queries=queries)
 
 
 def test_ratios_of_one_gaussian_answer_have_their_law():
@@ -370,7 +377,7 @@ def told_by_medians(plan, values, medians, seed):
     places = np.arange(medians)
     plan = dataclasses.replace(plan, n=3 * medians)
     table = np.add.outer(places, values).reshape(-1, 1)
-    choices = PrivateChoices(table, plan, seed=seed, noise="gaussian")
+    choices = PrivateChoices(table, plan, seed=seed)
     points = choices.medians(0, np.arange(medians + 1.0), "q")
     return int((points - places > 0.9001).sum())
 
