@@ -134,13 +134,9 @@ class Admitted(Admits):
     """The plan of an oracle with its ledger, its random streams and the queries that are left.
 
     See :class:`PrivateOracle` for the parameters.
-
-    Attributes
-    ----------
-    closes_with_run
-        Whether the oracle is closed when a run ends.
     """
 
+    # Whether the end of a run closes the oracle.
     closes_with_run = False
     # Completes the row of the run in a budget book.
     _ends: Callable[[], object] | None = None

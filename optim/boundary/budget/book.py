@@ -51,7 +51,7 @@ import sqlite3
 import warnings
 import weakref
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -210,23 +210,6 @@ class BudgetBook:
                     f"left out, got {value!r}."
                 )
 
-    def _decide(
-        self,
-        decide: Callable[[Snapshot], list[Statement]],
-        which: str = "FALSE",
-        *values: Any,
-        charged: bool = False,
-    ) -> None:
-        """Write what ``decide`` makes of the book's content, anew if it has changed meanwhile.
-
-        The other arguments are those of :meth:`BookFile.snapshot`.
-        """
-        while True:
-            now = self._file.snapshot(which, *values, charged=charged)
-            statements = decide(now)
-            if not statements or self._file.write(now.version, *statements):
-                return
-
     @property
     def path(self) -> Path:
         """The file."""
@@ -383,7 +366,7 @@ class BudgetBook:
         omitted.
         """
         row = (self._tag("records", bytes_of(records)), name or name_of(records), _now())
-        self._decide(lambda now: [(_ENTER, row)])
+        self._file.decide(lambda now: [(_ENTER, row)])
 
     def change_total(self, *, epsilon: float | None = None, delta: float | None = None) -> None:
         """Change the total, epsilon >= 0 and delta in (0, 1); None leaves one of them unchanged.
@@ -408,7 +391,7 @@ class BudgetBook:
             row = (len(now.totals) + 1, _now(), *new)
             return [("INSERT INTO totals VALUES (?, ?, ?, ?)", row)]
 
-        self._decide(changed)
+        self._file.decide(changed)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of the book, without its secrets, as JSON values."""
@@ -452,7 +435,7 @@ class BudgetBook:
 
     def _bind(self) -> None:
         """Enter the records of the next run now."""
-        self._decide(self._entries)
+        self._file.decide(self._entries)
 
     def _tag(self, role: str, secret: bytes) -> str:
         """Return a keyed digest."""
@@ -497,24 +480,10 @@ class BudgetBook:
                 numbers[:] = [now.runs[0]["number"]]
                 return _reopened(now.runs[0], plan)
             numbers[:] = [now.count + 1]
-            return self._written(now, plan, label or plan.optimizer, seed, root, None)
+            return _written(self.path, now, plan, label or plan.optimizer, seed, root, None)
 
-        self._decide(entered, "root = ? OR seed = ?", root, seed, charged=True)
+        self._file.decide(entered, "root = ? OR seed = ?", root, seed, charged=True)
         return int(numbers[0])
-
-    def _written(
-        self, now: Snapshot, plan: Plan | Charge, label: str, *keys_and_end: str | None
-    ) -> list[Statement]:
-        """Return what writes a row, if the plan fits."""
-        order = _admitted(plan, now, self.path).order_for(plan)
-        columns = "number, label, started, plan, seed, root, ended"
-        row = (now.count + 1, label, _now(), plan.to_json(), *keys_and_end)
-        written: list[Statement] = [
-            (f"INSERT INTO runs ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)", row)
-        ]
-        if order is not None and "order" not in now.facts:
-            written.append(("INSERT INTO about VALUES ('order', ?)", (repr(order),)))
-        return written
 
     def _confirm(self, number: int, streams: Streams) -> None:
         """Refuse a run's first answer unless its row is in the book, and charged."""
@@ -537,9 +506,12 @@ class BudgetBook:
         label, ended = charge.optimizer, _now()
 
         def charged(now: Snapshot) -> list[Statement]:
-            return [*self._entries(now), *self._written(now, charge, label, None, None, ended)]
+            return [
+                *self._entries(now),
+                *_written(self.path, now, charge, label, None, None, ended),
+            ]
 
-        self._decide(charged, charged=True)
+        self._file.decide(charged, charged=True)
 
     def _complete(self, number: int, ledger: Ledger, process: int | None = None) -> None:
         """Complete a run's row, in the process that wrote it; warn if this fails.
@@ -553,7 +525,7 @@ class BudgetBook:
         try:
             held = ledger if self._store is None else read_ledger(self._store)
             largest = max(held, ledger, key=lambda each: each.answers)
-            self._decide(lambda now: _completed(now.runs, largest), "number = ?", number)
+            self._file.decide(lambda now: _completed(now.runs, largest), "number = ?", number)
         except (OSError, ValueError, sqlite3.Error) as error:
             warnings.warn(
                 f"run {number} stays in the budget book as one that did not end: {error}",
@@ -653,6 +625,19 @@ def _admitted(plan: Plan | Charge, now: Snapshot, path: Path) -> Account:
             )
     account.admit(plan)
     return account
+
+
+def _written(
+    path: Path, now: Snapshot, plan: Plan | Charge, label: str, *keys_and_end: str | None
+) -> list[Statement]:
+    """Return what writes a row, if the plan fits."""
+    order = _admitted(plan, now, path).order_for(plan)
+    columns = "number, label, started, plan, seed, root, ended"
+    row = (now.count + 1, label, _now(), plan.to_json(), *keys_and_end)
+    written: list[Statement] = [(f"INSERT INTO runs ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)", row)]
+    if order is not None and "order" not in now.facts:
+        written.append(("INSERT INTO about VALUES ('order', ?)", (repr(order),)))
+    return written
 
 
 def _reopened(row: Mapping[str, Any], plan: Plan) -> list[Statement]:

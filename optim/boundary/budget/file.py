@@ -25,7 +25,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -116,6 +116,23 @@ class BookFile(KeptFile):
             charged=plans if charged else [],
             first=plans[0] if plans else None,
         )
+
+    def decide(
+        self,
+        decide: Callable[[Snapshot], list[Statement]],
+        which: str = "FALSE",
+        *values: Any,
+        charged: bool = False,
+    ) -> None:
+        """Write what ``decide`` makes of the book's content, anew if it has changed meanwhile.
+
+        The other arguments are those of :meth:`snapshot`.
+        """
+        while True:
+            now = self.snapshot(which, *values, charged=charged)
+            statements = decide(now)
+            if not statements or self.write(now.version, *statements):
+                return
 
     def _check(self, facts: Mapping[str, str], totals: list[Row], runs: list[Row]) -> None:
         """Refuse a book whose facts, totals or runs are not those that a book writes."""

@@ -37,10 +37,9 @@ from dpcal.adapters.stepwise import StepwiseOracle
 from dpcal.calibrate import Correlation
 from dpcal.errors import LedgerMismatch, NoiseReused
 from dpcal.optim import Logistic
-from dpcal.optim.boundary import store
 from dpcal.optim.boundary.discrete import _table
 from dpcal.optim.boundary.kept import KeptFile
-from dpcal.optim.boundary.store import Store, read_ledger, stored
+from dpcal.optim.boundary.store import Answers, Store, read_ledger, stored
 
 PLAN = gaussian(count=30)
 ORIGIN = np.zeros(D)
@@ -240,7 +239,7 @@ def meeting(meet, function):
 PLACES = {
     "file": (KeptFile, "make"),
     "row": (Store, "_entered"),
-    "owner": (store.Answers, "begin"),
+    "owner": (Answers, "begin"),
 }
 
 
