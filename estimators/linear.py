@@ -29,7 +29,7 @@ from dpcal.calibrate import Plan, Query
 from dpcal.calibrate.defaults import full_steps
 from dpcal.estimators.base import Answers, Table
 from dpcal.estimators.bounds import BoundedEstimator, GaussianEstimator, scaled
-from dpcal.estimators.moments import Pairs
+from dpcal.estimators.queries import Pairs
 from dpcal.estimators.scores import PrivateR2
 from dpcal.optim.linear_fit import RELEASES, LinearSettings, fit_linear, plan_linear
 from dpcal.optim.objectives.arrays import row_norms, shrink_factors

@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from dpcal import _validate
 from dpcal.estimators.base import Table
 from dpcal.estimators.bounds import GaussianEstimator, Unsupervised
-from dpcal.estimators.moments import Pairs
+from dpcal.estimators.queries import Pairs
 from dpcal.estimators.reading import real_cells
 from dpcal.optim.objectives.arrays import row_norms, shrink_factors
 from dpcal.optim.objectives.placed import by_row
