@@ -27,7 +27,7 @@ sigma^2) the likelihood ratio, and G = C^T C / sigma^2 >= 0:
    ||C N||^2 = sum_t (scale S_t + N_t)^2. What later rounds weigh is a sum of products of convex
    functions >= 0 that increase in S, hence one itself, so that its chords on a grid lie above it.
    There a record's overlap with itself, sum_i ||C y_i||^2, is also at least ||C N||^2 / q (Cauchy
-   and Schwarz).
+   and Schwarz), and at least any mean of both.
 
    C of any other kind is priced as one of this kind whose products of columns are all larger: each
    moment of step 1 rises with each entry of G. It never ends: after the last round the mean of an
@@ -84,7 +84,7 @@ _CELLS, _CAPPED = (100, 500), (1500, 8000)
 # Rounding of the share of a cell, outward: sums are at most a million cells.
 _SHARE = 1e-9
 # Weights of the second of the two lower bounds on a record's overlap with itself.
-_SHARED = (0.0, 1.0)
+_SHARED = (0.0, 0.3, 1.0)
 # Decays that are tried for the products of columns of any C: a finer list gains below a percent.
 _DECAYS = 1 - np.geomspace(0.6, 1e-4, 150)
 # Relative margin, outward: strategies hold a series of columns up to 1e-12.
