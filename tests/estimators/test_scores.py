@@ -115,7 +115,7 @@ def test_a_noisy_accuracy_has_the_noise_that_its_price_asks_for():
         told.append(noisy_accuracy(rule, X[:, 1:], Y, epsilon=0.7, delta=1e-8))
     with wide() as shared:
         noisy_accuracy(rule, X[:, 1:], Y, epsilon=0.7, delta=1e-8)
-    ((charged, _),) = shared._charged
+    charged = shared._charged[0].event
     assert epsilon(charged, delta=1e-8) == pytest.approx(0.7, rel=1e-6)
     (one,) = charged.events if isinstance(charged, events.ComposedDpEvent) else (charged,)
     deviation = one.noise_multiplier * 0.5 / len(X)
