@@ -33,7 +33,7 @@ from dpcal.accountants import epsilon as epsilon_of, events
 from dpcal.accountants.directions import RELATIONS
 from dpcal.calibrate.plan import Plan
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
-from dpcal.optim.boundary.budget.charge import Charge
+from dpcal.optim.charge import Charge
 
 if TYPE_CHECKING:
     from dpcal.optim.boundary.budget.book import BudgetBook

@@ -65,7 +65,6 @@ from dpcal.calibrate.plan import RELATIONS, Plan
 from dpcal.errors import LedgerMismatch, NoiseReused, UnsupportedEvent
 from dpcal.optim.boundary import observers
 from dpcal.optim.boundary.budget.account import COMPOSITIONS, Account
-from dpcal.optim.boundary.budget.charge import Charge, read
 from dpcal.optim.boundary.budget.file import (
     BookFile,
     Records,
@@ -78,6 +77,7 @@ from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.boundary.seeds import Seed, Streams
 from dpcal.optim.boundary.store import read_ledger, stored
+from dpcal.optim.charge import Charge, read
 from dpcal.optim.objectives.base import Objective
 
 __all__ = ["COMPOSITIONS", "BookedRun", "BudgetBook"]
