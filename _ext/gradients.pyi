@@ -39,7 +39,7 @@ class ClippedSum:
         self,
         loss: Loss,
         X: Any,
-        targets: NDArray[np.float64],
+        targets: NDArray[Any],
         *,
         intercept: bool,
         weights: ArrayLike | None = ...,
