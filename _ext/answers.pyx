@@ -8,7 +8,8 @@ parameters, on all records and with the same bound, the sum behind the norm is u
 Signals are heard within 50 ms: an answer that Ctrl-C breaks off is not given.
 
 >>> import numpy as np
->>> from dpcal._ext.gradients import ClippedSum, SquaredLoss
+>>> from dpcal._ext.gradients import ClippedSum
+>>> from dpcal._ext.losses import SquaredLoss
 >>> from dpcal._ext.sums import Sums
 >>> kernel = ClippedSum(SquaredLoss(), np.array([[3.0, 4.0]]), np.array([1.0]),
 ...                           intercept=False)

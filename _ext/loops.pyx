@@ -6,7 +6,8 @@ that are not onto a ball.
 
 >>> import numpy as np
 >>> from dpcal._ext.answers import Records, Slot
->>> from dpcal._ext.gradients import ClippedSum, SquaredLoss
+>>> from dpcal._ext.gradients import ClippedSum
+>>> from dpcal._ext.losses import SquaredLoss
 >>> from dpcal._ext.sums import Sums
 >>> kernel = ClippedSum(SquaredLoss(), np.eye(2), np.ones(2), intercept=False)
 >>> sampling, noise = np.random.default_rng(0).spawn(2)

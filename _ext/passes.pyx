@@ -1,7 +1,8 @@
 """One pass of projected gradient descent over records, a step for each, for its mean iterate.
 
 >>> import numpy as np
->>> from dpcal._ext.gradients import ClippedSum, SquaredLoss
+>>> from dpcal._ext.gradients import ClippedSum
+>>> from dpcal._ext.losses import SquaredLoss
 >>> kernel = ClippedSum(SquaredLoss(), np.eye(2), np.ones(2), intercept=False)
 >>> none = np.zeros(2)
 >>> one_pass(kernel, none, np.array([0, 1]), np.ones(2), none, none, learning_rate=1.0,

@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal import _validate
-from dpcal._ext.gradients import ClippedSum, LogisticLoss
+from dpcal._ext.gradients import ClippedSum
+from dpcal._ext.losses import LogisticLoss
 from dpcal.calibrate.query import Query
 
 __all__ = ["predicted_seconds"]

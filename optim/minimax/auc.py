@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
-from dpcal._ext.gradients import AreaLoss
+from dpcal._ext.losses import AreaLoss
 from dpcal.calibrate.constants import Constants
 from dpcal.optim.minimax.factored import Factored, with_intercept
 from dpcal.optim.minimax.reweighted import signs_of

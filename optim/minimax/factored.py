@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
-from dpcal._ext.gradients import ClippedSum, Loss, sealed
+from dpcal._ext.gradients import ClippedSum, sealed
+from dpcal._ext.losses import Loss
 from dpcal.optim.minimax.base import MinimaxObjective
 from dpcal.optim.objectives.arrays import Rows, Vector, digest_of
 from dpcal.optim.objectives.domains import Mask, blanked, finite_rows, records_of

@@ -25,7 +25,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from dpcal import _validate
-from dpcal._ext.gradients import ClippedSum, LogisticLoss, PointLoss, SquaredLoss
+from dpcal._ext.gradients import ClippedSum
+from dpcal._ext.losses import LogisticLoss, PointLoss, SquaredLoss
 from dpcal.calibrate.constants import Constants
 from dpcal.optim.objectives.arrays import (
     Rows,

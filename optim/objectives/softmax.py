@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
-from dpcal._ext.gradients import ClippedSum, SoftmaxLoss, sealed
+from dpcal._ext.gradients import ClippedSum, sealed
+from dpcal._ext.losses import SoftmaxLoss
 from dpcal.calibrate.constants import Constants
 from dpcal.optim.objectives.arrays import (
     Rows,

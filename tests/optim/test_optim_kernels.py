@@ -9,14 +9,8 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 from hypothesis.extra.numpy import arrays
 
-from dpcal._ext.gradients import (
-    AreaLoss,
-    ClippedSum,
-    LogisticLoss,
-    SoftmaxLoss,
-    SquaredLoss,
-    TiltedLoss,
-)
+from dpcal._ext.gradients import ClippedSum
+from dpcal._ext.losses import AreaLoss, LogisticLoss, SoftmaxLoss, SquaredLoss, TiltedLoss
 
 
 @st.composite
