@@ -1,6 +1,6 @@
 """What do optimizers achieve, and do their errors fall as fast as the theorems say?
 
-    python -m benchmarks utility [tables] [slopes] [saddles] [--only WORD] [--output FOLDER]
+    python -m benchmarks.utility [tables] [slopes] [saddles] [--only WORD] [--output FOLDER]
 
 * ``tables``: first-order optimizers at the same (epsilon, delta) and neighboring relation, five
   seeds each, on three tables that come with scikit-learn and a synthetic one of 20,000 records. The
@@ -247,10 +247,10 @@ def on_ramps(name):
     return run
 
 
-def sigmoids(size, seed, *, d=3):
-    """Return a nonconvex linear model of records of norm 1, and constants of its loss."""
+def sigmoids(size, seed):
+    """Return a nonconvex linear model of records of norm 1."""
     rng = np.random.default_rng(seed)
-    X = rng.standard_normal((size, d))
+    X = rng.standard_normal((size, 3))
     X /= norm(X, axis=1, keepdims=True)
     return optim.Sigmoid(X, X @ [1.0, -2.0, 0.5] > 0, fit_intercept=False, classes=[0, 1])
 
@@ -534,7 +534,7 @@ def save(figure, path):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="python -m benchmarks utility")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.utility")
     parser.add_argument("studies", nargs="*", choices=[*STUDIES, []], metavar="STUDY")
     parser.add_argument("--only", default="", help="series whose panel or label has this word")
     parser.add_argument("--output", type=Path, default=Path("build/utility"))
