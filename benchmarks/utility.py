@@ -418,6 +418,11 @@ WALK = {
 SADDLE = tomllib.loads((Path(__file__).parents[1] / "tests" / "data" / "saddle.toml").read_text())
 
 
+def records_of(ledger):
+    """Return how many records a run's answers are about, on average."""
+    return sum(each.count * each.expected_batch_size(ledger.n) for each in ledger.totals)
+
+
 def waves(epsilon, **options):
     """Return a run of Gauss-PSGD from the saddle of the trigonometric problem, n = 100,000."""
     objective = Trigonometric.drawn(100_000, 10, seed=0)
@@ -433,7 +438,7 @@ def waves(epsilon, **options):
             "certified": result.status == "certified",
             "curvature": (PHI * np.cos(result.w)).min(),
             "gradient": norm(PHI * np.sin(result.w)),
-            "records": sum(entry.count * entry.batch_size for entry in result.ledger.totals),
+            "records": records_of(result.ledger),
         }
 
     return run
@@ -462,7 +467,7 @@ def silos(m):
             "certified": result.status == "certified",
             "curvature": curved.min(),
             "gradient": norm(np.mean([g.gradient(result.end) for g in given], axis=0)),
-            "records": sum(e.count * e.batch_size for e in result.ledgers[0].totals),
+            "records": records_of(result.ledgers[0]),
         }
 
     return run
@@ -479,7 +484,7 @@ def pairs():
             "certified": result.status == "certified",
             "curvature": eigvalsh(problem.phi_hessian(result.x))[0],
             "gradient": norm(problem.phi_gradient(result.x)),
-            "records": sum(entry.count * entry.batch_size for entry in result.ledger.totals),
+            "records": records_of(result.ledger),
         }
 
     return run
