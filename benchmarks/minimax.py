@@ -169,7 +169,7 @@ def speed(repeats=5):
             optim.dp_rgda(problem, plan, seed=0, initial=x)
 
         def single(fused=fused):
-            with mock.patch.object(noise_module.GaussianMechanism, "fused", False):
+            with mock.patch.object(noise_module.Mechanism, "fused", False):
                 fused()
 
         def plain(gradients=gradients, plan=plan, x=x, y=y):
@@ -356,7 +356,7 @@ def sensing(seeds=5):
             print(f"{label} | {shown(points)}")
         with (
             mock.patch.object(noise_module, "add_gaussian"),
-            mock.patch.object(noise_module.GaussianMechanism, "fused", False),
+            mock.patch.object(noise_module.Mechanism, "fused", False),
         ):
             how = {"initial": start, "noise": "gaussian"}
             points = [optim.dp_rgda(problem, plan, seed=s, **how).x for s in range(2)]

@@ -46,7 +46,7 @@ from dpcal.estimators.reading import (
 )
 from dpcal.optim import Ledger, PrivateOracle, Result, Trace
 from dpcal.optim.boundary.choices import PrivateChoices
-from dpcal.optim.boundary.oracle import MECHANISMS
+from dpcal.optim.boundary.noise import NOISES
 from dpcal.optim.budget import Budget, check_budget, in_use, prepaid, this_process
 from dpcal.optim.objectives.placed import (
     by_row,
@@ -262,7 +262,7 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
     def _target(self) -> tuple[float, float]:
         """Return the checked target."""
         check_budget(self.budget)
-        _validate.choice(tuple(MECHANISMS), noise=self.noise)
+        _validate.choice(NOISES, noise=self.noise)
         return _validate.positive(epsilon=self.epsilon), _validate.probability(delta=self.delta)
 
     def _multipliers(self, shares: Sequence[float]) -> list[float]:
@@ -442,7 +442,7 @@ class Answers:
 
     def choices(self, table: Any, part: Plan | None = None, **given: Any) -> PrivateChoices:
         """Return what chooses values of a table, whose shape is (n, columns)."""
-        choices = PrivateChoices(table, part or self.plan, **given, **self._how)
+        choices = PrivateChoices(table, part or self.plan, **given, seed=self._how["seed"])
         self.ledgers.append(choices.ledger)
         return choices
 

@@ -10,7 +10,7 @@ import distributed
 import numpy as np
 
 from dpcal import optim
-from dpcal.optim.boundary.exact import DiscreteMechanism
+from dpcal.optim.boundary.noise import Mechanism
 
 FEATURES, PARTS, BATCH = 50, 8, 1_000
 
@@ -45,7 +45,7 @@ def compared(objective):
     batch = np.sort(np.random.default_rng(0).choice(n, BATCH, replace=False))
     asked = ((objective.everyone(n), 5), (batch, 20))
     return [
-        seconds(lambda rows=rows: DiscreteMechanism.gradient_sum(objective, w, rows, 1.0), times)
+        seconds(lambda rows=rows: Mechanism.gradient_sum(objective, w, rows, 1.0), times)
         for rows, times in asked
     ]
 

@@ -25,7 +25,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal import _validate
-from dpcal._ext.sums import Sums
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import UnsupportedEvent
 from dpcal.optim.attacks.neighbouring import Without
@@ -245,59 +244,48 @@ class Recorder:
         return answer
 
 
-class Watched:
+class Watched(Mechanism):
     """A mechanism that hands the sums and the noise of an ``inner`` mechanism to a recorder.
 
     ``number`` and ``ledger`` are those of the oracle.
     """
 
-    # A recorder does not see compiled loops.
-    fused = False
-
     def __init__(self, inner: Mechanism, recorder: Recorder, number: int, ledger: Ledger) -> None:
-        self.name = inner.name
-        self._inner, self._recorder = inner, recorder
-        self._number, self._ledger = number, ledger
+        vars(self).update(vars(inner))
+        self.fused = False  # a recorder does not see compiled loops
+        self._recorder, self._number, self._ledger = recorder, number, ledger
         self._due: Sum | None = None
-
-    def compiled_sums(self, noise_multiplier: float) -> Sums:
-        """Refuse: what compiled loops answer is not seen."""
-        raise NotImplementedError
 
     def gradient_sum(self, objective: Objective, w: Vector, rows: Rows, bound: float) -> Any:
         """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
-        total = self._inner.gradient_sum(*_summed(objective, rows, w, bound))
+        total = super().gradient_sum(*_summed(objective, rows, w, bound))
         return self._noted("gradient", objective, (w,), rows, bound, total)
 
     def difference_sum(
         self, objective: Objective, w: Vector, v: Vector, rows: Rows, bound: float
     ) -> Any:
         """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
-        total = self._inner.difference_sum(*_summed(objective, rows, w, v, bound))
+        total = super().difference_sum(*_summed(objective, rows, w, v, bound))
         return self._noted("gradient difference", objective, (w, v), rows, bound, total)
 
     def loss_sum(self, objective: Objective, w: Vector, rows: Rows, bound: float) -> Any:
         """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
-        total = self._inner.loss_sum(*_summed(objective, rows, w, bound))
+        total = super().loss_sum(*_summed(objective, rows, w, bound))
         return self._noted("scalar", objective, (w,), rows, bound, total)
 
     def norm(self, total: Any, offset: Vector, bound: float) -> Any:
         """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
-        norm = self._inner.norm(total, offset, bound)
+        norm = super().norm(total, offset, bound)
         if self._due is not None:
             fields = vars(self._due)
-            norm_of = {"kind": "gradient norm", "total": self._inner.values(norm, bound)}
+            norm_of = {"kind": "gradient norm", "total": self.values(norm, bound)}
             self._due = Sum(**{**fields, **norm_of})
         return norm
 
     def mean_iterate(self, one_pass: Steps, objective: Objective, w: Vector, rows: Rows) -> Any:
         """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
-        total = self._inner.mean_iterate(one_pass, objective, w, rows)
+        total = super().mean_iterate(one_pass, objective, w, rows)
         return self._noted("one pass", objective, (w,), rows, one_pass.bound, total)
-
-    def values(self, total: Any, bound: float) -> Vector:
-        """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
-        return self._inner.values(total, bound)
 
     def noisy_mean(
         self, total: Any, query: Query, bound: float, *, size: float, row: Vector | None = None
@@ -305,10 +293,11 @@ class Watched:
         """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
         due, self._due = self._due, None
         assert due is not None
+        release = super().noisy_mean
         answer = self._recorder.take(
             due,
             query,
-            lambda: self._inner.noisy_mean(total, query, bound, size=size, row=row),
+            lambda: release(total, query, bound, size=size, row=row),
             oracle=self._number,
             size=size,
             row=None if row is None else row.copy(),
@@ -325,7 +314,7 @@ class Watched:
         bound: float,
         total: Any,
     ) -> Any:
-        due, found = self._due, self._inner.values(total, bound)
+        due, found = self._due, self.values(total, bound)
         if due is not None:
             pieces = due.objective is objective and getattr(objective, "in_pieces", False)
             if pieces and due.entries == self._ledger.answers:

@@ -19,19 +19,17 @@ The saddle score of a point is the larger of ``||g|| / G - n tau_g / G`` and ``-
 sum of Hessians clipped to operator norm M: both move by at most one contribution, the second by
 Weyl's inequality. It is at most 0 where both mean values are within their thresholds.
 
-With ``noise="discrete"`` scores are whole numbers of 2^-20 contributions, rounded down, and their
-noise is exact (:mod:`dpcal.optim.boundary.discrete`) or discrete Gaussian. It is wider by 1 part in
-500, for rounding: a score in doubles is within e contributions of its value, where u = 2^-53 and
+Scores are whole numbers of 2^-20 contributions, rounded down, and their noise is discrete Laplace
+(:mod:`dpcal.optim.boundary.discrete`), or that of sums. It is wider by 1 part in 500, for rounding:
+a score in doubles is within e contributions of its value, where u = 2^-53 and
 
     e = 4 u (n + 100 d^2 + 64) n (1 + (r + tau_g) / G + sqrt(d) (1 + l2 / M) + tau_H / M),
 
 r the norm of the regulariser's gradient: by the bounds of sums in any order and of norms, and by
 the backward error of symmetric eigenvalue solvers, for which 100 d^2 u is more than any analysis
-says. A score with e above 2^-10, and records that are added or removed (they change how matrix
-products group the others), are refused.
-
-Outside the claim otherwise, as for Gaussian noise: Laplace noise in doubles is not the real-valued
-noise of the theorems (Mironov 2012).
+says. With ``noise="discrete"`` a score with e above 2^-10, and records that are added or removed
+(they change how matrix products group the others), are refused; with ``noise="gaussian"`` the
+rounding of such scores is outside the claim.
 
 >>> import numpy as np
 >>> from dpcal.calibrate import Plan, Query
@@ -60,7 +58,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -70,13 +67,12 @@ from dpcal import _validate
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.query import Query
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
-from dpcal.optim.boundary.discrete import DiscreteNormals, whole_laplace
+from dpcal.optim.boundary.discrete import whole_laplace
 from dpcal.optim.boundary.noise import SCORED
 from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.objectives.arrays import Rows, Vector, norm_of
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.contributions import (
-    Asked,
     Contributions,
     gradients,
     hessian_products,
@@ -92,6 +88,8 @@ Pair = tuple[float, float]
 _STEPS = 1 << 20
 _ERROR = 2.0**-10
 _MOVED = math.ceil(_STEPS * (1 + 2 * _ERROR)) + 1
+# Scores beyond it, in contributions, count as it, so that steps fit in 64 bits.
+_FARTHEST = 2.0**40
 
 
 class SecondOrderOracle(PrivateOracle):
@@ -108,7 +106,7 @@ class SecondOrderOracle(PrivateOracle):
         scored = any(query.kind in SCORED for query in self.plan.queries)
         if scored and self.noise == "discrete":
             _check_exact(self.plan)
-        self._thresholds: dict[str, float] = {}
+        self._thresholds: dict[str, int] = {}
         self._accepted: set[str] = set()
 
     def hessian(self, w: ArrayLike, query: str) -> Vector:
@@ -143,16 +141,12 @@ class SecondOrderOracle(PrivateOracle):
         w = self._parameters("w", w)
         asked = self._asked(query, "saddle score")
         self._check_rounding(w, thresholds, norms)
-        if self.noise == "discrete":
-            with self._lock, np.errstate(all="ignore"):
-                self._admit((asked, 1))
-                rows = self._batches.sample(asked)
-                whole = np.array([self._compared(self._score(w, rows, thresholds, norms))])
-                sigma = asked.noise_multiplier * _MOVED
-                DiscreteNormals.covering(sigma, self._streams.noise).add(whole)
-                return float(whole[0]) / _STEPS / self.plan.n
-        (score,) = self._curved(_Scores(self, thresholds, norms), w, asked)
-        return float(score) / asked.max_norm
+        with self._lock, np.errstate(all="ignore"):
+            self._admit((asked, 1))
+            rows = self._batches.sample(asked)
+            whole = np.array([self._score(w, rows, thresholds, norms)])
+            self._mechanism.add_noise(whole, asked.noise_multiplier * _MOVED)
+        return float(whole[0]) / _STEPS / self.plan.n
 
     def _curved(self, sums: Objective, w: Vector, asked: Query) -> Vector:
         """Pay for a query's answer, and return the noisy mean of its sums."""
@@ -178,7 +172,7 @@ class SecondOrderOracle(PrivateOracle):
             if query not in self._thresholds:
                 self._thresholds[query] = self._laplace(b)
             score = self._score(w, self._batches.sample(asked), thresholds, norms)
-            accepted = self._compared(score) + self._laplace(2 * b) <= self._thresholds[query]
+            accepted = score + self._laplace(2 * b) <= self._thresholds[query]
             if accepted:
                 self._accepted.add(query)
         return accepted
@@ -196,19 +190,13 @@ class SecondOrderOracle(PrivateOracle):
         with self._lock, np.errstate(all="ignore"):
             self._admit((asked, 1))
             rows = self._batches.sample(asked)
-            scores = [self._compared(self._score(w, rows, thresholds, norms)) for w in checked]
+            scores = [self._score(w, rows, thresholds, norms) for w in checked]
             noisy = [score + self._laplace(asked.noise_multiplier) for score in scores]
         return int(np.argmin(noisy))
 
-    def _compared(self, score: float) -> float:
-        """Return a score, in whole steps for discrete noise."""
-        return math.floor(score * _STEPS) if self.noise == "discrete" else score
-
-    def _laplace(self, scale: float) -> float:
-        """Return Laplace noise for such scores; the scale is in contributions."""
-        if self.noise == "discrete":
-            return whole_laplace(math.ceil(scale * _MOVED), self._streams.noise)
-        return float(self._streams.noise.laplace(scale=scale))
+    def _laplace(self, scale: float) -> int:
+        """Return Laplace noise for whole scores; the scale is in contributions."""
+        return whole_laplace(math.ceil(scale * _MOVED), self._streams.noise)
 
     def _check_rounding(self, w: Vector, thresholds: Pair, norms: Pair) -> None:
         """Refuse a score whose rounding error is too large for discrete noise: all is public."""
@@ -226,8 +214,8 @@ class SecondOrderOracle(PrivateOracle):
                 f" of a record, got up to {error:.2g} for n={n} records and {d} parameters."
             )
 
-    def _score(self, w: Vector, rows: Rows, thresholds: Pair, norms: Pair) -> float:
-        """Return a saddle score; the regulariser is public, and takes part in both means."""
+    def _score(self, w: Vector, rows: Rows, thresholds: Pair, norms: Pair) -> int:
+        """Return a saddle score in steps; the regulariser is public, and part of both means."""
         tau_g, tau_H = (_validate.positive(thresholds=value) for value in thresholds)
         G, M = (_validate.positive(norms=value) for value in norms)
         n, objective = self.plan.n, self.objective
@@ -236,7 +224,8 @@ class SecondOrderOracle(PrivateOracle):
         H[np.diag_indices(objective.penalized)] += n * objective.l2
         least = float(np.linalg.eigvalsh(H)[0])
         score = max((norm_of(slope) - n * tau_g) / G, (-least - n * tau_H) / M)
-        return score if math.isfinite(score) else n
+        score = min(max(score, -_FARTHEST), _FARTHEST) if math.isfinite(score) else n
+        return math.floor(score * _STEPS)
 
 
 def _check_exact(plan: Plan) -> None:
@@ -282,21 +271,3 @@ class _Products(_Triangles):
     def contributions(self, rows: Rows, *at: Vector) -> Contributions:
         """See :meth:`Objective.contributions`: products."""
         return hessian_products(self._inner, rows, at[0], self._v)
-
-
-class _Scores(_Triangles):
-    """An objective whose "gradient" is one number, the saddle score of a point, times the bound."""
-
-    def __init__(self, oracle: SecondOrderOracle, thresholds: Pair, norms: Pair) -> None:
-        super().__init__(oracle.objective)
-        self.dimension = 1
-        self._oracle, self._thresholds, self._norms = oracle, thresholds, norms
-
-    def contributions(self, rows: Rows, *at: Vector) -> Contributions:
-        """Return the score of these records, times the bound."""
-        score = partial(self._oracle._score, at[0], rows, self._thresholds, self._norms)
-        return Asked(1, lambda bound: np.array([bound * score()]), _no_whole_score)
-
-
-def _no_whole_score(bound: float) -> Any:
-    raise AssertionError("whole scores are answered by themselves")

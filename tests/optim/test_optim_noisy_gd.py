@@ -12,7 +12,7 @@ from dpcal.optim import Logistic, Sigmoid, noisy_gd, spiderboost
 from dpcal.optim.boundary.seeds import Streams
 
 # The normals of runs are drawn here again, by numpy.
-pytestmark = pytest.mark.usefixtures("in_doubles")
+pytestmark = pytest.mark.usefixtures("redrawn")
 
 N = 300
 X, Y = records(N)

@@ -13,7 +13,7 @@ from dpcal.optim.boundary.seeds import Streams
 from dpcal.optim.objectives.linear import Linear
 
 # The normals of runs are drawn here again, by numpy.
-pytestmark = pytest.mark.usefixtures("in_doubles")
+pytestmark = pytest.mark.usefixtures("redrawn")
 
 N = 400
 X, Y = records(N)

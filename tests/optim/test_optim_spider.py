@@ -17,7 +17,7 @@ from dpcal.optim.boundary.seeds import Streams
 from dpcal.optim.boundary.walk import walk_of
 
 # The normals of runs are drawn here again, by numpy.
-pytestmark = pytest.mark.usefixtures("in_doubles")
+pytestmark = pytest.mark.usefixtures("redrawn")
 
 RNG = np.random.default_rng(0)
 N = 400

@@ -23,7 +23,7 @@ from dpcal.optim.boundary.seeds import Streams
 from dpcal.optim.first_order.proximal_point import regularized_descent
 
 # The normals of runs are drawn here again, by numpy.
-pytestmark = pytest.mark.usefixtures("in_doubles")
+pytestmark = pytest.mark.usefixtures("redrawn")
 
 LOGISTIC = Constants(lipschitz=1.0, smoothness=0.25, strong_convexity=0.01, gap=math.log(2))
 ROUGH = Constants(lipschitz=1.0, smoothness=math.inf, strong_convexity=0.01, gap=0.7)

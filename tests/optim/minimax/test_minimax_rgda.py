@@ -22,7 +22,7 @@ from dpcal.optim.minimax.tracking import Tracker, Tracking
 # The normals of runs are drawn here again, by numpy.
 # Small plans, whose noise hides everything, are planned for what they cost and release.
 pytestmark = [
-    pytest.mark.usefixtures("in_doubles"),
+    pytest.mark.usefixtures("redrawn"),
     pytest.mark.filterwarnings("ignore::dpcal.errors.VacuousSchedule"),
 ]
 
