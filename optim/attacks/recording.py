@@ -288,7 +288,14 @@ class Watched(Mechanism):
         return self._noted("one pass", objective, (w,), rows, one_pass.bound, total)
 
     def noisy_mean(
-        self, total: Any, query: Query, bound: float, *, size: float, row: Vector | None = None
+        self,
+        total: Any,
+        query: Query,
+        bound: float,
+        *,
+        size: float,
+        row: Vector | None = None,
+        moved: float | None = None,
     ) -> Vector:
         """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
         due, self._due = self._due, None
@@ -297,7 +304,7 @@ class Watched(Mechanism):
         answer = self._recorder.take(
             due,
             query,
-            lambda: release(total, query, bound, size=size, row=row),
+            lambda: release(total, query, bound, size=size, row=row, moved=moved),
             oracle=self._number,
             size=size,
             row=None if row is None else row.copy(),

@@ -178,13 +178,6 @@ class Mechanism:
         """Return a total in the units of the answer, as a copy in doubles."""
         return np.multiply(total, grid_step(bound), dtype=np.float64)
 
-    def add_noise(self, total: Integers, sigma: float) -> None:
-        """Add independent noise of standard deviation ``sigma``, in steps, to a total in place."""
-        if self._discrete:
-            DiscreteNormals.covering(sigma, self._streams.noise).add(total)
-        else:
-            add_gaussian(total, sigma, self._streams.noise)
-
     def noisy_mean(
         self,
         total: Integers,
@@ -193,17 +186,23 @@ class Mechanism:
         *,
         size: float,
         row: Integers | None = None,
+        moved: float | None = None,
     ) -> Vector:
         """Return a total with the query's noise, divided by a public ``size`` > 0.
 
         The noise is the query's multiplier times ``bound``, which bounds the norm of one record's
         contribution. ``row`` is a row of correlated noise in steps of its grid, shape (dimension,);
-        None for independent noise. The total must not be used again.
+        None for independent noise. ``moved`` is how many steps one contribution moves the total by,
+        where that is more than the bound, for rounding. The total must not be used again.
         """
         if row is not None:
             digits = self._digits.get(query.name, 0)
             return self.values((total << digits) + row, bound) / (2.0**digits * size)
-        self.add_noise(total, query.noise_multiplier * (bound / grid_step(bound)))
+        sigma = query.noise_multiplier * (moved or bound / grid_step(bound))
+        if self._discrete:
+            DiscreteNormals.covering(sigma, self._streams.noise).add(total)
+        else:
+            add_gaussian(total, sigma, self._streams.noise)
         return self.values(total, bound) / size
 
 

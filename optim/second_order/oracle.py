@@ -61,9 +61,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
+from dpcal._ext.sums import grid_step
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.query import Query
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
@@ -73,6 +74,7 @@ from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.objectives.arrays import Rows, Vector, norm_of
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.contributions import (
+    Asked,
     Contributions,
     gradients,
     hessian_products,
@@ -144,9 +146,12 @@ class SecondOrderOracle(PrivateOracle):
         with self._lock, np.errstate(all="ignore"):
             self._admit((asked, 1))
             rows = self._batches.sample(asked)
-            whole = np.array([self._score(w, rows, thresholds, norms)])
-            self._mechanism.add_noise(whole, asked.noise_multiplier * _MOVED)
-        return float(whole[0]) / _STEPS / self.plan.n
+            scores, bound = _Scores(self, thresholds, norms), asked.max_norm
+            total = self._mechanism.gradient_sum(scores, w, rows, bound)
+            (mean,) = self._mechanism.noisy_mean(
+                total, asked, bound, size=float(self.plan.n), moved=_MOVED
+            )
+        return float(mean) / (grid_step(bound) * _STEPS)
 
     def _curved(self, sums: Objective, w: Vector, asked: Query) -> Vector:
         """Pay for a query's answer, and return the noisy mean of its sums."""
@@ -271,3 +276,20 @@ class _Products(_Triangles):
     def contributions(self, rows: Rows, *at: Vector) -> Contributions:
         """See :meth:`Objective.contributions`: products."""
         return hessian_products(self._inner, rows, at[0], self._v)
+
+
+class _Scores(_Triangles):
+    """An objective whose "gradient" is one number, the saddle score of a point in steps."""
+
+    def __init__(self, oracle: SecondOrderOracle, thresholds: Pair, norms: Pair) -> None:
+        super().__init__(oracle.objective)
+        self.dimension = 1
+        self._oracle, self._ask = oracle, (thresholds, norms)
+
+    def contributions(self, rows: Rows, *at: Vector) -> Contributions:
+        """Return the score of these records."""
+
+        def score(bound: float) -> NDArray[np.int64]:
+            return np.array([self._oracle._score(at[0], rows, *self._ask)])
+
+        return Asked(1, score, score)

@@ -56,9 +56,7 @@ def test_a_label_passes_the_threshold_as_often_as_the_normal_law_says():
     """2,000 draws, a seed each; five standard deviations, one false alarm in 10^6."""
     labels = np.repeat(["a", "b"], [10, 50])
     plan = plan_of(60, "labels", noise_multiplier=3.0)
-    kept = [
-        PrivateChoices(labels, plan, seed=k).labels("asked").tolist() for k in range(2_000)
-    ]
+    kept = [PrivateChoices(labels, plan, seed=k).labels("asked").tolist() for k in range(2_000)]
     chance = norm.sf(4 / 3)
     seen = sum("a" in each for each in kept)
     assert abs(seen - 2_000 * chance) < 5 * np.sqrt(2_000 * chance * (1 - chance))
