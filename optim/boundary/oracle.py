@@ -43,9 +43,10 @@ A record whose contribution is NaN or infinite contributes zero, without a warni
 
 Sums are of whole numbers, and so is noise, from cryptographic bits
 (:mod:`dpcal.optim.boundary.noise`). Outside the claim, with ``noise="gaussian"`` alone: rounded
-Gaussians in floating point are not rounded Gaussians of the theorems. A run whose seed is known to others is reproducible,
-not private. The same seed, plan and records give the same noise: that is refused within a process,
-and in forked ones, and must not happen across processes. See ``docs/security.md``.
+Gaussians in floating point are not rounded Gaussians of the theorems. A run whose seed is known to
+others is reproducible, not private. The same seed, plan and records give the same noise: that is
+refused within a process, and in forked ones, and must not happen across processes. See
+``docs/security.md``.
 """
 
 from __future__ import annotations
