@@ -106,8 +106,8 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
     delta
         Privacy parameter in (0, 1).
     noise
-        ``"discrete"``: exact sums, and noise from cryptographic bits; or ``"gaussian"``, in
-        floating point, for research.
+        ``"discrete"``: exact sums, and noise from cryptographic bits; or ``"gaussian"``, for
+        research: noise in floating point that is rounded.
     budget
         A :func:`dpcal.budget` that fits are paid from, besides those in use; None for none.
     rows_per_person
