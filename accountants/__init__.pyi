@@ -20,7 +20,6 @@ from dpcal.accountants.certificates.certify import (
     certify as certify,
     verify_certificate as verify_certificate,
 )
-from dpcal.accountants.certificates.draws import dominating_draws as dominating_draws
 from dpcal.accountants.curves.profile import (
     EpsilonProfile as EpsilonProfile,
     Grid as Grid,

@@ -27,16 +27,11 @@ EXAMPLES = (
     "--check proof.json",
 )
 
-# Share of delta that an event which dominates a run may give up as failures: it costs the upper
-# bound as much, and ten times less of it makes a bound of few steps wider than that.
-_SHARE_OF_DELTA = 1e-3
 # Relative width of the bounds that prove a report's claim, which is its price, and by how much both
 # may differ.
 _NARROW, _ROUNDING = 1e-9, 1e-6
 # Where the proof of a claim stands beside a report; that of its runs in certificate.json.
 _FILES = {"held-out scores": "certificate-scores.json"}
-# Least delta of which such a share is taken: weights are rounded by more than less of it.
-_LEAST_DELTA = 1e-13
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -75,19 +70,16 @@ def run(options: Namespace) -> int:
     documents, texts = [], []
     for value in getattr(options, name):
         stage(options, f"proving bounds at {name} = {value:g}")
-        failure = _failure(told, **{name: value})
-        event, subject = told.certified(failure)
+        event, subject = told.certified()
         certificate = dpcal.accountants.certify(
             event,
             neighboring_relation=told.relation,
             width=options.width,
-            sides=told.sides,
             method=options.method or "auto",
             **{name: value},
         )
         _agree(options, certificate, event)
-        run = {**told.told(), "failure_probability": failure}
-        about = _about(certificate, subject, run=run)
+        about = _about(certificate, subject, run=told.told())
         documents.append({**certificate.to_dict(), "about": about})
         texts.append(f"{_text(certificate)}\n{about['sentence']}")
     for place, document in enumerate(documents if options.output is not None else (), start=1):
@@ -173,17 +165,6 @@ def _narrow(options: Namespace, event: Any, relation: str, epsilon: float) -> Ce
         return dpcal.accountants.certify(event, **how)
 
 
-def _failure(told: Mechanism, *, epsilon: float = 0.0, delta: float | None = None) -> float:
-    """A probability that delta does not show, of what an event that dominates may give up."""
-    if told.sides == "both":
-        return 1.0
-    if delta is None:
-        event = told.event()
-        found = dpcal.accountants.delta(event, epsilon=epsilon, neighboring_relation=told.relation)
-        delta = max(found.upper, _LEAST_DELTA)
-    return _SHARE_OF_DELTA * delta
-
-
 def _agree(options: Namespace, certificate: Certificate, event: Any) -> None:
     """Refuse a proof that the accountant which was named contradicts: one of them is wrong."""
     if options.accountant == "auto":
@@ -237,7 +218,7 @@ def _says(about: Any, certificate: Certificate) -> bool:
         return sentence.startswith((_claim(certificate), _claim(certificate, both_sides=True)))
     try:
         told = Mechanism.again(about["run"])
-        event, subject = told.certified(about["run"]["failure_probability"])
+        event, subject = told.certified()
     except (KeyError, TypeError, ValueError, UnsupportedEvent):
         return False
     same = certificate.covers(event)

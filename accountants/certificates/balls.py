@@ -18,15 +18,12 @@ from typing import Any
 
 from dpcal._precision import workprec
 
-__all__ = ["Ball", "end_of", "power", "probability", "within", "workprec"]
+__all__ = ["Ball", "power", "within", "workprec"]
 
 # python-flint has no type annotations.
 Ball = Any
 
 _NAMES = ("acb", "acb_mat", "acb_poly", "arb", "arb_poly", "ctx")
-# Relative radius of the balls around rounded doubles. A quotient has a relative error of 2^-53, a
-# sum of weights a few of them.
-_ROUNDING = 2.0**-50
 
 
 def __getattr__(name: str) -> Any:
@@ -37,22 +34,6 @@ def __getattr__(name: str) -> Any:
     # Later look-ups find the name without this function.
     globals()[name] = getattr(flint, name)
     return globals()[name]
-
-
-def probability(value: float, rounded: bool) -> Ball:
-    """Return a probability as a ball.
-
-    A double that is a quotient or a sum which was ``rounded`` has a radius that holds the exact
-    value; otherwise the ball is the double itself.
-    """
-    arb = __getattr__("arb")
-    return arb(value, abs(value) * _ROUNDING) if rounded else arb(value)
-
-
-def end_of(value: float, rounded: bool, above: bool) -> Ball:
-    """Return the largest or the least number in the ball of a probability, as an exact ball."""
-    ball = probability(value, rounded)
-    return __getattr__("arb")((ball.upper() if above else ball.lower()).mid())
 
 
 def within(error: Ball) -> Ball:

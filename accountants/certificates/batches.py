@@ -17,7 +17,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
+from attr import evolve
 from numpy.typing import ArrayLike
 
 from dpcal.accountants import events
@@ -30,7 +32,7 @@ from dpcal.accountants.certificates.proofs import FUNCTION, TERM, Parts
 from dpcal.accountants.directions import Composition, Direction
 from dpcal.accountants.events import DpEvent
 from dpcal.accountants.losses.allocation import Allocation, UnequalAllocation
-from dpcal.accountants.losses.base import Pairs, PrivacyLoss, Reals
+from dpcal.accountants.losses.base import PrivacyLoss, Reals
 from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.mechanisms.decompose import decompose
 from dpcal.accountants.mechanisms.row import dominating_pairs
@@ -56,8 +58,8 @@ class Batched(PrivacyLoss):
         Whether it is in one of ``among`` batches of an epoch, and ``drawn`` is 1.
     direction
         ``"remove"`` or ``"add"``.
-    priced
-        The losses of both directions in doubles, for the search.
+    event, relation
+        What is answered, whose losses in doubles a search asks for.
     """
 
     answers: Parts
@@ -65,17 +67,18 @@ class Batched(PrivacyLoss):
     among: int
     epoch: bool
     direction: str
-    priced: Pairs = field(compare=False, repr=False)
+    event: DpEvent = field(compare=False, repr=False)
+    relation: str
 
     @property
     def opposite(self) -> Batched:
         """The loss of the other direction."""
         return replace(self, direction="add" if self.direction == "remove" else "remove")
 
-    @property
+    @cached_property
     def in_doubles(self) -> PrivacyLoss:
-        """The loss of this direction, in doubles."""
-        return self.priced[self.direction == "add"]
+        """The loss of this direction, in doubles; what checks a proof does not make it."""
+        return dominating_pairs(self.event, self.relation)[self.direction == "add"]
 
     def cumulants(self, c: ArrayLike) -> Reals:
         """Return those in doubles."""
@@ -94,7 +97,7 @@ def is_batched(event: DpEvent) -> bool:
 
 
 def pairs_of(event: DpEvent, relation: str) -> tuple[Batched, Batched]:
-    """Return the losses of removing and of adding a record; the price checks the parameters.
+    """Return the losses of removing and of adding a record.
 
     In a batch of fixed size a record stands in another one's place.
 
@@ -103,7 +106,8 @@ def pairs_of(event: DpEvent, relation: str) -> tuple[Batched, Batched]:
     UnsupportedEvent
         If the theorem on the ratio does not cover the event under this relation.
     """
-    priced = dominating_pairs(event, relation)
+    # The price of one answer, which is quickly known, checks the parameters of the batch.
+    dominating_pairs(evolve(event, event=events.GaussianDpEvent(1.0)), relation)
     fixed = isinstance(event, events.SampledWithoutReplacementDpEvent)
     if relation == "replace-one" or (fixed and relation != "add-or-remove-one"):
         raise UnsupportedEvent(f"No certificate covers {event!r} under {relation!r}.")
@@ -115,7 +119,7 @@ def pairs_of(event: DpEvent, relation: str) -> tuple[Batched, Batched]:
         drawn = float(event.sampling_probability)
     else:
         among, epoch = int(event.batches), True
-    remove = Batched(answers, drawn, among, epoch, "remove", priced)
+    remove = Batched(answers, drawn, among, epoch, "remove", event, relation)
     return remove, remove.opposite
 
 
@@ -139,9 +143,8 @@ def with_batches(composition: Composition, batched: list[tuple[DpEvent, int]]) -
 class _OfBatch(Pair):
     """Answers about a batch, of which the record is in a ``share`` of all, or in one an epoch."""
 
-    def __init__(self, answers: Parts, share: Ball, batches: int, rounded: bool = False) -> None:
-        self.answers, self.share, self.rounded = answers, share, rounded
-        self.batches = batches
+    def __init__(self, answers: Parts, share: Ball, batches: int) -> None:
+        self.answers, self.share, self.batches = answers, share, batches
         # Products of two laws, as often as a number of batches has digits.
         self.work_of_cell = 400 + 2 * 62 * TERM / FUNCTION if batches else 8
 
@@ -185,9 +188,7 @@ class _OfBatch(Pair):
 
     def outcomes(self, step: Ball, limits: Limits, above: bool) -> Outcomes:
         """Return those of an epoch, or a point for each node of the law of all answers."""
-        law = law_of(self.answers, self._of_answers(limits), self.rounded, above)
-        if law is None:
-            raise ValueError("The answers have no law on this side.")
+        law, _ = law_of(self.answers, self._of_answers(limits), above)
         logs = [law.log_node(place) for place in range(len(law.masses))]
         if self.batches:
             return self._epoch(law, logs, *self._intervals(limits))
@@ -245,15 +246,15 @@ def _above(rows: list[tuple[Ball, Ball]], lost: Ball, most: int) -> Masses:
 
 
 @pair_of.register
-def _(loss: Batched, rounded: bool = False, above: bool = True) -> Pair:
+def _(loss: Batched) -> Pair:
     if any(isinstance(each, Batched) for each, _ in loss.answers):
         raise UnsupportedEvent(f"No certificate covers batches within batches, got {loss!r}.")
     share = balls.arb(loss.drawn) / loss.among
-    return _OfBatch(loss.answers, share, loss.among * loss.epoch, rounded)
+    return _OfBatch(loss.answers, share, loss.among * loss.epoch)
 
 
 @pair_of.register
-def _(loss: Allocation, rounded: bool = False, above: bool = True) -> Pair:
+def _(loss: Allocation) -> Pair:
     if isinstance(loss, UnequalAllocation):
         raise UnsupportedEvent("No law of an epoch with unequal batches is known.")
     answers = ((Gaussian(loss.noise_multiplier), 1),)

@@ -213,7 +213,6 @@ class _Search:
                     parts,
                     epsilon,
                     width=width,
-                    rounded=self.rounded,
                     proves=self.sides if self.sides == "upper" else "both",
                     enough=float(negligible),
                 )

@@ -3,14 +3,13 @@
 >>> from dpcal.accountants.losses.laplace import Laplace
 >>> proof = OrderProof(bits=128, step=0.005, nodes=1000, tail=0.0, top=9.0)
 >>> with balls.workprec(128):
-...     lower, upper = proof.bounds(((Laplace(2.0), 3),), balls.arb(1))
+...     lower, upper = (proof.bound(((Laplace(2.0), 3),), 1.0, above) for above in (False, True))
 >>> print(lower.str(3, radius=False), upper.str(3, radius=False))
 0.0691 0.0691
 """
 
 from __future__ import annotations
 
-import contextlib
 import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -24,7 +23,7 @@ from dpcal.accountants.certificates.order import (
     spread,
 )
 from dpcal.accountants.certificates.pairs import Limits, Pair, oriented, pair_of
-from dpcal.accountants.certificates.proofs import Interval, Parts, Proof
+from dpcal.accountants.certificates.proofs import Parts, Proof
 from dpcal.accountants.losses.base import PrivacyLoss
 
 __all__ = ["OrderProof", "law_of", "work_of_laws"]
@@ -51,23 +50,10 @@ class OrderProof(Limits, Proof):
         """Return the work of cells, of nodes, and of products on either side."""
         return 2 * work_of_laws(parts, self)
 
-    def bounds(
-        self, parts: Parts, epsilon: Ball, *, rounded: bool = False, proves: str = "both"
-    ) -> Interval:
-        """Return bounds on delta by laws of the likelihood ratio."""
-        known = [(*oriented(loss), times) for loss, times in parts]
-        forward = all(way for _, way, _ in known if way is not None)
-        forward = forward or any(way for _, way, _ in known)
-        told = tuple((loss, times, way is False and forward) for loss, way, times in known)
-        found = [balls.arb(0), balls.arb(1)]
-        for side, name in enumerate(("lower", "upper")):
-            if proves in (name, "both"):
-                # Numbers may be so bad that no place on a grid is a number.
-                with contextlib.suppress(ArithmeticError, LookupError, ValueError):
-                    law = _law_of(told, self, rounded, balls.ctx.prec, bool(side))
-                    if law is not None:
-                        found[side] = law.delta(epsilon, forward)
-        return found[0], balls.arb.min(found[1], balls.arb(1))
+    def bound(self, parts: Parts, epsilon: float, above: bool) -> Ball:
+        """Return the bound by the law of the likelihood ratio above, or below, in convex order."""
+        law, forward = law_of(parts, self, above)
+        return law.delta(balls.arb(epsilon), forward)
 
 
 def work_of_laws(parts: Parts, limits: Limits) -> float:
@@ -80,19 +66,22 @@ def work_of_laws(parts: Parts, limits: Limits) -> float:
     return total
 
 
-def law_of(parts: Parts, limits: Limits, rounded: bool, above: bool) -> Law | None:
-    """Return the law of a composition in its own direction; None if none is known on this side."""
-    told = tuple((oriented(loss)[0], times, oriented(loss)[1] is False) for loss, times in parts)
-    return _law_of(told, limits, rounded, balls.ctx.prec, above)
+def law_of(parts: Parts, limits: Limits, above: bool) -> tuple[Law, bool]:
+    """Return the law of a composition, and whether it is that of its own direction.
+
+    Both directions share the law of the one in which records are removed.
+    """
+    known = [(*oriented(loss), times) for loss, times in parts]
+    ways = {way for _, way, _ in known}
+    forward = True in ways or False not in ways
+    told = tuple((loss, times, way is False and forward) for loss, way, times in known)
+    return _law_of(told, limits, balls.ctx.prec, above), forward
 
 
 @lru_cache(maxsize=8)
-def _law_of(
-    parts: tuple[Part, ...], limits: Limits, rounded: bool, bits: int, above: bool
-) -> Law | None:
-    """Return the law of a composition; None if none is known on this side."""
+def _law_of(parts: tuple[Part, ...], limits: Limits, bits: int, above: bool) -> Law:
     zero, one, tail = balls.arb(0), balls.arb(1), limits.tail / max(len(parts), 1)
-    pairs = [pair_of(loss, rounded, above) for loss, _, _ in parts]
+    pairs = [pair_of(loss) for loss, _, _ in parts]
     # The finest grid refines the lattice of the first part that has one.
     step = balls.arb(limits.step)
     own = next((pair.spacing for pair in pairs if pair.spacing is not None), None)
@@ -105,20 +94,18 @@ def _law_of(
         level = min(max(math.ceil(math.log2(max(nodes, 1.0))), 0), _MAX_LEVEL)
         empty = Law(above, zero, step * 2**level, 0, [], zero, zero)
         once = _once(pair, limits, empty, other)
-        if once is None:
-            return None
         once = once.trimmed(tail / (2 * times * times.bit_length())).at_most(limits.nodes)
         several = power(once, times, limits.nodes, tail)
         found = several if len(parts) == 1 else found.times(several, tail).at_most(limits.nodes)
     return found
 
 
-def _once(pair: Pair, limits: Limits, empty: Law, other: bool) -> Law | None:
+def _once(pair: Pair, limits: Limits, empty: Law, other: bool) -> Law:
     """Return the law of one use on the grid of an empty law, in either order."""
     outcomes = pair.outcomes(empty.step, limits, empty.above)
     if other:
         if not (empty.above or outcomes.exact):
-            return None
+            raise ValueError("No law of the other direction is known from below.")
         outcomes = outcomes.reversed
     empty = replace(empty, offset=outcomes.origin)
     if empty.above:

@@ -12,7 +12,7 @@ beyond, abs(F) is at most exp(-epsilon c) / t^2 times a bound on abs(M) uniform 
 >>> from dpcal.accountants.losses.gaussian import Gaussian
 >>> proof = ContourProof(96, tilt=3.0, step=0.5, nodes=40, below=0.5, above=6.0, lines=((),))
 >>> with balls.workprec(96):
-...     lower, upper = proof.bounds([(Gaussian(1.0), 1)], balls.arb(2))
+...     lower, upper = (proof.bound(((Gaussian(1.0), 1),), 2.0, above) for above in (False, True))
 >>> print(lower.str(6, radius=False), upper.str(6, radius=False))
 0.0209236 0.0209236
 """
@@ -20,6 +20,7 @@ beyond, abs(F) is at most exp(-epsilon c) / t^2 times a bound on abs(M) uniform 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated
 
 from dpcal.accountants.certificates import balls
@@ -29,7 +30,6 @@ from dpcal.accountants.certificates.proofs import (
     FUNCTION,
     MAX_PARTS,
     PRODUCT,
-    Interval,
     Parts,
     Proof,
 )
@@ -99,10 +99,10 @@ class ContourProof(Proof):
             len(_ROLES) * transform_of(loss).HAS_LINES for loss, _ in parts
         ]
 
-    def _sums(self, parts: Parts, rounded: bool = False, above: bool = True) -> list[Sum]:
+    def _sums(self, parts: Parts) -> list[Sum]:
         """Return the transform of each loss, its lines by their roles, and its uses."""
         return [
-            (transform_of(loss, rounded, above), dict(zip(_ROLES, lines, strict=False)), times)
+            (transform_of(loss), dict(zip(_ROLES, lines, strict=False)), times)
             for (loss, times), lines in zip(parts, self.lines, strict=True)
         ]
 
@@ -117,25 +117,16 @@ class ContourProof(Proof):
             total += in_matrices * (lines["along"].points if lines else 1)
         return total
 
-    def bounds(
-        self, parts: Parts, epsilon: Ball, *, rounded: bool = False, proves: str = "both"
-    ) -> Interval:
+    def bound(self, parts: Parts, epsilon: float, above: bool) -> Ball:
         """Return the finite sum, plus or minus the omitted terms, less the aliases."""
-        try:
-            lower, upper = self._sum(parts, epsilon, rounded) if self.fits(parts) else (0, 1)
-            if rounded:
-                # A larger sampling probability tells more: a sample can be sampled again.
-                known = proves != "upper" and self.fits(parts)
-                lower = self._sum(parts, epsilon, rounded, above=False)[0] if known else 0
-        except (ArithmeticError, ValueError):
-            lower, upper = 0, 1
-        return balls.arb(lower), balls.arb.min(balls.arb(upper), balls.arb(1))
+        return self._ends(parts, epsilon, balls.ctx.prec)[above]
 
-    def _sum(self, parts: Parts, epsilon: Ball, rounded: bool, above: bool = True) -> Interval:
-        """Return bounds on delta at any real epsilon, of the largest or the least probabilities."""
-        arb, acb = balls.arb, balls.acb
+    @lru_cache(maxsize=4)  # noqa: B019 -- proofs of few numbers
+    def _ends(self, parts: Parts, epsilon: float, bits: int) -> tuple[Ball, Ball]:
+        """Return bounds on delta at any real epsilon."""
+        arb, acb, at = balls.arb, balls.acb, balls.arb(epsilon)
         c, h = arb(self.tilt), arb(self.step)
-        sums = self._sums(parts, rounded, above)
+        sums = self._sums(parts)
         products = [acb(1)] * self.nodes
         for transform, lines, times in sums:
             values = transform.along(lines.get("along"), self.tilt, self.step, self.nodes)
@@ -143,12 +134,12 @@ class ContourProof(Proof):
         value = arb(0)
         for k, product in enumerate(products):
             z = acb(c, k * h)
-            term = (product * (-epsilon * z).exp() / (z * (z + 1))).real
+            term = (product * (-at * z).exp() / (z * (z + 1))).real
             value += term if k else term / 2
         value *= h / arb.pi()
-        rest = _beyond(self, sums, epsilon)
+        rest = _beyond(self, sums, at)
         tilts = {"below": self.below, "above": self.above}
-        bounds = [_chernoff(tilt, role, sums, epsilon) for role, tilt in tilts.items()]
+        bounds = [_chernoff(tilt, role, sums, at) for role, tilt in tilts.items()]
         lower = value - rest - _aliases(self, bounds)
         # The least ball of wide ones has a radius of few digits.
         ends = [arb(end.upper()) for end in (value + rest, *bounds)]
@@ -164,15 +155,16 @@ class ParityProof(ContourProof):
     def fits(self, parts: Parts) -> bool:
         """Return whether every loss is that of one direction, and the other one has a transform."""
         turned = opposite(parts)
-        return len(turned) == len(parts) and has_contour(turned)
+        return len(turned) == len(parts) and super().fits(turned)
 
     def work_at_128(self, parts: Parts) -> float:
         """Return the work of the other direction."""
         return super().work_at_128(opposite(parts))
 
-    def _sum(self, parts: Parts, epsilon: Ball, rounded: bool, above: bool = True) -> Interval:
-        lower, upper = super()._sum(opposite(parts), -epsilon, rounded, above)
-        return epsilon.exp() * lower - epsilon.expm1(), epsilon.exp() * upper - epsilon.expm1()
+    def bound(self, parts: Parts, epsilon: float, above: bool) -> Ball:
+        """Return exp(epsilon) times the bound of the other direction, less exp(epsilon) - 1."""
+        at = balls.arb(epsilon)
+        return at.exp() * super().bound(opposite(parts), -epsilon, above) - at.expm1()
 
 
 def opposite(parts: Parts) -> Parts:
@@ -190,14 +182,10 @@ def has_contour(parts: Parts) -> bool:
     )
 
 
-def transform_of(loss: PrivacyLoss, rounded: bool = False, above: bool = True) -> Transform:
-    """Return the transform of a loss that has one.
-
-    ``rounded`` says that probabilities are known up to rounding; they are the largest then, or the
-    least.
-    """
+def transform_of(loss: PrivacyLoss) -> Transform:
+    """Return the transform of a loss that has one."""
     if isinstance(loss, SampledGaussian):
-        return SampledGaussianTransform(loss, rounded, above)
+        return SampledGaussianTransform(loss)
     if isinstance(loss, Allocation):
         return AllocationTransform(loss)
     assert isinstance(loss, Gaussian)

@@ -12,15 +12,25 @@
 
 from __future__ import annotations
 
+import contextlib
+from dataclasses import replace
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 from dpcal.accountants.certificates import balls
-from dpcal.accountants.certificates.balls import Ball, probability
+from dpcal.accountants.certificates.balls import Ball
+from dpcal.accountants.certificates.pairs import least_mean
 from dpcal.accountants.certificates.proofs import Parts, Proof
+from dpcal.accountants.losses.base import PrivacyLoss
 from dpcal.accountants.losses.failure import LossWithFailure
+from dpcal.accountants.losses.fixed_batch import FixedBatchGaussian
+from dpcal.accountants.losses.gaussian_mixtures import GaussianMixtures
+from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
 __all__ = ["decimal_bounds", "decimal_down", "decimal_up", "enclose"]
 
+# Relative change of doubles that were rounded: a quotient has a relative error of 2^-53, a sum of
+# weights a few of them.
+_ROUNDING = 2.0**-50
 # Binary exponents beyond which a number is not written as a decimal: at 2^17 it has 40,000 digits,
 # which take milliseconds.
 _FARTHEST_EXPONENT = 1 << 17
@@ -50,21 +60,55 @@ def enclose(
     rounded
         Whether sampling probabilities and weights are quotients that were rounded.
     proves
-        The wanted bounds: ``"both"``, ``"lower"`` or ``"upper"``. The other one may be 0 or 1,
-        which takes half of the time.
+        The wanted bounds: ``"both"``, ``"lower"`` or ``"upper"``. The other one is 0 or 1.
     """
+    ends = []
     with balls.workprec(proof.bits):
-        # The probability that a loss is infinite is counted separately.
-        finite, given = balls.arb(1), []
-        for loss, times in parts:
-            if isinstance(loss, LossWithFailure):
-                finite *= (1 - probability(loss.failure_probability, rounded)) ** times
-                given += [(loss.given, times)] if loss.given.upper else []
-            else:
-                given.append((loss, times))
-        at = balls.arb(epsilon)
-        lower, upper = proof.bounds(tuple(given), at, rounded=rounded, proves=proves)
-        return 1 - finite + finite * lower, 1 - finite + finite * upper
+        for above, name in enumerate(("lower", "upper")):
+            end = balls.arb(above)
+            if proves in (name, "both"):
+                finite, given = _side(parts, rounded, bool(above))
+                with contextlib.suppress(ArithmeticError, LookupError, ValueError):
+                    if proof.fits(given):
+                        end = 1 - finite + finite * proof.bound(given, epsilon, bool(above))
+            ends.append(end)
+        return ends[0], balls.arb.min(ends[1], balls.arb(1))
+
+
+def _side(parts: Parts, rounded: bool, above: bool) -> tuple[Ball, Parts]:
+    """Return the probability that no loss is infinite, and the losses given that none is.
+
+    They are above those of the mechanisms, or below them.
+    """
+    finite, given = balls.arb(1), []
+    for loss, times in parts:
+        end = loss
+        if isinstance(loss, LossWithFailure):
+            end = loss.given if above or loss.below is None else loss.below
+            if end is loss.given:
+                finite *= (1 - balls.arb(loss.failure_probability)) ** times
+        if end.upper:
+            given.append((_end(end, above) if rounded else end, times))
+    return finite, tuple(given)
+
+
+def _end(loss: PrivacyLoss, above: bool) -> PrivacyLoss:
+    """Return the loss of the largest or the least probabilities that were rounded to those given.
+
+    A larger sampling probability tells more: a sample can be sampled again. So do larger weights of
+    the means that a single mean of the other mixture is not, by the lemma of Neyman and Pearson.
+    Mixtures on both sides are of a sampling probability that is exact.
+    """
+    factor = 1 + _ROUNDING if above else 1 - _ROUNDING
+    if isinstance(loss, SampledGaussian | FixedBatchGaussian):
+        return replace(loss, sampling_probability=loss.sampling_probability * factor)
+    if not isinstance(loss, GaussianMixtures) or len(loss.numerator) > 1 < len(loss.denominator):
+        return loss
+    p, q = (
+        tuple((m, w if m == least_mean(side) else w * factor) for m, w in side)
+        for side in (loss.numerator, loss.denominator)
+    )
+    return replace(loss, numerator=p, denominator=q)
 
 
 # -- decimals

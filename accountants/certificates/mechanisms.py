@@ -29,11 +29,11 @@ from dpcal.errors import UnsupportedEvent
 __all__ = ["MECHANISM", "Mechanism", "has_rounded_probabilities", "mechanisms_of", "values_of"]
 
 _COVERED = (
-    "Gaussian mechanisms, on everyone, Poisson samples, batches without replacement or epochs of "
-    "random allocation (where batches differ, with probabilities of distinct groups that add up to "
-    "1 in doubles), mixtures of Gaussians, Laplace, discrete Laplace and discrete Gaussian "
-    "noise, such noise on Poisson samples, batches and epochs, randomized response, and claims of "
-    "(epsilon, delta) or permute-and-flip"
+    "Gaussian mechanisms, on everyone, Poisson samples, batches with or without replacement or "
+    "epochs of random allocation (where batches differ, with probabilities of distinct groups that "
+    "add up to 1 in doubles), mixtures of Gaussians, Laplace, discrete Laplace and discrete "
+    "Gaussian noise, such noise on Poisson samples, batches and epochs, randomized response, and "
+    "claims of (epsilon, delta) or permute-and-flip"
 )
 _MONOTONE = "monotone"
 # Most values of a discrete Laplace loss, whose law is computed in full: as many as its sensitivity.
@@ -127,6 +127,10 @@ def _has_answers(event: Any) -> bool:
     )
 
 
+def _has_gaussian(event: Any) -> bool:
+    return isinstance(event.event, events.GaussianDpEvent)
+
+
 def _has_few_values(event: Any) -> bool:
     return not isinstance(event.sensitivity, int | float) or event.sensitivity <= _MOST_VALUES
 
@@ -149,6 +153,7 @@ _CONDITIONS: dict[type[DpEvent], Callable[[Any], bool]] = {
     events.PoissonSampledDpEvent: _has_answers,
     events.RandomAllocationDpEvent: _always,
     events.SampledWithoutReplacementDpEvent: _has_answers,
+    events.SampledWithReplacementDpEvent: _has_gaussian,
     events.MixtureOfGaussiansDpEvent: _has_few_components,
     events.ExchangedRowsDpEvent: _has_few_components,
     events.LaplaceDpEvent: _always,

@@ -32,7 +32,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from dpcal.accountants.certificates import balls
-from dpcal.accountants.certificates.balls import Ball, end_of, probability
+from dpcal.accountants.certificates.balls import Ball
 from dpcal.accountants.certificates.order import MAX_NODES_OF_LAW, Cell, Outcomes
 from dpcal.accountants.certificates.proofs import FUNCTION
 from dpcal.accountants.certificates.schema import not_negative, number, positive, whole
@@ -46,7 +46,7 @@ from dpcal.accountants.losses.laplace import Laplace
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["Limits", "Line", "Pair", "oriented", "pair_of", "points"]
+__all__ = ["Limits", "Line", "Pair", "least_mean", "oriented", "pair_of", "points"]
 
 # Means and weights of a mixture.
 Mixture = tuple[tuple[Ball, Ball], ...]
@@ -393,11 +393,8 @@ def _theta_tail(x: int, variance: Ball) -> Ball:
 
 
 @singledispatch
-def pair_of(loss: PrivacyLoss, rounded: bool = False, above: bool = True) -> Pair:
+def pair_of(loss: PrivacyLoss) -> Pair:
     """Return a loss in ball arithmetic, at the precision of python-flint's context.
-
-    ``rounded`` says that its sampling probability or weights are known only up to rounding. Of
-    outcomes ``above``, and of others, they are then those that tell most, and least.
 
     Raises
     ------
@@ -407,14 +404,14 @@ def pair_of(loss: PrivacyLoss, rounded: bool = False, above: bool = True) -> Pai
     raise UnsupportedEvent(f"No certificate covers {loss!r}.")
 
 
-pair_of.register(Laplace, lambda loss, rounded=False, above=True: _Laplace(loss))
-pair_of.register(LatticeLoss, lambda loss, rounded=False, above=True: _discrete_laplace(loss))
-pair_of.register(ResponseLoss, lambda loss, rounded=False, above=True: _response(loss))
-pair_of.register(DiscreteGaussian, lambda loss, rounded=False, above=True: _DiscreteGaussian(loss))
+pair_of.register(Laplace)(_Laplace)
+pair_of.register(LatticeLoss)(_discrete_laplace)
+pair_of.register(ResponseLoss)(_response)
+pair_of.register(DiscreteGaussian)(_DiscreteGaussian)
 
 
 @pair_of.register
-def _(loss: Gaussian, rounded: bool = False, above: bool = True) -> Pair:
+def _(loss: Gaussian) -> Pair:
     if loss.below is not None:
         # Of an epoch with so little noise, its Gaussian proves an upper end only.
         raise UnsupportedEvent(
@@ -427,38 +424,29 @@ def _(loss: Gaussian, rounded: bool = False, above: bool = True) -> Pair:
 
 @pair_of.register(SampledGaussian)
 @pair_of.register(FixedBatchGaussian)
-def _(loss: Any, rounded: bool = False, above: bool = True) -> Pair:
-    """Return the pair of a sample that holds the record, or of others.
-
-    A larger sampling probability tells more: a sample can be sampled again.
-    """
-    q = end_of(loss.sampling_probability, rounded, above)
-    zero, one = balls.arb(0), balls.arb(1)
-    sigma = balls.arb(loss.noise_multiplier)
-    line = Line(((zero, 1 - q), (one, q)), ((zero, one),), sigma)
+def _(loss: Any) -> Pair:
+    """Return the pair of a sample that holds the record, or of others."""
+    q, zero, one = balls.arb(loss.sampling_probability), balls.arb(0), balls.arb(1)
+    line = Line(((zero, 1 - q), (one, q)), ((zero, one),), balls.arb(loss.noise_multiplier))
     return _FixedBatch(line) if isinstance(loss, FixedBatchGaussian) else line
 
 
 @pair_of.register
-def _(loss: GaussianMixtures, rounded: bool = False, above: bool = True) -> Pair:
-    """Return the pair of two mixtures.
-
-    Of one against a single mean, larger weights of other means tell more (Neyman and Pearson).
-    """
-    one_sided = rounded and len(loss.denominator) == 1
+def _(loss: GaussianMixtures) -> Pair:
+    """Return the pair of two mixtures, of which weights sum to 1 by that of the least mean."""
 
     def mixture(side: Sequence[tuple[float, float]]) -> Mixture:
-        center, _ = min(side, key=lambda item: abs(item[0]))
-        balled = [
-            (balls.arb(m), end_of(w, True, above) if one_sided else probability(w, rounded))
-            for m, w in side
-            if m != center
-        ]
-        rest = 1 - sum((w for _, w in balled), balls.arb(0))
-        return ((balls.arb(center), rest), *balled)
+        least = least_mean(side)
+        others = [(balls.arb(m), balls.arb(w)) for m, w in side if m != least]
+        return ((balls.arb(least), 1 - sum((w for _, w in others), balls.arb(0))), *others)
 
     sigma = balls.arb(loss.noise_multiplier)
     return Line(mixture(loss.numerator), mixture(loss.denominator), sigma)
+
+
+def least_mean(side: Sequence[tuple[float, float]]) -> float:
+    """Return the mean of a mixture that is nearest to 0."""
+    return min((mean for mean, _ in side), key=abs)
 
 
 def oriented(loss: PrivacyLoss) -> tuple[PrivacyLoss, bool | None]:

@@ -35,13 +35,11 @@ __all__ = [
     "MAX_WORK_OF_PROOF",
     "PRODUCT",
     "TERM",
-    "Interval",
     "Parts",
     "Proof",
 ]
 
 Parts = tuple[tuple[PrivacyLoss, int], ...]
-Interval = tuple[Ball, Ball]
 
 # Precisions in bits that a verifier accepts. Fewer than 64 bits save no time; deltas of 1e-300 take
 # about 2,300 bits.
@@ -90,12 +88,13 @@ class Proof(ABC):
         """Return the units of work of its bounds at 128 bits; it must fit the losses."""
 
     @abstractmethod
-    def bounds(
-        self, parts: Parts, epsilon: Ball, *, rounded: bool = False, proves: str = "both"
-    ) -> Interval:
-        """Return the lower and upper bound on delta at the current precision.
+    def bound(self, parts: Parts, epsilon: float, above: bool) -> Ball:
+        """Return the upper or the lower bound on delta; the proof must fit its losses.
 
-        A bound that is not wanted may be 0 or 1, and is if the proof does not fit.
+        Raises
+        ------
+        ArithmeticError, LookupError, ValueError
+            If its numbers are so bad that nothing follows.
         """
 
     def work(self, parts: Parts) -> float:

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from dpcal.accountants.certificates import balls
-from dpcal.accountants.certificates.balls import Ball, end_of
+from dpcal.accountants.certificates.balls import Ball
 from dpcal.accountants.certificates.schema import number, positive, shape_of, whole
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
@@ -130,13 +130,10 @@ class GaussianTransform(Transform):
 
 
 class SampledGaussianTransform(Transform):
-    """M of a sampled Gaussian, by the trapezoid rule on a shifted line.
+    """M of a sampled Gaussian, by the trapezoid rule on a shifted line."""
 
-    Its sampling probability is that of the loss, or is known only up to rounding.
-    """
-
-    def __init__(self, loss: SampledGaussian, rounded: bool = False, above: bool = True) -> None:
-        self.q = end_of(loss.sampling_probability, rounded, above)
+    def __init__(self, loss: SampledGaussian) -> None:
+        self.q = balls.arb(loss.sampling_probability)
         self.sigma = balls.arb(loss.noise_multiplier)
         self.removing = loss.direction == "remove"
         self.variance = self.sigma**2

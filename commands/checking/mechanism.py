@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING, Any
 
 import dpcal
 from dpcal.commands._options import LARGEST, add_options, fields_of
-from dpcal.errors import UnsupportedEvent
 
 if TYPE_CHECKING:
     from dpcal.accountants.events import DpEvent
@@ -167,18 +166,8 @@ class Mechanism:
         """
         return SAMPLERS[self.sampler].event(replace(self, **instead))
 
-    @property
-    def sides(self) -> str:
-        """Sides of the event that are proved: ``"both"`` or ``"upper"``."""
-        return SAMPLERS[self.sampler].sides
-
-    def certified(self, failure: float) -> tuple[DpEvent, str]:
+    def certified(self) -> tuple[DpEvent, str]:
         """Return the event that a certificate is about, and what it is about in words.
-
-        Parameters
-        ----------
-        failure
-            Probability > 0 of what a dominating event may count as a failure, in the whole run.
 
         Raises
         ------
@@ -188,7 +177,7 @@ class Mechanism:
         sampler = SAMPLERS[self.sampler]
         if sampler.dominated is None:
             return self.event(), self.sentence()
-        event, words = sampler.dominated(self, failure)
+        event, words = sampler.dominated(self)
         if not words:
             return event, self.sentence()
         return event, f"{words}. The upper bound holds for {self.sentence()}, which it dominates"
@@ -267,19 +256,16 @@ class _Sampler:
     says
         What a batch is, in words, as a format of ``run``.
     dominated
-        From what was told, and a probability of failure, to an event that is certified in place of
-        the run's, because it dominates it, and what it stands for, in words, which are empty if it
-        is the run itself. None where the run's own event is certified.
-    sides
-        Which bounds are proved of the event that is certified: ``"both"`` or ``"upper"``.
+        From what was told to an event that is certified in place of the run's, because it dominates
+        it, and what it stands for, in words, which are empty if it is the run itself. None where
+        the run's own event is certified.
     """
 
     event: Callable[[Mechanism], DpEvent]
     relation: str
     assumes: str
     says: str
-    dominated: Callable[[Mechanism, float], tuple[DpEvent, str]] | None = None
-    sides: str = "both"
+    dominated: Callable[[Mechanism], tuple[DpEvent, str]] | None = None
 
 
 def _poisson(run: Mechanism) -> DpEvent:
@@ -311,36 +297,17 @@ def _allocated(run: Mechanism) -> DpEvent:
     return events.SelfComposedDpEvent(epoch, run.passes)
 
 
-def _allocated_or_told(run: Mechanism, failure: float) -> tuple[DpEvent, str]:
-    return (_allocated(run), "") if run.relation != REPLACE_ONE else _told_batches(run, failure)
+def _allocated_or_told(run: Mechanism) -> tuple[DpEvent, str]:
+    return (_allocated(run), "") if run.relation != REPLACE_ONE else _told_batches(run)
 
 
-def _told_batches(run: Mechanism, failure: float) -> tuple[DpEvent, str]:
+def _told_batches(run: Mechanism) -> tuple[DpEvent, str]:
     # A mixture of runs against one run, or against a mixture of the same shares, is no easier to
     # tell apart than the worst of them: hockey-stick divergences are jointly convex.
     (sigma,) = run.known("noise_multiplier")
     events = dpcal.accountants.events
     told = events.SelfComposedDpEvent(events.GaussianDpEvent(sigma), run.passes)
     return told, "a run that also tells in which batch of a pass each record is"
-
-
-def _told_draws(run: Mechanism, failure: float) -> tuple[DpEvent, str]:
-    n, batch, sigma, steps = run.known("n", "batch_size", "noise_multiplier", "steps")
-    if run.relation != ADD_OR_REMOVE:
-        raise UnsupportedEvent(
-            f"No certificate covers --sampler {run.sampler} under {run.relation!r}: the event that "
-            f"dominates its draws is known for {ADD_OR_REMOVE!r} alone. 'dpcal epsilon' gives the "
-            "price, in floating point rounded outward."
-        )
-    event = dpcal.accountants.dominating_draws(
-        n, batch, noise_multiplier=sigma, steps=steps, failure=failure / steps
-    )
-    words = (
-        "steps that move a sum by twice the number of a record's draws, and reveal the record if "
-        f"it is drawn more often than is told apart, in any step with a probability below "
-        f"{failure:.3g}"
-    )
-    return event, words
 
 
 SAMPLERS: Mapping[str, _Sampler] = MappingProxyType(
@@ -369,8 +336,6 @@ SAMPLERS: Mapping[str, _Sampler] = MappingProxyType(
             ADD_OR_REMOVE,
             "every batch is batch_size independent draws of one record",
             "{run.steps} batches of {run.batch_size} draws from {run.n} records",
-            _told_draws,
-            "upper",
         ),
         "shuffled-epochs": _Sampler(
             _shuffled,

@@ -101,6 +101,18 @@ class Kept(Protocol):
         """Keep a new answer."""
         ...
 
+    def flush(self) -> None:
+        """Write what waits, before anything that depends on it leaves the process."""
+        ...
+
+    def held(self, ledger: Ledger) -> Ledger:
+        """Return all releases, of which the ledger may hold the first ones alone."""
+        ...
+
+    def close(self) -> None:
+        """Write what waits, and keep no more."""
+        ...
+
 
 class Slot(NamedTuple):
     """What answers to one query of an open oracle are made of, beside the query itself.
@@ -119,6 +131,11 @@ class Admitted(Admits):
 
     See :class:`PrivateOracle` for the parameters.
     """
+
+    # Whether the end of a run closes the oracle.
+    closes_with_run = False
+    # Completes the row of the run in a budget book.
+    _ends: Callable[[], object] | None = None
 
     def __init__(
         self,
@@ -210,6 +227,27 @@ class Admitted(Admits):
         """A generator for public choices, such as the iterate to return."""
         return self._streams.public
 
+    @property
+    def held(self) -> Ledger:
+        """All releases: the content of the run's file, while the run has not caught up with it."""
+        return self.ledger if self._kept is None else self._kept.held(self.ledger)
+
+    def flush(self) -> None:
+        """Write answers that wait for their transaction to the run's file."""
+        if self._kept is not None:
+            self._kept.flush()
+
+    def close(self) -> None:
+        """Answer no more; close the run's file, and complete its row in a budget book."""
+        self._ledger.end()
+        try:
+            if self._kept is not None:
+                self._kept.close()
+        finally:
+            # The row is completed last, because it counts the answers in the file.
+            if self._ends is not None:
+                self._ends()
+
     @classmethod
     def resumed(cls, objective: Objective, plan: Plan, state: Mapping[str, Any]) -> Self:
         """Return an oracle that goes on where another one stopped, with the same randomness.
@@ -274,7 +312,7 @@ class PrivateOracle(Admitted):
     seed, noise
         Those of :func:`dpcal.optim.run`. Sampling, noise, partitions and public choices have
         independent streams. Discrete noise raises UnsupportedEvent where rounding has no proof:
-        see :mod:`dpcal.optim.boundary.exact`, ``lattice`` for correlated noise, and ``one_pass``.
+        see :mod:`dpcal.optim.boundary.noise`, ``lattice`` for correlated noise, and ``one_pass``.
     filter
         A further budget that pays for every answer, for instance one that several runs about the
         same records share; None for the plan alone.
@@ -525,11 +563,13 @@ class PrivateOracle(Admitted):
         slope = self.objective.regularizer_gradient(w)
         return slope if v is None else slope - self.objective.regularizer_gradient(v)
 
-    def _noisy_mean(self, total: Any, query: Query, bound: float) -> Vector:
+    def _noisy_mean(
+        self, total: Any, query: Query, bound: float, *, moved: float | None = None
+    ) -> Vector:
         """Return a total with the noise of a bound on contributions, over a public size."""
         row = None if query.correlation is None else self._batches.rounds[query.name].noise
         size = self._slot(query).size
-        return self._mechanism.noisy_mean(total, query, bound, size=size, row=row)
+        return self._mechanism.noisy_mean(total, query, bound, size=size, row=row, moved=moved)
 
     def _steps(self, w: Vector, *names: str, **how: Any) -> Steps | None:
         """Return steps along answers to two queries in compiled code.

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from dpcal.accountants.certificates import balls
 from dpcal.accountants.certificates.composed import OrderProof
+from dpcal.accountants.certificates.enclosure import enclose
 from dpcal.accountants.certificates.order import MAX_NODES_OF_LAW
 from dpcal.accountants.certificates.pairs import oriented, pair_of
 from dpcal.accountants.certificates.proofs import BITS, Parts
@@ -47,7 +48,6 @@ def choose_order(
     epsilon: float,
     *,
     width: float,
-    rounded: bool = False,
     proves: str = "both",
     enough: float = 0.0,
 ) -> OrderProof:
@@ -71,9 +71,8 @@ def choose_order(
             proof = replace(proof, nodes=proof.nodes // 2)
         if proof == best or proof.work(parts) > _MOST_WORK:
             break
+        lower, upper = enclose(proof, parts, epsilon, proves=proves)
         with balls.workprec(proof.bits):
-            at = balls.arb(epsilon)
-            lower, upper = proof.bounds(parts, at, rounded=rounded, proves=proves)
             if proves == "upper" and log_delta is not None:
                 lower = balls.arb(log_delta).exp()
             found = float(((upper - lower) / upper).upper()) if upper > 0 else 0.0

@@ -3,15 +3,15 @@
 import json
 import math
 from decimal import Decimal
-from fractions import Fraction
 
 import pytest
 from _certificates import resigned
 from _tree import DATA
 from contracts._events import WRITTEN, made
+from flint import arb
 
 from dpcal import accountants
-from dpcal.accountants import Certificate, certify, dominating_draws, events, verify_certificate
+from dpcal.accountants import Certificate, certify, events, verify_certificate
 from dpcal.accountants.losses.gaussian_mixtures import mixture_of_gaussians
 from dpcal.errors import CertificateRejected, TargetUnreachable, UnsupportedEvent
 
@@ -131,49 +131,24 @@ def test_an_answer_about_a_sample_is_amplified(q):
         verify_certificate(resigned(document))
 
 
-# -- draws with replacement: weights by exact binomials, and proofs beside prices
-
-
-@pytest.mark.parametrize(
-    ("size", "batch", "failure"), [(6000, 60, 1e-10), (2, 3, 1e-9), (3, 40, 1e-9), (5, 1, 1e-6)]
-)
-def test_more_draws_are_never_rarer_than_they_are(size, batch, failure):
-    """Every tail of the law of draws is at most that of the mixture with its failures."""
-    event = dominating_draws(size, batch, noise_multiplier=1.0, steps=7, failure=failure)
-    mixture, *failures = (item.event for item in event.events)
-    failing = Fraction(failures[0].delta) if failures else Fraction(0)
-    weights = [Fraction(weight) for weight in mixture.sampling_probs]
-    assert mixture.sensitivities == [2.0 * k for k in range(len(weights))]
-    assert sum(weights) == 1
-    exact = [
-        Fraction(math.comb(batch, k) * (size - 1) ** (batch - k), size**batch)
-        for k in range(batch + 1)
-    ]
-    assert sum(exact[len(weights) :]) <= failing <= failure
-    for k in range(len(weights)):
-        told = failing + (1 - failing) * sum(weights[k:])
-        assert sum(exact[k:]) <= told <= sum(exact[k:]) + failing + Fraction(1, 2**45)
-
-
 @pytest.mark.slow
-def test_the_proved_upper_bound_is_just_above_the_accountants_price():
-    size, batch, sigma, steps, delta = 60_000, 512, 1.6, 1, 1e-5
-    run = events.SelfComposedDpEvent(
-        events.SampledWithReplacementDpEvent(size, batch, events.GaussianDpEvent(sigma)), steps
-    )
-    priced = accountants.epsilon(run, delta=delta)
-    event = dominating_draws(
-        size, batch, noise_multiplier=sigma, steps=steps, failure=1e-3 * delta / steps
-    )
-    certificate = certify(event, delta=delta, sides="upper")
-    assert certificate.lower == 0
-    assert priced.lower <= float(certificate.upper) <= 1.01 * priced.upper
-    assert verify_certificate(certificate.to_dict()).upper == certificate.upper
-    # A document of rarer draws is rejected.
-    document = json.loads(certificate.to_json())
-    document["mechanisms"][0]["event"]["sampling_probs"][1] /= 2
-    with pytest.raises(CertificateRejected):
-        verify_certificate(document)
+@pytest.mark.parametrize(("size", "batch", "sigma"), [(60, 6, 2.0), (2, 3, 3.0), (9, 5, 0.8)])
+def test_a_batch_drawn_with_replacement_is_told_by_a_threshold(size, batch, sigma):
+    """Delta is P(X > x) - exp(epsilon) Q(X > x) where the ratio is exp(epsilon), in balls."""
+    scale, counts = arb(sigma) * arb(2).sqrt(), range(batch + 1)
+    chances = [arb(math.comb(batch, k) * (size - 1) ** (batch - k)) / size**batch for k in counts]
+    at = 1.5 * sigma
+    ratio = sum(chances[k] * (4 * (k * at - k * k) / scale**2).exp() for k in counts)
+    tails = [((at - 2 * k) / scale).erfc() / 2 for k in counts]
+    epsilon = float(ratio.log())
+    drawn = sum(chances[k] * tails[k] for k in counts)
+    truth = float(drawn - arb(epsilon).exp() * tails[0])
+    event = events.SampledWithReplacementDpEvent(size, batch, events.GaussianDpEvent(sigma))
+    certificate = certify(event, epsilon=epsilon)
+    assert float(certificate.lower) <= truth * (1 + 1e-9)
+    assert truth * (1 - 1e-9) <= float(certificate.upper)
+    assert certificate.width < 2e-3
+    assert verify_certificate(certificate.to_json()) == certificate
 
 
 def test_the_upper_side_alone_has_half_of_the_work():
