@@ -314,7 +314,7 @@ CASES = {
     "differences": Case(planned(calibrate.spiderboost, 2, steps=12, batch_size=100), **SHORT),
     "KL spider": Case(planned(calibrate.kl_spider, 2, **KL), 1_000, 12_000, 0.0, less=0.1),
     "proximal points": Case(
-        planned(calibrate.proximal_point, 2, inner_steps=3, **KL), 1_000, 12_000, 0.0, less=0.1
+        planned(calibrate.proximal_point, 2, inner_steps=3, **KL), 1_000, 24_000, 0.0, less=0.1
     ),
     "rounds": Case(
         planned(calibrate.recursive_regularization, 2, distance=3.0, **REPLACED), **SHORT

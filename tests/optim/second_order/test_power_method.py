@@ -142,9 +142,7 @@ def test_discrete_noise_sums_products_in_whole_steps():
     w, v = np.full(3, 0.4), np.array([0.6, -0.8, 0.0])
     products = _Sums(objective, 3, partial(hessian_products, objective, v=v))
     together = Mechanism.gradient_sum(products, w, np.arange(5_000), 0.5)
-    alone = sum(
-        Mechanism.gradient_sum(products, w, np.array([row]), 0.5) for row in range(5_000)
-    )
+    alone = sum(Mechanism.gradient_sum(products, w, np.array([row]), 0.5) for row in range(5_000))
     assert (together == alone).all()
 
 
