@@ -23,7 +23,7 @@ from dpcal.optim.boundary.seeds import Streams
 from dpcal.optim.first_order.proximal_point import regularized_descent
 
 # The normals of runs are drawn here again, by numpy.
-pytestmark = pytest.mark.usefixtures("in_doubles")
+pytestmark = pytest.mark.usefixtures("redrawn")
 
 LOGISTIC = Constants(lipschitz=1.0, smoothness=0.25, strong_convexity=0.01, gap=math.log(2))
 ROUGH = Constants(lipschitz=1.0, smoothness=math.inf, strong_convexity=0.01, gap=0.7)
@@ -324,7 +324,7 @@ def test_spider_is_the_textbook_s(p):
                 spent += budget * drift / V
         steps += t
     result = optim.kl_spider(objective, plan, seed=4, initial=start(objective))
-    np.testing.assert_allclose(result.w, w, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(result.w, w, rtol=1e-4, atol=1e-6)
     assert result.message == f"ended all {len(rounds)} rounds after {steps} steps"
     assert float(result.ledger.share(z)) == pytest.approx(spent, rel=1e-9)
     assert sum(entry.count for entry in result.ledger.entries) * n <= plan.evaluations
