@@ -90,10 +90,9 @@ cdef inline double norm_of(
     """Norm of numbers, the first ``count`` times rows of a norm, rounded up; infinite if one is not finite."""
     cdef double largest = 0, squares = 0, entry
     cdef Py_ssize_t i
-    for i in range(count):
-        squares += (f[i] * norm) * (f[i] * norm)
-    for i in range(count, size):
-        squares += f[i] * f[i]
+    for i in range(size):
+        entry = f[i] * norm if i < count else f[i]
+        squares += entry * entry
     if 1e-270 < squares < 1e300:
         return sqrt(squares) * (1 + (size + 16) * UNIT)
     squares = 0  # squares overflowed, or lost digits below the normal range
@@ -429,15 +428,18 @@ cdef class ClippedSum:
         cdef double* out = scores + 2 * MANY * K
         cdef double* before = out + K + E
         cdef double weight, primal, dual
+        cdef Record at
         for i in range(size):
             pair = self.targets_and_norms + 2 * batch.rows[i]
             if isnan(pair[0]):
                 memset(scores + i * K, 0, K * sizeof(double))
                 continue
             row = batch.rows[i]
-            self.loss.slopes(Record(scores + i * K, w + end, pair[0], row), out)
+            at = Record(scores + i * K, w + end, pair[0], row)
+            self.loss.slopes(&at, out)
             if v is not NULL:
-                self.loss.slopes(Record(scores + (MANY + i) * K, v + end, pair[0], row), before)
+                at.scores, at.tail = scores + (MANY + i) * K, v + end
+                self.loss.slopes(&at, before)
                 for k in range(K + E):
                     out[k] -= before[k]
             weight = self.weight(pair[0])
@@ -469,6 +471,7 @@ cdef class ClippedSum:
         cdef double[STACK] near
         cdef double* scores = near
         cdef Row x
+        cdef Record at
         cdef const double* pair
         cdef Py_ssize_t i, k, K = self.loss.scores
         if K > STACK:
@@ -480,7 +483,8 @@ cdef class ClippedSum:
                 continue
             for k in range(K):
                 scores_of(&x, NULL, 1, w + k * self.width, self.padded_row, scores + k, 1)
-            value = self.loss.value(Record(scores, w + K * self.width, pair[0], batch.rows[i]))
+            at = Record(scores, w + K * self.width, pair[0], batch.rows[i])
+            value = self.loss.value(&at)
             # A NaN in the sum would give its record away.
             value *= self.weight(pair[0])
             total += fmax(-batch.bound, fmin(batch.bound, value)) if value == value else 0.0

@@ -7,8 +7,8 @@ ctypedef struct Record:
 
 cdef class Loss:
     cdef readonly Py_ssize_t scores, tail
-    cdef double value(self, Record at) noexcept nogil
-    cdef void slopes(self, Record at, double* out) noexcept nogil
+    cdef double value(self, const Record* at) noexcept nogil
+    cdef void slopes(self, const Record* at, double* out) noexcept nogil
 
 
 cdef class PointLoss(Loss):

@@ -27,10 +27,10 @@ cdef class Loss:
 
     curvature = INFINITY
 
-    cdef double value(self, Record at) noexcept nogil:
+    cdef double value(self, const Record* at) noexcept nogil:
         return 0.0
 
-    cdef void slopes(self, Record at, double* out) noexcept nogil:
+    cdef void slopes(self, const Record* at, double* out) noexcept nogil:
         """Write the derivatives by each score, and then those by the tail."""
         pass
 
@@ -47,10 +47,10 @@ cdef class PointLoss(Loss):
     cdef double slope(self, double score, double target) noexcept nogil:
         return 0.0
 
-    cdef double value(self, Record at) noexcept nogil:
+    cdef double value(self, const Record* at) noexcept nogil:
         return self.loss_at(at.scores[0], at.target)
 
-    cdef void slopes(self, Record at, double* out) noexcept nogil:
+    cdef void slopes(self, const Record* at, double* out) noexcept nogil:
         out[0] = self.slope(at.scores[0], at.target)
 
 
@@ -150,7 +150,7 @@ cdef class SoftmaxLoss(Loss):
     def __init__(self, Py_ssize_t classes, *, bint intercepts=False):
         self.scores, self.tail = classes, classes * intercepts
 
-    cdef double value(self, Record at) noexcept nogil:
+    cdef double value(self, const Record* at) noexcept nogil:
         cdef double largest = -INFINITY, weight = 0
         cdef Py_ssize_t k, K = self.scores, label = <Py_ssize_t>at.target
         for k in range(K):
@@ -160,7 +160,7 @@ cdef class SoftmaxLoss(Loss):
         largest += log(weight) if isfinite(largest) else 0.0
         return largest - (at.scores[label] + (at.tail[label] if self.tail else 0.0))
 
-    cdef void slopes(self, Record at, double* out) noexcept nogil:
+    cdef void slopes(self, const Record* at, double* out) noexcept nogil:
         """Write probabilities minus the class; zero where scores overflow to no number."""
         cdef double largest = -INFINITY, total = 0
         cdef Py_ssize_t k, K = self.scores
@@ -202,10 +202,10 @@ cdef class TiltedLoss(Loss):
             scores_of(&phi, NULL, 1, tail, self.tilts.shape[1], &tilt, 1)
         return self.base + tilt
 
-    cdef double value(self, Record at) noexcept nogil:
+    cdef double value(self, const Record* at) noexcept nogil:
         return self.weight(at.tail, at.row) * self.loss.loss_at(at.scores[0], at.target)
 
-    cdef void slopes(self, Record at, double* out) noexcept nogil:
+    cdef void slopes(self, const Record* at, double* out) noexcept nogil:
         cdef double value = self.loss.loss_at(at.scores[0], at.target)
         cdef Row phi = &self.tilts[at.row, 0]
         cdef Py_ssize_t j
@@ -223,12 +223,12 @@ cdef class AreaLoss(Loss):
     def __init__(self, double share):
         self.scores, self.tail, self.share = 1, 3, share
 
-    cdef double value(self, Record at) noexcept nogil:
+    cdef double value(self, const Record* at) noexcept nogil:
         cdef double away = at.scores[0] - (at.tail[0] if at.target > 0 else at.tail[1])
         cdef double lean = self.share - 1 if at.target > 0 else self.share
         return fabs(lean) * away * away + 2 * (1 + at.tail[2]) * lean * at.scores[0]
 
-    cdef void slopes(self, Record at, double* out) noexcept nogil:
+    cdef void slopes(self, const Record* at, double* out) noexcept nogil:
         cdef double lean = self.share - 1 if at.target > 0 else self.share
         cdef double away = fabs(lean) * (at.scores[0] - (at.tail[0] if at.target > 0 else at.tail[1]))
         out[0] = 2 * away + 2 * (1 + at.tail[2]) * lean
