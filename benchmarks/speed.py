@@ -11,11 +11,9 @@ run, and to the complex exponentials of 60 x 60 numbers by numpy. A question tha
 """
 
 import argparse
-import contextlib
 import json
 import os
 import resource
-import signal
 import statistics
 import subprocess
 import sys
@@ -24,6 +22,7 @@ import time
 import warnings
 from pathlib import Path
 
+from benchmarks.limits import at_most
 from benchmarks.peers import PEERS
 
 DELTA = 1e-6
@@ -122,21 +121,6 @@ def timed(call):
         else:
             seconds.append(took / together)
     return statistics.median(seconds), answer
-
-
-@contextlib.contextmanager
-def at_most(seconds):
-    """Raise TimeoutError after so much processor time."""
-
-    def stop(*_):
-        raise TimeoutError
-
-    signal.signal(signal.SIGPROF, stop)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0.0)
 
 
 def tried(call, seconds):

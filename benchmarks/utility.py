@@ -1,6 +1,6 @@
 """What do optimizers achieve, and do their errors fall as fast as the theorems say?
 
-    python -m benchmarks utility [tables] [slopes] [saddles] [--only WORD] [--output FOLDER]
+    python -m benchmarks.utility [tables] [slopes] [saddles] [--only WORD] [--output FOLDER]
 
 * ``tables``: first-order optimizers at the same (epsilon, delta) and neighboring relation, five
   seeds each, on three tables that come with scikit-learn and a synthetic one of 20,000 records. The
@@ -247,10 +247,10 @@ def on_ramps(name):
     return run
 
 
-def sigmoids(size, seed, *, d=3):
-    """Return a nonconvex linear model of records of norm 1, and constants of its loss."""
+def sigmoids(size, seed):
+    """Return a nonconvex linear model of records of norm 1."""
     rng = np.random.default_rng(seed)
-    X = rng.standard_normal((size, d))
+    X = rng.standard_normal((size, 3))
     X /= norm(X, axis=1, keepdims=True)
     return optim.Sigmoid(X, X @ [1.0, -2.0, 0.5] > 0, fit_intercept=False, classes=[0, 1])
 
@@ -309,7 +309,12 @@ def minimax(n, seed):
     """Return the final gradient of Phi on the saddle problem, at settings that are derived."""
     problem = ToySaddle(n=n, seed=0)
     plan = calibrate.dp_rgda(
-        problem.constants, n=n, dimensions=(2, 2), value_smoothness=5.0, **TARGET
+        problem.constants,
+        n=n,
+        dimensions=(2, 2),
+        value_smoothness=5.0,
+        neighboring_relation="add-or-remove-one",
+        **TARGET,
     )
     result = optim.dp_rgda(problem, plan, seed=seed, initial=[0.3, 0.0])
     return {"error": norm(problem.phi_gradient(result.x))}
@@ -345,7 +350,7 @@ def on_sizes():
             1 / 2,
         ),
         ("population gradient in 1 / n", "recursive, noise", spread, location(100, 0.5), 1.0),
-        ("gradient of Phi in 1 / n", "dp_rgda", (3_000, 12_000, 48_000), minimax, 2 / 3),
+        ("gradient of Phi in 1 / n", "dp_rgda", (3_000, 12_000, 48_000, 192_000), minimax, 2 / 3),
     ]
     others = [
         Series(panel=panel, label=label, sizes=sizes, run=run, theorem=theorem, **n)
@@ -377,10 +382,11 @@ def report_slopes(found, output):
 def slope_picture(found):
     """Errors in log-log panels, one standard error of seeds, and lines of the theorems' slopes."""
     from matplotlib.figure import Figure
+    from matplotlib.ticker import LogLocator, NullFormatter
 
     names = list(dict.fromkeys(each.panel for each, _ in found))
-    figure = Figure(figsize=(10.5, 7.8), layout="constrained")
-    places = figure.subplots(3, 3).ravel()
+    figure = Figure(figsize=(12.5, 6.6), layout="constrained")
+    places = figure.subplots(2, 4).ravel()
     for name, axes in zip(names, places, strict=False):
         some = [pair for pair in found if pair[0].panel == name]
         for (each, rows), colour in zip(some, (BLUE, RED, "#117733", "#AA4499"), strict=False):
@@ -396,7 +402,13 @@ def slope_picture(found):
         axes.set_title(name if " in " in name else f"excess risk in X, {name}", fontsize=9)
         axes.grid(alpha=0.25)
         axes.tick_params(labelsize=8)
-        axes.legend(fontsize=7, frameon=False)
+        for axis in (axes.xaxis, axes.yaxis):
+            low, high = axis.get_view_interval()
+            axis.set_minor_formatter(NullFormatter())
+            if high < 30 * low:  # powers of ten would be too few
+                axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+                axis.set_major_formatter("{x:.0e}")
+        axes.legend(fontsize=8, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.1))
     for axes in places[len(names) :]:
         axes.axis("off")
     return figure
@@ -418,6 +430,11 @@ WALK = {
 SADDLE = tomllib.loads((Path(__file__).parents[1] / "tests" / "data" / "saddle.toml").read_text())
 
 
+def records_of(ledger):
+    """Return how many records a run's answers are about, on average."""
+    return sum(each.count * each.expected_batch_size(ledger.n) for each in ledger.totals)
+
+
 def waves(epsilon, **options):
     """Return a run of Gauss-PSGD from the saddle of the trigonometric problem, n = 100,000."""
     objective = Trigonometric.drawn(100_000, 10, seed=0)
@@ -433,7 +450,7 @@ def waves(epsilon, **options):
             "certified": result.status == "certified",
             "curvature": (PHI * np.cos(result.w)).min(),
             "gradient": norm(PHI * np.sin(result.w)),
-            "records": sum(entry.count * entry.batch_size for entry in result.ledger.totals),
+            "records": records_of(result.ledger),
         }
 
     return run
@@ -462,7 +479,7 @@ def silos(m):
             "certified": result.status == "certified",
             "curvature": curved.min(),
             "gradient": norm(np.mean([g.gradient(result.end) for g in given], axis=0)),
-            "records": sum(e.count * e.batch_size for e in result.ledgers[0].totals),
+            "records": records_of(result.ledgers[0]),
         }
 
     return run
@@ -479,7 +496,7 @@ def pairs():
             "certified": result.status == "certified",
             "curvature": eigvalsh(problem.phi_hessian(result.x))[0],
             "gradient": norm(problem.phi_gradient(result.x)),
-            "records": sum(entry.count * entry.batch_size for entry in result.ledger.totals),
+            "records": records_of(result.ledger),
         }
 
     return run
@@ -534,7 +551,7 @@ def save(figure, path):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="python -m benchmarks utility")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.utility")
     parser.add_argument("studies", nargs="*", choices=[*STUDIES, []], metavar="STUDY")
     parser.add_argument("--only", default="", help="series whose panel or label has this word")
     parser.add_argument("--output", type=Path, default=Path("build/utility"))

@@ -95,23 +95,24 @@ def _may_cut(folds: Any, *_: Any, **__: Any) -> None:
         )
 
 
-def _ask(kind: type, name: str, may: Callable[..., None]) -> None:
-    """Let a method of scikit-learn ask first, and again once it is done."""
+def _ask(kind: type, name: str, may: Callable[..., None], *, after: bool = False) -> None:
+    """Let a method of scikit-learn ask first, and again once it is done if ``after``."""
     own = getattr(kind, name)
 
     @wraps(own)
     def asking(self: Any, *given: Any, **options: Any) -> Any:
         may(self, *given, **options)
         found = own(self, *given, **options)
-        # After a pipeline's steps are fitted, but the last, more of them can be tested.
-        may(self, *given, **options)
+        if after:
+            may(self, *given, **options)
         return found
 
     setattr(kind, name, asking)
 
 
 _ask(BaseEstimator, "_validate_params", _may_fit)
-_ask(Pipeline, "_fit", _may_pass)
-_ask(TransformedTargetRegressor, "fit", _may_pass)
+# Once a step is fitted, more of it can be tested.
+_ask(Pipeline, "_fit", _may_pass, after=True)
+_ask(TransformedTargetRegressor, "fit", _may_pass, after=True)
 for _kind in (StratifiedKFold, StratifiedShuffleSplit, StratifiedGroupKFold):
     _ask(_kind, "split", _may_cut)
