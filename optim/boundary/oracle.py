@@ -264,6 +264,11 @@ class Admitted(Admits):
         ledger = Ledger.from_json(state["ledger"])
         streams = Streams.restored(state["seed"], plan)
         noise = state.get("noise", "gaussian")
+        if noise == "gaussian" and state.get("words") != "AES":
+            raise ValueError(
+                "state must be of a release that draws batches for Gaussian noise from AES words, "
+                "got one of an earlier release, whose next batches would have another law."
+            )
         oracle._open(objective, plan, streams, ledger=ledger, noise=noise)
         oracle._batches.skip_to(ledger)
         return oracle
@@ -274,6 +279,7 @@ class Admitted(Admits):
             "seed": self._streams.root,
             "ledger": self.ledger.to_json(),
             "noise": self.noise,
+            "words": "AES",
         }
 
     def _parameters(self, name: str, w: ArrayLike) -> Vector:
