@@ -414,7 +414,7 @@ def test_the_same_noise_is_refused_after_a_state_was_gone_on_with():
         oracle.gradient(w, "gradient")
     early = oracle.state()
     former = {"seed": early["seed"], "ledger": early["ledger"], "noise": "gaussian"}
-    with pytest.raises(ValueError, match="got one of an earlier release"):
+    with pytest.raises(ValueError, match="of an earlier release"):
         optim.PrivateOracle.resumed(OBJECTIVE, CORRELATED, former)
     resumed = optim.PrivateOracle.resumed(OBJECTIVE, CORRELATED, early)
     resumed.gradient(w, "gradient")
