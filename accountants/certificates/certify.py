@@ -55,9 +55,9 @@ __all__ = [
 # of the latter, rare large losses take a second round, of 20 seconds; at ten times, bounds have one
 # digit.
 _WIDTH, _COARSE = 1e-3, 1e-2
-# Most moves of an epsilon outward until delta is proved there: each takes as long as the first. The
-# first one is this share of the width, and each is larger by the factor.
-_MOVES, _SHARE, _FURTHER = 3, 1 / 4, 16.0
+# Distances from the accountant's epsilon, in widths, at which a bound is proved, until one holds:
+# each takes as long as the first.
+_MOVES = (0.25, 0.5, 4.0, 64.0)
 # Digits to which one bound alone is rounded outward, and the distance of two bounds.
 _DIGITS, _DIGITS_OF_WIDTH = 12, 60
 
@@ -173,12 +173,12 @@ class _Search:
             return self.delta(side, min(max(accuracy, 1e-14), 0.5), enough=target)
 
         both, self.sides = self.sides == "both", "upper"
-        margin = width * answer.upper * _SHARE
+        margin = width * answer.upper
         upper = _settled(answer.upper, margin, proved, lambda item: item.upper <= target)
         if upper is None:
             raise TargetUnreachable(
                 f"No argument proves an epsilon at delta = {delta:g}: {_TRIED} were tried, up to "
-                f"epsilon = {answer.upper + _FURTHER ** (_MOVES - 1) * margin:.6g}."
+                f"epsilon = {answer.upper + _MOVES[-1] * margin:.6g}."
             )
         self.sides, lower = "lower", None
         if both:
@@ -283,8 +283,8 @@ def _settled(
     settles: Callable[[DeltaBounds], bool],
 ) -> DeltaBounds | None:
     """Return the first bounds that settle a target, at growing distances from the start."""
-    for _ in range(_MOVES):
-        side = start + margin
+    for move in _MOVES:
+        side = start + move * margin
         if side <= 0 < -margin:
             # A lower bound of 0 on epsilon takes no proof.
             return None
@@ -292,5 +292,4 @@ def _settled(
             found = proved(max(side, 0.0))
             if settles(found):
                 return found
-        margin *= _FURTHER
     return None

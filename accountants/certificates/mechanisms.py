@@ -32,8 +32,8 @@ _COVERED = (
     "Gaussian mechanisms, on everyone, Poisson samples, batches with or without replacement or "
     "epochs of random allocation (where batches differ, with probabilities of distinct groups that "
     "add up to 1 in doubles), mixtures of Gaussians, Laplace, discrete Laplace and discrete "
-    "Gaussian noise, such noise on Poisson samples, batches and epochs, randomized response, and claims of "
-    "(epsilon, delta) or permute-and-flip"
+    "Gaussian noise, such noise on Poisson samples, batches and epochs, randomized response, and "
+    "claims of (epsilon, delta) or permute-and-flip"
 )
 _MONOTONE = "monotone"
 # Most values of a discrete Laplace loss, whose law is computed in full: as many as its sensitivity.

@@ -55,8 +55,7 @@ _DISTANCES = np.array([0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 2.5, 3.2, 4.0, 5.0, 6.0, 8.
 # Tilts of Chernoff's bound that are tried first: powers of 2 from 1/16 to 4,096. Outside this
 # range, bounds whose delta is a double are rare; denser tilts follow around the best one.
 _FIRST_TILTS = tuple(2.0**i for i in range(-4, 13))
-# Angles of the line with the least points over those that are tried: bounds beyond a contour are
-# smaller on flatter lines.
+# Angles of the lines with the least work over those that are tried.
 _FLATTER = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 # Bits beside those for the digits of transforms.
 _BITS = 64
@@ -182,16 +181,26 @@ def _choose_nodes(lines: Searches, c: float, step: float, log_floor: float) -> i
 def _with_lines(
     proof: ContourProof, parts: Parts, searches: Searches, rests: Searches, most: float
 ) -> ContourProof:
-    """Return a proof with its lines, at the precision they need, if it is of affordable size."""
-    tilts = (proof.tilt, proof.below, proof.above)
-    far, nats, lines = proof.nodes * proof.step, 0.0, []
+    """Return a proof with its lines, at the precision they need, if it is of affordable size.
+
+    At a tilt of 0 below the contour, that line is for the bound beyond the contour.
+    """
+    nats, found = 0.0, []
     for (search, _), (rest, _) in zip(searches, rests, strict=True):
-        found = search.of_contour(tilts, far, proof.nodes, rest)
-        lost = (search.nats_lost(*item) for item in zip(tilts, found, strict=False))
-        nats = max(nats, search.digits + max(lost, default=0.0))
-        lines.append(tuple(found))
+        lines = {
+            proof.tilt: search.along(proof.tilt, (proof.nodes - 1) * proof.step, proof.nodes),
+            proof.below: (search if proof.below else rest).along(proof.below or proof.tilt, 0.0, 1),
+            proof.above: search.along(proof.above, 0.0, 1),
+        }
+        known = {c: line for c, line in lines.items() if line}
+        nats = max(
+            nats,
+            search.digits,
+            *(search.digits + search.nats_lost(*each) for each in known.items()),
+        )
+        found.append(tuple(known.values()))
     bits = min(_BITS + math.ceil(nats / math.log(2)), BITS[1])
-    proof = replace(proof, bits=bits, lines=tuple(lines))
+    proof = replace(proof, bits=bits, lines=tuple(found))
     if not proof.work(parts) < most:
         raise OutOfReach
     return proof
