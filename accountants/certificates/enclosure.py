@@ -44,7 +44,6 @@ def enclose(
     epsilon: float,
     *,
     rounded: bool = False,
-    proves: str = "both",
 ) -> tuple[Ball, Ball]:
     """Return the lower and the upper bound on delta(epsilon) that a proof gives, as balls.
 
@@ -59,18 +58,15 @@ def enclose(
         The epsilon >= 0 at which delta is bounded.
     rounded
         Whether sampling probabilities and weights are quotients that were rounded.
-    proves
-        The wanted bounds: ``"both"``, ``"lower"`` or ``"upper"``. The other one is 0 or 1.
     """
     ends = []
     with balls.workprec(proof.bits):
-        for above, name in enumerate(("lower", "upper")):
+        for above in (False, True):
             end = balls.arb(above)
-            if proves in (name, "both"):
-                finite, given = _side(parts, rounded, bool(above))
-                with contextlib.suppress(ArithmeticError, LookupError, ValueError):
-                    if proof.fits(given):
-                        end = 1 - finite + finite * proof.bound(given, epsilon, bool(above))
+            finite, given = _side(parts, rounded, above)
+            with contextlib.suppress(ArithmeticError, LookupError, ValueError):
+                if proof.fits(given):
+                    end = 1 - finite + finite * proof.bound(given, epsilon, above)
             ends.append(end)
         return ends[0], balls.arb.min(ends[1], balls.arb(1))
 

@@ -91,9 +91,7 @@ def proof_questions():
             verified, event, epsilon=1.0, method="convex-order"
         )
     found["verified, gaussian"] = partial(verified, events.GaussianDpEvent(2.0), delta=1e-5)
-    found["verified, sgd"] = partial(
-        verified, small_events()["sgd"], epsilon=1.0, sides="upper", width=1e-2
-    )
+    found["verified, sgd"] = partial(verified, small_events()["sgd"], epsilon=1.0, width=1e-2)
     return found
 
 

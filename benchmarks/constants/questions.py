@@ -213,12 +213,6 @@ def certificate_questions():
     for name in names:
         found[f"{name}, certified delta"] = partial(certified, table[name], epsilon=1.5)
         found[f"{name}, certified epsilon"] = partial(certified, table[name], delta=1e-6)
-        found[f"{name}, certified from above"] = partial(
-            certified, table[name], delta=1e-5, sides="upper"
-        )
-    found["draws dominated, certified"] = partial(
-        certified, table["draws dominated"], delta=1e-6, sides="upper"
-    )
     found["rare steps, certified"] = partial(certified, table["rare steps"], epsilon=0.5)
     return found
 

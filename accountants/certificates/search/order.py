@@ -48,7 +48,6 @@ def choose_order(
     epsilon: float,
     *,
     width: float,
-    proves: str = "both",
     enough: float = 0.0,
 ) -> OrderProof:
     """Return a proof with bounds about ``width`` apart, relative to delta, or as near as it gets.
@@ -71,10 +70,8 @@ def choose_order(
             proof = replace(proof, nodes=proof.nodes // 2)
         if proof == best or proof.work(parts) > _MOST_WORK:
             break
-        lower, upper = enclose(proof, parts, epsilon, proves=proves)
+        lower, upper = enclose(proof, parts, epsilon)
         with balls.workprec(proof.bits):
-            if proves == "upper" and log_delta is not None:
-                lower = balls.arb(log_delta).exp()
             found = float(((upper - lower) / upper).upper()) if upper > 0 else 0.0
         if not best or found < least:
             best, least = proof, found
