@@ -27,7 +27,7 @@
    aliases of the sum        Chernoff bounds at other tilts, whose own rounding is added (dpcal_trials)
    nodes cut off             bounds on the decay of each characteristic function (dpcal_log_decay), and the poles
    points left out           at most 1e-18 of the largest at each end, also in the variance: below the rounding of psi
-   points merged             refused at times at which they count (dpcal_is_late)
+   points merged             refused at times at which they count (latest)
    smoothing                 R, with the rounding of its terms (dpcal_interval)
    rounding of psi           dpcal_add_errors, from sums at some nodes
    rotation to an epsilon    16 for each node: those of eight steps follow by products from a factor of libm
@@ -68,17 +68,27 @@ typedef struct {
     double tilts[DPCAL_PUTS], bounds[DPCAL_PUTS];
 } dpcal_beyond;
 
+/* Epsilons that rise, and room for the ends of their log deltas: a lower one is NaN where no contour reaches. */
 typedef struct {
-    dpcal_law **laws;
+    const double *at;
+    ptrdiff_t n;
+    double *lower, *upper;
+} dpcal_curve;
+
+typedef struct {
+    dpcal_law *laws; /* k losses, how often each adds up, and room for each of them tilted */
     const double *counts;
+    dpcal_tilt *parts;
     ptrdiff_t k;
+    dpcal_curve curve;
     const dpcal_beyond *beyond; /* NULL for nothing */
     double c, log_mgf, mean, variance, error; /* of the sum, tilted by c */
     double epsilon, step, width, log_tolerance, remainder; /* the contour, made for this epsilon */
     double spread; /* aliases are negligible at epsilons so many deviations of the tilted law away */
     double phase; /* error of the sum of centers, in units */
-    double sizes, first, rounding; /* sums of abs(v), t abs(v), and errors of v in units */
-    double all, all_first, all_rounding; /* the same of what the poles divide, for the gain of smoothing */
+    double first, rounding; /* sum of t abs(v), and error of the sum of v in units */
+    double all_first, all_rounding; /* the same of what the poles divide, for the gain of smoothing */
+    double latest; /* last time at which all points have the transforms of their laws */
     double smoothing, after; /* eta, and what the nodes that are left out add to the gain */
     double wanted;           /* width of bounds on log delta for which eta is chosen, if eta^2 c (1 + c) is its share of delta */
     double spent;            /* products of points and nodes of the question's long contours */
@@ -86,7 +96,6 @@ typedef struct {
     double tilts[DPCAL_TRIALS], bounds[DPCAL_TRIALS], gaps[DPCAL_TRIALS]; /* of aliases' logarithms below bounds */
     int trials, nodes;
     double *vr, *vi; /* nodes of the integrand at `epsilon`, over its value at the real node, which counts half */
-    dpcal_tilt *parts;
     dpcal_work *work;
 } dpcal_question;
 
@@ -103,11 +112,11 @@ static int dpcal_sum_at(dpcal_question *ask, double c) {
     ask->log_mgf = ask->mean = ask->variance = ask->error = 0.0;
     for (ptrdiff_t i = 0; i < ask->k; i++) {
         dpcal_moments found;
-        const int status = dpcal_law_at(ask->laws[i], c, ask->work, &found);
+        const int status = dpcal_law_at(&ask->laws[i], c, ask->work, &found);
         /* Owners are asked for all points at once. */
         for (ptrdiff_t j = i + 1; status == DPCAL_REACH && j < ask->k; j++)
-            if (ask->laws[j]->owned && c > ask->laws[j]->highest)
-                ask->laws[j]->wanted = dpcal_larger(ask->laws[j]->wanted, c);
+            if (ask->laws[j].owned && c > ask->laws[j].highest)
+                ask->laws[j].wanted = dpcal_larger(ask->laws[j].wanted, c);
         if (status)
             return status;
         ask->log_mgf += ask->counts[i] * found.log_mass;
@@ -158,19 +167,19 @@ static int dpcal_tilt_of(dpcal_question *ask, double log_delta) {
     double low = 0.0, high = INFINITY, before = INFINITY, last = 0.0, variance = 0.0, gap = ask->epsilon;
     double c, root, width;
     for (ptrdiff_t i = 0; i < ask->k; i++)
-        variance += ask->counts[i] * ask->laws[i]->spread;
+        variance += ask->counts[i] * ask->laws[i].spread;
     root = sqrt(gap * gap + 4.0 * variance);
     c = log_delta < 0 ? sqrt(fmax(-2.0 * log_delta, 0.1) / variance) : (gap + root) / (2.0 * variance);
     for (ptrdiff_t i = 0; i < ask->k; i++)
-        c = fmin(c, ask->laws[i]->steep);
+        c = fmin(c, ask->laws[i].steep);
     c = fmin(fmax(c, 1e-9), 1e4);
     width = 1.0 / sqrt(variance + 1.0 / (c * c) + 1.0 / ((1.0 + c) * (1.0 + c)));
     for (ptrdiff_t i = 0; i < ask->k; i++) {
-        dpcal_law *law = ask->laws[i];
+        dpcal_law *law = &ask->laws[i];
         if (!(law->variance > 0) && law->n == 0 && !law->owned) {
             /* Adding, further tilts take few points, and the guess is often low. */
             const double reach = (law->add ? 1.5 : 1.0) * (1.1 * c + fmin(12.5 * width, c));
-            const dpcal_law *like = i > 0 ? ask->laws[i - 1] : law;
+            const dpcal_law *like = i > 0 ? law - 1 : law;
             /* An angle that a law much like this one needed is not sought again; a larger q needs no wider one. */
             if (law->add == like->add && fabs(law->sigma - like->sigma) < 0.05 * law->sigma)
                 law->angle = like->angle;
@@ -213,7 +222,7 @@ static int dpcal_tilt_of(dpcal_question *ask, double log_delta) {
 
 static int dpcal_is_beyond(const dpcal_question *ask, double c) {
     for (ptrdiff_t i = 0; i < ask->k; i++)
-        if (c > ask->laws[i]->highest)
+        if (c > ask->laws[i].highest)
             return 1;
     return 0;
 }
@@ -341,14 +350,6 @@ static double dpcal_rest(const dpcal_question *ask, double t) {
     return log(poles) + dpcal_decay_of_sum(ask, t, INFINITY);
 }
 
-/* Whether nodes reach times at which the points of some law have no longer its transform. */
-static int dpcal_is_late(const dpcal_question *ask) {
-    for (ptrdiff_t i = 0; i < ask->k; i++)
-        if (ask->nodes * ask->step > ask->parts[i].latest)
-            return 1;
-    return 0;
-}
-
 /* The fewest nodes with a negligible remainder.
 
    Beyond t the poles leave 1 / abs((1 + i t / c) (1 + i t / (1 + c))), at most 1 / (1 + (t / (1 + c))^2) and at most
@@ -376,16 +377,15 @@ static int dpcal_cut_off(dpcal_question *ask, double nodes) {
         sum += exp(pieces[--last] - target);
     ask->remainder = target + log(sum) + 1e-9;
     ask->nodes = (int)(times[last] * (1.0 + 1e-12) / h) + 2;
-    return dpcal_is_late(ask) ? DPCAL_MANY : DPCAL_DONE;
+    return ask->nodes * ask->step > ask->latest ? DPCAL_MANY : DPCAL_DONE;
 }
 
 /* Ends a contour at a number of nodes if what it leaves out is small beside the width that is wanted. */
 static int dpcal_end_at(dpcal_question *ask, double nodes) {
     ask->remainder = dpcal_rest(ask, ask->step * floor(nodes)) + 1e-9;
     ask->nodes = (int)nodes + 1;
-    if (dpcal_is_late(ask) || ask->remainder >= dpcal_target(ask) - ask->log_tolerance + log(DPCAL_OF_WANTED * DPCAL_WANTED))
-        return DPCAL_MANY;
-    return DPCAL_DONE;
+    const int wide = ask->remainder >= dpcal_target(ask) - ask->log_tolerance + log(DPCAL_OF_WANTED * DPCAL_WANTED);
+    return wide || ask->nodes * ask->step > ask->latest ? DPCAL_MANY : DPCAL_DONE;
 }
 
 /* What the nodes that are left out add to the gain of smoothing, over its scale: up to a time until which the laws have a
@@ -455,11 +455,6 @@ static int dpcal_choose_nodes(dpcal_question *ask) {
     return status;
 }
 
-/* Rounding of a sum over nodes in eight lanes, 512 nodes at a time (dpcal_rotated), in units of the sum of sizes. */
-static double dpcal_adding(int nodes) {
-    return nodes < 512 ? nodes / 16.0 : 44.0;
-}
-
 /* Log psi of all laws at the nodes, the integrand v at `epsilon`, and the sums of its sizes and errors. */
 static int dpcal_nodes(dpcal_question *ask) {
     const double h = ask->step, c = ask->c;
@@ -467,6 +462,8 @@ static int dpcal_nodes(dpcal_question *ask) {
     const ptrdiff_t padded = dpcal_padded(nodes);
     ptrdiff_t most = DPCAL_LANES;
     const double smoothed = 0.5 * ask->smoothing * ask->smoothing;
+    /* Of each node, and of a sum over nodes in eight lanes, 512 nodes at a time (dpcal_rotated). */
+    const double adding = 16.0 + (nodes < 512 ? nodes / 16.0 : 44.0);
     double offset = 0.0, sums[6], *errors, *lr, *li, *inverse, *table;
     for (ptrdiff_t i = 0; i < ask->k; i++)
         most = ask->parts[i].n > most ? ask->parts[i].n : most;
@@ -506,10 +503,9 @@ static int dpcal_nodes(dpcal_question *ask) {
     offset += ask->smoothing * ask->smoothing * (c + 0.5) - ask->epsilon;
     DPCAL_WIDEST(dpcal_integrand)(h, c, offset, nodes, errors, ask->vr, ask->vi, sums);
     ask->vr[0] = 0.5, ask->vi[0] = 0.0;
-    ask->sizes = 0.5 + sums[0], ask->first = sums[1];
-    ask->rounding = 8.0 + sums[2] + (16.0 + dpcal_adding(nodes)) * ask->sizes;
-    ask->all = 0.5 + sums[3], ask->all_first = sums[4];
-    ask->all_rounding = 8.0 + sums[5] + 3.0 * (16.0 + dpcal_adding(nodes)) * ask->all;
+    ask->first = sums[1], ask->all_first = sums[4];
+    ask->rounding = 8.0 + sums[2] + adding * (0.5 + sums[0]);
+    ask->all_rounding = 8.0 + sums[5] + 3.0 * adding * (0.5 + sums[3]);
     return DPCAL_DONE;
 }
 
@@ -522,20 +518,19 @@ static int dpcal_build(dpcal_question *ask, double tolerance) {
     if ((status = dpcal_trials(ask)))
         return status;
     for (ptrdiff_t i = 0; i < ask->k; i++) {
-        room += 8 * (ask->laws[i]->owned ? ask->laws[i]->line.n : ask->laws[i]->n);
-        most = ask->laws[i]->n > most ? ask->laws[i]->n : most;
+        room += 8 * ask->laws[i].line.n;
+        most = ask->laws[i].n > most ? ask->laws[i].n : most;
     }
     if (dpcal_grow(&ask->work->block, &ask->work->capacity, room + most))
         return DPCAL_MEMORY;
     block = ask->work->block + most;
+    ask->latest = INFINITY;
     for (ptrdiff_t i = 0; i < ask->k; i++) {
+        const double centered = ask->patient && !ask->coarse ? ask->step : 0.0;
         ask->parts[i].times = ask->counts[i];
-        status = dpcal_tilt_law(
-            ask->laws[i], ask->c, ask->patient && !ask->coarse ? ask->step : 0.0, ask->work->block, ask->work, &block,
-            &ask->parts[i]
-        );
-        if (status)
+        if ((status = dpcal_tilt_law(&ask->laws[i], ask->c, centered, ask->work, &block, &ask->parts[i])))
             return status;
+        ask->latest = fmin(ask->latest, ask->parts[i].latest);
     }
     status = dpcal_choose_nodes(ask);
     return status ? status : dpcal_nodes(ask);
@@ -627,21 +622,13 @@ typedef struct {
     int smoothed;         /* whether the contour was */
 } dpcal_answer;
 
-/* Takes a question of laws, counts, k, patient, beyond and work; its parts are freed by the caller. */
-static int dpcal_begin(dpcal_question *ask, dpcal_answer *out) {
-    memset(out, 0, sizeof *out);
-    ask->wanted = DPCAL_WANTED;
-    ask->parts = (dpcal_tilt *)malloc((size_t)ask->k * sizeof(dpcal_tilt));
-    return ask->parts ? DPCAL_DONE : DPCAL_MEMORY;
-}
-
 /* log of the chance, rounded up, that any step depends on the record, and the supremum of the sum. */
 static void dpcal_closed_bounds(const dpcal_question *ask, double *log_seen, double *most) {
     double unaffected = 0.0;
     *most = 0.0;
     for (ptrdiff_t i = 0; i < ask->k; i++) {
-        unaffected += ask->counts[i] * ask->laws[i]->log_unaffected;
-        *most += ask->counts[i] * ask->laws[i]->upper;
+        unaffected += ask->counts[i] * ask->laws[i].log_unaffected;
+        *most += ask->counts[i] * ask->laws[i].upper;
     }
     *log_seen = dpcal_log_complement_up(unaffected * (1.0 + (4.0 + (double)ask->k) * DPCAL_UNIT));
     *most *= 1.0 + (4.0 + (double)ask->k) * DPCAL_UNIT;
@@ -761,9 +748,8 @@ static int dpcal_is_certain(dpcal_question *ask, double epsilon) {
     return !ask->beyond && ask->c < 0.5 && !dpcal_sum_at(ask, -0.5) && ask->log_mgf + 0.5 * epsilon < DPCAL_LOG_TOLERANCE;
 }
 
-static int dpcal_search_log_delta(
-    dpcal_question *ask, double epsilon, double tolerance, double target, dpcal_answer *out
-) {
+/* Bounds, or an upper one by as much work as it takes to see whether it is at most a target < 0. */
+static int dpcal_search_log_delta(dpcal_question *ask, double epsilon, double target, dpcal_answer *out) {
     double log_seen, most, value, slope, chernoff, c;
     int status;
     dpcal_closed_bounds(ask, &log_seen, &most);
@@ -790,29 +776,13 @@ static int dpcal_search_log_delta(
     out->upper = fmin(chernoff, 0.0), out->lower = -INFINITY;
     if (target < 0 && out->upper <= target)
         return DPCAL_DONE;
-    if ((status = dpcal_build(ask, tolerance)))
+    if ((status = dpcal_build(ask, target < 0 ? DPCAL_CRUDE : DPCAL_ERROR)))
         return status;
     dpcal_interval(ask, epsilon, &out->lower, &out->upper, &value, &slope);
     out->upper = fmin(out->upper, log_seen);
     out->lower = fmin(out->lower, out->upper);
     out->smoothed = ask->smoothing > 0;
     return target < 0 || out->upper - out->lower <= DPCAL_TIGHT ? DPCAL_DONE : DPCAL_WIDE;
-}
-
-enum { DPCAL_EPSILON, DPCAL_LOG_DELTA, DPCAL_AT_MOST, DPCAL_LOG_DELTAS };
-
-/* Bounds on the smallest epsilon >= 0 with log delta(epsilon) <= log_delta; on log delta(epsilon), epsilon >= 0; or an upper
-   one on it, by as much work as it takes to see whether it is at most log_delta < 0. Any status but DPCAL_DONE means that the
-   question is for another way. */
-static void dpcal_ask(dpcal_question *ask, int kind, double epsilon, double log_delta, dpcal_answer *out) {
-    out->status = dpcal_begin(ask, out);
-    if (!out->status && kind == DPCAL_EPSILON)
-        out->status = dpcal_search_epsilon(ask, log_delta, out);
-    else if (!out->status)
-        out->status = dpcal_search_log_delta(
-            ask, epsilon, kind == DPCAL_AT_MOST ? DPCAL_CRUDE : DPCAL_ERROR, kind == DPCAL_AT_MOST ? log_delta : 0.0, out
-        );
-    free(ask->parts);
 }
 
 /* -- curves: one contour for the questions from its center on both sides, as far as it keeps its digits */
@@ -844,17 +814,16 @@ static int dpcal_build_ahead(dpcal_question *ask, double ahead, double last, dou
     return isfinite(*accepted) ? DPCAL_DONE : DPCAL_WIDE;
 }
 
-/* Bounds on log delta at rising epsilons, which a contour of its own may not reach: then `lower` is NaN. */
-static void dpcal_log_deltas(
-    dpcal_question *ask, const double *epsilons, ptrdiff_t n, double *lower, double *upper, dpcal_answer *out
-) {
-    double log_seen, most, value, slope, accepted, ahead = DPCAL_AHEAD;
+/* Bounds on log delta along the curve. */
+static int dpcal_search_log_deltas(dpcal_question *ask) {
+    const double *epsilons = ask->curve.at;
+    const ptrdiff_t n = ask->curve.n;
+    double log_seen, most, value, slope, accepted, *lower = ask->curve.lower, *upper = ask->curve.upper, ahead = DPCAL_AHEAD;
     ptrdiff_t skip = 1;
     for (ptrdiff_t i = 0; i < n; i++)
         lower[i] = NAN, upper[i] = 0.0;
-    out->status = dpcal_begin(ask, out);
     dpcal_closed_bounds(ask, &log_seen, &most);
-    for (ptrdiff_t i = 0; !out->status && i < n && epsilons[i] < most;) {
+    for (ptrdiff_t i = 0; i < n && epsilons[i] < most;) {
         ptrdiff_t j = i;
         int status;
         ask->epsilon = epsilons[i];
@@ -870,7 +839,7 @@ static void dpcal_log_deltas(
         }
         if (j == i) {
             dpcal_answer one = {0};
-            status = status >= DPCAL_MEMORY ? status : dpcal_search_log_delta(ask, epsilons[i], DPCAL_ERROR, 0.0, &one);
+            status = status >= DPCAL_MEMORY ? status : dpcal_search_log_delta(ask, epsilons[i], 0.0, &one);
             if (!status)
                 lower[i] = one.lower, upper[i] = one.upper;
             /* Past one that has no contour, twice as many more each time: their neighbors would fail, too. */
@@ -878,10 +847,25 @@ static void dpcal_log_deltas(
             skip = status ? 2 * skip : 1;
             ahead *= 0.5;
         }
-        out->status = status >= DPCAL_MEMORY ? status : DPCAL_DONE;
+        if (status >= DPCAL_MEMORY)
+            return status;
         i = j;
     }
-    free(ask->parts);
+    return DPCAL_DONE;
+}
+
+enum { DPCAL_EPSILON, DPCAL_LOG_DELTA, DPCAL_LOG_DELTAS };
+
+/* Bounds on the smallest epsilon >= 0 with log delta(epsilon) <= log_delta; on log delta(epsilon), epsilon >= 0, of which an
+   upper one is enough where log_delta < 0; or on log delta along the curve. Any status but DPCAL_DONE means that the question is
+   for another way. */
+static void dpcal_ask(dpcal_question *ask, int kind, double epsilon, double log_delta, dpcal_answer *out) {
+    memset(out, 0, sizeof *out);
+    ask->wanted = DPCAL_WANTED;
+    if (kind == DPCAL_EPSILON)
+        out->status = dpcal_search_epsilon(ask, log_delta, out);
+    else
+        out->status = kind == DPCAL_LOG_DELTA ? dpcal_search_log_delta(ask, epsilon, log_delta, out) : dpcal_search_log_deltas(ask);
 }
 
 #endif

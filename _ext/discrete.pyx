@@ -31,7 +31,7 @@ from dpcal._ext.noise cimport bits_of
 cdef extern from "search.h":
     enum:
         LANES "DPCAL_SIDE_BY_SIDE"  # searches side by side: their comparisons do not wait for each other
-    bint search "dpcal_search"(
+    bint search "DPCAL_WIDEST(dpcal_search)"(
         const uint64_t* words,
         const uint64_t* high,
         int64_t m,

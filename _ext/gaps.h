@@ -31,8 +31,7 @@ typedef struct {
 } dpcal_gaps;
 
 /* Return the product of two fractions in units of 2^-128, rounded down. */
-static dpcal_wide dpcal_times(dpcal_wide a, dpcal_wide b)
-{
+static dpcal_wide dpcal_times(dpcal_wide a, dpcal_wide b) {
     const dpcal_wide low = UINT64_MAX;
     const dpcal_wide cross = (a >> 64) * (b & low), other = (a & low) * (b >> 64);
     const dpcal_wide carry = (((a & low) * (b & low)) >> 64) + (cross & low) + (other & low);
@@ -40,8 +39,7 @@ static dpcal_wide dpcal_times(dpcal_wide a, dpcal_wide b)
 }
 
 /* Prepare gaps at a sampling probability in (0, 1). */
-static void dpcal_gaps_prepare(dpcal_gaps *gaps, double sampling_probability)
-{
+static void dpcal_gaps_prepare(dpcal_gaps *gaps, double sampling_probability) {
     int exponent, k = 0;
     const uint64_t digits = (uint64_t)ldexp(frexp(sampling_probability, &exponent), 53);
     const int shift = 128 - 53 + exponent;
@@ -73,8 +71,7 @@ static void dpcal_gaps_prepare(dpcal_gaps *gaps, double sampling_probability)
 }
 
 /* Return r^L for L < 2^b, in units of 2^-128. */
-static dpcal_wide dpcal_gaps_kept(const dpcal_gaps *gaps, uint64_t L)
-{
+static dpcal_wide dpcal_gaps_kept(const dpcal_gaps *gaps, uint64_t L) {
     dpcal_wide power = ~(dpcal_wide)0;
     for (int i = 0; L; i++, L >>= 1)
         if (L & 1)

@@ -85,6 +85,10 @@ typedef struct {
     double *error, *rounding; /* errors in units, absolute: of a loss, and of log P */
 } dpcal_line;
 
+static dpcal_line dpcal_line_of(double *rows, ptrdiff_t n) {
+    return (dpcal_line){n, rows, rows + n, rows + 2 * n, rows + 3 * n, rows + 4 * n, rows + 5 * n};
+}
+
 typedef struct {
     double highest;        /* largest tilt that the points serve */
     double mean, mean_error; /* E_P l, and its error in units */
@@ -107,7 +111,8 @@ typedef struct {
     double largest, least; /* of the losses, and 0 */
     /* It lasts until another law's line is filled, as those of many laws would take more memory than all else. */
     dpcal_line line;
-    double q, log_q, sigma, angle, step, first; /* of a Poisson-sampled Gaussian */
+    /* Of a Poisson-sampled Gaussian, with (1 - q) / q and 1 / sigma^2. */
+    double q, log_q, odds, sigma, inverse, angle, step, first;
     int add;
     double *block;
 } dpcal_law;
@@ -130,11 +135,6 @@ static double dpcal_log_complement_up(double x) {
     return fmin(0.0, value + DPCAL_UNIT * (8 + 4 * fabs(value)));
 }
 
-static void dpcal_free_law(dpcal_law *law) {
-    free(law->block);
-    law->block = NULL;
-}
-
 /* -- the Poisson-sampled Gaussian: w(x) = 1 - q + q exp(u), u = (2 x - 1) / (2 sigma^2), is the density of
    (1 - q) N(0, sigma^2) + q N(1, sigma^2) relative to N(0, sigma^2). Removing a record has the mixture as P and
    loss log w; adding one has N(0, sigma^2) as P and loss -log w (accountants/losses/sampled_gaussian.py).
@@ -148,15 +148,6 @@ typedef struct {
 
 static inline dpcal_angle dpcal_angle_of(double angle) {
     return (dpcal_angle){angle, cos(angle), sin(angle), sin(0.5 * angle)};
-}
-
-/* Numbers that loops over points share. */
-typedef struct {
-    double q, log_q, odds, inverse;
-} dpcal_mixture;
-
-static inline dpcal_mixture dpcal_mixture_of(const dpcal_law *law) {
-    return (dpcal_mixture){law->q, law->log_q, (1.0 - law->q) / law->q, 1.0 / (law->sigma * law->sigma)};
 }
 
 typedef struct {
@@ -192,41 +183,20 @@ typedef struct {
 #define DPCAL_NAME(name) name##_plain
 #include "loops.h"
 #ifdef DPCAL_AVX2
-#undef DPCAL_TARGET
-#undef DPCAL_NAME
 #define DPCAL_TARGET DPCAL_AVX2
 #define DPCAL_NAME(name) name##_avx2
 #include "loops.h"
-#undef DPCAL_TARGET
-#undef DPCAL_NAME
 #define DPCAL_TARGET DPCAL_AVX512
 #define DPCAL_NAME(name) name##_avx512f
 #include "loops.h"
 #endif
-
-/* Whether exp(c l), c = highest, grows little from the real line to twice the angle when adding: sums of absolute
-   values, without the density's own growth, of which the error of the rule knows. `room` holds 2 n numbers. */
-static int dpcal_grows_little(const dpcal_law *law, double *room) {
-    const double *loss = law->block, *log_mass = law->block + 2 * law->n;
-    double on_line[3], on_edge[3], peak = -INFINITY;
-    for (ptrdiff_t j = 0; j < law->n; j++) {
-        peak = fmax(peak, log_mass[j] + law->highest * loss[j]);
-        room[j] = law->step * (law->first + (double)j);
-    }
-    DPCAL_WIDEST(dpcal_weights)(law, dpcal_angle_of(2.0 * law->angle), room, law->n, room, room + law->n);
-    DPCAL_WIDEST(dpcal_scaled_sums)(room, log_mass, law->n, -law->highest, peak, room + law->n, on_edge);
-    DPCAL_WIDEST(dpcal_scaled_sums)(loss, log_mass, law->n, law->highest, peak, room, on_line);
-    return on_edge[2] < 8.0 * on_line[2];
-}
 
 /* -- sums over the points */
 
 /* The sums of dpcal_moment_sums at a tilt c, also where exponentials or masses are no doubles; 0 where terms are above
    exp(600). Errors are error + growth slope. */
 static int dpcal_sums_at(const dpcal_law *law, double c, double growth, double *weights, double *sums) {
-    DPCAL_WIDEST(dpcal_moment_sums)(
-        law->loss, law->mass, law->error, law->slope, law->n, c, growth, DPCAL_FAR, weights, sums
-    );
+    DPCAL_WIDEST(dpcal_moment_sums)(law, c, growth, weights, sums);
     if (!law->far && c * law->largest < DPCAL_FAR && c * law->least < DPCAL_FAR)
         return 1;
     for (ptrdiff_t j = 0; j < law->n; j++) {
@@ -250,14 +220,24 @@ static int dpcal_sums_at(const dpcal_law *law, double c, double growth, double *
 
 /* Fills the line of a sampled Gaussian at an angle. */
 static int dpcal_fill_line(dpcal_law *law, double angle, dpcal_work *work) {
-    const ptrdiff_t n = law->n;
-    double *p;
-    if (dpcal_grow(&work->lines, &work->line_capacity, 6 * n))
+    if (dpcal_grow(&work->lines, &work->line_capacity, 6 * law->n))
         return DPCAL_MEMORY;
-    p = work->lines;
-    law->line = (dpcal_line){n, p, p + n, p + 2 * n, p + 3 * n, p + 4 * n, p + 5 * n};
-    DPCAL_WIDEST(dpcal_line_points)(law, dpcal_angle_of(angle), &law->line);
+    law->line = dpcal_line_of(work->lines, law->n);
+    DPCAL_WIDEST(dpcal_line_points)(law, angle);
     return DPCAL_DONE;
+}
+
+/* Whether exp(c l), c = highest, grows little from the real line to twice the angle when adding: sums of absolute values, without
+   the density's own growth, of which the error of the rule knows. `weights` holds n numbers. */
+static int dpcal_grows_little(dpcal_law *law, double *weights, dpcal_work *work) {
+    const double *loss = law->block, *log_mass = law->block + 2 * law->n;
+    double on_line[3], on_edge[3], peak = -INFINITY;
+    for (ptrdiff_t j = 0; j < law->n; j++)
+        peak = fmax(peak, log_mass[j] + law->highest * loss[j]);
+    DPCAL_WIDEST(dpcal_scaled_sums)(loss, log_mass, law->n, law->highest, peak, weights, on_line);
+    dpcal_fill_line(law, 2.0 * law->angle, work);
+    DPCAL_WIDEST(dpcal_scaled_sums)(law->line.re, log_mass, law->n, law->highest, peak, weights, on_edge);
+    return on_edge[2] < 8.0 * on_line[2];
 }
 
 /* Points of the lattice with steps law->step; the rule's error bounds the step by the angle. */
@@ -290,9 +270,9 @@ static int dpcal_place(dpcal_law *law, double low, double high, dpcal_work *work
 
 /* Takes points: rows of loss, mass, log mass, error and slope, n a multiple of 8. Of P and Q the masses `gone` may lie beyond
    them, known to `units`: P (exp(-l) - 1) then adds up to what P lacks less what Q lacks, and the mean is the sum of
-   P (exp(-l) - 1 + l), whose terms have one sign, less that. */
+   P (exp(-l) - 1 + l), whose terms have one sign, less that. `weights` holds n numbers. */
 static int dpcal_take_points(
-    dpcal_law *law, ptrdiff_t n, double *rows, const double *gone, double units, dpcal_work *work
+    dpcal_law *law, ptrdiff_t n, double *rows, const double *gone, double units, double *weights
 ) {
     double sums[5], second = 0.0;
     law->n = n;
@@ -305,9 +285,7 @@ static int dpcal_take_points(
         law->far |= law->mass[j] == 0.0;
         second += law->mass[j] * law->loss[j] * law->loss[j];
     }
-    if (dpcal_grow(&work->block, &work->capacity, n))
-        return DPCAL_MEMORY;
-    if (!dpcal_sums_at(law, -1.0, 1.0, work->block, sums) || !(sums[0] > 0.0))
+    if (!dpcal_sums_at(law, -1.0, 1.0, weights, sums) || !(sums[0] > 0.0))
         return DPCAL_REACH;
     law->gone = gone[0], law->gone_error = units * gone[0];
     law->mean = sums[0] - (gone[0] - gone[1]);
@@ -331,12 +309,12 @@ static int dpcal_fill_sampled(dpcal_law *law, double highest, dpcal_work *work) 
     for (int tries = 0; tries < 60; tries++, law->angle /= sqrt(2.0)) {
         status = dpcal_place(law, low, high, work);
         if (!status)
-            status = dpcal_grow(&work->block, &work->capacity, 2 * law->n);
-        if (status || !law->add || dpcal_grows_little(law, work->block))
+            status = dpcal_grow(&work->block, &work->capacity, law->n);
+        if (status || !law->add || dpcal_grows_little(law, work->block, work))
             break;
     }
     if (!status)
-        status = dpcal_take_points(law, law->n, law->block, gone, 0.0, work);
+        status = dpcal_take_points(law, law->n, law->block, gone, 0.0, work->block);
     if (status)
         law->highest = 0.0;
     return status;
@@ -344,10 +322,9 @@ static int dpcal_fill_sampled(dpcal_law *law, double highest, dpcal_work *work) 
 
 static void dpcal_sampled_gaussian(dpcal_law *law, double q, double sigma, int add) {
     memset(law, 0, sizeof *law);
-    law->q = q;
-    law->sigma = sigma;
+    law->q = q, law->log_q = log(q), law->odds = (1.0 - q) / q;
+    law->sigma = sigma, law->inverse = 1.0 / (sigma * sigma);
     law->add = add;
-    law->log_q = log(q);
     law->log_unaffected = log1p(-q);
     law->upper = add ? -log1p(-q) * (1 + 4 * DPCAL_UNIT) : INFINITY;
     law->spread = q * q * expm1(fmin(1.0 / (sigma * sigma), 600.0));
@@ -364,8 +341,8 @@ static void dpcal_gaussian(dpcal_law *law, double variance) {
 /* -- moments */
 
 /* The same where exponentials overflow: weights are scaled by the largest, and M is the sum that it is. */
-static int dpcal_scaled_moments(const dpcal_law *law, double c, double *weights, dpcal_moments *out) {
-    double sums[3], central[2], largest = -INFINITY, error = 0.0, mean_error = 0.0;
+static void dpcal_scaled_moments(const dpcal_law *law, double c, double *weights, dpcal_moments *out) {
+    double sums[3], largest = -INFINITY, error = 0.0, mean_error = 0.0;
     for (ptrdiff_t j = 0; j < law->n; j++)
         largest = fmax(largest, law->log_mass[j] + c * law->loss[j]);
     DPCAL_WIDEST(dpcal_scaled_sums)(law->loss, law->log_mass, law->n, c, largest, weights, sums);
@@ -380,17 +357,14 @@ static int dpcal_scaled_moments(const dpcal_law *law, double c, double *weights,
     }
     out->error = error / sums[2] + (double)law->n / 16.0 + 4 * fabs(largest);
     out->mean_error = (mean_error + (double)law->n / 16.0 * fabs(sums[1])) / sums[2] + 4 * fabs(out->mean);
-    DPCAL_WIDEST(dpcal_central_sums)(law->loss, weights, law->n, out->mean, central);
-    out->variance = dpcal_larger(central[0] / sums[2], DPCAL_LEAST), out->fourth = central[1] / sums[2];
-    return isfinite(out->log_mass) ? DPCAL_DONE : DPCAL_REACH;
 }
 
 /* log M(c), mean and variance of the tilt at c, -1 < c <= highest, and the weights P exp(c l).
 
    M(c) - 1 = c E l + E (exp(c l) - 1 - c l), less the mass that is gone, and all other terms are positive for c > 0; where
-   M(c) is small, it is a sum. */
-static int dpcal_plain_moments_at(const dpcal_law *law, double c, double *weights, dpcal_moments *out) {
-    double sums[5], central[2], grown, adding = 10.0 + (double)law->n / 128.0;
+   M(c) is small, it is a sum. The points are those of l + surplus. */
+static int dpcal_moments_at(const dpcal_law *law, double c, double *weights, dpcal_moments *out) {
+    double sums[5], central[2], grown = NAN, adding = 10.0 + (double)law->n / 128.0;
     if (law->variance > 0) {
         const double v = law->variance;
         *out = (dpcal_moments){0.5 * v * (c * c + c), v * (c + 0.5), v, 3.0 * v * v, 0, 0, 1};
@@ -400,34 +374,29 @@ static int dpcal_plain_moments_at(const dpcal_law *law, double c, double *weight
     }
     if (c > law->highest)
         return DPCAL_REACH;
-    if (!dpcal_sums_at(law, c, fabs(c), weights, sums))
-        return dpcal_scaled_moments(law, c, weights, out);
-    grown = c * law->mean + sums[0] - law->gone;
-    if (!(grown > -0.5))
-        return dpcal_scaled_moments(law, c, weights, out);
-    out->log_mass = log1p(grown);
-    out->mean = (law->mean + sums[1]) / (1.0 + grown);
-    out->total = sums[2];
-    out->error = fabs(c) * (law->mean_error + 2 * fabs(law->mean)) + sums[3] + adding * sums[0];
-    out->error = (out->error + law->gone_error + 2 * law->gone) / (1.0 + grown);
-    out->mean_error = (law->mean_error + sums[4] + adding * fabs(sums[1])) / (1.0 + grown);
-    out->mean_error += fabs(out->mean) * (out->error + 4);
-    out->error += 4 * fabs(out->log_mass);
+    if (dpcal_sums_at(law, c, fabs(c), weights, sums))
+        grown = c * law->mean + sums[0] - law->gone;
+    if (grown > -0.5) {
+        out->log_mass = log1p(grown);
+        out->mean = (law->mean + sums[1]) / (1.0 + grown);
+        out->total = sums[2];
+        out->error = fabs(c) * (law->mean_error + 2 * fabs(law->mean)) + sums[3] + adding * sums[0];
+        out->error = (out->error + law->gone_error + 2 * law->gone) / (1.0 + grown);
+        out->mean_error = (law->mean_error + sums[4] + adding * fabs(sums[1])) / (1.0 + grown);
+        out->mean_error += fabs(out->mean) * (out->error + 4);
+        out->error += 4 * fabs(out->log_mass);
+    } else {
+        dpcal_scaled_moments(law, c, weights, out);
+    }
     DPCAL_WIDEST(dpcal_central_sums)(law->loss, weights, law->n, out->mean, central);
-    out->variance = dpcal_larger(central[0] / sums[2], DPCAL_LEAST), out->fourth = central[1] / sums[2];
-    return isfinite(grown) ? DPCAL_DONE : DPCAL_REACH;
-}
-
-/* The same of l, where the points are those of l + surplus. */
-static int dpcal_moments_at(const dpcal_law *law, double c, double *weights, dpcal_moments *out) {
-    const int status = dpcal_plain_moments_at(law, c, weights, out);
-    if (!status && law->surplus != 0.0) {
+    out->variance = dpcal_larger(central[0] / out->total, DPCAL_LEAST), out->fourth = central[1] / out->total;
+    if (law->surplus != 0.0) {
         out->log_mass -= c * law->surplus;
         out->mean -= law->surplus;
         out->error += 4.0 * (fabs(out->log_mass) + fabs(c * law->surplus));
         out->mean_error += 4.0 * (fabs(out->mean) + fabs(law->surplus));
     }
-    return status;
+    return isfinite(out->log_mass) ? DPCAL_DONE : DPCAL_REACH;
 }
 
 /* Moments of a law at a tilt, whose points are extended where they end before it. */
@@ -539,12 +508,10 @@ static void dpcal_center(const dpcal_line *line, ptrdiff_t from, double c, doubl
 
 /* Weights, errors and bounds on the decay of one law along Re z = c, in numbers from `room` on. The center is chosen for
    steps of time h > 0. */
-static int dpcal_tilt_law(
-    dpcal_law *law, double c, double h, double *weights, dpcal_work *work, double **room, dpcal_tilt *tilt
-) {
+static int dpcal_tilt_law(dpcal_law *law, double c, double h, dpcal_work *work, double **room, dpcal_tilt *tilt) {
     dpcal_moments at;
     ptrdiff_t ends[2];
-    int status = dpcal_moments_at(law, c, weights, &at);
+    int status = dpcal_moments_at(law, c, work->block, &at);
     if (status)
         return status;
     tilt->log_mass = at.log_mass;
@@ -554,7 +521,7 @@ static int dpcal_tilt_law(
     tilt->latest = INFINITY;
     if (law->variance > 0)
         return DPCAL_DONE;
-    dpcal_restrict(law, &at, weights, tilt);
+    dpcal_restrict(law, &at, work->block, tilt);
     if (!law->owned && (status = dpcal_fill_line(law, law->angle, work)))
         return status;
     const ptrdiff_t n = law->line.n;

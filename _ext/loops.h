@@ -86,15 +86,15 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_central_sums)(
 /* log w at u + i angle, u = (x - 1/2) / sigma^2: its real part, its argument in [0, pi], and the size of its derivative.
    Keeps the digits of w - 1. */
 DPCAL_TARGET static inline void DPCAL_NAME(dpcal_weight)(
-    const dpcal_mixture *m, const dpcal_angle *line, const dpcal_v *at, dpcal_v *re, dpcal_v *im, dpcal_v *slope
+    const dpcal_law *law, const dpcal_angle *line, const dpcal_v *at, dpcal_v *re, dpcal_v *im, dpcal_v *slope
 ) {
-    const double q = m->q, cosine = line->cosine, sine = line->sine, sunk = 2.0 * line->half * line->half;
+    const double q = law->q, cosine = line->cosine, sine = line->sine, sunk = 2.0 * line->half * line->half;
     const dpcal_v u = *at;
-    const dpcal_m far = (u > 30.0) & (u + m->log_q > 0.0);
+    const dpcal_m far = (u > 30.0) & (u + law->log_q > 0.0);
     const dpcal_v exponent = DPCAL_CHOICE(far, -u, u);
     dpcal_v second, first, power, value, turned, root;
     DPCAL_EXPONENTIALS(exponent, second, first, power);
-    const dpcal_v left = m->odds * power;
+    const dpcal_v left = law->odds * power;
     const dpcal_v a = DPCAL_CHOICE(far, left * cosine, q * (first * cosine - sunk));
     const dpcal_v b = DPCAL_CHOICE(far, -left * sine, q * power * sine);
     /* Where q is near 1 and u negative, 1 + a would lose the digits of 1 - q. */
@@ -107,7 +107,7 @@ DPCAL_TARGET static inline void DPCAL_NAME(dpcal_weight)(
     DPCAL_NAME(dpcal_angle)(&whole, &b, &turned);
     DPCAL_ROOT(&all, &root);
     turned += DPCAL_CHOICE(far, line->angle, 0.0);
-    *re = DPCAL_CHOICE(far, u + m->log_q, 0.0) + 0.5 * value;
+    *re = DPCAL_CHOICE(far, u + law->log_q, 0.0) + 0.5 * value;
     *im = DPCAL_CHOICE(turned > 0.0, turned, 0.0);
     *slope = DPCAL_CHOICE(far, 1.0, q * power) / root;
     (void)second;
@@ -115,46 +115,37 @@ DPCAL_TARGET static inline void DPCAL_NAME(dpcal_weight)(
 
 /* log w at n points x + i angle sigma^2, n a multiple of 8; `re` may be the points. */
 DPCAL_TARGET static void DPCAL_NAME(dpcal_weights)(
-    const dpcal_law *law, dpcal_angle line, const double *points, ptrdiff_t n, double *re, double *im
+    const dpcal_law *law, double angle, const double *points, ptrdiff_t n, double *re, double *im
 ) {
-    const dpcal_mixture m = dpcal_mixture_of(law);
+    const dpcal_angle line = dpcal_angle_of(angle);
     for (ptrdiff_t i = 0; i < n; i += DPCAL_LANES_OF) {
-        const dpcal_v u = (DPCAL_AT(points) - 0.5) * m.inverse;
+        const dpcal_v u = (DPCAL_AT(points) - 0.5) * law->inverse;
         dpcal_v value, turned, slope;
-        DPCAL_NAME(dpcal_weight)(&m, &line, &u, &value, &turned, &slope);
+        DPCAL_NAME(dpcal_weight)(law, &line, &u, &value, &turned, &slope);
         DPCAL_PUT(re) = value;
         DPCAL_PUT(im) = turned;
     }
 }
 
-/* Absolute errors of losses in units: w - 1 has 3.5 units of its size, before it is divided by w; logarithms and angles have
-   2; log q 1.5 where it is a term; and u has 2 of its size, which the derivative multiplies. Sizes below 0.26 have
-   abs(w - 1) < 0.3, where no digit of w - 1 is lost. */
-DPCAL_TARGET static inline void DPCAL_NAME(dpcal_loss_error)(
-    const dpcal_mixture *m, const dpcal_v *sizes, const dpcal_v *u, const dpcal_v *slope, dpcal_v *out
-) {
-    const dpcal_v size = *sizes;
-    *out = DPCAL_CHOICE(size < 0.26, 9.0 * size, 6.5 + 1.5 * size)
-        + DPCAL_CHOICE(*u > 29.9, 1.5 * fabs(m->log_q), 0.0) + 2.5 * DPCAL_SIZE(*u) * *slope;
-}
-
 /* A line, shifted but for an angle of 0. exp(i t l) falls: P and l are those above the real line when removing, below it when
    adding. */
-DPCAL_TARGET static void DPCAL_NAME(dpcal_line_points)(
-    const dpcal_law *law, dpcal_angle line, const dpcal_line *filled
-) {
-    const dpcal_mixture m = dpcal_mixture_of(law);
-    const dpcal_line out = *filled;
-    const double step = law->step, start = law->first, shift = line.angle * law->sigma;
+DPCAL_TARGET static void DPCAL_NAME(dpcal_line_points)(const dpcal_law *law, double angle) {
+    const dpcal_angle line = dpcal_angle_of(angle);
+    const dpcal_line out = law->line;
+    const double step = law->step, start = law->first, shift = angle * law->sigma, inverse = law->inverse;
     const double constant = log(step / (law->sigma * sqrt(2.0 * DPCAL_PI))) + 0.5 * shift * shift;
     const double shared = law->add ? 0.0 : 1.0, sign = law->add ? -1.0 : 1.0;
     for (ptrdiff_t i = 0; i < out.n; i += DPCAL_LANES_OF) {
-        const dpcal_v x = step * (start + DPCAL_NUMBERS(i)), turned = line.angle * x, u = (x - 0.5) * m.inverse;
-        dpcal_v re, im, share, moved;
-        DPCAL_NAME(dpcal_weight)(&m, &line, &u, &re, &im, &share);
-        const dpcal_v size = DPCAL_SIZE(re) + im, square = 0.5 * m.inverse * (x * x), exponent = shared * re - square;
+        const dpcal_v x = step * (start + DPCAL_NUMBERS(i)), turned = angle * x, u = (x - 0.5) * inverse;
+        dpcal_v re, im, share;
+        DPCAL_NAME(dpcal_weight)(law, &line, &u, &re, &im, &share);
+        const dpcal_v size = DPCAL_SIZE(re) + im, square = 0.5 * inverse * (x * x), exponent = shared * re - square;
         const dpcal_v log_size = constant + exponent;
-        DPCAL_NAME(dpcal_loss_error)(&m, &size, &u, &share, &moved);
+        /* w - 1 has 3.5 units of its size, before it is divided by w; logarithms and angles have 2; log q 1.5 where it is a
+           term; and u has 2 of its size, which the derivative multiplies. Sizes below 0.26 have abs(w - 1) < 0.3, where no
+           digit of w - 1 is lost. */
+        const dpcal_v moved = DPCAL_CHOICE(size < 0.26, 9.0 * size, 6.5 + 1.5 * size)
+            + DPCAL_CHOICE(u > 29.9, 1.5 * fabs(law->log_q), 0.0) + 2.5 * DPCAL_SIZE(u) * share;
         DPCAL_PUT(out.re) = sign * re;
         DPCAL_PUT(out.im) = im;
         DPCAL_PUT(out.size) = log_size;
@@ -168,43 +159,37 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_line_points)(
 
 /* -- sums */
 
-/* Sums over points of P (exp(a) - 1 - a), P l (exp(a) - 1) and P exp(a), a = c l < far, of the errors of the
-   first two in units, and the weights P exp(a). Points with a >= far are left out and get weight 0. */
+/* Sums over points of P (exp(a) - 1 - a), P l (exp(a) - 1) and P exp(a), a = c l < DPCAL_FAR, of the
+   errors of the first two in units, and the weights P exp(a). Points beyond are left out and get weight 0. */
 DPCAL_TARGET static void DPCAL_NAME(dpcal_moment_sums)(
-    const double *loss, const double *mass, const double *error, const double *slope, ptrdiff_t n, double c,
-    double growth, double far, double *weights, double *sums
+    const dpcal_law *law, double c, double growth, double *weights, double *sums
 ) {
-    dpcal_v s0 = {0}, s1 = {0}, total = {0}, e0 = {0}, e1 = {0};
+    const ptrdiff_t n = law->n;
+    dpcal_v totals[5] = {{0}};
     /* Sums of 64 first, so that rounding grows with n / 128. */
     for (ptrdiff_t start = 0; start < n; start += 64) {
-        dpcal_v p0 = {0}, p1 = {0}, p2 = {0}, p3 = {0}, p4 = {0};
+        dpcal_v parts[5] = {{0}};
         const ptrdiff_t stop = start + 64 < n ? start + 64 : n;
         for (ptrdiff_t i = start; i < stop; i += DPCAL_LANES_OF) {
-            const dpcal_v l = DPCAL_AT(loss), product = c * l;
-            const dpcal_v b = DPCAL_CHOICE(product < far, DPCAL_AT(mass), 0.0);
-            const dpcal_v a = DPCAL_CHOICE(product < far, product, 0.0);
-            const dpcal_v units = DPCAL_AT(error) + DPCAL_CHOICE(product > 0.0, growth * DPCAL_AT(slope), 0.0);
+            const dpcal_v l = DPCAL_AT(law->loss), product = c * l;
+            const dpcal_v b = DPCAL_CHOICE(product < DPCAL_FAR, DPCAL_AT(law->mass), 0.0);
+            const dpcal_v a = DPCAL_CHOICE(product < DPCAL_FAR, product, 0.0);
+            const dpcal_v units = DPCAL_AT(law->error) + DPCAL_CHOICE(product > 0.0, growth * DPCAL_AT(law->slope), 0.0);
             dpcal_v x, y, z;
             DPCAL_EXPONENTIALS(a, x, y, z);
             const dpcal_v second = b * x, first = b * (l * y), weight = b * z;
-            p0 += second;
-            p1 += first;
-            p2 += weight;
-            p3 += second * units;
-            p4 += DPCAL_SIZE(first) * units;
+            parts[0] += second;
+            parts[1] += first;
+            parts[2] += weight;
+            parts[3] += second * units;
+            parts[4] += DPCAL_SIZE(first) * units;
             DPCAL_PUT(weights) = weight;
         }
-        s0 += p0;
-        s1 += p1;
-        total += p2;
-        e0 += p3;
-        e1 += p4;
+        for (int j = 0; j < 5; j++)
+            totals[j] += parts[j];
     }
-    sums[0] = DPCAL_SUM_OF(s0);
-    sums[1] = DPCAL_SUM_OF(s1);
-    sums[2] = DPCAL_SUM_OF(total);
-    sums[3] = DPCAL_SUM_OF(e0);
-    sums[4] = DPCAL_SUM_OF(e1);
+    for (int j = 0; j < 5; j++)
+        sums[j] = DPCAL_SUM_OF(totals[j]);
 }
 
 /* The sum of sizes exp(-t decay), t decay >= 0. */
@@ -415,7 +400,7 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_log_psi_of)(
 DPCAL_TARGET static void DPCAL_NAME(dpcal_integrand)(
     double h, double c, double offset, int nodes, const double *errors, double *vr, double *vi, double *sums
 ) {
-    dpcal_v sizes = {0}, times = {0}, rounding = {0}, all = {0}, all_times = {0}, all_rounding = {0};
+    dpcal_v totals[6] = {{0}};
     for (ptrdiff_t i = 0; i < nodes; i += DPCAL_LANES_OF) {
         const dpcal_v k = DPCAL_NUMBERS(i), t = h * k, phase = DPCAL_AT(vi) + t * offset, log_size = DPCAL_AT(vr);
         const dpcal_v a = t / c, b = t / (1.0 + c), pr = 1.0 - a * b, pi = a + b, square = pr * pr + pi * pi;
@@ -427,21 +412,17 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_integrand)(
         const dpcal_v kept = DPCAL_CHOICE((k > 0.0) & (k < (double)nodes), whole, 0.0);
         const dpcal_v size = kept / root, scale = size / root;
         const dpcal_v units = 32.0 + DPCAL_AT(errors) + DPCAL_CHOICE(about > 1e6, about, 0.0);
-        sizes += size;
-        times += t * size;
-        rounding += units * size;
-        all += kept;
-        all_times += t * kept;
-        all_rounding += units * kept;
+        totals[0] += size;
+        totals[1] += t * size;
+        totals[2] += units * size;
+        totals[3] += kept;
+        totals[4] += t * kept;
+        totals[5] += units * kept;
         DPCAL_PUT(vr) = scale * (cosine * pr + sine * pi);
         DPCAL_PUT(vi) = scale * (sine * pr - cosine * pi);
     }
-    sums[0] = DPCAL_SUM_OF(sizes);
-    sums[1] = DPCAL_SUM_OF(times);
-    sums[2] = DPCAL_SUM_OF(rounding);
-    sums[3] = DPCAL_SUM_OF(all);
-    sums[4] = DPCAL_SUM_OF(all_times);
-    sums[5] = DPCAL_SUM_OF(all_rounding);
+    for (int j = 0; j < 6; j++)
+        sums[j] = DPCAL_SUM_OF(totals[j]);
 }
 
 /* Sums over nodes of Re(v r^k), t Im(v r^k) and t^2 Re(v r^k), r = exp(-i h distance): eight steps of all lanes begin at
@@ -479,3 +460,6 @@ DPCAL_TARGET static void DPCAL_NAME(dpcal_rotated)(
     for (int j = 0; j < 3; j++)
         sums[j] = DPCAL_SUM_OF(totals[j]);
 }
+
+#undef DPCAL_TARGET
+#undef DPCAL_NAME

@@ -2,20 +2,23 @@
 
 cdef extern from "contour.h" nogil:
     ctypedef struct dpcal_line:
+        pass
+
+    ctypedef struct dpcal_tilt:
+        pass
+
+    ctypedef struct dpcal_curve:
+        const double* at
         ptrdiff_t n
-        double *re
-        double *im
-        double *size
-        double *phase
-        double *error
-        double *rounding
+        double* lower
+        double* upper
 
     ctypedef struct dpcal_law:
         double highest, upper, log_unaffected, steep, wanted, surplus, reach, latest, normal, until
         double merged_loss[2]
         double merged_log[2]
         dpcal_line line
-        double q, log_q, sigma
+        double *block
         int owned
 
     ctypedef struct dpcal_work:
@@ -28,9 +31,11 @@ cdef extern from "contour.h" nogil:
         double *bounds
 
     ctypedef struct dpcal_question:
-        dpcal_law** laws
+        dpcal_law* laws
         const double* counts
+        dpcal_tilt* parts
         ptrdiff_t k
+        dpcal_curve curve
         int patient
         const dpcal_beyond* beyond
         dpcal_work* work
@@ -41,30 +46,22 @@ cdef extern from "contour.h" nogil:
 
     enum:
         DPCAL_DONE, DPCAL_WIDE, DPCAL_MEMORY, DPCAL_STOPPED
-        DPCAL_EPSILON, DPCAL_LOG_DELTA, DPCAL_AT_MOST, DPCAL_LOG_DELTAS
+        DPCAL_EPSILON, DPCAL_LOG_DELTA, DPCAL_LOG_DELTAS
         DPCAL_PUTS
 
     ctypedef struct dpcal_moments:
         double log_mass, mean, variance, fourth
 
-    ctypedef struct dpcal_angle:
-        pass
-
+    dpcal_line dpcal_line_of(double* rows, ptrdiff_t n)
     ptrdiff_t dpcal_padded(ptrdiff_t n)
-    dpcal_angle dpcal_angle_of(double angle)
     void dpcal_weights "DPCAL_WIDEST(dpcal_weights)" (
-        const dpcal_law* law, dpcal_angle line, const double* points, ptrdiff_t n, double* re, double* im
+        const dpcal_law* law, double angle, const double* points, ptrdiff_t n, double* re, double* im
     )
     void dpcal_sampled_gaussian(dpcal_law* law, double q, double sigma, int add)
     void dpcal_gaussian(dpcal_law* law, double variance)
     int dpcal_take_points(
-        dpcal_law* law, ptrdiff_t n, double* rows, const double* gone, double units, dpcal_work* work
+        dpcal_law* law, ptrdiff_t n, double* rows, const double* gone, double units, double* weights
     )
     int dpcal_moments_at(const dpcal_law* law, double c, double* weights, dpcal_moments* out)
-    void dpcal_free_law(dpcal_law* law)
     void dpcal_free_work(dpcal_work* work)
     void dpcal_ask(dpcal_question* ask, int kind, double epsilon, double log_delta, dpcal_answer* out)
-    void dpcal_log_deltas(
-        dpcal_question* ask, const double* epsilons, ptrdiff_t n, double* lower, double* upper,
-        dpcal_answer* out
-    )

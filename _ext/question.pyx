@@ -14,7 +14,7 @@ Parts are lists of laws and how often each adds up.
 import numpy as np
 
 from cpython.exc cimport PyErr_CheckSignals
-from libc.math cimport INFINITY, isnan, log
+from libc.math cimport INFINITY, isnan
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
@@ -63,6 +63,7 @@ cdef class Law:
     cdef bint serve(self, double highest) except -1:
         """Take points for tilts up to a highest one; return whether there are some."""
         cdef dpcal_law law
+        cdef double[:, ::1] line
         found = self.loss.served(highest)
         if found is None:
             return False
@@ -74,29 +75,19 @@ cdef class Law:
         law.normal, law.until = found.normal
         for i in range(2):
             law.merged_loss[i], law.merged_log[i] = found.merged[i]
-        take_line(&law.line, found.line)
+        line = found.line
+        law.line = dpcal_line_of(&line[0, 0], line.shape[1])
         taken = took_points(&law, found.real, found.gone)
         self.law, self.kept = law, (found.real, found.line)
         return taken
 
 
-cdef void take_line(dpcal_line* line, double[:, ::1] rows):
-    line.n = rows.shape[1]
-    line.re, line.im, line.size = &rows[0, 0], &rows[1, 0], &rows[2, 0]
-    line.phase, line.error, line.rounding = &rows[3, 0], &rows[4, 0], &rows[5, 0]
-
-
 cdef bint took_points(dpcal_law* law, double[:, ::1] rows, tuple masses) except -1:
     """Give points to a law, and the masses that are gone; return whether they serve."""
-    cdef dpcal_work work
     cdef double[2] gone
+    cdef double[::1] weights = np.empty(rows.shape[1])
     gone[0], gone[1], units = masses
-    memset(&work, 0, sizeof(work))
-    status = dpcal_take_points(law, rows.shape[1], &rows[0, 0], gone, units, &work)
-    dpcal_free_work(&work)
-    if status == DPCAL_MEMORY:
-        raise MemoryError
-    return status == DPCAL_DONE
+    return dpcal_take_points(law, rows.shape[1], &rows[0, 0], gone, units, &weights[0]) == DPCAL_DONE
 
 
 cdef int is_interrupted(void* heard) noexcept with gil:
@@ -109,17 +100,9 @@ cdef int is_interrupted(void* heard) noexcept with gil:
     return 0
 
 
-cdef struct Points:
-    # Epsilons of a curve, and where its ends go.
-    const double* at
-    Py_ssize_t n
-    double* lower
-    double* upper
-
-
 cdef int asked(
     int kind, list parts, double epsilon, double log_delta, dpcal_answer* out,
-    int patient=0, const dpcal_beyond* beyond=NULL, Points curve=Points(NULL, 0, NULL, NULL),
+    int patient=0, const dpcal_beyond* beyond=NULL, dpcal_curve curve=dpcal_curve(NULL, 0, NULL, NULL),
 ) except -1:
     """Ask about losses, and again with further points where these were missing."""
     cdef Law law
@@ -127,7 +110,7 @@ cdef int asked(
         wanted = asked_once(kind, parts, epsilon, log_delta, out, patient, beyond, curve)
         many = curve.n > 0
         while curve.n > 0 and not isnan(curve.lower[0]):
-            curve = Points(curve.at + 1, curve.n - 1, curve.lower + 1, curve.upper + 1)
+            curve = dpcal_curve(curve.at + 1, curve.n - 1, curve.lower + 1, curve.upper + 1)
         if not wanted or (curve.n == 0 if many else out.status <= DPCAL_WIDE):
             break
         # Twice the tilt serves its neighbors, too.
@@ -140,7 +123,7 @@ cdef int asked(
 
 cdef list asked_once(
     int kind, list parts, double epsilon, double log_delta, dpcal_answer* out,
-    int patient, const dpcal_beyond* beyond, Points curve,
+    int patient, const dpcal_beyond* beyond, dpcal_curve curve,
 ):
     """Ask about losses and their counts; return the places of those that lacked points, and the tilts.
 
@@ -151,34 +134,30 @@ cdef list asked_once(
     cdef dpcal_question ask
     cdef dpcal_law* laws
     cdef double* counts
-    laws = <dpcal_law*>malloc(k * (sizeof(dpcal_law) + sizeof(dpcal_law*) + sizeof(double)) + 1)
+    laws = <dpcal_law*>malloc(k * (sizeof(dpcal_law) + sizeof(dpcal_tilt) + sizeof(double)) + 1)
     if laws is NULL:
         raise MemoryError
     memset(&ask, 0, sizeof(ask))
     memset(&work, 0, sizeof(work))
     heard, kept, wanted = [], [], []
     work.stopped, work.owner = is_interrupted, <void*>heard
-    ask.k, ask.patient, ask.beyond, ask.work = k, patient, beyond, &work
-    ask.laws = <dpcal_law**>(laws + k)
-    ask.counts = counts = <double*>(ask.laws + k)
+    ask.k, ask.patient, ask.beyond, ask.curve, ask.work = k, patient, beyond, curve, &work
+    ask.laws, ask.parts = laws, <dpcal_tilt*>(laws + k)
+    ask.counts = counts = <double*>(ask.parts + k)
     try:
         for i in range(k):
             law, counts[i] = parts[i]
             laws[i] = (<Law?>law).law
-            ask.laws[i] = &laws[i]
             # Another thread may take further points meanwhile.
             kept.append((<Law>law).kept)
     except BaseException:
         free(laws)
         raise
     with nogil:
-        if kind == DPCAL_LOG_DELTAS:
-            dpcal_log_deltas(&ask, curve.at, curve.n, curve.lower, curve.upper, out)
-        else:
-            dpcal_ask(&ask, kind, epsilon, log_delta, out)
+        dpcal_ask(&ask, kind, epsilon, log_delta, out)
         dpcal_free_work(&work)
     for i in range(k):
-        dpcal_free_law(&laws[i])
+        free(laws[i].block)
         if laws[i].wanted > laws[i].highest:
             wanted.append((i, laws[i].wanted))
     free(laws)
@@ -228,7 +207,7 @@ def at_most(list parts not None, double epsilon, double log_delta):
     It is None if one contour does not answer the question.
     """
     cdef dpcal_answer out
-    asked(DPCAL_AT_MOST, parts, epsilon, log_delta, &out)
+    asked(DPCAL_LOG_DELTA, parts, epsilon, log_delta, &out)
     return out.upper <= log_delta if out.status == DPCAL_DONE else None
 
 
@@ -243,7 +222,7 @@ def log_deltas(list parts not None, const double[::1] epsilons not None, bint pa
     found = np.empty((2, n))
     cdef double[:, ::1] ends = found
     if n > 0:
-        curve = Points(&epsilons[0], n, &ends[0, 0], &ends[1, 0])
+        curve = dpcal_curve(&epsilons[0], n, &ends[0, 0], &ends[1, 0])
         asked(DPCAL_LOG_DELTAS, parts, 0.0, 0.0, &out, patient, NULL, curve)
     return found
 
@@ -267,7 +246,7 @@ cdef tuple worst(list directions, double at, bint log_deltas):
     for parts in directions:
         # A direction is left out where a quick bound proves its epsilon smaller.
         if upper > -INFINITY and not log_deltas:
-            asked(DPCAL_AT_MOST, parts, upper, at, &one)
+            asked(DPCAL_LOG_DELTA, parts, upper, at, &one)
             if one.status == DPCAL_DONE and one.upper <= at:
                 continue
         if log_deltas:
@@ -314,7 +293,7 @@ def mixture_log_weights(const double[::1] x not None, double q, double sigma, do
     table = np.zeros((3, padded))
     table[0, :n] = x
     cdef double[:, ::1] rows = table
-    law.q, law.log_q, law.sigma = q, log(q), sigma
+    dpcal_sampled_gaussian(&law, q, sigma, False)
     with nogil:
-        dpcal_weights(&law, dpcal_angle_of(angle), &rows[0, 0], padded, &rows[1, 0], &rows[2, 0])
+        dpcal_weights(&law, angle, &rows[0, 0], padded, &rows[1, 0], &rows[2, 0])
     return table[1, :n] if angle == 0.0 else table[1, :n] + 1j * table[2, :n]

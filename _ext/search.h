@@ -11,6 +11,8 @@
 
 enum { DPCAL_SIDE_BY_SIDE = 32 };
 
+/* Write how many of the m entries of high are at most each of DPCAL_SIDE_BY_SIDE words; m + 1 is a power of two. Return whether
+   a word equals an entry. */
 static inline __attribute__((always_inline)) int dpcal_search_plain(
     const uint64_t *restrict words, const uint64_t *restrict high, int64_t m, int64_t *restrict places
 ) {
@@ -35,11 +37,5 @@ DPCAL_AVX512 static int dpcal_search_avx512f(const uint64_t *words, const uint64
     return dpcal_search_plain(words, high, m, places);
 }
 #endif
-
-/* Write how many of the m entries of high are at most each of DPCAL_SIDE_BY_SIDE words; m + 1 is a power of two. Return whether
-   a word equals an entry. */
-static int dpcal_search(const uint64_t *words, const uint64_t *high, int64_t m, int64_t *places) {
-    return DPCAL_WIDEST(dpcal_search)(words, high, m, places);
-}
 
 #endif

@@ -31,7 +31,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import islice
-from pathlib import Path
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -49,14 +48,7 @@ from dpcal.optim.boundary.batches import Batches
 from dpcal.optim.boundary.discrete import DiscreteNormals
 from dpcal.optim.boundary.lattice import Grid, LatticeStream, add_replayed
 from dpcal.optim.boundary.seeds import Seed, Streams, key_of, keyed_generator
-from dpcal.optim.boundary.store import (
-    check_owner,
-    opened,
-    parsed,
-    read_ledger,
-    sentences,
-    whole,
-)
+from dpcal.optim.boundary.store import Store, read_ledger
 from dpcal.optim.objectives.arrays import Rows, Vector
 
 __all__ = ["Alone", "RankedOracle", "Ranks", "RanksDisagree", "RanksLost"]
@@ -189,7 +181,7 @@ class RankedOracle(StepwiseOracle):
         (query,) = plan.queries
         grid = _grid_of(query, dimension)
         self._elsewhere = Elsewhere(plan.n, dimension)
-        self._file: _Steps | None = None
+        self._file: Store | None = None
         made: Callable[[], Streams] = partial(observers.streams, seed, plan, self._elsewhere.digest)
         root, ledger = ranks.told(partial(self._opened, plan, shown, made, store))
         self._root: dict[str, Any] = root
@@ -207,22 +199,21 @@ class RankedOracle(StepwiseOracle):
         store: str | os.PathLike[str] | None,
     ) -> tuple[dict[str, Any], str]:
         """Open rank 0: return the run's secret root and its ledger so far."""
-        streams = None
-        if store is None or not Path(store).exists():
-            # A run that is refused must leave no file, so it is started before the file is made.
+        if store is None:
             streams = made()
             self._start(plan, streams, None)
-        if store is not None:
-            file = self._file = _Steps(store)
+        else:
+            file = self._file = Store(store)
+
+            def start(streams: Streams) -> None:
+                self._start(plan, streams, read_ledger(store) if file.known() else None)
+
             try:
-                root = file.root(plan, shown, lambda: (streams or made()).root)
-                if streams is None or root != streams.root:
-                    streams = Streams.restored(root, plan)
-                    self._start(plan, streams, read_ledger(store))
+                about = {"noise": "discrete", "parameters": shown}
+                streams = file.begun(plan, about, made, start)
             except BaseException:
                 file.close()
                 raise
-        assert streams is not None
         return streams.root, self.ledger.to_json()
 
     def _start(self, plan: Plan, streams: Streams, ledger: Ledger | None) -> None:
@@ -323,7 +314,7 @@ class RankedOracle(StepwiseOracle):
         """Return the batch of a step, on rank 0, after its answer is in ledger and file."""
         self._spend(step, query)
         if self._file is not None:
-            self._file.ask(step, question, query)
+            self._file.put(step, question.hex(), b"", _entry(query))
         return self._batch_of(step)
 
     def _spend(self, step: int, query: Query) -> None:
@@ -358,9 +349,10 @@ class RankedOracle(StepwiseOracle):
 
     def _released(self, whole: Integers) -> None:
         if self._file is not None:
+            (query,) = self.plan.queries
             words = whole.astype("<i8", copy=False).tobytes()
             digest = hashlib.blake2b(words, digest_size=32).digest()
-            self._file.answer(self._position, digest)
+            self._file.put(self._position, self._told.hex(), digest, _entry(query))
 
     def give_up(self) -> None:
         """Go on to the next step; a batch that was not answered for stays in the ledger."""
@@ -395,6 +387,10 @@ class RankedOracle(StepwiseOracle):
             )
         self._move_to(answers)
         return self
+
+
+def _entry(query: Query) -> str:
+    return json.dumps(query.with_count(1).to_dict())
 
 
 def _grid_of(query: Query, dimension: int) -> Grid | None:
@@ -460,79 +456,3 @@ class _Shards:
                 if stream.step != step:
                     stream = self._kept[block] = stream.at(step)
                 out += stream.read()
-
-
-class _Steps:
-    """The file of a run on ranks: its root, and each answer's question, entry and digest.
-
-    It is a secret, like a seed. :func:`dpcal.optim.boundary.store.read_ledger` reads its ledger.
-    """
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._path = Path(path)
-        self._file = opened(self._path)
-        self._owner = secrets.token_hex(16)
-
-    def close(self) -> None:
-        """Close the file, which stays: another process may have put its run into it."""
-        self._file.close()
-
-    def root(self, plan: Plan, shapes: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """Return the run's root, made if it is new; refuse another run's file."""
-        about = {"plan": plan.to_json(), "noise": "discrete", "parameters": shapes}
-        with sentences(self._path), self._file:
-            made = "" if self._known() else json.dumps(make())
-            self._file.execute("BEGIN IMMEDIATE")
-            # Of several processes that start a run at once, one writes it.
-            known = self._known() or {**about, "root": made}
-            for name, value in about.items():
-                if known.get(name) != value:
-                    raise ValueError(f"store {str(self._path)!r} holds a run with other {name}.")
-            self._file.executemany(
-                "INSERT OR REPLACE INTO run VALUES (?, ?)",
-                {**known, "owner": self._owner}.items(),
-            )
-        with whole(self._path):
-            root: dict[str, Any] = parsed(self._path, known["root"])
-        return root
-
-    def _known(self) -> dict[str, str]:
-        """Return what the file says of its run; nothing before there is one."""
-        return dict(self._file.execute("SELECT name, value FROM run").fetchall())
-
-    def ask(self, step: int, question: bytes, query: Query) -> None:
-        """Write a question before its batch is drawn; refuse another one in its place."""
-        entry = json.dumps(query.with_count(1).to_dict())
-        with sentences(self._path), self._file:
-            self._begin()
-            row = self._file.execute(
-                "SELECT question FROM answers WHERE position = ?", (step,)
-            ).fetchone()
-            if row is None:
-                self._file.execute(
-                    "INSERT INTO answers VALUES (?, ?, ?, ?, '')",
-                    (step, question.hex(), b"", entry),
-                )
-            elif row[0] != question.hex():
-                raise LedgerMismatch(
-                    f"answer {step} in store {str(self._path)!r} is to other parameters: start "
-                    "the run from a checkpoint of it, with the same learning rate and settings."
-                )
-
-    def answer(self, step: int, digest: bytes) -> None:
-        """Write an answer's digest before it is released; refuse another one in its place."""
-        with sentences(self._path), self._file:
-            self._begin()
-            (held,) = self._file.execute(
-                "SELECT answer FROM answers WHERE position = ?", (step,)
-            ).fetchone()
-            if held and held != digest:
-                raise LedgerMismatch(
-                    f"answer {step} in store {str(self._path)!r} was another one: the records, the "
-                    "loss and the size of pieces must be those of the run. It was not released."
-                )
-            self._file.execute("UPDATE answers SET answer = ? WHERE position = ?", (digest, step))
-
-    def _begin(self) -> None:
-        self._file.execute("BEGIN IMMEDIATE")
-        check_owner(self._file, self._path, self._owner)

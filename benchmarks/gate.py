@@ -17,7 +17,6 @@ import argparse
 import csv
 import itertools
 import math
-import signal
 import time
 import warnings
 from collections import defaultdict
@@ -26,6 +25,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.limits import at_most
 from dpcal.accountants import epsilon as epsilon_of, events, log_delta
 from dpcal.accountants.mechanisms.own import from_pld, from_pmf, from_profile
 
@@ -349,20 +349,18 @@ class Answer:
 def ask(family, index, seed):
     """Return the answer to a question."""
     asked = "epsilon"
-    signal.setitimer(signal.ITIMER_PROF, _ALARM)
     began = time.process_time()
     try:
-        event, relation, asked, given = question(family, index, seed)
-        if asked == "epsilon":
-            found = epsilon_of(event, delta=given, neighboring_relation=relation)
-        else:
-            found = log_delta(event, epsilon=given, neighboring_relation=relation)
+        with at_most(_ALARM):
+            event, relation, asked, given = question(family, index, seed)
+            if asked == "epsilon":
+                found = epsilon_of(event, delta=given, neighboring_relation=relation)
+            else:
+                found = log_delta(event, epsilon=given, neighboring_relation=relation)
         lower, upper, method = found.lower, found.upper, found.method
     except Exception as error:
         lower = upper = math.nan
         method = f"{type(error).__name__}: {error}"[:120]
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
     return Answer(family, index, asked, lower, upper, method, time.process_time() - began)
 
 
@@ -458,11 +456,6 @@ def main():
     parser.add_argument("--seconds", type=float, default=math.inf, help="stop after these")
     given = parser.parse_args()
     families = given.families.split(",") if given.families else list(FAMILIES)
-
-    def late(*_):
-        raise TimeoutError(f"no answer in {_ALARM:g} s")
-
-    signal.signal(signal.SIGPROF, late)
     warnings.simplefilter("ignore")
     given.file.parent.mkdir(parents=True, exist_ok=True)
     if not run(given.file, families, given.seed, given.seconds, given.share):

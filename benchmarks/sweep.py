@@ -23,10 +23,8 @@ With ``--file``, answers are kept there as lines of JSON and a stopped sweep goe
 """
 
 import argparse
-import contextlib
 import json
 import math
-import signal
 import sys
 import time
 from collections import Counter
@@ -36,6 +34,7 @@ from pathlib import Path
 import numpy as np
 from scipy.special import gammaln, log_ndtr
 
+from benchmarks.limits import at_most
 from dpcal.accountants import characteristic, epsilon as epsilon_of, events, log_delta, renyi
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.certificates.enclosure import enclose
@@ -323,21 +322,6 @@ def _direction_in_balls(direction, epsilon):
 
 
 # -- checks
-
-
-@contextlib.contextmanager
-def at_most(seconds):
-    """Raise TimeoutError after so much processor time."""
-
-    def stop(*_):
-        raise TimeoutError(f"no answer in {seconds} s")
-
-    signal.signal(signal.SIGPROF, stop)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0.0)
 
 
 def problems(point, answer, *, balls=False):

@@ -54,15 +54,3 @@ def test_many_distinct_losses_of_which_few_are_large_have_both_ends(steps, delta
     answer = sweep.ask(point)
     assert 0 < answer.upper - answer.lower < width * answer.upper
     assert sweep.problems(point, answer) == ([], False)
-
-
-@pytest.mark.parametrize("index", [1140, 2637, 2778])
-def test_many_losses_guessed_by_a_subset_cost_the_same(index, monkeypatch):
-    # A subset says where to look, and nothing of the law there.
-    point = sweep.draw(41, index)
-    assert len(point.steps) == 200
-    answer = sweep.ask(point)
-    monkeypatch.setattr("dpcal.accountants.inversion.transform._SUBSET_FROM", 10**6)
-    alone = sweep.ask(point)
-    assert answer.upper == pytest.approx(alone.upper, rel=1e-9, abs=1e-12)
-    assert max(answer.lower, alone.lower) <= min(answer.upper, alone.upper)

@@ -17,7 +17,6 @@ COMMANDS = {
     "schema": "draft a schema of a table: types, ranges, categories, missing values",
     "train": "fit a private linear model to your own table, with a report",
     "release": "private counts, means, histograms and quantiles of a table",
-    "select": "choose, in private, a model that is a second-order stationary point",
     "predict": "answer the records of a table by a private model",
     "budget": "what was spent on a data set, by which runs, and what is left",
     "calibrate": "solve for the noise, the steps or the sampling that meets (epsilon, delta)",
@@ -29,13 +28,16 @@ COMMANDS = {
     "plot": "draw a privacy profile, trade-off or Renyi curve, or a report's accuracies",
     "audit": "prove or refute the printed settings of six papers, or plan with them",
     "optimizers": "list the optimizers: problems, what must be known, rates",
-    "corpus": "score accountants on questions with proved answers, or verify the answers",
     "attack": "attack runs: replays on neighbours, likelihood ratios, canaries",
     "verify": "recompute the claims of a report from its ledgers",
 }
 
 # Commands that are gone, and what answers in their place.
-MOVED = {"schedule": "audit PAPER --at"}
+MOVED = {
+    "schedule": "audit PAPER --at",
+    "corpus": "python -m benchmarks.corpus of a clone",
+    "select": "dpcal.optim.select_point in Python",
+}
 
 # Commands whose module is in a folder.
 _HOMES = {"recommend": "checking.recommend"}

@@ -85,7 +85,7 @@ PAGES = {
     "Notebooks": "../notebooks/01_from_target_to_model ../notebooks/02_audit "
     "../notebooks/03_correlated_noise ../notebooks/04_estimators ../notebooks/05_torch",
     "Reference": "api/dpcal glossary ../CHANGELOG",
-    "Contribute": "../CONTRIBUTING architecture internals/constants internals/fused_loops "
+    "Contribute": "../CONTRIBUTING architecture internals/inverting internals/fused_loops "
     "internals/mutants internals/correlated_proofs ../SECURITY ../CODE_OF_CONDUCT",
 }
 

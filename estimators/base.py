@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -47,32 +47,15 @@ from dpcal.estimators.reading import (
 from dpcal.optim import Ledger, PrivateOracle, Result, Trace
 from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.boundary.oracle import MECHANISMS
-from dpcal.optim.budget import Budget, check_budget, in_use, prepaid, this_process
-from dpcal.optim.objectives.placed import (
-    by_row,
-    objective_of,
-    opened,
-    vectors_of,
-)
+from dpcal.optim.budget import in_use, prepaid, this_process
+from dpcal.optim.linear_fit import sum_query
+from dpcal.optim.objectives.placed import by_row, objective_of, opened, vectors_of
 from dpcal.report import statement
 from dpcal.report.saving import reported
 
-__all__ = [
-    "BoundedEstimator",
-    "GaussianEstimator",
-    "PrivateEstimator",
-    "Table",
-    "bounded",
-]
+__all__ = ["Answers", "PrivateEstimator", "Table", "blank_targets", "read_by_score"]
 
 Table = NDArray[np.float64]
-
-# What bounds are, where they are to be learned inside the budget.
-LEARN = "learn"
-
-# Largest bound of a number: squares of records, and what a fit makes of them, stay far from the
-# ends of doubles.
-_FARTHEST = 1e100
 
 # Whether this thread copies a model for a score that is paid, and what such a copy does without.
 _READING: ContextVar[bool] = ContextVar("reading", default=False)
@@ -108,8 +91,6 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
     noise
         ``"discrete"``: exact sums, and noise from cryptographic bits; or ``"gaussian"``, in
         floating point, for research.
-    budget
-        A :func:`dpcal.budget` that fits are paid from, besides those in use; None for none.
     rows_per_person
         Number >= 1 of rows that a person has at most. Where it is larger than 1, the claim is about
         a person, with all rows, and the noise is larger by as much; what is learned by a choice
@@ -132,13 +113,11 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
     epsilon: float = 1.0
     delta: float = 1e-6
     noise: str = "discrete"
-    budget: Budget | None = None
     rows_per_person: int = 1
 
     _own_doc = __doc__
     _released: list[Any] = field(init=False)
     _left_budget_of: str = field(init=False)
-    _cloned: bool = field(init=False)
 
     # A seed for tests and studies alone: noise that can be drawn again protects nobody, which is
     # why there is no parameter ``random_state``.
@@ -174,14 +153,9 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
         """Whether a fit with these parameters learns nothing, and costs nothing."""
         return False
 
-    def _limits(self, name: str = "bounds") -> Any:
-        """Return learned bounds, or else the declared ones."""
-        return self.__dict__.get(f"{name}_", getattr(self, name))
-
     def _pays(self) -> bool:
         """Whether there is a budget that answers are paid from, here or where it comes from."""
-        paid = bool(in_use()) or self.__dict__.get("budget") is not None
-        return paid or self._is_elsewhere()
+        return bool(in_use()) or self._is_elsewhere()
 
     def _is_elsewhere(self) -> bool:
         """Whether this is a copy that came from another process with a budget in use."""
@@ -193,14 +167,12 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
         if "_reads" in self.__dict__:
             return
         self._refuse_elsewhere()
-        # What clones this estimator may score the copy, whoever pays.
-        if in_use() or (self.budget is not None and "_cloned" in self.__dict__):
+        if in_use():
             raise ValueError(
                 "What reads predictions about records is an exact score, which no budget pays for: "
                 "while one is in use, give scoring=dpcal.estimators.noisy_accuracy (or noisy_r2), "
                 "or call it with the model; ensembles that learn from predictions cannot be "
-                "fitted. Predict for other records after the end of the with statement, and by a "
-                "copy of an estimator with a budget of its own once its budget is None."
+                "fitted. Predict for other records after the end of the with statement."
             )
 
     def _refuse_elsewhere(self) -> None:
@@ -211,22 +183,6 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
                 "charged from here. Use n_jobs=1, or threads; or make a new estimator to fit it "
                 "outside that budget. Save a model that others may score after the budget's end."
             )
-
-    def _learns_bounds(self) -> bool:
-        """Return whether bounds are to be learned; refuse any other text."""
-        given = {name: getattr(self, name, None) for name in ("bounds", "target_bounds")}
-        for name, text in given.items():
-            if not isinstance(text, str):
-                continue
-            if text != LEARN:
-                raise ValueError(
-                    f"{name} must be a pair (low, high) of public numbers, or {LEARN!r}, got "
-                    f"{text!r}."
-                )
-            return True
-        for name in ("bounds_", "target_bounds_"):
-            self.__dict__.pop(name, None)
-        return False
 
     def _new(self, X: ArrayLike) -> Table:
         """Return new records as finite float64; a cell that is no finite number is refused."""
@@ -251,7 +207,7 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
         table: Table = checked(self, X, numbers_of=table_of, reset=reset)
         return table
 
-    def _read_both(self, X: ArrayLike, y: Any, *, reset: bool = True) -> tuple[Table, NDArray[Any]]:
+    def _tables(self, X: ArrayLike, y: Any, *, reset: bool = True) -> tuple[Any, ...]:
         """Return records as :meth:`_read` does, and a label or a target for each."""
         X, y = (X, y) if y is None else opened(X, y)
         rows, name = self._read(X, reset=reset), type(self).__name__
@@ -261,7 +217,6 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
 
     def _target(self) -> tuple[float, float]:
         """Return the checked target."""
-        check_budget(self.budget)
         _validate.choice(tuple(MECHANISMS), noise=self.noise)
         return _validate.positive(epsilon=self.epsilon), _validate.probability(delta=self.delta)
 
@@ -274,33 +229,24 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
         """Return records, and targets, without the rows of a person that are too many."""
         return within_persons(groups, self.rows_per_person, tables, seed=self._seed)
 
-    def _of_persons(self, query: Query) -> Query:
-        """Return a query about persons with as many rows as was declared."""
-        return of_persons(query, self.rows_per_person)
-
     def _plan(self, n: int, *queries: Query, **parameters: Any) -> Plan:
         epsilon, delta = self._target()
-        queries = tuple(self._of_persons(query) for query in queries)
         return Plan(
             optimizer=type(self).__name__,
             n=n,
-            queries=queries,
+            queries=tuple(of_persons(query, self.rows_per_person) for query in queries),
             epsilon=epsilon,
             delta=delta,
             neighboring_relation=RELATION,
             parameters=parameters,
         )
 
-    @contextmanager
-    def _paid(self, plan: Plan) -> Iterator[None]:
-        """Charge a plan to the budgets before anything is read for it."""
+    def _paid(self, plan: Plan) -> AbstractContextManager[None]:
+        """Return a context that charges a plan to the budgets before anything is read for it."""
         self._refuse_elsewhere()
         refuse_unasked()
-        name, size = plan.optimizer, plan.group_size
-        with prepaid(
-            plan.event, plan.neighboring_relation, self.budget, label=name, group_size=size
-        ):
-            yield
+        size = plan.group_size
+        return prepaid(plan.event, RELATION, label=plan.optimizer, group_size=size)
 
     @contextmanager
     def _asking(self, plan: Plan, *, first: bool = True) -> Iterator[Answers]:
@@ -309,6 +255,26 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
         with self._paid(plan):
             yield answers
         self._close(answers, first=first)
+
+    def _mean(
+        self,
+        name: str,
+        bound: float,
+        vectors: Callable[..., Table],
+        dimension: int,
+        *tables: Any,
+        first: bool = True,
+    ) -> tuple[Table, float]:
+        """Return a private mean of one vector a record, and the deviation of its sum's noise.
+
+        It is all that a fit releases. ``bound`` is on the norm of a vector, and the rest that of
+        :meth:`Answers.mean`.
+        """
+        (multiplier,) = self._multipliers([1.0])
+        plan = self._plan(len(tables[0]), sum_query(name, bound, multiplier))
+        with self._asking(plan, first=first) as told:
+            mean = told.mean(name, vectors, dimension, *tables)
+        return mean, multiplier * bound
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -323,7 +289,6 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
         copy: Self = _clone_parametrized(self)
         if "_left_budget_of" in self.__dict__:
             copy._left_budget_of = self._left_budget_of
-        copy._cloned = True
         return copy
 
     def __getstate__(self) -> dict[str, Any]:
@@ -345,10 +310,10 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
         """
         plan, complete = answers.plan, answers.complete
         entries = [entry for ledger in answers.ledgers for entry in ledger.entries]
-        ledger = Ledger(plan.n, plan.neighboring_relation, entries=entries)
+        ledger = Ledger(plan.n, RELATION, entries=entries)
         empty = np.empty(0)
         result = Result(
-            w=np.ravel(answers.w),
+            w=empty,
             trace=Trace(step=empty.astype(np.int64), norm=empty, distance=empty),
             ledger=ledger,
             plan=plan,
@@ -366,9 +331,7 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
         self._released = [*([] if first else self._released), result]
         self.ledger_ = ledger
         self.epsilon_spent_ = epsilon_of(
-            together(self._released),
-            delta=plan.delta,
-            neighboring_relation=plan.neighboring_relation,
+            together(self._released), delta=plan.delta, neighboring_relation=RELATION
         )
         self.report_ = {
             "privacy": statement.privacy_statement(result),
@@ -409,12 +372,12 @@ class Answers:
         The plan; a fit that chooses by an answer leaves here what its report holds.
     ledgers
         A ledger for each question.
-    w, complete
-        What is released in the end, and whether the plan came to its end.
+    complete
+        Whether the plan came to its end.
     """
 
     def __init__(self, asking: PrivateEstimator, plan: Plan) -> None:
-        self.plan, self.w, self.complete = plan, np.empty(0), True
+        self.plan, self.complete = plan, True
         self.ledgers: list[Ledger] = []
         self._how: dict[str, Any] = {"seed": asking._seed, "noise": asking.noise}
 
@@ -437,29 +400,14 @@ class Answers:
     def mean(self, name: str, vectors: Callable[..., Table], dimension: int, *tables: Any) -> Table:
         """Return a private mean of vectors, as :meth:`oracle` takes them."""
         part = self.part(self.plan.query(name).with_count(1), "sum")
-        self.w = self.oracle(part, vectors, dimension, *tables).gradient(np.zeros(dimension), name)
-        return self.w
+        oracle = self.oracle(part, vectors, dimension, *tables)
+        return oracle.gradient(np.zeros(dimension), name)
 
     def choices(self, table: Any, part: Plan | None = None, **given: Any) -> PrivateChoices:
         """Return what chooses values of a table, whose shape is (n, columns)."""
         choices = PrivateChoices(table, part or self.plan, **given, **self._how)
         self.ledgers.append(choices.ledger)
         return choices
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class BoundedEstimator(PrivateEstimator):
-    """An estimator of records of numbers.
-
-    Parameters
-    ----------
-    bounds
-        A pair (low, high) of numbers, or of arrays of shape (n_features,), known without a look at
-        the records; or ``"learn"``, for a tenth of the budget. Values outside are moved to the
-        nearer bound.
-    """
-
-    bounds: Any = None
 
 
 # Pipelines have reports too, once there are private estimators to put into them.
@@ -478,16 +426,6 @@ def read_by_score(model: Any) -> Any:
         return model  # of which private parts refuse to predict
     finally:
         _READING.reset(before)
-
-
-class GaussianEstimator(BoundedEstimator):
-    """An estimator whose answers all have Gaussian noise about all records."""
-
-    def _cost(self, epsilon: float, delta: float) -> events.DpEvent:
-        if self._learns_bounds():
-            return super()._cost(epsilon, delta)
-        (multiplier,) = single_release(epsilon, delta, [1.0])
-        return events.GaussianDpEvent(multiplier)
 
 
 def _no_seed(given: dict[str, Any]) -> None:
@@ -521,45 +459,3 @@ def blank_targets(estimator: Any, y: Any) -> Any:
     if declared is None and params.get("class_weight") is not None:
         declared = list(params["class_weight"])
     return np.resize(np.asarray([0, 1] if declared is None else declared), len(y))
-
-
-def bounded(name: str, bounds: Any, columns: int | None = None) -> tuple[Table, Table]:
-    """Return lower and upper bounds as arrays; raise ``ValueError`` if they are none.
-
-    Parameters
-    ----------
-    name
-        Of the parameter.
-    bounds
-        A pair (low, high) of numbers, or of arrays of one number a column.
-    columns
-        How many columns there are; None for a single number.
-
-    >>> low, high = bounded("bounds", (-1, [1, 2]), 2)
-    >>> low.tolist(), high.tolist()
-    ([-1.0, -1.0], [1.0, 2.0])
-    """
-    told = "public numbers, known without a look at the records"
-    if isinstance(bounds, str) and bounds == LEARN:
-        raise ValueError(
-            f"{name} are learned by fit alone, and partial_fit needs a pair of {told}."
-        )
-    if bounds is None:
-        raise ValueError(f"{name} must be a pair (low, high) of {told}, got None.")
-    shape = () if columns is None else (columns,)
-    try:
-        low, high = (np.broadcast_to(np.asarray(end, float), shape).copy() for end in bounds)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"{name} must be a pair (low, high) of {told}, each a number or an array of shape "
-            f"{shape}, got {bounds!r}."
-        ) from None
-    if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
-        raise ValueError(f"{name} must be finite with low < high, got {bounds!r}.")
-    # Squares of numbers in between, and sums of them over records, must stay finite.
-    if max(np.abs(low).max(), np.abs(high).max()) > _FARTHEST or (high - low).min() < 1 / _FARTHEST:
-        raise ValueError(
-            f"{name} must be between -{_FARTHEST:g} and {_FARTHEST:g}, and at least "
-            f"{1 / _FARTHEST:g} apart, got {bounds!r}."
-        )
-    return low, high

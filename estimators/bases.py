@@ -27,7 +27,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, validate_data
 
 from dpcal import _annexes, _validate
-from dpcal.estimators.base import Table, bounded
+from dpcal.estimators.base import Table
+from dpcal.estimators.bounds import bounded
 from dpcal.estimators.reading import by_partitions, table_of
 from dpcal.tables import Schema
 from dpcal.tables.bases import bins, bins_of, hats, waves

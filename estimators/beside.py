@@ -1,9 +1,13 @@
 """What is fitted beside a private estimator? scikit-learn's estimators ask here before they fit.
 
 A private estimator does not know the model that it is a part of, and a budget does not know what
-else reads the records. So scikit-learn's own classes are told to ask, before a fit and before folds
-are cut, whether what stands there may be fitted. Outside of budgets the answer is yes, unless a
-record is handed in several times.
+else reads the records. So scikit-learn's own classes ask, before a fit and before folds are cut,
+whether what stands there may be fitted. This holds for every way to a fit: a step that a grid
+names, the scaler that an imputer makes inside, a clone in a thread of joblib. A call of the budget
+that is given the model, ``budget.fit(model, X, y)``, sees only parts that are parameters, and not
+``cross_val_score``; whoever calls ``fit`` in a ``with`` statement instead would lose records
+without a word. Stack frames do not reach other threads, and neither do context variables. Outside
+of budgets the answer is yes, unless a record is handed in several times.
 
 >>> import dpcal
 >>> from sklearn.pipeline import make_pipeline
@@ -31,7 +35,7 @@ from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, Strat
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import LabelBinarizer, LabelEncoder
 
-from dpcal.estimators.parts import ONCE, exact_parts, private_parts, refuse_mixing
+from dpcal.estimators.parts import exact_parts, private_parts, refuse_mixing
 from dpcal.optim.budget import in_use
 
 __all__ = ["refuse_exact", "refuse_unasked"]
@@ -58,40 +62,26 @@ def refuse_unasked() -> None:
 
 
 def _may_fit(model: Any) -> None:
-    """Refuse a model that is fitted to the records and not private, or repeats them."""
-    private = private_parts(model)
-    own = any(part.budget is not None for part in private)
-    if private:
-        _refuse_repeated(model)
-    # Encoders of labels learn the classes alone, which ensembles have from the labels anyway.
-    if (in_use() or own) and not isinstance(model, LabelEncoder | LabelBinarizer):
-        refuse_exact(model)
-    if own and not in_use() and not isinstance(model, ONCE):
-        raise ValueError(
-            f"budget must be None in a {type(model).__name__}, which fits copies that only a "
-            "budget in use pays for: use it in a with statement."
-        )
-
-
-def _refuse_repeated(model: Any) -> None:
-    """Refuse an ensemble that hands in a record several times, or chooses records by labels."""
-    kind = type(model).__name__
-    if model.get_params(deep=False).get("bootstrap"):
+    """Refuse a model that is fitted to the records and not private, repeats or chooses them."""
+    kind, private = type(model).__name__, private_parts(model)
+    if private and model.get_params(deep=False).get("bootstrap"):
         raise ValueError(
             f"bootstrap must be False, got a {kind} with bootstrap=True: it hands in some records "
             "several times, and the price of a fit is for a record that is there once."
         )
-    if kind == "OneVsOneClassifier":
+    if private and kind == "OneVsOneClassifier":
         raise ValueError(
             "OneVsOneClassifier chooses the records of a fit by their labels, and the number of "
             "records of a fit is told: use OneVsRestClassifier, or LogisticRegression alone."
         )
+    # Encoders of labels learn the classes alone, which ensembles have from the labels anyway.
+    if in_use() and not isinstance(model, LabelEncoder | LabelBinarizer):
+        refuse_exact(model)
 
 
 def _may_pass(model: Any, X: Any, y: Any = None, *_: Any, **__: Any) -> None:
     """Refuse a model of which a step mixes rows before a private one."""
-    private = private_parts(model)
-    if private and (in_use() or any(part.budget is not None for part in private)):
+    if in_use() and private_parts(model):
         refuse_mixing(model, X, y)
 
 
@@ -121,8 +111,8 @@ def _ask(kind: type, name: str, may: Callable[..., None], *, after: bool = False
 
 
 _ask(BaseEstimator, "_validate_params", _may_fit)
-# After its own steps are fitted, the last of which is not yet, more of them can be tested.
+# Once a step is fitted, more of it can be tested.
 _ask(Pipeline, "_fit", _may_pass, after=True)
-_ask(TransformedTargetRegressor, "fit", _may_pass)
+_ask(TransformedTargetRegressor, "fit", _may_pass, after=True)
 for _kind in (StratifiedKFold, StratifiedShuffleSplit, StratifiedGroupKFold):
     _ask(_kind, "split", _may_cut)

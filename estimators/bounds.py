@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
 
@@ -26,21 +27,30 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from dpcal.accountants import events
-from dpcal.calibrate import Plan
-from dpcal.estimators.base import (
-    LEARN,
-    Answers,
-    BoundedEstimator,
-    Table,
-    blank_targets,
-)
-from dpcal.estimators.queries import RELATION, labels_of_columns
+from dpcal.estimators.base import Answers, PrivateEstimator, Table, blank_targets
+from dpcal.estimators.queries import RELATION, labels_of_columns, single_release
 from dpcal.estimators.reading import checked, numbers_in
 from dpcal.optim.budget import _collected, prepaid
 from dpcal.optim.objectives.domains import blanked
 from dpcal.optim.objectives.placed import by_row, opened
 
-__all__ = ["ByCell", "Unsupervised", "fit_learning_bounds"]
+__all__ = [
+    "LEARN",
+    "BoundedEstimator",
+    "ByCell",
+    "GaussianEstimator",
+    "Unsupervised",
+    "bounded",
+    "scaled",
+]
+
+# What bounds are, where they are to be learned inside the budget, and the parameters that may be.
+LEARN = "learn"
+_LEARNED = ("bounds", "target_bounds")
+
+# Largest bound of a number: squares of records, and what a fit makes of them, stay far from the
+# ends of doubles.
+_FARTHEST = 1e100
 
 # Share of epsilon and of delta that bounds cost, where they are learned. Counts of orders of
 # magnitude need little; with much more the estimator has visibly more noise.
@@ -49,28 +59,104 @@ _SHARE = 0.1
 _SMALLEST = -60
 
 
-class Unsupervised(BoundedEstimator, ABC):
-    """An estimator that learns from records without targets."""
+def bounded(name: str, bounds: Any, columns: int | None = None) -> tuple[Table, Table]:
+    """Return lower and upper bounds as arrays; raise ``ValueError`` if they are none.
+
+    Parameters
+    ----------
+    name
+        Of the parameter.
+    bounds
+        A pair (low, high) of numbers, or of arrays of one number a column.
+    columns
+        How many columns there are; None for a single number.
+
+    >>> low, high = bounded("bounds", (-1, [1, 2]), 2)
+    >>> low.tolist(), high.tolist()
+    ([-1.0, -1.0], [1.0, 2.0])
+    """
+    told = "public numbers, known without a look at the records"
+    if isinstance(bounds, str) and bounds == LEARN:
+        raise ValueError(
+            f"{name} are learned by fit alone, and partial_fit needs a pair of {told}."
+        )
+    if bounds is None:
+        raise ValueError(f"{name} must be a pair (low, high) of {told}, got None.")
+    shape = () if columns is None else (columns,)
+    try:
+        low, high = (np.broadcast_to(np.asarray(end, float), shape).copy() for end in bounds)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{name} must be a pair (low, high) of {told}, each a number or an array of shape "
+            f"{shape}, got {bounds!r}."
+        ) from None
+    if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
+        raise ValueError(f"{name} must be finite with low < high, got {bounds!r}.")
+    # Squares of numbers in between, and sums of them over records, must stay finite.
+    if max(np.abs(low).max(), np.abs(high).max()) > _FARTHEST or (high - low).min() < 1 / _FARTHEST:
+        raise ValueError(
+            f"{name} must be between -{_FARTHEST:g} and {_FARTHEST:g}, and at least "
+            f"{1 / _FARTHEST:g} apart, got {bounds!r}."
+        )
+    return low, high
+
+
+def scaled(values: Table, middle: Any, half: Any) -> Table:
+    """Return values moved and scaled so that their bounds are -1 and 1; others at the nearer end.
+
+    Parameters
+    ----------
+    values
+        Shape (n, d), or (n,).
+    middle, half
+        Of the bounds, and of their distance: arrays of shape (d,), or numbers.
+    """
+    return np.asarray(np.clip((values - middle) / half, -1.0, 1.0))
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class BoundedEstimator(PrivateEstimator, ABC):
+    """An estimator of records of numbers.
+
+    Parameters
+    ----------
+    bounds
+        A pair (low, high) of numbers, or of arrays of shape (n_features,), known without a look at
+        the records; or ``"learn"``, for a tenth of the budget. Values outside are moved to the
+        nearer bound.
+    """
+
+    bounds: Any = None
 
     @np.errstate(all="ignore")
     def fit(self, X: ArrayLike, y: Any = None, groups: Any = None) -> Self:
-        """Learn from records of shape (n, n_features), of persons of shape (n,)."""
-        if self._is_free():
-            n, d = self._read(X).shape
-            self._declare(d)
-            self._close_free(n)
-            return self
-        (rows,) = self._within_persons(groups, self._read(X))
-        if self._learns_bounds():
-            fit_learning_bounds(self, rows, None)
-            return self
-        return self._learn(rows, first=True)
+        """Learn from records, shape (n, n_features).
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        # Blank records are handed on, as what fits the next step of a pipeline.
-        tags.input_tags.allow_nan = True
-        return tags
+        Parameters
+        ----------
+        X
+            Records.
+        y
+            Their labels or targets, shape (n,), of those who learn from such.
+        groups
+            Persons whom they are about, shape (n,).
+        """
+        tables = self._tables(X, y)
+        if self._is_free():
+            self._declare(tables[0].shape[1])
+            self._close_free(len(tables[0]))
+            return self
+        tables = self._within_persons(groups, *tables)
+        if names := self._learned():
+            _fit_learning_bounds(self, names, *tables)
+            return self
+        for name in _LEARNED:
+            self.__dict__.pop(f"{name}_", None)
+        return self._learn(*tables, first=True)
+
+    @abstractmethod
+    def _learn(self, *tables: Any, **options: Any) -> Self:
+        """Learn from checked records, after those of earlier calls unless it is the ``first``."""
 
     def _declare(self, columns: int) -> None:
         """Keep what is declared of so many columns, where nothing is learned."""
@@ -80,9 +166,49 @@ class Unsupervised(BoundedEstimator, ABC):
         """Return checked records with NaN for cells that do not count."""
         return X
 
-    @abstractmethod
-    def _learn(self, X: Table, *, first: bool) -> Self:
-        """Learn from checked records, after those of earlier calls unless it is the first."""
+    def _ends(self, columns: int | None = None, name: str = "bounds") -> tuple[Table, Table]:
+        """Return learned bounds, or else the declared ones, as :func:`bounded` does."""
+        return bounded(name, self.__dict__.get(f"{name}_", getattr(self, name)), columns)
+
+    def _box(self, columns: int) -> tuple[Table, Table]:
+        """Return the middle of the bounds, and half of their distance, shape (columns,) each."""
+        low, high = self._ends(columns)
+        return (low + high) / 2, (high - low) / 2
+
+    def _learned(self) -> list[str]:
+        """Return the names of bounds that are to be learned; refuse any other text."""
+        given = {name: getattr(self, name, None) for name in _LEARNED}
+        texts = {name: text for name, text in given.items() if isinstance(text, str)}
+        for name, text in texts.items():
+            if text != LEARN:
+                raise ValueError(
+                    f"{name} must be a pair (low, high) of public numbers, or {LEARN!r}, got "
+                    f"{text!r}."
+                )
+        return list(texts)
+
+
+class GaussianEstimator(BoundedEstimator):
+    """An estimator whose answers all have Gaussian noise about all records."""
+
+    def _cost(self, epsilon: float, delta: float) -> events.DpEvent:
+        if self._learned():
+            return super()._cost(epsilon, delta)
+        (multiplier,) = single_release(epsilon, delta, [1.0])
+        return events.GaussianDpEvent(multiplier)
+
+
+class Unsupervised(BoundedEstimator):
+    """An estimator that learns from records without targets."""
+
+    def _tables(self, X: ArrayLike, y: Any, *, reset: bool = True) -> tuple[Any, ...]:
+        return (self._read(X, reset=reset),)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # Blank records are handed on, as what fits the next step of a pipeline.
+        tags.input_tags.allow_nan = True
+        return tags
 
 
 class ByCell(Unsupervised):
@@ -98,51 +224,45 @@ class ByCell(Unsupervised):
         return table
 
 
-def fit_learning_bounds(estimator: BoundedEstimator, X: Table, y: Any) -> None:
+def _fit_learning_bounds(
+    estimator: BoundedEstimator, names: list[str], X: Table, *y: NDArray[Any]
+) -> None:
     """Learn bounds by a tenth of the budget, and fit by the rest.
 
     Parameters
     ----------
     estimator
-        With ``bounds``, ``target_bounds`` or both ``"learn"``. It is left as ``fit`` leaves it, and
-        has the learned bounds as ``bounds_`` and ``target_bounds_``.
-    X, y
-        Records, shape (n, d), all NaN where blank, and their targets or None; checked.
+        It is left as ``fit`` leaves it, and has the learned bounds as ``bounds_`` and
+        ``target_bounds_``.
+    names
+        Which of its ``bounds`` and ``target_bounds`` are to be learned.
+    X, *y
+        Records, shape (n, d), all NaN where blank, and their targets, if there are; checked.
 
     Raises
     ------
     ValueError
         If noisy counts name no order of a column. The bounds were paid for then.
     """
-    names = [name for name in ("bounds", "target_bounds") if _asked(estimator, name)]
-    parts = {"bounds": estimator._cells(X) if isinstance(estimator, Unsupervised) else X}
+    parts = {"bounds": estimator._cells(X)}
     known = by_row(_some_finite, parts["bounds"])
     if "target_bounds" in names:
-        parts["target_bounds"] = by_row(_as_column, y)
+        parts["target_bounds"] = by_row(_as_column, *y)
     columns = by_row(blanked, by_row(_beside, *(parts[name] for name in names)), known)
     epsilon, delta = estimator._target()
     query = labels_of_columns("bounds", _SHARE * epsilon, _SHARE * delta, columns.shape[1])
-    estimator._of_persons(query)  # refuses persons with several rows
+    plan = estimator._plan(len(X), query)  # refuses persons with several rows
     rest = clone(estimator)
-    rest.set_params(
-        epsilon=(1 - _SHARE) * epsilon, delta=(1 - _SHARE) * delta * (1 - 1e-12), budget=None
-    )
+    rest.set_params(epsilon=(1 - _SHARE) * epsilon, delta=(1 - _SHARE) * delta * (1 - 1e-12))
     rest._seed = estimator._seed
     # The estimator's own plan does not depend on bounds, nor on records.
     with _collected() as found:
         blank = clone(rest).set_params(**dict.fromkeys(names, (-1.0, 1.0)))
         zeros = by_row(np.zeros_like, X)
-        blank.fit(*((zeros,) if y is None else (zeros, by_row(partial(blank_targets, blank), y))))
-    plan = Plan(
-        optimizer="bounds",
-        n=len(X),
-        queries=(query,),
-        epsilon=epsilon,
-        delta=delta,
-        neighboring_relation=RELATION,
-    )
-    whole, told = events.ComposedDpEvent([plan.event, *found]), Answers(estimator, plan)
-    with prepaid(whole, RELATION, estimator.budget, label=type(estimator).__name__):
+        blank.fit(zeros, *(by_row(partial(blank_targets, blank), each) for each in y))
+    whole = events.ComposedDpEvent([plan.event, *found])
+    told = Answers(estimator, replace(plan, optimizer="bounds"))
+    with prepaid(whole, RELATION, label=plan.optimizer):
         choices = told.choices(by_row(_orders, columns), known=known)
         ends = np.array([_range(choices.labels("bounds", j), j) for j in range(columns.shape[1])])
         widths = [parts[name].shape[1] for name in names]
@@ -152,13 +272,13 @@ def fit_learning_bounds(estimator: BoundedEstimator, X: Table, y: Any) -> None:
             found_bounds = (low, high) if name == "bounds" else (float(low[0]), float(high[0]))
             rest.set_params(**{name: found_bounds})
             setattr(estimator, f"{name}_", found_bounds)
-        rest.fit(*((X,) if y is None else (X, y)))
+        rest.fit(X, *y)
     own = estimator.get_params(deep=False)
     kept = {name: value for name, value in vars(rest).items() if name not in own}
     estimator.__dict__.update(kept)
     last = rest._last
     told.plan = estimator._plan(len(X), query, *last.plan.queries, **last.plan.parameters)
-    told.ledgers, told.w, told.complete = [*told.ledgers, *last.ledgers], last.w, last.complete
+    told.ledgers, told.complete = [*told.ledgers, *last.ledgers], last.complete
     estimator._close(told, first=True)
 
 
@@ -172,11 +292,6 @@ def _as_column(targets: Table) -> Table:
 
 def _beside(*tables: Table) -> Table:
     return np.hstack(tables)
-
-
-def _asked(estimator: BoundedEstimator, name: str) -> bool:
-    given = getattr(estimator, name, None)
-    return isinstance(given, str) and given == LEARN
 
 
 def _orders(columns: Table) -> NDArray[Any]:

@@ -22,7 +22,8 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from dpcal.accountants import events
-from dpcal.estimators.base import LEARN, PrivateEstimator, Table
+from dpcal.estimators.base import PrivateEstimator, Table
+from dpcal.estimators.bounds import LEARN
 from dpcal.estimators.queries import labels_of_columns
 from dpcal.estimators.reading import checked, shaped
 from dpcal.optim.objectives.domains import codes, counted, labels_of, typed, unlabelled
@@ -80,9 +81,7 @@ class OneHotEncoder(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
             # Their types are those of the categories alone: an array of whole numbers becomes one
             # of floats where a single cell is missing.
             self.categories_ = [typed(counted(each.astype(object))[0]) for each in found]
-            sizes = np.array([len(each) for each in self.categories_], dtype=np.float64)
-            told.w = sizes
-        empty = np.flatnonzero(sizes == 0).tolist()
+        empty = [column for column, each in enumerate(self.categories_) if not len(each)]
         if empty:
             warnings.warn(
                 f"No category was learned for columns {empty}, which give no features: too few "

@@ -23,15 +23,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpcal import _validate
 from dpcal.accountants import events
-from dpcal.estimators.base import (
-    GaussianEstimator,
-    PrivateEstimator,
-    Table,
-    bounded,
-)
-from dpcal.estimators.bounds import ByCell
+from dpcal.estimators.base import PrivateEstimator, Table
+from dpcal.estimators.bounds import ByCell, GaussianEstimator, scaled
 from dpcal.estimators.queries import choices_query
-from dpcal.optim.linear_fit import sum_query
 from dpcal.optim.objectives.domains import blanked, finite_rows
 from dpcal.optim.objectives.placed import as_they_are, by_row
 
@@ -103,7 +97,7 @@ class SimpleImputer(OneToOneFeatureMixin, TransformerMixin, ByCell, GaussianEsti
 
     def _learn(self, X: Table, *, first: bool) -> Self:
         n, d = X.shape
-        low, high = bounded("bounds", self._limits(), d)
+        low, high = self._ends(d)
         inside = by_row(partial(np.clip, a_min=low, a_max=high), self._cells(X))
         if self.strategy == "median":
             query = choices_query("medians", *self._target(), d)
@@ -114,19 +108,14 @@ class SimpleImputer(OneToOneFeatureMixin, TransformerMixin, ByCell, GaussianEsti
                     choices.medians(column, ends, query.name)
                     for column, ends in enumerate(zip(low, high, strict=True))
                 ]
-                self.statistics_ = told.w = np.concatenate(found)
+                self.statistics_ = np.concatenate(found)
         else:
-            middle, half = (low + high) / 2, (high - low) / 2
-            (multiplier,) = self._multipliers([1.0])
-            bound = math.sqrt(2 * d)
-            plan = self._plan(n, sum_query("means", bound, multiplier))
+            middle, half = self._box(d)
             vectors = by_row(partial(_known_values, middle=middle, half=half), inside)
-            with self._asking(plan) as told:
-                means = told.mean("means", as_they_are, 2 * d, vectors)
-                # A share of known cells below its noise is replaced by that noise.
-                shares = np.maximum(means[d:], multiplier * bound / n)
-                centers = np.clip(means[:d] / shares, -1.0, 1.0)
-                self.statistics_ = told.w = middle + half * centers
+            means, noise = self._mean("means", math.sqrt(2 * d), as_they_are, 2 * d, vectors)
+            # A share of known cells below its noise is replaced by that noise.
+            shares = np.maximum(means[d:], noise / n)
+            self.statistics_ = middle + half * np.clip(means[:d] / shares, -1.0, 1.0)
         return self
 
     @np.errstate(all="ignore")
@@ -155,8 +144,7 @@ def _counting(X: Table, *, missing_values: float) -> Table:
 def _known_values(inside: Table, *, middle: Table, half: Table) -> Table:
     """Return known values scaled to [-1, 1], and 1 for each; 0 and 0 for missing cells."""
     known = np.isfinite(inside)
-    places = np.where(known, (inside - middle) / half, 0.0)
-    return np.hstack([np.clip(places, -1.0, 1.0), known])
+    return np.hstack([np.where(known, scaled(inside, middle, half), 0.0), known])
 
 
 def _declared(fill_value: Any, columns: int) -> Table:

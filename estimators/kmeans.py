@@ -24,8 +24,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpcal import _validate
 from dpcal.calibrate.plans.common import repeated
-from dpcal.estimators.base import Answers, GaussianEstimator, Table, bounded
-from dpcal.estimators.bounds import Unsupervised
+from dpcal.estimators.base import Answers, Table
+from dpcal.estimators.bounds import GaussianEstimator, Unsupervised, scaled
 from dpcal.optim.linear_fit import sum_query
 from dpcal.optim.objectives.domains import blanked, finite_rows
 from dpcal.optim.objectives.placed import by_row
@@ -78,10 +78,9 @@ class KMeans(TransformerMixin, ClusterMixin, Unsupervised, GaussianEstimator):  
         k = _validate.count(n_clusters=self.n_clusters)
         if k > n:
             raise ValueError(f"n_clusters must be at most n_samples={n}, got {k}.")
-        low, high = bounded("bounds", self._limits(), d)
-        middle, half = (low + high) / 2, (high - low) / 2
+        middle, half = self._box(d)
         known = by_row(finite_rows, X)
-        rows = by_row(partial(_scaled, middle=middle, half=half), X)
+        rows = by_row(blanked, by_row(partial(scaled, middle=middle, half=half), X), known)
         grid, rounds = self._multipliers([_GRID_SHARE, 1 - _GRID_SHARE])
         # A record adds 1 to a count and its coordinates, of norm sqrt d at most, to a sum, which
         # has as much weight as the count when it is divided by sqrt d.
@@ -94,7 +93,6 @@ class KMeans(TransformerMixin, ClusterMixin, Unsupervised, GaussianEstimator):  
         with self._asking(plan) as told:
             counts = told.mean("grid", indicators, size, cells, known)
             centers, self.counts_ = _lloyd(told, rows, known, _heaviest(counts, places, k))
-            told.w = centers
         self.cluster_centers_ = middle + half * centers
         self._n_features_out = k
         return self
@@ -108,7 +106,8 @@ class KMeans(TransformerMixin, ClusterMixin, Unsupervised, GaussianEstimator):  
         check_is_fitted(self)
         self._refuse_unpaid()
         table = self._read(X, reset=False)
-        found = _nearest(table / self._half(), self.cluster_centers_ / self._half())
+        _, half = self._box(self.n_features_in_)
+        found = _nearest(table / half, self.cluster_centers_ / half)
         return np.where(finite_rows(table), found, -1).astype(np.int32)
 
     def fit_predict(self, X: ArrayLike, y: Any = None) -> NDArray[np.int32]:
@@ -135,11 +134,6 @@ class KMeans(TransformerMixin, ClusterMixin, Unsupervised, GaussianEstimator):  
         """Return names of the columns of :meth:`transform`."""
         return np.array([f"kmeans{number}" for number in range(self._n_features_out)], dtype=object)
 
-    def _half(self) -> Table:
-        low, high = bounded("bounds", self._limits(), self.n_features_in_)
-        half: Table = (high - low) / 2
-        return half
-
 
 def _lloyd(
     told: Answers, rows: Table, known: NDArray[np.bool_], centers: Table
@@ -161,11 +155,6 @@ def _lloyd(
         centers = centers.copy()
         centers[enough] = np.clip(means, -1.0, 1.0)
     return centers, counts
-
-
-def _scaled(X: Table, *, middle: Table, half: Table) -> Table:
-    """Return records scaled to [-1, 1], 0 where blank."""
-    return blanked(np.clip((X - middle) / half, -1.0, 1.0), finite_rows(X))
 
 
 def _sums(w: Table, rows: Table, known: NDArray[np.bool_], *, weight: float, k: int) -> Table:

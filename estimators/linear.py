@@ -14,6 +14,7 @@ True
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Self
@@ -26,22 +27,11 @@ from sklearn.utils.validation import check_is_fitted
 from dpcal import _validate
 from dpcal.calibrate import Plan, Query
 from dpcal.calibrate.defaults import full_steps
-from dpcal.estimators.base import (
-    Answers,
-    BoundedEstimator,
-    GaussianEstimator,
-    Table,
-    bounded,
-)
-from dpcal.estimators.bounds import fit_learning_bounds
+from dpcal.estimators.base import Answers, Table
+from dpcal.estimators.bounds import BoundedEstimator, GaussianEstimator, scaled
+from dpcal.estimators.queries import Pairs
 from dpcal.estimators.scores import PrivateR2
-from dpcal.optim.linear_fit import (
-    RELEASES,
-    LinearSettings,
-    fit_linear,
-    plan_linear,
-    sum_query,
-)
+from dpcal.optim.linear_fit import RELEASES, LinearSettings, fit_linear, plan_linear
 from dpcal.optim.objectives.arrays import row_norms, shrink_factors
 from dpcal.optim.objectives.domains import blanked, cells, finite_rows
 from dpcal.optim.objectives.placed import by_row
@@ -49,9 +39,6 @@ from dpcal.optim.objectives.placed import by_row
 __all__ = ["LinearModel", "LinearRegression", "Ridge"]
 
 SOLVERS = ("auto", "statistics", "gradient")
-
-# Least mean square norm of records, in units of the largest.
-_LEAST_SCALE = 0.01
 
 # Noise on d moments times so many steps is below the number of records where moments are taken. On
 # 60 tables of 1,000 to a million records, at epsilon 1 and 4, the population excess is then 1.01
@@ -81,68 +68,71 @@ class LinearModel(BoundedEstimator):
     def _rows(self, X: Table) -> tuple[Table, float]:
         """Return scaled records, with the constant column, and the bound on their norm."""
         d = X.shape[1]
-        ends = None if self.bounds is None else bounded("bounds", self._limits(), d)
+        box = None if self.bounds is None else self._box(d)
         norm = math.sqrt(d) if self.row_norm is None else self.row_norm
         norm = _validate.positive(row_norm=norm)
         _validate.flag(fit_intercept=self.fit_intercept)
-        rows = by_row(partial(_within, ends=ends, norm=norm, constant=self.fit_intercept), X)
+        rows = by_row(partial(_within, box=box, norm=norm, constant=self.fit_intercept), X)
         return rows, math.hypot(norm, 1.0) if self.fit_intercept else norm
 
-    def _planned(
-        self, loss: str, shape: Any, norm: float, multiplier: float, settings: LinearSettings
-    ) -> Plan:
-        """Return the plan of a fit by gradients, of records of a shape within a norm."""
-        epsilon, delta = self._target()
-        return plan_linear(
-            loss,
-            n=shape[0],
-            dimension=shape[1],
-            row_norm=norm,
-            epsilon=epsilon,
-            delta=delta,
-            settings=settings,
-            release=multiplier,
-            group_size=self.rows_per_person,
-        )
-
-    def _told(self, plan: Plan, *before: Query) -> Plan:
-        """Return the plan of a fit with what was asked before, but a rate that was told."""
-        last = plan.parameters.items() if getattr(self, "release", "all") == "last" else ()
-        kept = {"steps": plan.parameters["steps"], **dict(last)}
-        return self._plan(plan.n, *before, *plan.queries, **kept)
-
-    def _descend(
+    def _by_gradients(
         self,
-        told: Answers,
-        plan: Plan,
         loss: str,
         rows: Table,
         y: Any,
         norm: float,
+        multiplier: float,
+        settings: LinearSettings,
         *before: Query,
-        **how: Any,
-    ) -> None:
-        """Run a planned fit, within a plan that holds what was asked before it too."""
+        choose: Callable[[Answers], LinearSettings | None] | None = None,
+        first: bool = True,
+        initial: Any = None,
+    ) -> tuple[Table, int]:
+        """Return the weights of a fit by :func:`fit_linear`, and its steps.
+
+        Parameters
+        ----------
+        loss, rows, y, norm, initial
+            Those of ``fit_linear``.
+        multiplier
+            Noise multiplier of one release that costs the share of the target that is left.
+        settings, *before, choose
+            The settings, where they are known beforehand. Else what is asked first, and a function
+            of answers that returns the settings, or None to end the fit.
+        first
+            Whether earlier calls do not count.
+        """
         epsilon, delta = self._target()
-        own: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "plan": plan}
-        how |= {"seed": self._seed, "noise": self.noise}
-        result = fit_linear(loss, rows, y, row_norm=norm, **own, **how)
-        told.ledgers.append(result.ledger)
-        told.w, told.complete = result.w, result.complete
-        told.plan = self._told(result.plan, *before)
+        given: dict[str, Any] = {"row_norm": norm, "epsilon": epsilon, "delta": delta}
+        n, d = rows.shape
+        sizes = {"n": n, "dimension": d, "group_size": self.rows_per_person, "release": multiplier}
+        plan = plan_linear(loss, settings=settings, **sizes, **given)
+
+        def whole(plan: Plan) -> Plan:
+            # A rate that was released stays out of a report, as it is no setting.
+            last = plan.parameters if settings.release == "last" else {}
+            kept = {"steps": plan.parameters["steps"], **last}
+            return self._plan(n, *before, *plan.queries, **kept)
+
+        w = np.zeros(d)
+        with self._asking(whole(plan), first=first) as told:
+            told.complete = False
+            chosen = settings if choose is None else choose(told)
+            if chosen is not None:
+                how: dict[str, Any] = {"seed": self._seed, "noise": self.noise}
+                result = fit_linear(
+                    loss, rows, y, settings=chosen, plan=plan, initial=initial, **given, **how
+                )
+                told.ledgers.append(result.ledger)
+                told.complete, told.plan, w = result.complete, whole(result.plan), result.w
+        return w, int(plan.parameters["steps"] or 0)
 
 
-def _within(X: Table, *, ends: tuple[Table, Table] | None, norm: float, constant: bool) -> Table:
+def _within(X: Table, *, box: tuple[Table, Table] | None, norm: float, constant: bool) -> Table:
     """Return records scaled by bounds, cut at a norm, with a constant column if there is one."""
-    X = X if ends is None else _scaled(X, ends)
+    X = X if box is None else scaled(X, *box)
     X = X * shrink_factors(row_norms(X), norm)[:, np.newaxis]
     return np.hstack([X, np.ones((len(X), 1))]) if constant else X
-
-
-def _scaled(values: Table, ends: tuple[Table, Table]) -> Table:
-    """Return values between bounds moved and scaled to [-1, 1]; others at the nearer end."""
-    low, high = ends
-    return np.asarray(np.clip((2 * values - (high + low)) / (high - low), -1.0, 1.0))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -188,15 +178,6 @@ class LeastSquares(PrivateR2, RegressorMixin, LinearModel, GaussianEstimator):  
     _constant: float = field(init=False)
 
     @np.errstate(all="ignore")
-    def fit(self, X: ArrayLike, y: ArrayLike, groups: Any = None) -> Self:
-        """Learn from records of shape (n, n_features), targets and persons of shape (n,)."""
-        rows, targets = self._within_persons(groups, *self._read_both(X, y))
-        if self._learns_bounds():
-            fit_learning_bounds(self, rows, targets)
-            return self
-        return self._learn(rows, targets, first=True)
-
-    @np.errstate(all="ignore")
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Add the moments of further records; costs a fit, and needs the solver "statistics"."""
         first = not hasattr(self, "coef_")
@@ -205,12 +186,11 @@ class LeastSquares(PrivateR2, RegressorMixin, LinearModel, GaussianEstimator):  
                 "solver must be 'statistics' in fits before partial_fit, which adds to their "
                 f"moments, got {self.solver!r} and a fit by gradients."
             )
-        rows, targets = self._read_both(X, y, reset=first)
-        return self._learn(rows, targets, first=first, solver="statistics")
+        return self._learn(*self._tables(X, y, reset=first), first=first, solver="statistics")
 
-    def _read_both(self, X: ArrayLike, y: Any, *, reset: bool = True) -> tuple[Table, Table]:
+    def _tables(self, X: ArrayLike, y: Any, *, reset: bool = True) -> tuple[Any, ...]:
         """Return records and targets, all NaN where one of their numbers is not finite."""
-        rows, given = super()._read_both(X, y, reset=reset)
+        rows, given = super()._tables(X, y, reset=reset)
         targets = by_row(partial(cells, "y"), given)
         known = by_row(_both_finite, rows, targets)
         blank = partial(blanked, blank=math.nan)
@@ -223,9 +203,10 @@ class LeastSquares(PrivateR2, RegressorMixin, LinearModel, GaussianEstimator):  
     def _learn(self, X: Table, y: Table, *, first: bool, solver: str | None = None) -> Self:
         n, d = X.shape
         alpha = self._strength()
-        bounded("bounds", self._limits(), d)
+        self._ends(d)  # which are needed
         rows, norm = self._rows(X)
-        values = self._scaled_target(y)
+        middle, half = self._target_box()
+        values = by_row(partial(scaled, middle=middle, half=half), y)
         (multiplier,) = self._multipliers([1.0])
         if first:
             self._constant = self._length_of_constant(multiplier, n, d)
@@ -238,7 +219,8 @@ class LeastSquares(PrivateR2, RegressorMixin, LinearModel, GaussianEstimator):  
         if chosen == "statistics":
             w = self._from_statistics(rows, values, norm, multiplier, alpha, first=first)
         else:
-            w = self._from_gradients(rows, values, norm, multiplier, alpha)
+            settings = LinearSettings(l2=alpha / n, release=getattr(self, "release", "all"))
+            w, _ = self._by_gradients("squared", rows, values, norm, multiplier, settings)
         self.solver_ = chosen
         if self.fit_intercept:
             w = np.append(w[:d], self._constant * w[d])
@@ -256,10 +238,10 @@ class LeastSquares(PrivateR2, RegressorMixin, LinearModel, GaussianEstimator):  
         least = _ABOVE_NOISE * multiplier * math.sqrt(2 * d) / n
         return min(1.0, self.row_norm * math.sqrt(max(d**-0.5, least)))
 
-    def _scaled_target(self, y: Table) -> Table:
-        ends = bounded("target_bounds", self._limits("target_bounds"))
-        scaled: Table = by_row(partial(_scaled, ends=ends), y)
-        return scaled
+    def _target_box(self) -> tuple[float, float]:
+        """Return the middle of the target's bounds, and half of their distance."""
+        low, high = self._extent()
+        return (low + high) / 2, (high - low) / 2
 
     def _from_statistics(
         self,
@@ -273,18 +255,12 @@ class LeastSquares(PrivateR2, RegressorMixin, LinearModel, GaussianEstimator):  
     ) -> Table:
         """Solve for the weights from noisy second moments."""
         n, d = rows.shape
-        upper = np.triu_indices(d)
-        # Off the diagonal an entry stands for two, so that the vector has the matrix's norm.
-        weights = np.where(upper[0] == upper[1], 1.0, math.sqrt(2)) / norm**2
-        vectors = partial(_moments, upper=upper, weights=weights, norm=norm)
-        plan = self._plan(n, sum_query("moments", math.sqrt(2), multiplier))
-        with self._asking(plan, first=first) as told:
-            mean = told.mean("moments", vectors, len(weights) + d, rows, values)
+        pairs = Pairs(d, norm)
+        vectors, size = partial(_moments, pairs=pairs, norm=norm), pairs.count + d
+        mean, _ = self._mean("moments", math.sqrt(2), vectors, size, rows, values, first=first)
         seen, kept, calls = (0, 0.0, 0) if first else self._statistics
         self._statistics = seen, kept, calls = (seen + n, kept + n * mean, calls + 1)
-        second = np.zeros((d, d))
-        second[upper] = kept[: len(weights)] / weights
-        second = second + second.T - np.diag(np.diag(second))
+        second = pairs.matrix(kept)
         # The diagonal has this deviation, and the whole noise a norm of about sqrt(2 d) of it. Most
         # directions are well inside, so that a penalty of sqrt(d) of it is enough.
         deviation = multiplier * math.sqrt(2 * calls) * norm**2
@@ -293,26 +269,14 @@ class LeastSquares(PrivateR2, RegressorMixin, LinearModel, GaussianEstimator):  
         penalty = np.full(d, alpha + max(0.0, noise - least))
         if self.fit_intercept:
             penalty[-1] = max(0.0, noise - least)
-        solved: Table = np.linalg.solve(second + np.diag(penalty), norm * kept[len(weights) :])
+        solved: Table = np.linalg.solve(second + np.diag(penalty), norm * kept[pairs.count :])
         return solved
 
-    def _from_gradients(
-        self, rows: Table, values: Table, norm: float, multiplier: float, alpha: float
-    ) -> Table:
-        """Descend on the mean of half squared residuals, at a clip and rate by the rows' norm."""
-        last = getattr(self, "release", "all")
-        settings = LinearSettings(l2=alpha / len(rows), release=last)
-        plan = self._planned("squared", rows.shape, norm, multiplier, settings)
-        with self._asking(self._told(plan)) as told:
-            self._descend(told, plan, "squared", rows, values, norm, settings=settings)
-        return told.w
-
     def _keep(self, w: Table, d: int) -> None:
-        low, high = bounded("bounds", self._limits(), d)
-        lowest, highest = self._extent()
-        half = (highest - lowest) / 2
+        low, high = self._ends(d)
+        middle, half = self._target_box()
         self.coef_ = half * w[:d] * 2 / (high - low)
-        intercept = half * (float(w[d]) if self.fit_intercept else 0.0) + (highest + lowest) / 2
+        intercept = half * (float(w[d]) if self.fit_intercept else 0.0) + middle
         self.intercept_ = intercept - float(self.coef_ @ (high + low)) / 2
 
     def predict(self, X: ArrayLike) -> Table:
@@ -323,7 +287,7 @@ class LeastSquares(PrivateR2, RegressorMixin, LinearModel, GaussianEstimator):  
         return predicted
 
     def _extent(self) -> tuple[float, float]:
-        low, high = bounded("target_bounds", self._limits("target_bounds"))
+        low, high = self._ends(name="target_bounds")
         return float(low), float(high)
 
 
@@ -390,12 +354,9 @@ def _with_constant(rows: Table, *, length: float) -> Table:
     return rows
 
 
-def _moments(
-    w: Table, some: Table, values: Table, *, upper: Any, weights: Table, norm: float
-) -> Table:
+def _moments(w: Table, some: Table, values: Table, *, pairs: Pairs, norm: float) -> Table:
     """Return products of the entries of rows, one of each pair, and with the targets."""
-    squares = some[:, upper[0]] * some[:, upper[1]] * weights
-    return np.hstack([squares, some * (values[:, np.newaxis] / norm)])
+    return np.hstack([pairs.products(some), some * (values[:, np.newaxis] / norm)])
 
 
 def _informative(multiplier: float, n: int, d: int) -> bool:

@@ -25,13 +25,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpcal.accountants import events
 from dpcal.calibrate import Query
-from dpcal.estimators.base import (
-    BoundedEstimator,
-    GaussianEstimator,
-    Table,
-    bounded,
-)
-from dpcal.estimators.bounds import fit_learning_bounds
+from dpcal.estimators.base import Answers, Table
+from dpcal.estimators.bounds import BoundedEstimator, GaussianEstimator
 from dpcal.estimators.linear import LinearModel
 from dpcal.estimators.queries import labels_query
 from dpcal.estimators.scores import PrivateAccuracy
@@ -114,17 +109,11 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel, Gaussian
             return BoundedEstimator._cost(self, epsilon, delta)
         return super()._cost(epsilon, delta)
 
-    @np.errstate(all="ignore")
-    def fit(self, X: ArrayLike, y: ArrayLike, groups: Any = None) -> Self:
-        """Learn from records of shape (n, n_features), labels and persons of shape (n,)."""
+    def _tables(self, X: ArrayLike, y: Any, *, reset: bool = True) -> tuple[Any, ...]:
+        """Return records, all NaN where of no declared class, and their labels."""
         classes = self._public_classes()
-        rows, labels = self._within_persons(groups, *self._read_both(X, y))
-        if classes is not None:
-            rows = of_classes(rows, labels, declared(classes))
-        if self._learns_bounds():
-            fit_learning_bounds(self, rows, labels)
-            return self
-        return self._learn(rows, labels, classes, first=True)
+        rows, labels = super()._tables(X, y, reset=reset)
+        return rows if classes is None else of_classes(rows, labels, declared(classes)), labels
 
     def _public_classes(self) -> Any:
         """Return the classes where they are declared, by themselves or by their weights."""
@@ -149,22 +138,18 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel, Gaussian
             Those of all calls, needed in the first one where they were not declared.
         """
         first = not hasattr(self, "coef_")
-        rows, labels = self._read_both(X, y, reset=first)
-        if first:
-            own = self._public_classes()
-            known = own if classes is None or self.classes is not None else classes
-            if known is None:
-                raise ValueError(
-                    "classes must be given in the first call of partial_fit, got None."
-                )
-        else:
-            known = self.classes_
+        rows, labels = self._tables(X, y, reset=first)
+        own = self._public_classes() if first else self.classes_
+        known = classes if first and self.classes is None and classes is not None else own
+        if known is None:
+            raise ValueError("classes must be given in the first call of partial_fit, got None.")
         rows = of_classes(rows, labels, declared(known))
-        return self._learn(rows, labels, known, first=first)
+        return self._learn(rows, labels, first=first, known=known)
 
-    def _learn(self, X: Table, y: NDArray[Any], given: Any, *, first: bool) -> Self:
+    def _learn(self, X: Table, labels: Any, *, first: bool, known: Any = None) -> Self:
         d = X.shape[1]
-        classes = None if given is None else declared(given)
+        known = self._public_classes() if known is None else known
+        classes: Any = None if known is None else declared(known)
         rows, norm = self._rows(X)
         settings = LinearSettings(
             classes=classes,
@@ -177,31 +162,34 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel, Gaussian
         )
         if settings.release == "last" and classes is None:
             raise ValueError("release='last' needs two declared classes, got classes=None.")
-        asked: tuple[Query, ...] = ()
+        before: tuple[Query, ...] = ()
         if classes is None:
-            labels, multiplier, _ = labels_query(*self._target())
-            asked = (labels,)
+            query, multiplier, _ = labels_query(*self._target())
+            before = (query,)
         else:
             (multiplier,) = self._multipliers([1.0])
-        # The number of classes is not known before it is released.
-        plan = self._planned("logistic", rows.shape, norm, multiplier, settings)
-        with self._asking(self._told(plan, *asked), first=first) as told:
-            told.w, told.complete = np.zeros(d), False
+
+        def choose(told: Answers) -> LinearSettings | None:
+            # The number of classes is not known before it is released.
+            nonlocal classes
             if classes is None:
-                part, known = told.part(labels, "labels"), by_row(finite_rows, X)
-                classes = told.choices(y, part, known=known).labels("labels")
-            if len(classes) >= 2:
-                start = None if first else np.ravel(self._weights)
-                own = {"settings": replace(settings, classes=classes), "initial": start}
-                self._descend(told, plan, "logistic", rows, y, norm, *asked, **own)
+                part, finite = told.part(query, "labels"), by_row(finite_rows, X)
+                classes = told.choices(labels, part, known=finite).labels("labels")
+            return replace(settings, classes=classes) if len(classes) >= 2 else None
+
+        start = None if first else np.ravel(self._weights)
+        given = (rows, labels, norm, multiplier, settings)
+        w, steps = self._by_gradients(
+            "logistic", *given, *before, choose=choose, first=first, initial=start
+        )
         if len(classes) < 2:
             raise ValueError(
                 f"There must be two classes or more, and noisy counts told of {len(classes)}: "
-                f"labels that fewer than about {labels.threshold:.0f} records carry are not "
+                f"labels that fewer than about {query.threshold:.0f} records carry are not "
                 "released. Declare classes, or give more records or epsilon."
             )
-        self._keep(told.w, classes, d)
-        self.n_iter_ = plan.parameters["steps"]
+        self._keep(w, classes, d)
+        self.n_iter_ = steps
         return self
 
     def _keep(self, w: Table, classes: NDArray[Any], d: int) -> None:
@@ -212,7 +200,7 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel, Gaussian
         if self.fit_intercept:
             intercepts = self._weights[:, d].copy()
         if self.bounds is not None:
-            low, high = bounded("bounds", self._limits(), d)
+            low, high = self._ends(d)
             coefficients *= 2 / (high - low)
             intercepts -= coefficients @ (high + low) / 2
         self.coef_, self.intercept_ = coefficients, intercepts

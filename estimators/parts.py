@@ -82,12 +82,24 @@ def exact_parts(model: Any, name: str = "model") -> list[str]:
     name
         Of the model.
     """
-    if isinstance(model, (Private, FrozenEstimator)):
-        return []
-    parts = parts_of(model)
-    if parts:
-        return [each for own, part in parts for each in exact_parts(part, own)]
-    return [f"{name!r} ({type(model).__name__})"] if learns(model) else []
+    return [
+        f"{own!r} ({type(part).__name__})"
+        for own, part in _ends_of(model, name)
+        if not isinstance(part, Private) and learns(part)
+    ]
+
+
+def private_parts(model: Any) -> list[Any]:
+    """Return the private parts that a fit of a model fits; of a private estimator, itself."""
+    return [part for _, part in _ends_of(model) if isinstance(part, Private)]
+
+
+def _ends_of(model: Any, name: str = "model") -> list[tuple[str, Any]]:
+    """Return the parts of a model that have no parts, or none that a fit of it fits, by name."""
+    whole = isinstance(model, (Private, FrozenEstimator))
+    parts = [] if whole else parts_of(model)
+    found = [end for own, part in parts for end in _ends_of(part, own)]
+    return found if parts else [(name, model)]
 
 
 def parts_of(model: Any) -> list[tuple[str, Any]]:
@@ -224,13 +236,6 @@ def _fitted_parts(model: Any) -> list[tuple[str, Any]]:
     if isinstance(model, TransformedTargetRegressor):
         return [("transformer", model.transformer_), ("regressor", model.regressor_)]
     return parts_of(model)
-
-
-def private_parts(model: Any) -> list[Any]:
-    """Return the private parts that a fit of a model fits; of a private estimator, itself."""
-    if isinstance(model, (Private, FrozenEstimator)):
-        return [model] * isinstance(model, Private)
-    return [each for _, part in parts_of(model) for each in private_parts(part)]
 
 
 def _is_step(value: Any) -> bool:

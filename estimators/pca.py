@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,10 +21,10 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dpcal import _validate
-from dpcal.estimators.base import GaussianEstimator, Table, bounded
-from dpcal.estimators.bounds import Unsupervised
+from dpcal.estimators.base import Table
+from dpcal.estimators.bounds import GaussianEstimator, Unsupervised
+from dpcal.estimators.queries import Pairs
 from dpcal.estimators.reading import real_cells
-from dpcal.optim.linear_fit import sum_query
 from dpcal.optim.objectives.arrays import row_norms, shrink_factors
 from dpcal.optim.objectives.placed import by_row
 
@@ -64,8 +64,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Unsupervised, Gauss
     row_norm: float | None = None
 
     def _learn(self, X: Table, *, first: bool) -> Self:
-        n, d = X.shape
-        low, high = bounded("bounds", self._limits(), d)
+        d = X.shape[1]
+        low, high = self._ends(d)
         count = d if self.n_components is None else self.n_components
         if _validate.count(n_components=count) > d:
             raise ValueError(f"n_components must be at most n_features={d}, got {count}.")
@@ -73,17 +73,10 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Unsupervised, Gauss
         norm = float(np.linalg.norm(half)) if self.row_norm is None else self.row_norm
         norm = _validate.positive(row_norm=norm)
         rows = by_row(partial(_within, low=low, high=high, norm=norm), X)
-        upper = np.triu_indices(d)
-        weights = np.where(upper[0] == upper[1], 1.0, math.sqrt(2))
-        (multiplier,) = self._multipliers([1.0])
-        plan = self._plan(n, sum_query("moments", math.sqrt(2), multiplier))
-        vectors = partial(_products, upper=upper, weights=weights)
-        with self._asking(plan) as told:
-            mean = told.mean("moments", vectors, len(weights) + d, rows)
-        second = np.zeros((d, d))
-        second[upper] = mean[: len(weights)] / weights
-        second = second + second.T - np.diag(np.diag(second))
-        center = mean[len(weights) :]
+        pairs = Pairs(d)
+        vectors = partial(_products, pairs=pairs)
+        mean, _ = self._mean("moments", math.sqrt(2), vectors, pairs.count + d, rows)
+        second, center = pairs.matrix(mean), mean[pairs.count :]
         values, directions = np.linalg.eigh(second - np.outer(center, center))
         order = np.argsort(values)[::-1]
         variances = np.maximum(values[order], 0.0) * norm**2
@@ -115,9 +108,9 @@ def _within(X: Table, *, low: Table, high: Table, norm: float) -> Table:
     return found
 
 
-def _products(w: Table, some: Table, *, upper: Any, weights: Table) -> Table:
+def _products(w: Table, some: Table, *, pairs: Pairs) -> Table:
     """Return products of the entries of rows, one of each pair, and the rows."""
-    return np.hstack([some[:, upper[0]] * some[:, upper[1]] * weights, some])
+    return np.hstack([pairs.products(some), some])
 
 
 def _signed(components: Table) -> Table:

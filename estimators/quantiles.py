@@ -20,8 +20,8 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dpcal import _validate
-from dpcal.estimators.base import Table, bounded
-from dpcal.estimators.bounds import ByCell, Unsupervised
+from dpcal.estimators.base import Table
+from dpcal.estimators.bounds import ByCell, Unsupervised, bounded
 from dpcal.estimators.queries import choices_query
 from dpcal.optim.objectives.placed import by_row
 
@@ -67,7 +67,7 @@ class QuantileTransformer(OneToOneFeatureMixin, TransformerMixin, Unsupervised):
 
     def _learn(self, X: Table, *, first: bool) -> Self:
         n, d = X.shape
-        low, high = bounded("bounds", self._limits(), d)
+        low, high = self._ends(d)
         _validate.choice(LAWS, output_distribution=self.output_distribution)
         levels = (_validate.count(n_quantiles=self.n_quantiles) + 1).bit_length() - 1
         if 2**levels - 1 != self.n_quantiles:
@@ -83,7 +83,7 @@ class QuantileTransformer(OneToOneFeatureMixin, TransformerMixin, Unsupervised):
                     middles = choices.medians(column, cuts, query.name)
                     cuts = np.sort(np.concatenate([cuts, middles]))
                 columns.append(cuts)
-            self.quantiles_ = told.w = np.column_stack(columns)
+            self.quantiles_ = np.column_stack(columns)
         self.references_ = np.linspace(0.0, 1.0, self.n_quantiles + 2)
         return self
 
@@ -146,7 +146,7 @@ class Clipper(OneToOneFeatureMixin, TransformerMixin, ByCell):  # type: ignore[m
 
     def _learn(self, X: Table, *, first: bool) -> Self:
         n, d = X.shape
-        low, high = bounded("bounds", self._limits(), d)
+        low, high = self._ends(d)
         shares = _pair(self.quantiles)
         query = choices_query("quantiles", *self._target(), 2 * d, max_norm=1.0)
         plan = self._plan(n, query)
@@ -157,7 +157,7 @@ class Clipper(OneToOneFeatureMixin, TransformerMixin, ByCell):  # type: ignore[m
                 [choices.quantiles(j, (low[j], high[j]), query.name, share)[0] for share in shares]
                 for j in range(d)
             ]
-            self.quantiles_ = told.w = np.sort(np.transpose(found), axis=0)
+            self.quantiles_ = np.sort(np.transpose(found), axis=0)
         return self
 
     def transform(self, X: ArrayLike) -> Table:

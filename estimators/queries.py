@@ -9,13 +9,22 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 
+import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from dpcal.accountants import events
 from dpcal.calibrate import Query, noise_multiplier
 from dpcal.calibrate.plans.common import repeated
 
-__all__ = ["RELATION", "choices_query", "labels_of_columns", "labels_query", "single_release"]
+__all__ = [
+    "RELATION",
+    "Pairs",
+    "choices_query",
+    "labels_of_columns",
+    "labels_query",
+    "single_release",
+]
 
 # The neighboring relation of all estimators: a record is there, or it is blanked and contributes
 # nothing. Means are divided by the number of records, which is counted from the table: one record
@@ -138,3 +147,45 @@ def choices_query(
         noise_multiplier=found * (1 + 1e-12),
         count=count,
     )
+
+
+class Pairs:
+    """Pairs of the entries of rows, whose products have the norm of the matrix of all products.
+
+    Parameters
+    ----------
+    d
+        Number of entries of a row, at least 1.
+    norm
+        Rows are in units of it.
+
+    Attributes
+    ----------
+    count
+        Number of pairs.
+
+    >>> pairs = Pairs(2)
+    >>> products = pairs.products(np.array([[3.0, 4.0]]))
+    >>> float(np.linalg.norm(products)), pairs.matrix(products[0]).tolist()
+    (25.0, [[9.0, 12.0], [12.0, 16.0]])
+    """
+
+    def __init__(self, d: int, norm: float = 1.0) -> None:
+        self._d, self._upper = d, np.triu_indices(d)
+        # Off the diagonal an entry stands for two.
+        self._weights = np.where(self._upper[0] == self._upper[1], 1.0, math.sqrt(2)) / norm**2
+        self.count = len(self._weights)
+
+    def products(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the weighted products of the entries of each row, shape (n, count)."""
+        products: NDArray[np.float64] = (
+            rows[:, self._upper[0]] * rows[:, self._upper[1]] * self._weights
+        )
+        return products
+
+    def matrix(self, products: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the symmetric matrix of such products, the first of a vector, shape (d, d)."""
+        found = np.zeros((self._d, self._d))
+        found[self._upper] = products[: self.count] / self._weights
+        matrix: NDArray[np.float64] = found + found.T - np.diag(np.diag(found))
+        return matrix

@@ -19,9 +19,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from dpcal.estimators.base import GaussianEstimator, Table, bounded
-from dpcal.estimators.bounds import Unsupervised
-from dpcal.optim.linear_fit import sum_query
+from dpcal.estimators.base import Table
+from dpcal.estimators.bounds import GaussianEstimator, Unsupervised, scaled
 from dpcal.optim.objectives.placed import as_they_are, by_row
 
 __all__ = ["StandardScaler"]
@@ -67,21 +66,17 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, Unsupervised, Gauss
 
     def _learn(self, X: Table, *, first: bool) -> Self:
         n, d = X.shape
-        low, high = bounded("bounds", self._limits(), d)
-        middle, half = (low + high) / 2, (high - low) / 2
-        (multiplier,) = self._multipliers([1.0])
-        bound = math.sqrt(1.25 * d)
-        plan = self._plan(n, sum_query("moments", bound, multiplier))
+        middle, half = self._box(d)
         vectors = by_row(partial(_moments, middle=middle, half=half), X)
+        moments, noise = self._mean(
+            "moments", math.sqrt(1.25 * d), as_they_are, 2 * d, vectors, first=first
+        )
         seen = 0 if first else self.n_samples_seen_
-        with self._asking(plan, first=first) as told:
-            moments = told.mean("moments", as_they_are, 2 * d, vectors)
-            if seen:
-                moments = told.w = (seen * self._moments + n * moments) / (seen + n)
+        if seen:
+            moments = (seen * self._moments + n * moments) / (seen + n)
         self._moments, self.n_samples_seen_ = moments, seen + n
         center = np.clip(moments[:d], -1.0, 1.0)
-        noise = multiplier * bound / (seen + n)
-        least = min(noise, 1.0)
+        least = min(noise / (seen + n), 1.0)
         spread = np.clip(moments[d:] + 0.5 - center**2, max(least, 1e-12), 1.0)
         self.mean_ = middle + half * center
         self.var_ = half**2 * spread
@@ -108,5 +103,5 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, Unsupervised, Gauss
 
 def _moments(X: Table, *, middle: Table, half: Table) -> Table:
     """Return values scaled to [-1, 1], and their squares minus 1/2."""
-    inside = np.clip((X - middle) / half, -1.0, 1.0)
+    inside = scaled(X, middle, half)
     return np.hstack([inside, inside**2 - 0.5])

@@ -40,17 +40,12 @@ from sklearn.metrics import r2_score
 from sklearn.pipeline import Pipeline
 
 from dpcal.calibrate.plans.common import repeated
-from dpcal.estimators.base import (
-    Answers,
-    PrivateEstimator,
-    Table,
-    bounded,
-    read_by_score,
-)
+from dpcal.estimators.base import Answers, PrivateEstimator, Table, read_by_score
 from dpcal.estimators.beside import refuse_exact
+from dpcal.estimators.bounds import bounded
 from dpcal.estimators.parts import fills_missing
 from dpcal.estimators.reading import one_for_each
-from dpcal.optim.budget import Budget, in_use
+from dpcal.optim.budget import in_use
 from dpcal.optim.linear_fit import sum_query
 from dpcal.optim.objectives.domains import blanked, cells, codes, finite_rows, labels_of
 from dpcal.optim.objectives.placed import as_they_are
@@ -280,8 +275,7 @@ def _price(estimator: PrivateEstimator, sample_weight: Any) -> dict[str, Any]:
     if sample_weight is not None:
         raise ValueError("sample_weight must be None while a budget is in use, got weights.")
     epsilon, delta = estimator._target()
-    budgets = [*in_use(), *([estimator.budget] if estimator.budget is not None else [])]
-    share = budgets[-1].score_share
+    share = in_use()[-1].score_share
     return {"epsilon": share * epsilon, "delta": delta, "noise": estimator.noise}
 
 
@@ -295,7 +289,6 @@ def _predicted(
     """Return predictions, and which records are finite; the others are blank."""
     if in_use():
         refuse_exact(estimator)
-    if in_use() or _own_budget(estimator) is not None:
         estimator = read_by_score(estimator)
     if fills_missing(estimator):
         try:
@@ -342,12 +335,6 @@ def _predicted_alone(
     return np.asarray([some if each is None else each for each in found]), known
 
 
-def _own_budget(model: Any) -> Budget | None:
-    """Return the budget of a model or of one of its parts."""
-    given = model.get_params().values() if hasattr(model, "get_params") else ()
-    return next((each for each in given if isinstance(each, Budget)), None)
-
-
 def _noisy_means(
     payer: PrivateEstimator,
     estimator: Any,
@@ -359,7 +346,6 @@ def _noisy_means(
 
     All of them are charged to the budgets in use before the first is asked.
     """
-    payer.budget = _own_budget(estimator)
     found = estimator.get_params() if hasattr(estimator, "get_params") else {}
     payer._seed = getattr(estimator, "_seed", None)
     # The score is about the persons whom the model is about.

@@ -54,7 +54,7 @@ from dpcal.estimators.queries import RELATION, single_release
 from dpcal.estimators.reading import numbers_in, one_for_each
 from dpcal.estimators.split import private_steps
 from dpcal.optim.boundary.seeds import keyed_generator
-from dpcal.optim.budget import Budget, _collected, check_budget, prepaid, scoring
+from dpcal.optim.budget import _collected, prepaid, scoring
 
 __all__ = ["PrivateSearch", "SearchLedger"]
 
@@ -144,8 +144,6 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         backend is in use. The search is charged here before any of them starts.
     delta
         At which ``epsilon_spent_`` is told, in (0, 1).
-    budget
-        A :func:`dpcal.budget` that the search is paid from, besides those in use; None for none.
 
     Attributes
     ----------
@@ -186,7 +184,6 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     validation_fraction: float = 0.25
     n_jobs: int | None = None
     delta: float = 1e-6
-    budget: Budget | None = None
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Search on records of shape (n, n_features) and targets of shape (n,).
@@ -195,7 +192,6 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         """
         candidates = list(ParameterGrid(self.param_grid))
         mean = _validate.positive(trials=len(candidates) if self.trials is None else self.trials)
-        check_budget(self.budget)
         delta = _validate.probability(delta=self.delta)
         if self.shape != math.inf:
             _validate.non_negative(shape=self.shape)
@@ -214,9 +210,6 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         if _num_samples(rows) < 4:
             raise ValueError(f"X must have 4 records or more, got {_num_samples(rows)}.")
         targets = one_for_each(rows, y, estimator=type(self).__name__)
-        for step in private_steps(self.estimator).values():
-            if step.budget is not None:
-                raise ValueError("Give budget to the search, and not to what it tries.")
         refuse_unasked()
         refuse_mixing(self.estimator, rows, targets)
         parts = self._parts(_num_samples(rows))
@@ -229,7 +222,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         ledger = SearchLedger(_one_for_all(planned), mean, float(self.shape))
         runs = number_of_runs(mean, ledger.shape, self._rng())
         epsilon = ledger.epsilon(delta)
-        with prepaid(ledger.event, RELATION, self.budget, label="PrivateSearch", at_once=True):
+        with prepaid(ledger.event, RELATION, label="PrivateSearch", at_once=True):
             best = self._best_of(runs, tried, planned, records, share)
         if best is None:
             raise ValueError(

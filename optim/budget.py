@@ -6,9 +6,8 @@ cross-validation. What is refused before its first answer costs nothing.
 
 >>> from dpcal.accountants import events
 >>> with Budget(epsilon=1.0, delta=1e-6) as shared:
-...     charge(events.GaussianDpEvent(6.0), "replace-special")
-...     charge(events.GaussianDpEvent(6.0), "replace-special")
-...     charge(events.GaussianDpEvent(6.0), "replace-special")
+...     for run in range(3):
+...         owed(events.GaussianDpEvent(6.0), "replace-special")()
 Traceback (most recent call last):
     ...
 dpcal.errors.BudgetExceeded: This would bring the budget to epsilon=1.239 at delta=1e-06, \
@@ -17,28 +16,30 @@ and epsilon=1 is all there is; epsilon=0.9954 is spent, and nothing more was.
 
 from __future__ import annotations
 
+import math
 import os
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import count
 from threading import RLock
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakValueDictionary
 
 from dpcal import _validate
 from dpcal.accountants import epsilon as epsilon_of, events
 from dpcal.accountants.directions import RELATIONS
-from dpcal.calibrate.persons import for_group
 from dpcal.calibrate.plan import Plan
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
+from dpcal.optim.charge import Charge
+
+if TYPE_CHECKING:
+    from dpcal.optim.boundary.budget.book import BudgetBook
 
 __all__ = [
     "Budget",
-    "charge",
-    "check_budget",
     "in_use",
     "owed",
     "owed_by",
@@ -71,9 +72,9 @@ _SCORING: ContextVar[tuple[Budget, ...]] = ContextVar("scoring", default=())
 class Budget:
     """A privacy budget that several runs about the same records are paid from.
 
-    It is used in a ``with`` statement, or given to estimators as ``budget``. The price is that of
-    all runs together, composed exactly, and not the sum of their epsilons. Runs are priced as if
-    their settings had been fixed beforehand. For Gaussian mechanisms on all records the same price
+    It is used in a ``with`` statement. The price is that of all runs together, composed exactly,
+    and not the sum of their epsilons. Runs are priced as if their settings had been fixed
+    beforehand. For Gaussian mechanisms on all records the same price
     holds if each is chosen from released values of earlier ones (Smith and Thakurta 2022); with
     other mechanisms, do not choose an epsilon from released values.
 
@@ -88,19 +89,23 @@ class Budget:
         In (0, 1]: while the budget is in use, ``score`` of an estimator of
         :mod:`dpcal.estimators` is a noisy answer about the records that it is given, with this
         share of the estimator's epsilon, and is paid from the budget too.
+    book
+        A book, whose total and neighboring relation are then the budget's: charges are rows of its
+        file, on the disk before a run reads a record, and other processes share them.
     """
-
-    # Whether charges are kept in a file, which others may write meanwhile.
-    shared = False
 
     def __init__(
         self,
         *,
-        epsilon: float,
-        delta: float,
+        epsilon: float | None = None,
+        delta: float | None = None,
         neighboring_relation: str | None = None,
         score_share: float = 0.1,
+        book: BudgetBook | None = None,
     ) -> None:
+        if book is not None:
+            epsilon, delta = book.epsilon, book.delta
+            neighboring_relation = book.neighboring_relation
         neighboring_relation = _validate.relation(neighboring_relation)
         self.epsilon = _validate.positive(epsilon=epsilon)
         self.delta = _validate.probability(delta=delta)
@@ -108,7 +113,8 @@ class Budget:
             _validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
         self.neighboring_relation = neighboring_relation
         self.score_share = _validate.rate(score_share=score_share)
-        self._charged: list[tuple[events.DpEvent, int]] = []
+        self.book = book
+        self._charged: list[Charge] = []
         self._process = this_process()
         # What the last check was about, and its price: a run is checked again when it pays.
         self._checked: tuple[Any, events.DpEvent, float] | None = None
@@ -116,9 +122,16 @@ class Budget:
         _OWN[self._name] = self
 
     @property
+    def charges(self) -> list[Plan | Charge]:
+        """Everything that was charged, in order."""
+        if self.book is None:
+            return list(self._charged)
+        return [run.plan for run in self.book.runs if run.charged]
+
+    @property
     def event(self) -> events.DpEvent:
         """Everything that was charged, as one event, for a person of :attr:`group_size` records."""
-        return _together(self._charged)
+        return _together(self.charges)
 
     @property
     def group_size(self) -> int:
@@ -127,14 +140,16 @@ class Budget:
         A run about single records limits nobody's number of records. Beside runs about persons it
         is priced for persons who have at most so many.
         """
-        return max((size for _, size in self._charged), default=1)
+        return max((each.group_size for each in self.charges), default=1)
 
     @property
     def spent(self) -> float:
         """Epsilon of everything that was charged, at the budget's delta, rounded up."""
+        if self.book is not None:
+            return self.book.spent().upper
         return self._price(self._charged, self.neighboring_relation)
 
-    def _price(self, charged: list[tuple[events.DpEvent, int]], relation: str | None) -> float:
+    def _price(self, charged: list[Charge], relation: str | None) -> float:
         if not charged or relation is None:
             return 0.0
         return epsilon_of(_together(charged), delta=self.delta, neighboring_relation=relation).upper
@@ -145,13 +160,16 @@ class Budget:
         neighboring_relation: str,
         label: str = "run",
         group_size: int = 1,
-    ) -> None:
-        """Refuse a run that the budget does not allow, as :func:`charge` does; charge nothing."""
-        self._check_relation(neighboring_relation)
+    ) -> Charge:
+        """Return a run's charge, or refuse it as :func:`owed` does; charge nothing."""
+        charge = self._charge(event, neighboring_relation, label, group_size)
+        if self.book is not None:
+            self.book.check(charge)
+            return charge
         about = (id(event), len(self._charged), group_size, neighboring_relation)
         known = self._checked
         if known is None or known[0] != about:
-            price = self._price([*self._charged, (event, group_size)], neighboring_relation)
+            price = self._price([*self._charged, charge], neighboring_relation)
             # The event is kept, so that no other one has its identity.
             known = self._checked = (about, event, price)
         price = known[2]
@@ -161,19 +179,35 @@ class Budget:
                 f"epsilon={self.epsilon:g} is all there is; epsilon={self.spent:.4g} is spent, and "
                 "nothing more was."
             )
+        return charge
 
-    def _check_relation(self, neighboring_relation: str) -> None:
+    def _charge(self, event: events.DpEvent, relation: str, label: str, group_size: int) -> Charge:
+        """Return a charge, of which a book alone needs its own price; refuse another relation."""
         if this_process() != self._process:
             raise BudgetExceeded(
                 "This budget was opened in another process and cannot be charged here. Use "
                 "n_jobs=1, or threads, while a budget is in use."
             )
-        if self.neighboring_relation not in (None, neighboring_relation):
+        price = math.inf
+        if self.book is not None:
+            # The first run of the book, here or in another process, may have told it meanwhile.
+            self.neighboring_relation = self.neighboring_relation or self.book.neighboring_relation
+        if self.neighboring_relation not in (None, relation):
             raise UnsupportedEvent(
                 f"The budget is for neighboring relation {self.neighboring_relation!r}, and the "
-                f"run is for {neighboring_relation!r}. Estimators are for 'replace-special', and "
+                f"run is for {relation!r}. Estimators are for 'replace-special', and "
                 "plans are calibrated for the one that neighboring_relation= names."
             )
+        if self.book is not None:
+            price = epsilon_of(event, delta=self.delta, neighboring_relation=relation).upper
+        return Charge(
+            optimizer=label,
+            event=event,
+            epsilon=price,
+            delta=self.delta,
+            neighboring_relation=relation,
+            group_size=group_size,
+        )
 
     def pay(
         self,
@@ -183,10 +217,12 @@ class Budget:
         group_size: int = 1,
     ) -> None:
         """Charge a run, by its event, relation, name and unit; a refused run changes nothing."""
+        if self.book is not None:
+            self.book.charge(self._charge(event, neighboring_relation, label, group_size))
+            return
         with _LOCK:
-            self.check(event, neighboring_relation, label, group_size)
+            self._charged.append(self.check(event, neighboring_relation, label, group_size))
             self.neighboring_relation = neighboring_relation
-            self._charged.append((event, group_size))
 
     def __enter__(self) -> Self:
         with _LOCK:
@@ -239,21 +275,15 @@ def _returned(kind: type[Budget], name: str, state: dict[str, Any]) -> Budget:
     return own
 
 
-def _together(charged: list[tuple[events.DpEvent, int]]) -> events.DpEvent:
+def _together(charged: Sequence[Plan | Charge]) -> events.DpEvent:
     """Return all charges as one event, for the largest person whom one of them is about."""
-    most = max((size for _, size in charged), default=1)
-    return events.ComposedDpEvent([for_group(event, -(-most // size)) for event, size in charged])
+    most = max((each.group_size for each in charged), default=1)
+    return events.ComposedDpEvent([each.event_for(most) for each in charged])
 
 
 def this_process() -> str:
     """Return a name of this process that no other process has, on any machine."""
     return f"{_MACHINE}-{os.getpid()}"
-
-
-def check_budget(budget: Any) -> None:
-    """Refuse what is neither a budget nor None."""
-    if budget is not None and not isinstance(budget, Budget):
-        raise TypeError(f"budget must be a dpcal.budget(...) or None, got {budget!r}.")
 
 
 def in_use() -> tuple[Budget, ...]:
@@ -278,44 +308,27 @@ def _noted() -> None:
     """Pay nothing, because the event was noted."""
 
 
-def charge(
+def owed(
     event: events.DpEvent,
     neighboring_relation: str,
-    also: Budget | None = None,
     *,
     label: str = "run",
     group_size: int = 1,
-) -> None:
-    """Charge every budget in use, or refuse and charge none; nothing happens without a budget.
+) -> Callable[[], None]:
+    """Return what charges every budget that is in use now, once, or refuse and charge none.
 
-    BudgetExceeded is raised if all runs together would cost more than the budget, or it is another
-    process's; UnsupportedEvent if the relation is not the budget's, or no theorem prices the event.
+    It is called before the first answer of the run. BudgetExceeded is raised if all runs together
+    would cost more than the budget, or it is another process's; UnsupportedEvent if the relation is
+    not the budget's, or no theorem prices the event.
 
     Parameters
     ----------
     event, neighboring_relation
         All that a run may release, and the relation of its plan.
-    also
-        A further budget, which is charged once even if it is in use.
     label
         Name of the run where charges are written down.
     group_size
         Largest number of records of a person whom the run is about.
-    """
-    owed(event, neighboring_relation, also, label=label, group_size=group_size)()
-
-
-def owed(
-    event: events.DpEvent,
-    neighboring_relation: str,
-    also: Budget | None = None,
-    *,
-    label: str = "run",
-    group_size: int = 1,
-) -> Callable[[], None]:
-    """Return what charges the budgets that are in use now, once, or refuse as :func:`charge` does.
-
-    It is called before the first answer of the run.
     """
     neighboring_relation = _validate.relation(neighboring_relation)
     collecting = _COLLECTED.get()
@@ -331,8 +344,8 @@ def owed(
     if together is not None:
         return together
     # A budget in a file comes first: charges of others may have exhausted it meanwhile.
-    found = {id(each): each for each in [*_IN_USE, *([also] if also else [])]}.values()
-    budgets = sorted(found, key=lambda each: not each.shared)
+    found = {id(each): each for each in _IN_USE}.values()
+    budgets = sorted(found, key=lambda each: each.book is None)
     paying = [each for each in budgets if each._name not in _ASIDE.get()]
 
     def pay() -> None:
@@ -364,17 +377,16 @@ def owed_by(plan: Plan) -> Callable[[], None] | None:
 def prepaid(
     event: events.DpEvent,
     neighboring_relation: str,
-    also: Budget | None = None,
     *,
     label: str = "run",
     group_size: int = 1,
     at_once: bool = False,
 ) -> Iterator[None]:
-    """Charge several runs together, as :func:`charge` does, at the first answer of one of them.
+    """Charge several runs together, as :func:`owed` does, at the first answer of one of them.
 
     ``at_once`` charges them now, for runs in other threads and processes, which do not know it.
     """
-    pay = owed(event, neighboring_relation, also, label=label, group_size=group_size)
+    pay = owed(event, neighboring_relation, label=label, group_size=group_size)
     if at_once:
         pay()
     before, noted = _PREPAID.set(pay), _COLLECTED.set(None)

@@ -103,6 +103,8 @@ class Ending:
         if self._first is None or not self._late:
             return False
         late = [heard for heard in self._late if heard.step >= first_late(self._late[-1].step + 1)]
+        if not late:  # all gradients were at the start
+            return False
         start = self._first.w
         ways = np.array([heard.w - start for heard in late])
         terms = np.array([way @ heard.g for way, heard in zip(ways, late, strict=True)])

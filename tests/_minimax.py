@@ -7,12 +7,12 @@ from unittest import mock
 import numpy as np
 from _tree import DATA
 from saddles import ToySaddle
-from sensing import MatrixSensing
 
 from dpcal import calibrate
 from dpcal.calibrate.plans.variance_reduction import Releases
 from dpcal.optim import minimax
 from dpcal.optim.boundary import noise as noise_module
+from dpcal.optim.objectives.arrays import digest_of
 
 START = [0.3, 0.0]
 SADDLE = tomllib.loads((DATA / "saddle.toml").read_text())
@@ -21,6 +21,40 @@ SADDLE |= {"n": 20_000, "max_norm": 2.5, "batch_size": 2_000}
 # The counts of the paper's experiment, as printed.
 COUNTS = {"n": 400, "refresh_size": 200, "batch_size": 50, "steps": 400, "period": 10, "inner": 5}
 EXPERIMENT = Releases(**COUNTS, relation="add-or-remove-one", literal=True)
+
+
+class MatrixSensing(minimax.Minimax):
+    """``mean of y_i (<A_i, U V^T> - b_i) - y_i^2 / 2``, with a dual number for each record."""
+
+    def __init__(self, A, b, *, rank, block_shares=None):
+        self.A, self.b, self.rank = A, b, rank
+        dimensions = (sum(A.shape[1:]) * rank, len(b))
+        super().__init__(
+            self._pairs,
+            n=len(b),
+            dimensions=dimensions,
+            loss=lambda x, y, rows: y[rows] * self._measured(x, rows)[0] - y[rows] ** 2 / 2,
+            block_shares=block_shares,
+        )
+
+    def digest(self):
+        return digest_of(self.A, self.b)
+
+    def _measured(self, x, rows):
+        """Return residuals and their gradients in x."""
+        U, V = np.split(x.reshape(-1, self.rank), [self.A.shape[1]])
+        AV, AU = self.A[rows] @ V, np.swapaxes(self.A[rows], 1, 2) @ U
+        slopes = np.concatenate([AV.reshape(len(rows), -1), AU.reshape(len(rows), -1)], axis=1)
+        return np.einsum("ipr,pr->i", AV, U) - self.b[rows], slopes
+
+    def _pairs(self, x, y, rows):
+        residuals, slopes = self._measured(x, rows)
+        dual = np.zeros((len(rows), self.n))
+        dual[np.arange(len(rows)), rows] = residuals - y[rows]
+        return y[rows, np.newaxis] * slopes, dual
+
+    def best_response(self, x, *, start=None):
+        return self._measured(np.asarray(x), np.arange(self.n))[0]
 
 
 RNG = np.random.default_rng(3)

@@ -17,7 +17,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
+from attr import evolve
 from numpy.typing import ArrayLike
 
 from dpcal.accountants import events
@@ -30,7 +32,7 @@ from dpcal.accountants.certificates.proofs import FUNCTION, TERM, Parts
 from dpcal.accountants.directions import Composition, Direction
 from dpcal.accountants.events import DpEvent
 from dpcal.accountants.losses.allocation import Allocation, UnequalAllocation
-from dpcal.accountants.losses.base import Pairs, PrivacyLoss, Reals
+from dpcal.accountants.losses.base import PrivacyLoss, Reals
 from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.mechanisms.decompose import decompose
 from dpcal.accountants.mechanisms.row import dominating_pairs
@@ -56,8 +58,8 @@ class Batched(PrivacyLoss):
         Whether it is in one of ``among`` batches of an epoch, and ``drawn`` is 1.
     direction
         ``"remove"`` or ``"add"``.
-    priced
-        The losses of both directions in doubles, for the search.
+    event, relation
+        What is answered, whose losses in doubles a search asks for.
     """
 
     answers: Parts
@@ -65,17 +67,18 @@ class Batched(PrivacyLoss):
     among: int
     epoch: bool
     direction: str
-    priced: Pairs = field(compare=False, repr=False)
+    event: DpEvent = field(compare=False, repr=False)
+    relation: str
 
     @property
     def opposite(self) -> Batched:
         """The loss of the other direction."""
         return replace(self, direction="add" if self.direction == "remove" else "remove")
 
-    @property
+    @cached_property
     def in_doubles(self) -> PrivacyLoss:
-        """The loss of this direction, in doubles."""
-        return self.priced[self.direction == "add"]
+        """The loss of this direction, in doubles; what checks a proof does not make it."""
+        return dominating_pairs(self.event, self.relation)[self.direction == "add"]
 
     def cumulants(self, c: ArrayLike) -> Reals:
         """Return those in doubles."""
@@ -94,7 +97,7 @@ def is_batched(event: DpEvent) -> bool:
 
 
 def pairs_of(event: DpEvent, relation: str) -> tuple[Batched, Batched]:
-    """Return the losses of removing and of adding a record; the price checks the parameters.
+    """Return the losses of removing and of adding a record.
 
     In a batch of fixed size a record stands in another one's place.
 
@@ -103,7 +106,8 @@ def pairs_of(event: DpEvent, relation: str) -> tuple[Batched, Batched]:
     UnsupportedEvent
         If the theorem on the ratio does not cover the event under this relation.
     """
-    priced = dominating_pairs(event, relation)
+    # The price of one answer, which is quickly known, checks the parameters of the batch.
+    dominating_pairs(evolve(event, event=events.GaussianDpEvent(1.0)), relation)
     fixed = isinstance(event, events.SampledWithoutReplacementDpEvent)
     if relation == "replace-one" or (fixed and relation != "add-or-remove-one"):
         raise UnsupportedEvent(f"No certificate covers {event!r} under {relation!r}.")
@@ -115,7 +119,7 @@ def pairs_of(event: DpEvent, relation: str) -> tuple[Batched, Batched]:
         drawn = float(event.sampling_probability)
     else:
         among, epoch = int(event.batches), True
-    remove = Batched(answers, drawn, among, epoch, "remove", priced)
+    remove = Batched(answers, drawn, among, epoch, "remove", event, relation)
     return remove, remove.opposite
 
 

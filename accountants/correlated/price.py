@@ -35,10 +35,15 @@ from dpcal.accountants.correlated.bounds.joining import Joining
 from dpcal.accountants.correlated.bounds.reductions import joined, proved
 from dpcal.accountants.correlated.draws import tilted
 from dpcal.accountants.correlated.draws.confidence import draws_needed
-from dpcal.accountants.correlated.draws.estimators import Bins, Direct, Floats, Without
+from dpcal.accountants.correlated.draws.estimators import (
+    Bins,
+    Direct,
+    Estimator,
+    Floats,
+    Without,
+)
 from dpcal.accountants.correlated.draws.montecarlo import (
     MOST_DRAWS,
-    Estimator,
     Reading,
     Sample,
     last_proved,
@@ -243,7 +248,7 @@ def adding(question: Question, draws: int, failure: float) -> Bound:
     """Return the bound on adding a record that plain draws prove."""
     bins = question.row.route == "bins"
     law = Bins(question.gram, "add") if bins else Without(question.engine)
-    log_l = question.options.simulate(law, 1, draws).kept
+    log_l = question.options.simulate(law, 1, draws).kept[:2]
     return ConvexTail.of(log_l, failure_probability=failure)
 
 

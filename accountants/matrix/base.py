@@ -324,7 +324,7 @@ class Toeplitz(Strategy):
     @cached_property
     def inverse_coefficients(self) -> Array:
         """First column of C^-1, shape (T,)."""
-        return read_only(inverse_series(self.coefficients[: self.bands], self.steps))
+        return read_only(inverse_series(self.coefficients[: self.bands], self.steps, fast=True))
 
     @property
     def nonnegative(self) -> bool:

@@ -32,7 +32,7 @@ from dpcal.accountants.limits import hold
 from dpcal.accountants.matrix.buffers import best_buffers
 from dpcal.accountants.matrix.gram import best_gram
 from dpcal.accountants.matrix.participation import Participation, Single
-from dpcal.accountants.matrix.recurrences import inverse_series
+from dpcal.accountants.matrix.recurrences import WIDE, inverse_series
 from dpcal.accountants.matrix.workloads import PREFIX_SUMS, Workload
 
 __all__ = [
@@ -97,9 +97,19 @@ class Objective:
         return self._weights * beta if self._weights.ndim == 1 else self._weights @ beta
 
     def banded(self, head: Array) -> tuple[float, Array]:
-        """Return the value and the gradient in the first coefficients; O(T bands)."""
-        from scipy.signal import lfilter
+        """Return the value and the gradient in the first coefficients; O(T bands) if they are few.
 
+        Many of them take O(T log T).
+        """
+        from scipy.signal import fftconvolve, lfilter
+
+        if len(head) > WIDE:
+            inverse = inverse_series(head, self.steps, fast=True)
+            beta = fftconvolve(inverse, self._workload)[: self.steps]
+            weighted = self._weighted(beta)
+            slope = fftconvolve(inverse, beta)[: self.steps]
+            pull = fftconvolve(weighted, slope[::-1])[self.steps - 1 :][: len(head)]
+            return self._product(float(weighted @ beta), pull, head, len(head))
         beta = lfilter([1.0], head, self._workload)
         weighted = self._weighted(beta)
         slope = lfilter([1.0], head, beta)

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from dpcal._ext.streams import FRESH, OWN, RESULT, convolve, leak, mix
 
-__all__ = ["Buffers", "Feedback", "Filter", "Recurrence", "Rows", "TreeNodes", "inverse_series"]
+__all__ = ["Buffers", "Feedback", "Filter", "Recurrence", "Rows", "TreeNodes"]
+__all__ += ["WIDE", "inverse_series"]
 
 Array = NDArray[np.float64]
 
@@ -29,18 +30,31 @@ _NOTHING = np.zeros(0)
 _MANY = 6
 # Most coefficients that take a loop: 7 ms.
 _SHORT = 5000
+# Coefficients of the divisor from which on transforms are faster than a filter, at any length.
+WIDE = 4096
 
 
-def inverse_series(coefficients: Array, count: int) -> Array:
+def inverse_series(coefficients: Array, count: int, *, fast: bool = False) -> Array:
     """Return the first coefficients of 1 / p(x), shape (count,), of a series p with p(0) != 0.
+
+    If it may be ``fast``, many coefficients are divided by transforms, whose errors are relative to
+    the largest one.
 
     >>> inverse_series(np.array([1.0, -0.5]), 3).tolist()
     [1.0, 0.5, 0.25]
     """
     series, left = np.zeros(count), np.zeros(len(coefficients) + 1)
     if count > _SHORT:
-        from scipy.signal import lfilter
+        from scipy.signal import fftconvolve, lfilter
 
+        if fast and len(coefficients) > WIDE:
+            found = np.array([1.0 / coefficients[0]])
+            while len(found) < count:  # Newton's steps double the number of correct ones.
+                n = min(count, 2 * len(found))
+                left = -fftconvolve(coefficients[:n], found)[:n]
+                left[0] += 2.0
+                found = fftconvolve(found, left)[:n]
+            return found
         series[0] = 1.0
         return np.asarray(lfilter([1.0], coefficients, series))
     # The state of that filter, whose module takes half a second to load.

@@ -283,7 +283,7 @@ class SquareRoot(Toeplitz):
         """First column of C^-1, shape (T,)."""
         if self.bands is None:
             return read_only(optimise.root_series(self.steps, 0.5))
-        return read_only(inverse_series(self.coefficients[: self.bands], self.steps))
+        return read_only(inverse_series(self.coefficients[: self.bands], self.steps, fast=True))
 
 
 class _BandedInverse(Toeplitz):

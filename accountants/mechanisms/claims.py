@@ -1,4 +1,4 @@
-"""Claims that hold under the relation of the question, and events that compose others.
+"""Events that state their own cost, as (epsilon, delta) or zCDP, and events that compose others.
 
 >>> from dpcal.accountants.mechanisms.row import dominating_pairs
 >>> dominating_pairs(events.EpsilonDeltaDpEvent(0.0, 0.25), "replace-one")[0].failure_probability

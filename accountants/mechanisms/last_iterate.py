@@ -1,4 +1,4 @@
-r"""What does the last iterate of noisy gradient descent reveal, if no other iterate leaves? Less.
+r"""What does the last iterate of noisy gradient descent reveal, if no other one is released?
 
 Steps are w_{k+1} = P(w_k - eta (grad F(w_k) + N(0, s^2 I))), k = 0, ..., t - 1, on all records,
 from a start that no record enters. P projects onto a closed convex set, or does nothing. Let nu =

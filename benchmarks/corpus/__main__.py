@@ -166,7 +166,7 @@ def corpus(count: int | None = None) -> list[dict[str, Any]]:
 
 
 def score(options: argparse.Namespace) -> int:
-    """Score packages; write a JSON file for each accountant, and one page of all."""
+    """Score packages; write a JSON file for each accountant, and one page of tables."""
     unknown = [name for name in options.names if name not in PACKAGES]
     if unknown or not options.names:
         raise SystemExit(f"PACKAGE must be among {', '.join(PACKAGES)}, got {unknown}.")
@@ -180,9 +180,8 @@ def score(options: argparse.Namespace) -> int:
             path.write_text(json.dumps(found) + "\n")
             print(line(found), flush=True)
     every = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
-    (folder / "scores.html").write_text(page.page(every))
     (folder / "scores.md").write_text(page.markdown(every) + "\n")
-    print(f"page: {folder / 'scores.html'}")
+    print(f"page: {folder / 'scores.md'}")
     return 0
 
 

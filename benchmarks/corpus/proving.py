@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import signal
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
@@ -22,6 +21,7 @@ from benchmarks.corpus.exact import Question
 from benchmarks.corpus.questions import questions
 from benchmarks.corpus.rows import event_of, outward
 from benchmarks.corpus.strips import independent, one_of_two, two_rounds
+from benchmarks.limits import at_most
 from dpcal import accountants
 from dpcal.accountants.certificates.enclosure import decimal_down, decimal_up
 from dpcal.errors import DpcalError
@@ -41,26 +41,6 @@ _SECONDS, _SECONDS_OF_SLOW, _LENIENCE = 6, 40, 10
 _DIGITS, _BITS = 30, (256, 1024)
 
 
-class TooLong(Exception):  # noqa: N818
-    """A question takes more time than the corpus has for it."""
-
-
-@contextlib.contextmanager
-def at_most(seconds: int) -> Iterator[None]:
-    """Raise ``TooLong`` in the block after some seconds of processor time."""
-
-    def stop(*_: Any) -> None:
-        raise TooLong
-
-    former = signal.signal(signal.SIGPROF, stop)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, former)
-
-
 def answered(
     family: str, left_out: set[str], *, seed: int, start: int = 0, recording: bool = False
 ) -> Iterator[tuple[str, tuple[Row, Row | None] | None]]:
@@ -74,7 +54,7 @@ def answered(
             continue
         found = None
         with (
-            contextlib.suppress(TooLong, DpcalError, ArithmeticError),
+            contextlib.suppress(TimeoutError, DpcalError, ArithmeticError),
             at_most(seconds if recording else _LENIENCE * seconds),
         ):
             found = prove(question)

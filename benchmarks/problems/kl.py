@@ -33,7 +33,7 @@ from dpcal.optim.objectives.arrays import (
 )
 from dpcal.optim.objectives.base import Objective
 
-__all__ = ["PowerNorm", "Tilted", "balanced"]
+__all__ = ["PowerNorm", "Softplus", "Tilted", "balanced"]
 
 
 def balanced(n: int, dimension: int, *, norm: float = 1.0, seed: int | None = None) -> Vector:
@@ -154,4 +154,31 @@ class PowerNorm(Tilted):
         if norm == 0:
             return np.zeros(self.dimension)
         slope: Vector = w * (min(norm, self.radius) ** (self.power - 1) / norm)
+        return slope
+
+
+class Softplus(Tilted):
+    """``log(1 + exp(-w_1)) + |others|^2 / 2 - <x, w>``: KL with kappa = 1, infimum 0, no minimum.
+
+    The others are kept at norm 1 at most, beyond which their part is linear. With r their norm,
+    ``log(1 + exp(-w_1)) <= 2 log 2 |F_1'|`` for w_1 >= 0 and ``r^2 / 2 <= |F_2'| / 2``.
+    """
+
+    kl = (math.hypot(2 * math.log(2), 0.5), 1.0)
+
+    @property
+    def constants(self) -> Constants:
+        """Return L0, L1 and the gap at the origin."""
+        lipschitz = math.hypot(1.0, 1.0) + self._largest
+        return Constants(lipschitz=lipschitz * (1 + 1e-9), smoothness=1.0, gap=math.log(2))
+
+    def potential(self, w: Vector) -> float:
+        """Return H(w)."""
+        r = float(np.linalg.norm(w[1:]))
+        return float(np.logaddexp(0.0, -w[0])) + (r * r / 2 if r <= 1 else r - 0.5)
+
+    def slope(self, w: Vector) -> Vector:
+        """Return the gradient of H."""
+        slope: Vector = w / max(1.0, float(np.linalg.norm(w[1:])))
+        slope[0] = -1 / (1 + np.exp(w[0]))
         return slope

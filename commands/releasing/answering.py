@@ -41,10 +41,9 @@ from dpcal.commands.releasing.statistics import Statistic, with_groups
 from dpcal.commands.training.booking import booked, check_book, opened_book
 from dpcal.commands.training.evaluation import print_warnings, warn_before
 from dpcal.optim import Ledger, Result
-from dpcal.optim.boundary.budget.shared import BookedBudget
 from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.boundary.totals import PrivateTotals
-from dpcal.optim.budget import prepaid
+from dpcal.optim.budget import Budget, prepaid
 from dpcal.optim.result import Trace
 from dpcal.report import (
     answers_page,
@@ -236,7 +235,7 @@ def answered(request: Request, progress: Progress) -> Release:
     )
     print_warnings(warn_before(asked.plan))
     book = opened_book(request.budget, request.source.records, asked.plan)
-    with BookedBudget(book) if book is not None else nullcontext():
+    with Budget(book=book) if book is not None else nullcontext():
         told, ledgers, groups = _answers(asked, rows, open_axes(request.statistics))
     result = _result(asked, ledgers)
     document = _document(request, result, told, rows, groups) | booked(request.budget)

@@ -1,4 +1,4 @@
-"""What ``dpcal train``, ``dpcal select`` and ``dpcal demo`` do, apart from declaring their options.
+"""What ``dpcal train`` and ``dpcal demo`` do, apart from declaring their options.
 
 The options of ``dpcal train`` go one way. ``fitting`` calls five steps; each is given what the step
 before it returned, and nothing is changed on the way:
@@ -11,8 +11,6 @@ before it returned, and nothing is changed on the way:
 3. ``plans``: request and task -> a calibrated plan.
 4. ``task``: plan and task -> a run. From here on there is no request, only values of it.
 5. ``evaluation`` and ``documents``: run -> scores and the report.
-
-``selection`` makes a smaller request, and shares steps 2 and 5.
 """
 
 from dpcal import _lazy

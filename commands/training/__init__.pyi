@@ -6,4 +6,3 @@ from dpcal.commands.training.request import (
     Request as Request,
     correlated_noise as correlated_noise,
 )
-from dpcal.commands.training.selection import select_model as select_model

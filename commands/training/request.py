@@ -1,4 +1,4 @@
-"""What ``dpcal train`` and ``dpcal select`` are asked: frozen, and checked before a record is read.
+"""What ``dpcal train`` is asked: frozen, and checked before a record is read.
 
 Of the table, no more than the names of its columns is looked at here.
 """

@@ -33,7 +33,7 @@ VIOLATIONS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Finding:
     """One violation: a key of :data:`VIOLATIONS`, its place, and the values found and due.
 

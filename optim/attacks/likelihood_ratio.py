@@ -54,7 +54,6 @@ Flags = NDArray[np.bool_]
 _STEEP = 1e150
 # Coordinate from which on a canary's loss grows no more, so that it stays finite.
 _LARGEST = 200.0
-# Canaries whose gradients are one table.
 
 # Largest factor on the plan's noise in the search, and relative accuracy of the factor.
 _LEAST_NOISE, _MOST_NOISE, _PRECISION = 0.02, 50.0, 1e-4
@@ -210,8 +209,7 @@ def _ratios(
     plan: Plan, run: Callable[[Any, Plan], Any], samples: int, seed: int | None
 ) -> tuple[Vector, Vector]:
     """Return the ratios of members and of others, over several runs and all silos."""
-    _validate.seed(seed=seed)
-    rng = np.random.default_rng(secrets.randbits(128) if seed is None else seed)
+    rng = np.random.default_rng(_validate.seed(seed=seed))
     replaced = plan.neighboring_relation == "replace-one"
     silos = plan.parameters.get("silos")
     count = int(silos) if isinstance(silos, int) else 1
@@ -270,55 +268,41 @@ class _Ratios(Recorder):
 
 def _judged(plan: Plan, members: Vector, others: Vector, confidence: float) -> Likelihood:
     """Bound the error rates, and find the noise that would allow them."""
-    chance = (1 - confidence) / 2
-    rates = together if _drawn_together(plan) else independent
+    # Records of batches of a fixed size are not independent.
+    fixed = [query for query in plan.queries if query.sampler == "fixed-size"]
+    rates = together if any(query.composition == "sequential" for query in fixed) else independent
+    found = at_a_level(members, others, delta=plan.delta, confidence=confidence, rates=rates)
     hits, alarms = int((members > 0).sum()), int((others > 0).sum())
-    most, least = rates(hits, len(members), alarms, len(others), chance)
-    alone = at_a_level(rates, members, others, plan.delta, chance)
+    most, least = rates(hits, len(members), alarms, len(others), (1 - confidence) / 2)
     scale, epsilon = math.inf, 0.0
     if isinstance(plan.event, CorrelatedGaussianDpEvent):
-        scale, epsilon = math.nan, alone
+        scale, epsilon = math.nan, found.epsilon
     elif least > most:
         scale = _largest_noise(plan, most, least)
     if math.isfinite(scale):
         epsilon = float(_scaled(plan, scale).price(accountant="auto").lower)
     return Likelihood(
-        epsilon=epsilon,
-        alone=alone,
-        claim=plan.epsilon,
-        delta=plan.delta,
+        **{**vars(found), "epsilon": epsilon, "claim": plan.epsilon},
+        alone=found.epsilon,
         scale=scale,
-        confidence=confidence,
         false_positive_rate=most,
         true_positive_rate=least,
-        present=len(members),
-        absent=len(others),
         members=members,
         others=others,
     )
 
 
-def _drawn_together(plan: Plan) -> bool:
-    """Return whether batches of a fixed size are sampled, so that records are not independent."""
-    return any(
-        query.sampler == "fixed-size" and query.composition == "sequential"
-        for query in plan.queries
-    )
-
-
 def _scaled(plan: Plan, scale: float) -> Plan:
     """Return the plan with ``scale`` times its noise."""
-    return dataclasses.replace(
-        plan,
-        queries=tuple(
-            dataclasses.replace(
-                query,
-                noise_multiplier=scale * query.noise_multiplier,
-                budget=None if query.budget is None else scale * query.budget,
-            )
-            for query in plan.queries
-        ),
+    queries = tuple(
+        dataclasses.replace(
+            query,
+            noise_multiplier=scale * query.noise_multiplier,
+            budget=None if query.budget is None else scale * query.budget,
+        )
+        for query in plan.queries
     )
+    return dataclasses.replace(plan, queries=queries)
 
 
 def _largest_noise(plan: Plan, most: float, least: float) -> float:
@@ -334,18 +318,10 @@ def _largest_noise(plan: Plan, most: float, least: float) -> float:
 
     # From the planned noise on: far less noise takes long to price.
     less = refuted(1.0)
+    step, last = (0.5, _LEAST_NOISE) if less else (2.0, _MOST_NOISE)
     try:
-        if less:
-            near = bracket(
-                lambda scale: not refuted(scale),
-                miss=1.0,
-                start=0.5,
-                factor=0.5,
-                last=_LEAST_NOISE,
-            )
-            sides = Sides(meet=near.miss, miss=near.meet)
-        else:
-            sides = bracket(refuted, miss=1.0, start=2.0, last=_MOST_NOISE)
+        near = bracket(lambda s: refuted(s) != less, miss=1.0, start=step, factor=step, last=last)
     except NoBracket as end:
         return end.at if less else math.inf
+    sides = Sides(meet=near.miss, miss=near.meet) if less else near
     return bisect(refuted, sides, Stop(relative=_PRECISION)).meet

@@ -16,28 +16,21 @@ surpasses. Rates of errors are bounded by Clopper and Pearson, and prove a lower
 
 from __future__ import annotations
 
-import secrets
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from scipy.special import logsumexp
 
 from dpcal import _validate
+from dpcal.accountants.directions import relation_of
 from dpcal.errors import UnsupportedEvent
 from dpcal.optim.attacks.rates import LowerBound, many_runs
 from dpcal.optim.objectives.arrays import Vector
 
 __all__ = ["loader"]
 
-# What the batch that holds the record is above other batches, with the record and in the other
-# world.
-_MEANS = {
-    ("shuffled-epochs", "replace-special"): (2.0, 1.0),
-    ("shuffled-epochs", "replace-one"): (2.0, 0.0),
-    ("random-allocation", "add-or-remove-one"): (1.0, 0.0),
-    ("random-allocation", "replace-special"): (1.0, 0.0),
-    ("random-allocation", "replace-one"): (1.0, -1.0),
-}
+SAMPLERS = ("shuffled-epochs", "random-allocation")
 # Answers in memory at once.
 _BLOCK = 1 << 20
 
@@ -116,34 +109,26 @@ def loader(
     UnsupportedEvent
         If a record is added to a shuffle or removed from it, which moves other records.
     """
-    neighboring_relation = _validate.relation(neighboring_relation)
-    if (sampler, neighboring_relation) == ("shuffled-epochs", "add-or-remove-one"):
+    shuffled = _validate.choice(SAMPLERS, sampler=sampler) == SAMPLERS[0]
+    neighboring_relation = relation_of(neighboring_relation)
+    if shuffled and neighboring_relation == "add-or-remove-one":
         raise UnsupportedEvent(
             "A record that is added to a shuffle, or removed from it, moves others to other "
             "batches: attack under 'replace-special' or 'replace-one'."
         )
-    samplers, relations = (tuple(dict.fromkeys(names)) for names in zip(*_MEANS, strict=True))
-    means = _MEANS[
-        _validate.choice(samplers, sampler=sampler),
-        _validate.choice(relations, neighboring_relation=neighboring_relation),
-    ]
+    # What the record's batch is above other batches, with the record and in the other world.
+    means = (1.0, -1.0 if neighboring_relation == "replace-one" else 0.0)
+    if shuffled:
+        means = (means[0] + 1, means[1] + 1)
     if _validate.count(batch_size=batch_size) > _validate.count(n=n):
         raise ValueError(f"batch_size must be in [1, n={n}], got {batch_size}.")
     if _validate.count(samples=samples) < 1000:
         raise ValueError(f"samples must be at least 1000, got {samples}.")
-    batches, left = divmod(n, batch_size)
-    sizes = np.array([batch_size] * batches + [left] * (left > 0))
-    if sampler == "random-allocation":
-        sizes = np.ones_like(sizes)
+    sizes = np.diff(np.append(np.arange(0, n, batch_size), n))
     sigma = _validate.noise(noise_multiplier=noise_multiplier)
     epochs = _validate.count(epochs=epochs)
-    _validate.seed(seed=seed)
-    rng = np.random.default_rng(secrets.randbits(128) if seed is None else seed)
-    present, absent = (
-        _log_ratios(sizes, epochs, sigma, means, mean=mean, samples=samples, rng=rng)
-        for mean in means
-    )
-    return replace(
-        many_runs(present, absent, delta=delta, confidence=confidence),
-        claim=_validate.non_negative(epsilon=epsilon),
-    )
+    rng = np.random.default_rng(_validate.seed(seed=seed))
+    sampled = partial(_log_ratios, sizes if shuffled else np.ones_like(sizes), epochs, sigma, means)
+    present, absent = (sampled(mean=mean, samples=samples, rng=rng) for mean in means)
+    found = many_runs(present, absent, delta=delta, confidence=confidence)
+    return replace(found, claim=_validate.non_negative(epsilon=epsilon))

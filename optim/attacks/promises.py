@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -29,7 +29,7 @@ from dpcal.calibrate.plan import Query
 from dpcal.errors import LedgerMismatch
 from dpcal.optim.attacks.findings import Finding
 from dpcal.optim.attacks.recording import Answer, Choice, Opened, Tape
-from dpcal.optim.objectives.arrays import Rows, Vector
+from dpcal.optim.objectives.arrays import Rows
 from dpcal.optim.result import Result
 
 __all__ = ["ALARM", "broken_promises"]
@@ -52,28 +52,24 @@ def broken_promises(tape: Tape, *, price: bool = True) -> Iterator[Finding]:
     """Yield the violations of a recorded run; plans and ledgers are priced too if ``price``."""
     for bare in tape.bare:
         place = f"a sum of kind {bare.kind!r} over {len(bare.rows)} records"
-        yield Finding(violation="noise", place=place, detail="it was taken and got no noise")
+        yield Finding("noise", place, "it was taken and got no noise")
     secrets = [opened.secret for opened in tape.opened]
     for number, opened in enumerate(tape.opened):
         if opened.secret in secrets[:number]:
-            yield Finding(
-                violation="reuse",
-                place=f"oracle {number}",
-                detail="it has the seed, plan and records, and so the noise, of one before",
-            )
+            detail = "it has the seed, plan and records, and so the noise, of one before"
+            yield Finding("reuse", f"oracle {number}", detail)
         answers = tape.of(number)
         choices = [choice for choice in tape.choices if choice.oracle == number]
-        yield from _entries(opened, [*answers, *choices], number)
+        yield from _entries(opened, [*answers, *choices], f"oracle {number}")
         for query in opened.plan.queries:
             yield from _query(opened, query, [a for a in answers if a.query.name == query.name])
     yield from _noise_twice(tape.answers)
     yield from _claims(tape, price=price)
 
 
-def _entries(opened: Opened, answers: Sequence[Answer | Choice], number: int) -> Iterator[Finding]:
+def _entries(opened: Opened, answers: Sequence[Answer | Choice], place: str) -> Iterator[Finding]:
     """Compare the ledger with the answers, in order."""
     due = [entry for entry in opened.ledger.entries for _ in range(entry.count)]
-    place = f"oracle {number}"
     position = 0
     for answered, answer in enumerate(answers, start=1):
         # A proportional query between equal parameters reads no record: an entry without a sum.
@@ -81,13 +77,13 @@ def _entries(opened: Opened, answers: Sequence[Answer | Choice], number: int) ->
             position += 1
         if answer.entries < answered or position == len(due) or not _is(due[position], answer):
             detail = f"answer {answered}, to {answer.query.name!r}, has no entry before its sum"
-            yield Finding(violation="ledger", place=place, detail=detail)
+            yield Finding("ledger", place, detail)
             return
         position += 1
     left = [entry.name for entry in due[position:] if not entry.proportional]
     if left:
         detail = f"there are {len(left)} entries without an answer, the first to {left[0]!r}"
-        yield Finding(violation="ledger", place=place, detail=detail)
+        yield Finding("ledger", place, detail)
 
 
 def _is(entry: Query, answer: Answer | Choice) -> bool:
@@ -98,52 +94,42 @@ def _is(entry: Query, answer: Answer | Choice) -> bool:
 
 def _query(opened: Opened, query: Query, answers: list[Answer]) -> Iterator[Finding]:
     """Check all answers to one query."""
-    place = f"answers to {query.name!r}"
-    if opened.ledger.count(query.name) > query.count:
-        asked = opened.ledger.count(query.name)
-        yield Finding(
-            violation="ledger", place=place, detail=f"{asked} of them, planned {query.count}"
-        )
+    place, asked = f"answers to {query.name!r}", opened.ledger.count(query.name)
+    if asked > query.count:
+        yield Finding("ledger", place, f"{asked} of them, planned {query.count}")
     for number, answer in enumerate(answers):
-        finding = _mismatch(query, answer, f"answer {number} to {query.name!r}")
-        if finding is not None:
-            yield finding
+        wrong = _mismatch(query, answer)
+        if wrong is not None:
+            yield Finding(wrong[0], f"answer {number} to {query.name!r}", wrong[1])
             return
-    if not answers:
-        return
-    n = opened.plan.n
-    for check in (_repeats, *_SAMPLERS.get(_law(query), ())):
-        wrong = check(query, n, [answer.rows for answer in answers])
-        if wrong:
-            yield Finding(violation="sampler", place=place, detail=wrong)
-            return
-    yield from _noises(query, answers, place)
+    if answers:
+        wrong_batches = _Batches(query, opened.plan.n, [answer.rows for answer in answers]).wrong()
+        if wrong_batches:
+            yield Finding("sampler", place, wrong_batches)
+        else:
+            yield from _noises(query, answers, place)
 
 
 # Hessians are summed as the gradients of an objective that stands for them.
 _SUMMED_AS = dict.fromkeys(("hessian", "hessian vector", "saddle score"), "gradient")
 
 
-def _mismatch(query: Query, answer: Answer, place: str) -> Finding | None:
-    """Return how one answer differs from its query, or None."""
+def _mismatch(query: Query, answer: Answer) -> tuple[str, str] | None:
+    """Return the violation by which an answer differs from its query, and how; or None."""
     asked = answer.query
     chosen = query.budget is not None and asked.noise_multiplier >= query.noise_multiplier
     multiplier = asked.noise_multiplier if chosen else query.noise_multiplier
     expected = dataclasses.replace(query, noise_multiplier=multiplier, count=1)
     if dataclasses.replace(asked, count=1) != expected:
-        detail = f"{asked} was answered, planned was {query}"
-        return Finding(violation="plan", place=place, detail=detail)
+        return "plan", f"{asked} was answered, planned was {query}"
     if answer.kind != _SUMMED_AS.get(query.kind, query.kind):
-        detail = f"a sum of kind {answer.kind!r} was taken for {query.kind!r}"
-        return Finding(violation="bound", place=place, detail=detail)
+        return "bound", f"a sum of kind {answer.kind!r} was taken for {query.kind!r}"
     distance = float(np.linalg.norm(np.subtract(*answer.at))) if len(answer.at) == 2 else None
     bound = query.bound(distance)
     if not math.isclose(answer.bound, bound, rel_tol=_ROUNDING):
-        detail = f"contributions were clipped to {answer.bound!r}, planned {bound!r}"
-        return Finding(violation="bound", place=place, detail=detail)
+        return "bound", f"contributions were clipped to {answer.bound!r}, planned {bound!r}"
     if not math.isclose(answer.scale, bound, rel_tol=_ROUNDING):
-        detail = f"the noise was in units of {answer.scale!r}, planned {bound!r}"
-        return Finding(violation="noise", place=place, detail=detail)
+        return "noise", f"the noise was in units of {answer.scale!r}, planned {bound!r}"
     return None
 
 
@@ -152,9 +138,8 @@ def _two_sided(below: Any, above: Any) -> float:
     return float(min(1.0, 2 * min(below, above)))
 
 
-def _chi_squared(least: float, degrees: int, most: float | None = None) -> float:
+def _chi_squared(least: float, degrees: int, most: float) -> float:
     """Return the chance of a value as extreme as a sum of squares, known up to an interval."""
-    most = least if most is None else most
     return _two_sided(
         special.gammainc(degrees / 2, most / 2), special.gammaincc(degrees / 2, least / 2)
     )
@@ -166,25 +151,22 @@ def _binomial(found: int, trials: int, q: float) -> float:
     )
 
 
-# -- noise
-
-
 def _noises(query: Query, answers: list[Answer], place: str) -> Iterator[Finding]:
     """Test that noise, without its correlation, has the normal law of the planned size."""
     rows = np.array([answer.noise for answer in answers])
     if query.correlation is not None:
         rows = query.correlation.strategy.matrix()[: len(rows), : len(rows)] @ rows
     square = float((rows**2).sum())
-    if _chi_squared(square, rows.size) < ALARM:
+    if _chi_squared(square, rows.size, square) < ALARM:
         size = math.sqrt(square / rows.size)
         detail = f"it is {size:.4g} times as large as planned, over {rows.size} numbers"
-        yield Finding(violation="noise", place=place, detail=detail)
+        yield Finding("noise", place, detail)
     elif len(rows) > 1:
         product = float((rows[1:] * rows[:-1]).sum()) / math.sqrt(rows[1:].size)
         # Sums of few products have heavier tails than a normal number: a margin for them.
         if abs(product) > _FAR * (1 + 3 / math.sqrt(rows[1:].size)):
             detail = f"noises of neighbouring answers go together, by {product:.3g} deviations"
-            yield Finding(violation="reuse", place=place, detail=detail)
+            yield Finding("reuse", place, detail)
 
 
 def _noise_twice(answers: list[Answer]) -> Iterator[Finding]:
@@ -195,163 +177,145 @@ def _noise_twice(answers: list[Answer]) -> Iterator[Finding]:
         size = min(len(noises[first]), len(noises[second]))
         gap = np.abs(noises[first][:size] - noises[second][:size]).max()
         if gap < (_TWICE if size == 1 else _TWICE_VECTOR):
-            yield Finding(
-                violation="reuse",
-                place=f"answers {min(first, second)} and {max(first, second)} of the run",
-                detail="they have the same noise, so that their difference may have none",
-            )
+            place = f"answers {min(first, second)} and {max(first, second)} of the run"
+            detail = "they have the same noise, so that their difference may have none"
+            yield Finding("reuse", place, detail)
             return
 
 
-# -- batches: each check returns a violation, or nothing
+class _Batches:
+    """The batches of one query's answers, which are held to what the query's sampler says.
 
+    Their ``sizes``, how often each record takes part (``counts``), and the ``gaps`` of answers
+    between one participation of a record and its next.
+    """
 
-def _law(query: Query) -> str:
-    return "disjoint" if query.composition == "disjoint" else query.sampler
+    def __init__(self, query: Query, n: int, batches: list[Rows]) -> None:
+        self.query, self.n, self.batches = query, n, batches
+        self.sizes = np.array([len(rows) for rows in batches])
+        self.records = np.concatenate(batches)
+        self.answers = np.repeat(np.arange(len(batches)), self.sizes)
+        order = np.lexsort((self.answers, self.records))
+        again = np.diff(self.records[order]) == 0
+        self.gaps = np.diff(self.answers[order])[again]
 
-
-def _repeats(query: Query, n: int, batches: list[Rows]) -> str:
-    for rows in batches:
-        if len(rows) and not 0 <= rows.min() <= rows.max() < n:
-            return f"row {int(rows.max())} of {n} records is in a batch"
-        if len(np.unique(rows)) < len(rows):
+    def wrong(self) -> str:
+        """Return how the batches break the law of their sampler; nothing if they keep it."""
+        if len(self.records) and not 0 <= self.records.min() <= self.records.max() < self.n:
+            return f"row {int(self.records.max())} of {self.n} records is in a batch"
+        if not self.gaps.all():
             return "a record is sampled twice in one batch"
-    return ""
+        disjoint = self.query.composition == "disjoint"
+        checks = _LAWS.get("disjoint" if disjoint else self.query.sampler, ())
+        return next(filter(None, (getattr(self, name)() for name in checks)), "")
 
+    def planned_sizes(self) -> str:
+        """Compare sizes with the planned ones, which a shuffle repeats in every epoch."""
+        M = self.query.epoch or 1
+        size = self.query.batch_size or -(-self.n // M)
+        planned = np.diff(np.minimum(size * np.arange(M + 1), self.n))
+        due = np.resize(planned, len(self.sizes))
+        for number in np.flatnonzero(self.sizes != due):
+            return f"batch {number} holds {self.sizes[number]} records, planned {due[number]}"
+        return ""
 
-def _sizes(query: Query, n: int, batches: list[Rows]) -> str:
-    """Compare sizes with the planned ones, which a shuffle repeats in every epoch."""
-    M = query.epoch or 1
-    size = -(-n // M) if query.sampler == "shuffled-epochs" else query.batch_size or n
-    planned = [size]
-    if query.sampler == "shuffled-epochs":
-        planned = [min(size, max(0, n - size * j)) for j in range(M)]
-    for number, rows in enumerate(batches):
-        due = planned[number % len(planned)]
-        if len(rows) != due:
-            return f"batch {number} holds {len(rows)} records, planned {due}"
-    return ""
-
-
-def _disjoint(query: Query, n: int, batches: list[Rows]) -> str:
-    used: set[int] = set()
-    for first in range(0, len(batches), query.answers_per_part):
-        part = set(batches[first].tolist())
-        if any(set(rows.tolist()) != part for rows in batches[first:][: query.answers_per_part]):
-            return "answers about one part are about different records"
-        if used & part:
+    def parted(self) -> str:
+        """Check that answers are about the parts of a partition, in turn."""
+        each = self.query.answers_per_part
+        for number, rows in enumerate(self.batches):
+            if not np.array_equal(np.sort(rows), np.sort(self.batches[number - number % each])):
+                return "answers about one part are about different records"
+        if np.bincount(np.concatenate(self.batches[::each]), minlength=1).max() > 1:
             return "a record is in two parts of a partition"
-        used |= part
-    return ""
+        return ""
+
+    def spread(self) -> str:
+        """Test sizes: their variance distinguishes Poisson samples from batches of one size."""
+        n, q, rounds = self.n, self.query.sampling_probability or 1.0, len(self.sizes)
+        if _binomial(int(self.sizes.sum()), n * rounds, q) < ALARM:
+            return f"batches hold {self.sizes.mean():.4g} records on average, planned {q * n:.4g}"
+        # Sizes are whole numbers: their distance from the mean is known up to half a unit.
+        return _varied(self.sizes, rounds, n * q, n * q * (1 - q), half=0.5)
+
+    def independent(self) -> str:
+        """Test that records are equally likely, and that consecutive batches are independent."""
+        n, trials = self.n, len(self.sizes)
+        q = self.query.expected_batch_size(n) / n
+        counts = np.bincount(self.records, minlength=n)
+        for count in (int(counts.min()), int(counts.max())):
+            if n * _binomial(count, trials, q) < ALARM:
+                return f"a record is in {count} of {trials} batches, in each with chance {q:.3g}"
+        expected, common = (trials - 1) * n * q * q, int((self.gaps == 1).sum())
+        # The variance of the number of common records is below its mean.
+        if expected >= 20 and abs(common - expected) > 6 * math.sqrt(expected):
+            return f"batches in a row share {common} records, independent ones {expected:.4g}"
+        return ""
+
+    def separated(self) -> str:
+        """Check that a record comes back after its separation, and keeps its group."""
+        separation = self.query.separation or 1
+        if (self.gaps < separation).any():
+            return f"a record came back after {self.gaps.min()} answers, planned {separation}"
+        if self.query.sampler != "min-separation" and (self.gaps % separation).any():
+            return "a record changed its group"
+        return ""
+
+    def allocated(self) -> str:
+        """Check how often each record takes part in each epoch."""
+        due, epoch, begun = self.query.participations or 1, self.epoch, len(self.sizes)
+        epochs = -(-begun // epoch)
+        place = self.records * epochs + self.answers // epoch
+        taken = np.bincount(place, minlength=self.n * epochs).reshape(self.n, epochs)
+        missing = np.r_[np.zeros(epochs - 1, dtype=int), epochs * epoch - begun]
+        if (taken > due).any() or (taken + missing < due).any():
+            return f"records took part {taken.min()} to {taken.max()} times, planned {due}"
+        return ""
+
+    def fresh(self) -> str:
+        """Test that a record's batch is independent of its batch in the epoch before."""
+        if self.query.participations not in (None, 1):
+            return ""
+        same, trials = int((self.gaps == self.epoch).sum()), int((self.answers >= self.epoch).sum())
+        if _binomial(same, trials, 1 / self.epoch) < ALARM:
+            return f"{same} of {trials} draws are those of the epoch before"
+        return ""
+
+    def by_itself(self) -> str:
+        """Test sizes: their variance distinguishes draws of single records from a shuffle."""
+        epochs, mean = len(self.sizes) // self.epoch, self.n / self.epoch
+        if self.query.participations != 1:
+            return ""
+        # Pearson's statistic of a multinomial law.
+        sizes = self.sizes[: epochs * self.epoch]
+        return _varied(sizes, epochs * (self.epoch - 1), mean, mean)
+
+    @property
+    def epoch(self) -> int:
+        """Answers of an epoch; without epochs, of the whole run."""
+        correlation = self.query.correlation
+        return self.query.epoch or (correlation.strategy.steps if correlation else len(self.sizes))
 
 
-def _spread(query: Query, n: int, batches: list[Rows]) -> str:
-    """Test sizes: their variance distinguishes Poisson samples from batches of one size."""
-    q, sizes = query.sampling_probability or 1.0, np.array([len(rows) for rows in batches])
-    chance = _binomial(int(sizes.sum()), n * len(sizes), q)
-    if chance < ALARM:
-        return f"batches hold {sizes.mean():.4g} records on average, planned {q * n:.4g}"
-    # Sizes are whole numbers: their distance from the mean is known up to half a unit.
-    return _varied(sizes, n * q, n * q * (1 - q), len(sizes), "Poisson samples", half=0.5)
-
-
-def _varied(
-    sizes: Vector, mean: float, variance: float, degrees: int, law: str, *, half: float = 0.0
-) -> str:
+def _varied(sizes: Rows, degrees: int, mean: float, variance: float, half: float = 0.0) -> str:
     """Test the sum of squared distances of sizes from their mean, known up to ``half``."""
     away = np.abs(sizes - mean)
     least, most = ((np.maximum(away + side, 0.0) ** 2).sum() for side in (-half, half))
     # Sizes of batches are close to normal from about 20 records on.
     tested = variance >= 20 and degrees > 0
     if tested and _chi_squared(least / variance, degrees, most / variance) < ALARM:
-        return f"sizes of batches vary by {sizes.std():.4g}, {law} by {variance**0.5:.4g}"
+        return f"sizes of batches vary by {sizes.std():.4g}, by their law {variance**0.5:.4g}"
     return ""
 
 
-def _independent(query: Query, n: int, batches: list[Rows]) -> str:
-    """Test that records are equally likely, and that consecutive batches are independent."""
-    q = query.expected_batch_size(n) / n
-    counts = np.bincount(np.concatenate(batches), minlength=n)
-    trials = len(batches)
-    extreme = (int(counts.min()), int(counts.max()))
-    if any(n * _binomial(count, trials, q) < ALARM for count in extreme):
-        return f"records are in {extreme[0]} to {extreme[1]} of {trials} batches, each with {q:.3g}"
-    expected = (trials - 1) * n * q * q
-    if expected >= 20:
-        common = sum(
-            len(np.intersect1d(one, other, assume_unique=True)) for one, other in pairwise(batches)
-        )
-        # The variance of the number of common records is below its mean.
-        if abs(common - expected) > 6 * math.sqrt(expected):
-            return f"batches in a row share {common} records, independent ones {expected:.4g}"
-    return ""
-
-
-def _separated(query: Query, n: int, batches: list[Rows]) -> str:
-    latest, separation = np.full(n, -(10**9)), query.separation or 1
-    for number, rows in enumerate(batches):
-        gaps = number - latest[rows]
-        if (gaps < separation).any():
-            return f"a record came back after {int(gaps.min())} answers, planned {separation}"
-        in_turn = query.sampler != "min-separation" and number >= separation
-        if in_turn and (gaps[latest[rows] >= 0] % separation).any():
-            return "a record changed its group"
-        latest[rows] = number
-    return ""
-
-
-def _allocated(query: Query, n: int, batches: list[Rows]) -> str:
-    due = query.participations or 1
-    whole = query.correlation.strategy.steps if query.correlation else len(batches)
-    steps = query.epoch or whole
-    for first in range(0, len(batches), steps):
-        epoch = batches[first : first + steps]
-        taken = np.bincount(np.concatenate(epoch), minlength=n)
-        if (taken > due).any() or (taken + steps - len(epoch) < due).any():
-            return f"records took part {taken.min()} to {taken.max()} times, planned {due}"
-    return ""
-
-
-def _fresh(query: Query, n: int, batches: list[Rows]) -> str:
-    """Test that a record's batch is independent of its batch in the epoch before."""
-    if query.epoch is None or query.participations not in (None, 1):
-        return ""
-    epochs, M = len(batches) // query.epoch, query.epoch
-    drawn = np.empty((epochs, n), dtype=int)
-    for number, rows in enumerate(batches[: epochs * M]):
-        drawn[number // M, rows] = number % M
-    same = int((drawn[1:] == drawn[:-1]).sum())
-    trials = (epochs - 1) * n
-    if M > 1 and trials > 0 and _binomial(same, trials, 1 / M) < ALARM:
-        return f"{same} of {trials} draws are those of the epoch before, planned {trials / M:.4g}"
-    return ""
-
-
-def _by_itself(query: Query, n: int, batches: list[Rows]) -> str:
-    """Test sizes: their variance distinguishes draws of single records from a shuffle."""
-    if query.epoch is None or query.participations != 1:
-        return ""
-    M, epochs = query.epoch, len(batches) // query.epoch
-    sizes = np.array([len(rows) for rows in batches[: epochs * M]], dtype=float)
-    # Pearson's statistic of a multinomial law.
-    return _varied(sizes, n / M, n / M, epochs * (M - 1), "independent draws")
-
-
-_Check = Callable[[Query, int, list[Rows]], str]
-_SAMPLERS: dict[str, tuple[_Check, ...]] = {
-    "full": (_sizes,),
-    "fixed-size": (_sizes, _independent),
-    "poisson": (_spread, _independent),
-    "disjoint": (_sizes, _disjoint),
-    "cyclic-poisson": (_separated,),
-    "min-separation": (_separated,),
-    "balls-in-bins": (_separated,),
-    "random-allocation": (_allocated, _fresh, _by_itself),
-    "shuffled-epochs": (_allocated, _fresh, _sizes),
+_LAWS: dict[str, tuple[str, ...]] = {
+    "full": ("planned_sizes",),
+    "fixed-size": ("planned_sizes", "independent"),
+    "poisson": ("spread", "independent"),
+    "disjoint": ("planned_sizes", "parted"),
+    **dict.fromkeys(("cyclic-poisson", "min-separation", "balls-in-bins"), ("separated",)),
+    "random-allocation": ("allocated", "fresh", "by_itself"),
+    "shuffled-epochs": ("allocated", "fresh", "planned_sizes"),
 }
-
-
-# -- the claims of the run
 
 
 def _claims(tape: Tape, *, price: bool) -> Iterator[Finding]:
@@ -361,15 +325,14 @@ def _claims(tape: Tape, *, price: bool) -> Iterator[Finding]:
         try:
             result.verify()
         except LedgerMismatch as error:
-            yield Finding(violation="ledger", place="the result", detail=str(error))
+            yield Finding("ledger", "the result", str(error))
             return
         held = sum(opened.ledger.answers for opened in tape.opened)
         if result.ledger.answers != held:
             detail = f"its ledger holds {result.ledger.answers} answers, {held} were given"
-            yield Finding(violation="ledger", place="the result", detail=detail)
-    for number, opened in enumerate(tape.opened):
-        plan, place = opened.plan, f"oracle {number}"
+            yield Finding("ledger", "the result", detail)
+    for number, plan in enumerate(opened.plan for opened in tape.opened):
         cost = plan.price(accountant="auto").lower if price else 0.0
         if cost > plan.epsilon * (1 + _ROUNDING):
             detail = f"epsilon is at least {cost:.6g}, claimed {plan.epsilon:.6g}"
-            yield Finding(violation="price", place=place, detail=detail)
+            yield Finding("price", f"oracle {number}", detail)

@@ -11,7 +11,7 @@ so that the rates have exact confidence bounds (Clopper and Pearson 1934), and s
 >>> f"{found.epsilon:.3f}"
 '1.680'
 
->>> most, least = independent(hits=900, members=1_000, alarms=100, others=1_000, chance=0.005)
+>>> most, least = independent(900, 1_000, 100, 1_000, chance=0.005)
 >>> print(f"false positives at most {most:.3f}, true positives at least {least:.3f}")
 false positives at most 0.127, true positives at least 0.873
 """
@@ -32,16 +32,8 @@ from dpcal import _validate
 from dpcal.accountants.correlated.draws.confidence import lower_mean, upper_mean
 from dpcal.optim.objectives.arrays import Vector, numbers
 
-__all__ = [
-    "LowerBound",
-    "Rates",
-    "at_a_level",
-    "epsilon_of",
-    "from_confusion_matrix",
-    "independent",
-    "many_runs",
-    "together",
-]
+__all__ = ["LowerBound", "at_a_level", "from_confusion_matrix", "independent", "many_runs"]
+__all__ += ["together"]
 
 # Returns an upper bound on false and a lower bound on true positives, each of which fails with a
 # given chance, from the numbers of hits among members and of alarms among others.
@@ -82,10 +74,10 @@ class LowerBound:
     def to_dict(self) -> dict[str, Any]:
         """Return the outcome as JSON values, without scores."""
         named = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
-        shown = {name: value for name, value in named.items() if not isinstance(value, np.ndarray)}
         return {
-            **{name: None if _unknown(value) else value for name, value in shown.items()},
-            "holds": self.holds,
+            name: value if math.isfinite(value) else None
+            for name, value in {**named, "holds": self.holds}.items()
+            if not isinstance(value, np.ndarray)
         }
 
     def __str__(self) -> str:
@@ -97,8 +89,21 @@ class LowerBound:
         )
 
 
-def _unknown(value: Any) -> bool:
-    return isinstance(value, float) and not math.isfinite(value)
+def independent(
+    hits: int, members: int, alarms: int, others: int, chance: float
+) -> tuple[float, float]:
+    """Return bounds on both rates of independent runs (Clopper and Pearson 1934)."""
+    most = special.betaincinv(alarms + 1, others - alarms, 1 - chance) if alarms < others else 1.0
+    least = special.betaincinv(hits, members - hits + 1, chance) if hits else 0.0
+    return float(most), float(least)
+
+
+def together(
+    hits: int, members: int, alarms: int, others: int, chance: float
+) -> tuple[float, float]:
+    """Return bounds on both rates that hold for negatively associated canaries (Hoeffding)."""
+    most = upper_mean(alarms / others, draws=others, failure_probability=chance)
+    return min(1.0, most), lower_mean(hits / members, draws=members, failure_probability=chance)
 
 
 def from_confusion_matrix(
@@ -132,21 +137,11 @@ def from_confusion_matrix(
         {"true_positives": true_positives, "false_negatives": false_negatives},
         {"false_positives": false_positives, "true_negatives": true_negatives},
     )
-    (hits, members), (alarms, others) = map(_counted, pairs)
-    # Both inequalities are about the same two bounds of rates.
-    chance = (1 - _validate.probability(confidence=confidence)) / 2
-    delta = _validate.below_one(delta=delta)
-    most, least = independent(hits, members, alarms, others, chance)
-    return LowerBound(
-        epsilon=max(0.0, epsilon_of(most, least, delta), epsilon_of(1 - least, 1 - most, delta)),
-        delta=delta,
-        present=members,
-        absent=others,
-        confidence=confidence,
-    )
+    hits, alarms = map(_of_all, pairs)
+    return _counted((*hits, *alarms), delta, confidence)
 
 
-def _counted(counts: dict[str, int]) -> tuple[int, int]:
+def _of_all(counts: dict[str, int]) -> tuple[int, int]:
     """Return the first of two whole numbers >= 0, and their sum, which is at least 1."""
     for name, value in counts.items():
         if _validate.non_negative(**{name: value}) != int(value):
@@ -192,55 +187,42 @@ def many_runs(
             raise ValueError(f"{name} must have shape (m,) with m >= 10, got {values.shape}.")
         # In a random order: of sorted scores, those that choose would be the lowest.
         given.append(rng.permutation(values))
-    first, second = given
+    return at_a_level(given[0], given[1], delta=delta, confidence=confidence)
+
+
+def at_a_level(
+    members: Vector, others: Vector, *, delta: float, confidence: float, rates: Rates = independent
+) -> LowerBound:
+    """Bound epsilon by a level of the scores, which a tenth of both kinds chooses."""
+    some = len(members) // 10, len(others) // 10
+
+    def bound(level: float, first: Vector, second: Vector) -> LowerBound:
+        hits, alarms = int((first > level).sum()), int((second > level).sum())
+        return _counted((hits, len(first), alarms, len(second)), delta, confidence, rates)
+
+    choosing = members[: some[0]], others[: some[1]]
+    levels = np.quantile(np.concatenate(choosing), np.linspace(0.005, 0.995, 40))
+    best = max(levels, key=lambda level: bound(level, *choosing).epsilon)
+    found = bound(best, members[some[0] :], others[some[1] :])
+    return dataclasses.replace(found, present=len(members), absent=len(others))
+
+
+def _counted(
+    counts: tuple[int, int, int, int], delta: float, confidence: float, rates: Rates = independent
+) -> LowerBound:
+    """Return the larger of the bounds by both inequalities, which are about the same two rates."""
+    chance = (1 - _validate.probability(confidence=confidence)) / 2
     delta = _validate.below_one(delta=delta)
-    # Two rates in each of two directions: high scores say present, low ones say absent.
-    chance = (1 - _validate.probability(confidence=confidence)) / 4
+    most, least = rates(*counts, chance)
+    epsilon = max(0.0, _refuted(most, least, delta), _refuted(1 - least, 1 - most, delta))
+    _, present, _, absent = counts
     return LowerBound(
-        epsilon=max(
-            at_a_level(independent, first, second, delta, chance),
-            at_a_level(independent, -second, -first, delta, chance),
-        ),
-        delta=delta,
-        present=len(first),
-        absent=len(second),
-        confidence=confidence,
+        epsilon=epsilon, delta=delta, confidence=confidence, present=present, absent=absent
     )
 
 
-def independent(
-    hits: int, members: int, alarms: int, others: int, chance: float
-) -> tuple[float, float]:
-    """Return bounds on both rates of independent runs (Clopper and Pearson 1934)."""
-    most = special.betaincinv(alarms + 1, others - alarms, 1 - chance) if alarms < others else 1.0
-    least = special.betaincinv(hits, members - hits + 1, chance) if hits else 0.0
-    return float(most), float(least)
-
-
-def together(
-    hits: int, members: int, alarms: int, others: int, chance: float
-) -> tuple[float, float]:
-    """Return bounds on both rates that hold for negatively associated canaries (Hoeffding)."""
-    most = upper_mean(alarms / others, draws=others, failure_probability=chance)
-    return min(1.0, most), lower_mean(hits / members, draws=members, failure_probability=chance)
-
-
-def epsilon_of(most: float, least: float, delta: float) -> float:
+def _refuted(most: float, least: float, delta: float) -> float:
     """Return the epsilon below which such false and true positive rates are refuted, or -inf."""
     if least <= delta:
         return -math.inf
     return math.log((least - delta) / most) if most else math.inf
-
-
-def at_a_level(rates: Rates, members: Vector, others: Vector, delta: float, chance: float) -> float:
-    """Bound epsilon by a level of the scores, which a tenth of both kinds chooses."""
-    some = len(members) // 10, len(others) // 10
-
-    def bound(level: float, first: Vector, second: Vector) -> float:
-        hits, alarms = int((first > level).sum()), int((second > level).sum())
-        return epsilon_of(*rates(hits, len(first), alarms, len(second), chance), delta)
-
-    choosing = members[: some[0]], others[: some[1]]
-    levels = np.quantile(np.concatenate(choosing), np.linspace(0.02, 0.995, 40))
-    best = max(levels, key=lambda level: bound(level, *choosing))
-    return max(0.0, bound(best, members[some[0] :], others[some[1] :]))

@@ -17,6 +17,7 @@ import secrets
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import count
 from threading import Lock, local
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal import _validate
-from dpcal._ext.sums import Sums
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import UnsupportedEvent
 from dpcal.optim.attacks.neighbouring import Without
@@ -40,21 +40,10 @@ from dpcal.optim.objectives.base import Objective
 if TYPE_CHECKING:
     from dpcal.optim.boundary.noise import Steps
 
-__all__ = [
-    "Answer",
-    "Choice",
-    "Opened",
-    "Recorder",
-    "Sum",
-    "Tape",
-    "Watched",
-    "play",
-    "record",
-    "same",
-]
+__all__ = ["Answer", "Choice", "Opened", "Recorder", "Sum", "Tape", "play", "record", "same"]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Sum:
     """A sum of clipped contributions, before its noise.
 
@@ -134,7 +123,7 @@ class Choice:
     entries: int
     at: Vector
     scores: Any
-    chosen: NDArray[Any] | None
+    chosen: NDArray[Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -204,7 +193,7 @@ class Recorder:
             self.tape.opened.append(Opened(plan=plan, ledger=ledger, secret=secret))
             return len(self.tape.opened) - 1
 
-    def watched(self, mechanism: Mechanism, plan: Plan, ledger: Ledger) -> Watched:
+    def watched(self, mechanism: Mechanism, plan: Plan, ledger: Ledger) -> Any:
         """Return a mechanism that records its sums and its noise."""
         if any(query.descent is not None for query in plan.queries):
             raise UnsupportedEvent(
@@ -221,12 +210,7 @@ class Recorder:
             query: Query, at: Vector, scores: Any, make: Callable[[], NDArray[Any]]
         ) -> NDArray[Any]:
             due = Choice(
-                oracle=number,
-                query=query,
-                entries=ledger.answers,
-                at=at.copy(),
-                scores=scores,
-                chosen=None,
+                oracle=number, query=query, entries=ledger.answers, at=at.copy(), scores=scores
             )
             chosen = self.choose(due, make)
             self.tape.choices.append(replace(due, chosen=chosen))
@@ -255,39 +239,28 @@ class Watched:
     fused = False
 
     def __init__(self, inner: Mechanism, recorder: Recorder, number: int, ledger: Ledger) -> None:
-        self.name = inner.name
+        self.name, self.values = inner.name, inner.values
         self._inner, self._recorder = inner, recorder
         self._number, self._ledger = number, ledger
         self._due: Sum | None = None
 
-    def compiled_sums(self, noise_multiplier: float) -> Sums:
-        """Refuse: what compiled loops answer is not seen."""
-        raise NotImplementedError
-
-    def gradient_sum(self, objective: Objective, w: Vector, rows: Rows, bound: float) -> Any:
+    def gradient_sum(self, *about: Any) -> Any:
         """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
-        total = self._inner.gradient_sum(*_summed(objective, rows, w, bound))
-        return self._noted("gradient", objective, (w,), rows, bound, total)
+        return self._summed("gradient", self._inner.gradient_sum, *about)
 
-    def difference_sum(
-        self, objective: Objective, w: Vector, v: Vector, rows: Rows, bound: float
-    ) -> Any:
+    def difference_sum(self, *about: Any) -> Any:
         """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
-        total = self._inner.difference_sum(*_summed(objective, rows, w, v, bound))
-        return self._noted("gradient difference", objective, (w, v), rows, bound, total)
+        return self._summed("gradient difference", self._inner.difference_sum, *about)
 
-    def loss_sum(self, objective: Objective, w: Vector, rows: Rows, bound: float) -> Any:
+    def loss_sum(self, *about: Any) -> Any:
         """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
-        total = self._inner.loss_sum(*_summed(objective, rows, w, bound))
-        return self._noted("scalar", objective, (w,), rows, bound, total)
+        return self._summed("scalar", self._inner.loss_sum, *about)
 
     def norm(self, total: Any, offset: Vector, bound: float) -> Any:
         """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
         norm = self._inner.norm(total, offset, bound)
         if self._due is not None:
-            fields = vars(self._due)
-            norm_of = {"kind": "gradient norm", "total": self._inner.values(norm, bound)}
-            self._due = Sum(**{**fields, **norm_of})
+            self._due = replace(self._due, kind="gradient norm", total=self.values(norm, bound))
         return norm
 
     def mean_iterate(self, one_pass: Steps, objective: Objective, w: Vector, rows: Rows) -> Any:
@@ -295,53 +268,39 @@ class Watched:
         total = self._inner.mean_iterate(one_pass, objective, w, rows)
         return self._noted("one pass", objective, (w,), rows, one_pass.bound, total)
 
-    def values(self, total: Any, bound: float) -> Vector:
-        """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
-        return self._inner.values(total, bound)
-
     def noisy_mean(
         self, total: Any, query: Query, bound: float, *, size: float, row: Vector | None = None
     ) -> Vector:
         """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
         due, self._due = self._due, None
         assert due is not None
-        answer = self._recorder.take(
-            due,
-            query,
-            lambda: self._inner.noisy_mean(total, query, bound, size=size, row=row),
-            oracle=self._number,
-            size=size,
-            row=None if row is None else row.copy(),
-            scale=bound,
-        )
-        return answer.mean.copy()
+        kept = None if row is None else row.copy()
+        about = {"oracle": self._number, "size": size, "row": kept, "scale": bound}
+        release = partial(self._inner.noisy_mean, total, query, bound, size=size, row=row)
+        return self._recorder.take(due, query, release, **about).mean.copy()
+
+    def _summed(self, kind: str, taken: Callable[..., Any], objective: Any, *about: Any) -> Any:
+        """Take a sum about a whole objective: both of two compared runs are rounded alike."""
+        *at, rows, bound = about
+        if isinstance(objective, Without):
+            total = taken(objective.inner, *at, objective.others(rows), bound)
+        else:
+            total = taken(objective, *at, rows, bound)
+        return self._noted(kind, objective, tuple(at), rows, bound, total)
 
     def _noted(
-        self,
-        kind: str,
-        objective: Objective,
-        at: tuple[Vector, ...],
-        rows: Rows,
-        bound: float,
-        total: Any,
+        self, kind: str, objective: Objective, at: Any, rows: Rows, bound: float, total: Any
     ) -> Any:
-        due, found = self._due, self._inner.values(total, bound)
+        due, found, entries = self._due, self.values(total, bound), self._ledger.answers
         if due is not None:
             pieces = due.objective is objective and getattr(objective, "in_pieces", False)
-            if pieces and due.entries == self._ledger.answers:
+            if pieces and due.entries == entries:
                 joined = np.concatenate([due.rows, rows])
-                self._due = Sum(**{**vars(due), "rows": joined, "total": due.total + found})
+                self._due = replace(due, rows=joined, total=due.total + found)
                 return total
             self._recorder.tape.bare.append(due)
-        self._due = Sum(
-            kind=kind,
-            at=tuple(w.copy() for w in at),
-            rows=rows.copy(),
-            bound=bound,
-            total=found,
-            entries=self._ledger.answers,
-            objective=objective,
-        )
+        at = tuple(w.copy() for w in at)
+        self._due = Sum(kind, at, rows.copy(), bound, found, entries, objective)
         return total
 
 
@@ -373,14 +332,3 @@ def play(run: Callable[[Any], Any], data: Any, recorder: Recorder) -> Tape:
 def same(first: tuple[Vector, ...], second: tuple[Vector, ...]) -> bool:
     """Return whether parameters are equal, bit for bit."""
     return len(first) == len(second) and all(map(np.array_equal, first, second))
-
-
-def _summed(objective: Objective, rows: Rows, *about: Any) -> Any:
-    """Return the arguments of a sum: the whole objective, and the rows of it that contribute.
-
-    Both of two compared runs are then summed by the same code, and rounded alike.
-    """
-    *at, bound = about
-    if isinstance(objective, Without):
-        return objective.inner, *at, objective.others(rows), bound
-    return objective, *at, rows, bound

@@ -28,7 +28,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -161,9 +161,13 @@ class _Replayer(Recorder):
         self.moved: list[Answer] = []
         self.swayed = 0
 
-    def part(self, violation: str, place: str, detail: str) -> None:
+    def note(self, violation: str, place: str, detail: str) -> None:
+        """Note a finding."""
+        self.findings.append(Finding(violation, place, detail))
+
+    def part(self, violation: str, place: str, detail: str) -> NoReturn:
         """End the replay with a finding."""
-        self.findings.append(Finding(violation=violation, place=place, detail=detail))
+        self.note(violation, place, detail)
         raise _Parted
 
     def opened(self, plan: Plan, ledger: Ledger) -> int:
@@ -192,14 +196,9 @@ class _Replayer(Recorder):
             self.part("parameters", place, "the cuts of the two runs differ")
         moved = _swayed(recorded.scores, due.scores)
         self.swayed += moved > 0
-        allowed = self.reach * query.max_norm
-        self.largest = max(self.largest, moved / allowed)
-        if moved > allowed:
-            detail = f"the record moves the scores by {moved:.6g}, allowed are {allowed:.6g}"
-            self.findings.append(Finding(violation="sensitivity", place=place, detail=detail))
-        kept = recorded.chosen
-        assert kept is not None
-        return kept
+        self._allow(moved, query.max_norm, place, "scores")
+        assert recorded.chosen is not None
+        return recorded.chosen
 
     def take(self, due: Sum, query: Query, release: Callable[[], Vector], **about: Any) -> Answer:
         """Compare a sum with the recorded one, and give the recorded answer."""
@@ -208,55 +207,49 @@ class _Replayer(Recorder):
         if position == len(self.first.answers):
             self.part("questions", place, "the neighbour's run alone asks for it")
         recorded = self.first.answers[position]
-        if _asked(recorded) != (query.name, query.noise_multiplier, about["oracle"], due.kind):
-            detail = f"the other run asks for {recorded.query.name!r} there"
-            if recorded.query.name == query.name:
-                detail = f"noise {recorded.query.noise_multiplier!r} and {query.noise_multiplier!r}"
+        asked = recorded.query
+        if (asked.name, recorded.oracle, recorded.kind) != (query.name, about["oracle"], due.kind):
+            self.part("questions", place, f"the other run asks for {asked.name!r} there")
+        if asked.noise_multiplier != query.noise_multiplier:
+            detail = f"noise {asked.noise_multiplier!r} and {query.noise_multiplier!r}"
             self.part("questions", place, detail)
         if not same(recorded.at, due.at):
-            pairs = zip(recorded.at, due.at, strict=False)
-            apart = [
-                np.abs(one - other).max() if one.shape == other.shape else math.inf
-                for one, other in pairs
-            ]
-            detail = f"the runs are {max(apart):.3g} apart, after the same answers"
+            # Parameters of another shape, or not as many, are infinitely far away.
+            apart = math.inf
+            if [w.shape for w in recorded.at] == [w.shape for w in due.at]:
+                apart = max(np.abs(w - v).max() for w, v in zip(recorded.at, due.at, strict=True))
+            detail = f"the runs are {apart:.3g} apart, after the same answers"
             self.part("parameters", place, detail)
         if not np.array_equal(recorded.rows, due.rows):
             self.part("sampling", place, "the batches of the two runs differ")
-        self._compare(recorded, due, place)
-        answer = Answer(**vars(due), query=query, mean=recorded.mean, **about)
-        self.tape.answers.append(answer)
-        return answer
-
-    def _compare(self, recorded: Answer, due: Sum, place: str) -> None:
-        """Compare two sums over the same rows at the same parameters."""
         if due.bound != recorded.bound:
             self.part("bound", place, f"{recorded.bound!r} on one, {due.bound!r} on the other")
         with np.errstate(over="ignore", invalid="ignore"):
             moved = float(np.linalg.norm(due.total - recorded.total))
             size = float(np.linalg.norm(recorded.total)) + len(due.rows) * due.bound
-        if moved <= _ROUNDING * size:
-            return
-        self.moved.append(recorded)
-        allowed = self.reach * due.bound
+        if not moved <= _ROUNDING * size:
+            self.moved.append(recorded)
+            self._allow(moved, due.bound, place, "sum", _ROUNDING * size)
+        answer = Answer(**vars(due), query=query, mean=recorded.mean, **about)
+        self.tape.answers.append(answer)
+        return answer
+
+    def _allow(
+        self, moved: float, bound: float, place: str, what: str, rounding: float = 0.0
+    ) -> None:
+        """Note how far a record moved a sum or scores, and whether that is more than allowed."""
+        allowed = self.reach * bound
         self.largest = max(self.largest, moved / allowed)
-        if not moved <= allowed + _ROUNDING * size:
-            detail = f"the record moves the sum by {moved:.6g}, allowed are {allowed:.6g}"
-            self.findings.append(Finding(violation="sensitivity", place=place, detail=detail))
+        if not moved <= allowed + rounding:
+            detail = f"the record moves the {what} by {moved:.6g}, allowed are {allowed:.6g}"
+            self.note("sensitivity", place, detail)
 
     def scattered(self) -> Iterator[Finding]:
         """Find answers that moved although no record is in all of their batches."""
-        common: set[int] | None = None
-        for answer in self.moved:
-            rows = set(answer.rows.tolist())
-            common = rows if common is None else common & rows
-            if not common:
-                yield Finding(
-                    violation="isolation",
-                    place=f"an answer to {answer.query.name!r}",
-                    detail="no record is in all batches whose sums differ",
-                )
-                return
+        rows = [set(answer.rows.tolist()) for answer in self.moved]
+        if rows and not set.intersection(*rows):
+            detail = "no record is in all batches whose sums differ"
+            yield Finding("isolation", f"answers to {self.moved[0].query.name!r}", detail)
 
 
 def _swayed(first: Any, second: Any) -> float:
@@ -278,10 +271,6 @@ def _swayed(first: Any, second: Any) -> float:
     return total
 
 
-def _asked(answer: Answer) -> tuple[str, float, int, str]:
-    return answer.query.name, answer.query.noise_multiplier, answer.oracle, answer.kind
-
-
 def _repeats(run: Callable[[Any], Any], data: Any, tape: Tape) -> bool:
     """Return whether a run has the same outcome again on the same data."""
     again = _Replayer(tape, 1.0)
@@ -297,17 +286,17 @@ def _compared(first: Tape, second: Tape) -> Iterator[Finding]:
     failures = [_words(tape) for tape in (first, second)]
     if failures[0] != failures[1]:
         detail = f"{failures[0] or 'no word'} on one, {failures[1] or 'no word'} on the other"
-        yield Finding(violation="failure", place="the end of the run", detail=detail)
+        yield Finding("failure", "the end of the run", detail)
         return
     missing = len(first.answers) - len(second.answers) + len(first.choices) - len(second.choices)
     if missing or len(second.opened) < len(first.opened):
         detail = f"the neighbour's run asks for {missing} answers less"
-        yield Finding(violation="questions", place="the end of the run", detail=detail)
+        yield Finding("questions", "the end of the run", detail)
         return
     for number, (one, other) in enumerate(zip(first.opened, second.opened, strict=True)):
         if one.ledger != other.ledger:
             detail = "it differs between neighbours"
-            yield Finding(violation="ledger", place=f"oracle {number}", detail=detail)
+            yield Finding("ledger", f"oracle {number}", detail)
     yield from _released(first.outcome, second.outcome, "result", _DEPTH)
 
 
@@ -334,7 +323,7 @@ def _released(first: Any, second: Any, place: str, depth: int) -> Iterator[Findi
         return
     elif first == second or first != first:
         return
-    yield Finding(violation="release", place=place, detail=detail)
+    yield Finding("release", place, detail)
 
 
 def _parts(value: Any) -> Mapping[Any, Any] | None:

@@ -8,4 +8,4 @@ from dpcal.optim.boundary.one_pass import Pass as Pass
 from dpcal.optim.boundary.oracle import PrivateOracle as PrivateOracle
 from dpcal.optim.boundary.protocol import Oracle as Oracle
 from dpcal.optim.boundary.seeds import replaying as replaying
-from dpcal.optim.boundary.store import StoredOracle as StoredOracle, read_ledger as read_ledger
+from dpcal.optim.boundary.store import read_ledger as read_ledger, stored as stored

@@ -104,11 +104,9 @@ def _opened(
                 f"{store!r}."
             )
         if store is not None:
-            stored = boundary.StoredOracle(
-                store, records, plan, seed=seed, noise=noise, every=every
-            )
-            stored.closes_with_run = True
-            return stored
+            oracle = boundary.stored(store, records, plan, seed=seed, noise=noise, every=every)
+            oracle.closes_with_run = True
+            return oracle
         if every != 1:
             raise ValueError(f"store_every goes with a store, got store_every={every!r} without.")
         return PrivateOracle(records, plan, seed=seed, noise=noise)

@@ -110,6 +110,10 @@ class Ledger(Priced):
         made._frozen = True
         return made
 
+    def end(self) -> None:
+        """Take no more answers."""
+        self._frozen = True
+
     def _copy(self) -> Ledger:
         made = Ledger(self._n, self._relation, accountant=self._accountant)
         with self._lock:
@@ -154,10 +158,8 @@ class Ledger(Priced):
     def record(self, query: Query, count: int = 1) -> None:
         """Append ``count`` >= 1 answers; BudgetExceeded if the plan does not allow them.
 
-        LedgerMismatch is raised by a ledger that is frozen.
+        LedgerMismatch is raised by the ledger of a run that has ended.
         """
-        if self._frozen:
-            raise LedgerMismatch("the ledger of a result, or of an error, takes no more answers.")
         if count != 1:
             count = _validate.count(count=count)
         with self._lock:
@@ -184,7 +186,9 @@ class Ledger(Priced):
         return spent + count * _scaled(query.share_of_one) <= _WHOLE
 
     def check(self, query: Query, count: int = 1) -> None:
-        """Raise the errors of :meth:`record` that are due to the plan; nothing is written."""
+        """Raise the errors of :meth:`record`; nothing is written."""
+        if self._frozen:
+            raise LedgerMismatch("the ledger of a run that has ended takes no more answers.")
         count = _validate.count(count=count)
         if self._allowed is None:
             return

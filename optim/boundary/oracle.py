@@ -105,6 +105,18 @@ class Kept(Protocol):
         """Keep a new answer."""
         ...
 
+    def flush(self) -> None:
+        """Write what waits, before anything that depends on it leaves the process."""
+        ...
+
+    def held(self, ledger: Ledger) -> Ledger:
+        """Return all releases, of which the ledger may hold the first ones alone."""
+        ...
+
+    def close(self) -> None:
+        """Write what waits, and keep no more."""
+        ...
+
 
 class Slot(NamedTuple):
     """What answers to one query of an open oracle are made of, beside the query itself.
@@ -123,6 +135,11 @@ class Admitted(Admits):
 
     See :class:`PrivateOracle` for the parameters.
     """
+
+    # Whether the end of a run closes the oracle.
+    closes_with_run = False
+    # Completes the row of the run in a budget book.
+    _ends: Callable[[], object] | None = None
 
     def __init__(
         self,
@@ -213,6 +230,27 @@ class Admitted(Admits):
     def public(self) -> np.random.Generator:
         """A generator for public choices, such as the iterate to return."""
         return self._streams.public
+
+    @property
+    def held(self) -> Ledger:
+        """All releases: the content of the run's file, while the run has not caught up with it."""
+        return self.ledger if self._kept is None else self._kept.held(self.ledger)
+
+    def flush(self) -> None:
+        """Write answers that wait for their transaction to the run's file."""
+        if self._kept is not None:
+            self._kept.flush()
+
+    def close(self) -> None:
+        """Answer no more; close the run's file, and complete its row in a budget book."""
+        self._ledger.end()
+        try:
+            if self._kept is not None:
+                self._kept.close()
+        finally:
+            # The row is completed last, because it counts the answers in the file.
+            if self._ends is not None:
+                self._ends()
 
     @classmethod
     def resumed(cls, objective: Objective, plan: Plan, state: Mapping[str, Any]) -> Self:

@@ -31,7 +31,6 @@ from dpcal.calibrate.plans.recursive_regularization import SUBSOLVERS
 from dpcal.optim.algorithms import Optimizer, Settings, algorithm, planned
 from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.boundary.protocol import Oracle
-from dpcal.optim.boundary.store import StoredOracle
 from dpcal.optim.driver import Run
 from dpcal.optim.objectives.arrays import Vector, l2_norm
 from dpcal.optim.objectives.base import Objective
@@ -150,7 +149,7 @@ def _phased_sgd(
 ) -> Vector:
     """Return the end of one pass in phases; each has half the records and a quarter of the step."""
     mu, toward = pull
-    if not isinstance(run.oracle, PrivateOracle | StoredOracle):
+    if not isinstance(run.oracle, PrivateOracle):
         raise TypeError(
             "phased_sgd needs an objective, or a PrivateOracle about one, got "
             f"{type(run.oracle).__name__}."

@@ -24,14 +24,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from numpy.typing import ArrayLike
 
 from dpcal.calibrate.plan import Plan
 from dpcal.optim.algorithms import Optimizer, check_plan, step_size
-from dpcal.optim.boundary.access import Store
+from dpcal.optim.boundary.access import Store, keeps_ledger, oracle_of
 from dpcal.optim.boundary.ledger import ONE_OF_A_SILO, Ledger, check_ledger
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.driver import Callback, Run
@@ -83,19 +83,8 @@ class DistributedResult(SecondOrderResult):
 
     def of_silo(self, number: int) -> Result:
         """Return the result with the ledger and the plan of silo ``number``, from 0 on."""
-        return Result(
-            w=self.w,
-            trace=self.trace,
-            ledger=self.ledgers[number],
-            plan=self.plans[number],
-            complete=self.complete,
-            message=self.message,
-            status=self.status,
-            early=True,
-            seed_given=self.seed_given,
-            noise=self.noise,
-            read_from_data=self.read_from_data,
-        )
+        own = {"ledger": self.ledgers[number], "plan": self.plans[number], "early": True}
+        return Result(**{each.name: getattr(self, each.name) for each in fields(Result)} | own)
 
 
 @Optimizer(
@@ -108,6 +97,7 @@ class DistributedResult(SecondOrderResult):
     relations=("replace-one", "replace-special"),
     options=ESCAPING,
 ).describes
+@keeps_ledger
 def distributed_psgd(
     objective: Sequence[Answerer | Objective] | Objective,
     plan: Plan | Sequence[Plan],
@@ -126,7 +116,8 @@ def distributed_psgd(
     """Find a second-order stationary point of the mean of the silos' population risks.
 
     Other keywords are those of :func:`dpcal.optim.run`. The result has one ledger for each silo;
-    its ``epsilon`` is that of any one of them, or of the one that pays most.
+    its ``epsilon`` is that of any one of them, or of the one that pays most. An error that ends the
+    run, ``KeyboardInterrupt`` too, has this ledger (:func:`dpcal.optim.released`).
 
     Parameters
     ----------
@@ -175,7 +166,9 @@ def distributed_psgd(
     with SiloOracle(
         silos, plan, seed=seed, on_lost=on_lost, executor=executor, noise=noise, overlap=overlap
     ) as server:
-        settings = Settings.of(server.plan, step_size(server.plan, server, None), reset)
+        oracle_of(server, server.plan)  # an error that ends the run has the ledger of its silo
+        rate = step_size(server.plan, server, None)
+        settings = Settings.of(server.plan, learning_rate=rate, reset=reset)
         spider = spider_of(server, server.plan)
         run = Run(
             server,

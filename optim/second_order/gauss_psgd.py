@@ -102,18 +102,15 @@ class Settings:
         _validate.choice(RESETS, reset=self.reset)
 
     @classmethod
-    def of(cls, plan: Plan, learning_rate: float | None = None, reset: str | None = None) -> Self:
-        """Return the settings in a plan's parameters, replaced by the given ones."""
+    def of(cls, plan: Plan, **given: Any) -> Self:
+        """Return the settings in a plan's parameters, replaced by those that are given."""
+        chosen = {name: value for name, value in given.items() if value is not None}
+        known: dict[str, Any] = {**plan.parameters, **chosen}
         names = [each.name for each in fields(cls)]
-        known: dict[str, Any] = {
-            name: plan.parameters[name] for name in names if name in plan.parameters
-        }
-        known |= {} if learning_rate is None else {"learning_rate": learning_rate}
-        known |= {} if reset is None else {"reset": reset}
         missing = [name for name in names if name not in {*known, "reset"}]
         if missing:
             raise ValueError(f"plan.parameters must hold {', '.join(missing)}, got none of them.")
-        return cls(**known)  # checked above
+        return cls(**{name: known[name] for name in names if name in known})  # checked above
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -167,7 +164,8 @@ def _settings(
     learning_rate: float | None = None,
     reset: str | None = None,
 ) -> algorithms.Settings:
-    settings = Settings.of(plan, step_size(plan, objective, learning_rate), reset)
+    rate = step_size(plan, objective, learning_rate)
+    settings = Settings.of(plan, learning_rate=rate, reset=reset)
     records = [objective] if isinstance(objective, Objective) else []
     return algorithms.Settings(settings.steps, settings=settings, records=records)
 
@@ -236,8 +234,7 @@ def concluded(run: Run, spider: Spider, path: Path) -> SecondOrderResult:
         run.finish(message, told=path.status == "certified")
     plain = run.result(path.w)
     return SecondOrderResult(
-        **{each.name: getattr(plain, each.name) for each in fields(plain)}
-        | {"status": path.status},
+        **{**vars(plain), "status": path.status},
         escapes=path.escapes,
         end=path.end.copy(),
         fresh_calls=spider.fresh_calls,

@@ -59,7 +59,7 @@ dpcal.errors.BudgetExceeded: query 'score' has accepted a point, and answers no 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -67,8 +67,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
-from dpcal.calibrate.plan import Plan
-from dpcal.calibrate.query import Query
+from dpcal.calibrate.plan import Query
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
 from dpcal.optim.boundary.discrete import DiscreteNormals, whole_laplace
 from dpcal.optim.boundary.noise import SCORED
@@ -105,9 +104,14 @@ class SecondOrderOracle(PrivateOracle):
 
     def __init__(self, objective: Objective, *args: Any, **options: Any) -> None:
         super().__init__(objective, *args, **options)
+        added = self.plan.neighboring_relation == "add-or-remove-one"
         scored = any(query.kind in SCORED for query in self.plan.queries)
-        if scored and self.noise == "discrete":
-            _check_exact(self.plan)
+        if added and scored and self.noise == "discrete":
+            raise UnsupportedEvent(
+                "noise='discrete' is for scores under 'replace-one' or 'replace-special', got a "
+                "plan under 'add-or-remove-one': how others' scores are rounded depends on their "
+                "number."
+            )
         self._thresholds: dict[str, float] = {}
         self._accepted: set[str] = set()
 
@@ -116,9 +120,9 @@ class SecondOrderOracle(PrivateOracle):
 
         The numbers on and above the diagonal have independent noise of one size.
         """
-        w = self._parameters("w", w)
-        asked = self._asked(query, "hessian")
-        H = symmetric(self._curved(_Triangles(self.objective), w, asked), self.dimension)
+        w, d = self._parameters("w", w), self.dimension
+        sums = _Sums(self.objective, d * (d + 1) // 2, partial(hessians, self.objective))
+        H = symmetric(self._curved(sums, self._asked(query, "hessian"), w), d)
         H[np.diag_indices(self.objective.penalized)] += self.objective.l2
         return H
 
@@ -129,8 +133,9 @@ class SecondOrderOracle(PrivateOracle):
         product with it.
         """
         w, v = self._parameters("w", w), self._parameters("v", v)
-        asked = self._asked(query, "hessian vector")
-        mean = self._curved(_Products(self.objective, v), w, asked)
+        products = partial(hessian_products, self.objective, v=v)
+        sums = _Sums(self.objective, self.dimension, products)
+        mean = self._curved(sums, self._asked(query, "hessian vector"), w, v)
         return mean + self.objective.regularizer_gradient(v)
 
     def saddle_score(self, w: ArrayLike, query: str, *, thresholds: Pair, norms: Pair) -> float:
@@ -143,24 +148,36 @@ class SecondOrderOracle(PrivateOracle):
         w = self._parameters("w", w)
         asked = self._asked(query, "saddle score")
         self._check_rounding(w, thresholds, norms)
-        if self.noise == "discrete":
-            with self._lock, np.errstate(all="ignore"):
-                self._admit((asked, 1))
-                rows = self._batches.sample(asked)
-                whole = np.array([self._compared(self._score(w, rows, thresholds, norms))])
-                sigma = asked.noise_multiplier * _MOVED
-                DiscreteNormals.covering(sigma, self._streams.noise).add(whole)
-                return float(whole[0]) / _STEPS / self.plan.n
-        (score,) = self._curved(_Scores(self, thresholds, norms), w, asked)
-        return float(score) / asked.max_norm
 
-    def _curved(self, sums: Objective, w: Vector, asked: Query) -> Vector:
-        """Pay for a query's answer, and return the noisy mean of its sums."""
-        with self._lock, np.errstate(all="ignore"):
-            self._admit((asked, 1))
-            rows = self._batches.sample(asked)
+        @np.errstate(all="ignore")
+        def made() -> Vector:
+            whole = self._compared(self._score(w, self._sampled(asked), thresholds, norms))
+            score, sigma = np.array([whole]), asked.noise_multiplier * _MOVED
+            DiscreteNormals.covering(sigma, self._streams.noise).add(score)
+            return score / _STEPS / self.plan.n
+
+        public = np.array([*thresholds, *norms])
+        if self.noise == "discrete":
+            return float(self._given(asked, (w, public), made)[0])
+
+        def handed(rows: Rows, at: Vector) -> Contributions:
+            score = partial(self._score, at, rows, thresholds, norms)
+            return Asked(1, lambda bound: np.array([bound * score()]), _no_whole_score)
+
+        sums = _Sums(self.objective, 1, handed)
+        return float(self._curved(sums, asked, w, public)[0]) / asked.max_norm
+
+    def _curved(self, sums: Objective, asked: Query, w: Vector, *about: Vector) -> Vector:
+        """Return the noisy mean of sums at w, which depend on public or released vectors too."""
+
+        @np.errstate(all="ignore")
+        def made() -> Vector:
+            rows = self._sampled(asked)
             total = self._mechanism.gradient_sum(sums, w, rows, asked.max_norm)
             return self._noisy_mean(total, asked, asked.max_norm)
+
+        answer: Vector = self._given(asked, (w, *about), made)
+        return answer
 
     def accepts(self, w: ArrayLike, query: str, *, thresholds: Pair, norms: Pair) -> bool:
         """Return whether the noisy saddle score of a point is below a noisy threshold.
@@ -193,12 +210,15 @@ class SecondOrderOracle(PrivateOracle):
         asked = self._asked(query, "noisy max")
         for w in checked:
             self._check_rounding(w, thresholds, norms)
-        with self._lock, np.errstate(all="ignore"):
-            self._admit((asked, 1))
-            rows = self._batches.sample(asked)
+
+        @np.errstate(all="ignore")
+        def made() -> Vector:
+            rows = self._sampled(asked)
             scores = [self._compared(self._score(w, rows, thresholds, norms)) for w in checked]
             noisy = [score + self._laplace(asked.noise_multiplier) for score in scores]
-        return int(np.argmin(noisy))
+            return np.array([np.argmin(noisy)])
+
+        return int(self._given(asked, (*checked, np.array([*thresholds, *norms])), made)[0])
 
     def _compared(self, score: float) -> float:
         """Return a score, in whole steps for discrete noise."""
@@ -212,10 +232,10 @@ class SecondOrderOracle(PrivateOracle):
 
     def _check_rounding(self, w: Vector, thresholds: Pair, norms: Pair) -> None:
         """Refuse a score whose rounding error is too large for discrete noise: all is public."""
-        if self.noise != "discrete":
-            return
         tau_g, tau_H = (_validate.positive(thresholds=value) for value in thresholds)
         G, M = (_validate.positive(norms=value) for value in norms)
+        if self.noise != "discrete":
+            return
         n, d = self.plan.n, self.dimension
         pull = norm_of(self.objective.regularizer_gradient(w))
         size = 1 + (pull + tau_g) / G + math.sqrt(d) * (1 + self.l2 / M) + tau_H / M
@@ -228,8 +248,7 @@ class SecondOrderOracle(PrivateOracle):
 
     def _score(self, w: Vector, rows: Rows, thresholds: Pair, norms: Pair) -> float:
         """Return a saddle score; the regulariser is public, and takes part in both means."""
-        tau_g, tau_H = (_validate.positive(thresholds=value) for value in thresholds)
-        G, M = (_validate.positive(norms=value) for value in norms)
+        (tau_g, tau_H), (G, M) = thresholds, norms
         n, objective = self.plan.n, self.objective
         slope = gradients(objective, rows, w).clipped(G) + n * objective.regularizer_gradient(w)
         H = symmetric(hessians(objective, rows, w, spectral=True).clipped(M), self.dimension)
@@ -239,15 +258,6 @@ class SecondOrderOracle(PrivateOracle):
         return score if math.isfinite(score) else n
 
 
-def _check_exact(plan: Plan) -> None:
-    """Refuse scores whose rounding is not known."""
-    if plan.neighboring_relation == "add-or-remove-one":
-        raise UnsupportedEvent(
-            "noise='discrete' is for scores under 'replace-one' or 'replace-special', got a plan "
-            "under 'add-or-remove-one': how others' scores are rounded depends on their number."
-        )
-
-
 def symmetric(triangle: Vector, dimension: int) -> Vector:
     """Return the symmetric matrix (d, d) of an upper triangle, shape (d (d + 1) / 2,), by rows."""
     H = np.zeros((dimension, dimension))
@@ -255,47 +265,20 @@ def symmetric(triangle: Vector, dimension: int) -> Vector:
     return H + np.triu(H, 1).T
 
 
-class _Triangles(Objective):
-    """An objective whose "gradients" are the upper triangles of another's Hessians."""
+class _Sums(Objective):
+    """An objective whose "gradients" are what a function of rows and parameters hands over."""
 
-    def __init__(self, inner: Objective) -> None:
-        self._inner = inner
-        self.n, self.dimension = inner.n, inner.dimension * (inner.dimension + 1) // 2
-        self.penalized = 0
+    def __init__(self, inner: Objective, dimension: int, handed: Callable[..., Any]) -> None:
+        self.n, self.dimension, self.penalized, self._handed = inner.n, dimension, 0, handed
 
     def contributions(self, rows: Rows, *at: Vector) -> Contributions:
-        """See :meth:`Objective.contributions`: upper triangles."""
-        return hessians(self._inner, rows, *at)
+        """See :meth:`Objective.contributions`."""
+        made: Contributions = self._handed(rows, *at)
+        return made
 
     def loss(self, w: ArrayLike) -> float:
-        """Refuse: Hessians are the gradients of no loss."""
+        """Refuse: such sums are the gradients of no loss."""
         raise TypeError("a sum of Hessians has no loss.")
-
-
-class _Products(_Triangles):
-    """An objective whose "gradients" are another's Hessians times a vector."""
-
-    def __init__(self, inner: Objective, v: Vector) -> None:
-        super().__init__(inner)
-        self.dimension, self._v = inner.dimension, v
-
-    def contributions(self, rows: Rows, *at: Vector) -> Contributions:
-        """See :meth:`Objective.contributions`: products."""
-        return hessian_products(self._inner, rows, at[0], self._v)
-
-
-class _Scores(_Triangles):
-    """An objective whose "gradient" is one number, the saddle score of a point, times the bound."""
-
-    def __init__(self, oracle: SecondOrderOracle, thresholds: Pair, norms: Pair) -> None:
-        super().__init__(oracle.objective)
-        self.dimension = 1
-        self._oracle, self._thresholds, self._norms = oracle, thresholds, norms
-
-    def contributions(self, rows: Rows, *at: Vector) -> Contributions:
-        """Return the score of these records, times the bound."""
-        score = partial(self._oracle._score, at[0], rows, self._thresholds, self._norms)
-        return Asked(1, lambda bound: np.array([bound * score()]), _no_whole_score)
 
 
 def _no_whole_score(bound: float) -> Any:

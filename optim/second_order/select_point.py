@@ -28,8 +28,9 @@ from numpy.typing import ArrayLike
 
 from dpcal.accountants import events
 from dpcal.calibrate.plan import Plan, Priced
-from dpcal.errors import LedgerMismatch
+from dpcal.calibrate.plans.kl_problem import number, numbers as numbers_of
 from dpcal.optim.algorithms import Optimizer, check_plan
+from dpcal.optim.boundary.access import keeps_ledger, oracle_of
 from dpcal.optim.boundary.ledger import Ledger, check_ledger
 from dpcal.optim.boundary.seeds import Seed, spawned
 from dpcal.optim.objectives.arrays import Vector, numbers, parameters
@@ -147,6 +148,7 @@ class Selection(Priced):
         "failure_probability",
     ),
 ).describes
+@keeps_ledger
 def select_point(
     holdout: Objective | Sequence[Objective],
     candidates: Sequence[ArrayLike] | SecondOrderResult,
@@ -205,12 +207,13 @@ def select_point(
         SecondOrderOracle(silo, plan, seed=own, noise=noise)
         for silo, own in zip(silos, seeds, strict=True)
     ]
+    oracle_of(oracles[0], plan)  # an error that ends the run has the ledger of the first silo
     index, tested = _chosen(oracles, points, plan)
     return Selection(
         index=index,
         w=None if index is None else points[index].copy(),
         status="none" if index is None else "accepted",
-        accuracy=_number(plan, "accuracy"),
+        accuracy=number(plan.parameters, "accuracy"),
         tested=tested,
         ledgers=tuple(oracle.ledger.frozen() for oracle in oracles),
         plan=plan,
@@ -224,26 +227,27 @@ def _chosen(
     oracles: list[SecondOrderOracle], points: list[Vector], plan: Plan
 ) -> tuple[int | None, int]:
     """Return the number of the chosen point, if any, and how many were tested."""
-    thresholds = (_number(plan, "gradient_threshold"), _number(plan, "hessian_threshold"))
-    norms = (_number(plan, "max_norm"), _number(plan, "hessian_norm"))
+    tau_g, tau_H = numbers_of(plan.parameters, "gradient_threshold hessian_threshold")
+    G, M = numbers_of(plan.parameters, "max_norm hessian_norm")
+    about = {"thresholds": (tau_g, tau_H), "norms": (G, M)}
     method = plan.parameters["method"]
     if method == "report-noisy-max":
-        best = oracles[0].best(points, "score", thresholds=thresholds, norms=norms)
+        best = oracles[0].best(points, "score", **about)
         return best, len(points)
     for t, w in enumerate(points):
         if method == "above-threshold":
-            passed = oracles[0].accepts(w, "score", thresholds=thresholds, norms=norms)
+            passed = oracles[0].accepts(w, "score", **about)
         elif method == "gaussian-score":
-            score = oracles[0].saddle_score(w, "score", thresholds=thresholds, norms=norms)
+            score = oracles[0].saddle_score(w, "score", **about)
             passed = score <= 0
         else:  # Algorithm 4, lines 1 to 4
             gradient = np.mean([oracle.gradient(w, "gradient") for oracle in oracles], axis=0)
-            passed = float(np.linalg.norm(gradient)) <= thresholds[0]
+            passed = float(np.linalg.norm(gradient)) <= tau_g
             if method == "power-method":
                 passed = passed and not _negative(oracles, w, plan)
             else:
                 hessian = np.mean([oracle.hessian(w, "hessian") for oracle in oracles], axis=0)
-                passed = passed and float(np.linalg.eigvalsh(hessian)[0]) >= -thresholds[1]
+                passed = passed and float(np.linalg.eigvalsh(hessian)[0]) >= -tau_H
         if passed:
             return t, t + 1
     return None, len(points)
@@ -251,9 +255,9 @@ def _chosen(
 
 def _negative(oracles: list[SecondOrderOracle], w: Vector, plan: Plan) -> bool:
     """Return whether the power method finds v with v' H v below the threshold (Remark 5)."""
-    threshold, largest = _number(plan, "hessian_threshold"), _number(plan, "hessian_norm")
+    threshold, largest = numbers_of(plan.parameters, "hessian_threshold hessian_norm")
     v = oracles[0].public.standard_normal(w.size)
-    for _ in range(plan.query("product").count // int(_number(plan, "candidates"))):
+    for _ in range(plan.query("product").count // int(number(plan.parameters, "candidates"))):
         v /= np.linalg.norm(v)
         products = [oracle.hessian_vector(w, v, "product") for oracle in oracles]
         product = np.mean(products, axis=0)
@@ -287,10 +291,3 @@ def _training(
             f"{training.plan.neighboring_relation!r}."
         )
     return training
-
-
-def _number(plan: Plan, name: str) -> float:
-    value = plan.parameters.get(name)
-    if not isinstance(value, int | float):
-        raise LedgerMismatch(f"plan.parameters[{name!r}] must be a number, got {value!r}.")
-    return float(value)

@@ -24,13 +24,12 @@ LINES = {name: load(name).EXAMPLES for name in COMMANDS}
 # Those of others take minutes, or need the network, and are tested elsewhere.
 QUICK = LINES | {
     "demo": (),
-    "corpus": (),
     "attack": ("replay --records 60 --batch-size 12 --steps 4 --epsilon 2 --delta 1e-3 --seed 1",),
 }
 # As a reader would meet them: a table, its schema, a model, and what is made of them.
 ORDER = ("budget", "schema", "train", "predict", "verify")
 # Significant digits of decimal numbers: what is noisy has none, and a fit of strategies two.
-DIGITS = {"attack": 0, "train": 0, "release": 0, "select": 0, "recommend": 2, "strategies": 2}
+DIGITS = {"attack": 0, "train": 0, "release": 0, "recommend": 2, "strategies": 2}
 # Seconds, measured or predicted, and how far answers of an attack happened to move.
 CHANCE = r"[\d.]+ m?s\b|[\d.]+(?= +(?:fitted law|theorem))|\d+ moved, by at most \S+"
 REFUSALS = tomllib.loads((DATA / "refusals.toml").read_text(encoding="utf-8"))

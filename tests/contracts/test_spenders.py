@@ -22,12 +22,11 @@ from dpcal._spending import Spender
 from dpcal.accountants import Account, Odometer, PrivacyFilter, epsilon, events
 from dpcal.adapters.ranks import Alone, RankedOracle
 from dpcal.adapters.stepwise import StepwiseOracle
-from dpcal.optim.boundary.budget.charge import Charge
-from dpcal.optim.boundary.budget.shared import BookedBudget
 from dpcal.optim.boundary.choices import PrivateChoices
-from dpcal.optim.boundary.store import StoredOracle
+from dpcal.optim.boundary.store import stored
 from dpcal.optim.boundary.totals import Cells, PrivateTotals
 from dpcal.optim.budget import Budget
+from dpcal.optim.charge import Charge
 from dpcal.optim.second_order.oracle import SecondOrderOracle
 
 THREADS, ALLOWED = 8, 6
@@ -101,7 +100,7 @@ def budgeted(budget):
     return Driven(
         budget,
         lambda: budget.pay(ONE, "replace-special"),
-        lambda: len(budget.book.runs) if isinstance(budget, BookedBudget) else len(budget._charged),
+        lambda: len(budget.charges),
     )
 
 
@@ -139,10 +138,6 @@ def curved():
     return asked(oracle, lambda it: it.hessian_vector(np.zeros(2), np.ones(2), "products"))
 
 
-def stored(folder):
-    return folder / "run.db"
-
-
 SPENDERS = {
     "PrivacyFilter": lambda folder: filtered("gdp"),
     "PrivacyFilter, renyi": lambda folder: filtered("renyi"),
@@ -150,20 +145,24 @@ SPENDERS = {
     "Account": lambda folder: accounted(),
     "Ledger": lambda folder: recorded(),
     "Budget": lambda folder: budgeted(Budget(epsilon=total(), delta=1e-6)),
-    "BookedBudget": lambda folder: budgeted(BookedBudget(book_in(folder))),
+    "Budget, in a book": lambda folder: budgeted(Budget(book=book_in(folder))),
     "BudgetBook": charged,
     "PrivateOracle": lambda folder: asked(optim.PrivateOracle(OBJECTIVE, PLAN), a_gradient),
     "SecondOrderOracle": lambda folder: curved(),
-    "StoredOracle": lambda folder: asked(StoredOracle(stored(folder), OBJECTIVE, PLAN), a_gradient),
-    "BookedOracle": lambda folder: asked(book_in(folder).oracle(OBJECTIVE, PLAN), a_gradient),
-    "StoredBookedOracle": lambda folder: asked(
-        book_in(folder).with_store(stored(folder)).oracle(OBJECTIVE, PLAN), a_gradient
+    "PrivateOracle, stored": lambda folder: asked(
+        stored(folder / "run.db", OBJECTIVE, PLAN), a_gradient
+    ),
+    "PrivateOracle, booked": lambda folder: asked(
+        book_in(folder).oracle(OBJECTIVE, PLAN), a_gradient
+    ),
+    "PrivateOracle, both": lambda folder: asked(
+        book_in(folder).with_store(folder / "run.db").oracle(OBJECTIVE, PLAN), a_gradient
     ),
     "PrivateChoices": lambda folder: chosen(),
     "PrivateTotals": lambda folder: totalled(),
     "StepwiseOracle": lambda folder: asked(StepwiseOracle(PLAN, dimension=2), a_batch),
     "RankedOracle": lambda folder: asked(
-        RankedOracle(PLAN, Alone(), {"w": (2,)}, lambda: b"w", store=stored(folder)), a_batch
+        RankedOracle(PLAN, Alone(), {"w": (2,)}, lambda: b"w", store=folder / "run.db"), a_batch
     ),
 }
 

@@ -77,12 +77,12 @@ def test_budget_ledger_report_and_pickle_agree_on_one_price_within_the_target(na
 def test_a_spent_budget_refuses_the_next_fit_before_it_reads_a_record(name):
     target, y = made(name).epsilon, target_of(name)
     shared = dpcal.budget(epsilon=1.2 * target, delta=1e-6)
-    model = made(name, budget=shared).fit(X, y)
-    spent = shared.spent
-    again = clone(model)
-    assert again.budget is shared
-    with pytest.raises(BudgetExceeded, match=r"all there is"):
-        again.fit(X, y)
+    again = made(name)
+    with shared:
+        made(name).fit(X, y)
+        spent = shared.spent
+        with pytest.raises(BudgetExceeded, match=r"all there is"):
+            again.fit(X, y)
     assert shared.spent == spent
     assert not hasattr(again, "ledger_")
 

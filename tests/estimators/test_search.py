@@ -155,7 +155,6 @@ def test_what_has_no_price_or_is_not_covered_is_refused_before_anything_is_spent
     with budget(epsilon=1.05, delta=1e-6) as shared:
         for search, rows, told in (
             (PrivateSearch(NotPrivate(), {"C": [1.0, 2.0]}), X, "must be private"),
-            (PrivateSearch(one(budget=shared), {}), X, "Give budget to the search"),
             (PrivateSearch(one(epsilon=0.1), {}, n_jobs=0), X, "n_jobs == 0"),
             (PrivateSearch(one(epsilon=0.1), GRID), X[:, 0], "Expected 2D array"),
             (PrivateSearch(one(), GRID, trials=50), X, "all there is"),

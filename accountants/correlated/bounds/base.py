@@ -37,7 +37,7 @@ _WIDTH = 1e-9
 # Largest epsilon that is searched for. A larger value is not useful, and makes unsuccessful
 # searches longer.
 _LARGEST_EPSILON = 1e7
-# Relative change of a value >= 0 below which a search makes no progress.
+# Relative change of a value below which a search makes no progress.
 _PROGRESS = 1e-3
 # Most halvings of an interval, far above the number that the width takes.
 _HALVINGS = 10**4
@@ -179,7 +179,7 @@ def least_until_rising(tried: Iterable[tuple[float, Tried]]) -> tuple[float, Tri
     """
     best, worse = None, 0
     for value, each in tried:
-        gains = best is None or value < best[0] * (1 - _PROGRESS)
+        gains = best is None or best[0] - value > _PROGRESS * abs(value)
         if best is None or value < best[0]:
             best = value, each
         worse = 0 if gains else worse + 1

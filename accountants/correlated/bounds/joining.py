@@ -12,6 +12,7 @@ True
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -30,8 +31,11 @@ Floats = NDArray[np.float64]
 _MARGIN = 1e-9
 # Halvings of the interval of a cap; any cap proves a bound.
 _HALVINGS = 12
-# Rounds between two checks whether probabilities of rounds still grow.
-_EVERY = 64
+# Rounds between two checks whether probabilities of rounds still grow by more than this part in all
+# rounds.
+_EVERY, _GROWTH = 64, 1e-3
+# Cells of states, which are rounded up: one that decays slower than this hardly leaves its cell.
+_CELLS, _SLOWEST = 1000, 0.997
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,9 +111,9 @@ def _exceedance(decay: float, rate: float, rounds: int, cap: float, cells: int) 
         later = np.zeros(cells + 2)
         later[:-1] = (1 - rate) * first[idle] + rate * first[join]
         total += float(later[0])
-        if n % _EVERY == 0 and (later <= first).all():
-            # The map is linear and monotone: no later round is more probable than this one.
-            total += float(later[0]) * (rounds - n)
+        if n % _EVERY == 0 and (later <= first * (1 + _GROWTH / rounds)).all():
+            # The map is linear and monotone: no later round grows by more than this one.
+            total += float(later[0]) * (rounds - n) * math.exp(_GROWTH)
             break
         first = later
     return total * (1 + _MARGIN)
@@ -118,8 +122,10 @@ def _exceedance(decay: float, rate: float, rounds: int, cap: float, cells: int) 
 @lru_cache(maxsize=256)
 def state_cap(decay: float, rate: float, rounds: int, tail: float) -> float:
     """Return a state that one record's participations exceed with probability at most ``tail``."""
+    if decay > _SLOWEST:
+        return 1 / (1 - decay)
     return bisect(
-        lambda cap: _exceedance(decay, rate, rounds, cap, 1000) <= tail,
+        lambda cap: _exceedance(decay, rate, rounds, cap, _CELLS) <= tail,
         Sides(meet=1 / (1 - decay), miss=1.0),
         Stop(evaluations=_HALVINGS),
     ).meet

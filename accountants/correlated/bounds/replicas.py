@@ -81,8 +81,6 @@ _MOST_TERMS, _QUICK_TERMS = 2e9, 1e8
 # Cells of a grid of sums on which an order is chosen, and of the one that proves its moment: with
 # chords, whose error is quadratic in them, and with sums that are rounded up.
 _CELLS, _CAPPED = (100, 500), (1500, 8000)
-# Exponent by which cells near 0 are smaller than those at the end of the grid.
-_DENSER = 4.0
 # Rounding of the share of a cell, outward: sums are at most a million cells.
 _SHARE = 1e-9
 # Weights of the second of the two lower bounds on a record's overlap with itself.
@@ -100,14 +98,10 @@ _SPAN = 16
 # Relative change, over a span of whole periods, of what later rounds weigh: below it the factor of
 # one span bounds those of all earlier ones.
 _SETTLED = 1e-13
-# Tails that are tried, of which a tenth of delta is about best.
-_TAILS = 12
+# The last tail that is tried, of which a tenth of delta is about best.
+_LAST_TAIL = 600
 # Rounds, in units of bands and periods, after which all that earlier rounds weigh is alike.
 _OWN_ROUNDS = 32
-# Most times that a delta is computed again with the best moment for it.
-_ROUNDS = 12
-# Largest logarithm, but for its sign, of a delta that a moment is sought for.
-_LEAST = 690.0
 
 
 @lru_cache(maxsize=_BINOMIALS)
@@ -279,8 +273,6 @@ class ReplicaSum:
         Cells of the grid of sums, else 0.
     capped
         Whether there are patterns whose number exceeds the cap.
-    even
-        Whether all cells of the grid have one size.
     """
 
     mechanism: Mechanism
@@ -291,7 +283,6 @@ class ReplicaSum:
     shared: float = 0.0
     cells: int = 0
     capped: bool = False
-    even: bool = False
 
     @property
     def terms(self) -> float:
@@ -318,11 +309,7 @@ class ReplicaSum:
         length = max(self._lags, self.joining.separation - 1)
         if self.past is None:
             return _tables(self.joining, self.order, length, 0.0, np.zeros(1), False)
-        grid = np.arange(self.cells + 1) / self.cells
-        if not (self.capped or self.even):
-            # Cells near 0, where sums mostly are, are smaller.
-            grid = np.expm1(_DENSER * grid) / math.expm1(_DENSER)
-        sums = self.order * self.cap * grid
+        sums = self.order * self.cap * np.arange(self.cells + 1) / self.cells
         return _tables(self.joining, self.order, length, self.past.decay, sums, self.capped)
 
     @cached_property
@@ -474,6 +461,26 @@ class _Key:
         return 10.0 ** (-self.tail / 2) if self.tail else 0.0
 
 
+_Cost = Callable[[_Key, bool], float]
+
+
+def _descent(key: _Key, cost: _Cost, *, fine: bool) -> tuple[float, _Key]:
+    """Return the least cost from one order to its neighbors; on fine grids of tails, too."""
+    last = None
+    while key != last:
+        last, near = key, [key]
+        near += [replace(key, order=q) for q in (key.order - 1, key.order + 1) if q in _ORDERS]
+        if fine and key.tail:
+            near += [replace(key, tail=k) for k in (key.tail - 1, key.tail + 1) if k]
+        key = min(near, key=lambda each: cost(each, fine))
+    return cost(key, fine), key
+
+
+def _tail_below(log_delta: float) -> int:
+    """Return the first tail whose probability is below a delta."""
+    return max(1, math.floor(-2 * log_delta / math.log(10)) + 1) if log_delta < 0 else 1
+
+
 @dataclass(frozen=True, eq=False)
 class ReplicaMoments(Bound):
     """Bounds on removing a record by Renyi moments of the likelihood ratio.
@@ -488,7 +495,7 @@ class ReplicaMoments(Bound):
 
     mechanism: Mechanism
     joining: Joining
-    _moments: dict[tuple[_Key, int], float] = field(default_factory=dict, repr=False)
+    _moments: dict[tuple[_Key, bool], float] = field(default_factory=dict, repr=False)
 
     method: ClassVar[str] = "Renyi moments of replicas"
 
@@ -497,11 +504,11 @@ class ReplicaMoments(Bound):
         keys = [_Key(0, order, shared) for shared in _SHARED]
         return min(self._moment(key, fine=True) for key in keys)
 
-    def evenly(self, order: int, cells: int, shared: float = 0.0) -> ReplicaSum:
-        """Return the sum of one order of C itself, on cells of one size, without a cap."""
+    def uncapped(self, order: int, cells: int, shared: float = 0.0) -> ReplicaSum:
+        """Return the sum of one order of C itself, without a cap."""
         if self.mechanism.walk is None:
             return self._window(order)
-        return replace(self._sum(_Key(0, order, shared), cells), even=True)
+        return self._sum(_Key(0, order, shared), cells)
 
     def log_mgf(self, c: float, direction: str) -> float:
         """Return a chord of the bound on log M(c) of removing a record, from whole orders."""
@@ -542,11 +549,13 @@ class ReplicaMoments(Bound):
         return ReplicaSum(*run, self._past, cap, key.shared, cells, key.tail > 0)
 
     def _moment(self, key: _Key, fine: bool) -> float:
-        cells = (_CAPPED if key.tail else _CELLS)[fine]
-        if (key, cells) not in self._moments:
-            self._moments[key, cells] = self._sum(key, cells).log()
+        if (key, fine) not in self._moments:
+            total = self._sum(key, (_CAPPED if key.tail else _CELLS)[fine])
+            self._moments[key, fine] = total.log()
+            if total.past is None:  # There is no grid.
+                self._moments[key, not fine] = self._moments[key, fine]
         # A fine grid may be too large where a coarse one, which is a proof as well, is not.
-        found = self._moments[key, cells]
+        found = self._moments[key, fine]
         return self._moment(key, fine=False) if fine and math.isinf(found) else found
 
     def best_order(self, epsilon: float, shared: float = 0.0) -> tuple[float, int]:
@@ -562,64 +571,61 @@ class ReplicaMoments(Bound):
         found = self._moment(key, fine) + log_tangent(key.order, epsilon)
         return float(np.logaddexp(found, math.log(key.beyond))) if key.tail else found
 
-    def _epsilon(self, key: _Key, delta: float, fine: bool = False) -> float:
-        left = delta - key.beyond
-        if left <= 0:
-            return math.inf
-        at_zero = self._moment(key, fine) + log_tangent(key.order, 0.0)
-        return max(0.0, (at_zero - math.log(left)) / (key.order - 1))
+    def _least(self, cost: _Cost, first: Callable[[float], int]) -> Proof:
+        """Return the least cost of moments, without a cap and with one.
 
-    def _for_delta(self, delta: float) -> list[_Key]:
-        """Return the moments with the least epsilons at a delta, without a cap and with one."""
-        found = self._descent(_Key(0, _FIRST_ORDER), delta)
-        if not self.joining.independent or self._sum(found[1], 0).past is None:
-            return [found[1]]
+        Coarse grids, of which the costs are near enough, choose where fine ones begin.
 
-        def capped(first: int) -> Iterator[tuple[float, _Key]]:
-            near = found[1]
-            for tail in range(first, first + _TAILS):
-                value, near = self._descent(replace(near, tail=tail), delta)
-                yield value, near
+        Parameters
+        ----------
+        cost
+            What a moment proves, on a fine grid or on a coarse one.
+        first
+            The first tail that is tried, from the least cost without a cap.
+        """
+        value, key = self._coarse(_Key(0, _FIRST_ORDER), cost)
+        tried = [key]
+        if self.joining.independent and self._sum(key, 0).past is not None:
+            best = least_until_rising(self._capped(key, cost, first(value)))
+            assert best is not None
+            tried.append(best[1])
+        found, key = min(_descent(each, cost, fine=True) for each in tried)
+        return Proof(found, f"{self.method}, order {key.order}")
 
-        best = least_until_rising(capped(max(1, math.floor(-2 * math.log10(delta)) + 1)))
-        assert best is not None
-        return [found[1], best[1]]
+    def _capped(self, key: _Key, cost: _Cost, first: int) -> Iterator[tuple[float, _Key]]:
+        for tail in range(first, max(first, _LAST_TAIL) + 1):
+            value, key = self._coarse(replace(key, tail=tail), cost)
+            yield value, key
 
-    def _descent(self, key: _Key, delta: float) -> tuple[float, _Key]:
-        """Return the least epsilon of moments of one tail, from one order to its neighbors."""
-
-        def epsilon(each: _Key) -> float:
-            return self._epsilon(each, delta)
-
-        best = key
+    def _coarse(self, first: _Key, cost: _Cost) -> tuple[float, _Key]:
+        """Return the least cost of moments of one tail on coarse grids."""
+        found = []
         for shared in _SHARED:
-            now, last = replace(best, shared=shared), None
-            while now.order > _ORDERS[0] and math.isinf(epsilon(now)):
-                now = replace(now, order=now.order - 1)
-            while now != last:
-                last, orders = now, (now.order, now.order - 1, now.order + 1)
-                now = min((replace(now, order=q) for q in orders if q in _ORDERS), key=epsilon)
-            best = min(best, now, key=epsilon)
-        return epsilon(best), best
+            first = replace(first, shared=shared)
+            while first.order > _ORDERS[0] and math.isinf(cost(first, False)):
+                first = replace(first, order=first.order - 1)
+            found.append(_descent(first, cost, fine=False))
+            first = min(found)[1]
+        return min(found)
 
     def epsilon(self, delta: float) -> Proof:
         """Return a bound on epsilon at a delta in (0, 1)."""
-        tried = self._for_delta(delta)
-        found, key = min((self._epsilon(key, delta, fine=True), key) for key in tried)
-        return Proof(found * (1 + _MARGIN), self._named(key))
+
+        def cost(key: _Key, fine: bool) -> float:
+            left = delta - key.beyond
+            if left <= 0:
+                return math.inf
+            at_zero = self._moment(key, fine) + log_tangent(key.order, 0.0)
+            return max(0.0, (at_zero - math.log(left)) / (key.order - 1))
+
+        found = self._least(cost, lambda _: _tail_below(math.log(delta)))
+        return found._replace(value=found.value * (1 + _MARGIN))
 
     def proof(self, epsilon: float) -> Proof:
         """Return a bound on delta at an epsilon >= 0."""
-        best, name, near = math.inf, "", 0.5
-        for _ in range(_ROUNDS):
-            # The moment with the least epsilon at this delta is a proof as well.
-            tried = self._for_delta(near)
-            found, key = min((self._log_delta(key, epsilon, fine=True), key) for key in tried)
-            if found >= best:
-                break
-            best, name = found, self._named(key)
-            near = math.exp(min(max(found, -_LEAST), -math.log(2)))
-        return Proof(exp_up(min(best, 0.0)), name or self.method)
 
-    def _named(self, key: _Key) -> str:
-        return f"{self.method}, order {key.order}"
+        def cost(key: _Key, fine: bool) -> float:
+            return self._log_delta(key, epsilon, fine)
+
+        found = self._least(cost, _tail_below)
+        return found._replace(value=exp_up(min(found.value, 0.0)))

@@ -30,6 +30,7 @@ from dpcal.accountants.matrix.participation import (
     LeastSeparation,
     Participation,
 )
+from dpcal.accountants.matrix.sensitivity import of_toeplitz
 from dpcal.accountants.samplers import BallsInBins, CyclicPoisson, Sampler
 
 __all__ = ["Revealed", "gaussian_delta", "largest_norm", "revealed"]
@@ -38,9 +39,7 @@ Floats = NDArray[np.float64]
 
 # Relative margin, outward: far above the rounding of the sums below, which is near 1e-13.
 _MARGIN = 1e-9
-# Steps of a run up to which all numbers of participations are taken as they are, in steps^2 time.
-_LONG = 16_384
-# Standard deviations above their mean from which the numbers of longer runs are taken for the
+# Standard deviations above their mean from which numbers of participations are taken for the
 # largest one: their probability is far below any delta.
 _DEVIATIONS = 40.0
 
@@ -115,7 +114,7 @@ def _unit_laws(shape: Shape, sampler: Sampler) -> list[tuple[Floats, Floats]]:
     rate, rounds = float(np.exp(law.join.max())), int(np.isfinite(law.join).any(axis=1).sum())
     possible = min(rounds, -(-T // separation))
     usual = rate * rounds + _DEVIATIONS * (math.sqrt(rate * rounds) + 1)
-    largest = possible if T <= _LONG else min(possible, math.ceil(usual))
+    largest = min(possible, math.ceil(usual))
     if law.independent:
         weights = binom.pmf(np.arange(largest + 1), rounds, rate)
     else:
@@ -138,27 +137,14 @@ def _norms(shape: Shape, rows: slice, separation: int, largest: int, most: float
     """
     column, counts = shape.column, range(1, largest + 1)
     if column is not None and (np.diff(column) <= 0).all():
-        norms = _of_earliest(column, counts, separation)
+        schemas = (LeastSeparation(separation, k) for k in counts)
+        norms = [of_toeplitz(column, shape.bands, each).value for each in schemas]
     else:
         gram = shape.gram[rows, rows]
         sums = np.cumsum(-np.sort(-gram, axis=1), axis=1)
         columns = (sums[:, min(k, len(gram)) - 1] for k in counts)
         norms = [math.sqrt(np.sort(each)[::-1][:k].sum()) for k, each in enumerate(columns, 1)]
     return np.concatenate([[0.0], np.minimum(norms, most), [most]]) * (1 + _MARGIN)
-
-
-def _of_earliest(column: Floats, counts: range, separation: int) -> list[float]:
-    """Return norms ||C y|| of k participations from the first round on, for each k; Toeplitz C."""
-    # Row t of C applied to k participations is a sum over their distances of the column from
-    # t - (k - 1) separation to t.
-    T, norms = len(column), []
-    padded = np.concatenate([column, np.zeros(-T % separation)])
-    sums = np.cumsum(padded.reshape(-1, separation), axis=0).ravel()[:T]
-    for k in counts:
-        ahead = min(k * separation, T)
-        rows = sums - np.concatenate([np.zeros(ahead), sums[: T - ahead]])
-        norms.append(math.sqrt(float(rows @ rows)))
-    return norms
 
 
 def _worst_case(sampler: Sampler, steps: int) -> tuple[Participation, int]:

@@ -33,16 +33,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from dpcal.accountants.correlated.bounds.replicas import log_tangent
 from dpcal.accountants.correlated.likelihood import Likelihood
 from dpcal.accountants.correlated.mechanism import Plain
 
-__all__ = ["Bins", "Direct", "Without", "rising"]
+__all__ = ["Bins", "Direct", "Estimator", "Without"]
 
 Floats = NDArray[np.float64]
 
@@ -50,18 +50,71 @@ Floats = NDArray[np.float64]
 _NOISE_AT_ONCE = 2**17
 
 
-def rising(log_l: Floats, epsilon: float) -> Floats:
+# Above this logarithm a range is useless, and its exponential would overflow.
+_HOPELESS = 600.0
+
+
+def _rising(log_l: Floats, epsilon: float) -> Floats:
     """Return (1 - e^(epsilon - l))_+."""
     return np.where(log_l > epsilon, -np.expm1(np.minimum(epsilon - log_l, 0.0)), 0.0)
 
 
+class Estimator(Plain):
+    """Draws from a law, and terms whose mean is delta of one direction.
+
+    Rows are kept of each draw: bounds on log L above and below it, and the logarithm of Q over the
+    law where that is not plain.
+
+    Attributes
+    ----------
+    direction
+        ``"remove"`` or ``"add"``.
+    order
+        1 for plain draws, else the order q of a Renyi bound.
+    log_moment
+        The logarithm of E_Q of the power that tilts.
+    """
+
+    direction: str = "remove"
+    order: int = 1
+    log_moment: float = 0.0
+
+    @property
+    def steps(self) -> int:
+        """Rounds of a draw."""
+        raise NotImplementedError
+
+    def draw(self, size: int, generator: np.random.Generator) -> Floats:
+        """Return the rows of some draws, shape (rows, size)."""
+        raise NotImplementedError
+
+    def terms(self, kept: Floats, epsilon: float, *, above: bool = True) -> Floats:
+        """Return terms >= 0 whose mean is at least delta, or at most."""
+        if self.direction == "add":
+            return _rising(-kept[1 if above else 0], epsilon)
+        loss = kept[0 if above else 1]
+        terms = _rising(loss, epsilon)
+        if self.order == 1:
+            return terms
+        # A draw in doubt has no weight, and any term up to the largest.
+        power = np.where(np.isnan(kept[2]), np.inf if above else -np.inf, kept[2] + loss)
+        return np.asarray(
+            np.minimum(terms * np.exp(np.minimum(power, _HOPELESS)), self.largest(epsilon))
+        )
+
+    def largest(self, epsilon: float) -> float:
+        """Return a proved bound on the terms, which is 1 for plain draws."""
+        if self.order == 1:
+            return 1.0
+        exponent = log_tangent(self.order, epsilon) + self.log_moment
+        return math.exp(min(exponent, _HOPELESS)) * (1 + 1e-6)
+
+
 @dataclass(frozen=True, eq=False)
-class Direct(Plain):
+class Direct(Estimator):
     """Draws of outputs with the record, one value for each round."""
 
     engine: Likelihood
-
-    direction: ClassVar[str] = "remove"
 
     @property
     def steps(self) -> int:
@@ -93,33 +146,21 @@ class Direct(Plain):
         mechanism, (y, _) = self.engine.mechanism, self.engine.law.sample(draws, generator)
         return self.sides(mechanism.fields(self.noisy(mechanism.means(y), generator)))
 
-    def terms(self, kept: Floats, epsilon: float, *, above: bool = True) -> Floats:
-        """Return terms >= 0 whose mean is at least delta, or at most."""
-        return rising(kept[0 if above else 1], epsilon)
-
-    def largest(self, epsilon: float) -> float:
-        """Return a proved bound on the terms, which is 1 for plain draws."""
-        return 1.0
-
 
 @dataclass(frozen=True, eq=False)
 class Without(Direct):
     """Draws of outputs without the record, for the law of their likelihood ratios."""
 
-    direction: ClassVar[str] = "add"
+    direction = "add"
 
     def draw(self, draws: int, generator: np.random.Generator) -> Floats:
         """Return the numbers that are kept of draws, shape (rows, draws)."""
         x = self.noisy(np.zeros((self.steps, draws)), generator)
         return self.sides(self.engine.mechanism.fields(x))
 
-    def terms(self, kept: Floats, epsilon: float, *, above: bool = True) -> Floats:
-        """Return terms >= 0 whose mean is at least delta of adding the record, or at most."""
-        return rising(-kept[1 if above else 0], epsilon)
-
 
 @dataclass(frozen=True, eq=False)
-class Bins:
+class Bins(Estimator):
     """Balls in bins: the likelihood ratio in one dimension for each bin.
 
     L = mean_k exp(u_k - A_kk / 2), where u = M^T x / sigma^2 and A = M^T M / sigma^2 for the means
@@ -160,7 +201,7 @@ class Bins:
         return A if self.order == 2 else A[:, :, None] + A[:, None, :] + A[None]
 
     @cached_property
-    def log_moment(self) -> float:
+    def log_moment(self) -> float:  # type: ignore[override]
         """Log E_Q[L^order]."""
         return float(logsumexp(self._tuples)) - self.order * math.log(self.gram.shape[0])
 
@@ -175,21 +216,5 @@ class Bins:
             for bin_of in np.unravel_index(chosen, self._tuples.shape):
                 u += self.gram[bin_of]
         u -= 0.5 * np.diagonal(self.gram)
-        return np.asarray(logsumexp(u, axis=1) - math.log(bins))[None]
-
-    def terms(self, kept: Floats, epsilon: float, *, above: bool = True) -> Floats:
-        """Return terms >= 0 whose mean is delta: likelihood ratios are exact."""
-        if self.direction == "add":
-            return rising(-kept[0], epsilon)
-        # The term is (L - e^eps)_+ / (L^q / E[L^q]).
-        exponent = self.log_moment - (self.order - 1) * kept[0]
-        terms = rising(kept[0], epsilon) * np.exp(np.minimum(exponent, 600.0))
-        return np.asarray(np.minimum(terms, self.largest(epsilon)))
-
-    def largest(self, epsilon: float) -> float:
-        """Return a proved bound on the terms."""
-        q = self.order
-        if q == 1:
-            return 1.0
-        exponent = self.log_moment - (q - 1) * epsilon + (q - 1) * math.log(q - 1)
-        return math.exp(min(exponent - q * math.log(q), 600.0)) * (1 + 1e-9)
+        log_l = logsumexp(u, axis=1) - math.log(bins)
+        return np.stack([log_l, log_l, self.log_moment - self.order * log_l])

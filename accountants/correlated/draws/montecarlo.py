@@ -28,12 +28,11 @@ from numpy.typing import NDArray
 from dpcal import _validate
 from dpcal._roots import Sides, Stop, bisect
 from dpcal.accountants.correlated.draws.confidence import FIRST, bets_prove, lower_mean
-from dpcal.accountants.correlated.draws.estimators import Bins, Direct
+from dpcal.accountants.correlated.draws.estimators import Estimator
 
-__all__ = ["CHUNK", "MOST_DRAWS", "Estimator", "Reading", "Sample", "last_proved", "simulate"]
+__all__ = ["CHUNK", "MOST_DRAWS", "Reading", "Sample", "last_proved", "simulate"]
 
 Floats = NDArray[np.float64]
-Estimator = Direct | Bins
 
 # Draws of one chunk, which has one seed sequence.
 CHUNK = 1024

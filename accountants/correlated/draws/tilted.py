@@ -47,8 +47,8 @@ from numpy.typing import NDArray
 
 from dpcal._ext import tilted as kernels
 from dpcal.accountants.correlated.bounds.joining import Joining
-from dpcal.accountants.correlated.bounds.replicas import ReplicaMoments, ReplicaSum, log_tangent
-from dpcal.accountants.correlated.draws.estimators import Direct, Floats, rising
+from dpcal.accountants.correlated.bounds.replicas import ReplicaMoments, ReplicaSum
+from dpcal.accountants.correlated.draws.estimators import Direct, Floats
 from dpcal.accountants.correlated.likelihood import Likelihood
 from dpcal.errors import UnsupportedEvent
 
@@ -59,9 +59,7 @@ _CELLS = 1500
 # Entries of a table: 128 MB.
 _LARGEST_TABLE = 2**24
 # Logarithm of the ratio of ranges from which draws that only bound delta from above are made.
-_WORTH = math.log(10)
-# Above this logarithm a range is useless, and its exponential would overflow.
-_HOPELESS = 600.0
+_WORTH = math.log(30)
 
 
 class _Table(NamedTuple):
@@ -105,7 +103,7 @@ class Tilted(Direct):
     @cached_property
     def _sum(self) -> ReplicaSum:
         moments = ReplicaMoments(self.engine.mechanism, self.joining)
-        return moments.evenly(self.order, self.cells, self.shared)
+        return moments.uncapped(self.order, self.cells, self.shared)
 
     @cached_property
     def _table(self) -> _Table | None:
@@ -133,7 +131,7 @@ class Tilted(Direct):
         return _Table(np.stack(rows), places, norms, log_moment)
 
     @property
-    def log_moment(self) -> float:
+    def log_moment(self) -> float:  # type: ignore[override]
         """A bound on log E_Q[B^q]; infinite if there is none."""
         return math.inf if self._table is None else self._table.log_moment
 
@@ -199,16 +197,7 @@ class Tilted(Direct):
         """Return terms >= 0 whose mean is at least delta, or at most."""
         if self.shared and not above:
             return np.zeros(kept.shape[1])
-        loss, largest = kept[0 if above else 1], self.largest(epsilon)
-        # A draw in doubt has no weight, and any term up to the largest.
-        power = np.where(np.isnan(kept[2]), np.inf if above else -np.inf, kept[2] + loss)
-        terms = rising(loss, epsilon) * np.exp(np.minimum(power, _HOPELESS))
-        return np.asarray(np.minimum(terms, largest))
-
-    def largest(self, epsilon: float) -> float:
-        """Return a proved bound on the terms."""
-        exponent = log_tangent(self.order, epsilon) + self.log_moment
-        return math.exp(min(exponent, _HOPELESS)) * (1 + 1e-6)
+        return super().terms(kept, epsilon, above=above)
 
 
 def best_tilt(engine: Likelihood, joining: Joining | None, epsilon: float) -> Tilted | None:

@@ -41,14 +41,17 @@ guesses can be tested against the tags. It holds only the runs that were given t
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import hmac
 import json
 import os
 import secrets
+import sqlite3
+import warnings
+import weakref
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -60,24 +63,26 @@ from dpcal.accountants import Epsilon, events
 from dpcal.calibrate.persons import unit_of
 from dpcal.calibrate.plan import RELATIONS, Plan
 from dpcal.errors import LedgerMismatch, NoiseReused, UnsupportedEvent
+from dpcal.optim.boundary import observers
 from dpcal.optim.boundary.budget.account import COMPOSITIONS, Account
-from dpcal.optim.boundary.budget.charge import Charge, read
 from dpcal.optim.boundary.budget.file import (
     BookFile,
     Records,
     Snapshot,
-    Statement,
     bytes_of,
     name_of,
 )
-from dpcal.optim.boundary.budget.oracle import BookedOracle, StoredBookedOracle
+from dpcal.optim.boundary.kept import Statement
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.oracle import PrivateOracle
-from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed, Streams
+from dpcal.optim.boundary.store import read_ledger, stored
+from dpcal.optim.charge import Charge, read
 from dpcal.optim.objectives.base import Objective
 
 __all__ = ["COMPOSITIONS", "BookedRun", "BudgetBook"]
+
+_ENTER = "INSERT OR IGNORE INTO records VALUES (?, ?, ?)"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -172,31 +177,32 @@ class BudgetBook:
         records: Records | None = None,
     ) -> None:
         neighboring_relation = _validate.relation(neighboring_relation)
-        self._file = BookFile(path)
-        given = {"neighboring_relation": neighboring_relation, "composition": composition}
         if neighboring_relation is not None:
             _validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
         if composition is not None:
             _validate.choice(COMPOSITIONS, composition=composition)
+        self._file = BookFile(path)
         self._pending: tuple[str, str] | None = None
+        self._store: str | os.PathLike[str] | None = None
         new = not self._file.exists()
         if new:
-            _make(self._file, epsilon, delta, given)
-        self._check(epsilon, delta, given)
+            _make(self._file, epsilon, delta, neighboring_relation, composition)
+        self._check(
+            epsilon=epsilon,
+            delta=delta,
+            neighboring_relation=neighboring_relation,
+            composition=composition,
+        )
         if records is not None:
             self.about(records)
         if new:
             self._bind()
 
-    def _check(
-        self, epsilon: float | None, delta: float | None, given: Mapping[str, str | None]
-    ) -> None:
+    def _check(self, **given: Any) -> None:
         """Refuse arguments that contradict the book."""
         now = self._file.snapshot()
-        total = now.totals[-1]
-        own = {"epsilon": total["epsilon"], "delta": total["delta"], **now.facts}
-        own["neighboring_relation"] = _relation_of(now)
-        for name, value in {"epsilon": epsilon, "delta": delta, **given}.items():
+        own = {**now.facts, **now.totals[-1], "neighboring_relation": _relation_of(now)}
+        for name, value in given.items():
             if value is not None and value != own[name]:
                 known = "of its first run" if own[name] is None else repr(own[name])
                 raise ValueError(
@@ -304,6 +310,9 @@ class BudgetBook:
     ) -> PrivateOracle:
         """Return an oracle whose run is in the book.
 
+        The run's row is written now, and completed when the run ends, when the oracle is dropped,
+        or when the interpreter exits. If the process is killed the row charges the whole plan.
+
         Parameters
         ----------
         objective, plan, seed, noise
@@ -311,7 +320,7 @@ class BudgetBook:
         label
             Name of the run in the book; the optimizer's name when omitted.
         every
-            1, because a book does not hold answers. See :meth:`with_store`.
+            Answers of a transaction of the file that holds them; see :meth:`with_store`.
 
         Raises
         ------
@@ -324,19 +333,31 @@ class BudgetBook:
         OSError
             If the book cannot be written; no query was answered.
         """
-        if every != 1:
+        if every != 1 and self._store is None:
             raise ValueError(
                 f"store_every goes with a file of answers, got store_every={every!r} with a book "
                 "alone: give book.with_store(path)."
             )
-        return BookedOracle(objective, plan, book=self, seed=seed, noise=noise, label=label)
+        if self._store is None:
+            oracle = PrivateOracle(objective, plan, seed=seed, noise=noise)
+        else:
+            oracle = stored(self._store, objective, plan, seed=seed, noise=noise, every=every)
+        oracle.closes_with_run = True
+        try:
+            self._enter(oracle, label)
+        except BaseException:
+            oracle.close()
+            raise
+        return oracle
 
-    def with_store(self, store: str | os.PathLike[str]) -> _BookAndStore:
-        """Return a ``store`` for optimizers: this book, and a file that holds the run itself.
+    def with_store(self, store: str | os.PathLike[str]) -> Self:
+        """Return a ``store`` for optimizers: this book, with a file that holds the run itself.
 
         A run that was killed and is started again goes on in its row, and is charged once.
         """
-        return _BookAndStore(self, store)
+        made = copy.copy(self)
+        made._store = store
+        return made
 
     def add_records(self, records: Records, name: str | None = None) -> None:
         """Enter records that are about the same people: a corrected file, or another form of it.
@@ -344,13 +365,8 @@ class BudgetBook:
         They are a path of a file, or arrays. ``name`` is their name in the book; a file's name when
         omitted.
         """
-        name = name_of(records) if name is None else name
-        while True:
-            now = self._file.snapshot()
-            row = (self._tag("records", bytes_of(records)), name, _now())
-            statement = "INSERT OR IGNORE INTO records VALUES (?, ?, ?)"
-            if self._file.write(now.version, (statement, row)):
-                return
+        row = (self._tag("records", bytes_of(records)), name or name_of(records), _now())
+        self._file.decide(lambda now: [(_ENTER, row)])
 
     def change_total(self, *, epsilon: float | None = None, delta: float | None = None) -> None:
         """Change the total, epsilon >= 0 and delta in (0, 1); None leaves one of them unchanged.
@@ -358,23 +374,24 @@ class BudgetBook:
         The book keeps the former total, with its date. A book that composes by a filter and holds a
         run raises a ValueError: a filter's theorem needs a total fixed before the first run.
         """
-        while True:
-            now = self._file.snapshot()
+
+        def changed(now: Snapshot) -> list[Statement]:
             last = now.totals[-1]
             new = (
                 last["epsilon"] if epsilon is None else _validate.positive(epsilon=epsilon),
                 last["delta"] if delta is None else _validate.probability(delta=delta),
             )
             if new == (last["epsilon"], last["delta"]):
-                return
+                return []
             if now.facts["composition"] != "exact" and now.count:
                 raise ValueError(
                     f"The total of a book with composition {now.facts['composition']!r} must be "
                     "fixed before its first run: the filter's theorem covers no other."
                 )
             row = (len(now.totals) + 1, _now(), *new)
-            if self._file.write(now.version, ("INSERT INTO totals VALUES (?, ?, ?, ?)", row)):
-                return
+            return [("INSERT INTO totals VALUES (?, ?, ?, ?)", row)]
+
+        self._file.decide(changed)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of the book, without its secrets, as JSON values."""
@@ -414,13 +431,11 @@ class BudgetBook:
                 f"got others in {name!r}: use another book, or enter them as another "
                 "form of the same people's records (add_records; dpcal budget FILE --add-records)."
             )
-        return [("INSERT OR IGNORE INTO records VALUES (?, ?, ?)", (tag, name, _now()))]
+        return [(_ENTER, (tag, name, _now()))]
 
     def _bind(self) -> None:
         """Enter the records of the next run now."""
-        now = self._file.snapshot()
-        while (entries := self._entries(now)) and not self._file.write(now.version, *entries):
-            now = self._file.snapshot()
+        self._file.decide(self._entries)
 
     def _tag(self, role: str, secret: bytes) -> str:
         """Return a keyed digest."""
@@ -430,13 +445,30 @@ class BudgetBook:
     def _account(self) -> Account:
         return _account_of(self._file.snapshot(charged=True))
 
-    def _enter(self, plan: Plan, streams: Streams, label: str) -> int:
-        """Write the row of a new run, or refuse it; return its number."""
-        given = streams._seed
+    def _enter(self, oracle: PrivateOracle, label: str) -> None:
+        """Write the row of a run, or refuse it; its first answer is refused without the row."""
+        if observers.observed():  # it is not released, and costs nothing
+            self.check(oracle.plan)
+            return
+        number = self._row_of(oracle.plan, oracle._streams, label)
+        owed = oracle._owed
+
+        def pay(streams: Streams = oracle._streams) -> None:
+            if owed is not None:
+                owed()
+            self._confirm(number, streams)
+
+        oracle._owed = pay
+        ends = weakref.finalize(oracle, self._complete, number, oracle.ledger, os.getpid())
+        oracle._ends = ends
+
+    def _row_of(self, plan: Plan, streams: Streams, label: str) -> int:
+        """Return the number of the row of a run: a new one, or that of a run that goes on."""
+        given, numbers = streams._seed, list[int]()
         seed = None if given is None else self._tag("seed", given.encode())
         root = self._tag("root", streams.root["secret"].encode())
-        while True:
-            now = self._file.snapshot("root = ? OR seed = ?", root, seed, charged=True)
+
+        def entered(now: Snapshot) -> list[Statement]:
             if now.runs and given is not None:
                 raise NoiseReused(
                     f"budget book {str(self.path)!r} has seen this seed: two runs that share "
@@ -445,11 +477,13 @@ class BudgetBook:
                     "reproduce a run that was released, run it without the book."
                 )
             if now.runs:  # it goes on from its store
-                number = _reopened(self._file, now, now.runs[0], plan)
-            else:
-                number = _written(self._file, now, plan, label or plan.optimizer, seed, root, None)
-            if number:
-                return number
+                numbers[:] = [now.runs[0]["number"]]
+                return _reopened(now.runs[0], plan)
+            numbers[:] = [now.count + 1]
+            return _written(self.path, now, plan, label or plan.optimizer, seed, root, None)
+
+        self._file.decide(entered, "root = ? OR seed = ?", root, seed, charged=True)
+        return int(numbers[0])
 
     def _confirm(self, number: int, streams: Streams) -> None:
         """Refuse a run's first answer unless its row is in the book, and charged."""
@@ -462,67 +496,59 @@ class BudgetBook:
         self._bind()
 
     def charge(self, charge: Charge) -> None:
-        """Write the row of a charge before anything is released, or refuse it as ``check`` does."""
+        """Write the row of a charge before anything is released, or refuse it as ``check`` does.
+
+        What is observed is not released, and costs nothing.
+        """
+        if observers.observed():
+            self.check(charge)
+            return
         label, ended = charge.optimizer, _now()
-        while True:
-            now = self._file.snapshot(charged=True)
-            also = self._entries(now)
-            if _written(self._file, now, charge, label, None, None, ended, also=also):
-                return
 
-    def _complete(self, number: int, ledger: Ledger) -> None:
-        """Complete a run's row by the larger of its ledgers."""
-        while not _completed(self._file, number, ledger):
-            pass
+        def charged(now: Snapshot) -> list[Statement]:
+            return [
+                *self._entries(now),
+                *_written(self.path, now, charge, label, None, None, ended),
+            ]
 
+        self._file.decide(charged, charged=True)
 
-@dataclass(frozen=True)
-class _BookAndStore:
-    """The result of :meth:`BudgetBook.with_store`."""
+    def _complete(self, number: int, ledger: Ledger, process: int | None = None) -> None:
+        """Complete a run's row, in the process that wrote it; warn if this fails.
 
-    book: BudgetBook
-    store: str | os.PathLike[str]
-
-    def oracle(
-        self,
-        objective: Objective,
-        plan: Plan,
-        *,
-        seed: Seed = None,
-        noise: str | None = None,
-        every: int = 1,
-    ) -> Oracle:
-        """Return an oracle whose run is in the book, and in a file of its own."""
-        return StoredBookedOracle(
-            self.store, objective, plan, book=self.book, seed=seed, noise=noise, every=every
-        )
-
-
-_plan_of = lru_cache(maxsize=4096)(read)
+        The row has the larger of its ledgers. A run that ends before it has caught up with its file
+        is charged for the answers in the file.
+        """
+        if process not in (None, os.getpid()):
+            return
+        ledger.end()
+        try:
+            held = ledger if self._store is None else read_ledger(self._store)
+            largest = max(held, ledger, key=lambda each: each.answers)
+            self._file.decide(lambda now: _completed(now.runs, largest), "number = ?", number)
+        except (OSError, ValueError, sqlite3.Error) as error:
+            warnings.warn(
+                f"run {number} stays in the budget book as one that did not end: {error}",
+                RuntimeWarning,
+                stacklevel=2,
+            )
 
 
 # Every admission composes all plans, so each is read from its JSON only once in a process.
+_plan_of = lru_cache(maxsize=2**14)(read)
+
+
 @lru_cache(maxsize=2**14)
 def _priced(text: str, group_size: int) -> tuple[events.DpEvent, float]:
     """Return the event, for a person, and the delta of a plan or a charge in JSON."""
-    plan = read(text)
+    plan = _plan_of(text)
     return plan.event_for(group_size), plan.delta
-
-
-@lru_cache(maxsize=2**14)
-def _group_size(text: str) -> int:
-    return read(text).group_size
-
-
-@lru_cache(maxsize=2**14)
-def _relation(text: str) -> str:
-    return read(text).neighboring_relation
 
 
 def _relation_of(now: Snapshot) -> str | None:
     """Return the relation of a book: its own, or that of the first run that is charged, or None."""
     own = now.facts["neighboring_relation"]
-    return own or (None if now.first is None else _relation(now.first))
+    return own or (None if now.first is None else _plan_of(now.first).neighboring_relation)
 
 
 def _account_of(now: Snapshot, group_size: int = 1, relation: str = RELATIONS[0]) -> Account:
@@ -532,7 +558,7 @@ def _account_of(now: Snapshot, group_size: int = 1, relation: str = RELATIONS[0]
     """
     total, order = now.totals[-1], now.facts.get("order")
     together = Counter(now.charged)
-    group_size = max(group_size, *map(_group_size, together), 1)
+    group_size = max(group_size, *(_plan_of(plan).group_size for plan in together), 1)
     # Equal plans are composed together. A filter adds them up in the order of the runs.
     exact = now.facts["composition"] == "exact"
     counts = together.items() if exact else [(plan, 1) for plan in now.charged]
@@ -551,7 +577,8 @@ def _make(
     file: BookFile,
     epsilon: float | None,
     delta: float | None,
-    given: Mapping[str, str | None],
+    relation: str | None,
+    composition: str | None,
 ) -> None:
     """Make a book, unless another process makes it first."""
     if epsilon is None or delta is None:
@@ -562,8 +589,8 @@ def _make(
     account = Account(
         epsilon=_validate.positive(epsilon=epsilon),
         delta=_validate.probability(delta=delta),
-        neighboring_relation=given["neighboring_relation"] or RELATIONS[0],
-        composition=given["composition"] or "exact",
+        neighboring_relation=relation or RELATIONS[0],
+        composition=composition or "exact",
     )
     # A total that its filter cannot hold is refused now, before the first run.
     account.left()
@@ -571,12 +598,10 @@ def _make(
         "key": secrets.token_hex(32),
         "made": _now(),
         # Empty: that of the first run.
-        "neighboring_relation": given["neighboring_relation"] or "",
+        "neighboring_relation": relation or "",
         "composition": account.composition,
     }
-    total = (_now(), account.epsilon, account.delta)
-    with suppress(FileExistsError):
-        file.make(facts, ("INSERT INTO totals VALUES (1, ?, ?, ?)", total))
+    file.begin(facts, (_now(), account.epsilon, account.delta))
 
 
 def _admitted(plan: Plan | Charge, now: Snapshot, path: Path) -> Account:
@@ -603,62 +628,48 @@ def _admitted(plan: Plan | Charge, now: Snapshot, path: Path) -> Account:
 
 
 def _written(
-    file: BookFile,
-    now: Snapshot,
-    plan: Plan | Charge,
-    label: str,
-    *keys_and_end: str | None,
-    also: Sequence[Statement] = (),
-) -> int:
-    """Write a row if it fits, and return its number; 0 if the book has changed meanwhile.
-
-    Other statements that are in the same transaction are ``also``.
-    """
-    order = _admitted(plan, now, file.path).order_for(plan)
-    number = now.count + 1
-    new = (number, label, _now(), plan.to_json(), *keys_and_end)
+    path: Path, now: Snapshot, plan: Plan | Charge, label: str, *keys_and_end: str | None
+) -> list[Statement]:
+    """Return what writes a row, if the plan fits."""
+    order = _admitted(plan, now, path).order_for(plan)
     columns = "number, label, started, plan, seed, root, ended"
-    statements: list[Statement] = [
-        (f"INSERT INTO runs ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)", new),
-        *also,
-    ]
+    row = (now.count + 1, label, _now(), plan.to_json(), *keys_and_end)
+    written: list[Statement] = [(f"INSERT INTO runs ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)", row)]
     if order is not None and "order" not in now.facts:
-        statements.append(("INSERT INTO book VALUES ('order', ?)", (repr(order),)))
-    return number if file.write(now.version, *statements) else 0
+        written.append(("INSERT INTO about VALUES ('order', ?)", (repr(order),)))
+    return written
 
 
-def _reopened(file: BookFile, now: Snapshot, row: Mapping[str, Any], plan: Plan) -> int:
-    """Return the number of the row of a run that goes on; 0 if the book has changed meanwhile.
+def _reopened(row: Mapping[str, Any], plan: Plan) -> list[Statement]:
+    """Return what marks the row of a run that goes on.
 
     Whoever opened the run before may still be there, and end without an answer. The row has a
     ledger from now on, which says that it is never free.
     """
-    number = int(row["number"])
+    number = row["number"]
     if row["plan"] != plan.to_json():
         raise LedgerMismatch(f"run {number} in the budget book has another plan.")
     if row["ledger"] is not None:
-        return number
+        return []
     opened = Ledger.of(plan).to_json()
-    marks = ("UPDATE runs SET ledger = ? WHERE number = ?", (opened, number))
-    return number if file.write(now.version, marks) else 0
+    return [("UPDATE runs SET ledger = ? WHERE number = ?", (opened, number))]
 
 
-def _completed(file: BookFile, number: int, ledger: Ledger) -> bool:
-    """Write the end of a row, and whether it is free; return False if the book has changed.
+def _completed(runs: list[dict[str, Any]], ledger: Ledger) -> list[Statement]:
+    """Return what writes the end of a row, and whether it is free.
 
     A run without an answer is free, unless its row has a ledger: it has an end, and answers may
     have been shown, or it was opened again.
     """
-    now = file.snapshot("number = ?", number)
-    (row,) = now.runs
+    (row,) = runs
     before = [] if row["ledger"] is None else [_ledger_of(row["ledger"])]
     larger = max([ledger, *before], key=lambda each: each.answers)
     end = "UPDATE runs SET ended = ?, ledger = ? WHERE number = ?"
-    statements: list[Statement] = [(end, (_now(), larger.to_json(), number))]
+    statements: list[Statement] = [(end, (_now(), larger.to_json(), row["number"]))]
     if not larger.entries and row["ledger"] is None:
         free = "UPDATE runs SET free = 1, seed = NULL, root = NULL WHERE number = ?"
-        statements.append((free, (number,)))
-    return file.write(now.version, *statements)
+        statements.append((free, (row["number"],)))
+    return statements
 
 
 def _ledger_of(text: str) -> Ledger:

@@ -1,15 +1,13 @@
-"""How is a budget book kept? One SQLite file, written in transactions that a crash leaves whole.
+"""What does a budget book hold at one moment, and how is it changed? The rows of its one file.
 
-Every method opens and closes the file, so that threads, processes and crashes need no care. The
-write-ahead log is on the disk when a transaction is committed (``synchronous=FULL``). A decision
-that is made from the rows is written with the version of the rows: if another process wrote in
-between, nothing is written, and the decision is made again.
+A decision that is made from the rows is written with the version of the rows: if another process
+wrote in between, nothing is written, and the decision is made again.
 
 >>> import tempfile
 >>> folder = tempfile.TemporaryDirectory()
 >>> file = BookFile(folder.name + "/clinic.budget")
->>> facts = {"key": "0" * 64, "made": "now", "neighboring_relation": "", "composition": "exact"}
->>> file.make(facts, ("INSERT INTO totals VALUES (1, 'now', 2.0, 1e-6)", ()))
+>>> file.begin({"key": "0" * 64, "made": "now", "neighboring_relation": "", "composition": "exact"},
+...            ("now", 2.0, 1e-6))
 >>> now = file.snapshot()
 >>> now.facts["composition"], now.count
 ('exact', 0)
@@ -27,10 +25,7 @@ import json
 import math
 import os
 import re
-import secrets
-import sqlite3
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,34 +33,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpcal._files import check_regular
 from dpcal.accountants.directions import RELATIONS
 from dpcal.optim.boundary.budget.account import COMPOSITIONS
-from dpcal.optim.boundary.store import is_garbled
+from dpcal.optim.boundary.kept import KeptFile, Statement, facts_of
 
-__all__ = ["FORMAT", "BookFile", "Records", "Snapshot", "Statement", "bytes_of", "name_of"]
+__all__ = ["BookFile", "Records", "Snapshot", "bytes_of", "name_of"]
 
 Records = str | os.PathLike[str] | ArrayLike
 
-FORMAT = "dpcal budget book 1"
-
-_SCHEMA = (
-    "CREATE TABLE book (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
-    "CREATE TABLE totals (position INTEGER PRIMARY KEY, since TEXT NOT NULL, "
-    "epsilon REAL NOT NULL, delta REAL NOT NULL)",
-    "CREATE TABLE records (tag TEXT PRIMARY KEY, name TEXT NOT NULL, added TEXT NOT NULL)",
-    "CREATE TABLE runs (number INTEGER PRIMARY KEY, label TEXT NOT NULL, started TEXT NOT NULL, "
-    "plan TEXT NOT NULL, seed TEXT UNIQUE, root TEXT UNIQUE, ended TEXT, ledger TEXT, "
-    "free INTEGER NOT NULL DEFAULT 0)",
-)
-
-# What a book says of itself, beside its format and the version of its rows.
+# Facts about a book, beside its format and the version of its rows.
 _FACTS = ("key", "made", "neighboring_relation", "composition")
 
-# Seconds to wait while another process writes, which takes milliseconds on a free disk.
-_PATIENCE = 30.0
-
-Statement = tuple[str, tuple[Any, ...]]
 Row = dict[str, Any]
 
 
@@ -89,42 +67,20 @@ class Snapshot:
     first: str | None
 
 
-class BookFile:
+class BookFile(KeptFile):
     """The file of a budget book at a path, opened by each method."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+        super().__init__(path, "budget book")
 
-    def exists(self) -> bool:
-        """Return whether there is a file."""
-        return self.path.exists()
-
-    def make(self, facts: Mapping[str, str], *statements: Statement) -> None:
-        """Make the file with these facts, whole or not at all; only its owner can read it.
-
-        FileExistsError is raised if there is a file.
-        """
-        # The file is built under another name, so that a reader sees a whole book or none.
-        beside = BookFile(self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}"))
-        try:
-            with self._named():
-                os.close(os.open(beside.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-            with beside._open() as file, self._named():
-                file.execute("BEGIN IMMEDIATE")
-                for statement in _SCHEMA:
-                    file.execute(statement)
-                rows = {"format": FORMAT, "version": "0", **facts}
-                file.executemany("INSERT INTO book VALUES (?, ?)", rows.items())
-                for statement, values in statements:
-                    file.execute(statement, values)
-                file.execute("COMMIT")
-            # The last connection has emptied the log into the file. A link, unlike a renaming,
-            # replaces no book that another process has made meanwhile.
-            os.link(beside.path, self.path)
-        finally:
-            for leftover in ("", "-wal", "-shm", "-journal"):
-                with suppress(FileNotFoundError):
-                    os.unlink(f"{beside.path}{leftover}")
+    def begin(self, facts: Mapping[str, str], total: tuple[str, float, float]) -> None:
+        """Make a book with these facts and its first total, unless there is one."""
+        rows = [("INSERT INTO about VALUES (?, ?)", row) for row in facts.items()]
+        self.make(
+            ("INSERT INTO about VALUES ('version', '0')", ()),
+            *rows,
+            ("INSERT INTO totals VALUES (1, ?, ?, ?)", total),
+        )
 
     def snapshot(self, which: str = "FALSE", *values: Any, charged: bool = False) -> Snapshot:
         """Return the content of the book at one moment; ValueError if it is not a budget book.
@@ -136,9 +92,9 @@ class BookFile:
         charged
             Whether the plans that are charged are returned.
         """
-        with self._open() as file, self._named():
+        with self.opened() as file:
             file.execute("BEGIN")
-            facts = {str(name): str(value) for name, value in file.execute("SELECT * FROM book")}
+            facts = facts_of(file)
             totals, records = (
                 [dict(row) for row in file.execute(f"SELECT * FROM {table} ORDER BY rowid")]
                 for table in ("totals", "records")
@@ -149,12 +105,6 @@ class BookFile:
             (count,) = file.execute("SELECT ifnull(max(number), 0) FROM runs").fetchone()
             costs = "SELECT plan FROM runs WHERE NOT free ORDER BY number LIMIT ?"
             plans = [plan for (plan,) in file.execute(costs, [-1 if charged else 1])]
-            file.execute("COMMIT")
-        if facts.get("format") != FORMAT or not facts.get("version", "").isdecimal():
-            raise ValueError(
-                f"{str(self.path)!r} must be a budget book of format {FORMAT!r}, got "
-                f"{facts.get('format')!r}."
-            )
         self._check(facts, totals, runs)
         return Snapshot(
             version=int(facts["version"]),
@@ -167,11 +117,29 @@ class BookFile:
             first=plans[0] if plans else None,
         )
 
+    def decide(
+        self,
+        decide: Callable[[Snapshot], list[Statement]],
+        which: str = "FALSE",
+        *values: Any,
+        charged: bool = False,
+    ) -> None:
+        """Write what ``decide`` makes of the book's content, anew if it has changed meanwhile.
+
+        The other arguments are those of :meth:`snapshot`.
+        """
+        while True:
+            now = self.snapshot(which, *values, charged=charged)
+            statements = decide(now)
+            if not statements or self.write(now.version, *statements):
+                return
+
     def _check(self, facts: Mapping[str, str], totals: list[Row], runs: list[Row]) -> None:
         """Refuse a book whose facts, totals or runs are not those that a book writes."""
         told = next((f"it has no {name}" for name in _FACTS if name not in facts), "")
         if not told and not (
-            re.fullmatch(r"[0-9a-f]{64}", facts["key"])
+            str(facts.get("version")).isdecimal()
+            and re.fullmatch(r"[0-9a-f]{64}", facts["key"])
             and facts["neighboring_relation"] in ("", *RELATIONS)
             and facts["composition"] in COMPOSITIONS
             and totals
@@ -182,75 +150,19 @@ class BookFile:
         if told:
             raise self.damaged(told)
 
-    def damaged(self, told: str) -> ValueError:
-        """Return the sentence on a book that is damaged."""
-        return ValueError(
-            f"budget book {str(self.path)!r} is damaged, {told}: go on with a copy of it that is "
-            "whole."
-        )
-
     def write(self, version: int, *statements: Statement) -> bool:
         """Write statements in one transaction, and return True, if the book's version is this one.
 
-        They are then on the disk. If they cannot be written an OSError is raised and nothing is
-        written; a value that must be unique and is in the book raises sqlite3.IntegrityError.
+        They are then on the disk. If they cannot be written nothing is.
         """
-        with self._open() as file, self._named():
-            file.execute("BEGIN IMMEDIATE")
-            try:
-                (now,) = file.execute("SELECT value FROM book WHERE name = 'version'").fetchone()
-                if int(now) != version:
-                    file.execute("ROLLBACK")
-                    return False
-                for statement, values in statements:
-                    file.execute(statement, values)
-                file.execute(
-                    "UPDATE book SET value = ? WHERE name = 'version'", (str(version + 1),)
-                )
-                file.execute("COMMIT")
-            except BaseException:
-                # After some errors SQLite has already rolled back.
-                if file.in_transaction:
-                    file.execute("ROLLBACK")
-                raise
+        with self.opened() as file, self.writing(file):
+            (now,) = file.execute("SELECT value FROM about WHERE name = 'version'").fetchone()
+            if int(now) != version:
+                return False
+            for statement, values in statements:
+                file.execute(statement, values)
+            file.execute("UPDATE about SET value = ? WHERE name = 'version'", (str(version + 1),))
         return True
-
-    @contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
-        if not self.exists():
-            raise ValueError(f"There is no budget book {str(self.path)!r}.")
-        try:
-            check_regular(self.path)
-        except ValueError as error:
-            raise ValueError(f"{str(self.path)!r} must be a budget book: {error}.") from error
-        with self._named():
-            file = sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None)
-        with closing(file):
-            file.row_factory = sqlite3.Row
-            with self._named():
-                file.execute("PRAGMA journal_mode = WAL")
-                file.execute("PRAGMA synchronous = FULL")
-            yield file
-
-    @contextmanager
-    def _named(self) -> Iterator[None]:
-        """Replace SQLite's errors by sentences that name the file."""
-        try:
-            yield
-        except sqlite3.IntegrityError:
-            raise
-        except UnicodeDecodeError as error:  # of a column's name
-            raise self.damaged("a text in it is no UTF-8") from error
-        except (sqlite3.OperationalError, OSError) as error:
-            if "no such table" in str(error):
-                raise ValueError(f"{str(self.path)!r} must be a budget book: {error}.") from error
-            if isinstance(error, sqlite3.Error) and is_garbled(error):
-                raise self.damaged("a text in it is no UTF-8") from error
-            raise OSError(
-                f"Budget book {str(self.path)!r} cannot be read or written: {error}."
-            ) from error
-        except sqlite3.DatabaseError as error:
-            raise ValueError(f"{str(self.path)!r} must be a budget book: {error}.") from error
 
 
 def _is_total(row: Row) -> bool:

@@ -1,11 +1,12 @@
 """What may several runs cost together, in one process or in all processes that share a file?
 
 >>> import tempfile
->>> from dpcal.optim.budget import charge
+>>> from dpcal.accountants import events
+>>> from dpcal.optim.budget import owed
 >>> folder = tempfile.TemporaryDirectory()
 >>> path = folder.name + "/clinic.budget"
 >>> with budget(epsilon=2.0, delta=1e-6, book=path):
-...     charge(events.GaussianDpEvent(8.0), "replace-special", label="a scaler")
+...     owed(events.GaussianDpEvent(8.0), "replace-special", label="a scaler")()
 >>> with budget(book=path) as later:
 ...     print(f"{later.spent:.3f}", [(run.label, run.state) for run in later.book.runs])
 0.504 [('a scaler', 'charged whole')]
@@ -17,101 +18,10 @@ from __future__ import annotations
 import os
 
 from dpcal import _validate
-from dpcal.accountants import epsilon as epsilon_of, events
-from dpcal.optim.boundary import observers
 from dpcal.optim.boundary.budget.book import BudgetBook
-from dpcal.optim.boundary.budget.charge import Charge
 from dpcal.optim.budget import Budget
 
-__all__ = ["BookedBudget", "budget"]
-
-
-class BookedBudget(Budget):
-    """A budget whose charges are in a budget book, which other processes share.
-
-    A charge is on the disk before the run reads a record, and stays there.
-
-    Parameters
-    ----------
-    book
-        The book, whose total and neighboring relation are the budget's.
-    score_share
-        See :class:`dpcal.optim.budget.Budget`.
-    """
-
-    shared = True
-
-    def __init__(self, book: BudgetBook, *, score_share: float = 0.1) -> None:
-        super().__init__(
-            epsilon=book.epsilon,
-            delta=book.delta,
-            neighboring_relation=book.neighboring_relation,
-            score_share=score_share,
-        )
-        self.book = book
-
-    @property
-    def event(self) -> events.DpEvent:
-        """Everything that the book charges, as one event."""
-        size = self.group_size
-        charged = (run.plan for run in self.book.runs if run.charged)
-        return events.ComposedDpEvent([plan.event_for(size) for plan in charged])
-
-    @property
-    def group_size(self) -> int:
-        """Largest number of records of a person whom a run in the book is about."""
-        return self.book.group_size
-
-    @property
-    def spent(self) -> float:
-        """Epsilon of everything that the book charges, rounded up."""
-        return self.book.spent().upper
-
-    def check(
-        self,
-        event: events.DpEvent,
-        neighboring_relation: str,
-        label: str = "run",
-        group_size: int = 1,
-    ) -> None:
-        """Refuse a run as :meth:`dpcal.optim.budget.Budget.check` does, and write nothing.
-
-        An OSError is raised if the book cannot be read.
-        """
-        self.book.check(self._charge(event, neighboring_relation, label, group_size))
-
-    def pay(
-        self,
-        event: events.DpEvent,
-        neighboring_relation: str,
-        label: str = "run",
-        group_size: int = 1,
-    ) -> None:
-        """Write a run into the book by its event, relation and name, or refuse it.
-
-        A run that is observed is not released, and costs nothing.
-        """
-        charge = self._charge(event, neighboring_relation, label, group_size)
-        if observers.observed():
-            self.book.check(charge)
-        else:
-            self.book.charge(charge)
-
-    def _charge(
-        self, event: events.DpEvent, neighboring_relation: str, label: str, group_size: int
-    ) -> Charge:
-        # The first run of the book, here or in another process, may have told it meanwhile.
-        self.neighboring_relation = self.neighboring_relation or self.book.neighboring_relation
-        self._check_relation(neighboring_relation)
-        price = epsilon_of(event, delta=self.delta, neighboring_relation=neighboring_relation)
-        return Charge(
-            optimizer=label,
-            event=event,
-            epsilon=price.upper,
-            delta=self.delta,
-            neighboring_relation=neighboring_relation,
-            group_size=group_size,
-        )
+__all__ = ["budget"]
 
 
 def budget(
@@ -151,10 +61,10 @@ def budget(
     """
     neighboring_relation = _validate.relation(neighboring_relation)
     if book is not None:
-        opened = BudgetBook(
+        kept = BudgetBook(
             book, epsilon=epsilon, delta=delta, neighboring_relation=neighboring_relation
         )
-        return BookedBudget(opened, score_share=score_share)
+        return Budget(book=kept, score_share=score_share)
     if epsilon is None or delta is None:
         raise ValueError(
             f"epsilon and delta must be numbers, got {epsilon!r} and {delta!r}: only a budget "

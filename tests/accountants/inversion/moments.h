@@ -12,7 +12,7 @@ int main(int count, char **values) {
             return 1;
         printf("%a %a ", found.log_mass, found.mean);
         printf("%a %a\n", found.error * DPCAL_UNIT, found.mean_error * DPCAL_UNIT);
-        dpcal_free_law(&law);
+        free(law.block);
     }
     dpcal_free_work(&work);
     return 0;

@@ -20,7 +20,7 @@ int main(void) {
             printf("%a %a %a ", line->re[j], line->im[j], line->error[j]);
             printf("%a %a %a\n", line->size[j], line->phase[j], line->rounding[j]);
         }
-        dpcal_free_law(&law);
+        free(law.block);
     }
     dpcal_free_work(&work);
     return 0;

@@ -59,7 +59,7 @@ def law(kind, name, q, sigma):
 @pytest.mark.parametrize(
     ("kind", "name"),
     [(kind, name) for kind in ("sampled", "mixture", "revealed") for name in ("remove", "add")]
-    + [("fixed", "remove")],
+    + [pytest.param("fixed", "remove", marks=pytest.mark.study)],
 )
 def test_bounds_hold_the_closed_form(kind, name):
     rng = np.random.default_rng(11)

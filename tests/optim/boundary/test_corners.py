@@ -15,7 +15,7 @@ from dpcal.accountants.matrix import Banded, LambdaCGD
 from dpcal.calibrate import Correlation
 from dpcal.errors import NonFiniteAnswer, UnobservedOracle, UnsupportedEvent
 from dpcal.optim import FromGradients, Logistic, PrivateOracle, budget, replaying
-from dpcal.optim.boundary import StoredOracle, exact, lattice
+from dpcal.optim.boundary import exact, lattice, stored
 from dpcal.optim.boundary.batches import Rounds
 from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.boundary.discrete import DiscreteNormals
@@ -167,13 +167,11 @@ def test_a_process_that_is_observed_goes_on_being_observed(monkeypatch, tmp_path
     train(LOGISTIC)
 
 
-def test_a_stored_oracle_tells_what_its_inner_one_does(tmp_path):
+def test_a_stored_scalar_is_answered_again(tmp_path):
     asked, values = plan_for(query(kind="scalar", max_norm=1.0, noise_multiplier=1e-3)), []
     with replaying():
         for _ in range(2):
-            oracle = StoredOracle(tmp_path / "run.db", LOGISTIC, asked, seed=0)
-            assert (oracle.l2, oracle.linear_loss) == (0.2, LOGISTIC.linear_loss)
-            assert isinstance(oracle.public, np.random.Generator)
+            oracle = stored(tmp_path / "run.db", LOGISTIC, asked, seed=0)
             values.append(oracle.scalar(np.zeros(D), "q"))
             oracle.close()
     assert values[0] == values[1]
@@ -184,7 +182,7 @@ def test_runs_that_are_paid_together_are_about_single_records():
     event = events.GaussianDpEvent(4.0)
     assert "collected" not in vars(budget)  # it would be a way around every budget
     with budget._collected() as found:
-        budget.charge(event, "replace-special")
+        budget.owed(event, "replace-special")()
         with pytest.raises(UnsupportedEvent, match="single records, got one about persons of 2"):
-            budget.charge(event, "replace-special", group_size=2)
+            budget.owed(event, "replace-special", group_size=2)
     assert found == [event]

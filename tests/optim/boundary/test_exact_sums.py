@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,8 +13,8 @@ from dpcal._ext import grid
 from dpcal._ext.sums import grid_step, whole_sum
 from dpcal.optim import KAN, MLP, FromGradients, Huber, Logistic, Softmax, Squared
 from dpcal.optim.boundary.exact import DiscreteMechanism
-from dpcal.optim.objectives.contributions import Products
-from dpcal.optim.second_order.oracle import _Triangles
+from dpcal.optim.objectives.contributions import Products, hessians
+from dpcal.optim.second_order.oracle import _Sums
 
 BOUND = 1 << 20
 
@@ -49,7 +50,8 @@ def test_one_record_moves_a_sum_by_at_most_the_bound(objective, bound):
     }
     if isinstance(objective, Logistic):
         asked["loss_sum"] = (objective, objective.clipped_loss_sum, (w,))
-        triangles = _Triangles(objective)
+        size = objective.dimension * (objective.dimension + 1) // 2
+        triangles = _Sums(objective, size, partial(hessians, objective))
         asked["gradient_sum of hessians"] = (triangles, triangles.clipped_sum, (w,))
     for name, (summed, plain, at) in asked.items():
         ask = getattr(DiscreteMechanism, name.split()[0])

@@ -32,15 +32,14 @@ from flint import ctx
 
 from dpcal import BudgetBook, calibrate, optim
 from dpcal.accountants.matrix import LambdaCGD
-from dpcal.adapters import ranks
 from dpcal.adapters.ranks import Alone, RankedOracle
 from dpcal.adapters.stepwise import StepwiseOracle
 from dpcal.calibrate import Correlation
 from dpcal.errors import LedgerMismatch, NoiseReused
 from dpcal.optim import Logistic
-from dpcal.optim.boundary import store
 from dpcal.optim.boundary.discrete import _table
-from dpcal.optim.boundary.store import StoredOracle, read_ledger
+from dpcal.optim.boundary.kept import KeptFile
+from dpcal.optim.boundary.store import Answers, Store, read_ledger, stored
 
 PLAN = gaussian(count=30)
 ORIGIN = np.zeros(D)
@@ -143,9 +142,9 @@ def test_another_run_is_refused(tmp_path):
 
 
 def test_of_two_runs_with_one_file_the_first_releases_nothing_more(tmp_path):
-    first = StoredOracle(tmp_path / "run.db", OBJECTIVE, PLAN)
+    first = stored(tmp_path / "run.db", OBJECTIVE, PLAN)
     before = first.gradient(ORIGIN, "gradient")
-    second = StoredOracle(tmp_path / "run.db", OBJECTIVE, PLAN)
+    second = stored(tmp_path / "run.db", OBJECTIVE, PLAN)
     with pytest.raises(LedgerMismatch, match="was opened by another run"):
         first.gradient(np.ones(D), "gradient")
     assert (second.gradient(ORIGIN, "gradient") == before).all()
@@ -156,15 +155,15 @@ def test_of_two_runs_with_one_file_the_first_releases_nothing_more(tmp_path):
 def test_the_file_is_a_regular_one_and_its_owner_s_alone(tmp_path):
     (tmp_path / "other.db").touch(0o644)
     for name in ("run.db", "other.db"):
-        StoredOracle(tmp_path / name, OBJECTIVE, PLAN).close()
+        stored(tmp_path / name, OBJECTIVE, PLAN).close()
         assert (tmp_path / name).stat().st_mode & 0o077 == 0
     (tmp_path / "text.db").write_text("no database")
     os.mkfifo(tmp_path / "pipe")
     for name in ("text.db", "pipe"):
-        with pytest.raises(ValueError, match="store must be a path of a file of this kind"):
-            StoredOracle(tmp_path / name, OBJECTIVE, PLAN)
-    with pytest.raises(ValueError, match="store must be a path in a folder"):
-        StoredOracle(tmp_path / "nowhere" / "run.db", OBJECTIVE, PLAN)
+        with pytest.raises(ValueError, match="must be a store"):
+            stored(tmp_path / name, OBJECTIVE, PLAN)
+    with pytest.raises(ValueError, match="must be in a folder"):
+        stored(tmp_path / "nowhere" / "run.db", OBJECTIVE, PLAN)
     assert not (tmp_path / "nowhere").exists()
 
 
@@ -174,7 +173,7 @@ DAMAGES = tomllib.loads((DATA / "damaged_stores.toml").read_text())["damages"]
 @pytest.mark.parametrize("statement", DAMAGES)
 def test_a_damaged_store_is_one_sentence_or_does_not_matter(tmp_path, statement):
     path = tmp_path / "store"
-    oracle = StoredOracle(path, OBJECTIVE, PLAN, seed=5)
+    oracle = stored(path, OBJECTIVE, PLAN, seed=5)
     for number in range(2):
         oracle.gradient(ORIGIN + number, "gradient")
     oracle.close()
@@ -182,7 +181,7 @@ def test_a_damaged_store_is_one_sentence_or_does_not_matter(tmp_path, statement)
         file.execute(statement)
     try:
         read_ledger(path)
-        again = StoredOracle(path, OBJECTIVE, PLAN)
+        again = stored(path, OBJECTIVE, PLAN)
         for number in range(3):
             again.gradient(ORIGIN + number, "gradient")
         again.close()
@@ -206,10 +205,12 @@ def at_once(count, work):
     barrier, found = context.Barrier(count), context.SimpleQueue()
 
     def child():
+        met = []
         try:
-            found.put(work(lambda: barrier.wait(60)))
+            found.put(work(lambda: met.append(barrier.wait(60))))
         except Exception as error:
-            barrier.abort()  # nobody waits for a process that has ended
+            if not met:
+                barrier.abort()  # nobody waits for a process that has ended
             found.put(f"{type(error).__name__}: {error}")
 
     children = [context.Process(target=child) for _ in range(count)]
@@ -234,11 +235,11 @@ def meeting(meet, function):
 
 
 # Between a look for the file and its making; between its making and the row of the run; between
-# the row and the claim to own the file.
+# the row, which claims the file too, and the first answer.
 PLACES = {
-    "file": (store, "opened"),
-    "row": (StoredOracle, "_entered"),
-    "owner": (StoredOracle, "_own"),
+    "file": (KeptFile, "make"),
+    "row": (Store, "_entered"),
+    "owner": (Answers, "begin"),
 }
 
 
@@ -277,7 +278,7 @@ def test_ranked_runs_are_released_and_their_file_holds_them(tmp_path):
     path = tmp_path / "run.db"
 
     def work(meet):
-        ranks.opened = meeting(meet, ranks.opened)
+        KeptFile.make = meeting(meet, KeptFile.make)
         oracle = RankedOracle(SAMPLED, Alone(), {"w": (2,)}, lambda: b"w", store=path)
         answers = []
         for _ in range(STEPS):
@@ -313,7 +314,7 @@ CORRELATED = dataclasses.replace(
 @pytest.mark.parametrize("every", [1, 8])
 def test_answers_to_threads_are_in_the_file_before_they_leave(tmp_path, every):
     path = tmp_path / "store"
-    oracle = StoredOracle(path, OBJECTIVE, FULL, every=every)
+    oracle = stored(path, OBJECTIVE, FULL, every=every)
 
     def ask(number):
         found = oracle.gradient(np.full(D, number / 8), "gradient")
@@ -323,7 +324,7 @@ def test_answers_to_threads_are_in_the_file_before_they_leave(tmp_path, every):
     with ThreadPoolExecutor(8) as pool:
         left = list(pool.map(ask, range(40)))
     # As a killed process leaves it: what waits is lost.
-    oracle._file.close()
+    oracle._kept._file.close()
     with sqlite3.connect(path) as file:
         held = [
             answer for (answer,) in file.execute("SELECT answer FROM answers ORDER BY position")
@@ -332,7 +333,7 @@ def test_answers_to_threads_are_in_the_file_before_they_leave(tmp_path, every):
     assert len(set(left)) == 40
     assert read_ledger(path).answers == 40
     # A new process draws other noise than every one of these.
-    again = StoredOracle(path, OBJECTIVE, FULL)
+    again = stored(path, OBJECTIVE, FULL)
     for answer in held:
         point = np.full(D, left.index(answer) / 8)
         assert again.gradient(point, "gradient").tobytes() == answer

@@ -111,6 +111,11 @@ def test_far_from_the_origin_the_entropy_of_a_logistic_loss_tells():
     ending.hear(0, far, g, deviation=1e-9)
     ending.hear(1, far / 2, objective.gradient(far / 2), deviation=1e-9)
     assert not ending.no_better
+    # Two gradients at the start, and none later, tell nothing.
+    ending = Ending()
+    ending.hear(0, far, g, deviation=1e-9)
+    ending.hear(0, far, g, deviation=1e-9)
+    assert not ending.no_better
 
 
 def test_the_mean_of_iterates_does_not_tell():

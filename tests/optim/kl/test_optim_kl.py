@@ -243,7 +243,9 @@ def test_adaptive_steps_descend_as_the_theory_says():
     ("optimizer", "p", "sizes", "lowest", "highest"),
     [
         (optim.kl_spider, 2.0, (4_000, 16_000, 64_000), 1.7, 2.4),
-        (optim.kl_spider, 6.0, (4_000, 16_000, 64_000), 0.95, 1.6),
+        pytest.param(
+            *(optim.kl_spider, 6.0, (4_000, 16_000, 64_000), 0.95, 1.6), marks=pytest.mark.study
+        ),
         # A hundred thousand steps.
         pytest.param(optim.proximal_point, 1.5, (500, 2_000), 1.8, 3.4, marks=pytest.mark.study),
     ],

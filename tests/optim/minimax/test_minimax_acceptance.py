@@ -5,8 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from _minimax import EXPERIMENT, PROBLEMS, START, N, acceptance, bilinear
-from sensing import MatrixSensing
+from _minimax import EXPERIMENT, PROBLEMS, START, MatrixSensing, N, acceptance, bilinear
 
 from dpcal import calibrate, optim
 from dpcal.calibrate.plans.common import Target

@@ -6,10 +6,9 @@ from unittest import mock
 import numpy as np
 import pytest
 from _built_plans import theory_of
-from _minimax import MATRICES, PROBLEMS, N, acceptance
+from _minimax import MATRICES, PROBLEMS, MatrixSensing, N, acceptance
 from _recording import record
 from saddles import ToySaddle
-from sensing import MatrixSensing
 
 from dpcal import optim
 from dpcal.errors import NonFiniteAnswer

@@ -242,6 +242,15 @@ def test_a_silo_that_released_more_than_it_was_asked_for_is_found():
         optim.distributed_psgd([records(0), Chatty(records(1))], planned(2, steps=4))
 
 
+def test_an_interrupted_run_has_the_ledger_of_its_silos():
+    own, interrupt = [Silo(records(0)), Silo(records(1))], mock.Mock(side_effect=KeyboardInterrupt)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        optim.distributed_psgd(own, planned(2, steps=4), initial=SADDLE, callback=interrupt)
+    ledger = optim.released(caught.value)
+    assert ledger.answers > 0
+    assert all(ledger.totals == silo.ledger().totals for silo in own)
+
+
 WRONG = {
     "the same dimension": lambda: [records(0), Trigonometric.drawn(N, D + 1, seed=9)],
     "the same records twice": lambda: [records(0), records(0)],

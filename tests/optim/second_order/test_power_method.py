@@ -1,6 +1,7 @@
 """Selection by noisy products with Hessians (Tao et al. 2025, Remark 5): its bound, price, gain."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from dpcal.calibrate.plans.second_order.select_point import Power, best_power
 from dpcal.optim import FromGradients, Logistic, select_point
 from dpcal.optim.boundary.exact import DiscreteMechanism
 from dpcal.optim.objectives.contributions import hessian_products
-from dpcal.optim.second_order.oracle import _Products
+from dpcal.optim.second_order.oracle import _Sums
 
 TARGET = {"epsilon": 1.0, "delta": 1e-6}
 
@@ -139,10 +140,10 @@ def test_discrete_noise_sums_products_in_whole_steps():
     """Many records at once are the same whole numbers as one record at a time."""
     objective = Trigonometric.drawn(5_000, 3, seed=0)
     w, v = np.full(3, 0.4), np.array([0.6, -0.8, 0.0])
-    together = DiscreteMechanism.gradient_sum(_Products(objective, v), w, np.arange(5_000), 0.5)
+    products = _Sums(objective, 3, partial(hessian_products, objective, v=v))
+    together = DiscreteMechanism.gradient_sum(products, w, np.arange(5_000), 0.5)
     alone = sum(
-        DiscreteMechanism.gradient_sum(_Products(objective, v), w, np.array([row]), 0.5)
-        for row in range(5_000)
+        DiscreteMechanism.gradient_sum(products, w, np.array([row]), 0.5) for row in range(5_000)
     )
     assert (together == alone).all()
 

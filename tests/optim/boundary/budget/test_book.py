@@ -198,7 +198,7 @@ def test_a_run_that_asked_nothing_is_free_and_can_ask_nothing_later(make):
     oracle.close()
     assert not book.runs[0].charged
     assert book.spent() == 0
-    with pytest.raises(LedgerMismatch, match="without an answer"):
+    with pytest.raises(LedgerMismatch, match="has ended"):
         oracle.gradient(ORIGIN, "gradient")
     ask(book, seed=1)
 
@@ -288,8 +288,6 @@ def test_a_forked_process_asks_nothing_on_its_parents_row(make):
         with contextlib.suppress(NoiseReused):
             oracle.gradient(ORIGIN, "gradient")
             return 1
-        with pytest.raises(LedgerMismatch, match="written by another process"):
-            oracle.ledger.record(oracle.plan.queries[0])
         del oracle
         gc.collect()
         return 0
@@ -335,17 +333,22 @@ def test_killed_at_any_moment_it_answers_nothing_that_the_book_does_not_hold(kil
         for number in range(first, first + 3):
             run(path, number, tell)
 
-    with in_memory() as folder:
-        path = folder / "clinic.budget"
-        book = BudgetBook(path, epsilon=1e3, delta=DELTA)
-        run(path, 0, len)  # what is loaded and kept once is no moment of later runs
-        moments, chance = struck(lambda: run(path, 1, len)), random.Random(0)
-        answered, alive = {0, 1}, 0
-        for first in range(10, 10 * kills + 10, 10):
-            told = killed(runs, chance.randint(1, 4 * moments), path, first)
-            answered |= {number for (number,) in struct.iter_unpack("<q", told)}
-            alive += len(told) > 0
-        held = {run.plan.parameters["number"] for run in book.runs if run.charged}
+    answered, held, alive = set(), set(), 0
+    # A run costs more calls the more rows of other plans its book holds.
+    for part in range(kills // 40):
+        with in_memory() as folder:
+            path = folder / "clinic.budget"
+            book = BudgetBook(path, epsilon=1e3, delta=DELTA)
+            number = 10_000 * part
+            run(path, number, len)  # what is loaded and kept once is no moment of later runs
+            chance = random.Random(part)
+            moments = struck(lambda where=path, last=number + 1: run(where, last, len))
+            answered |= {number, number + 1}
+            for first in range(number + 10, number + 410, 10):
+                told = killed(runs, chance.randint(1, 4 * moments), path, first)
+                answered |= {number for (number,) in struct.iter_unpack("<q", told)}
+                alive += len(told) > 0
+            held |= {each.plan.parameters["number"] for each in book.runs if each.charged}
     assert answered <= held
     assert kills / 4 < alive  # kills hit runs, and not only their beginning
     assert len(held) <= len(answered) + kills
@@ -510,8 +513,8 @@ def test_an_event_that_is_not_made_of_numbers_is_not_charged(make):
 
 def test_a_file_that_is_not_a_book_is_one_sentence(make):
     book = make(2.0)
-    edit(book, "UPDATE book SET value = 'dpcal budget book 99' WHERE name = 'format'")
-    with pytest.raises(ValueError, match="of format 'dpcal budget book 1', got 'dpcal budget boo"):
+    edit(book, "UPDATE about SET value = 'dpcal budget book 99' WHERE name = 'format'")
+    with pytest.raises(ValueError, match="of format 'dpcal budget book 2', got 'dpcal budget boo"):
         book.spent()
     book.path.unlink()
     with pytest.raises(ValueError, match="There is no budget book"):
@@ -529,7 +532,7 @@ def test_a_write_that_fails_leaves_nothing(make):
         file.write(version, total, ("INSERT nowhere", ()))
     with pytest.raises(ValueError, match="no such table: elsewhere"):
         file.write(version, total, ("INSERT INTO elsewhere VALUES (1)", ()))
-    with pytest.raises(sqlite3.IntegrityError):
+    with pytest.raises(ValueError, match="is damaged, UNIQUE"):
         file.write(version, total, total)
     assert file.snapshot().version == version
     assert json.loads(json.dumps(book.to_dict()))["total"] == {"epsilon": 2.0, "delta": DELTA}

@@ -158,7 +158,7 @@ def test_an_oracle_answers_no_more_once_its_row_has_an_end(tmp_path):
 def kill(oracle):
     """End an oracle as SIGKILL would: neither its row nor its waiting answers are written."""
     oracle._ends.detach()
-    oracle._file.close()
+    oracle._kept._file.close()
 
 
 class Opener:

@@ -1,6 +1,6 @@
 """How fast are questions, starts, plans and runs, beside other packages and beside numpy?
 
-    python -m benchmarks.steps.performance [--page FILE.md] [--seconds 6] [--peers NAME ...]
+    python -m benchmarks.speed [--page FILE.md] [--seconds 6] [--peers NAME ...]
 
 One run makes the whole page and its picture. Each accountant of :mod:`benchmarks.peers` answers in
 one process of its own, on one thread, after a small question that pays for imports; a package that
@@ -11,20 +11,18 @@ run, and to the complex exponentials of 60 x 60 numbers by numpy. A question tha
 """
 
 import argparse
-import contextlib
 import json
 import os
 import resource
-import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 import warnings
-from collections import Counter
 from pathlib import Path
 
+from benchmarks.limits import at_most
 from benchmarks.peers import PEERS
 
 DELTA = 1e-6
@@ -65,13 +63,11 @@ SCALED = {
 SCALED_BY = ("dpcal", "pld", "rdp")
 # Fewest seconds of one measurement.
 FEWEST_SECONDS = 0.25
-# Seconds of the processor between two samples of a stack, and how many questions are sampled.
-TICK, RARE = 1e-3, 100
 
 TEXT = """\
 # Performance
 
-`python -m benchmarks performance --page docs/performance.md` made this page and its picture in
+`python -m benchmarks speed --page docs/performance.md` made this page and its picture in
 one run ({date}), on a machine with {cores} cores that may have had other work: read ratios, not
 times. Times are of the processor, on one thread, medians of several calls.
 
@@ -91,18 +87,6 @@ documentation asks them (`benchmarks/peers.py`).
 On the left the noise grows with the root of T from 10^4 steps on, so that epsilon stays in one
 range. Lines end where an answer takes more than a quarter of the seconds that a question may
 take.
-
-## Where the time goes
-
-{stages}
-
-Rare large losses (q = 1e-5, sigma = 0.6, T = 10^5) take a cut, whose points are made in numpy.
-The flame graph has a bar for each function, over the one that called it, as wide as its share of
-the time; compiled code counts where it is called.
-
-![Flame graph of a question with rare large losses](figures/performance-flames.png)
-
-{rare}
 
 ## Starts, plans and runs
 
@@ -137,26 +121,6 @@ def timed(call):
         else:
             seconds.append(took / together)
     return statistics.median(seconds), answer
-
-
-@contextlib.contextmanager
-def alarmed(handler, seconds, again=0.0):
-    """Call a handler after so much processor time, and at intervals of ``again`` from then on."""
-    signal.signal(signal.SIGPROF, handler)
-    signal.setitimer(signal.ITIMER_PROF, seconds, again)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0.0)
-
-
-def at_most(seconds):
-    """Raise TimeoutError after so much processor time."""
-
-    def stop(*_):
-        raise TimeoutError
-
-    return alarmed(stop, seconds)
 
 
 def tried(call, seconds):
@@ -202,58 +166,7 @@ def child(name, seconds):
     print(json.dumps(found), file=out)
 
 
-# -- our own stages, starts, plans and runs
-
-
-def stages():
-    """Return seconds of the parts of one common epsilon, and samples of a rare one's stacks."""
-    from dpcal._ext import question
-    from dpcal.accountants import epsilon, events
-    from dpcal.accountants.mechanisms.decompose import decompose
-
-    q, sigma, count = COMMON
-
-    def event():
-        return events.dpsgd(sampling_probability=q, noise_multiplier=sigma, steps=count)
-
-    run = event()
-    parts = [item.compiled for item in decompose(run, "add-or-remove-one").directions]
-    found = {
-        "all": timed(lambda: epsilon(event(), delta=DELTA) * 0)[0],
-        "the event": timed(lambda: event() is None)[0],
-        "its losses": timed(lambda: decompose(run, "add-or-remove-one") is None)[0],
-        "the compiled contour, first direction": timed(
-            lambda: question.epsilon(parts[0], -13.8) is None
-        )[0],
-    }
-    rare = [
-        events.dpsgd(sampling_probability=1e-5, noise_multiplier=0.6, steps=steps)
-        for steps in range(100_000, 100_000 + RARE)
-    ]
-    # The first one pays for imports.
-    epsilon(rare[0], delta=1e-9)
-    with sampled_stacks() as stacks:
-        for each in rare[1:]:
-            epsilon(each, delta=1e-9)
-    return found, sorted(stacks.items())
-
-
-@contextlib.contextmanager
-def sampled_stacks():
-    """Count the stacks of functions, each "file: name", that run at each tick of the processor."""
-    stacks = Counter()
-
-    def note(_, frame):
-        names = []
-        while frame:
-            file = "/".join(Path(frame.f_code.co_filename).parts[-2:])
-            names.append(f"{file}: {frame.f_code.co_qualname}")
-            frame = frame.f_back
-        asked = next((i for i, name in enumerate(names) if "interface.py: epsilon" in name), 0)
-        stacks[tuple(names[asked::-1])] += 1
-
-    with alarmed(note, TICK, TICK):
-        yield stacks
+# -- our own starts, plans and runs
 
 
 def processor_of(*words):
@@ -311,7 +224,7 @@ def _write_table(path):
 
 def plans_and_runs():
     """Return seconds of each optimizer's plan with its objective, its price, a run's opening."""
-    from benchmarks.steps.overhead import CASES, prepared
+    from benchmarks.overhead import CASES, prepared
 
     rows = {}
     with warnings.catch_warnings():
@@ -354,7 +267,7 @@ def fit():
 
 def ours():
     """Print what only this package is measured for, as JSON."""
-    print(json.dumps({"stages": stages(), "runs": plans_and_runs(), "fit": fit()}))
+    print(json.dumps({"runs": plans_and_runs(), "fit": fit()}))
 
 
 # -- the process that asks
@@ -373,7 +286,7 @@ def in_process(python, *words):
     """Return what a process on one thread prints as JSON."""
     threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     done = subprocess.run(
-        [python, "-m", "benchmarks.steps.performance", *words],
+        [python, "-m", "benchmarks.speed", *words],
         text=True,
         stdout=subprocess.PIPE,
         env=os.environ | dict.fromkeys(threads, "1"),
@@ -433,13 +346,6 @@ def page(found):
         cells = [cell(found["answers"][name].get(question), mine) for name in others]
         units = f"{mine['seconds'] / own['numpy']:.3g}"
         rows.append([question, duration(mine["seconds"]), units, *cells])
-    (parts, stacks), unit = found["stages"], own["numpy"]
-    stages_of = [["part of one common epsilon", "time", "in numpy's"]]
-    stages_of += [[name, duration(each), f"{each / unit:.2f}"] for name, each in parts.items()]
-    files, rare = Counter(), [["file", "share of the time"]]
-    for stack, count in stacks:
-        files[stack[-1].partition(":")[0]] += count
-    rare += [[f"`{n}`", f"{each / files.total():.0%}"] for n, each in files.most_common(6)]
     first = found["starts"]["`import numpy`"]
     begun = [["start", "processor time", "over `import numpy`"]]
     begun += [[name, duration(t), f"{t / first:.2f}"] for name, t in found["starts"].items()]
@@ -449,10 +355,8 @@ def page(found):
     return TEXT.format(
         date=found["started"],
         cores=os.cpu_count(),
-        unit=duration(unit),
+        unit=duration(own["numpy"]),
         rows=lines_of(rows),
-        stages=lines_of(stages_of),
-        rare=lines_of(rare),
         starts=lines_of(begun),
         runs=lines_of(run),
         fit=f"{fitted / bare:.2f}",
@@ -477,31 +381,6 @@ def draw(found, path):
     figure.savefig(path, dpi=110)
 
 
-def draw_flames(stacks, path):
-    """Write the picture of samples of stacks, the caller below."""
-    from matplotlib.figure import Figure
-
-    bars, whole = {}, 0
-    # Stacks that begin alike are next to each other.
-    for stack, count in sorted(stacks):
-        for depth in range(len(stack)):
-            start, width = bars.get(tuple(stack[: depth + 1]), (whole, 0))
-            bars[tuple(stack[: depth + 1])] = start, width + count
-        whole += count
-    axes = (figure := Figure(figsize=(9, 4.5), layout="constrained")).subplots()
-    for stack, (start, width) in bars.items():
-        depth, (file, _, name) = len(stack), stack[-1].partition(": ")
-        shade = 0.3 + 0.5 * (sum(map(ord, file)) % 16) / 16
-        box = axes.barh(depth, width / whole, 0.95, start / whole, color=(1.0, shade, 0.2))[0]
-        if width > whole / 25:
-            name = name.rpartition(".")[2]
-            label = axes.text((start + 4) / whole, depth, name, fontsize=6, va="center")
-            label.set_clip_path(box)
-            label.set_clip_on(True)
-    axes.set(xlim=(0, 1), xlabel="share of the time", yticks=[])
-    figure.savefig(path, dpi=110)
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--page", type=Path, help="file to write, and figures/ beside it")
@@ -521,7 +400,6 @@ def main():
         if options.page:
             figures = options.page.parent / "figures"
             draw(found, figures / "performance.png")
-            draw_flames(found["stages"][1], figures / "performance-flames.png")
             options.page.write_text(text)
         else:
             print(text)

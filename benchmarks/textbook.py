@@ -1,6 +1,6 @@
 """How many inequalities of the field's textbooks are proved, and in how many seconds?
 
-    python -m benchmarks.claims.textbook [--seconds 10] [NAME ...]
+    python -m benchmarks.textbook [--seconds 10] [NAME ...]
 
 The 48 claims of the section ``textbook`` of ``tests/data/claims.toml`` are written as a researcher
 would write them: about logarithms, means, divergences, tails, composition, conversions, sampling
@@ -30,7 +30,7 @@ TEXTBOOK = Schedule(
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.claims.textbook")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.textbook")
     parser.add_argument("names", nargs="*", metavar="NAME", help="claims (default: all)")
     parser.add_argument("--seconds", type=float, default=10.0, help="limit for each claim")
     given = parser.parse_args()

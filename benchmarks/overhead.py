@@ -1,9 +1,9 @@
 """What does the boundary cost? Every optimizer's step beside plain numpy, and other speeds.
 
-    python -m benchmarks.steps.overhead [--only steps blas draws ledger memory] [--json]
+    python -m benchmarks.overhead [--only steps blas draws ledger memory] [--json]
 
 * ``steps``: every optimizer at n = 500 and d = 20, beside the same answers in plain numpy
-  (``benchmarks.steps.plain``), which has no plan, no ledger and no checks. CPU time of one more
+  (``benchmarks.plain``), which has no plan, no ledger and no checks. CPU time of one more
   answer: of a whole run less one that its callback ends at the first step, over the answers that
   they differ by. What a run takes beside its answers (making the oracle, digest, seeds, result) is
   its opening.
@@ -12,12 +12,9 @@
 * ``draws``: discrete Gaussian numbers a second.
 * ``ledger``: writing one answer down.
 * ``memory``: the largest room that objectives take while they are made, in units of the records.
-
-The same file runs on an earlier version of dpcal, on what that version has: put it on the path.
 """
 
 import argparse
-import contextlib
 import dataclasses
 import json
 import math
@@ -37,7 +34,7 @@ def restart_with_one_thread():
     """Restart with one BLAS thread, because our step uses one."""
     if os.environ.get("OPENBLAS_NUM_THREADS") != "1":
         os.environ["OPENBLAS_NUM_THREADS"] = "1"
-        os.execv(sys.executable, [sys.executable, "-m", "benchmarks.steps.overhead", *sys.argv[1:]])
+        os.execv(sys.executable, [sys.executable, "-m", "benchmarks.overhead", *sys.argv[1:]])
 
 
 # Seconds of the longest run for each round: runs that are shorter are repeated.
@@ -115,13 +112,12 @@ CASES = {
 
 def prepared(name, options, changes):
     """Return the objectives, the plan and the optimizer of a case."""
-    from benchmarks.steps.plain import Records
+    from benchmarks.plain import Records
     from dpcal import calibrate, optim
     from dpcal.accountants.matrix import LambdaCGD
 
     known = {"lipschitz": 1.0, "smoothness": 0.25, "gap": 0.7, **changes}
-    if hasattr(calibrate.Constants, "hessian_lipschitz"):
-        known |= {"hessian_lipschitz": 0.1, "strong_concavity": 0.25}
+    known |= {"hessian_lipschitz": 0.1, "strong_concavity": 0.25}
     first = [LambdaCGD(STEPS, 0.5)] if name == "correlated_dpsgd" else []
     if name not in ("dpsgd", "correlated_dpsgd"):
         first = [calibrate.Constants(**known)]
@@ -151,7 +147,7 @@ def timed(case, rounds):
     """Return answers of a run, microseconds of one more answer, those of numpy, and the opening."""
     import numpy as np
 
-    from benchmarks.steps.plain import Records, answered, ranked
+    from benchmarks.plain import Records, answered, ranked
     from dpcal import optim
 
     name, options, _ = CASES[case]
@@ -160,14 +156,12 @@ def timed(case, rounds):
     made = ranked if "dimensions" in options else answered
 
     # How many answers some runs take depends on the noise, which is one and the same here.
-    again = getattr(optim, "replaying", contextlib.nullcontext)
-
     def whole():
-        with again():
+        with optim.replaying():
             return optimizer(objective, plan, seed=1)
 
     def short():
-        with again():
+        with optim.replaying():
             return optimizer(
                 objective, plan, seed=1, callback=lambda progress: True, callback_every=1
             )
@@ -196,18 +190,16 @@ def timed(case, rounds):
 
 def steps(rounds, cases=tuple(CASES)):
     """Return, for each optimizer that there is, what :func:`timed` does."""
-    from dpcal import optim
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return {case: timed(case, rounds) for case in cases if hasattr(optim, CASES[case][0])}
+        return {case: timed(case, rounds) for case in cases}
 
 
 def blas(rounds, n=20_000, d=100, count=20):
     """Return microseconds of steps on all records, and of what BLAS needs at least."""
     import numpy as np
 
-    from benchmarks.steps.plain import Records
+    from benchmarks.plain import Records
     from dpcal.calibrate import Plan, Query
     from dpcal.optim import Logistic, PrivateOracle
 
@@ -262,11 +254,7 @@ def ledger(rounds, count=2_000):
     (query,) = plan.queries
 
     def written():
-        held = (
-            optim.Ledger.of(plan)
-            if hasattr(optim.Ledger, "of")
-            else optim.Ledger(n=N, neighboring_relation=plan.neighboring_relation)
-        )
+        held = optim.Ledger.of(plan)
         for _ in range(count):
             held.record(query, 1)
 
@@ -277,7 +265,7 @@ def makers(d, n=20_000):
     """Return what makes each objective, and the room of its records."""
     import numpy as np
 
-    from benchmarks.steps.plain import Records
+    from benchmarks.plain import Records
     from dpcal.optim import Logistic, Softmax
 
     rows = Records(n, d)

@@ -1,1 +1,0 @@
-"""Whether what is claimed of a run holds."""

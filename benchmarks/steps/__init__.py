@@ -1,1 +1,0 @@
-"""Times of one private step, beside other ways to take it."""

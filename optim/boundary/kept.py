@@ -1,0 +1,255 @@
+"""How are runs kept? In one SQLite file, whose transactions a crash leaves whole or not at all.
+
+The file of one run is a store, and the file of all runs about a data set is a budget book. Table
+``about`` holds facts by name, ``runs`` a row a run, and ``answers`` a row an answer of a store;
+``totals`` and ``records`` are those of a book. A transaction that is committed stays if the process
+is killed; one of a book stays also if power fails just after it (``synchronous = EXTRA``). There is
+no second file beside it that a copy would have to bring along, but while a transaction is written.
+
+>>> import tempfile
+>>> folder = tempfile.TemporaryDirectory()
+>>> kept = KeptFile(folder.name + "/clinic.budget", "budget book")
+>>> kept.exists()
+False
+>>> kept.make()
+>>> with kept.opened() as file, kept.writing(file):
+...     _ = file.execute("INSERT INTO about VALUES ('made', 'now')")
+>>> with kept.opened() as file:
+...     print(facts_of(file))
+{'format': 'dpcal budget book 2', 'made': 'now'}
+>>> KeptFile(kept.path, "store").connect()  # doctest: +ELLIPSIS
+Traceback (most recent call last):
+    ...
+ValueError: '...' must be a store of format 'dpcal store 2', got 'dpcal budget book 2'.
+>>> folder.cleanup()
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from dpcal._files import check_regular
+from dpcal.errors import reason_of
+
+__all__ = ["KeptFile", "Statement", "facts_of"]
+
+_SCHEMA = (
+    "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    "CREATE TABLE totals (position INTEGER PRIMARY KEY, since TEXT NOT NULL, "
+    "epsilon REAL NOT NULL, delta REAL NOT NULL)",
+    "CREATE TABLE records (tag TEXT PRIMARY KEY, name TEXT NOT NULL, added TEXT NOT NULL)",
+    "CREATE TABLE runs (number INTEGER PRIMARY KEY, label TEXT NOT NULL, "
+    "started TEXT NOT NULL, plan TEXT NOT NULL, seed TEXT UNIQUE, root TEXT UNIQUE, ended TEXT, "
+    "ledger TEXT, free INTEGER NOT NULL DEFAULT 0)",
+    "CREATE TABLE answers (position INTEGER PRIMARY KEY, question TEXT NOT NULL, "
+    "answer BLOB NOT NULL, entry TEXT NOT NULL, state TEXT NOT NULL)",
+)
+
+# What brings a file of the former format of a kind into this one, by a table that it has.
+_FORMER = {
+    "book": (
+        "PRAGMA journal_mode = DELETE",
+        "BEGIN IMMEDIATE",
+        "ALTER TABLE book RENAME TO about",
+        "UPDATE about SET value = 'dpcal budget book 2' WHERE value = 'dpcal budget book 1'",
+        _SCHEMA[4],
+    ),
+    "run": (
+        "BEGIN IMMEDIATE",
+        *_SCHEMA[:4],
+        "INSERT INTO runs (number, label, started, plan, root) SELECT 1, '', '', p.value, r.value "
+        "FROM run AS p, run AS r WHERE p.name = 'plan' AND r.name = 'root'",
+        # Files of earlier releases do not name the noise, which was always Gaussian.
+        "INSERT INTO about SELECT 'noise', 'gaussian' FROM runs",
+        "INSERT OR REPLACE INTO about SELECT * FROM run WHERE name NOT IN ('plan', 'root')",
+        "INSERT INTO about VALUES ('format', 'dpcal store 2')",
+        "DROP TABLE run",
+    ),
+}
+
+Statement = tuple[str, tuple[Any, ...]]
+
+# Seconds to wait while another process writes to the file, which takes milliseconds on a free disk.
+_PATIENCE = 30.0
+
+
+class Damaged(ValueError):  # noqa: N818 -- what the file is
+    """The sentence on a file that is damaged."""
+
+
+class KeptFile:
+    """The file of one run or many, at a path; ``kind`` is ``"store"`` or ``"budget book"``.
+
+    Whatever it raises is a sentence that names the file: an OSError if the file cannot be read or
+    written, and a ValueError if it is of another kind or damaged.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], kind: str) -> None:
+        self.path, self.kind = Path(path), kind
+        self._format = f"dpcal {kind} 2"
+
+    def exists(self) -> bool:
+        """Return whether something is at the path, other than a file without a byte."""
+        found = self.path.exists()
+        return found and not (self.path.is_file() and not self.path.stat().st_size)
+
+    def make(self, *statements: Statement) -> None:
+        """Make the file with the rows of some statements, unless another process has made it.
+
+        It is made whole or not at all, and only its owner can read it.
+        """
+        try:
+            with suppress(FileExistsError):
+                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        except OSError as error:
+            raise ValueError(
+                f"{str(self.path)!r}, a {self.kind}, must be in a folder that can be written to: "
+                f"{reason_of(error)}."
+            ) from error
+        self.hide()
+        with self.opened() as file, self.writing(file):
+            if "about" in _tables(file):
+                return
+            for statement in _SCHEMA:
+                file.execute(statement)
+            file.execute("INSERT INTO about VALUES ('format', ?)", (self._format,))
+            for statement, values in statements:
+                file.execute(statement, values)
+
+    def hide(self) -> None:
+        """Let only its owner read the file."""
+        if self.path.stat().st_mode & 0o077:
+            with self.named():
+                self.path.chmod(0o600)
+
+    def connect(self) -> sqlite3.Connection:
+        """Return a connection to the file, which must be there, in the format of this release."""
+        try:
+            check_regular(self.path)
+        except FileNotFoundError as error:
+            raise ValueError(f"There is no {self.kind} {str(self.path)!r}.") from error
+        except (OSError, ValueError) as error:
+            raise self._other(reason_of(error)) from error
+        with self.named():
+            file = sqlite3.connect(
+                self.path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False
+            )
+            try:
+                file.row_factory = sqlite3.Row
+                # A row of a book outlives a power failure; a store writes a hundred times as often.
+                level = "FULL" if self.kind == "store" else "EXTRA"
+                file.execute(f"PRAGMA synchronous = {level}")
+                self._check_format(file)
+            except BaseException:
+                file.close()
+                raise
+        return file
+
+    def _check_format(self, file: sqlite3.Connection) -> None:
+        tables = _tables(file)
+        if "about" not in tables:
+            for former in _FORMER.keys() & tables:
+                self._convert(file, former)
+                tables = _tables(file)
+        if not tables:  # it is about to be made
+            return
+        found = dict(file.execute("SELECT name, value FROM about WHERE name = 'format'").fetchall())
+        if found.get("format") != self._format:
+            raise ValueError(
+                f"{str(self.path)!r} must be a {self.kind} of format {self._format!r}, got "
+                f"{found.get('format')!r}."
+            )
+
+    def _convert(self, file: sqlite3.Connection, former: str) -> None:
+        """Bring a file of the former format into this one, whole or not at all."""
+        try:
+            for statement in _FORMER[former]:
+                file.execute(statement)
+            file.execute("COMMIT")
+        except sqlite3.OperationalError:
+            if file.in_transaction:
+                file.execute("ROLLBACK")
+            if "about" not in _tables(file):  # else another process was first
+                raise
+
+    @contextmanager
+    def opened(self) -> Iterator[sqlite3.Connection]:
+        """Yield a connection that is closed at the end, so that threads and forks need no care."""
+        file = self.connect()
+        try:
+            with self.named():
+                yield file
+        finally:
+            file.close()
+
+    @contextmanager
+    def writing(self, file: sqlite3.Connection) -> Iterator[None]:
+        """Commit what is executed inside, or nothing of it, while no other process writes."""
+        with self.named():
+            file.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                file.execute("COMMIT")
+            except BaseException:
+                # After some errors SQLite has already rolled back.
+                if file.in_transaction:
+                    file.execute("ROLLBACK")
+                raise
+
+    def damaged(self, told: str) -> ValueError:
+        """Return the sentence on a file that is damaged."""
+        return Damaged(
+            f"{self.kind} {str(self.path)!r} is damaged, {told}: go on with a copy of it that is "
+            "whole."
+        )
+
+    def _other(self, told: object) -> ValueError:
+        return ValueError(f"{str(self.path)!r} must be a {self.kind}: {told}.")
+
+    @contextmanager
+    def whole(self) -> Iterator[None]:
+        """Replace the errors of reading a damaged row by a sentence."""
+        try:
+            yield
+        except Damaged:
+            raise
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
+            told = f"a row of it is not what a run writes ({type(error).__name__}: {error})"
+            raise self.damaged(told) from error
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """Replace SQLite's errors by sentences that name the file."""
+        try:
+            yield
+        except UnicodeDecodeError as error:  # of a column's name
+            raise self.damaged("a text of it is no UTF-8") from error
+        except sqlite3.ProgrammingError as error:
+            raise ValueError(
+                f"{self.kind} {str(self.path)!r} is closed, because its run has ended."
+            ) from error
+        except (sqlite3.Error, OSError) as error:
+            told = str(error)
+            if "Could not decode" in told:  # SQLite's own words would repeat the text
+                raise self.damaged("a text of it is no UTF-8") from error
+            if "no such table" in told or "not a database" in told:
+                raise self._other(told) from error
+            if isinstance(error, sqlite3.OperationalError | OSError):
+                raise OSError(
+                    f"{self.kind} {str(self.path)!r} cannot be read or written: {told}."
+                ) from error
+            raise self.damaged(told) from error
+
+
+def _tables(file: sqlite3.Connection) -> set[str]:
+    return {name for (name,) in file.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+
+
+def facts_of(file: sqlite3.Connection) -> dict[str, str]:
+    """Return the facts that a file holds, by name."""
+    return dict(file.execute("SELECT name, value FROM about").fetchall())
