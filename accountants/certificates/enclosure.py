@@ -20,7 +20,7 @@ from dpcal.accountants.certificates import balls
 from dpcal.accountants.certificates.balls import Ball
 from dpcal.accountants.certificates.pairs import least_mean
 from dpcal.accountants.certificates.proofs import Parts, Proof
-from dpcal.accountants.losses.base import PrivacyLoss
+from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
 from dpcal.accountants.losses.failure import LossWithFailure
 from dpcal.accountants.losses.fixed_batch import FixedBatchGaussian
 from dpcal.accountants.losses.gaussian_mixtures import GaussianMixtures
@@ -78,13 +78,11 @@ def _side(parts: Parts, rounded: bool, above: bool) -> tuple[Ball, Parts]:
     """
     finite, given = balls.arb(1), []
     for loss, times in parts:
-        end = loss
         if isinstance(loss, LossWithFailure):
-            end = loss.given if above or loss.below is None else loss.below
-            if end is loss.given:
-                finite *= (1 - balls.arb(loss.failure_probability)) ** times
-        if end.upper:
-            given.append((_end(end, above) if rounded else end, times))
+            finite *= (1 - balls.arb(loss.failure_probability)) ** times
+            loss = loss.given
+        if loss is not NO_LOSS:
+            given.append((_end(loss, above) if rounded else loss, times))
     return finite, tuple(given)
 
 

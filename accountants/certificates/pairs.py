@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import singledispatch
 from itertools import pairwise
 from typing import Annotated, Any
@@ -246,9 +246,9 @@ class _FixedBatch(Pair):
         ends = [half, *(x for x in self.line.ends(zero, step, limits) if x > half)]
         losses = [zero, *(self.line.loss(x) for x in ends[1:]), None]
         masses = self.line.masses(ends)[1:]
-        right = exact([(*both, *log) for both, log in zip(masses, pairwise(losses), strict=True)])
-        atom = (self.atom, self.atom, zero, zero)
-        return exact([*right.reversed.cells, atom, *right.cells], at=zero)
+        right = [(*both, *log) for both, log in zip(masses, pairwise(losses), strict=True)]
+        left = [(p, q, None if v is None else -v, -u) for q, p, u, v in reversed(right)]
+        return exact([*left, (self.atom, self.atom, zero, zero), *right], at=zero)
 
 
 # -- Laplace and discrete noise
@@ -328,7 +328,6 @@ def _response(loss: ResponseLoss) -> Pair:
     if loss.blank:
         # Masses under P and Q of a record's answer, and of the others together.
         pairs = [((k - 1) * other, (k - 1) / k), (own, 1 / k)]
-        pairs = [(b, a) for a, b in pairs[::-1]] if loss.blank == "P" else pairs
         low, high = ((a / b).log() for a, b in pairs)
         return _OfPoints(low, high - low, [(place, q) for place, (_, q) in enumerate(pairs)])
     v = (own / other).log()
@@ -450,17 +449,20 @@ def least_mean(side: Sequence[tuple[float, float]]) -> float:
 
 
 def oriented(loss: PrivacyLoss) -> tuple[PrivacyLoss, bool | None]:
-    """Return the loss of which both directions are told, and whether it is this direction's.
+    """Return the loss of a record that is removed, and whether it is the one given.
 
     None stands for a loss that is the same in both directions.
     """
     if isinstance(loss, GaussianMixtures):
-        if len(loss.denominator) <= len(loss.numerator):
+        if len(loss.numerator) == len(loss.denominator):
+            return loss, None
+        if len(loss.denominator) < len(loss.numerator):
             return loss, True
         p, q = (tuple((-m, w) for m, w in s) for s in (loss.denominator, loss.numerator))
         return GaussianMixtures(p, q, loss.noise_multiplier), False
+    if isinstance(loss, ResponseLoss) and loss.blank:
+        return replace(loss, blank="Q"), loss.blank == "Q"
     direction = getattr(loss, "direction", None)
     if direction == "add" and loss.opposite is not None:
         return loss.opposite, False
-    told = direction == "remove" or (isinstance(loss, ResponseLoss) and loss.blank)
-    return loss, True if told else None
+    return loss, True if direction == "remove" else None
