@@ -184,7 +184,7 @@ class _Search:
         # Both directions and all epsilons are read off the same laws.
         yield from self.known
         if self.method != "convex-order":
-            yield from contours(parts, epsilon, width, negligible=floor > 0)
+            yield from contours(parts, epsilon, width, float(floor))
         if self.method != "contour":
             with contextlib.suppress(OutOfReach):
                 yield choose_order(parts, epsilon, width=width, enough=float(floor))
