@@ -45,6 +45,8 @@ __all__ = ["Batched", "is_batched", "pairs_of", "with_batches"]
 _INTERVAL = 2.0
 # Most draws of one record: for one that is drawn more often, sampling has no benefit.
 _MOST_DRAWS = 1 << 8
+# Bits that the probability of more draws than are told is above roundings.
+_SPARE_BITS = 64
 
 
 @dataclass(frozen=True)
@@ -196,8 +198,8 @@ class _OfBatch(Pair):
             ((q * at.expm1()).log1p(), m) for at, m in zip(logs, law.masses, strict=True)
         )
         if not above:
-            return Outcomes(cells, law.lost, infinite)
-        return Outcomes([*points([((1 - q).log(), law.lost)]), *cells], balls.arb(0), infinite)
+            return Outcomes(cells, lost=law.lost, infinite=infinite)
+        return Outcomes([*points([((1 - q).log(), law.lost)]), *cells], infinite=infinite)
 
     def _epoch(self, law: Law, logs: list[Ball], interval: float, count: int) -> Outcomes:
         """Return the multiples of the interval, over the sums of ratios of all batches."""
@@ -219,7 +221,7 @@ class _OfBatch(Pair):
         cells = points(((k * step).log(), sums[k]) for k in range(1, count + 1))
         mean = sum((mass * k for k, mass in enumerate(sums)), arb(0)) * step
         lost = sums[0] if law.above else 1 - sum(sums, arb(0))
-        return Outcomes(cells, lost, arb.max(1 - mean, arb(0)))
+        return Outcomes(cells, lost=lost, infinite=arb.max(1 - mean, arb(0)))
 
 
 def _below(rows: list[tuple[Ball, Ball]], lost: Ball, most: int) -> Masses:
@@ -242,64 +244,37 @@ def _above(rows: list[tuple[Ball, Ball]], lost: Ball, most: int) -> Masses:
     return found
 
 
-class _Draws(Pair):
-    """A Gaussian sum over independent draws from all records.
+def _draws(event: Any) -> Line:
+    """Return the pair of a Gaussian sum over independent draws from all records.
 
     A record that is drawn k times shifts the sum by up to 2 k: it stands in another one's place.
-    The ratio grows with k. Above, more draws than are likely have an infinite ratio; below, they
-    count as none. The chances follow from their ratios, in balls.
+    Given fewer draws it tells less, which bounds the ratio from below. The probability of k draws
+    follows from that of fewer.
     """
-
-    def __init__(self, event: Any) -> None:
-        self.size, self.draws = int(event.source_dataset_size), int(event.sample_size)
-        self.sigma = balls.arb(event.event.noise_multiplier)
-
-    def _line(self, limits: Limits, above: bool) -> tuple[Line, Ball]:
-        """Return the pair of likely numbers of draws, and the probability of all others."""
-        arb, zero, least = balls.arb, balls.arb(0), (-balls.arb(limits.top)).exp()
-        chances = [((-1 / arb(self.size)).log1p() * self.draws).exp()]
-        for k in range(1, self.draws + 1):
-            if k * self.size > self.draws and chances[-1] < least:
-                break
-            if k > _MOST_DRAWS:
-                raise UnsupportedEvent(
-                    f"No certificate covers {self.draws} draws from {self.size} records, which may "
-                    "hold one record too often."
-                )
-            chances.append(chances[-1] * (self.draws - k + 1) / (k * (self.size - 1)))
-        beyond = arb.max(1 - sum(chances, zero), zero)
-        shares = [chance / (1 - beyond) if above else chance for chance in chances[1:]]
-        shifts = ((arb(2 * k), share) for k, share in enumerate(shares, 1))
-        mixture = ((zero, 1 - sum(shares, zero)), *shifts)
-        return Line(mixture, ((zero, arb(1)),), self.sigma), beyond
-
-    def span(self, limits: Limits) -> float:
-        """Return that of the likely numbers of draws."""
-        return self._line(limits, True)[0].span(limits)
-
-    def work(self, limits: Limits) -> float:
-        """Return that of the likely numbers of draws."""
-        return self._line(limits, True)[0].work(limits)
-
-    def outcomes(self, step: Ball, limits: Limits, above: bool) -> Outcomes:
-        """Return intervals of sums."""
-        line, beyond = self._line(limits, above)
-        found = line.outcomes(step, limits, above)
-        if not above:
-            return found
-        keep, log = 1 - beyond, (-beyond).log1p()
-        cells = [
-            (q, p * keep, None if u is None else u + log, None if v is None else v + log)
-            for q, p, u, v in found.cells
-        ]
-        return Outcomes(cells, found.lost, beyond, at=found.origin + log)
+    arb, zero, never = balls.arb, balls.arb(0), balls.arb(2) ** (_SPARE_BITS - balls.ctx.prec)
+    size, draws = int(event.source_dataset_size), int(event.sample_size)
+    chances = [((-1 / arb(size)).log1p() * draws).exp()]
+    for k in range(1, draws + 1):
+        if k * size > draws and chances[-1] < never:
+            break
+        if k > _MOST_DRAWS:
+            raise UnsupportedEvent(
+                f"No certificate covers {draws} draws from {size} records, which may hold one "
+                "record too often."
+            )
+        chances.append(chances[-1] * (draws - k + 1) / (k * (size - 1)))
+    whole = sum(chances, zero)
+    shifts = ((arb(2 * k), chance / whole) for k, chance in enumerate(chances[1:], 1))
+    mixture = ((zero, chances[0] / whole), *shifts)
+    beyond = arb.max(1 - whole, zero)
+    return Line(mixture, ((zero, arb(1)),), arb(event.event.noise_multiplier), beyond)
 
 
 @pair_of.register
 def _(loss: Batched) -> Pair:
     event: Any = loss.event
     if isinstance(event, events.SampledWithReplacementDpEvent):
-        return _Draws(event)
+        return _draws(event)
     share, batches = balls.arb(1), 0
     if isinstance(event, events.PoissonSampledDpEvent):
         share *= event.sampling_probability

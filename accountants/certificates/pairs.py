@@ -84,11 +84,6 @@ class Limits:
         return min(-math.log(self.tail), _MOST_NATS) if self.tail > 0 else _MOST_NATS
 
 
-def exact(cells: list[Cell], at: Ball | None = None) -> Outcomes:
-    """Return all outcomes of a mechanism."""
-    return Outcomes(cells, balls.arb(0), balls.arb(0), at=at)
-
-
 def points(masses: Iterable[tuple[Ball, Ball]]) -> list[Cell]:
     """Return cells of one ratio each, from its logarithm and its mass under Q."""
     return [(mass, mass * at.exp(), at, at) for at, mass in masses]
@@ -131,11 +126,15 @@ class Pair(ABC):
 class Line(Pair):
     """Mixtures of Gaussians of one standard deviation, no mean of P below one of Q.
 
-    The ratio then grows along the outputs. Those below the ``floor`` are not told.
+    The ratio then grows along the outputs. Those below the ``floor`` are not told. With the
+    probability ``beyond`` an output under P is above all, where it counts.
     """
 
-    def __init__(self, numerator: Mixture, denominator: Mixture, sigma: Ball) -> None:
+    def __init__(
+        self, numerator: Mixture, denominator: Mixture, sigma: Ball, beyond: Ball = 0
+    ) -> None:
         self.numerator, self.denominator, self.sigma = numerator, denominator, sigma
+        self.beyond = balls.arb(beyond)
         self.scale = sigma * balls.arb(2).sqrt()
         self.work_of_cell = 16 * (len(numerator) + len(denominator))
         self.floor = -math.inf
@@ -215,10 +214,12 @@ class Line(Pair):
 
     def outcomes(self, step: Ball, limits: Limits, above: bool) -> Outcomes:
         """Return the intervals between the ends."""
-        ends = self.ends(self.least, step, limits)
-        losses = [None, *(self.loss(x) for x in ends), None]
+        beyond = self.beyond if above else balls.arb(0)
+        ends, log = self.ends(self.least, step, limits), (-beyond).log1p()
+        losses = [None, *(self.loss(x) + log for x in ends), None]
         both = zip(self.masses(ends), pairwise(losses), strict=True)
-        return exact([(*masses, *logs) for masses, logs in both], at=self.least)
+        cells = [(q, (1 - beyond) * p, *logs) for (q, p), logs in both]
+        return Outcomes(cells, self.least + log, infinite=beyond)
 
 
 class _FixedBatch(Pair):
@@ -248,7 +249,7 @@ class _FixedBatch(Pair):
         masses = self.line.masses(ends)[1:]
         right = [(*both, *log) for both, log in zip(masses, pairwise(losses), strict=True)]
         left = [(p, q, None if v is None else -v, -u) for q, p, u, v in reversed(right)]
-        return exact([*left, (self.atom, self.atom, zero, zero), *right], at=zero)
+        return Outcomes([*left, (self.atom, self.atom, zero, zero), *right], at=zero)
 
 
 # -- Laplace and discrete noise
@@ -280,7 +281,7 @@ class _Laplace(Pair):
             width = ((v - u) / 2).expm1() / 2
             inner.append((((-v - a) / 2).exp() * width, ((u - a) / 2).exp() * width, u, v))
         low, high = points([(-a, half), (a, half * (-a).exp())])
-        return exact([low, *inner, high])
+        return Outcomes([low, *inner, high])
 
 
 class _OfPoints(Pair):
@@ -306,7 +307,7 @@ class _OfPoints(Pair):
     def outcomes(self, step: Ball, limits: Limits, above: bool) -> Outcomes:
         """Return all outcomes."""
         offset, own = self.own
-        return exact(points((offset + k * own, mass) for k, mass in self.masses))
+        return Outcomes(points((offset + k * own, mass) for k, mass in self.masses))
 
 
 def _discrete_laplace(loss: LatticeLoss) -> Pair:
@@ -376,7 +377,7 @@ class _DiscreteGaussian(Pair):
             (near / whole, far / whole, None, low),
             (far / whole, near / whole, high, None),
         )
-        return exact([left, *inner, right])
+        return Outcomes([left, *inner, right])
 
 
 def _theta_tail(x: int, variance: Ball) -> Ball:

@@ -16,7 +16,6 @@ import numpy as np
 from scipy.special import gammaln, loggamma
 
 from dpcal._ext.question import mixture_log_weights
-from dpcal.accountants.certificates.allocation_transform import POWERS, SHARES
 from dpcal.accountants.certificates.transforms import MAX_POINTS, Line
 from dpcal.accountants.losses.allocation import Allocation
 from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss, Reals
@@ -29,6 +28,10 @@ __all__ = ["Lines", "lines_of"]
 _WIDEST, _DISTANCE = 1.3, 0.47
 # Angles of the ray of an epoch that are tried.
 _TURNS = (np.pi / 2 - np.geomspace(0.06, 1.2, 14)).tolist()
+# Shares of the widest strips that are tried.
+_SHARES = np.arange(1, 32) / 32
+# Powers of L whose means bound what lies beyond the last point.
+_POWERS = 2.0 ** np.arange(-2, 12, 0.5)
 # Nats by which means over a batch are more accurate than sums of their powers need.
 _SPARE_OF_MEANS = 6.0
 # Most work of a line of an epoch: a few seconds; and that of a point, in products of a point and a
@@ -156,7 +159,7 @@ class _Needed:
 
     def step(self, angle: float) -> float:
         """Return the largest step of v."""
-        steps, shares = [], np.array(SHARES)[:, None]
+        steps, shares = [], _SHARES[:, None]
         for sign, widest in ((1, math.pi / 2 + angle), (-1, math.pi / 2 - angle)):
             y = widest * shares
             away = angle - sign * y
@@ -174,7 +177,7 @@ def _at_angle(
         return math.inf, None
     step, goal = needed.step(angle), needed.scale(angle) - needed.digits
     low = float(((goal - math.log(1 / c + step)) / c).min())
-    k = np.array(POWERS)[:, None]
+    k = _POWERS[:, None]
     # The log of a bound on G at Re s = r, for each power, without its -k log r.
     bounds = _log_moment_bounds(loss)[:, None] + k * (np.log(k) - 1)
     falls = k - c
@@ -186,7 +189,7 @@ def _at_angle(
     nats = needed.digits + _SPARE_OF_MEANS + _lost(needed, angle, (low, high), loss)
     for group in loss.groups:
         t = 1 / group.noise_multiplier
-        d = (math.pi / 2 - angle) / t * np.array(SHARES)
+        d = (math.pi / 2 - angle) / t * _SHARES
         step = min(step, t * float((2 * math.pi * d / (nats + 1 + d * d / 2)).max()))
     reach = math.ceil(math.sqrt(2 * nats) / (loss.noise_multiplier * step)) + 2
     points = (high - low) / step
@@ -202,8 +205,7 @@ def _log_moment_bounds(loss: Allocation) -> Reals:
     """Return bounds on log E L^-n for each of the powers."""
     drift = sum(chance / sigma**2 for sigma, _, chance in loss.groups)
     spread = sum(chance**2 / (m * sigma**2) for sigma, m, chance in loss.groups)
-    powers = np.array(POWERS)
-    return np.asarray(powers * drift / 2 + powers**2 * spread / 2)
+    return np.asarray(_POWERS * drift / 2 + _POWERS**2 * spread / 2)
 
 
 def _lost(needed: _Needed, angle: float, ends: tuple[float, float], loss: Allocation) -> float:
@@ -215,7 +217,7 @@ def _lost(needed: _Needed, angle: float, ends: tuple[float, float], loss: Alloca
     largest = max(chance / m for _, m, chance in loss.groups)
     v = np.linspace(*ends, 65)
     log_r = v + math.log(math.cos(angle))
-    powers = np.array(POWERS)[:, None]
+    powers = _POWERS[:, None]
     falls = powers * (np.log(powers) - 1 - log_r) + _log_moment_bounds(loss)[:, None]
     share = max(0.0, 1 - largest)
     grown = math.log(batches) + share * np.minimum(falls.min(0), 0.0)

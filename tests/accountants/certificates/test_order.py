@@ -52,7 +52,7 @@ class PairOfFinite(Pair):
             if self.loss.in_cells and at is not None:
                 ends = at - arb(0.25), at + arb(0.125)
             cells.append((q, p, *ends))
-        return Outcomes(cells, arb(0), arb(0))
+        return Outcomes(cells)
 
 
 pair_of.register(Finite, PairOfFinite)
