@@ -54,6 +54,8 @@ _MOST_WORK = 1.5e8
 # Distances of the alias tilts from the contour, in widths of the integrand's peak. Any of them
 # gives a valid proof, the best one the largest step.
 _DISTANCES = np.array([0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 2.5, 3.2, 4.0, 5.0, 6.0, 8.5, 12.0, 20.0])
+# Tilts that are tried of a loss that is never above epsilon.
+_TILTS = tuple(2.0**i for i in range(13))
 # Angles of the lines with the least work over those that are tried.
 _FLATTER = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 # Bits beside those for the digits of transforms.
@@ -114,6 +116,14 @@ def about_log_delta(parts: Parts, epsilon: float) -> float:
     c, peak_width = saddle(total, epsilon)
     peak = float(total.cumulants([c])[0, 0]) - c * epsilon
     return peak - math.log(c * (1 + c) * math.sqrt(2 * math.pi) / peak_width)
+
+
+def _large_tilt(total: Total, epsilon: float, log_error: float) -> float:
+    """Return a tilt whose Chernoff bound on delta is below exp(log_error)."""
+    for c in _TILTS:
+        if float(total.cumulants([c])[0, 0] + log_chernoff(c)) - c * epsilon < log_error:
+            return c
+    raise OutOfReach
 
 
 def _choose_aliases(
@@ -217,7 +227,11 @@ def choose_contour(
 def _contour(parts: Parts, epsilon: float, log_value: float, log_error: float) -> ContourProof:
     """Return a contour of which aliasing, truncation and quadrature have errors below this."""
     total = Total(parts)
-    c, peak_width = saddle(total, epsilon)
+    if total.upper > epsilon:
+        c, peak_width = saddle(total, epsilon)
+    else:
+        # Delta is 0: Chernoff's bound is as small as is wanted, at a large tilt.
+        c = peak_width = _large_tilt(total, epsilon, log_error)
     step, below, above = _choose_aliases(total, epsilon, c, peak_width, log_error)
     # The integrand may be far larger than its integral.
     larger = float(total.cumulants([c])[0, 0]) - c * epsilon - math.log(c) - log_value
