@@ -175,8 +175,8 @@ class Law:
         node = self.log_node(high).exp()
         if self.above:
             masses[high], infinite = masses[high] + q, infinite + p - q * node
-        else:
-            lost += q
+        elif high < len(masses) - 1:
+            lost += self._lowered(masses, range(high - 1, low - 1, -1), node, (q, p))
         kept = masses[low : high + 1]
         return replace(self, first=self.first + low, masses=kept, lost=lost, infinite=infinite)
 
@@ -190,6 +190,25 @@ class Law:
                 return place, (q, p)
             q, p = q + mass, moment
         return places[-1], (q, p)
+
+    def _lowered(
+        self, masses: list[Ball], places: range, node: Ball, top: tuple[Ball, Ball]
+    ) -> Ball:
+        """Gather in a node what is above it, with as much from the places below as keeps the mean.
+
+        Return what is left if there is not as much.
+        """
+        q, p = top
+        for place in places:
+            below = self.log_node(place).exp()
+            needed = balls.arb(((p - q * node) / (node - below)).upper())
+            if needed <= masses[place]:
+                masses[place] -= needed
+                masses[places.start + 1] += q + needed
+                return balls.arb(0)
+            q, p = q + masses[place], p + masses[place] * below
+            masses[place] = balls.arb(0)
+        return q
 
     def coarser(self) -> Law:
         """Return the law on every second node."""
