@@ -23,6 +23,7 @@ from typing import Any
 from attr import evolve
 from numpy.typing import ArrayLike
 
+from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.certificates import balls
 from dpcal.accountants.certificates.balls import Ball, power
@@ -102,8 +103,13 @@ def pairs_of(event: DpEvent, relation: str) -> tuple[Batched, Batched]:
     UnsupportedEvent
         If the theorem on the ratio does not cover the event under this relation.
     """
-    # The price of one answer, which is quickly known, checks the parameters of the batch.
-    dominating_pairs(evolve(event, event=events.GaussianDpEvent(1.0)), relation)
+    if isinstance(event, events.SampledWithReplacementDpEvent):
+        _validate.count(sample_size=event.sample_size)
+        if _validate.count(source_dataset_size=event.source_dataset_size) == 1:
+            raise UnsupportedEvent("Of one record, which is drawn always, no sample is certified.")
+    else:
+        # The price of one answer, which is quickly known, checks the parameters of the batch.
+        dominating_pairs(evolve(event, event=events.GaussianDpEvent(1.0)), relation)
     if relation == "replace-one" or (_displaces(event) and relation != "add-or-remove-one"):
         raise UnsupportedEvent(f"No certificate covers {event!r} under {relation!r}.")
     _answers(event, relation)

@@ -103,9 +103,8 @@ def values_of(event: DpEvent) -> int:
         return int(event.sensitivity)
     if isinstance(event, events.UnequalAllocationDpEvent):
         return len(event.groups)
-    if type(event) in _ON_BATCHES and type(event.event) is not events.GaussianDpEvent:
-        # Laws of answers about a batch take up to a second in doubles.
-        return _MOST_VALUES + sum(map(values_of, leaves(event.event)))
+    if type(event) in _ON_BATCHES:
+        return sum(map(values_of, leaves(event.event)))
     return len(event.sensitivities) if isinstance(event, events.MixtureOfGaussiansDpEvent) else 1
 
 
