@@ -204,8 +204,8 @@ class _OfBatch(Pair):
             ((q * at.expm1()).log1p(), m) for at, m in zip(logs, law.masses, strict=True)
         )
         if not above:
-            return Outcomes(cells, lost=law.lost, infinite=infinite)
-        return Outcomes([*points([((1 - q).log(), law.lost)]), *cells], infinite=infinite)
+            return Outcomes(cells, cells[0][2], law.lost, infinite)
+        return Outcomes([*points([((1 - q).log(), law.lost)]), *cells], (1 - q).log(), 0, infinite)
 
     def _epoch(self, law: Law, logs: list[Ball], interval: float, count: int) -> Outcomes:
         """Return the multiples of the interval, over the sums of ratios of all batches."""
@@ -227,7 +227,7 @@ class _OfBatch(Pair):
         cells = points(((k * step).log(), sums[k]) for k in range(1, count + 1))
         mean = sum((mass * k for k, mass in enumerate(sums)), arb(0)) * step
         lost = sums[0] if law.above else 1 - sum(sums, arb(0))
-        return Outcomes(cells, lost=lost, infinite=arb.max(1 - mean, arb(0)))
+        return Outcomes(cells, step.log(), lost, arb.max(1 - mean, arb(0)))
 
 
 def _below(rows: list[tuple[Ball, Ball]], lost: Ball, most: int) -> Masses:

@@ -53,7 +53,7 @@ class PairOfFinite(Pair):
             if self.loss.in_cells and at is not None:
                 ends = at - arb(0.25), at + arb(0.125)
             cells.append((q, p, *ends))
-        return Outcomes(cells)
+        return Outcomes(cells, arb(0))
 
 
 pair_of.register(Finite, PairOfFinite)
