@@ -449,7 +449,7 @@ def least_mean(side: Sequence[tuple[float, float]]) -> float:
     return min((mean for mean, _ in side), key=abs)
 
 
-def oriented(loss: PrivacyLoss) -> tuple[PrivacyLoss, bool | None]:
+def oriented(loss: Any) -> tuple[PrivacyLoss, bool | None]:
     """Return the loss of a record that is removed, and whether it is the one given.
 
     None stands for a loss that is the same in both directions.
@@ -464,6 +464,6 @@ def oriented(loss: PrivacyLoss) -> tuple[PrivacyLoss, bool | None]:
     if isinstance(loss, ResponseLoss) and loss.blank:
         return replace(loss, blank="Q"), loss.blank == "Q"
     direction = getattr(loss, "direction", None)
-    if direction == "add" and loss.opposite is not None:
+    if direction == "add":
         return loss.opposite, False
     return loss, True if direction == "remove" else None
