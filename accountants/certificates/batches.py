@@ -23,6 +23,7 @@ from typing import Any
 from attr import evolve
 from numpy.typing import ArrayLike
 
+from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.certificates import balls
 from dpcal.accountants.certificates.balls import Ball, power
@@ -102,8 +103,13 @@ def pairs_of(event: DpEvent, relation: str) -> tuple[Batched, Batched]:
     UnsupportedEvent
         If the theorem on the ratio does not cover the event under this relation.
     """
-    # The price of one answer, which is quickly known, checks the parameters of the batch.
-    dominating_pairs(evolve(event, event=events.GaussianDpEvent(1.0)), relation)
+    if isinstance(event, events.SampledWithReplacementDpEvent):
+        _validate.count(sample_size=event.sample_size)
+        if _validate.count(source_dataset_size=event.source_dataset_size) == 1:
+            raise UnsupportedEvent("Of one record, which is drawn always, no sample is certified.")
+    else:
+        # The price of one answer, which is quickly known, checks the parameters of the batch.
+        dominating_pairs(evolve(event, event=events.GaussianDpEvent(1.0)), relation)
     if relation == "replace-one" or (_displaces(event) and relation != "add-or-remove-one"):
         raise UnsupportedEvent(f"No certificate covers {event!r} under {relation!r}.")
     _answers(event, relation)
@@ -198,8 +204,8 @@ class _OfBatch(Pair):
             ((q * at.expm1()).log1p(), m) for at, m in zip(logs, law.masses, strict=True)
         )
         if not above:
-            return Outcomes(cells, lost=law.lost, infinite=infinite)
-        return Outcomes([*points([((1 - q).log(), law.lost)]), *cells], infinite=infinite)
+            return Outcomes(cells, cells[0][2], law.lost, infinite)
+        return Outcomes([*points([((1 - q).log(), law.lost)]), *cells], (1 - q).log(), 0, infinite)
 
     def _epoch(self, law: Law, logs: list[Ball], interval: float, count: int) -> Outcomes:
         """Return the multiples of the interval, over the sums of ratios of all batches."""
@@ -221,7 +227,7 @@ class _OfBatch(Pair):
         cells = points(((k * step).log(), sums[k]) for k in range(1, count + 1))
         mean = sum((mass * k for k, mass in enumerate(sums)), arb(0)) * step
         lost = sums[0] if law.above else 1 - sum(sums, arb(0))
-        return Outcomes(cells, lost=lost, infinite=arb.max(1 - mean, arb(0)))
+        return Outcomes(cells, step.log(), lost, arb.max(1 - mean, arb(0)))
 
 
 def _below(rows: list[tuple[Ball, Ball]], lost: Ball, most: int) -> Masses:
