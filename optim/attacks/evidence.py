@@ -38,11 +38,12 @@ from scipy.special import logsumexp
 from dpcal.accountants import samplers as laws
 from dpcal.accountants.correlated.likelihood import Likelihood
 from dpcal.accountants.correlated.mechanism import Mechanism
+from dpcal.accountants.participations import Automaton
 from dpcal.calibrate.plan import Query
 from dpcal.errors import UnsupportedEvent
 from dpcal.optim.objectives.arrays import Rows, Vector
 
-__all__ = ["KINDS", "Evidence", "evidence_of"]
+__all__ = ["KINDS", "Evidence", "evidence_of", "law_of"]
 
 # Kinds of queries whose answers have a coordinate for each canary. Norms, losses and means of
 # iterates mix canaries, which are then not independent of each other.
@@ -115,17 +116,22 @@ def _correlated(query: Query, answers: Vector) -> Vector:
         C = strategy.matrix()
         mean = C.sum(axis=1)
         return np.asarray(mean @ (C @ answers) - 0.5 * mean @ mean) / mechanism.variance
-    # The group is random and unknown, and it may differ from the worst one.
-    if isinstance(law, laws.CyclicPoisson):
-        law = dataclasses.replace(law, random_shift=True)
-    separated = law.least_separation >= mechanism.bands
-    joined = law.automaton(len(answers))
+    separated, joined = law.least_separation >= mechanism.bands, law_of(query, len(answers))
     # Without a small memory overlaps are left out; the attack is valid for any score.
     engine = Likelihood.of(mechanism, joined, separated=separated)
     engine = engine or Likelihood(mechanism, joined, "none")
     found = engine.log_ratio(np.ascontiguousarray(mechanism.fields(mechanism.means(answers))))
     # Where a double overflows, the record is there beyond doubt.
     return np.where(np.isnan(found), np.inf, found)
+
+
+def law_of(query: Query, rounds: int) -> Automaton:
+    """Return the law of one record's participations in the batches of a query."""
+    law = query.sampling
+    # The group is random and unknown, and it may differ from the worst one, which is priced.
+    if isinstance(law, laws.CyclicPoisson):
+        law = dataclasses.replace(law, random_shift=True)
+    return law.automaton(rounds)
 
 
 def evidence_of(query: Query, n: int) -> Evidence:
