@@ -69,26 +69,20 @@ def neighbours(X: ArrayLike, y: ArrayLike | None = None, *, row: int = 0) -> Ite
     labels = None if y is None else np.asarray(y)
     if labels is not None and labels.shape != table.shape[:1]:
         raise ValueError(f"y must have shape {table.shape[:1]} to match X, got {labels.shape}.")
+    relabelled = None if labels is None else labels.copy()
+    if labels is not None and relabelled is not None:
+        others = labels[labels != labels[row]]
+        # The remaining records must hold the same classes, because classes are public.
+        if len(others) and (labels == labels[row]).sum() > 1:
+            relabelled[row] = others[0]
     x = table[row].copy()
     if not x.any():
         x[0] = 1.0
     for label, pair in _PAIRS.items():
         first, second = table.copy(), table.copy()
         first[row], second[row] = pair(x)
-        other = _other(labels, row) if label in _RELABELLED else labels
+        other = relabelled if label in _RELABELLED else labels
         yield Neighbours(label=label, first=(first, labels), second=(second, other), row=row)
-
-
-def _other(labels: NDArray[Any] | None, row: int) -> NDArray[Any] | None:
-    """Return labels of which one was changed to another label, if there is another."""
-    if labels is None:
-        return None
-    changed = labels.copy()
-    others = labels[labels != labels[row]]
-    # The remaining records must hold the same classes, because classes are public.
-    if len(others) and (labels == labels[row]).sum() > 1:
-        changed[row] = others[0]
-    return changed
 
 
 def random_table(n: int, features: int, *, seed: int | None = None) -> tuple[Vector, Rows]:
@@ -99,25 +93,22 @@ def random_table(n: int, features: int, *, seed: int | None = None) -> tuple[Vec
     return X, (X[:, 0] > 0).astype(np.intp)
 
 
+# What an objective and one without a record share.
+_SHARED: tuple[str, ...] = ("n", "dimension", "l2", "penalized", "dual_l2", "ascending")
+_SHARED += ("read_from_data", "group_size", "linear_loss")
+
+
 class Without(Objective):
     """An objective in which one record contributes nothing."""
 
     def __init__(self, objective: Objective, row: int) -> None:
         self.inner, self._row = objective, row
-        self.n, self.dimension = objective.n, objective.dimension
-        self.l2, self.penalized = objective.l2, objective.penalized
-        self.dual_l2, self.ascending = objective.dual_l2, objective.ascending
-        self.read_from_data = objective.read_from_data
-        self.group_size, self.linear_loss = objective.group_size, objective.linear_loss
+        vars(self).update((name, getattr(objective, name)) for name in _SHARED)
+        self.constants = getattr(objective, "constants", None)
 
     def others(self, rows: Rows) -> Rows:
         """Return the rows that contribute."""
         return np.asarray(rows[rows != self._row])
-
-    @property
-    def constants(self) -> Any:
-        """Constants of the whole objective."""
-        return getattr(self.inner, "constants", None)
 
     def contributions(self, rows: Rows, *at: Vector) -> Contributions:
         """See :meth:`Objective.contributions`."""

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -137,19 +137,16 @@ def from_confusion_matrix(
         {"true_positives": true_positives, "false_negatives": false_negatives},
         {"false_positives": false_positives, "true_negatives": true_negatives},
     )
-    hits, alarms = map(_of_all, pairs)
-    return _counted((*hits, *alarms), delta, confidence)
-
-
-def _of_all(counts: dict[str, int]) -> tuple[int, int]:
-    """Return the first of two whole numbers >= 0, and their sum, which is at least 1."""
-    for name, value in counts.items():
-        if _validate.non_negative(**{name: value}) != int(value):
-            raise ValueError(f"{name} must be a whole number >= 0, got {value!r}.")
-    first, second = map(int, counts.values())
-    if not first + second:
-        raise ValueError(f"{' + '.join(counts)} must be at least 1 run, got 0.")
-    return first, first + second
+    counts = []
+    for pair in pairs:
+        for name, value in pair.items():
+            if _validate.non_negative(**{name: value}) != int(value):
+                raise ValueError(f"{name} must be a whole number >= 0, got {value!r}.")
+        first, second = map(int, pair.values())
+        if not first + second:
+            raise ValueError(f"{' + '.join(pair)} must be at least 1 run, got 0.")
+        counts += [first, first + second]
+    return _counted(counts, delta, confidence)
 
 
 def many_runs(
@@ -198,7 +195,7 @@ def at_a_level(
 
     def bound(level: float, first: Vector, second: Vector) -> LowerBound:
         hits, alarms = int((first > level).sum()), int((second > level).sum())
-        return _counted((hits, len(first), alarms, len(second)), delta, confidence, rates)
+        return _counted([hits, len(first), alarms, len(second)], delta, confidence, rates)
 
     choosing = members[: some[0]], others[: some[1]]
     levels = np.quantile(np.concatenate(choosing), np.linspace(0.005, 0.995, 40))
@@ -208,7 +205,7 @@ def at_a_level(
 
 
 def _counted(
-    counts: tuple[int, int, int, int], delta: float, confidence: float, rates: Rates = independent
+    counts: Sequence[int], delta: float, confidence: float, rates: Rates = independent
 ) -> LowerBound:
     """Return the larger of the bounds by both inequalities, which are about the same two rates."""
     chance = (1 - _validate.probability(confidence=confidence)) / 2

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 from threading import Lock, local
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,9 +36,6 @@ from dpcal.optim.boundary.seeds import Seed, Streams, replaying
 from dpcal.optim.budget import _aside
 from dpcal.optim.objectives.arrays import Rows, Vector
 from dpcal.optim.objectives.base import Objective
-
-if TYPE_CHECKING:
-    from dpcal.optim.boundary.noise import Steps
 
 __all__ = ["Answer", "Choice", "Opened", "Recorder", "Sum", "Tape", "play", "record", "same"]
 
@@ -263,7 +260,7 @@ class Watched:
             self._due = replace(self._due, kind="gradient norm", total=self.values(norm, bound))
         return norm
 
-    def mean_iterate(self, one_pass: Steps, objective: Objective, w: Vector, rows: Rows) -> Any:
+    def mean_iterate(self, one_pass: Any, objective: Objective, w: Vector, rows: Rows) -> Any:
         """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
         total = self._inner.mean_iterate(one_pass, objective, w, rows)
         return self._noted("one pass", objective, (w,), rows, one_pass.bound, total)

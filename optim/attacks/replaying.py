@@ -26,7 +26,8 @@ frozenset({'parameters'})
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from typing import Any, NoReturn
 
@@ -49,7 +50,7 @@ from dpcal.optim.attacks.recording import (
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.objectives.arrays import Vector
 
-__all__ = ["replay", "replayed"]
+__all__ = ["Recorded", "replay"]
 
 # Rounding of a sum of m contributions of norm C, in units of m C. Sums of doubles in another order
 # differ by up to m 2^-53 of that; a mistake moves a sum by a share of C itself.
@@ -94,53 +95,51 @@ def replay(
         If the run opened no oracle, or is not deterministic but for its oracles' randomness: then
         two runs on one data set differ, and a difference has no meaning.
     """
-    tape = record(run, data, seed=seed)
-    found = replayed(
-        run,
-        tape,
-        data,
-        neighbour,
-        reach=1.0 if silent else 2.0,
-        promised=list(broken_promises(tape, price=price)),
-    )
-    if tape.failure is not None and found.holds:
-        raise tape.failure
+    first = Recorded(run, data, price=price, seed=seed)
+    found = first.replayed(neighbour, reach=1.0 if silent else 2.0)
+    if first.tape.failure is not None and found.holds:
+        raise first.tape.failure
     return found
 
 
-def replayed(
-    run: Callable[[Any], Any],
-    tape: Tape,
-    data: Any,
-    neighbour: Any,
-    *,
-    reach: float,
-    promised: Sequence[Finding],
-) -> Replay:
-    """Compare a recorded run, with the findings of its tape alone, with one on a neighbour.
+class Recorded:
+    """A run on some data, recorded once, and what its ``tape`` alone shows."""
 
-    Sums may differ by ``reach`` bounds; if it is infinite, other records may be in any batch.
-    """
-    if tape.failure is None and not tape.opened:
-        raise ValueError("run must open an oracle, got a run that trained without one.")
-    second = _Replayer(tape, reach)
-    try:
-        play(run, neighbour, second)
-        findings = [*second.findings, *_compared(tape, second.tape)]
-    except _Parted:
-        findings = second.findings
-    if findings and not _repeats(run, data, tape):
-        raise ValueError(
-            "run must be deterministic beside the randomness of its oracles, got one that differs "
-            "between two runs on one data set."
+    def __init__(
+        self, run: Callable[[Any], Any], data: Any, *, price: bool, seed: int | None
+    ) -> None:
+        self._run, self.data = run, data
+        self.tape = record(run, data, seed=seed)
+        self._promised = list(broken_promises(self.tape, price=price))
+
+    def replayed(self, neighbour: Any, *, reach: float = 2.0, label: str = "") -> Replay:
+        """Compare the run with one on a neighbour.
+
+        Sums may differ by ``reach`` bounds; if it is infinite, other records may be in any batch.
+        """
+        if self.tape.failure is None and not self.tape.opened:
+            raise ValueError("run must open an oracle, got a run that trained without one.")
+        second = self._played(neighbour, reach)
+        if second.findings and self._played(self.data, 1.0).findings:
+            raise ValueError(
+                "run must be deterministic beside the randomness of its oracles, got one that "
+                "differs between two runs on one data set."
+            )
+        return Replay(
+            findings=(*self._promised, *second.findings, *second.scattered()),
+            answers=len(self.tape.answers) + len(self.tape.choices),
+            moved=len(second.moved) + second.swayed,
+            largest=second.largest,
+            label=label,
         )
-    findings = [*promised, *findings, *(second.scattered() if math.isfinite(reach) else ())]
-    return Replay(
-        findings=tuple(findings),
-        answers=len(tape.answers) + len(tape.choices),
-        moved=len(second.moved) + second.swayed,
-        largest=second.largest,
-    )
+
+    def _played(self, data: Any, reach: float) -> _Replayer:
+        """Return what compared the recorded run with one on other data."""
+        other = _Replayer(self.tape, reach)
+        with suppress(_Parted):
+            play(self._run, data, other)
+            other.findings += _compared(self.tape, other.tape)
+        return other
 
 
 class _Parted(BaseException):
@@ -247,7 +246,7 @@ class _Replayer(Recorder):
     def scattered(self) -> Iterator[Finding]:
         """Find answers that moved although no record is in all of their batches."""
         rows = [set(answer.rows.tolist()) for answer in self.moved]
-        if rows and not set.intersection(*rows):
+        if rows and math.isfinite(self.reach) and not set.intersection(*rows):
             detail = "no record is in all batches whose sums differ"
             yield Finding("isolation", f"answers to {self.moved[0].query.name!r}", detail)
 
@@ -269,16 +268,6 @@ def _swayed(first: Any, second: Any) -> float:
         ]
         total += float(np.abs(np.subtract(*scores)).max())
     return total
-
-
-def _repeats(run: Callable[[Any], Any], data: Any, tape: Tape) -> bool:
-    """Return whether a run has the same outcome again on the same data."""
-    again = _Replayer(tape, 1.0)
-    try:
-        play(run, data, again)
-    except _Parted:
-        return False
-    return not again.findings and not list(_compared(tape, again.tape))
 
 
 def _compared(first: Tape, second: Tape) -> Iterator[Finding]:

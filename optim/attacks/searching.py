@@ -36,24 +36,21 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
-from dpcal.optim.attacks.findings import Finding, Replay
+from dpcal.optim.attacks.findings import Replay
 from dpcal.optim.attacks.neighbouring import neighbours
-from dpcal.optim.attacks.promises import broken_promises
-from dpcal.optim.attacks.recording import Tape, record
-from dpcal.optim.attacks.replaying import replayed
+from dpcal.optim.attacks.replaying import Recorded
 from dpcal.optim.objectives.arrays import Vector, records
 
 __all__ = ["replay_table"]
 
 Table = tuple[Vector, NDArray[Any] | None]
-Run = Callable[[Table], Any]
 
 _CELLS = {
     "not a number": math.nan,
@@ -63,8 +60,7 @@ _CELLS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Change:
+class _Change(NamedTuple):
     """New cells of a row, by their columns; the label is in the column ``"label"``."""
 
     kind: str
@@ -90,7 +86,7 @@ class _Change:
 
 
 def replay_table(
-    run: Run,
+    run: Callable[[Table], Any],
     X: ArrayLike,
     y: ArrayLike | None = None,
     *,
@@ -112,43 +108,25 @@ def replay_table(
     """
     until = time.monotonic() + _validate.non_negative(seconds=seconds)
     table = records(X).copy(), _roomy(y)
-    whole = _Recorded(run, table, price=price, seed=seed)
+    recorded = partial(Recorded, run, seed=seed)
+    whole = recorded(table, price=price)
     if whole.tape.failure is not None:
         raise whole.tape.failure
-    shown = []
-    for pair in neighbours(*table, row=row):
-        first = _Recorded(run, pair.first, price=price, seed=seed)
-        shown.append(first.replayed(pair.second).labelled(pair.label))
+    shown = [
+        recorded(pair.first, price=price).replayed(pair.second, label=pair.label)
+        for pair in neighbours(*table, row=row)
+    ]
     rng = np.random.default_rng(_validate.seed(seed=seed))
-    alone = _alone(table, row)
-    if alone is not None:
-        first = _Recorded(run, alone[0], price=False, seed=seed)
-        shown.append(first.replayed(alone[1]).labelled("empty group"))
+    if (alone := _alone(table, row)) is not None:
+        first, second = alone
+        shown.append(recorded(first, price=False).replayed(second, label="empty group"))
     order = rng.permutation(len(table[0]))
     other = table[0][order], None if table[1] is None else table[1][order]
     # Other records are in each batch: sums say nothing, but all else must be the same.
-    shown.append(whole.replayed(other, reach=math.inf).labelled("reordered"))
+    shown.append(whole.replayed(other, reach=math.inf, label="reordered"))
     for change in _changes(table, row, _validate.count(trials=trials), until, rng):
-        found, least = whole.replayed(change.of(table)), change
-        if not found.holds:
-            found, least = _shrunk(whole, change, found)
-        shown.append(found.labelled(str(least)))
+        shown.append(_least(whole, change))
     return shown
-
-
-class _Recorded:
-    """A run on a table, recorded once, and what its tape alone shows."""
-
-    def __init__(self, run: Run, table: Table, *, price: bool, seed: int | None) -> None:
-        self._run, self.table = run, table
-        self.tape: Tape = record(run, table, seed=seed)
-        self._promised: list[Finding] = list(broken_promises(self.tape, price=price))
-
-    def replayed(self, other: Table, *, reach: float = 2.0) -> Replay:
-        """Replay the run on another table."""
-        return replayed(
-            self._run, self.tape, self.table, other, reach=reach, promised=self._promised
-        )
 
 
 def _roomy(y: ArrayLike | None) -> NDArray[Any] | None:
@@ -201,8 +179,7 @@ def _changes(
         ("blank", dict.fromkeys(range(d), math.nan)),
         ("duplicate", copied),
     ]
-    for kind, cells in kinds:
-        yield _Change(kind=kind, row=row, cells=cells)
+    yield from (_Change(kind, row, cells) for kind, cells in kinds)
     pool = [*_CELLS.values(), -math.inf, -1e308, 0.0]
     while trials > 0 or time.monotonic() < until:
         trials -= 1
@@ -212,16 +189,17 @@ def _changes(
         }
         if labels and rng.random() < 0.5:
             mixed["label"] = labels[rng.integers(len(labels))]
-        yield _Change(kind="mixture", row=int(rng.integers(n)), cells=mixed)
+        yield _Change("mixture", int(rng.integers(n)), mixed)
 
 
-def _shrunk(first: _Recorded, change: _Change, found: Replay) -> tuple[Replay, _Change]:
-    """Undo parts of a change, one by one, as long as a violation of its kind remains."""
-    for column in list(change.cells):
-        fewer = {other: value for other, value in change.cells.items() if other != column}
-        if fewer:
-            less = replace(change, cells=fewer)
-            again = first.replayed(less.of(first.table))
-            if again.violations & found.violations:
-                change, found = less, again
-    return found, change
+def _least(whole: Recorded, change: _Change) -> Replay:
+    """Replay a change, and undo parts of it, one by one, as long as a violation remains."""
+    found = whole.replayed(change.of(whole.data), label=str(change))
+    for column in list(change.cells) if found.violations else ():
+        less = change._replace(cells={k: v for k, v in change.cells.items() if k != column})
+        if not less.cells:
+            break
+        again = whole.replayed(less.of(whole.data), label=str(less))
+        if again.violations & found.violations:
+            change, found = less, again
+    return found
