@@ -3,7 +3,7 @@
 >>> import numpy as np
 >>> X, y = np.eye(3), np.array([0, 1, 1])
 >>> [pair.label for pair in neighbours(X, y)]
-['opposite', 'relabelled', 'long', 'short', 'empty']
+['opposite', 'relabelled', 'long', 'short', 'empty', 'empty group']
 >>> from dpcal.optim import Logistic
 >>> objective = Logistic(X, y, fit_intercept=False, classes=[0, 1])
 >>> everyone = np.arange(3)
@@ -61,28 +61,32 @@ def neighbours(X: ArrayLike, y: ArrayLike | None = None, *, row: int = 0) -> Ite
     """Yield pairs of tables that differ in one row.
 
     The pairs are: the row and its opposite; the row with two labels; the row and its opposite, very
-    long; a very short one and a very long one with another label; the row and zeros. X has the
-    shape (n, d), finite; y has the shape (n,), or is None; the row number is in [0, n).
+    long; a very short one and a very long one with another label; the row and zeros; and for labels
+    that are no floats, the row alone in its class, and in the class of all others. X has the shape
+    (n, d), finite; y has the shape (n,), or is None; the row number is in [0, n).
     """
     table = records(X).copy()
     _check_row(row, len(table))
     labels = None if y is None else np.asarray(y)
     if labels is not None and labels.shape != table.shape[:1]:
         raise ValueError(f"y must have shape {table.shape[:1]} to match X, got {labels.shape}.")
-    relabelled = None if labels is None else labels.copy()
-    if labels is not None and relabelled is not None:
-        others = labels[labels != labels[row]]
-        # The remaining records must hold the same classes, because classes are public.
-        if len(others) and (labels == labels[row]).sum() > 1:
-            relabelled[row] = others[0]
     x = table[row].copy()
     if not x.any():
         x[0] = 1.0
+    others = np.empty(0) if labels is None else labels[labels != labels[row]]
     for label, pair in _PAIRS.items():
         first, second = table.copy(), table.copy()
         first[row], second[row] = pair(x)
-        other = relabelled if label in _RELABELLED else labels
+        other = labels
+        # The remaining records must hold the same classes, because classes are public.
+        if label in _RELABELLED and labels is not None and 0 < len(others) < len(labels) - 1:
+            other = labels.copy()
+            other[row] = others[0]
         yield Neighbours(label=label, first=(first, labels), second=(second, other), row=row)
+    if labels is not None and labels.dtype.kind != "f" and len(others):
+        alone, among = np.full_like(labels, others[0]), np.full_like(labels, others[0])
+        alone[row] = labels[row]
+        yield Neighbours(label="empty group", first=(table, alone), second=(table, among), row=row)
 
 
 def random_table(n: int, features: int, *, seed: int | None = None) -> tuple[Vector, Rows]:

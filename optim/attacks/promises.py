@@ -26,11 +26,11 @@ import numpy as np
 from scipy import special
 
 from dpcal.accountants.participations import Automaton, independent
-from dpcal.calibrate.plan import Query
+from dpcal.calibrate.query import CHOICES, Query
 from dpcal.errors import LedgerMismatch, UnsupportedEvent
 from dpcal.optim.attacks.evidence import law_of
 from dpcal.optim.attacks.findings import Finding
-from dpcal.optim.attacks.recording import Answer, Choice, Opened, Tape
+from dpcal.optim.attacks.recording import Answer, Opened, Tape
 from dpcal.optim.objectives.arrays import Rows, Vector
 from dpcal.optim.result import Result
 
@@ -60,16 +60,15 @@ def broken_promises(tape: Tape, *, price: bool = True) -> Iterator[Finding]:
         if opened.secret in secrets[:number]:
             detail = "it has the seed, plan and records, and so the noise, of one before"
             yield Finding("reuse", f"oracle {number}", detail)
-        answers = tape.of(number)
-        choices = [choice for choice in tape.choices if choice.oracle == number]
-        yield from _entries(opened, [*answers, *choices], f"oracle {number}")
+        answers = [answer for answer in tape.answers if answer.oracle == number]
+        yield from _entries(opened, answers, f"oracle {number}")
         for query in opened.plan.queries:
             yield from _query(opened, query, [a for a in answers if a.query.name == query.name])
     yield from _noise_twice(tape.answers)
     yield from _claims(tape, price=price)
 
 
-def _entries(opened: Opened, answers: Sequence[Answer | Choice], place: str) -> Iterator[Finding]:
+def _entries(opened: Opened, answers: Sequence[Answer], place: str) -> Iterator[Finding]:
     """Compare the ledger with the answers, in order."""
     due = [entry for entry in opened.ledger.entries for _ in range(entry.count)]
     position = 0
@@ -88,7 +87,7 @@ def _entries(opened: Opened, answers: Sequence[Answer | Choice], place: str) -> 
         yield Finding("ledger", place, detail)
 
 
-def _is(entry: Query, answer: Answer | Choice) -> bool:
+def _is(entry: Query, answer: Answer) -> bool:
     """Return whether an entry of the ledger belongs to an answer."""
     asked = answer.query
     return (entry.name, entry.noise_multiplier) == (asked.name, asked.noise_multiplier)
@@ -104,7 +103,7 @@ def _query(opened: Opened, query: Query, answers: list[Answer]) -> Iterator[Find
         if wrong is not None:
             yield Finding(wrong[0], f"answer {number} to {query.name!r}", wrong[1])
             return
-    if answers:
+    if answers and query.kind not in CHOICES:
         wrong_batches = _unlawful(query, opened.plan.n, [answer.rows for answer in answers])
         if wrong_batches:
             yield Finding("sampler", place, wrong_batches)
@@ -161,7 +160,11 @@ def _noises(query: Query, answers: list[Answer], place: str) -> Iterator[Finding
 
 def _noise_twice(answers: list[Answer]) -> Iterator[Finding]:
     """Check that no two answers of the run have the same noise, over all queries and oracles."""
-    noises = [answer.noise for answer in answers if answer.query.correlation is None]
+    noises = [
+        answer.noise
+        for answer in answers
+        if answer.query.correlation is None and answer.query.kind not in CHOICES
+    ]
     order = np.argsort([noise[0] for noise in noises])
     for first, second in pairwise(order):
         size = min(len(noises[first]), len(noises[second]))

@@ -23,9 +23,9 @@ from threading import Lock, local
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcal import _validate
+from dpcal.accountants.samplers import everyone
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import UnsupportedEvent
 from dpcal.optim.attacks.neighbouring import Without
@@ -37,23 +37,24 @@ from dpcal.optim.budget import _aside
 from dpcal.optim.objectives.arrays import Rows, Vector
 from dpcal.optim.objectives.base import Objective
 
-__all__ = ["Answer", "Choice", "Opened", "Recorder", "Sum", "Tape", "play", "record", "same"]
+__all__ = ["Answer", "Opened", "Recorder", "Sum", "Tape", "play", "record"]
 
 
 @dataclass(frozen=True, eq=False)
 class Sum:
-    """A sum of clipped contributions, before its noise.
+    """A sum of clipped contributions, before its noise, or what candidates are chosen by.
 
     Parameters
     ----------
     kind, objective
-        Kind of the query, and objective that holds the records.
+        Kind of the query, and objective that holds the records; None for a choice.
     at
-        Parameters: one vector, or two for differences.
+        Parameters: one vector, or two for differences. Of a choice its cuts, or none.
     rows, bound
         Rows of the sum, and bound on the norm of one contribution.
     total
-        The sum, in the units of the answer.
+        The sum, in the units of the answer. Of a choice its scores: sums by label or cell, or for
+        each interval between cuts its values, sorted, with the share that lies below a quantile.
     entries
         Number of answers in the ledger when the sum was taken.
     """
@@ -62,9 +63,9 @@ class Sum:
     at: tuple[Vector, ...]
     rows: Rows
     bound: float
-    total: Vector
+    total: Any
     entries: int
-    objective: Objective
+    objective: Any
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -77,7 +78,7 @@ class Answer(Sum):
         Number of its oracle, in the order of opening; and the query, with the chosen noise if it is
         adaptive.
     mean, size
-        The released value, (total + noise) / size, and the public divisor.
+        The released value, (total + noise) / size or the choice, and the public divisor.
     row
         The row of C^-1 z that was due, for correlated noise.
     scale
@@ -96,31 +97,6 @@ class Answer(Sum):
         """The noise that was added, in units of the standard deviation that was due."""
         unit: float = self.query.noise_multiplier * self.bound
         return (self.mean * self.size - self.total) / unit
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Choice:
-    """An answer that is one of many candidates.
-
-    Parameters
-    ----------
-    oracle, query, entries
-        Those of an :class:`Answer`.
-    at
-        The public numbers that it was asked at: cuts, or none.
-    scores
-        What it was chosen by: sums by label or cell, or for each interval between cuts its values,
-        sorted, with the share that lies below a quantile.
-    chosen
-        The released value.
-    """
-
-    oracle: int
-    query: Query
-    entries: int
-    at: Vector
-    scores: Any
-    chosen: NDArray[Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -143,8 +119,8 @@ class Tape:
     ----------
     salt
         Randomness that a replay shares.
-    answers, choices, bare, opened
-        Answers, choices and sums without noise, in their order; and the oracles.
+    answers, bare, opened
+        Answers and sums without noise, in their order; and the oracles.
     warned
         The warnings of the run.
     outcome, failure
@@ -153,16 +129,11 @@ class Tape:
 
     salt: bytes
     answers: list[Answer] = field(default_factory=list)
-    choices: list[Choice] = field(default_factory=list)
     bare: list[Sum] = field(default_factory=list)
     opened: list[Opened] = field(default_factory=list)
     warned: list[Warning] = field(default_factory=list)
     outcome: Any = None
     failure: Exception | None = None
-
-    def of(self, oracle: int) -> list[Answer]:
-        """Return the answers of one oracle."""
-        return [answer for answer in self.answers if answer.oracle == oracle]
 
 
 class Recorder:
@@ -201,26 +172,18 @@ class Recorder:
 
     def choosing(self, plan: Plan, ledger: Ledger) -> Chooser:
         """Return what records the choices of an oracle."""
-        number = self.opened(plan, ledger)
+        number, rows = self.opened(plan, ledger), everyone(plan.n)
 
-        def choose(
-            query: Query, at: Vector, scores: Any, make: Callable[[], NDArray[Any]]
-        ) -> NDArray[Any]:
-            due = Choice(
-                oracle=number, query=query, entries=ledger.answers, at=at.copy(), scores=scores
-            )
-            chosen = self.choose(due, make)
-            self.tape.choices.append(replace(due, chosen=chosen))
-            return chosen
+        def choose(query: Query, at: Vector, scores: Any, make: Callable[[], Any]) -> Any:
+            bound, entries = query.max_norm, ledger.answers
+            due = Sum(query.kind, (at.copy(),), rows, bound, scores, entries, None)
+            about = {"oracle": number, "size": 1.0, "row": None, "scale": bound}
+            return self.take(due, query, make, **about).mean
 
         return choose
 
-    def choose(self, due: Choice, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
-        """Return the answer of an oracle that chooses."""
-        return make()
-
     def take(self, due: Sum, query: Query, release: Callable[[], Vector], **about: Any) -> Answer:
-        """Release a sum, and record the answer."""
+        """Release an answer, and record it."""
         answer = Answer(**vars(due), query=query, mean=release().copy(), **about)
         self.tape.answers.append(answer)
         return answer
@@ -324,8 +287,3 @@ def play(run: Callable[[Any], Any], data: Any, recorder: Recorder) -> Tape:
             tape.failure = error
     tape.warned = [each.message for each in heard if isinstance(each.message, Warning)]
     return tape
-
-
-def same(first: tuple[Vector, ...], second: tuple[Vector, ...]) -> bool:
-    """Return whether parameters are equal, bit for bit."""
-    return len(first) == len(second) and all(map(np.array_equal, first, second))

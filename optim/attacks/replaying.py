@@ -32,21 +32,11 @@ from dataclasses import fields, is_dataclass
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.optim.attacks.findings import Finding, Replay
 from dpcal.optim.attacks.promises import broken_promises
-from dpcal.optim.attacks.recording import (
-    Answer,
-    Choice,
-    Recorder,
-    Sum,
-    Tape,
-    play,
-    record,
-    same,
-)
+from dpcal.optim.attacks.recording import Answer, Recorder, Sum, Tape, play, record
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.objectives.arrays import Vector
 
@@ -127,8 +117,8 @@ class Recorded:
             )
         return Replay(
             findings=(*self._promised, *second.findings, *second.scattered()),
-            answers=len(self.tape.answers) + len(self.tape.choices),
-            moved=len(second.moved) + second.swayed,
+            answers=len(self.tape.answers),
+            moved=len(second.moved),
             largest=second.largest,
             label=label,
         )
@@ -158,7 +148,6 @@ class _Replayer(Recorder):
         self.findings: list[Finding] = []
         self.largest = 0.0
         self.moved: list[Answer] = []
-        self.swayed = 0
 
     def note(self, violation: str, place: str, detail: str) -> None:
         """Note a finding."""
@@ -182,23 +171,6 @@ class _Replayer(Recorder):
             self.part("plan", f"oracle {number}", detail)
         return number
 
-    def choose(self, due: Choice, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
-        """Compare what a choice is made by with what the recorded one was, and give that one."""
-        position, query = len(self.tape.choices), due.query
-        place = f"choice {position}, for {query.name!r}"
-        if position == len(self.first.choices):
-            self.part("questions", place, "the neighbour's run alone asks for it")
-        recorded = self.first.choices[position]
-        if (recorded.oracle, recorded.query) != (due.oracle, query):
-            self.part("questions", place, f"the other run asks for {recorded.query.name!r} there")
-        if not np.array_equal(recorded.at, due.at):
-            self.part("parameters", place, "the cuts of the two runs differ")
-        moved = _swayed(recorded.scores, due.scores)
-        self.swayed += moved > 0
-        self._allow(moved, query.max_norm, place, "scores")
-        assert recorded.chosen is not None
-        return recorded.chosen
-
     def take(self, due: Sum, query: Query, release: Callable[[], Vector], **about: Any) -> Answer:
         """Compare a sum with the recorded one, and give the recorded answer."""
         position = len(self.tape.answers)
@@ -212,7 +184,7 @@ class _Replayer(Recorder):
         if asked.noise_multiplier != query.noise_multiplier:
             detail = f"noise {asked.noise_multiplier!r} and {query.noise_multiplier!r}"
             self.part("questions", place, detail)
-        if not same(recorded.at, due.at):
+        if not (len(recorded.at) == len(due.at) and all(map(np.array_equal, recorded.at, due.at))):
             # Parameters of another shape, or not as many, are infinitely far away.
             apart = math.inf
             if [w.shape for w in recorded.at] == [w.shape for w in due.at]:
@@ -223,25 +195,18 @@ class _Replayer(Recorder):
             self.part("sampling", place, "the batches of the two runs differ")
         if due.bound != recorded.bound:
             self.part("bound", place, f"{recorded.bound!r} on one, {due.bound!r} on the other")
-        with np.errstate(over="ignore", invalid="ignore"):
-            moved = float(np.linalg.norm(due.total - recorded.total))
-            size = float(np.linalg.norm(recorded.total)) + len(due.rows) * due.bound
-        if not moved <= _ROUNDING * size:
+        moved, size = _moved(recorded.total, due.total)
+        rounding = _ROUNDING * (size + len(due.rows) * due.bound)
+        if not moved <= rounding:
             self.moved.append(recorded)
-            self._allow(moved, due.bound, place, "sum", _ROUNDING * size)
+            allowed = self.reach * due.bound
+            self.largest = max(self.largest, moved / allowed)
+            if not moved <= allowed + rounding:
+                detail = f"the record moves the sum by {moved:.6g}, allowed are {allowed:.6g}"
+                self.note("sensitivity", place, detail)
         answer = Answer(**vars(due), query=query, mean=recorded.mean, **about)
         self.tape.answers.append(answer)
         return answer
-
-    def _allow(
-        self, moved: float, bound: float, place: str, what: str, rounding: float = 0.0
-    ) -> None:
-        """Note how far a record moved a sum or scores, and whether that is more than allowed."""
-        allowed = self.reach * bound
-        self.largest = max(self.largest, moved / allowed)
-        if not moved <= allowed + rounding:
-            detail = f"the record moves the {what} by {moved:.6g}, allowed are {allowed:.6g}"
-            self.note("sensitivity", place, detail)
 
     def scattered(self) -> Iterator[Finding]:
         """Find answers that moved although no record is in all of their batches."""
@@ -251,13 +216,17 @@ class _Replayer(Recorder):
             yield Finding("isolation", f"answers to {self.moved[0].query.name!r}", detail)
 
 
-def _swayed(first: Any, second: Any) -> float:
-    """Return by how much scores differ: sums by label or cell, or the scores of all points."""
+@np.errstate(over="ignore", invalid="ignore")
+def _moved(first: Any, second: Any) -> tuple[float, float]:
+    """Return by how much sums, or scores, differ, and the size of what is rounded.
+
+    Scores are sums by label or cell, or those of all points.
+    """
+    if isinstance(first, np.ndarray):
+        return float(np.linalg.norm(second - first)), float(np.linalg.norm(first))
     if isinstance(first, Mapping):
         both = first.keys() | second.keys()
-        return math.dist(
-            [first.get(label, 0) for label in both], [second.get(label, 0) for label in both]
-        )
+        return math.dist(*([each.get(label, 0) for label in both] for each in (first, second))), 0.0
     total = 0.0
     for (one, share), (other, _) in zip(first, second, strict=True):
         # Scores change at values alone: just below all of them, and just above each.
@@ -267,7 +236,7 @@ def _swayed(first: Any, second: Any) -> float:
             for values in (one, other)
         ]
         total += float(np.abs(np.subtract(*scores)).max())
-    return total
+    return total, 0.0
 
 
 def _compared(first: Tape, second: Tape) -> Iterator[Finding]:
@@ -277,7 +246,7 @@ def _compared(first: Tape, second: Tape) -> Iterator[Finding]:
         detail = f"{failures[0] or 'no word'} on one, {failures[1] or 'no word'} on the other"
         yield Finding("failure", "the end of the run", detail)
         return
-    missing = len(first.answers) - len(second.answers) + len(first.choices) - len(second.choices)
+    missing = len(first.answers) - len(second.answers)
     if missing or len(second.opened) < len(first.opened):
         detail = f"the neighbour's run asks for {missing} answers less"
         yield Finding("questions", "the end of the run", detail)
@@ -324,11 +293,10 @@ def _parts(value: Any) -> Mapping[Any, Any] | None:
     if isinstance(value, Ledger | Plan):
         return {"json": value.to_json()}
     kept = fields(value) if is_dataclass(value) else ()
-    hidden = {each.name for each in kept if not each.metadata.get("released", True)}
-    # A fitted estimator has attributes beside its fields.
-    named = getattr(value, "__dict__", None)
-    if named is None and not kept:
+    if not kept and not hasattr(value, "__dict__"):
         return None
-    if named is None:
-        named = {each.name: getattr(value, each.name) for each in kept}
+    hidden = {each.name for each in kept if not each.metadata.get("released", True)}
+    # A fitted estimator has attributes beside its fields, which may not be there.
+    named = {each.name: getattr(value, each.name, None) for each in kept}
+    named |= getattr(value, "__dict__", {})
     return {name: part for name, part in named.items() if name[:1] != "_" and name not in hidden}

@@ -117,9 +117,6 @@ def replay_table(
         for pair in neighbours(*table, row=row)
     ]
     rng = np.random.default_rng(_validate.seed(seed=seed))
-    if (alone := _alone(table, row)) is not None:
-        first, second = alone
-        shown.append(recorded(first, price=False).replayed(second, label="empty group"))
     order = rng.permutation(len(table[0]))
     other = table[0][order], None if table[1] is None else table[1][order]
     # Other records are in each batch: sums say nothing, but all else must be the same.
@@ -146,17 +143,6 @@ def _new_labels(y: NDArray[Any] | None) -> list[Any]:
     if y.dtype.kind == "f":
         return [np.nanmax(y) + 1, *_CELLS.values(), -math.inf, -1e308]
     return ["(unseen)"] if y.dtype.kind == "U" else ["(unseen)", None]
-
-
-def _alone(table: Table, row: int) -> tuple[Table, Table] | None:
-    """Return tables in which a row is alone in its class, and in the class of the others."""
-    X, y = table
-    if y is None or y.dtype.kind == "f" or (y == y[row]).all():
-        return None
-    other = y[y != y[row]][0]
-    first, second = np.full_like(y, other), np.full_like(y, other)
-    first[row] = y[row]
-    return (X, first), (X, second)
 
 
 def _changes(

@@ -22,7 +22,6 @@ that it used stay used.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 from dpcal import _validate
 from dpcal._ext.answers import distance
@@ -31,7 +30,7 @@ from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.driver import RunOver
 from dpcal.optim.objectives.arrays import Vector
 
-__all__ = ["Estimator", "PoolEmpty", "Spider", "State", "passes_of"]
+__all__ = ["PoolEmpty", "Spider", "State"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -53,22 +52,6 @@ class PoolEmpty(RunOver):
     status = "budget-exhausted"
 
 
-@runtime_checkable
-class Estimator(Protocol):
-    """Estimates gradients along a path.
-
-    Its ``state`` is None before the first estimate; setting it rewinds the path, and never the
-    records that were used. It has made ``calls`` estimates.
-    """
-
-    state: State | None
-    calls: int
-
-    def query(self, w: Vector) -> Vector:
-        """Return an estimate of the gradient at ``w``, shape (dimension,), or raise PoolEmpty."""
-        ...
-
-
 class Spider:
     """Ada-DP-SPIDER (Tao et al. 2025, Algorithm 2), on an oracle's disjoint batches.
 
@@ -85,7 +68,8 @@ class Spider:
     Attributes
     ----------
     state
-        As of an :class:`Estimator`; None makes the next gradient fresh.
+        None before the first estimate, or to make the next gradient fresh. Setting it rewinds the
+        path, and never the records that were used.
     calls, fresh_calls, difference_calls
         Estimates so far, and those from fresh gradients and from differences. An estimate at an
         unmoved point is the one before, and takes no records.
@@ -103,7 +87,7 @@ class Spider:
         self._period = None if period is None else _validate.count(period=period)
         # Each silo has a plan of its own; an oracle that answers alone has one.
         self._plans: tuple[Plan, ...] = getattr(oracle, "plans", (oracle.plan,))
-        self._passes = [passes_of(plan) for plan in self._plans]
+        self._passes = [_passes_of(plan) for plan in self._plans]
         self._pass = 0
         self._used = [0] * len(self._plans)
         self.state: State | None = None
@@ -116,37 +100,26 @@ class Spider:
 
     def query(self, w: Vector) -> Vector:
         """Return an estimate of the gradient at ``w``; raise PoolEmpty if the last pass is over."""
-        before = self.state
+        before, alive = self.state, self._alive()
         moved = 0.0 if before is None else distance(w, before.point)
         drift = 0.0 if before is None else before.drift + moved * moved
-        if before is None or self._is_due(drift):
+        due = drift >= self._kappa if self._period is None else self.calls % self._period == 0
+        gradient = None if before is None or due else before.gradient
+        if before is not None and gradient is not None and moved > 0:
+            gradient = gradient + self._oracle.difference(w, before.point, self._take(1))
+            self.difference_calls += 1
+        # After a loss the last estimate was a mean over other silos.
+        if gradient is None or self._alive() != alive:
             gradient, drift = self._oracle.gradient(w, self._take(0)), 0.0
             self.fresh_calls += 1
-        elif moved > 0:
-            alive = self._alive
-            change = self._oracle.difference(w, before.point, self._take(1))
-            self.difference_calls += 1
-            gradient = before.gradient + change
-            if self._alive != alive:  # the last estimate was a mean over other silos
-                gradient, drift = self._oracle.gradient(w, self._take(0)), 0.0
-                self.fresh_calls += 1
-        else:
-            gradient = before.gradient
         self.calls += 1
         self.state = State(point=w, gradient=gradient, drift=drift)
         return gradient
 
-    @property
     def _alive(self) -> tuple[int, ...]:
-        """Numbers of the silos that answer; an oracle without silos is number 0."""
+        """Return the numbers of the silos that answer; an oracle without silos is number 0."""
         alive: tuple[int, ...] = getattr(self._oracle, "alive", (0,))
         return alive
-
-    def _is_due(self, drift: float) -> bool:
-        """Whether the next gradient is to be fresh."""
-        if self._period is not None:
-            return self.calls % self._period == 0
-        return drift >= self._kappa
 
     def _take(self, which: int) -> str:
         """Return the name of the query for the next batch, whose records are used from now on."""
@@ -156,7 +129,7 @@ class Spider:
                 before + (query.batch_size or 0)
                 for before, query in zip(self._used, queries, strict=True)
             ]
-            if all(used[j] <= self._plans[j].n for j in self._alive):
+            if all(used[j] <= self._plans[j].n for j in self._alive()):
                 self._used = used
                 return queries[0].name
             if self._pass + 1 == len(self._passes[0]):
@@ -165,7 +138,7 @@ class Spider:
             self._used = [0] * len(self._plans)
 
 
-def passes_of(plan: Plan) -> list[tuple[Query, Query]]:
+def _passes_of(plan: Plan) -> list[tuple[Query, Query]]:
     """Return the queries of each pass of a plan: for fresh gradients, and for differences.
 
     Where a plan has no differences, every gradient is fresh, and the first stands for both. Queries

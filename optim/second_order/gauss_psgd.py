@@ -25,7 +25,7 @@ True
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from dpcal import _validate
 from dpcal._ext.answers import distance, norm as norm_of
@@ -38,10 +38,19 @@ from dpcal.optim.driver import Run, RunOver, worth
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result
-from dpcal.optim.second_order.estimators import Estimator, Spider, State
-from dpcal.optim.second_order.fingerprints import remember
+from dpcal.optim.second_order.estimators import Spider, State
+from dpcal.optim.silos.overlap import remember
 
-__all__ = ["Escape", "Path", "Round", "SecondOrderResult", "Settings", "gauss_psgd", "walk"]
+__all__ = [
+    "Escape",
+    "Path",
+    "Round",
+    "SecondOrderResult",
+    "Settings",
+    "gauss_psgd",
+    "walk",
+    "walked",
+]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -105,16 +114,14 @@ class Settings:
     def of(cls, plan: Plan, **given: Any) -> Self:
         """Return the settings in a plan's parameters, replaced by those that are given."""
         chosen = {name: value for name, value in given.items() if value is not None}
-        known: dict[str, Any] = {**plan.parameters, **chosen}
+        known: dict[str, Any] = {"reset": "rewind", **plan.parameters, **chosen}
         names = [each.name for each in fields(cls)]
-        missing = [name for name in names if name not in {*known, "reset"}]
-        if missing:
+        if missing := [name for name in names if name not in known]:
             raise ValueError(f"plan.parameters must hold {', '.join(missing)}, got none of them.")
-        return cls(**{name: known[name] for name in names if name in known})  # checked above
+        return cls(**{name: known[name] for name in names})
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Path:
+class Path(NamedTuple):
     """End of a walk: the fields of :class:`SecondOrderResult`, with the point that is returned."""
 
     w: Vector
@@ -178,6 +185,37 @@ ESCAPING = (
 )
 
 
+def _walked(
+    run: Run, oracle: Oracle, plan: Plan, *, settings: Settings, records: list[Objective]
+) -> SecondOrderResult:
+    drift, period = (plan.parameters.get(name) for name in ("drift", "period"))
+    spider = Spider(
+        oracle,
+        drift=_validate.non_negative(drift=drift),
+        period=None if period is None else int(period),
+    )
+    path = walk(spider, run, settings)
+    if path.status in _MESSAGES:
+        message, told = _MESSAGES[path.status], path.status == "certified"
+        if told:
+            last = path.escapes[-1]
+            message = worth(message, plan, at_start=last.call == 1, norm=last.estimate)
+        run.finish(message, told=told)
+    result = SecondOrderResult(
+        **{**vars(run.result(path.w)), "status": path.status},
+        escapes=path.escapes,
+        end=path.end.copy(),
+        fresh_calls=spider.fresh_calls,
+        difference_calls=spider.difference_calls,
+    )
+    remember(result, records)
+    return result
+
+
+# Spends a plan for one objective, or for silos.
+walked = algorithm(_settings)(_walked)
+
+
 @Optimizer(
     summary="one pass of gradients and differences, whose noise leaves saddle points",
     problem="smooth with smooth Hessians, not convex; second-order points of population risk",
@@ -210,36 +248,7 @@ def gauss_psgd(
     Tao et al. 2025, Algorithm 1, returning the candidate and not the end of its last round (see the
     errata), and Algorithm 2, :class:`Spider`.
     """
-    spider = spider_of(oracle, plan)
-    result = concluded(run, spider, walk(spider, run, settings))
-    remember(result, records)
-    return result
-
-
-def spider_of(oracle: Oracle, plan: Plan) -> Spider:
-    """Return the estimator with the plan's drift and period."""
-    period = plan.parameters.get("period")
-    drift = _validate.non_negative(drift=plan.parameters.get("drift"))
-    return Spider(oracle, drift=drift, period=None if period is None else int(period))
-
-
-def concluded(run: Run, spider: Spider, path: Path) -> SecondOrderResult:
-    """Return the result of a run with a path."""
-    if path.status in _MESSAGES:
-        message = _MESSAGES[path.status]
-        if path.status == "certified":
-            last = path.escapes[-1]
-            at_start = last.call == 1
-            message = worth(message, run.oracle.plan, at_start=at_start, norm=last.estimate)
-        run.finish(message, told=path.status == "certified")
-    plain = run.result(path.w)
-    return SecondOrderResult(
-        **{**vars(plain), "status": path.status},
-        escapes=path.escapes,
-        end=path.end.copy(),
-        fresh_calls=spider.fresh_calls,
-        difference_calls=spider.difference_calls,
-    )
+    return _walked(run, oracle, plan, settings=settings, records=records)
 
 
 class _Ended(RunOver):
@@ -249,36 +258,37 @@ class _Ended(RunOver):
         self.status = status
 
 
-def walk(estimator: Estimator, run: Run, settings: Settings) -> Path:
+def walk(estimator: Spider, run: Run, settings: Settings) -> Path:
     """Walk as Algorithm 1 does, from a run's iterate, on any estimates of gradients.
 
     The walk is a function of the estimator's answers alone; the run may end it.
     """
-    eta, escapes = settings.learning_rate, list[Escape]()
+    eta, escapes, status = settings.learning_rate, list[Escape](), "stopped"
     try:
-        while True:  # 1
-            before, estimate = _next(estimator, run, settings)  # 2, 3
-            while (norm := norm_of(estimate)) > 3 * settings.threshold:  # 4
-                run.move(run.w - eta * estimate)
-                before, estimate = _next(estimator, run, settings)
-            escapes.append(Escape(point=run.w, call=estimator.calls, estimate=norm))  # 5
-            for _ in range(settings.escape_rounds):  # 6
-                run.w = escapes[-1].point  # 7
-                if settings.reset != "carry":
-                    estimator.state = before if settings.reset == "rewind" else None
-                escapes[-1].rounds.append(_round(estimator, run, settings))
-                if escapes[-1].escaped:
-                    break
-            else:
-                status = "certified"  # 11
-                break
+        # An overflow stops the run.
+        with run.answering():
+            while True:  # 1
+                before, estimate = _next(estimator, run, settings)  # 2, 3
+                while (norm := norm_of(estimate)) > 3 * settings.threshold:  # 4
+                    run.move(run.w - eta * estimate)
+                    before, estimate = _next(estimator, run, settings)
+                escapes.append(Escape(point=run.w, call=estimator.calls, estimate=norm))  # 5
+                for _ in range(settings.escape_rounds):  # 6
+                    run.w = escapes[-1].point  # 7
+                    if settings.reset != "carry":
+                        estimator.state = before if settings.reset == "rewind" else None
+                    escapes[-1].rounds.append(_round(estimator, run, settings))
+                    if escapes[-1].escaped:
+                        break
+                else:
+                    raise _Ended("certified")  # 11
     except RunOver as over:
         status = over.status
     w = escapes[-1].point if status == "certified" else run.w
     return Path(w=w, end=run.w, status=status, escapes=tuple(escapes))
 
 
-def _round(estimator: Estimator, run: Run, settings: Settings) -> Round:
+def _round(estimator: Spider, run: Run, settings: Settings) -> Round:
     """Take at most Gamma steps, until the iterate is farther than the radius from its start."""
     start, steps, escaped = run.w, 0, False
     while steps < settings.escape_steps and not escaped:  # 8
@@ -288,7 +298,7 @@ def _round(estimator: Estimator, run: Run, settings: Settings) -> Round:
     return Round(steps=steps, escaped=escaped, end=run.w)
 
 
-def _next(estimator: Estimator, run: Run, settings: Settings) -> tuple[State | None, Vector]:
+def _next(estimator: Spider, run: Run, settings: Settings) -> tuple[State | None, Vector]:
     """Return the estimator's state and then its next estimate, or end the walk."""
     if estimator.calls >= settings.steps:
         raise _Ended("finished")

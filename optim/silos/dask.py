@@ -17,8 +17,8 @@ from typing import Any, cast
 
 from dpcal import _validate
 from dpcal.optim.objectives.base import Objective
-from dpcal.optim.silos.cluster import workers_of
 from dpcal.optim.silos.local import Answerer, Silo, SiloLost
+from dpcal.optim.silos.partitioned import workers_of
 
 __all__ = ["DaskSilos"]
 

@@ -19,6 +19,7 @@ import hashlib
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
+from importlib.metadata import version
 from typing import Any, Self
 
 import numpy as np
@@ -26,13 +27,12 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.accountants.samplers import everyone
-from dpcal.errors import DpcalError
+from dpcal.errors import DpcalError, MissingExtra, extra, reason_of
 from dpcal.optim.objectives.arrays import AllRows, Rows, Vector, parameters
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.contributions import Asked, Contributions, gradients, losses
-from dpcal.optim.silos.cluster import check_versions, workers_of
 
-__all__ = ["Partitioned", "PartitionsLost"]
+__all__ = ["Partitioned", "PartitionsLost", "check_versions", "workers_of"]
 
 # Seconds after which partitions that do not answer count as lost.
 _PATIENCE = 600.0
@@ -40,6 +40,52 @@ _PATIENCE = 600.0
 # What the parts of one data set share.
 _SHARED: tuple[str, ...] = ("dimension", "l2", "penalized", "group_size")
 _SHARED += ("linear_loss", "checked", "read_from_data")
+
+
+def workers_of(client: Any, user: str) -> list[str]:
+    """Return the addresses of a cluster's workers, for a ``user`` whom errors name.
+
+    MissingExtra is raised without the package ``distributed``, TypeError for what is not its
+    ``Client``, and ValueError for a cluster without workers.
+    """
+    try:
+        from distributed import Client
+    except ImportError:
+        raise MissingExtra(
+            f"{user} needs distributed, which is not installed: {extra('dask')}."
+        ) from None
+    if not isinstance(client, Client):
+        raise TypeError(f"client must be a distributed.Client, got {client!r}.")
+    known = sorted(client.scheduler_info(n_workers=-1).get("workers", ()))
+    if not known:
+        raise ValueError("client must have workers, got a cluster with none.")
+    return known
+
+
+def check_versions(client: Any) -> None:
+    """Refuse a cluster of which a worker has another version of this package, or none.
+
+    Parameters
+    ----------
+    client
+        A ``distributed.Client``.
+
+    Raises
+    ------
+    ValueError
+        If it does, or the cluster does not answer.
+    """
+    here = version("dpcal")
+    try:
+        found = client.run(version, "dpcal")
+    except Exception as error:
+        raise ValueError(
+            f"client must be of a cluster whose workers answer and have dpcal {here}, got "
+            f"{type(error).__name__}: {reason_of(error)}."
+        ) from error
+    for worker, there in sorted(found.items()):
+        if there != here:
+            raise ValueError(f"workers must have dpcal {here}, as here, got {there} on {worker}.")
 
 
 class PartitionsLost(DpcalError):  # noqa: N818 -- like the other ends of a run
@@ -220,7 +266,8 @@ class _Part:
 
     def __init__(self, maker: Callable[..., Objective], *given: Any) -> None:
         self._made = (maker, *given)
-        self.objective = maker(*given)
+        with np.errstate(all="ignore"):
+            self.objective = maker(*given)
         # A secret, like the records.
         self.print_ = self.objective.digest()
 
