@@ -9,6 +9,8 @@
 >>> tape = record(lambda objective: noisy_gd(objective, plan, learning_rate=1.0), records)
 >>> [(answer.query.name, len(answer.rows)) for answer in tape.answers]
 [('gradient', 2), ('gradient', 2), ('gradient', 2)]
+>>> without(records, 0).clipped_sum(np.zeros(2), np.arange(2), 9.0).tolist()
+[-0.5, -0.5]
 """
 
 from __future__ import annotations
@@ -28,16 +30,16 @@ from dpcal import _validate
 from dpcal.accountants.samplers import everyone
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import UnsupportedEvent
-from dpcal.optim.attacks.neighbouring import Without
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.noise import Mechanism
 from dpcal.optim.boundary.observers import Chooser, observing
 from dpcal.optim.boundary.seeds import Seed, Streams, replaying
 from dpcal.optim.budget import _aside
-from dpcal.optim.objectives.arrays import Rows, Vector
+from dpcal.optim.objectives.arrays import Rows, Vector, digest_of
 from dpcal.optim.objectives.base import Objective
+from dpcal.optim.objectives.contributions import Contributions, gradients, hessians, losses
 
-__all__ = ["Answer", "Opened", "Recorder", "Sum", "Tape", "play", "record"]
+__all__ = ["Answer", "Opened", "Recorder", "Sum", "Tape", "check_row", "play", "record", "without"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,6 +264,54 @@ class Watched:
         at = tuple(w.copy() for w in at)
         self._due = Sum(kind, at, rows.copy(), bound, found, entries, objective)
         return total
+
+
+# What an objective and one without a record share.
+_SHARED: tuple[str, ...] = ("n", "dimension", "l2", "penalized", "dual_l2", "ascending")
+_SHARED += ("read_from_data", "group_size", "linear_loss")
+
+
+class Without(Objective):
+    """An objective in which one record contributes nothing."""
+
+    def __init__(self, objective: Objective, row: int) -> None:
+        self.inner, self._row = objective, row
+        vars(self).update((name, getattr(objective, name)) for name in _SHARED)
+        self.constants = getattr(objective, "constants", None)
+
+    def others(self, rows: Rows) -> Rows:
+        """Return the rows that contribute."""
+        return np.asarray(rows[rows != self._row])
+
+    def contributions(self, rows: Rows, *at: Vector) -> Contributions:
+        """See :meth:`Objective.contributions`."""
+        return gradients(self.inner, self.others(rows), *at)
+
+    def loss_contributions(self, rows: Rows, w: Vector) -> Contributions:
+        """See :meth:`Objective.loss_contributions`."""
+        return losses(self.inner, self.others(rows), w)
+
+    def hessian_contributions(
+        self, rows: Rows, w: Vector, *, spectral: bool = False
+    ) -> Contributions:
+        """See :meth:`Objective.hessian_contributions`."""
+        return hessians(self.inner, self.others(rows), w, spectral=spectral)
+
+    def digest(self) -> bytes:
+        """See :meth:`Objective.digest`."""
+        return digest_of(np.frombuffer(self.inner.digest(), np.uint8), np.array([self._row]))
+
+
+def without(objective: Objective, row: int) -> Objective:
+    """Return an objective in which record ``row`` in [0, n) contributes nothing; n stays."""
+    check_row(row, _validate.instance(Objective, objective=objective).n)
+    return Without(objective, row)
+
+
+def check_row(row: int, n: int) -> None:
+    """Refuse a row that is not there."""
+    if not 0 <= row < n:
+        raise ValueError(f"row must be in [0, {n}), got {row!r}.")
 
 
 def record(run: Callable[[Any], Any], data: Any, *, seed: int | None = None) -> Tape:

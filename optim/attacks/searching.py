@@ -9,6 +9,8 @@ are undone, one part after another, as long as it still does.
 The number of records is public: in place of a record that comes or goes, one is blank.
 
 >>> import numpy as np
+>>> [pair.label for pair in neighbours(np.eye(3), np.array([0, 1, 1]))]
+['opposite', 'relabelled', 'long', 'short', 'empty', 'empty group']
 >>> from dpcal import calibrate
 >>> from dpcal.optim import Logistic, dpsgd
 >>> rng = np.random.default_rng(0)
@@ -36,6 +38,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -44,13 +47,81 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
 from dpcal.optim.attacks.findings import Replay
-from dpcal.optim.attacks.neighbouring import neighbours
+from dpcal.optim.attacks.recording import check_row
 from dpcal.optim.attacks.replaying import Recorded
-from dpcal.optim.objectives.arrays import Vector, records
+from dpcal.optim.objectives.arrays import Rows, Vector, records
 
-__all__ = ["replay_table"]
+__all__ = ["Neighbours", "neighbours", "random_table", "replay_table"]
 
 Table = tuple[Vector, NDArray[Any] | None]
+
+# Length of rows that are clipped by every plan, and of rows that are not. Squares of both stay
+# normal numbers, because some losses refuse rows whose squares overflow.
+_LONG, _SHORT = 1e9, 1e-9
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Neighbours:
+    """Two tables (X, y) or (X, None) that differ in one row, and the kind of the difference."""
+
+    label: str
+    first: Table
+    second: Table
+    row: int
+
+
+# The labels of these pairs differ too. The opposite row with another label is the same record to a
+# linear model, so that labels stay in the other pairs.
+_RELABELLED = ("relabelled", "short")
+
+_PAIRS: dict[str, Callable[[Vector], tuple[Vector, Vector]]] = {
+    "opposite": lambda x: (x, -x),
+    "relabelled": lambda x: (x, x),
+    "long": lambda x: (_LONG * x, -_LONG * x),
+    "short": lambda x: (_SHORT * x, _LONG * x),
+    "empty": lambda x: (x, np.zeros_like(x)),
+}
+
+
+def neighbours(X: ArrayLike, y: ArrayLike | None = None, *, row: int = 0) -> Iterator[Neighbours]:
+    """Yield pairs of tables that differ in one row.
+
+    The pairs are: the row and its opposite; the row with two labels; the row and its opposite, very
+    long; a very short one and a very long one with another label; the row and zeros; and for labels
+    that are no floats, the row alone in its class, and in the class of all others. X has the shape
+    (n, d), finite; y has the shape (n,), or is None; the row number is in [0, n).
+    """
+    table = records(X).copy()
+    check_row(row, len(table))
+    labels = None if y is None else np.asarray(y)
+    if labels is not None and labels.shape != table.shape[:1]:
+        raise ValueError(f"y must have shape {table.shape[:1]} to match X, got {labels.shape}.")
+    x = table[row].copy()
+    if not x.any():
+        x[0] = 1.0
+    others = np.empty(0) if labels is None else labels[labels != labels[row]]
+    for label, pair in _PAIRS.items():
+        first, second = table.copy(), table.copy()
+        first[row], second[row] = pair(x)
+        other = labels
+        # The remaining records must hold the same classes, because classes are public.
+        if label in _RELABELLED and labels is not None and 0 < len(others) < len(labels) - 1:
+            other = labels.copy()
+            other[row] = others[0]
+        yield Neighbours(label=label, first=(first, labels), second=(second, other), row=row)
+    if labels is not None and labels.dtype.kind != "f" and len(others):
+        alone, among = np.full_like(labels, others[0]), np.full_like(labels, others[0])
+        alone[row] = labels[row]
+        yield Neighbours(label="empty group", first=(table, alone), second=(table, among), row=row)
+
+
+def random_table(n: int, features: int, *, seed: int | None = None) -> tuple[Vector, Rows]:
+    """Return rows of norm one, shape (n, features), and labels 0 and 1 by their first entries."""
+    shape = (_validate.count(n=n), _validate.count(features=features))
+    X = np.random.default_rng(_validate.seed(seed=seed)).standard_normal(shape)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    return X, (X[:, 0] > 0).astype(np.intp)
+
 
 _CELLS = {
     "not a number": math.nan,

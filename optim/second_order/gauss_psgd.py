@@ -20,6 +20,15 @@ away after a few dozen steps. If it stays near in several tries, the point is a 
 ('certified', 2, True)
 >>> optim.curvature(objective, saddle) < 0 < optim.curvature(objective, result.w)
 True
+
+Gradients along the path are fresh answers, and small differences between them:
+
+>>> oracle = optim.PrivateOracle(objective, plan, seed=1)
+>>> spider = Spider(oracle, drift=plan.parameters["drift"])
+>>> for step in range(8):
+...     estimate = spider.query(np.full(10, 0.05 * step))
+>>> spider.calls, spider.fresh_calls + spider.difference_calls
+(8, 8)
 """
 
 from __future__ import annotations
@@ -29,7 +38,7 @@ from typing import Any, NamedTuple, Self
 
 from dpcal import _validate
 from dpcal._ext.answers import distance, norm as norm_of
-from dpcal.calibrate.plan import Plan
+from dpcal.calibrate.plan import Plan, Query
 from dpcal.calibrate.plans.second_order.gauss_psgd import RESETS
 from dpcal.optim import algorithms
 from dpcal.optim.algorithms import Optimizer, algorithm, step_size
@@ -38,7 +47,6 @@ from dpcal.optim.driver import Run, RunOver, worth
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result
-from dpcal.optim.second_order.estimators import Spider, State
 from dpcal.optim.silos.overlap import remember
 
 __all__ = [
@@ -249,6 +257,131 @@ def gauss_psgd(
     errata), and Algorithm 2, :class:`Spider`.
     """
     return _walked(run, oracle, plan, settings=settings, records=records)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class State:
+    """State of an estimator between two points; released values only.
+
+    It is the point of the last estimate, the estimate there, both of shape (dimension,), and the
+    squared movement >= 0 since the last fresh gradient.
+    """
+
+    point: Vector
+    gradient: Vector
+    drift: float
+
+
+class PoolEmpty(RunOver):
+    """Too few records are left for the next answer; none was touched."""
+
+    status = "budget-exhausted"
+
+
+class Spider:
+    """Ada-DP-SPIDER (Tao et al. 2025, Algorithm 2), on an oracle's disjoint batches.
+
+    Parameters
+    ----------
+    oracle
+        With the queries of :func:`dpcal.calibrate.gauss_psgd`.
+    drift
+        kappa >= 0: a gradient is fresh where the squared movement since the last fresh one, the
+        step to the new point included, would reach it. At 0 all are fresh: DP-SGD.
+    period
+        In place of the drift test: every so many estimates one is fresh, from the first one on.
+
+    Attributes
+    ----------
+    state
+        None before the first estimate, or to make the next gradient fresh. Setting it rewinds the
+        path, and never the records that were used.
+    calls, fresh_calls, difference_calls
+        Estimates so far, and those from fresh gradients and from differences. An estimate at an
+        unmoved point is the one before, and takes no records.
+
+    Notes
+    -----
+    Each pass serves a record at most once; a rest that is smaller than the next batch is dropped,
+    and the next pass begins. Which records are in a batch depends on released values and on a
+    permutation that was drawn before.
+    """
+
+    def __init__(self, oracle: Oracle, *, drift: float, period: int | None = None) -> None:
+        self._oracle = oracle
+        self._kappa = _validate.non_negative(drift=drift)
+        self._period = None if period is None else _validate.count(period=period)
+        # Each silo has a plan of its own; an oracle that answers alone has one.
+        self._plans: tuple[Plan, ...] = getattr(oracle, "plans", (oracle.plan,))
+        self._passes = [_passes_of(plan) for plan in self._plans]
+        self._pass = 0
+        self._used = [0] * len(self._plans)
+        self.state: State | None = None
+        self.calls = self.fresh_calls = self.difference_calls = 0
+
+    @property
+    def records_left(self) -> tuple[int, ...]:
+        """Number of unused records of the current pass, for each silo."""
+        return tuple(plan.n - used for plan, used in zip(self._plans, self._used, strict=True))
+
+    def query(self, w: Vector) -> Vector:
+        """Return an estimate of the gradient at ``w``; raise PoolEmpty if the last pass is over."""
+        before, alive = self.state, self._alive()
+        moved = 0.0 if before is None else distance(w, before.point)
+        drift = 0.0 if before is None else before.drift + moved * moved
+        due = drift >= self._kappa if self._period is None else self.calls % self._period == 0
+        gradient = None if before is None or due else before.gradient
+        if before is not None and gradient is not None and moved > 0:
+            gradient = gradient + self._oracle.difference(w, before.point, self._take(1))
+            self.difference_calls += 1
+        # After a loss the last estimate was a mean over other silos.
+        if gradient is None or self._alive() != alive:
+            gradient, drift = self._oracle.gradient(w, self._take(0)), 0.0
+            self.fresh_calls += 1
+        self.calls += 1
+        self.state = State(point=w, gradient=gradient, drift=drift)
+        return gradient
+
+    def _alive(self) -> tuple[int, ...]:
+        """Return the numbers of the silos that answer; an oracle without silos is number 0."""
+        alive: tuple[int, ...] = getattr(self._oracle, "alive", (0,))
+        return alive
+
+    def _take(self, which: int) -> str:
+        """Return the name of the query for the next batch, whose records are used from now on."""
+        while True:
+            queries = [passes[self._pass][which] for passes in self._passes]
+            used = [
+                before + (query.batch_size or 0)
+                for before, query in zip(self._used, queries, strict=True)
+            ]
+            if all(used[j] <= self._plans[j].n for j in self._alive()):
+                self._used = used
+                return queries[0].name
+            if self._pass + 1 == len(self._passes[0]):
+                raise PoolEmpty
+            self._pass += 1
+            self._used = [0] * len(self._plans)
+
+
+def _passes_of(plan: Plan) -> list[tuple[Query, Query]]:
+    """Return the queries of each pass of a plan: for fresh gradients, and for differences.
+
+    Where a plan has no differences, every gradient is fresh, and the first stands for both. Queries
+    that are not on disjoint batches, pass by pass, are refused.
+    """
+    found: dict[str, list[Query]] = {}
+    for query in plan.queries:
+        found.setdefault(query.partition or query.name, []).append(query)
+    kinds = ["gradient", "gradient difference"]
+    for queries in found.values():
+        disjoint = all(query.composition == "disjoint" and query.batch_size for query in queries)
+        if not disjoint or [query.kind for query in queries] != kinds[: len(queries)]:
+            raise ValueError(
+                "plan must have a gradient on disjoint batches, and possibly its difference, in "
+                f"each partition, got {[(query.name, query.kind) for query in queries]}."
+            )
+    return [(queries[0], queries[-1]) for queries in found.values()]
 
 
 class _Ended(RunOver):
