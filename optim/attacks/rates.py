@@ -230,9 +230,9 @@ def _counted(
     """Return the larger of the bounds by both inequalities, which are about the same two rates."""
     chance = (1 - _validate.probability(confidence=confidence)) / 2
     delta = _validate.below_one(delta=delta)
-    most, least = rates(*counts, chance)
+    hits, present, alarms, absent = counts
+    most, least = rates(hits, present, alarms, absent, chance)
     epsilon = max(0.0, _refuted(most, least, delta), _refuted(1 - least, 1 - most, delta))
-    _, present, _, absent = counts
     return LowerBound(
         epsilon=epsilon, delta=delta, confidence=confidence, present=present, absent=absent
     )

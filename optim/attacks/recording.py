@@ -98,7 +98,7 @@ class Answer(Sum):
     def noise(self) -> Vector:
         """The noise that was added, in units of the standard deviation that was due."""
         unit: float = self.query.noise_multiplier * self.bound
-        return (self.mean * self.size - self.total) / unit
+        return np.asarray((self.mean * self.size - self.total) / unit)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -190,8 +190,11 @@ def select_point(
     if len(silos) != plan.parameters["silos"]:
         raise ValueError(f"plan must be for {len(silos)} silos, got {plan.parameters['silos']}.")
     check_distinct([Silo(silo) for silo in silos], overlap)
-    run = candidates if isinstance(candidates, SecondOrderResult) else None
-    tried = candidates if run is None else [*(escape.point for escape in run.escapes), run.end]
+    if isinstance(candidates, SecondOrderResult):
+        run: SecondOrderResult | None = candidates
+        tried: list[ArrayLike] = [*(each.point for each in candidates.escapes), candidates.end]
+    else:
+        run, tried = None, list(candidates)
     points = [parameters(numbers("candidates", w), silos[0].dimension) for w in tried]
     if not 1 <= len(points) <= int(plan.parameters["candidates"] or 0):
         raise ValueError(

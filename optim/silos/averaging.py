@@ -76,18 +76,18 @@ def plans_of_silos(plan: Plan | Sequence[Plan], count: int) -> tuple[Plan, ...]:
     expected = plans[0].parameters.get("silos", 1) if plans else 0
     if not count == len(plans) == expected:
         raise ValueError(f"silos must be as many as the plan says, {expected}, got {count}.")
-    for other in plans[1:]:
-        pairs = zip(plans[0].queries, other.queries, strict=False)
-        queries = tuple(
-            dataclasses.replace(own, noise_multiplier=first.noise_multiplier)
-            for first, own in pairs
+    if any(_alike(other) != _alike(plans[0]) for other in plans[1:]):
+        raise ValueError(
+            "plans of silos must differ in noise and epsilon alone: make them with "
+            "calibrate.silo_plans(constants, epsilon=[...], ...)."
         )
-        if dataclasses.replace(other, queries=queries, epsilon=plans[0].epsilon) != plans[0]:
-            raise ValueError(
-                "plans of silos must differ in noise and epsilon alone: make them with "
-                "calibrate.silo_plans(constants, epsilon=[...], ...)."
-            )
     return plans
+
+
+def _alike(plan: Plan) -> Plan:
+    """Return a plan with the noise and the epsilon of any other."""
+    queries = [dataclasses.replace(query, noise_multiplier=1.0) for query in plan.queries]
+    return dataclasses.replace(plan, queries=tuple(queries), epsilon=1.0)
 
 
 def _silos_of(silos: Sequence[Answerer | Objective], seed: Seed) -> list[Answerer]:

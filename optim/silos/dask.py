@@ -58,7 +58,7 @@ class DaskSilos(list[Answerer]):
         workers: Sequence[str] | None = None,
         timeout: float = _PATIENCE,
     ) -> None:
-        known = workers_of(client, "DaskSilos")
+        known = workers_of(client)
         if workers is None:
             workers = [known[j % len(known)] for j in range(len(makers))]
         if len(workers) != len(makers):

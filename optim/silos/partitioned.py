@@ -20,6 +20,7 @@ import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
+from operator import methodcaller
 from typing import Any, Self
 
 import numpy as np
@@ -27,7 +28,7 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.accountants.samplers import everyone
-from dpcal.errors import DpcalError, MissingExtra, extra, reason_of
+from dpcal.errors import DpcalError, needing, reason_of
 from dpcal.optim.objectives.arrays import AllRows, Rows, Vector, parameters
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.contributions import Asked, Contributions, gradients, losses
@@ -42,18 +43,14 @@ _SHARED: tuple[str, ...] = ("dimension", "l2", "penalized", "group_size")
 _SHARED += ("linear_loss", "checked", "read_from_data")
 
 
-def workers_of(client: Any, user: str) -> list[str]:
-    """Return the addresses of a cluster's workers, for a ``user`` whom errors name.
+def workers_of(client: Any) -> list[str]:
+    """Return the addresses of a cluster's workers.
 
     MissingExtra is raised without the package ``distributed``, TypeError for what is not its
     ``Client``, and ValueError for a cluster without workers.
     """
-    try:
+    with needing("dask"):
         from distributed import Client
-    except ImportError:
-        raise MissingExtra(
-            f"{user} needs distributed, which is not installed: {extra('dask')}."
-        ) from None
     if not isinstance(client, Client):
         raise TypeError(f"client must be a distributed.Client, got {client!r}.")
     known = sorted(client.scheduler_info(n_workers=-1).get("workers", ()))
@@ -146,7 +143,7 @@ class Partitioned(Objective):
         timeout: float = _PATIENCE,
         overlap: str = "refuse",
     ) -> None:
-        workers_of(client, "Partitioned")
+        workers_of(client)
         from dask.base import tokenize
         from distributed import wait
 
@@ -182,7 +179,9 @@ class Partitioned(Objective):
         self._ends = np.cumsum([0, *sizes])
         self.n = int(self._ends[-1])
 
-    def _total(self, how: str, kind: str, rows: Rows | None, bound: float, *at: Vector) -> Any:
+    def _total(
+        self, how: str, kind: str, rows: Rows | None, at: tuple[Vector, ...], bound: float
+    ) -> Any:
         """Ask every partition that has some of the rows, and add what comes back."""
         each: dict[int, Rows | None]
         if rows is None or isinstance(rows, AllRows):
@@ -225,27 +224,25 @@ class Partitioned(Objective):
         return self._handed("losses", 1, rows, w)
 
     def _handed(self, kind: str, size: int, rows: Rows, *at: Vector) -> Contributions:
-        def total(how: str, bound: float) -> Any:
-            return self._total(how, kind, rows, bound, *at)
-
-        return Asked(size, partial(total, "clipped"), partial(total, "whole"))
+        clipped, whole = (partial(self._total, how, kind, rows, at) for how in ("clipped", "whole"))
+        return Asked(size, clipped, whole)
 
     def loss(self, w: ArrayLike) -> float:
         """Return the regularised mean loss at ``w``, shape (dimension,). Not private."""
         w = parameters(w, self.dimension)
-        total = float(self._total("clipped", "losses", None, math.inf, w)[0])
+        total = float(self._total("clipped", "losses", None, (w,), math.inf)[0])
         return total / self.n + self.regularizer(w)
 
     def digest(self) -> bytes:
         """See :meth:`Objective.digest`: of two whole sums, which no partition changes."""
         state = hashlib.blake2b(digest_size=32)
         for w in (np.zeros(self.dimension), np.linspace(-1.0, 1.0, self.dimension)):
-            state.update(self._total("whole", "gradients", None, 1.0, w).tobytes())
+            state.update(self._total("whole", "gradients", None, (w,), 1.0).tobytes())
         return state.digest()
 
     def fingerprints(self, key: bytes) -> list[bytes]:
         """See :meth:`Objective.fingerprints`."""
-        calls = dict.fromkeys(range(len(self._parts)), (_fingerprints, key))
+        calls = dict.fromkeys(range(len(self._parts)), (methodcaller("fingerprints", key),))
         return [each for some in self._answers(calls) for each in some]
 
 
@@ -303,7 +300,3 @@ def _sum(
     rows = everyone(objective.n) if rows is None else rows
     ask = gradients if kind == "gradients" else losses
     return getattr(ask(objective, rows, *at), how)(bound)
-
-
-def _fingerprints(objective: Objective, key: bytes) -> list[bytes]:
-    return objective.fingerprints(key)

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal.errors import MissingExtra, extra
+from dpcal.errors import needing
 from dpcal.optim.objectives.arrays import digest_of
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.domains import counted, counted_together
@@ -75,7 +75,19 @@ class Parts:
         )
         empties = [_empty(each) for each in collections]
         columns = [names for _, names in _described(*empties)]
-        sizes = [_size(place, found, columns) for place, found in enumerate(told)]
+        for place, found in enumerate(told):
+            for (_, got), names in zip(found, columns, strict=True):
+                if got != names:
+                    raise ValueError(
+                        f"partition {place} must have the columns of the whole, {list(names)}, got "
+                        f"{list(got)}."
+                    )
+            if len(rows := {size for size, _ in found}) > 1:
+                raise ValueError(
+                    f"partition {place} must have a target for each record, got {sorted(rows)} "
+                    "rows."
+                )
+        sizes = [found[0][0] for found in told]
         kept = [place for place, size in enumerate(sizes) if size]
         if not kept:
             raise ValueError("a Dask collection must hold a record, got none.")
@@ -151,12 +163,8 @@ def client_in_use() -> Any:
 
     ValueError is raised if there is none, and MissingExtra without the package.
     """
-    try:
+    with needing("dask"):
         from distributed import get_client
-    except ImportError:
-        raise MissingExtra(
-            f"Dask collections need distributed, which is not installed: {extra('dask')}."
-        ) from None
     try:
         return get_client()
     except ValueError:
@@ -180,22 +188,6 @@ def _delayed(collection: Any) -> list[Any]:
 
 def _described(*tables: Any) -> list[tuple[int, tuple[str, ...]]]:
     return [(len(table), tuple(map(str, getattr(table, "columns", ())))) for table in tables]
-
-
-def _size(place: int, found: Sequence[Any], columns: Sequence[tuple[str, ...]]) -> int:
-    """Return the number of records of a partition; refuse other columns, and other numbers."""
-    for (_, got), names in zip(found, columns, strict=True):
-        if got != names:
-            raise ValueError(
-                f"partition {place} must have the columns of the whole, {list(names)}, got "
-                f"{list(got)}."
-            )
-    sizes = {size for size, _ in found}
-    if len(sizes) > 1:
-        raise ValueError(
-            f"partition {place} must have a target for each record, got {sorted(sizes)} rows."
-        )
-    return int(sizes.pop())
 
 
 def _empty(collection: Any) -> Any:
