@@ -17,23 +17,37 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import TransformerMixin
+from numpy.typing import NDArray
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from dpcal.accountants import events
-from dpcal.estimators.base import PrivateEstimator, Table
-from dpcal.estimators.bounds import LEARN
+from dpcal.estimators.base import Table
+from dpcal.estimators.bounds import LEARN, Transformer
 from dpcal.estimators.queries import labels_of_columns
-from dpcal.estimators.reading import checked, shaped
+from dpcal.estimators.reading import shaped
 from dpcal.optim.objectives.domains import codes, counted, labels_of, typed, unlabelled
-from dpcal.optim.objectives.placed import opened, sample_of
+from dpcal.optim.objectives.placed import sample_of
 
 __all__ = ["OneHotEncoder"]
 
 
+def _cells_in(X: Any, *, least: int, estimator: str) -> NDArray[Any]:
+    """Return records in a type of their own, or of objects, after scikit-learn's checks."""
+    for column, kind in zip(getattr(X, "columns", ()), getattr(X, "dtypes", ()), strict=True):
+        if getattr(kind, "is_temporal", lambda kind=kind: getattr(kind, "kind", "O") in "mM")():
+            raise TypeError(
+                f"X must hold numbers or texts, got column {column!r} of type {kind}: its cells "
+                "would be no categories."
+            )
+    given = X if hasattr(X, "toarray") else labels_of(X)
+    table = shaped(given, least=least, estimator=estimator)
+    if table.dtype.kind not in "biufUO":
+        raise TypeError(f"X must hold numbers or texts, got an array of type {table.dtype}.")
+    return np.asarray(table)
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
-class OneHotEncoder(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
+class OneHotEncoder(Transformer):  # type: ignore[misc]
     """Encode categories as columns of 0 and 1, for categories that are declared or learned.
 
     A value that is not a known category is 0 in all columns. So is a cell that is missing (None, or
@@ -63,24 +77,21 @@ class OneHotEncoder(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
     categories: Any = LEARN
 
     categories_: list[NDArray[Any]] = field(init=False)
+    _numbers_of = staticmethod(_cells_in)
 
-    def fit(self, X: ArrayLike, y: Any = None, groups: Any = None) -> Self:
-        """Learn the categories of records of shape (n, n_features), of persons of shape (n,)."""
-        (table,) = self._within_persons(groups, self._read_cells(X, reset=True))
-        n, d = table.shape
-        if self._is_free():
-            self.categories_ = _declared(self.categories, d)
-            self._encoded(sample_of(table)[:1])
-            self._close_free(n)
-            return self
+    def _declare(self, X: Any) -> None:
+        self.categories_ = _declared(self.categories, X.shape[1])
+        self._transformed(sample_of(X)[:1])
+
+    def _learn(self, X: Any, *, first: bool) -> Self:
+        n, d = X.shape
         query = labels_of_columns("categories", *self._target(), d)
-        plan = self._plan(n, query)
-        with self._asking(plan) as told:
-            choices = told.choices(table)
+        with self._asking(self._plan(n, query)) as told:
+            choices = told.choices(X)
             found = [choices.labels(query.name, column) for column in range(d)]
-            # Their types are those of the categories alone: an array of whole numbers becomes one
-            # of floats where a single cell is missing.
-            self.categories_ = [typed(counted(each.astype(object))[0]) for each in found]
+        # Their types are those of the categories alone: an array of whole numbers becomes one of
+        # floats where a single cell is missing.
+        self.categories_ = [typed(counted(each.astype(object))[0]) for each in found]
         empty = [column for column, each in enumerate(self.categories_) if not len(each)]
         if empty:
             warnings.warn(
@@ -91,15 +102,11 @@ class OneHotEncoder(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
             )
         return self
 
-    def transform(self, X: ArrayLike) -> Table:
+    def _transformed(self, table: NDArray[Any]) -> Table:
         """Return features of records, shape (m, number of all categories); a blank one's are NaN.
 
         ValueError is raised for an array of numbers where categories are texts, and conversely.
         """
-        check_is_fitted(self)
-        return self._encoded(self._read_cells(X, reset=False))
-
-    def _encoded(self, table: NDArray[Any]) -> Table:
         parts = [np.zeros((len(table), len(each))) for each in self.categories_]
         for part, column, known in zip(parts, table.T, self.categories_, strict=True):
             if len(known):
@@ -121,12 +128,6 @@ class OneHotEncoder(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
             )
         return not isinstance(self.categories, str)
 
-    def _read_cells(self, X: Any, *, reset: bool) -> NDArray[Any]:
-        """Return records in a type of their own, or of objects; scikit-learn checks their shape."""
-        (X,) = opened(X)
-        table: NDArray[Any] = checked(self, X, numbers_of=_cells_in, reset=reset)
-        return table
-
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Return a name for each feature: that of its column, and its category."""
         check_is_fitted(self)
@@ -136,23 +137,8 @@ class OneHotEncoder(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = tags.input_tags.categorical = True
+        tags.input_tags.categorical = True
         return tags
-
-
-def _cells_in(X: Any, *, least: int, estimator: str) -> NDArray[Any]:
-    """Return records in a type of their own, or of objects, after scikit-learn's checks."""
-    for column, kind in zip(getattr(X, "columns", ()), getattr(X, "dtypes", ()), strict=True):
-        if getattr(kind, "is_temporal", lambda kind=kind: getattr(kind, "kind", "O") in "mM")():
-            raise TypeError(
-                f"X must hold numbers or texts, got column {column!r} of type {kind}: its cells "
-                "would be no categories."
-            )
-    given = X if hasattr(X, "toarray") else labels_of(X)
-    table = shaped(given, least=least, estimator=estimator)
-    if table.dtype.kind not in "biufUO":
-        raise TypeError(f"X must hold numbers or texts, got an array of type {table.dtype}.")
-    return np.asarray(table)
 
 
 def _declared(categories: Any, columns: int) -> list[NDArray[Any]]:

@@ -19,13 +19,13 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClusterMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dpcal import _validate
 from dpcal.calibrate.plans.common import repeated
 from dpcal.estimators.base import Answers, Table
-from dpcal.estimators.bounds import GaussianEstimator, Unsupervised, scaled
+from dpcal.estimators.bounds import BoundedEstimator, Transformer, scaled
 from dpcal.optim.linear_fit import sum_query
 from dpcal.optim.objectives.domains import blanked, finite_rows
 from dpcal.optim.objectives.placed import by_row
@@ -46,7 +46,7 @@ _FEW = 4.0
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class KMeans(TransformerMixin, ClusterMixin, Unsupervised, GaussianEstimator):  # type: ignore[misc]
+class KMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transformer, BoundedEstimator):  # type: ignore[misc]
     """K-means by noisy counts and sums of each cluster's records.
 
     Centres start at the heaviest cells, by noisy counts, of a grid over the first coordinates that
@@ -122,17 +122,11 @@ class KMeans(TransformerMixin, ClusterMixin, Unsupervised, GaussianEstimator):  
             "fit_predict(X), or predict(X)."
         )
 
-    @np.errstate(all="ignore")
-    def transform(self, X: ArrayLike) -> Table:
+    def _transformed(self, X: Table) -> Table:
         """Return distances of records from the centres, shape (m, n_clusters)."""
-        check_is_fitted(self)
-        away = self._read(X, reset=False)[:, np.newaxis, :] - self.cluster_centers_
+        away = X[:, np.newaxis, :] - self.cluster_centers_
         distances: Table = np.linalg.norm(away, axis=2)
         return distances
-
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Return names of the columns of :meth:`transform`."""
-        return np.array([f"kmeans{number}" for number in range(self._n_features_out)], dtype=object)
 
 
 def _lloyd(

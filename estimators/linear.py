@@ -28,7 +28,7 @@ from dpcal import _validate
 from dpcal.calibrate import Plan, Query
 from dpcal.calibrate.defaults import full_steps
 from dpcal.estimators.base import Answers, Table
-from dpcal.estimators.bounds import BoundedEstimator, GaussianEstimator, scaled
+from dpcal.estimators.bounds import BoundedEstimator, scaled
 from dpcal.estimators.queries import Pairs
 from dpcal.estimators.scores import PrivateR2
 from dpcal.optim.linear_fit import RELEASES, LinearSettings, fit_linear, plan_linear
@@ -136,7 +136,7 @@ def _within(X: Table, *, box: tuple[Table, Table] | None, norm: float, constant:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class LeastSquares(PrivateR2, RegressorMixin, LinearModel, GaussianEstimator):  # type: ignore[misc]
+class LeastSquares(PrivateR2, RegressorMixin, LinearModel):  # type: ignore[misc]
     """Least squares from noisy second moments, or by noisy gradient descent.
 
     Records and targets are scaled to [-1, 1] by their bounds, which are needed. The solver
@@ -205,7 +205,7 @@ class LeastSquares(PrivateR2, RegressorMixin, LinearModel, GaussianEstimator):  
         alpha = self._strength()
         self._ends(d)  # which are needed
         rows, norm = self._rows(X)
-        middle, half = self._target_box()
+        middle, half = self._box(name="target_bounds")
         values = by_row(partial(scaled, middle=middle, half=half), y)
         (multiplier,) = self._multipliers([1.0])
         if first:
@@ -238,11 +238,6 @@ class LeastSquares(PrivateR2, RegressorMixin, LinearModel, GaussianEstimator):  
         least = _ABOVE_NOISE * multiplier * math.sqrt(2 * d) / n
         return min(1.0, self.row_norm * math.sqrt(max(d**-0.5, least)))
 
-    def _target_box(self) -> tuple[float, float]:
-        """Return the middle of the target's bounds, and half of their distance."""
-        low, high = self._extent()
-        return (low + high) / 2, (high - low) / 2
-
     def _from_statistics(
         self,
         rows: Table,
@@ -274,10 +269,10 @@ class LeastSquares(PrivateR2, RegressorMixin, LinearModel, GaussianEstimator):  
 
     def _keep(self, w: Table, d: int) -> None:
         low, high = self._ends(d)
-        middle, half = self._target_box()
+        middle, half = self._box(name="target_bounds")
         self.coef_ = half * w[:d] * 2 / (high - low)
         intercept = half * (float(w[d]) if self.fit_intercept else 0.0) + middle
-        self.intercept_ = intercept - float(self.coef_ @ (high + low)) / 2
+        self.intercept_ = float(intercept) - float(self.coef_ @ (high + low)) / 2
 
     def predict(self, X: ArrayLike) -> Table:
         """Return predictions for records of shape (m, n_features)."""

@@ -23,10 +23,8 @@ from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from dpcal.accountants import events
 from dpcal.calibrate import Query
 from dpcal.estimators.base import Answers, Table
-from dpcal.estimators.bounds import BoundedEstimator, GaussianEstimator
 from dpcal.estimators.linear import LinearModel
 from dpcal.estimators.queries import labels_query
 from dpcal.estimators.scores import PrivateAccuracy
@@ -38,7 +36,7 @@ __all__ = ["LogisticRegression"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel, GaussianEstimator):  # type: ignore[misc]
+class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type: ignore[misc]
     """Logistic regression of two or more classes by noisy gradient descent.
 
     Every step clips each record's gradient, sums, and adds Gaussian noise. A hundredth of the
@@ -104,10 +102,8 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel, Gaussian
     l2: float = 0.0
     release: str = "all"
 
-    def _cost(self, epsilon: float, delta: float) -> events.DpEvent:
-        if self._public_classes() is None:
-            return BoundedEstimator._cost(self, epsilon, delta)
-        return super()._cost(epsilon, delta)
+    def _is_gaussian(self) -> bool:
+        return self._public_classes() is not None and super()._is_gaussian()
 
     def _tables(self, X: ArrayLike, y: Any, *, reset: bool = True) -> tuple[Any, ...]:
         """Return records, all NaN where of no declared class, and their labels."""

@@ -17,12 +17,12 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dpcal import _validate
 from dpcal.estimators.base import Table
-from dpcal.estimators.bounds import GaussianEstimator, Unsupervised
+from dpcal.estimators.bounds import BoundedEstimator, Transformer
 from dpcal.estimators.queries import Pairs
 from dpcal.estimators.reading import real_cells
 from dpcal.optim.objectives.arrays import row_norms, shrink_factors
@@ -32,7 +32,7 @@ __all__ = ["PCA"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Unsupervised, GaussianEstimator):  # type: ignore[misc]
+class PCA(ClassNamePrefixFeaturesOutMixin, Transformer, BoundedEstimator):  # type: ignore[misc]
     """Principal components by the Gaussian mechanism on the covariance.
 
     One noisy sum of records and of their products is all that is released ("Analyze Gauss"); means,
@@ -87,12 +87,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Unsupervised, Gauss
         self.explained_variance_ratio_ = variances[:count] / max(variances.sum(), 1e-300)
         return self
 
-    @np.errstate(all="ignore")
-    def transform(self, X: ArrayLike) -> Table:
-        """Return coordinates of records along the components, shape (m, n_components)."""
-        check_is_fitted(self)
-        found: Table = (self._read(X, reset=False) - self.mean_) @ self.components_.T
-        return found
+    def _transformed(self, X: Table) -> Table:
+        coordinates: Table = (X - self.mean_) @ self.components_.T
+        return coordinates
 
     def inverse_transform(self, X: ArrayLike) -> Table:
         """Return the records that have such coordinates, shape (m, n_features)."""
