@@ -34,8 +34,7 @@ from dpcal.calibrate import Plan, Query
 from dpcal.calibrate.persons import for_group
 from dpcal.calibrate.query import CHOICES
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
-from dpcal.estimators.beside import refuse_unasked
-from dpcal.estimators.parts import Private, model_report
+from dpcal.estimators.parts import Private, model_report, refuse_unasked
 from dpcal.estimators.queries import RELATION, single_release
 from dpcal.estimators.reading import (
     BY_ROW,

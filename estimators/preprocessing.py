@@ -1,4 +1,4 @@
-"""How are columns filled, clipped and scaled? By private moments and quantiles, within bounds.
+"""How are columns filled, clipped, scaled and turned? By private moments and quantiles in bounds.
 
 >>> import numpy as np
 >>> X = np.random.default_rng(0).normal(50.0, 5.0, size=(20_000, 2))
@@ -9,6 +9,9 @@
 >>> filled = SimpleImputer(bounds=(0.0, 100.0), epsilon=1.0).fit(X)
 >>> filled.transform([[40.0, np.nan]]).round().tolist()
 [[40.0, 50.0]]
+>>> flat = np.random.default_rng(0).uniform(-1, 1, (5_000, 1)) * [0.6, 0.8, 0.0]
+>>> np.abs(PCA(n_components=1, bounds=(-1, 1)).fit(flat).components_).round(1).tolist()
+[[0.6, 0.8, 0.0]]
 """
 
 from __future__ import annotations
@@ -23,20 +26,22 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
-from sklearn.base import OneToOneFeatureMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, OneToOneFeatureMixin
+from sklearn.utils.extmath import svd_flip
 from sklearn.utils.validation import check_is_fitted
 
 from dpcal import _validate
 from dpcal.calibrate import Query
 from dpcal.estimators.base import Table
 from dpcal.estimators.bounds import BoundedEstimator, Transformer, bounded, scaled
-from dpcal.estimators.queries import choices_query
-from dpcal.estimators.reading import numbers_in
+from dpcal.estimators.queries import Pairs, choices_query
+from dpcal.estimators.reading import numbers_in, real_cells
 from dpcal.optim.boundary.choices import PrivateChoices
+from dpcal.optim.objectives.arrays import row_norms, shrink_factors
 from dpcal.optim.objectives.domains import blanked, finite_rows
 from dpcal.optim.objectives.placed import as_they_are, by_row
 
-__all__ = ["Clipper", "QuantileTransformer", "SimpleImputer", "StandardScaler"]
+__all__ = ["PCA", "Clipper", "QuantileTransformer", "SimpleImputer", "StandardScaler"]
 
 STRATEGIES = ("mean", "median", "constant")
 LAWS = ("uniform", "normal")
@@ -382,3 +387,78 @@ def _pair(quantiles: Any) -> tuple[float, float]:
             f"quantiles must be a pair of shares 0 < low < high < 1, or None, got {quantiles!r}."
         )
     return low, high
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PCA(ClassNamePrefixFeaturesOutMixin, Transformer, BoundedEstimator):  # type: ignore[misc]
+    """Principal components by the Gaussian mechanism on the covariance.
+
+    One noisy sum of records and of their products is all that is released ("Analyze Gauss"); means,
+    covariance and components are functions of it.
+
+    Parameters
+    ----------
+    n_components
+        Number of components, at least 1; as many as there are columns when omitted.
+    row_norm
+        Bound > 0 on the L2 norm of a record's distance from the middle of its bounds; longer ones
+        are shortened. When omitted, half of the diagonal of the bounds, which shortens none.
+
+    Attributes
+    ----------
+    components_
+        Shape (n_components, n_features), orthonormal.
+    mean_
+        Shape (n_features,).
+    explained_variance_, explained_variance_ratio_
+        Shape (n_components,): eigenvalues of the noisy covariance, at least 0, and their shares.
+
+    References
+    ----------
+    Dwork, Talwar, Thakurta and Zhang 2014, Analyze Gauss, Algorithm 1; with means, in one release.
+    """
+
+    n_components: int | None = field(default=None, kw_only=False)
+    row_norm: float | None = None
+
+    def _learn(self, X: Table, *, first: bool) -> Self:
+        d = X.shape[1]
+        low, high = self._ends(d)
+        count = d if self.n_components is None else self.n_components
+        if _validate.count(n_components=count) > d:
+            raise ValueError(f"n_components must be at most n_features={d}, got {count}.")
+        middle, half = self._box(d)
+        norm = float(np.linalg.norm(half)) if self.row_norm is None else self.row_norm
+        norm = _validate.positive(row_norm=norm)
+
+        def within(rows: Table) -> Table:
+            away = np.clip(rows, low, high) - middle
+            cut: Table = away * shrink_factors(row_norms(away), norm)[:, np.newaxis] / norm
+            return cut
+
+        def vectors(w: Table, some: Table) -> Table:
+            return np.hstack([pairs.products(some), some])
+
+        pairs, rows = Pairs(d), by_row(within, X)
+        mean, _ = self._mean("moments", math.sqrt(2), vectors, pairs.count + d, rows)
+        second, center = pairs.matrix(mean), mean[pairs.count :]
+        values, directions = np.linalg.eigh(second - np.outer(center, center))
+        order = np.argsort(values)[::-1]
+        variances = np.maximum(values[order], 0.0) * norm**2
+        self.mean_ = middle + norm * center
+        # The entry of the largest size of each component is positive.
+        _, self.components_ = svd_flip(None, directions[:, order[:count]].T, u_based_decision=False)
+        self.n_components_ = self._n_features_out = count
+        self.explained_variance_ = variances[:count]
+        self.explained_variance_ratio_ = variances[:count] / max(variances.sum(), 1e-300)
+        return self
+
+    def _transformed(self, X: Table) -> Table:
+        coordinates: Table = (X - self.mean_) @ self.components_.T
+        return coordinates
+
+    def inverse_transform(self, X: ArrayLike) -> Table:
+        """Return the records that have such coordinates, shape (m, n_features)."""
+        check_is_fitted(self)
+        found: Table = real_cells(X) @ self.components_ + self.mean_
+        return found

@@ -47,11 +47,9 @@ from dpcal.accountants.selection import number_of_runs
 from dpcal.calibrate import noise_multiplier
 from dpcal.errors import TargetUnreachable, UnsupportedEvent
 from dpcal.estimators.base import blank_targets
-from dpcal.estimators.beside import refuse_unasked
-from dpcal.estimators.parts import refuse_mixing
+from dpcal.estimators.parts import private_steps, refuse_mixing, refuse_unasked
 from dpcal.estimators.queries import RELATION, single_release
 from dpcal.estimators.reading import numbers_in, one_for_each
-from dpcal.estimators.split import private_steps
 from dpcal.optim.boundary.seeds import keyed_generator
 from dpcal.optim.budget import _collected, prepaid, scoring
 
