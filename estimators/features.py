@@ -43,7 +43,6 @@ from dpcal.estimators.queries import labels_of_columns
 from dpcal.estimators.reading import by_partitions, shaped, table_of
 from dpcal.optim.objectives.domains import codes, counted, labels_of, typed, unlabelled
 from dpcal.optim.objectives.placed import sample_of
-from dpcal.tables import Schema
 from dpcal.tables.bases import bins, bins_of, hats, waves
 
 __all__ = ["Bins", "OneHotEncoder", "RandomFeatures", "Splines"]
@@ -207,10 +206,7 @@ class Basis(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         validate_data(
             self, X if hasattr(X, "columns") else table, skip_check_array=True, reset=reset
         )
-        bounds = self.bounds
-        if isinstance(bounds, Schema):
-            bounds = _ranges(bounds, getattr(X, "columns", ()))
-        low, high = bounded("bounds", bounds, table.shape[1])
+        low, high = bounded("bounds", self.bounds, table.shape[1])
         # Halves first: the difference of two large ends could overflow.
         return np.asarray(
             np.clip((table / 2 - low / 2) / (high / 2 - low / 2), 0.0, 1.0), dtype=np.float64
@@ -241,9 +237,8 @@ class Splines(Basis):
     Parameters
     ----------
     bounds
-        A pair (low, high) of public numbers, or of arrays of one number a column; or a
-        :class:`dpcal.tables.Schema` with a range for each column of the data frames. Values
-        outside count as the nearer end.
+        A pair (low, high) of public numbers, or of arrays of one number a column. Values outside
+        count as the nearer end.
     n_knots
         Number >= 2 of equally spaced knots, each a feature.
     """
@@ -362,15 +357,3 @@ def _at_least(least: int, **given: Any) -> int:
     if _validate.count(**given) < least:
         raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}.")
     return int(value)
-
-
-def _ranges(schema: Schema, names: Any) -> tuple[list[float], list[float]]:
-    """Return the ends of the ranges of a data frame's columns."""
-    if not len(names):
-        raise ValueError("bounds of a schema need a data frame, whose columns have names.")
-    found = [schema.column(str(name)) for name in names]
-    for column in found:
-        if column.range is None:
-            raise ValueError(f"bounds must have a range for each column, {column.name!r} has none.")
-    ends = [column.range for column in found if column.range is not None]
-    return [low for low, _ in ends], [high for _, high in ends]
