@@ -62,7 +62,7 @@ Table = NDArray[np.float64]
 
 # Whether this thread copies a model for a score that is paid, and what such a copy does without.
 _READING: ContextVar[bool] = ContextVar("reading", default=False)
-_TOLD = {"_released", "_last", "ledger_", "report_"}
+_TOLD = {"_released", "_last", "ledger_"}
 
 
 def _with_entries(text: str, base: str) -> str:
@@ -389,18 +389,24 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
         self.epsilon_spent_ = epsilon_of(
             events.ComposedDpEvent(parts), delta=plan.delta, neighboring_relation=RELATION
         )
-        self.report_ = {
-            "privacy": statement.privacy_statement(result),
-            **statement.released(result),
-        }
 
     def _close_free(self, n: int) -> None:
         """Keep that a fit on n records released nothing."""
         _, delta = self._target()
-        self._released, self.report_, self.ledger_ = [], {}, Ledger(n, RELATION)
+        self._released, self.ledger_ = [], Ledger(n, RELATION)
         self.epsilon_spent_ = epsilon_of(
             events.NoOpDpEvent(), delta=delta, neighboring_relation=RELATION
         )
+
+    @property
+    def report_(self) -> dict[str, Any]:
+        """What the claim of the last fit covers, with plan, ledger and price, as JSON values."""
+        if not self._released:
+            return {}
+        (*_, last) = self._released
+        if not isinstance(last, Result):
+            raise AttributeError("report_ of the best model of a search: its price is no plan's.")
+        return {"privacy": statement.privacy_statement(last), **statement.released(last)}
 
     @property
     def by_silo(self) -> tuple[tuple[Result, ...], ...]:

@@ -224,7 +224,6 @@ class PrivateSearch(BaseSearchCV):  # type: ignore[misc]
         for step in private_steps(self.best_estimator_, fitted=True).values():
             # The claim of its own fit does not hold for a run that was chosen.
             step.__dict__.update(ledger_=ledger, epsilon_spent_=epsilon, _released=[ledger])
-            step.__dict__.pop("report_", None)
         return self
 
     def _rng(self) -> np.random.Generator:
