@@ -9,7 +9,7 @@ records; where records are sampled independently, they do not depend on other re
 ...               max_norm=1.0, noise_multiplier=2.0, count=6,
 ...               correlation=Correlation(strategy=LambdaCGD(6, 0.5)))
 >>> sampling, noise = np.random.default_rng(0).spawn(2)
->>> stream = _annexes.NoiseStream(query.correlation.strategy, 2, noise)
+>>> stream = _annexes.RoundedStream(query.correlation.strategy, 2, 9.0, lambda: noise)
 >>> rounds = Rounds(query, n=9, sampling=sampling, stream=stream)
 >>> batches = []
 >>> for _ in range(6):
@@ -25,12 +25,13 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from functools import cached_property, partial
 from itertools import islice, repeat
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcal import _annexes
+from dpcal._ext.sums import grid_step
 from dpcal.accountants.random_groups import RandomOrder, is_long
 from dpcal.accountants.samplers import everyone
 from dpcal.calibrate.plan import Plan, Query
@@ -38,23 +39,12 @@ from dpcal.errors import BudgetExceeded
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.seeds import Streams
 
+if TYPE_CHECKING:
+    from dpcal.optim.boundary.lattice import Stream
+
 __all__ = ["Batches", "Parts", "Rounds"]
 
 Rows = NDArray[np.intp]
-
-
-class Stream(Protocol):
-    """Rows of noise in turn: in doubles, or in whole steps. ``step`` of them were read."""
-
-    step: int
-
-    def read(self, out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """Return the next row, shape (dimension,), in ``out`` or in a new array."""
-        ...
-
-    def at(self, step: int) -> Stream:
-        """Return a stream of the same rows whose next one is ``step``."""
-        ...
 
 
 class Rounds:
@@ -65,8 +55,7 @@ class Rounds:
     sampling
         Generator of batches, for this query alone.
     stream
-        Its rows of noise: a :class:`dpcal.optim.boundary.streams.NoiseStream`, or a
-        :class:`dpcal.optim.boundary.lattice.LatticeStream`.
+        Its rows of noise.
     claim
         ``claim(row)`` refuses a row of noise that was drawn before; None for no such check.
     everyone
@@ -77,9 +66,9 @@ class Rounds:
     batch
         Row numbers of the round that was begun last.
     noise
-        Its row of C^-1 z, shape (dimension,); in whole steps for discrete noise.
+        Its row of noise, shape (dimension,), in whole steps.
     digits
-        How many bits finer these steps are than those of sums; 0 for rows in doubles.
+        How many bits finer these steps are than those of sums.
     """
 
     def __init__(
@@ -96,7 +85,7 @@ class Rounds:
             raise ValueError(f"query {query.name!r} has independent noise.")
         strategy = query.correlation.strategy
         self._stream = stream
-        self.digits: int = getattr(stream, "digits", 0)
+        self.digits = stream.digits
         self.noise: NDArray[Any] = np.empty(0)
         self.batch: Rows = np.empty(0, np.intp)
         self._batches = (
@@ -133,6 +122,8 @@ class Batches:
         The plan, the number of parameters, and the random streams of the run.
     n
         Number of records, of which the plan may have a public number.
+    noise
+        The name of the noise, whose rows are drawn for correlated queries.
     everyone
         Returns the row numbers of all n records, as the objective takes them.
 
@@ -149,9 +140,11 @@ class Batches:
         streams: Streams,
         *,
         n: int,
+        noise: str = "discrete",
         everyone: Callable[[int], Rows] = everyone,
     ) -> None:
         self._plan, self._dimension, self._streams = plan, dimension, streams
+        self._noise = noise
         self._n, self._all = n, everyone
         self.parts = Parts(plan, streams)
 
@@ -198,15 +191,14 @@ class Batches:
             deque(islice(batches, ledger.count(name)), maxlen=0)
 
     def _stream(self, query: Query) -> Stream:
-        made: Stream
-        if self._streams.keyed:
-            grid = _annexes.grid_of(query, self._dimension)
-            made = _annexes.LatticeStream(grid, partial(self._streams.rows, query.name))
-            return made
-        assert query.correlation is not None
-        made = _annexes.NoiseStream(
-            query.correlation.strategy, self._dimension, self._streams.noise
-        )
+        words = partial(self._streams.rows, query.name)
+        if self._noise == "discrete":
+            made: Stream = _annexes.LatticeStream(_annexes.grid_of(query, self._dimension), words)
+        else:
+            assert query.correlation is not None
+            strategy, d = query.correlation.strategy, self._dimension
+            sigma = query.noise_multiplier * (query.max_norm / grid_step(query.max_norm))
+            made = _annexes.RoundedStream(strategy, d, sigma, words)
         return made
 
     def sample(self, query: Query) -> Rows:
