@@ -162,17 +162,13 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
         """Learn from checked records, and forget those of earlier calls."""
         return self._learn(*tables, first=True)
 
-    def _learn(self, *tables: Any, first: bool) -> Self:
+    def _learn(self, *tables: Any, **options: Any) -> Self:
         """Learn from checked records, after those of earlier calls unless it is the ``first``."""
         raise NotImplementedError
 
     def _declare(self, X: Any) -> None:
         """Keep what is declared of records, where nothing is learned."""
         raise NotImplementedError
-
-    def _is_free(self) -> bool:
-        """Whether a fit with these parameters learns nothing, and costs nothing."""
-        return False
 
     def _is_gaussian(self) -> bool:
         """Whether all answers have Gaussian noise about all records."""

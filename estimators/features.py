@@ -64,7 +64,7 @@ def _cells_in(X: Any, *, least: int, estimator: str) -> NDArray[Any]:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class OneHotEncoder(Transformer):  # type: ignore[misc]
+class OneHotEncoder(Transformer):
     """Encode categories as columns of 0 and 1, for categories that are declared or learned.
 
     A value that is not a known category is 0 in all columns. So is a cell that is missing (None, or

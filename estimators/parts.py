@@ -83,6 +83,10 @@ _TESTED = 16
 class Private:
     """What a part of a model inherits from if it pays for all that it releases."""
 
+    def _is_free(self) -> bool:
+        """Whether a fit with these parameters learns nothing, and costs nothing."""
+        return False
+
 
 def learns(step: Any) -> bool:
     """Return whether a step of a pipeline, which has no steps itself, learns from records."""

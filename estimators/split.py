@@ -86,9 +86,10 @@ def split_budget(
         own = {name: (whole[0] * share / noise, whole[1] * share) for name, share in shares.items()}
         return events.ComposedDpEvent([step._cost(*own[name]) for name, step in private.items()])
 
-    given = {"epsilon": whole[0], "delta": whole[1], "neighboring_relation": RELATION}
+    target: dict[str, Any] = {"epsilon": whole[0], "delta": whole[1]}
     try:
-        scale = max(1.0, 1 / noise_multiplier(together, **given))
+        found = noise_multiplier(together, **target, neighboring_relation=RELATION)
+        scale = max(1.0, 1 / found)
     except TargetUnreachable:
         scale = 1.0  # at which epsilons and deltas add up to the whole
     for name, step in private.items():
