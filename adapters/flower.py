@@ -9,37 +9,25 @@ clients and noise, and counts replies; metrics leave it without noise.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from dpcal import _validate
-from dpcal._spending import OwnLock
 from dpcal.accountants import Account, events
 from dpcal.adapters.rounds import RELATIONS, round_event
-from dpcal.errors import BudgetExceeded, needing
-from dpcal.report import Policy
+from dpcal.errors import needing
 
 with needing("flower"):
     from flwr.supercore.privacy_accounting import (
         GaussianPrivacyEvent,
-        NeighboringRelation,
         PrivacyConfig,
         PrivacySpent,
-        SamplingMethod,
     )
 
 __all__ = ["Accountant"]
 
 _VERSION = 1
 _BACKEND = "dpcal"
-_KINDS = (NeighboringRelation, SamplingMethod)
-# Samplers of a policy, by the method and whether draws are secret.
-_SAMPLERS = {
-    (SamplingMethod.POISSON, False): "poisson",
-    (SamplingMethod.WITHOUT_REPLACEMENT, False): "fixed-size",
-    (SamplingMethod.NO_AMPLIFICATION, False): "full",
-    (SamplingMethod.NO_AMPLIFICATION, True): "fixed-size",
-}
+_EVENT = ("noise_multiplier", "sample_size", "population_size")
 
 
 class Accountant:
@@ -49,23 +37,16 @@ class Accountant:
     ----------
     config
         Flower's ``PrivacyConfig``: target delta, population, neighboring relation, sampling method
-        and, if there is one, the largest epsilon. Or leave it out and give its fields.
-    target_delta, population_size, neighboring_relation, sampling_method, max_epsilon
-        Fields of the configuration; strings for the relation and the method will do.
+        and, if there is one, the largest epsilon.
     secret_draws
         For the method ``"no-amplification"``, the only one of Flower's strategies: whether the
         price counts on clients that are drawn uniformly from at least ``population_size`` of them,
         where nobody but the server learns who was drawn.
-    policy
-        What the server allows: a :class:`dpcal.report.Policy` or the path of its TOML file. The
-        unit is ``"client"``, and ``min_records`` is the least population.
 
     Raises
     ------
     ValueError
-        If a field is missing, or the configuration does not keep the policy; :meth:`compose` raises
-        ``BudgetExceeded`` for a release with which epsilon at the target delta would not keep it,
-        and does not count it.
+        If the relation is not that of the sampling method.
 
     Notes
     -----
@@ -74,34 +55,18 @@ class Accountant:
     :mod:`dpcal.adapters.rounds`.
     """
 
-    def __init__(
-        self,
-        config: PrivacyConfig | None = None,
-        *,
-        target_delta: float | None = None,
-        population_size: int | None = None,
-        neighboring_relation: str | None = None,
-        sampling_method: str | None = None,
-        max_epsilon: float | None = None,
-        secret_draws: bool = False,
-        policy: Policy | Path | str | None = None,
-    ) -> None:
-        fields = {
-            "target_delta": target_delta,
-            "population_size": population_size,
-            "neighboring_relation": neighboring_relation,
-            "sampling_method": sampling_method,
-            "max_epsilon": max_epsilon,
-        }
-        self._config = _configured(config, fields)
+    def __init__(self, config: PrivacyConfig, *, secret_draws: bool = False) -> None:
+        relation, method = config.neighboring_relation.value, config.sampling_method.value
+        if relation != RELATIONS[method]:
+            raise ValueError(
+                f"neighboring_relation must be {RELATIONS[method]!r} for the sampling method "
+                f"{method!r}, got {relation!r}."
+            )
+        self._config = config
         self._secret = secret_draws
         self._releases: list[tuple[GaussianPrivacyEvent, int]] = []
-        self._lock = OwnLock()
-        self._policy = Policy.read(policy) if isinstance(policy, Path | str) else policy
         # A round of one client, to refuse settings that no round can have.
-        self._event(GaussianPrivacyEvent(1.0, 1, self._config.population_size))
-        if broken := self._broken(0.0):
-            raise ValueError(f"config must keep the policy. {' '.join(broken)}")
+        self._event(GaussianPrivacyEvent(1.0, 1, config.population_size))
 
     @property
     def config(self) -> PrivacyConfig:
@@ -117,9 +82,7 @@ class Accountant:
         """Add ``count`` >= 1 equal releases."""
         release = (event, _validate.count(count=count))
         self._account([release])
-        with self._lock:
-            self._check([*self._releases, release])
-            self._releases.append(release)
+        self._releases.append(release)
 
     def get_epsilon(self, delta: float) -> float:
         """Return epsilon of all releases at a delta in (0, 1), rounded up."""
@@ -177,14 +140,7 @@ class Accountant:
                 **({"secret_draws": True} if self._secret else {}),
             },
             "compositions": [
-                {
-                    "event": {
-                        "noise_multiplier": event.noise_multiplier,
-                        "sample_size": event.sample_size,
-                        "population_size": event.population_size,
-                    },
-                    "count": count,
-                }
+                {"event": {name: getattr(event, name) for name in _EVENT}, "count": count}
                 for event, count in self._releases
             ],
         }
@@ -209,32 +165,7 @@ class Accountant:
         except (KeyError, TypeError) as error:
             raise ValueError(f"state must hold compositions, lacks or misuses {error}.") from error
         self._account(releases)
-        self._check(releases)
         self._releases = releases
-
-    def _check(self, releases: list[tuple[GaussianPrivacyEvent, int]]) -> None:
-        """Refuse releases that the policy does not allow together."""
-        if self._policy is None or not releases:
-            return
-        if broken := self._broken(self._account(releases).epsilon(self._config.target_delta).upper):
-            raise BudgetExceeded(f"the release is refused. {' '.join(broken)}")
-
-    def _broken(self, epsilon: float) -> list[str]:
-        """Return what the policy does not allow, at an epsilon of all releases."""
-        if self._policy is None:
-            return []
-        config = self._config
-        return self._policy.violations(
-            {
-                "max_epsilon": epsilon,
-                "max_delta": config.target_delta,
-                "min_records": config.population_size,
-                "neighboring_relations": [config.neighboring_relation.value],
-                "units": ["client"],
-                "samplers": [_SAMPLERS[config.sampling_method, self._secret]],
-                "noise": ["gaussian"],
-            }
-        )
 
     def _account(self, releases: list[tuple[GaussianPrivacyEvent, int]] | None = None) -> Account:
         account = Account(neighboring_relation=self._config.neighboring_relation.value)
@@ -250,37 +181,7 @@ class Accountant:
                 f"{release.population_size}."
             )
         return round_event(
-            noise_multiplier=release.noise_multiplier,
-            sample_size=release.sample_size,
-            population_size=population,
+            **{name: getattr(release, name) for name in _EVENT},
             sampling_method=self._config.sampling_method.value,
             secret_draws=self._secret,
         )
-
-
-def _configured(config: PrivacyConfig | None, fields: dict[str, Any]) -> PrivacyConfig:
-    """Return a configuration, or make it of its fields."""
-    given = {name: value for name, value in fields.items() if value is not None}
-    if config is not None:
-        if given or not isinstance(config, PrivacyConfig):
-            raise ValueError(
-                "config must be Flower's PrivacyConfig without further fields, or None with them, "
-                f"got {config!r} and {given}."
-            )
-        return config
-    if missing := [name for name in fields if name not in given and name != "max_epsilon"]:
-        raise ValueError(
-            f"{', '.join(missing)} must be given where config is not, got {given or 'nothing'}."
-        )
-    relations, methods = (tuple(each.value for each in kind) for kind in _KINDS)
-    relation = NeighboringRelation(
-        _validate.choice(relations, neighboring_relation=given["neighboring_relation"])
-    )
-    method = SamplingMethod(_validate.choice(methods, sampling_method=given["sampling_method"]))
-    if relation.value != RELATIONS[method.value]:
-        raise ValueError(
-            f"neighboring_relation must be {RELATIONS[method.value]!r} for the sampling method "
-            f"{method.value!r}, got {relation.value!r}."
-        )
-    given |= {"neighboring_relation": relation, "sampling_method": method}
-    return PrivacyConfig(**given)

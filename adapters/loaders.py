@@ -502,10 +502,6 @@ def _subset(sampler: Any, size: int, drop_last: bool) -> Verdict:
 
 def _shuffled(name: str, n: int, size: int) -> Verdict:
     batches = max(1, n // size)
-
-    def event(noise_multiplier: float, epochs: int) -> events.DpEvent:
-        return events.ShuffledEpochsDpEvent(noise_multiplier, batches, epochs)
-
     differ = n > size and n % size > 0
     uneven = " Batches differ in size, so only the upper end holds." if differ else ""
     return Verdict(
@@ -514,22 +510,20 @@ def _shuffled(name: str, n: int, size: int) -> Verdict:
         f"ShuffledEpochsDpEvent with {batches} batches has a bracket, if a record is blanked or "
         "replaced, every permutation is fresh and its seed is secret."
         f"{uneven} AllocationSampler({n}, {-(-n // size)}) has an exact price.",
-        event=event,
+        event=lambda sigma, epochs: events.ShuffledEpochsDpEvent(sigma, batches, epochs),
     )
 
 
 def _in_order(sampler: Any, size: int, drop_last: bool) -> Verdict:
     """Judge ``SequentialSampler``."""
-
-    def event(noise_multiplier: float, epochs: int) -> events.DpEvent:
-        return events.SelfComposedDpEvent(events.GaussianDpEvent(noise_multiplier), epochs)
-
     return Verdict(
         "SequentialSampler",
         "It takes records in a known order: nothing is gained, and each epoch costs one Gaussian "
         "answer, if a record is blanked or replaced. Adding or removing one moves others between "
         "batches.",
-        event=event,
+        event=lambda sigma, epochs: events.SelfComposedDpEvent(
+            events.GaussianDpEvent(sigma), epochs
+        ),
     )
 
 

@@ -28,7 +28,6 @@ import math
 import os
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from itertools import islice
 from typing import Any, Protocol, Self
@@ -41,12 +40,12 @@ from dpcal import _annexes
 from dpcal._ext.sums import grid_step
 from dpcal.adapters.stepwise import Elsewhere, OutOfTurn, Piece, StepwiseOracle
 from dpcal.calibrate.plan import Plan, Query
-from dpcal.errors import DpcalError, LedgerMismatch, UnsupportedEvent
+from dpcal.errors import DpcalError, LedgerMismatch
 from dpcal.optim import Ledger
 from dpcal.optim.boundary import observers
 from dpcal.optim.boundary.batches import Batches
 from dpcal.optim.boundary.discrete import DiscreteNormals
-from dpcal.optim.boundary.lattice import Grid, LatticeStream, add_replayed
+from dpcal.optim.boundary.lattice import Grid, LatticeStream, Stream
 from dpcal.optim.boundary.seeds import Seed, Streams, key_of, keyed_generator
 from dpcal.optim.boundary.store import Store, read_ledger
 from dpcal.optim.objectives.arrays import Rows, Vector
@@ -58,9 +57,6 @@ Integers = NDArray[np.int64]
 # Parameters of a block, whose noise one rank draws: opening a stream of words, 50 microseconds, is
 # a twentieth of drawing so many numbers.
 _BLOCK = 1 << 16
-# Bands of C^-1 up to which rows of noise are drawn again in place of being kept: with two, a step
-# draws twice as many numbers, and keeps none.
-_REPLAYED = 2
 # Pieces of an expected batch: so many ranks have work.
 _PIECES = 16
 # Records of a piece, at most.
@@ -179,7 +175,7 @@ class RankedOracle(StepwiseOracle):
         self._check_kind(plan)
         dimension = sum(math.prod(shape) for shape in shapes.values())
         (query,) = plan.queries
-        grid = _grid_of(query, dimension)
+        grid = None if query.correlation is None else _annexes.grid_of(query, dimension)
         self._elsewhere = Elsewhere(plan.n, dimension)
         self._file: Store | None = None
         made: Callable[[], Streams] = partial(observers.streams, seed, plan, self._elsewhere.digest)
@@ -392,20 +388,6 @@ def _entry(query: Query) -> str:
     return json.dumps(query.with_count(1).to_dict())
 
 
-def _grid_of(query: Query, dimension: int) -> Grid | None:
-    """Return the grid of correlated noise, without kept rows where C^-1 has two bands."""
-    if query.correlation is None:
-        return None
-    bands = query.correlation.strategy.inverse_bands
-    if bands is not None and bands <= _REPLAYED:
-        # Where rounding would be too large, rows are kept.
-        with suppress(UnsupportedEvent):
-            replayed: Grid = _annexes.grid_of(query, dimension, replay=True)
-            return replayed
-    grid: Grid = _annexes.grid_of(query, dimension)
-    return grid
-
-
 class _Shards:
     """The noise of the blocks of parameters that one rank owns, each with keys of its own."""
 
@@ -420,38 +402,28 @@ class _Shards:
         }
         self._role, self._secret = f"shard {query.name}", secret
         self._sigma = query.noise_multiplier * (query.max_norm / grid_step(query.max_norm))
-        self._grid = grid
-        self._kept: dict[int, LatticeStream] = {}
         self.digits = 0 if grid is None else grid.digits
-        if grid is not None and not grid.replay:
-            self._kept = {
+        self._streams: dict[int, Stream] = {}
+        if grid is not None:
+            self._streams = {
                 block: LatticeStream(
                     dataclasses.replace(grid, dimension=part.stop - part.start),
-                    partial(self._words, block),
+                    partial(keyed_generator, self._key(block, "rows")),
                 )
                 for block, part in self._parts.items()
             }
 
-    def _words(self, block: int) -> np.random.Generator:
-        return keyed_generator(self._key(block, "rows"))
-
     def _key(self, block: int, step: int | str) -> bytes:
         return key_of(self._secret, f"{self._role} {step} {block}")
-
-    def _drawn(self, block: int, size: int, sigma: float, step: int) -> Integers:
-        return DiscreteNormals.covering(sigma, self._key(block, step)).draw(size)
 
     def add(self, step: int, whole: Integers) -> None:
         """Add the noise of a step to the own blocks of a sum, shape (dimension,), in place."""
         for block, part in self._parts.items():
-            out = whole[part]
-            drawn = partial(self._drawn, block, len(out))
-            if self._grid is None:
-                out += drawn(self._sigma, step)
-            elif self._grid.replay:
-                add_replayed(self._grid, step, drawn, out)
-            else:
-                stream = self._kept[block]
-                if stream.step != step:
-                    stream = self._kept[block] = stream.at(step)
-                out += stream.read()
+            stream, size = self._streams.get(block), part.stop - part.start
+            if stream is None:
+                normals = DiscreteNormals.covering(self._sigma, self._key(block, step))
+                whole[part] += normals.draw(size)
+                continue
+            if stream.step != step:
+                stream = self._streams[block] = stream.at(step)
+            whole[part] += stream.read()

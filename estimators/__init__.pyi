@@ -1,19 +1,22 @@
-from dpcal.estimators.bases import (
+from dpcal.estimators.features import (
     Bins as Bins,
+    OneHotEncoder as OneHotEncoder,
     RandomFeatures as RandomFeatures,
     Splines as Splines,
 )
-from dpcal.estimators.encoder import OneHotEncoder as OneHotEncoder
-from dpcal.estimators.imputer import SimpleImputer as SimpleImputer
 from dpcal.estimators.kmeans import KMeans as KMeans
-from dpcal.estimators.linear import LinearRegression as LinearRegression, Ridge as Ridge
-from dpcal.estimators.logistic import LogisticRegression as LogisticRegression
-from dpcal.estimators.pca import PCA as PCA
-from dpcal.estimators.quantiles import (
+from dpcal.estimators.linear import (
+    LinearRegression as LinearRegression,
+    LogisticRegression as LogisticRegression,
+    Ridge as Ridge,
+)
+from dpcal.estimators.preprocessing import (
+    PCA as PCA,
     Clipper as Clipper,
     QuantileTransformer as QuantileTransformer,
+    SimpleImputer as SimpleImputer,
+    StandardScaler as StandardScaler,
 )
-from dpcal.estimators.scaler import StandardScaler as StandardScaler
 from dpcal.estimators.scores import (
     noisy_accuracy as noisy_accuracy,
     noisy_r2 as noisy_r2,

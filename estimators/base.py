@@ -14,6 +14,7 @@ oracle read the records.
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
@@ -30,10 +31,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dpcal import _validate
 from dpcal.accountants import epsilon as epsilon_of, events
 from dpcal.calibrate import Plan, Query
+from dpcal.calibrate.persons import for_group
+from dpcal.calibrate.query import CHOICES
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
-from dpcal.estimators.beside import refuse_unasked
-from dpcal.estimators.parts import Private, model_report
-from dpcal.estimators.persons import of_persons, together, within_persons
+from dpcal.estimators.parts import Private, model_report, refuse_unasked
 from dpcal.estimators.queries import RELATION, single_release
 from dpcal.estimators.reading import (
     BY_ROW,
@@ -49,9 +50,11 @@ from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.boundary.noise import NOISES
 from dpcal.optim.budget import in_use, prepaid, this_process
 from dpcal.optim.linear_fit import sum_query
-from dpcal.optim.objectives.placed import by_row, objective_of, opened, vectors_of
+from dpcal.optim.objectives.domains import persons
+from dpcal.optim.objectives.placed import by_row, is_placed, objective_of, opened, vectors_of
 from dpcal.report import statement
 from dpcal.report.saving import reported
+from dpcal.tables.splitting import within_group_size
 
 __all__ = ["Answers", "PrivateEstimator", "Table", "blank_targets", "read_by_score"]
 
@@ -59,7 +62,7 @@ Table = NDArray[np.float64]
 
 # Whether this thread copies a model for a score that is paid, and what such a copy does without.
 _READING: ContextVar[bool] = ContextVar("reading", default=False)
-_TOLD = {"_released", "_last", "ledger_", "report_"}
+_TOLD = {"_released", "_last", "ledger_"}
 
 
 def _with_entries(text: str, base: str) -> str:
@@ -119,6 +122,8 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
     _released: list[Any] = field(init=False)
     _left_budget_of: str = field(init=False)
 
+    # Returns the numbers of records, as float64: a record is blank that has a cell of another kind.
+    _numbers_of = staticmethod(table_of)
     # A seed for tests and studies alone: noise that can be drawn again protects nobody, which is
     # why there is no parameter ``random_state``.
     _seed = cast("int | None", None)
@@ -133,25 +138,47 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
             text = _with_entries(text, vars(base).get("_own_doc") or "")
         cls.__doc__ = text
 
-    def __new__(cls, *args: Any, **given: Any) -> Self:
-        """Refuse ``random_state`` in a sentence."""
-        _no_seed(given)
-        made: Self = super().__new__(cls)
-        return made
+    @np.errstate(all="ignore")
+    def fit(self, X: ArrayLike, y: Any = None, groups: Any = None) -> Self:
+        """Learn from records, shape (n, n_features).
 
-    def set_params(self, **given: Any) -> Self:
-        """Set parameters, as scikit-learn's estimators do; there is no ``random_state``."""
-        _no_seed(given)
-        super().set_params(**given)
+        Parameters
+        ----------
+        X
+            Records.
+        y
+            Their labels or targets, shape (n,), of those who learn from such.
+        groups
+            Persons whom they are about, shape (n,).
+        """
+        tables = self._within_persons(groups, *self._tables(X, y))
+        if not self._is_free():
+            return self._fitted(*tables)
+        self._declare(tables[0])
+        self._close_free(len(tables[0]))
         return self
+
+    def _fitted(self, *tables: Any) -> Self:
+        """Learn from checked records, and forget those of earlier calls."""
+        return self._learn(*tables, first=True)
+
+    def _learn(self, *tables: Any, **options: Any) -> Self:
+        """Learn from checked records, after those of earlier calls unless it is the ``first``."""
+        raise NotImplementedError
+
+    def _declare(self, X: Any) -> None:
+        """Keep what is declared of records, where nothing is learned."""
+        raise NotImplementedError
+
+    def _is_gaussian(self) -> bool:
+        """Whether all answers have Gaussian noise about all records."""
+        return False
 
     def _cost(self, epsilon: float, delta: float) -> events.DpEvent:
         """Return an event that costs as much as a fit with this target: at worst, the target."""
-        return events.EpsilonDeltaDpEvent(epsilon, delta)
-
-    def _is_free(self) -> bool:
-        """Whether a fit with these parameters learns nothing, and costs nothing."""
-        return False
+        if not self._is_gaussian():
+            return events.EpsilonDeltaDpEvent(epsilon, delta)
+        return events.GaussianDpEvent(*single_release(epsilon, delta, [1.0]))
 
     def _pays(self) -> bool:
         """Whether there is a budget that answers are paid from, here or where it comes from."""
@@ -198,13 +225,9 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
         return table
 
     def _read(self, X: ArrayLike, *, reset: bool = True) -> Table:
-        """Return records as float64, all NaN where a cell is not a finite number.
-
-        Scikit-learn checks all else. A fit needs two records: of one, nothing could be told that
-        noise does not hide.
-        """
+        """Return records as the estimator takes them; scikit-learn checks all else."""
         (X,) = opened(X)
-        table: Table = checked(self, X, numbers_of=table_of, reset=reset)
+        table: Table = checked(self, X, numbers_of=self._numbers_of, reset=reset)
         return table
 
     def _tables(self, X: ArrayLike, y: Any, *, reset: bool = True) -> tuple[Any, ...]:
@@ -226,15 +249,38 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
         return [most * each for each in single_release(*self._target(), shares)]
 
     def _within_persons(self, groups: Any, *tables: Any) -> tuple[Any, ...]:
-        """Return records, and targets, without the rows of a person that are too many."""
-        return within_persons(groups, self.rows_per_person, tables, seed=self._seed)
+        """Return records, and targets, without the rows of a person that are too many.
+
+        Which of them stay is drawn without a look at what any row holds, and no other person has a
+        say.
+        """
+        most = _validate.count(rows_per_person=self.rows_per_person)
+        if groups is None:
+            return tables
+        if is_placed(tables[0]):
+            raise ValueError(
+                "groups must be None for records in partitions of a cluster, of which none sees "
+                "all rows of a person: leave out further rows first, and declare rows_per_person."
+            )
+        people = persons("groups", groups, len(tables[0]))
+        key = secrets.token_bytes(32) if self._seed is None else str(self._seed).encode()
+        kept = within_group_size(people, most, key)
+        return tuple(table[kept] for table in tables)
 
     def _plan(self, n: int, *queries: Query, **parameters: Any) -> Plan:
         epsilon, delta = self._target()
+        most = _validate.count(rows_per_person=self.rows_per_person)
+        learned = [query.name for query in queries if query.kind in CHOICES]
+        if most > 1 and learned:
+            raise UnsupportedEvent(
+                f"rows_per_person must be 1 where {learned[0]} are learned, got {most}: no theorem "
+                "here prices that for a person with several rows. Declare them, or hand in one row "
+                "a person."
+            )
         return Plan(
             optimizer=type(self).__name__,
             n=n,
-            queries=tuple(of_persons(query, self.rows_per_person) for query in queries),
+            queries=tuple(query.of_group(most) for query in queries),
             epsilon=epsilon,
             delta=delta,
             neighboring_relation=RELATION,
@@ -330,21 +376,33 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
         self._last = answers
         self._released = [*([] if first else self._released), result]
         self.ledger_ = ledger
+        # All runs are priced for the largest person of one of them.
+        sizes = [getattr(each, "group_size", 1) for each in self._released]
+        parts = [
+            for_group(each.event, -(-max(sizes) // size))
+            for each, size in zip(self._released, sizes, strict=True)
+        ]
         self.epsilon_spent_ = epsilon_of(
-            together(self._released), delta=plan.delta, neighboring_relation=RELATION
+            events.ComposedDpEvent(parts), delta=plan.delta, neighboring_relation=RELATION
         )
-        self.report_ = {
-            "privacy": statement.privacy_statement(result),
-            **statement.released(result),
-        }
 
     def _close_free(self, n: int) -> None:
         """Keep that a fit on n records released nothing."""
         _, delta = self._target()
-        self._released, self.report_, self.ledger_ = [], {}, Ledger(n, RELATION)
+        self._released, self.ledger_ = [], Ledger(n, RELATION)
         self.epsilon_spent_ = epsilon_of(
             events.NoOpDpEvent(), delta=delta, neighboring_relation=RELATION
         )
+
+    @property
+    def report_(self) -> dict[str, Any]:
+        """What the claim of the last fit covers, with plan, ledger and price, as JSON values."""
+        if not self._released:
+            return {}
+        (*_, last) = self._released
+        if not isinstance(last, Result):
+            raise AttributeError("report_ of the best model of a search: its price is no plan's.")
+        return {"privacy": statement.privacy_statement(last), **statement.released(last)}
 
     @property
     def by_silo(self) -> tuple[tuple[Result, ...], ...]:
@@ -426,14 +484,6 @@ def read_by_score(model: Any) -> Any:
         return model  # of which private parts refuse to predict
     finally:
         _READING.reset(before)
-
-
-def _no_seed(given: dict[str, Any]) -> None:
-    if "random_state" in given:
-        raise TypeError(
-            "random_state does not exist here: noise that can be drawn again can be subtracted, "
-            "and protects nobody."
-        )
 
 
 def blank_targets(estimator: Any, y: Any) -> Any:

@@ -17,32 +17,23 @@ be twice as wide as they could be, and leave out values that few records have.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
+from sklearn.base import TransformerMixin, clone
+from sklearn.utils.validation import check_is_fitted
 
 from dpcal.accountants import events
 from dpcal.estimators.base import Answers, PrivateEstimator, Table, blank_targets
-from dpcal.estimators.queries import RELATION, labels_of_columns, single_release
-from dpcal.estimators.reading import checked, numbers_in
+from dpcal.estimators.queries import RELATION, labels_of_columns
 from dpcal.optim.budget import _collected, prepaid
 from dpcal.optim.objectives.domains import blanked
-from dpcal.optim.objectives.placed import by_row, opened
+from dpcal.optim.objectives.placed import by_row
 
-__all__ = [
-    "LEARN",
-    "BoundedEstimator",
-    "ByCell",
-    "GaussianEstimator",
-    "Unsupervised",
-    "bounded",
-    "scaled",
-]
+__all__ = ["LEARN", "BoundedEstimator", "Transformer", "bounded", "scaled"]
 
 # What bounds are, where they are to be learned inside the budget, and the parameters that may be.
 LEARN = "learn"
@@ -115,7 +106,7 @@ def scaled(values: Table, middle: Any, half: Any) -> Table:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class BoundedEstimator(PrivateEstimator, ABC):
+class BoundedEstimator(PrivateEstimator):
     """An estimator of records of numbers.
 
     Parameters
@@ -128,39 +119,16 @@ class BoundedEstimator(PrivateEstimator, ABC):
 
     bounds: Any = None
 
-    @np.errstate(all="ignore")
-    def fit(self, X: ArrayLike, y: Any = None, groups: Any = None) -> Self:
-        """Learn from records, shape (n, n_features).
-
-        Parameters
-        ----------
-        X
-            Records.
-        y
-            Their labels or targets, shape (n,), of those who learn from such.
-        groups
-            Persons whom they are about, shape (n,).
-        """
-        tables = self._tables(X, y)
-        if self._is_free():
-            self._declare(tables[0].shape[1])
-            self._close_free(len(tables[0]))
-            return self
-        tables = self._within_persons(groups, *tables)
+    def _fitted(self, *tables: Any) -> Self:
         if names := self._learned():
             _fit_learning_bounds(self, names, *tables)
             return self
         for name in _LEARNED:
             self.__dict__.pop(f"{name}_", None)
-        return self._learn(*tables, first=True)
+        return super()._fitted(*tables)
 
-    @abstractmethod
-    def _learn(self, *tables: Any, **options: Any) -> Self:
-        """Learn from checked records, after those of earlier calls unless it is the ``first``."""
-
-    def _declare(self, columns: int) -> None:
-        """Keep what is declared of so many columns, where nothing is learned."""
-        raise NotImplementedError
+    def _is_gaussian(self) -> bool:
+        return not self._learned()
 
     def _cells(self, X: Table) -> Table:
         """Return checked records with NaN for cells that do not count."""
@@ -170,9 +138,9 @@ class BoundedEstimator(PrivateEstimator, ABC):
         """Return learned bounds, or else the declared ones, as :func:`bounded` does."""
         return bounded(name, self.__dict__.get(f"{name}_", getattr(self, name)), columns)
 
-    def _box(self, columns: int) -> tuple[Table, Table]:
+    def _box(self, columns: int | None = None, name: str = "bounds") -> tuple[Table, Table]:
         """Return the middle of the bounds, and half of their distance, shape (columns,) each."""
-        low, high = self._ends(columns)
+        low, high = self._ends(columns, name)
         return (low + high) / 2, (high - low) / 2
 
     def _learned(self) -> list[str]:
@@ -188,40 +156,27 @@ class BoundedEstimator(PrivateEstimator, ABC):
         return list(texts)
 
 
-class GaussianEstimator(BoundedEstimator):
-    """An estimator whose answers all have Gaussian noise about all records."""
-
-    def _cost(self, epsilon: float, delta: float) -> events.DpEvent:
-        if self._learned():
-            return super()._cost(epsilon, delta)
-        (multiplier,) = single_release(epsilon, delta, [1.0])
-        return events.GaussianDpEvent(multiplier)
-
-
-class Unsupervised(BoundedEstimator):
-    """An estimator that learns from records without targets."""
+class Transformer(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
+    """An estimator that learns from records without targets, and transforms records."""
 
     def _tables(self, X: ArrayLike, y: Any, *, reset: bool = True) -> tuple[Any, ...]:
         return (self._read(X, reset=reset),)
+
+    @np.errstate(all="ignore")
+    def transform(self, X: ArrayLike) -> Table:
+        """Return the features of records of shape (m, n_features), a row for each."""
+        check_is_fitted(self)
+        return self._transformed(self._read(X, reset=False))
+
+    def _transformed(self, X: Any) -> Table:
+        """Return the features of checked records."""
+        raise NotImplementedError
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         # Blank records are handed on, as what fits the next step of a pipeline.
         tags.input_tags.allow_nan = True
         return tags
-
-
-class ByCell(Unsupervised):
-    """An estimator for which a cell that is not a finite number is missing alone, not its record.
-
-    Of records of which all cells are missing, the transformed cells must be too.
-    """
-
-    def _read(self, X: ArrayLike, *, reset: bool = True) -> Table:
-        """Return records as float64, with NaN for each cell that is not a finite number."""
-        (X,) = opened(X)
-        table: Table = checked(self, X, numbers_of=numbers_in, reset=reset)
-        return table
 
 
 def _fit_learning_bounds(
@@ -245,10 +200,11 @@ def _fit_learning_bounds(
         If noisy counts name no order of a column. The bounds were paid for then.
     """
     parts = {"bounds": estimator._cells(X)}
-    known = by_row(_some_finite, parts["bounds"])
+    known = by_row(lambda cells: np.isfinite(cells).any(axis=1), parts["bounds"])
     if "target_bounds" in names:
-        parts["target_bounds"] = by_row(_as_column, *y)
-    columns = by_row(blanked, by_row(_beside, *(parts[name] for name in names)), known)
+        parts["target_bounds"] = by_row(lambda targets: np.reshape(targets, (-1, 1)), *y)
+    beside = by_row(lambda *tables: np.hstack(tables), *(parts[name] for name in names))
+    columns = by_row(blanked, beside, known)
     epsilon, delta = estimator._target()
     query = labels_of_columns("bounds", _SHARE * epsilon, _SHARE * delta, columns.shape[1])
     plan = estimator._plan(len(X), query)  # refuses persons with several rows
@@ -280,18 +236,6 @@ def _fit_learning_bounds(
     told.plan = estimator._plan(len(X), query, *last.plan.queries, **last.plan.parameters)
     told.ledgers, told.complete = [*told.ledgers, *last.ledgers], last.complete
     estimator._close(told, first=True)
-
-
-def _some_finite(cells: Table) -> NDArray[np.bool_]:
-    return np.asarray(np.isfinite(cells).any(axis=1))
-
-
-def _as_column(targets: Table) -> Table:
-    return np.reshape(targets, (-1, 1))
-
-
-def _beside(*tables: Table) -> Table:
-    return np.hstack(tables)
 
 
 def _orders(columns: Table) -> NDArray[Any]:

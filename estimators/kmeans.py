@@ -13,19 +13,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClusterMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dpcal import _validate
 from dpcal.calibrate.plans.common import repeated
 from dpcal.estimators.base import Answers, Table
-from dpcal.estimators.bounds import GaussianEstimator, Unsupervised, scaled
+from dpcal.estimators.bounds import BoundedEstimator, Transformer, scaled
 from dpcal.optim.linear_fit import sum_query
 from dpcal.optim.objectives.domains import blanked, finite_rows
 from dpcal.optim.objectives.placed import by_row
@@ -46,7 +46,7 @@ _FEW = 4.0
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class KMeans(TransformerMixin, ClusterMixin, Unsupervised, GaussianEstimator):  # type: ignore[misc]
+class KMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transformer, BoundedEstimator):  # type: ignore[misc]
     """K-means by noisy counts and sums of each cluster's records.
 
     Centres start at the heaviest cells, by noisy counts, of a grid over the first coordinates that
@@ -79,20 +79,16 @@ class KMeans(TransformerMixin, ClusterMixin, Unsupervised, GaussianEstimator):  
         if k > n:
             raise ValueError(f"n_clusters must be at most n_samples={n}, got {k}.")
         middle, half = self._box(d)
-        known = by_row(finite_rows, X)
-        rows = by_row(blanked, by_row(partial(scaled, middle=middle, half=half), X), known)
+        rows = by_row(lambda some: scaled(some, middle, half), X)
         grid, rounds = self._multipliers([_GRID_SHARE, 1 - _GRID_SHARE])
         # A record adds 1 to a count and its coordinates, of norm sqrt d at most, to a sum, which
         # has as much weight as the count when it is divided by sqrt d.
         sums = sum_query("clusters", math.sqrt(2), repeated(rounds, _ROUNDS), _ROUNDS)
         plan = self._plan(n, sum_query("grid", 1.0, grid), sums, rounds=_ROUNDS)
-        places, side, columns = _grid(d)
-        cells = by_row(partial(_cells, side=side, columns=columns), rows)
-        size = len(places)
-        indicators = partial(_indicators, count=size)
+        places, indicators = _grid(d)
         with self._asking(plan) as told:
-            counts = told.mean("grid", indicators, size, cells, known)
-            centers, self.counts_ = _lloyd(told, rows, known, _heaviest(counts, places, k))
+            counts = told.mean("grid", indicators, len(places), rows)
+            centers, self.counts_ = _lloyd(told, rows, _heaviest(counts, places, k))
         self.cluster_centers_ = middle + half * centers
         self._n_features_out = k
         return self
@@ -114,36 +110,29 @@ class KMeans(TransformerMixin, ClusterMixin, Unsupervised, GaussianEstimator):  
         """Learn centres, and return the cluster of each record; that is not private."""
         return self.fit(X).predict(X)
 
-    @property
-    def labels_(self) -> NDArray[np.int32]:
-        """Not kept: the model would hold an exact function of each record."""
-        raise AttributeError(
-            "labels_ are exact functions of the records, and are not kept in the model: use "
-            "fit_predict(X), or predict(X)."
-        )
-
-    @np.errstate(all="ignore")
-    def transform(self, X: ArrayLike) -> Table:
+    def _transformed(self, X: Table) -> Table:
         """Return distances of records from the centres, shape (m, n_clusters)."""
-        check_is_fitted(self)
-        away = self._read(X, reset=False)[:, np.newaxis, :] - self.cluster_centers_
+        away = X[:, np.newaxis, :] - self.cluster_centers_
         distances: Table = np.linalg.norm(away, axis=2)
         return distances
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Return names of the columns of :meth:`transform`."""
-        return np.array([f"kmeans{number}" for number in range(self._n_features_out)], dtype=object)
 
-
-def _lloyd(
-    told: Answers, rows: Table, known: NDArray[np.bool_], centers: Table
-) -> tuple[Table, Table]:
+def _lloyd(told: Answers, rows: Table, centers: Table) -> tuple[Table, Table]:
     """Return centres after all rounds of Lloyd's algorithm, and the last noisy counts."""
     n, d = rows.shape
     k, query = len(centers), told.plan.query("clusters")
     weight = 1 / math.sqrt(d)
-    vectors = partial(_sums, weight=weight, k=k)
-    oracle = told.oracle(told.part(query, "lloyd"), vectors, k * (d + 1), rows, known)
+
+    def vectors(w: Table, some: Table) -> Table:
+        """Return what rows add to the sum and the count of their nearest centre in w."""
+        known, each = finite_rows(some), np.arange(len(some))
+        nearest = _nearest(some, w[: k * d].reshape(k, d))
+        table = np.zeros((len(some), k, d + 1))
+        table[each, nearest, :d] = some * weight
+        table[each, nearest, d] = 1.0
+        return blanked(table.reshape(len(some), -1), known)
+
+    oracle = told.oracle(told.part(query, "lloyd"), vectors, k * (d + 1), rows)
     few = _FEW * query.noise_multiplier * query.max_norm
     counts = np.zeros(k)
     for _ in range(query.count):
@@ -157,16 +146,6 @@ def _lloyd(
     return centers, counts
 
 
-def _sums(w: Table, rows: Table, known: NDArray[np.bool_], *, weight: float, k: int) -> Table:
-    """Return what rows add to the sum and the count of their nearest centre in w."""
-    m, d = rows.shape
-    nearest = _nearest(rows, w[: k * d].reshape(k, d))
-    table = np.zeros((m, k, d + 1))
-    table[np.arange(m), nearest, :d] = rows * weight
-    table[np.arange(m), nearest, d] = 1.0
-    return blanked(table.reshape(m, -1), known)
-
-
 def _nearest(rows: Table, centers: Table) -> NDArray[np.intp]:
     """Return the number of the nearest centre of each row."""
     squares = (centers**2).sum(axis=1) - 2 * rows @ centers.T
@@ -174,33 +153,26 @@ def _nearest(rows: Table, centers: Table) -> NDArray[np.intp]:
     return nearest
 
 
-def _cells(rows: Table, *, side: int, columns: int) -> NDArray[np.intp]:
-    """Return the cell of each row in a grid over leading columns."""
-    steps = np.minimum((side * (rows[:, :columns] + 1) / 2).astype(np.intp), side - 1)
-    cells = np.zeros(len(rows), dtype=np.intp)
-    for column in range(columns):
-        cells = cells * side + steps[:, column]
-    return cells
+def _grid(d: int) -> tuple[Table, Callable[..., Table]]:
+    """Return the middles of the cells of a grid over leading columns, and which cell rows are in.
 
-
-def _grid(d: int) -> tuple[Table, int, int]:
-    """Return the middles of all cells of a grid over leading columns, its sides, and how many."""
+    The latter is a function of rows that returns a table with a 1 in the column of a row's cell,
+    and zeros where it is blank.
+    """
     side = max(2, min(8, math.floor(_CELLS ** (1 / d))))
     columns = min(d, math.floor(math.log(_CELLS, side)))
-    middles = (2 * np.arange(side) + 1) / side - 1
+    sides = [side] * columns
     places = np.zeros((side**columns, d))
-    for number, axis in enumerate(np.meshgrid(*[middles] * columns, indexing="ij")):
-        places[:, number] = axis.ravel()
-    return places, side, columns
+    places[:, :columns] = (2 * np.indices(sides).reshape(columns, -1).T + 1) / side - 1
 
+    def indicators(w: Table, rows: Table) -> Table:
+        known, table = finite_rows(rows), np.zeros((len(rows), len(places)))
+        steps = side * (blanked(rows, known)[:, :columns] + 1) / 2
+        cells = np.ravel_multi_index(np.minimum(steps.astype(np.intp), side - 1).T, sides)
+        table[np.arange(len(rows)), cells] = 1.0
+        return blanked(table, known)
 
-def _indicators(
-    w: Table, cells: NDArray[np.intp], known: NDArray[np.bool_], *, count: int
-) -> Table:
-    """Return one row a record, with a 1 in the column of its cell; zeros where it is blank."""
-    table = np.zeros((len(cells), count))
-    table[np.arange(len(cells)), cells] = 1.0
-    return blanked(table, known)
+    return places, indicators
 
 
 def _heaviest(counts: Table, places: Table, k: int) -> Table:

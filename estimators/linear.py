@@ -1,4 +1,4 @@
-"""How is a number predicted, privately? Least squares, from noisy sums or by noisy gradients.
+"""How is a number or a class predicted, privately? From noisy sums, or by noisy gradients.
 
 >>> import numpy as np
 >>> rng = np.random.default_rng(0)
@@ -7,36 +7,48 @@
 >>> model = LinearRegression(bounds=(-1, 1), target_bounds=(-4, 4), epsilon=1.0).fit(X, y)
 >>> model.coef_.round(1).tolist(), round(model.intercept_, 1), model.solver_
 ([2.0, -1.0], 0.5, 'gradient')
->>> bool(model.epsilon_spent_ <= 1.0)
-True
+>>> y = np.where(X[:, 0] > 0.3, "high", np.where(X[:, 0] < -0.3, "low", "middle"))
+>>> model = LogisticRegression(epsilon=2.0, delta=1e-6).fit(X, y)  # classes are learned privately
+>>> model.classes_.tolist(), [query.name for query in model.ledger_.entries]
+(['high', 'low', 'middle'], ['labels', 'scale', 'gradient'])
+>>> model.predict([[-1.0, 0.0], [1.0, 0.0]]).tolist(), bool(model.epsilon_spent_ <= 2.0)
+(['low', 'high'], True)
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import RegressorMixin
+from scipy.special import log_softmax
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dpcal import _validate
 from dpcal.calibrate import Plan, Query
 from dpcal.calibrate.defaults import full_steps
 from dpcal.estimators.base import Answers, Table
-from dpcal.estimators.bounds import BoundedEstimator, GaussianEstimator, scaled
-from dpcal.estimators.queries import Pairs
-from dpcal.estimators.scores import PrivateR2
-from dpcal.optim.linear_fit import RELEASES, LinearSettings, fit_linear, plan_linear
+from dpcal.estimators.bounds import BoundedEstimator, scaled
+from dpcal.estimators.queries import Pairs, labels_query
+from dpcal.estimators.scores import PrivateAccuracy, PrivateR2
+from dpcal.optim.linear_fit import (
+    RELEASES,
+    LinearSettings,
+    declared,
+    fit_linear,
+    of_classes,
+    plan_linear,
+)
 from dpcal.optim.objectives.arrays import row_norms, shrink_factors
 from dpcal.optim.objectives.domains import blanked, cells, finite_rows
 from dpcal.optim.objectives.placed import by_row
 
-__all__ = ["LinearModel", "LinearRegression", "Ridge"]
+__all__ = ["LinearRegression", "LogisticRegression", "Ridge"]
 
 SOLVERS = ("auto", "statistics", "gradient")
 
@@ -71,9 +83,14 @@ class LinearModel(BoundedEstimator):
         box = None if self.bounds is None else self._box(d)
         norm = math.sqrt(d) if self.row_norm is None else self.row_norm
         norm = _validate.positive(row_norm=norm)
-        _validate.flag(fit_intercept=self.fit_intercept)
-        rows = by_row(partial(_within, box=box, norm=norm, constant=self.fit_intercept), X)
-        return rows, math.hypot(norm, 1.0) if self.fit_intercept else norm
+        constant = _validate.flag(fit_intercept=self.fit_intercept)
+
+        def within(rows: Table) -> Table:
+            rows = rows if box is None else scaled(rows, *box)
+            rows = rows * shrink_factors(row_norms(rows), norm)[:, np.newaxis]
+            return np.hstack([rows, np.ones((len(rows), 1))]) if constant else rows
+
+        return by_row(within, X), math.hypot(norm, 1.0) if constant else norm
 
     def _by_gradients(
         self,
@@ -128,16 +145,9 @@ class LinearModel(BoundedEstimator):
         return w, int(plan.parameters["steps"] or 0)
 
 
-def _within(X: Table, *, box: tuple[Table, Table] | None, norm: float, constant: bool) -> Table:
-    """Return records scaled by bounds, cut at a norm, with a constant column if there is one."""
-    X = X if box is None else scaled(X, *box)
-    X = X * shrink_factors(row_norms(X), norm)[:, np.newaxis]
-    return np.hstack([X, np.ones((len(X), 1))]) if constant else X
-
-
 @dataclass(kw_only=True, eq=False, repr=False)
-class LeastSquares(PrivateR2, RegressorMixin, LinearModel, GaussianEstimator):  # type: ignore[misc]
-    """Least squares from noisy second moments, or by noisy gradient descent.
+class LinearRegression(PrivateR2, RegressorMixin, LinearModel):  # type: ignore[misc]
+    """Linear regression from noisy second moments, or by noisy gradient descent.
 
     Records and targets are scaled to [-1, 1] by their bounds, which are needed. The solver
     "statistics" releases the second moments of records and their products with the target in one
@@ -192,7 +202,7 @@ class LeastSquares(PrivateR2, RegressorMixin, LinearModel, GaussianEstimator):  
         """Return records and targets, all NaN where one of their numbers is not finite."""
         rows, given = super()._tables(X, y, reset=reset)
         targets = by_row(partial(cells, "y"), given)
-        known = by_row(_both_finite, rows, targets)
+        known = by_row(lambda X, y: finite_rows(X) & np.isfinite(y), rows, targets)
         blank = partial(blanked, blank=math.nan)
         return by_row(blank, rows, known), by_row(blank, targets, known)
 
@@ -205,13 +215,14 @@ class LeastSquares(PrivateR2, RegressorMixin, LinearModel, GaussianEstimator):  
         alpha = self._strength()
         self._ends(d)  # which are needed
         rows, norm = self._rows(X)
-        middle, half = self._target_box()
-        values = by_row(partial(scaled, middle=middle, half=half), y)
+        middle, half = self._box(name="target_bounds")
+        values = by_row(lambda targets: scaled(targets, middle, half), y)
         (multiplier,) = self._multipliers([1.0])
         if first:
             self._constant = self._length_of_constant(multiplier, n, d)
         if self.fit_intercept and self._constant < 1:
-            rows = by_row(partial(_with_constant, length=self._constant), rows)
+            lengths = np.append(np.ones(d), self._constant)
+            rows = by_row(lambda some: some * lengths, rows)
             norm = math.hypot(math.sqrt(norm**2 - 1), self._constant)
         chosen = _validate.choice(SOLVERS, solver=solver or self.solver)
         if chosen == "auto":
@@ -237,11 +248,6 @@ class LeastSquares(PrivateR2, RegressorMixin, LinearModel, GaussianEstimator):  
             return 1.0
         least = _ABOVE_NOISE * multiplier * math.sqrt(2 * d) / n
         return min(1.0, self.row_norm * math.sqrt(max(d**-0.5, least)))
-
-    def _target_box(self) -> tuple[float, float]:
-        """Return the middle of the target's bounds, and half of their distance."""
-        low, high = self._extent()
-        return (low + high) / 2, (high - low) / 2
 
     def _from_statistics(
         self,
@@ -274,10 +280,10 @@ class LeastSquares(PrivateR2, RegressorMixin, LinearModel, GaussianEstimator):  
 
     def _keep(self, w: Table, d: int) -> None:
         low, high = self._ends(d)
-        middle, half = self._target_box()
+        middle, half = self._box(name="target_bounds")
         self.coef_ = half * w[:d] * 2 / (high - low)
         intercept = half * (float(w[d]) if self.fit_intercept else 0.0) + middle
-        self.intercept_ = intercept - float(self.coef_ @ (high + low)) / 2
+        self.intercept_ = float(intercept) - float(self.coef_ @ (high + low)) / 2
 
     def predict(self, X: ArrayLike) -> Table:
         """Return predictions for records of shape (m, n_features)."""
@@ -291,21 +297,8 @@ class LeastSquares(PrivateR2, RegressorMixin, LinearModel, GaussianEstimator):  
         return float(low), float(high)
 
 
-class LinearRegression(LeastSquares):
-    """Linear regression from noisy second moments, or by noisy gradient descent.
-
-    Records and targets are scaled to [-1, 1] by their bounds, which are needed. The solver
-    "statistics" adds as much to the diagonal of the noisy second moments as their noise needs
-    (AdaSSP). The solver "gradient" takes 120 to 1,000 noisy gradients.
-
-    References
-    ----------
-    Wang 2018, Revisiting differentially private linear regression, Algorithm 1 (AdaSSP).
-    """
-
-
 @dataclass(kw_only=True, eq=False, repr=False)
-class Ridge(LeastSquares):
+class Ridge(LinearRegression):
     """Ridge regression from noisy second moments, or by noisy gradient descent.
 
     Records and targets are scaled to [-1, 1] by their bounds, which are needed. The intercept is
@@ -343,17 +336,6 @@ class Ridge(LeastSquares):
         return super()._learn(X, y, first=first, solver=solver)
 
 
-def _both_finite(rows: Table, targets: Table) -> NDArray[np.bool_]:
-    return np.asarray(finite_rows(rows) & np.isfinite(targets))
-
-
-def _with_constant(rows: Table, *, length: float) -> Table:
-    """Return rows whose constant column, the last, has this length."""
-    rows = rows.copy()
-    rows[:, -1] *= length
-    return rows
-
-
 def _moments(w: Table, some: Table, values: Table, *, pairs: Pairs, norm: float) -> Table:
     """Return products of the entries of rows, one of each pair, and with the targets."""
     return np.hstack([pairs.products(some), some * (values[:, np.newaxis] / norm)])
@@ -369,3 +351,197 @@ def _informative(multiplier: float, n: int, d: int) -> bool:
     """
     steps = full_steps("squared", n=n, dimension=d, release=multiplier)
     return _CLEARER * steps * multiplier * d < n
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type: ignore[misc]
+    """Logistic regression of two or more classes by noisy gradient descent.
+
+    Every step clips each record's gradient, sums, and adds Gaussian noise. A hundredth of the
+    budget releases the typical norm of records, from which clip and step size follow
+    (:class:`dpcal.calibrate.defaults.Defaults`), so that nothing has to be tuned. Columns are moved
+    and scaled from ``bounds`` to [-1, 1]; without bounds, records are used as they are, for
+    instance as a scaler made them.
+
+    Parameters
+    ----------
+    classes
+        The classes, if they are public. When omitted, they are learned: a tenth of the budget
+        releases the labels that enough records carry. Records of other labels are blank, and
+        nobody is told how many: labels -1 and 1 with ``classes=[0, 1]`` leave every record of -1
+        out. Give the labels as they are, ``classes=[-1, 1]``.
+    class_weight
+        For each class a public number > 0 that the gradients of its records are multiplied by
+        before they are clipped, as a mapping, whose keys are the classes where ``classes`` is
+        omitted. No record adds more than ``max_norm`` whatever its weight, so the price is that
+        without weights. ``"balanced"`` is refused, because counts of classes are private.
+    max_norm
+        Clip > 0 of one record's weighted gradient; when omitted, from the typical norm.
+    steps
+        Number of passes >= 1; when omitted, 120 to 1,000, more where noise is small
+        (:func:`dpcal.calibrate.defaults.full_steps`). The model is a mean of their iterates with
+        weights that grow.
+    learning_rate
+        Step size > 0; when omitted, from the typical norm, the noise and the number of passes.
+    l2
+        Strength >= 0 of the regulariser ``l2 / 2 ||w||^2``, intercepts included.
+    release
+        ``"all"``: every iterate may be released. ``"last"``: the last one alone is, for two
+        declared classes, and ``l2`` saves noise. Then the clip, the steps and their size follow
+        ``row_norm`` and ``l2`` where they are not given.
+
+    Attributes
+    ----------
+    classes_
+        Declared or learned, in sort order.
+    coef_
+        Shape (1, n_features), or (n_classes, n_features) for more than two classes.
+    intercept_
+        Shape (1,) or (n_classes,).
+    n_iter_
+        Steps taken.
+
+    Notes
+    -----
+    There is no ``random_state``: noise that can be drawn again protects nobody. ``partial_fit``
+    goes on from the last coefficients; each call costs (epsilon, delta), and all calls are composed
+    as if they were about the same records.
+
+    References
+    ----------
+    Wang, Ye and Xu 2017, Algorithm 3; Bok, Su and Altschuler 2024 (``release="last"``).
+    """
+
+    classes: ArrayLike | None = None
+    class_weight: Mapping[Any, float] | None = None
+    max_norm: float | None = None
+    steps: int | None = None
+    learning_rate: float | None = None
+    l2: float = 0.0
+    release: str = "all"
+
+    def _is_gaussian(self) -> bool:
+        return self._public_classes() is not None and super()._is_gaussian()
+
+    def _tables(self, X: ArrayLike, y: Any, *, reset: bool = True) -> tuple[Any, ...]:
+        """Return records, all NaN where of no declared class, and their labels."""
+        classes = self._public_classes()
+        rows, labels = super()._tables(X, y, reset=reset)
+        return rows if classes is None else of_classes(rows, labels, declared(classes)), labels
+
+    def _public_classes(self) -> Any:
+        """Return the classes where they are declared, by themselves or by their weights."""
+        if isinstance(self.class_weight, str):
+            raise ValueError(
+                "class_weight must be a mapping from each class to a public number > 0, or None, "
+                f"got {self.class_weight!r}. Counts of classes are private: if about one record in "
+                "ten is known to be of class 1, give class_weight={0: 1, 1: 9}."
+            )
+        weighted = None if self.class_weight is None else list(self.class_weight)
+        return weighted if self.classes is None else self.classes
+
+    @np.errstate(all="ignore")
+    def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
+        """Go on with further records; costs a fit.
+
+        Parameters
+        ----------
+        X, y
+            Records, shape (n, d), and labels, shape (n,).
+        classes
+            Those of all calls, needed in the first one where they were not declared.
+        """
+        first = not hasattr(self, "coef_")
+        rows, labels = self._tables(X, y, reset=first)
+        own = self._public_classes() if first else self.classes_
+        known = classes if first and self.classes is None and classes is not None else own
+        if known is None:
+            raise ValueError("classes must be given in the first call of partial_fit, got None.")
+        rows = of_classes(rows, labels, declared(known))
+        return self._learn(rows, labels, first=first, known=known)
+
+    def _learn(self, X: Table, labels: Any, *, first: bool, known: Any = None) -> Self:
+        d = X.shape[1]
+        known = self._public_classes() if known is None else known
+        classes: Any = None if known is None else declared(known)
+        rows, norm = self._rows(X)
+        settings = LinearSettings(
+            classes=classes,
+            class_weight=self.class_weight,
+            l2=self.l2,
+            max_norm=self.max_norm,
+            steps=self.steps,
+            learning_rate=self.learning_rate,
+            release=self.release,
+        )
+        if settings.release == "last" and classes is None:
+            raise ValueError("release='last' needs two declared classes, got classes=None.")
+        before: tuple[Query, ...] = ()
+        if classes is None:
+            query, multiplier, _ = labels_query(*self._target())
+            before = (query,)
+        else:
+            (multiplier,) = self._multipliers([1.0])
+
+        def choose(told: Answers) -> LinearSettings | None:
+            # The number of classes is not known before it is released.
+            nonlocal classes
+            if classes is None:
+                part, finite = told.part(query, "labels"), by_row(finite_rows, X)
+                classes = told.choices(labels, part, known=finite).labels("labels")
+            return replace(settings, classes=classes) if len(classes) >= 2 else None
+
+        start = None if first else np.ravel(self._weights)
+        given = (rows, labels, norm, multiplier, settings)
+        w, steps = self._by_gradients(
+            "logistic", *given, *before, choose=choose, first=first, initial=start
+        )
+        if len(classes) < 2:
+            raise ValueError(
+                f"There must be two classes or more, and noisy counts told of {len(classes)}: "
+                f"labels that fewer than about {query.threshold:.0f} records carry are not "
+                "released. Declare classes, or give more records or epsilon."
+            )
+        self._keep(w, classes, d)
+        self.n_iter_ = steps
+        return self
+
+    def _keep(self, w: Table, classes: NDArray[Any], d: int) -> None:
+        self.classes_ = classes
+        count = len(classes) if len(classes) > 2 else 1
+        self._weights = w.reshape(count, -1).copy()
+        coefficients, intercepts = self._weights[:, :d].copy(), np.zeros(count)
+        if self.fit_intercept:
+            intercepts = self._weights[:, d].copy()
+        if self.bounds is not None:
+            low, high = self._ends(d)
+            coefficients *= 2 / (high - low)
+            intercepts -= coefficients @ (high + low) / 2
+        self.coef_, self.intercept_ = coefficients, intercepts
+
+    def decision_function(self, X: ArrayLike) -> Table:
+        """Return scores: shape (m,) for two classes, else (m, n_classes)."""
+        check_is_fitted(self)
+        self._refuse_unpaid()
+        scores: Table = self._new(X) @ self.coef_.T + self.intercept_
+        return scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Return the likeliest class of each record of shape (m, n_features)."""
+        scores = self.decision_function(X)
+        chosen = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+        labels: NDArray[Any] = self.classes_[chosen]
+        return labels
+
+    def predict_log_proba(self, X: ArrayLike) -> Table:
+        """Return logarithms of :meth:`predict_proba`."""
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            scores = np.column_stack([np.zeros_like(scores), scores])
+        logarithms: Table = log_softmax(scores, axis=1)
+        return logarithms
+
+    def predict_proba(self, X: ArrayLike) -> Table:
+        """Return probabilities of the classes, shape (m, n_classes)."""
+        probabilities: Table = np.exp(self.predict_log_proba(X))
+        return probabilities

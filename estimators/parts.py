@@ -1,42 +1,63 @@
-"""Which parts of a model are private, which learn nothing, and which treat rows by themselves?
+"""Which parts of a model are private, which learn nothing, and what is fitted beside them?
 
+A private estimator does not know the model that it is a part of, and a budget does not know what
+else reads the records. So scikit-learn's own classes ask here, before a fit and before folds are
+cut, whether what stands there may be fitted. This holds for every way to a fit: a step that a grid
+names, the scaler that an imputer makes inside, a clone in a thread of joblib. A call of the budget
+that is given the model, ``budget.fit(model, X, y)``, sees only parts that are parameters, and not
+``cross_val_score``; whoever calls ``fit`` in a ``with`` statement instead would lose records
+without a word. Stack frames do not reach other threads, and neither do context variables. Outside
+of budgets the answer is yes, unless a record is handed in several times.
+
+>>> import dpcal
 >>> from sklearn.pipeline import make_pipeline
 >>> from sklearn.preprocessing import MinMaxScaler
 >>> from dpcal.estimators import LogisticRegression
->>> exact_parts(make_pipeline(MinMaxScaler(), LogisticRegression(classes=[0, 1])))
+>>> model = make_pipeline(MinMaxScaler(), LogisticRegression(classes=[0, 1]))
+>>> exact_parts(model)
 ["'minmaxscaler' (MinMaxScaler)"]
+>>> with dpcal.budget(epsilon=2.0, delta=1e-6):
+...     model.fit([[1.0], [2.0]] * 300, [0, 1] * 300)  # doctest: +ELLIPSIS
+Traceback (most recent call last):
+    ...
+ValueError: While a budget is in use, what is fitted must be private or learn nothing, got \
+'minmaxscaler' (MinMaxScaler). ...
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import get_config
 from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, StratifiedShuffleSplit
 from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.preprocessing import FunctionTransformer, LabelBinarizer, LabelEncoder
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from dpcal.optim import Result
+from dpcal.optim.budget import in_use
 from dpcal.optim.objectives.placed import is_placed
 from dpcal.report.saving import ELSEWHERE, NOT_PRIVATE, NOTHING, PRIVATE, Runs
 
 __all__ = [
-    "ONCE",
     "Private",
     "exact_parts",
     "fills_missing",
     "learns",
-    "leaves_of",
     "model_report",
-    "parts_of",
-    "private_parts",
+    "private_steps",
+    "refuse_exact",
     "refuse_mixing",
+    "refuse_unasked",
 ]
 
 # These fit each of their parts once, on all records.
@@ -62,6 +83,10 @@ _TESTED = 16
 class Private:
     """What a part of a model inherits from if it pays for all that it releases."""
 
+    def _is_free(self) -> bool:
+        """Whether a fit with these parameters learns nothing, and costs nothing."""
+        return False
+
 
 def learns(step: Any) -> bool:
     """Return whether a step of a pipeline, which has no steps itself, learns from records."""
@@ -72,19 +97,14 @@ def learns(step: Any) -> bool:
     return bool(get_tags(step).requires_fit)
 
 
-def exact_parts(model: Any, name: str = "model") -> list[str]:
+def exact_parts(model: Any) -> list[str]:
     """Return names and types of all parts of a model that learn from records and are not private.
 
-    Parameters
-    ----------
-    model
-        An estimator, or a pipeline, an ensemble, ... of estimators.
-    name
-        Of the model.
+    The model is an estimator, or a pipeline, an ensemble, ... of estimators.
     """
     return [
-        f"{own!r} ({type(part).__name__})"
-        for own, part in _ends_of(model, name)
+        f"{name or 'model'!r} ({type(part).__name__})"
+        for name, part in _ends_of(model)
         if not isinstance(part, Private) and learns(part)
     ]
 
@@ -94,12 +114,16 @@ def private_parts(model: Any) -> list[Any]:
     return [part for _, part in _ends_of(model) if isinstance(part, Private)]
 
 
-def _ends_of(model: Any, name: str = "model") -> list[tuple[str, Any]]:
+def _ends_of(model: Any, name: str = "") -> list[tuple[str, Any]]:
     """Return the parts of a model that have no parts, or none that a fit of it fits, by name."""
     whole = isinstance(model, (Private, FrozenEstimator))
-    parts = [] if whole else parts_of(model)
+    parts = [] if whole else _named(name, parts_of(model))
     found = [end for own, part in parts for end in _ends_of(part, own)]
     return found if parts else [(name, model)]
+
+
+def _named(name: str, parts: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    return [(f"{name}__{own}" if name else own, part) for own, part in parts]
 
 
 def parts_of(model: Any) -> list[tuple[str, Any]]:
@@ -116,7 +140,7 @@ def parts_of(model: Any) -> list[tuple[str, Any]]:
     return found
 
 
-def leaves_of(model: Any, *, fitted: bool = False) -> list[tuple[str, Any]]:
+def _leaves_of(model: Any, name: str = "", *, fitted: bool = False) -> list[tuple[str, Any]]:
     """Return the parts of a model that have no parts of their own, by name, in order of fitting.
 
     Parameters
@@ -124,6 +148,8 @@ def leaves_of(model: Any, *, fitted: bool = False) -> list[tuple[str, Any]]:
     model
         An estimator, or pipelines, column transformers, feature unions and transformed targets of
         estimators.
+    name
+        Of the model.
     fitted
         Whether the model is fitted: then the parts that learned are returned, and not those that a
         column transformer copies.
@@ -133,25 +159,40 @@ def leaves_of(model: Any, *, fitted: bool = False) -> list[tuple[str, Any]]:
     ValueError
         If a part fits private ones several times, as ensembles and searches do.
     """
-    found: list[tuple[str, Any]] = []
-    several: list[str] = []
-
-    def walk(name: str, part: Any) -> None:
-        if isinstance(part, ONCE):
-            for own, inner in _fitted_parts(part) if fitted else parts_of(part):
-                walk(f"{name}__{own}" if name else own, inner)
-        elif not isinstance(part, Private) and private_parts(part):
-            several.append(f"{name or 'estimator'!r} ({type(part).__name__})")
-        else:
-            found.append((name, part))
-
-    walk("", model)
-    if several:
+    if isinstance(model, ONCE):
+        parts = _named(name, _fitted_parts(model) if fitted else parts_of(model))
+        return [leaf for own, part in parts for leaf in _leaves_of(part, own, fitted=fitted)]
+    if not isinstance(model, Private) and private_parts(model):
         raise ValueError(
-            f"pipeline must fit each private step once, got {', '.join(several)}, which may fit "
-            "its own several times: fit it while a budget is in use, which counts all fits."
+            f"pipeline must fit each private step once, got {name or 'estimator'!r} "
+            f"({type(model).__name__}), which may fit its own several times: fit it while a budget "
+            "is in use, which counts all fits."
         )
-    return found
+    return [(name, model)]
+
+
+def private_steps(model: Any, *, fitted: bool = False) -> dict[str, Any]:
+    """Return the private parts of a model by the names of their parameters, in order of fitting.
+
+    They are those of pipelines, column transformers, feature unions and transformed targets, which
+    fit each of them once; of another estimator, itself if it is one. Those that learn nothing with
+    their parameters are left out. Of a model that is ``fitted`` they are the fitted parts.
+
+    Raises
+    ------
+    ValueError
+        If a part that is not private learns from the records: its fit costs privacy, and nobody
+        prices it. If a part fits private ones several times, as ensembles and searches do.
+    """
+    if isinstance(model, ONCE) and (exact := exact_parts(model)):
+        raise ValueError(
+            f"pipeline must have steps that are private or learn nothing, got {', '.join(exact)}, "
+            "fitted to the records and not private."
+        )
+    leaves = _leaves_of(model, fitted=fitted)
+    return {
+        name: part for name, part in leaves if isinstance(part, Private) and not part._is_free()
+    }
 
 
 def model_report(model: Any) -> Runs:
@@ -160,7 +201,7 @@ def model_report(model: Any) -> Runs:
     Parameters
     ----------
     model
-        That of :func:`leaves_of`.
+        That of :func:`_leaves_of`.
 
     Raises
     ------
@@ -170,7 +211,7 @@ def model_report(model: Any) -> Runs:
     check_is_fitted(model)
     runs: list[tuple[Result, ...]] = []
     steps: list[dict[str, Any]] = []
-    for name, part in leaves_of(model, fitted=True):
+    for name, part in _leaves_of(model, fitted=True):
         type_name = part if isinstance(part, str) else type(part).__name__
         steps.append({"name": name, "type": type_name, "is": _kind(part)})
         if steps[-1]["is"] == PRIVATE:
@@ -328,3 +369,80 @@ def mixes(step: Any, rows: Any) -> bool:
 
 def _dense(table: Any) -> NDArray[Any]:
     return np.asarray(table.toarray() if hasattr(table, "toarray") else table)
+
+
+def refuse_exact(model: Any) -> None:
+    """Refuse a model with a part that learned, or would learn, from records and is not private."""
+    exact = exact_parts(model)
+    if exact:
+        raise ValueError(
+            "While a budget is in use, what is fitted must be private or learn nothing, got "
+            f"{', '.join(exact)}. The same holds for what is scored. Put what learned elsewhere "
+            "into a FrozenEstimator, and a plain function into a FunctionTransformer."
+        )
+
+
+def refuse_unasked() -> None:
+    """Refuse to go on where scikit-learn's estimators do not ask."""
+    if in_use() and get_config()["skip_parameter_validation"]:
+        raise ValueError(
+            "skip_parameter_validation of scikit-learn must be False while a budget is in use, or "
+            "nobody sees what is fitted beside a private estimator."
+        )
+
+
+def _may_fit(model: Any) -> None:
+    """Refuse a model that is fitted to the records and not private, repeats or chooses them."""
+    kind, private = type(model).__name__, private_parts(model)
+    if private and model.get_params(deep=False).get("bootstrap"):
+        raise ValueError(
+            f"bootstrap must be False, got a {kind} with bootstrap=True: it hands in some records "
+            "several times, and the price of a fit is for a record that is there once."
+        )
+    if private and kind == "OneVsOneClassifier":
+        raise ValueError(
+            "OneVsOneClassifier chooses the records of a fit by their labels, and the number of "
+            "records of a fit is told: use OneVsRestClassifier, or LogisticRegression alone."
+        )
+    # Encoders of labels learn the classes alone, which ensembles have from the labels anyway.
+    if in_use() and not isinstance(model, LabelEncoder | LabelBinarizer):
+        refuse_exact(model)
+
+
+def _may_pass(model: Any, X: Any, y: Any = None, *_: Any, **__: Any) -> None:
+    """Refuse a model of which a step mixes rows before a private one."""
+    if in_use() and private_parts(model):
+        refuse_mixing(model, X, y)
+
+
+def _may_cut(folds: Any, *_: Any, **__: Any) -> None:
+    """Refuse folds that depend on labels: one label more would move other records."""
+    if in_use():
+        raise ValueError(
+            "cv must not depend on labels while a budget is in use, got "
+            f"{type(folds).__name__}, which scikit-learn also takes for the number of folds of a "
+            "classifier: give cv=KFold(5, shuffle=True)."
+        )
+
+
+def _ask(kind: type, name: str, may: Callable[..., None], *, after: bool = False) -> None:
+    """Let a method of scikit-learn ask first, and again once it is done if ``after``."""
+    own = getattr(kind, name)
+
+    @wraps(own)
+    def asking(self: Any, *given: Any, **options: Any) -> Any:
+        may(self, *given, **options)
+        found = own(self, *given, **options)
+        if after:
+            may(self, *given, **options)
+        return found
+
+    setattr(kind, name, asking)
+
+
+_ask(BaseEstimator, "_validate_params", _may_fit)
+# Once a step is fitted, more of it can be tested.
+_ask(Pipeline, "_fit", _may_pass, after=True)
+_ask(TransformedTargetRegressor, "fit", _may_pass, after=True)
+for _folds in (StratifiedKFold, StratifiedShuffleSplit, StratifiedGroupKFold):
+    _ask(_folds, "split", _may_cut)

@@ -41,9 +41,8 @@ from sklearn.pipeline import Pipeline
 
 from dpcal.calibrate.plans.common import repeated
 from dpcal.estimators.base import Answers, PrivateEstimator, Table, read_by_score
-from dpcal.estimators.beside import refuse_exact
 from dpcal.estimators.bounds import bounded
-from dpcal.estimators.parts import fills_missing
+from dpcal.estimators.parts import fills_missing, refuse_exact
 from dpcal.estimators.reading import one_for_each
 from dpcal.optim.budget import in_use
 from dpcal.optim.linear_fit import sum_query

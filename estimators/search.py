@@ -23,7 +23,6 @@ number of trials, the other runs and their scores are neither kept nor told.
 from __future__ import annotations
 
 import math
-import pickle
 import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -34,10 +33,10 @@ from typing import Any, Self, cast
 import numpy as np
 from joblib import effective_n_jobs  # type: ignore[import-untyped]
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
-from sklearn.utils import _safe_indexing, get_tags
-from sklearn.utils.metaestimators import available_if
+from sklearn.model_selection._search import BaseSearchCV
+from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
@@ -47,12 +46,10 @@ from dpcal.accountants.mechanisms.decompose import leaves
 from dpcal.accountants.selection import number_of_runs
 from dpcal.calibrate import noise_multiplier
 from dpcal.errors import TargetUnreachable, UnsupportedEvent
-from dpcal.estimators.base import PrivateEstimator, blank_targets
-from dpcal.estimators.beside import refuse_unasked
-from dpcal.estimators.parts import leaves_of, refuse_mixing
+from dpcal.estimators.base import blank_targets
+from dpcal.estimators.parts import private_steps, refuse_mixing, refuse_unasked
 from dpcal.estimators.queries import RELATION, single_release
 from dpcal.estimators.reading import numbers_in, one_for_each
-from dpcal.estimators.split import private_steps
 from dpcal.optim.boundary.seeds import keyed_generator
 from dpcal.optim.budget import _collected, prepaid, scoring
 
@@ -93,21 +90,8 @@ class SearchLedger:
         return epsilon_of(self.event, delta=delta, neighboring_relation=RELATION)
 
 
-def _of_best(name: str, told: str) -> Any:
-    """Return a method of the best estimator, which a search has if the estimator has it."""
-
-    def method(self: Any, X: ArrayLike, *y: Any) -> Any:
-        check_is_fitted(self)
-        return getattr(self.best_estimator_, name)(X, *y)
-
-    method.__name__, method.__doc__ = name, told
-    return available_if(
-        lambda self: hasattr(getattr(self, "best_estimator_", self.estimator), name)
-    )(method)
-
-
 @dataclass(kw_only=True, eq=False, repr=False)
-class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class PrivateSearch(BaseSearchCV):  # type: ignore[misc]
     """Choose settings of a private estimator by private selection.
 
     The number of trials is random. Each trial draws a candidate at random, fits it on one part of
@@ -140,8 +124,8 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     validation_fraction
         In (0, 1): which part of the records scores are about. It is drawn without a look at them.
     n_jobs
-        How many trials are run at once, as joblib takes it: in other processes, unless a joblib
-        backend is in use. The search is charged here before any of them starts.
+        How many trials are run at once, as joblib takes it, in threads. The search is charged
+        before any of them starts.
     delta
         At which ``epsilon_spent_`` is told, in (0, 1).
 
@@ -173,6 +157,8 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     # A seed is for tests and studies alone, as in the other estimators.
     _seed = cast("int | None", None)
+    # The best trial is a model, whose methods those of the search are.
+    refit = True
 
     estimator: Any = field(kw_only=False)
     param_grid: Any = field(kw_only=False)
@@ -196,7 +182,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         if self.shape != math.inf:
             _validate.non_negative(shape=self.shape)
         share = _validate.rate(score_share=self.score_share)
-        effective_n_jobs(self.n_jobs)  # refuses 0
+        _validate.count(n_jobs=effective_n_jobs(self.n_jobs))
         if self.scoring is not None and not callable(self.scoring):
             raise ValueError(_UNPAID.format(self.scoring))
         if hasattr(X, "__dask_graph__"):
@@ -238,7 +224,6 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         for step in private_steps(self.best_estimator_, fitted=True).values():
             # The claim of its own fit does not hold for a run that was chosen.
             step.__dict__.update(ledger_=ledger, epsilon_spent_=epsilon, _released=[ledger])
-            step.__dict__.pop("report_", None)
         return self
 
     def _rng(self) -> np.random.Generator:
@@ -314,14 +299,9 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         rng, best = self._rng(), None
         chosen = [int(rng.integers(len(tried))) for _ in range(runs)]
         asked = (delayed(_hidden)(tried[i], records, self.scoring, share) for i in chosen)
-        try:
-            with _quiet():
-                trials = Parallel(n_jobs=self.n_jobs)(asked)
-        except Exception as error:
-            raise RuntimeError(
-                f"A worker was lost ({type(error).__name__}): nothing leaves the search, and its "
-                "price stays charged."
-            ) from None
+        # Warnings of a hidden trial would tell of it, as its errors would.
+        with _quiet():
+            trials = Parallel(n_jobs=self.n_jobs, require="sharedmem")(asked)
         for place, (score, outcome, event) in zip(chosen, trials, strict=True):
             if event is not None and event != planned[place]:
                 raise UnsupportedEvent(
@@ -330,31 +310,17 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
                 )
             if best is None or score > best[0]:
                 best = score, place, outcome
-        if best is not None:
-            _paid_here(best[2], fitted=True)
         return best
 
+    def score(self, X: ArrayLike, y: Any = None, **params: Any) -> float:
+        """Return the score of the best model; noisy, and paid, while a budget is in use."""
+        check_is_fitted(self)
+        return float(self.best_estimator_.score(X, y, **params))
+
     def __sklearn_tags__(self) -> Any:
-        tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
-        tags.estimator_type = inner.estimator_type
-        tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
+        tags = super().__sklearn_tags__()
         tags.non_deterministic = True
         return tags
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "best_estimator_")
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """Class labels of the best estimator."""
-        check_is_fitted(self)
-        found: NDArray[Any] = self.best_estimator_.classes_
-        return found
-
-    predict = _of_best("predict", "Predict by the best estimator.")
-    predict_proba = _of_best("predict_proba", "Return probabilities of classes by the best one.")
-    decision_function = _of_best("decision_function", "Return scores of classes by the best one.")
-    score = _of_best("score", "Return the best one's score; noisy, and paid, in a budget.")
 
 
 def _score(model: Any, X: Any, y: Any, scoring: Any) -> float:
@@ -362,41 +328,15 @@ def _score(model: Any, X: Any, y: Any, scoring: Any) -> float:
 
 
 def _hidden(candidate: Any, records: Any, scoring_by: Any, share: float) -> tuple[Any, ...]:
-    """Return score, model and event of a trial, or minus infinity, an error and None.
-
-    Raised now, or warned of, an error would tell of a trial that may not be the best.
-    """
-    _paid_here(candidate)
+    """Return score, model and event of a trial, or minus infinity, an error and None."""
     try:
-        with _collected() as found, scoring(share), _quiet():
+        with _collected() as found, scoring(share):
             X, y, (fitted, held) = records
             model = clone(candidate).fit(_safe_indexing(X, fitted), y[fitted])
             score = _score(model, _safe_indexing(X, held), y[held], scoring_by)
         return (-math.inf if math.isnan(score) else score), model, events.ComposedDpEvent(found)
     except Exception as error:
-        return -math.inf, _that_travels(error), None
-
-
-def _that_travels(error: Exception) -> Exception:
-    """Return an error that another process can read."""
-    try:
-        pickle.loads(pickle.dumps(error))
-    except Exception:
-        return ValueError(f"{type(error).__name__}: {error}")
-    return error
-
-
-def _paid_here(model: Any, *, fitted: bool = False) -> None:
-    """Let the private parts of a model that came from another process be used in this one.
-
-    The search was charged before a worker started: what a worker releases is paid.
-    """
-    parts = leaves_of(model)
-    if fitted:
-        parts += leaves_of(model, fitted=True)
-    for _, part in parts:
-        if isinstance(part, PrivateEstimator):
-            part.__dict__.pop("_left_budget_of", None)
+        return -math.inf, error, None
 
 
 def _made_up(X: Any, n: int) -> Any:
@@ -418,16 +358,10 @@ def _one_for_all(planned: list[events.DpEvent]) -> events.DpEvent:
     """An event that costs as much as each of these, which must cost the same."""
     parts = [_precision_and_rest(event) for event in planned]
     levels, rest = [level for level, _ in parts], parts[0][1]
-    if max(levels) > min(levels) * (1 + _EQUAL):
-        noise = [level**-0.5 if level else math.inf for level in (max(levels), min(levels))]
+    if max(levels) > min(levels) * (1 + _EQUAL) or any(other != rest for _, other in parts):
         raise UnsupportedEvent(
-            "Candidates must cost the same noise: keep epsilon, delta and classes out of the "
-            f"grid. Here they cost as much as Gaussian noise of {noise[0]:.4g} to {noise[1]:.4g}."
-        )
-    if any(other != rest for _, other in parts):
-        raise UnsupportedEvent(
-            "Candidates must cost the same: Gaussian noise of one level, and beside it the same "
-            "events."
+            "Candidates must cost the same noise, and beside it the same events: keep epsilon, "
+            "delta and classes out of the grid."
         )
     found: list[events.DpEvent] = [
         events.SelfComposedDpEvent(leaf, times) for leaf, times in rest.items()

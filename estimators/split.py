@@ -5,7 +5,7 @@
 >>> steps = make_pipeline(StandardScaler(bounds=(-3, 3)), LogisticRegression(classes=[0, 1]))
 >>> model = split_budget(steps, epsilon=1.0, delta=1e-6, weights=[1, 4])
 >>> [round(step.epsilon, 6) for step in model]
-[0.244507, 0.978027]
+[0.244513, 0.978052]
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from typing import Any
 from sklearn.base import clone
 
 from dpcal import _validate
-from dpcal.accountants import epsilon as epsilon_of, events
-from dpcal.estimators.base import PrivateEstimator
-from dpcal.estimators.parts import learns, leaves_of
+from dpcal.accountants import events
+from dpcal.calibrate import noise_multiplier
+from dpcal.errors import TargetUnreachable
+from dpcal.estimators.parts import private_steps
 from dpcal.estimators.queries import RELATION
 
-__all__ = ["private_steps", "split_budget"]
+__all__ = ["split_budget"]
 
 
 def split_budget(
@@ -80,65 +81,17 @@ def split_budget(
     total = math.fsum(positive.values())
     # Rounded down, so that deltas do not add up to more than the whole.
     shares = {name: weight / total * (1 - 2.0**-50) for name, weight in positive.items()}
-    scale = _largest_scale(private, shares, *whole)
+
+    def together(noise: float) -> events.DpEvent:
+        own = {name: (whole[0] * share / noise, whole[1] * share) for name, share in shares.items()}
+        return events.ComposedDpEvent([step._cost(*own[name]) for name, step in private.items()])
+
+    target: dict[str, Any] = {"epsilon": whole[0], "delta": whole[1]}
+    try:
+        found = noise_multiplier(together, **target, neighboring_relation=RELATION)
+        scale = max(1.0, 1 / found)
+    except TargetUnreachable:
+        scale = 1.0  # at which epsilons and deltas add up to the whole
     for name, step in private.items():
         step.set_params(epsilon=whole[0] * shares[name] * scale, delta=whole[1] * shares[name])
     return made
-
-
-def private_steps(model: Any, *, fitted: bool = False) -> dict[str, PrivateEstimator]:
-    """Return the private parts of a model by the names of their parameters, in order of fitting.
-
-    They are those of pipelines, column transformers, feature unions and transformed targets, which
-    fit each of them once; of another estimator, itself if it is one. Those that learn nothing with
-    their parameters are left out. Of a model that is ``fitted`` they are the fitted parts.
-
-    Raises
-    ------
-    ValueError
-        If a part that is not private learns from the records: its fit costs privacy, and nobody
-        prices it. If a part fits private ones several times, as ensembles and searches do.
-    """
-    leaves = leaves_of(model, fitted=fitted)
-    exact = [
-        f"{name!r} ({type(part).__name__})"
-        for name, part in leaves
-        if name and not isinstance(part, PrivateEstimator) and learns(part)
-    ]
-    if exact:
-        raise ValueError(
-            f"pipeline must have steps that are private or learn nothing, got {', '.join(exact)}, "
-            "fitted to the records and not private."
-        )
-    return {
-        name: part
-        for name, part in leaves
-        if isinstance(part, PrivateEstimator) and not part._is_free()
-    }
-
-
-def _largest_scale(
-    private: Mapping[str, PrivateEstimator],
-    shares: Mapping[str, float],
-    epsilon: float,
-    delta: float,
-) -> float:
-    """Return the largest factor of all epsilons; at 1 they add up to the whole."""
-
-    def fits(scale: float) -> bool:
-        parts = [
-            step._cost(epsilon * shares[name] * scale, delta * shares[name])
-            for name, step in private.items()
-        ]
-        together = events.ComposedDpEvent(parts)
-        return epsilon_of(together, delta=delta, neighboring_relation=RELATION).upper <= epsilon
-
-    low, high = 1.0, 1.0
-    # Of k equal Gaussian releases each may have about sqrt(k) times its share.
-    while high < len(private) and fits(2 * high):
-        low = high = 2 * high
-    high *= 2
-    while high - low > 1e-4 * low:
-        middle = (low + high) / 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low

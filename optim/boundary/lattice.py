@@ -35,13 +35,6 @@ much wider than the plan's, at most 1.001 times as a rule: the grid of rows is f
 sums, for this. Where every record is in every round, the plan is one Gaussian's and C may have any
 signs: ``kappa >= rho max(D) sqrt(T) / |C_00|`` suffices too: no sensitivity is below ``|C_00|``.
 
-**Without memory.** Where C^-1 is Toeplitz with few bands, D C^-1 = I - W, p_t may be the weighted
-sum of rows of z themselves, (W z)_t, which are drawn again (:func:`add_replayed`). z and n still
-determine each other. With z' the rows that give the same answers without the record, z' - z = W (z'
-- z) + s g + r, where the two roundings are within 1 + 2 e of each other, so that z' - z = D^-1 C (s
-g + r). What rounding adds is now at most ``(1 + 2 e) sqrt(d) sum_k |C_k0| / |C_00|`` long: rho is
-larger by the last factor, and the rest is as before.
-
 >>> from dpcal.accountants.matrix import LambdaCGD
 >>> from dpcal.optim.boundary.seeds import keyed_generator
 >>> grid = Grid.of(LambdaCGD(4, 0.5), 1, sigma=2.0 * 2**20, bound=2.0**20, signs=False)
@@ -70,7 +63,7 @@ from dpcal.calibrate.query import Query
 from dpcal.errors import UnsupportedEvent
 from dpcal.optim.boundary.discrete import DiscreteNormals
 
-__all__ = ["Grid", "LatticeStream", "RoundedStream", "Stream", "add_replayed", "grid_of"]
+__all__ = ["Grid", "LatticeStream", "RoundedStream", "Stream", "grid_of"]
 
 Vector = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -94,12 +87,11 @@ class _Pull(ABC):
     """How p_t is computed, as a weighted sum of kept rows.
 
     ``slots`` is the number of kept rows, ``diagonal`` has the size of C_tt, for one step or for
-    each, and ``growth`` is how many times longer than one rounding all of them may be together.
+    each.
     """
 
     slots: int
     diagonal: Vector
-    growth = 1.0
 
     @abstractmethod
     def terms(self, step: int) -> tuple[Vector, Places]:
@@ -184,24 +176,6 @@ class _Fresh(_Pull):
         return (1 + total) * widest, error
 
 
-class _Replayed(_Fresh):
-    """From the last rows of z_t, which are drawn again."""
-
-    def __init__(self, strategy: Strategy) -> None:
-        super().__init__(strategy)
-        column = strategy.coefficients
-        assert column is not None
-        self.growth = float(np.abs(column).sum() / abs(column[0]))
-
-    def keep(self, step: int, kept: Vector, row: Integers, pulled: Vector) -> None:
-        """Keep nothing."""
-
-    def most(self, widest: float) -> tuple[float, float]:
-        """See the base class."""
-        total, widest = float(np.abs(self._weights).sum()), widest / float(self.diagonal[0])
-        return (1 + total) * widest, (self.slots + 2) * total * _HALF_ULP * widest
-
-
 class _Buffers(_Pull):
     """From buffers s_j, which become decays[j] s_j + n_t: C is buffered linear Toeplitz."""
 
@@ -263,11 +237,6 @@ class _Nodes(_Pull):
         return (self.slots + 1) * node, error
 
 
-@lru_cache(maxsize=8)
-def _replayed(strategy: Strategy) -> _Replayed:
-    return _Replayed(strategy)
-
-
 def _latest(step: int, count: int, slots: int) -> Places:
     """Return where the last rows before a step are kept, the latest first."""
     return _places(step % max(1, slots), count, slots)
@@ -285,10 +254,8 @@ def inverse_filter(decay: float, series: Vector) -> Vector:
     return np.asarray(lfilter([1.0], [1.0, -decay], series))
 
 
-def _pull_of(strategy: Strategy, replay: bool = False) -> _Pull:
-    """Return the way that keeps as many rows as the strategy's recurrence does, or none."""
-    if replay:
-        return _replayed(strategy)
+def _pull_of(strategy: Strategy) -> _Pull:
+    """Return the way that keeps as many rows as the strategy's recurrence does."""
     recurrence = strategy.recurrence(1)
     if isinstance(recurrence, noises.TreeNodes):
         return _Nodes(strategy)
@@ -311,8 +278,6 @@ class Grid:
         Standard deviation of C_tt z_t, in steps.
     widened
         Its ratio to the plan's.
-    replay
-        Whether rows of z are drawn again instead of being kept.
     """
 
     strategy: Strategy
@@ -320,7 +285,6 @@ class Grid:
     digits: int
     sigma: float
     widened: float
-    replay: bool = False
 
     @classmethod
     def of(
@@ -331,7 +295,6 @@ class Grid:
         sigma: float,
         bound: float,
         signs: bool,
-        replay: bool = False,
     ) -> Grid | None:
         """Return the coarsest grid that is fine enough; None if there is none.
 
@@ -344,10 +307,8 @@ class Grid:
             in steps of the grid of sums.
         signs
             Whether C may have any signs, because every record is in every round.
-        replay
-            Whether rows of z are drawn again, for a strategy whose ``inverse_bands`` are few.
         """
-        pull = _pull_of(strategy, replay)
+        pull = _pull_of(strategy)
         diagonal = float(pull.diagonal.max())
         factor = math.inf
         if strategy.nonnegative:
@@ -361,11 +322,11 @@ class Grid:
             longest, error = pull.most(widest)
             if longest >= _LARGEST:
                 break
-            rho = pull.growth * math.sqrt(dimension) * (1 + 2 * error) / (bound * scale)
+            rho = math.sqrt(dimension) * (1 + 2 * error) / (bound * scale)
             wider = 0.0 if strategy.bands == 1 else _ROOM * rho * diagonal * factor
             if wider <= _MOST:
                 widened = 1 + wider
-                found = cls(strategy, dimension, digits, sigma * scale * widened, widened, replay)
+                found = cls(strategy, dimension, digits, sigma * scale * widened, widened)
             if wider <= _ENOUGH:
                 break
         return found
@@ -373,16 +334,13 @@ class Grid:
 
 @lru_cache(maxsize=8)
 def _grid(
-    strategy: Strategy, dimension: int, sigma: float, bound: float, signs: bool, replay: bool
+    strategy: Strategy, dimension: int, sigma: float, bound: float, signs: bool
 ) -> Grid | None:
-    return Grid.of(strategy, dimension, sigma=sigma, bound=bound, signs=signs, replay=replay)
+    return Grid.of(strategy, dimension, sigma=sigma, bound=bound, signs=signs)
 
 
-def grid_of(query: Query, dimension: int, *, replay: bool = False) -> Grid:
-    """Return the grid of a query with correlated noise; UnsupportedEvent where there is none.
-
-    With ``replay`` it is for :func:`add_replayed`.
-    """
+def grid_of(query: Query, dimension: int) -> Grid:
+    """Return the grid of a query with correlated noise; UnsupportedEvent where there is none."""
     assert query.correlation is not None
     strategy, signs = query.correlation.strategy, query.sampler == "full"
     if not (signs or strategy.nonnegative):
@@ -391,7 +349,7 @@ def grid_of(query: Query, dimension: int, *, replay: bool = False) -> Grid:
             f"negative entries, got query {query.name!r} with {strategy!r}."
         )
     bound = query.max_norm / grid_step(query.max_norm)
-    found = _grid(strategy, dimension, query.noise_multiplier * bound, bound, signs, replay)
+    found = _grid(strategy, dimension, query.noise_multiplier * bound, bound, signs)
     if found is None:
         raise UnsupportedEvent(
             f"noise='discrete' would make the correlated noise of query {query.name!r} wider than "
@@ -509,29 +467,3 @@ class RoundedStream(Stream):
         z = self._generator.standard_normal(self._dimension)
         self._recurrence.apply(self.step, z, z, 0)
         row[:] = np.rint(self._sigma * z)
-
-
-def add_replayed(
-    grid: Grid, step: int, drawn: Callable[[float, int], Integers], out: Integers
-) -> None:
-    """Add row ``step`` of the noise to ``out``, shape (d,), in place; no earlier row is kept.
-
-    Parameters
-    ----------
-    grid
-        A grid with ``replay``.
-    step
-        Number of the row, from 0.
-    drawn
-        ``drawn(sigma, t)`` returns row t of z, shape (d,): noise that covers a Gaussian with this
-        standard deviation, the same whenever it is asked for.
-    """
-    pull = _replayed(grid.strategy)
-    kept, pulled = np.zeros((pull.slots, len(out))), np.zeros(len(out))
-    sigma = grid.sigma / float(pull.diagonal[0])
-    weights, rows = pull.terms(step)
-    for lag, row in enumerate(rows, 1):
-        kept[row] = drawn(sigma, step - lag)
-    fresh = drawn(sigma, step)
-    lift(fresh, pulled, kept, np.ascontiguousarray(weights), rows)
-    out += fresh

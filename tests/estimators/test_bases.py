@@ -8,7 +8,6 @@ from sklearn.pipeline import make_pipeline
 
 import dpcal
 from dpcal.estimators import Bins, LinearRegression, LogisticRegression, Splines, split_budget
-from dpcal.tables import Column, Schema
 from tests.estimators._models import BASES, made
 
 RANGE = (-3.0, 3.0)
@@ -102,17 +101,3 @@ def test_a_basis_has_no_share_in_a_budget(basis):
         alone = make_pipeline(ColumnTransformer([("a", Bins(bounds=RANGE), [0])]))
         assert alone.fit_transform(X).shape == (1_000, 16)
     assert 0.99 < shared.spent <= 1.0
-
-
-def test_bounds_are_taken_from_a_schema_by_name():
-    polars = pytest.importorskip("polars")
-    age = Column(name="age", type="number", range=(0, 100))
-    schema = Schema(columns=(age, Column(name="sex", type="category", categories=("f", "m"))))
-    frame = polars.DataFrame({"age": [0.0, 100.0]})
-    found = Bins(bounds=schema, n_bins=2).fit(frame)
-    assert (found.transform(frame) > 0).tolist() == [[True, False], [False, True]]
-    assert found.get_feature_names_out().tolist() == ["age bin 0", "age bin 1"]
-    with pytest.raises(ValueError, match="need a data frame"):
-        Bins(bounds=schema).fit([[1.0]])
-    with pytest.raises(ValueError, match="'sex' has none"):
-        Bins(bounds=schema).fit(polars.DataFrame({"sex": [0.0]}))

@@ -8,7 +8,6 @@ from dpcal import budget, report
 from dpcal.accountants import epsilon
 from dpcal.errors import UnsupportedEvent
 from dpcal.estimators import LogisticRegression, PrivateSearch, noisy_accuracy, split_budget
-from dpcal.estimators.persons import rows_kept
 from tests.estimators._models import made
 
 RNG = np.random.default_rng(4)
@@ -53,8 +52,9 @@ def test_a_person_with_most_rows_has_the_say_of_a_few():
 
 
 def test_which_rows_stay_is_drawn_afresh():
-    one, other = (rows_kept(WHOSE, 2_000, 4) for _ in range(2))
-    assert one.sum() == other.sum() == np.minimum(np.bincount(WHOSE), 4).sum()
+    model = made("scaler", rows_per_person=4)
+    one, other = (model._within_persons(WHOSE, np.arange(2_000))[0] for _ in range(2))
+    assert len(one) == len(other) == np.minimum(np.bincount(WHOSE), 4).sum()
     assert (one != other).any()
 
 

@@ -14,7 +14,7 @@ from dpcal.errors import NoiseReused, UnsupportedEvent
 from dpcal.optim import FromGradients, PrivateOracle, replaying
 from dpcal.optim.boundary import lattice
 from dpcal.optim.boundary.discrete import DiscreteNormals
-from dpcal.optim.boundary.lattice import Grid, LatticeStream, add_replayed
+from dpcal.optim.boundary.lattice import Grid, LatticeStream
 from dpcal.optim.boundary.seeds import keyed_generator
 
 T = 6
@@ -82,35 +82,16 @@ def test_rows_are_those_of_the_inverse_up_to_half_a_step_of_each_row_of_noise(st
     assert (stream.at(3).read() == rows[3]).all()
 
 
-@pytest.mark.parametrize("replay", [False, True])
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=repr)
-def test_rows_are_no_longer_than_the_bound_on_them(strategy, replay):
+def test_rows_are_no_longer_than_the_bound_on_them(strategy):
     """Each row of noise is as long as it may be, with the signs that one row adds up most of."""
-    if replay and strategy.inverse_bands is None:
-        pytest.skip("its rows of z are not drawn again")
     C, inverse, widest = strategy.matrix(), strategy.inverse(), 2.0**30
-    longest, error = lattice._pull_of(strategy, replay).most(widest)
+    longest, error = lattice._pull_of(strategy).most(widest)
     D = np.diag(C)
     whole = np.rint((widest / np.abs(D) - 2)[:, np.newaxis] * np.sign(inverse * D).T)
     sums = np.abs(((inverse * D) @ whole).diagonal())
     assert sums.max() <= longest <= 40 * sums.max()
     assert 2.0**-53 * longest <= error < 1
-
-
-@pytest.mark.parametrize("strategy", [LambdaCGD(T, 0.9), BISR(T, 4)], ids=repr)
-def test_replayed_rows_are_those_of_the_inverse_up_to_one_rounding(strategy):
-    """Row t of z has a key of its own; the sum over bands is rounded once."""
-
-    def drawn(sigma, row):
-        return DiscreteNormals.covering(sigma, bytes([row]) * 32).draw(3)
-
-    grid = Grid.of(strategy, 3, sigma=2.0 * 2**20, bound=2.0**20, signs=True, replay=True)
-    diagonal = strategy.matrix()[0, 0]
-    z = np.array([drawn(grid.sigma / diagonal, row) for row in range(T)])
-    for step in (3, 0, 5):
-        out = np.full(3, 7)
-        add_replayed(grid, step, drawn, out)
-        assert np.abs(out - 7 - (strategy.inverse() * diagonal @ z)[step]).max() < 0.5 + 1e-6
 
 
 def hockey_stick(first, second, epsilon):
@@ -122,26 +103,19 @@ def pattern_weights(rate, steps):
         yield np.array(pattern), rate ** sum(pattern) * (1 - rate) ** (steps - sum(pattern))
 
 
-def whole_law(C, pattern, contributions, *, deviation, reach, replay=False):
-    """Probabilities of all answers y when a record adds ``contributions(t, y)`` to zero sums.
-
-    With ``replay`` rounded sums of rows of z are taken from z, otherwise of rows of noise.
-    """
+def whole_law(C, pattern, contributions, *, deviation, reach):
+    """Probabilities of all answers y when a record adds ``contributions(t, y)`` to zero sums."""
     axes = [np.arange(-reach, reach + 1)] * len(C)
     answers = np.meshgrid(*axes, indexing="ij", sparse=True)
-    law, rows, normals = np.ones(()), [], []
-    inverse = np.linalg.inv(C)
+    law, rows = np.ones(()), []
     support = np.arange(-10 * reach, 10 * reach + 1)
     for t, answer in enumerate(answers):
-        if replay:
-            pulled = sum(-inverse[t, j] / inverse[t, t] * z for j, z in enumerate(normals))
-        else:
-            pulled = sum(C[t, j] / C[t, t] * row for j, row in enumerate(rows))
+        pulled = sum(C[t, j] / C[t, t] * row for j, row in enumerate(rows))
         rows.append(answer - pattern[t] * contributions(t, answers[:t]))
         width = deviation / C[t, t]
         total = np.exp(-(support**2) / (2 * width**2)).sum()
-        normals.append(rows[t] + np.rint(pulled))
-        law = law * np.exp(-(normals[t] ** 2) / (2 * width**2)) / total
+        normal = rows[t] + np.rint(pulled)
+        law = law * np.exp(-(normal**2) / (2 * width**2)) / total
     return law
 
 
@@ -160,29 +134,26 @@ def real_laws(C, rate, deviation):
 
 @pytest.mark.parametrize("rate", [0.4, 1.0])
 @pytest.mark.parametrize(
-    ("strategy", "replay"),
+    "strategy",
     [
-        (LambdaCGD(3, 0.5), False),
-        (LambdaCGD(3, 0.5), True),
-        (LambdaCGD(3, 0.05), False),
-        (Banded(3, 2, [1.0, 0.6]), False),
-        (SquareRoot(3), False),
-        (Tree(3), False),
-        (BISR(3, 3), False),
+        LambdaCGD(3, 0.5),
+        LambdaCGD(3, 0.05),
+        Banded(3, 2, [1.0, 0.6]),
+        SquareRoot(3),
+        Tree(3),
+        BISR(3, 3),
     ],
     ids=repr,
 )
-def test_all_answers_enumerated_never_exceed_the_price_of_real_noise(
-    strategy, replay, rate, monkeypatch
-):
+def test_all_answers_enumerated_never_exceed_the_price_of_real_noise(strategy, rate, monkeypatch):
     # A bound of four steps: rounding is large, and so is the widening.
     bound, sigma, reach = 4, 1.0, 40
     monkeypatch.setattr(lattice, "_FINEST", 0)
     monkeypatch.setattr(lattice, "_MOST", 2.0)
-    grid = Grid.of(strategy, 1, sigma=sigma * bound, bound=bound, signs=False, replay=replay)
+    grid = Grid.of(strategy, 1, sigma=sigma * bound, bound=bound, signs=False)
     assert grid.widened > 1.1
     C = strategy.matrix()
-    law_of = partial(whole_law, C, deviation=grid.sigma, reach=reach, replay=replay)
+    law_of = partial(whole_law, C, deviation=grid.sigma, reach=reach)
 
     def towards(t, answers):
         return bound
