@@ -18,6 +18,7 @@ __getattr__, __dir__ = _lazy.attributes(
         "LatticeStream": "dpcal.optim.boundary.lattice",
         "NoiseStream": "dpcal.optim.boundary.streams",
         "Parts": "dpcal.optim.silos.parts",
+        "RoundedStream": "dpcal.optim.boundary.streams",
         "by_partitions": "dpcal.optim.silos.reading",
         "check_versions": "dpcal.optim.silos.cluster",
         "grid_of": "dpcal.optim.boundary.lattice",

@@ -1,3 +1,5 @@
+from libc.stdint cimport int64_t
+
 from dpcal._ext.gradients cimport ClippedSum
 from dpcal._ext.samples cimport Sample
 from dpcal._ext.sums cimport Sums
@@ -27,7 +29,7 @@ cdef class Slot:
         const double* w,
         const double* v,
         double* out,
-        const void* row,
+        const int64_t* row,
         int digits,
     ) except -1 nogil
     cdef double bound_between(self, const double* w, const double* v) noexcept nogil

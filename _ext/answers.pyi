@@ -36,7 +36,7 @@ class Slot:
         v: NDArray[np.float64] | None = None,
         *,
         rows: NDArray[np.intp] | None = None,
-        row: NDArray[np.float64] | NDArray[np.int64] | None = None,
+        row: NDArray[np.int64] | None = None,
         digits: int = 0,
     ) -> NDArray[np.float64] | None: ...
     def norm(self, w: NDArray[np.float64], *, rows: NDArray[np.intp]) -> float | None: ...

@@ -12,12 +12,12 @@ Signals are heard within 50 ms: an answer that Ctrl-C breaks off is not given.
 >>> from dpcal._ext.sums import Sums
 >>> kernel = LinearClippedSum(SquaredLoss(), np.array([[3.0, 4.0]]), np.array([1.0]),
 ...                           intercept=False)
->>> slot = Slot(Records(kernel, np.array([0.1, 0.0])), Sums(np.random.default_rng(0), 2.0),
+>>> slot = Slot(Records(kernel, np.array([0.1, 0.0])), Sums(np.random.default_rng(0), 2.0, 2),
 ...             sampling=None, sampling_probability=1.0, batch_size=0, max_norm=1.0, size=2.0)
 >>> w = np.array([1.0, 0.0])
 >>> answer = slot.answer(w, rows=np.array([0]))
 >>> drawn = 2.0 * np.random.default_rng(0).standard_normal(2)
->>> bool((answer == (kernel(w, max_norm=1.0) + drawn) / 2.0 + [0.1, 0.0]).all())
+>>> bool(np.allclose(answer, (kernel(w, max_norm=1.0) + drawn) / 2.0 + [0.1, 0.0], atol=1e-5))
 True
 """
 
@@ -30,7 +30,7 @@ from libc.string cimport memcmp, memcpy
 
 from dpcal._ext.gradients cimport Batch, ClippedSum
 from dpcal._ext.samples cimport Sample
-from dpcal._ext.sums cimport Sums, WholeSums
+from dpcal._ext.sums cimport Sums
 
 from contextlib import nullcontext
 
@@ -251,10 +251,10 @@ cdef class Slot:
         rows
             The batch, row numbers in [0, n), dtype intp; None to draw it here.
         row
-            A row of correlated noise, shape (dimension,), which takes the place of independent
-            noise: of C^-1 z for sums in doubles, and of whole numbers for others.
+            A row of correlated noise in whole numbers, shape (dimension,), which takes the place of
+            independent noise.
         digits
-            How many bits finer the grid of whole rows is than that of sums.
+            How many bits finer the grid of rows is than that of sums.
 
         Returns
         -------
@@ -264,12 +264,11 @@ cdef class Slot:
         cdef Py_ssize_t d = self.records.kernel.dimension
         cdef const double* to = plain(w, d)
         cdef const double* origin = NULL if v is None else plain(v, d)
-        cdef const void* noise = NULL
+        cdef const int64_t* noise = NULL
         cdef double* out
         cdef bint given = False
         if row is not None:
-            kind = cnp.NPY_INT64 if self.sums.whole_numbers else cnp.NPY_DOUBLE
-            noise = plain_of(row, d, kind)
+            noise = <const int64_t*>plain_of(row, d, cnp.NPY_INT64)
         if (
             to is NULL
             or (v is not None and origin is NULL)
@@ -336,7 +335,7 @@ cdef class Slot:
         const double* w,
         const double* v,
         double* out,
-        const void* row,
+        const int64_t* row,
         int digits,
     ) except -1 nogil:
         """Write the next answer; false where no distance or no sum is finite.
@@ -356,12 +355,9 @@ cdef class Slot:
             pass
         elif row is NULL:
             self.sums.finish(bound, total, d)
-        elif self.sums.whole_numbers:
-            (<WholeSums>self.sums).correlate(bound, total, <const int64_t*>row, digits, d)
-            size *= 1 << digits
         else:
-            for j in range(d):
-                total[j] += self.sums.noise_multiplier * bound * (<const double*>row)[j]
+            self.sums.correlate(bound, total, row, digits, d)
+            size *= 1 << digits
         for j in range(d):
             pull = strengths[j] * w[j]
             if v is not NULL:

@@ -12,7 +12,7 @@ that are not onto a ball.
 >>> sampling, noise = np.random.default_rng(0).spawn(2)
 >>> given = {"sampling": sampling, "sampling_probability": 1.0, "batch_size": 0, "size": 2.0,
 ...          "everyone": True}
->>> records, sums = Records(kernel, np.zeros(2)), Sums(noise, 0.0)
+>>> records, sums = Records(kernel, np.zeros(2)), Sums(noise, 0.0, 2)
 >>> fresh, change = (Slot(records, sums, max_norm=9.0, **given) for _ in range(2))
 >>> steps = Steps(fresh, change, np.zeros(2), rates=np.full(3, 2.0), period=2)
 >>> steps.take(3), steps.w.tolist()  # (w - 1) / 2 vanishes after a full step

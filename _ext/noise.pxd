@@ -1,3 +1,4 @@
+from libc.stdint cimport int64_t
 from numpy.random cimport bitgen_t
 
 cdef bitgen_t* bits_of(object generator) except NULL
@@ -12,5 +13,5 @@ cdef Py_ssize_t next_rows(
 ) noexcept nogil
 
 cdef void add_normals(
-    bitgen_t* bits, double standard_deviation, double* out, Py_ssize_t size
+    bitgen_t* bits, double standard_deviation, int64_t* out, Py_ssize_t size
 ) noexcept nogil

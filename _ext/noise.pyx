@@ -1,19 +1,21 @@
-"""Randomness for kernels, from numpy's bit generators: Gaussian noise and Poisson samples.
+"""Randomness for kernels, from numpy's bit generators: rounded Gaussian noise and Poisson samples.
 
 Both read the stream of a ``numpy.random.Generator`` exactly as its own methods would, so that plain
-numpy can replay a run. These generators are not cryptographic, and Gaussian noise in floating point
-is not the real-valued Gaussian of the theorems (Mironov 2012): attacks on either are outside the
-privacy claim.
+numpy can replay a run. The rounded sum of whole numbers and Gaussians is their sum with the rounded
+Gaussians. So this noise is post-processing of the Gaussian mechanism, but for the law of the
+Gaussians themselves: they are drawn in floating point, by the ziggurat method, and no bound on their
+distance from the real-valued Gaussian is known here. That is outside the privacy claim.
 
 >>> import numpy as np
->>> noisy = np.zeros(3)
->>> add_gaussian(noisy, 2.0, np.random.default_rng(0))
->>> bool((noisy == 2 * np.random.default_rng(0).standard_normal(3)).all())
-True
+>>> noisy = np.array([10, 20, 30])
+>>> add_gaussian(noisy, 200.0, np.random.default_rng(0))
+>>> (noisy - np.rint(200 * np.random.default_rng(0).standard_normal(3))).tolist()
+[10.0, 20.0, 30.0]
 """
 
 from cpython.pycapsule cimport PyCapsule_GetPointer
-from libc.math cimport INFINITY, isinf, log1p
+from libc.math cimport INFINITY, isinf, log1p, rint
+from libc.stdint cimport int64_t
 from numpy.random cimport bitgen_t
 from numpy.random.c_distributions cimport random_standard_exponential, random_standard_normal
 
@@ -68,25 +70,29 @@ cdef Py_ssize_t next_rows(
 
 
 cdef void add_normals(
-    bitgen_t* bits, double standard_deviation, double* out, Py_ssize_t size
+    bitgen_t* bits, double standard_deviation, int64_t* out, Py_ssize_t size
 ) noexcept nogil:
     cdef Py_ssize_t i
     for i in range(size):
-        out[i] += standard_deviation * random_standard_normal(bits)
+        out[i] += <int64_t>rint(standard_deviation * random_standard_normal(bits))
 
 
-def add_gaussian(double[::1] out not None, double standard_deviation, generator):
-    """Add independent centred Gaussians to ``out``, in place.
+def add_gaussian(int64_t[::1] out not None, double standard_deviation, generator):
+    """Add independent centred Gaussians, rounded to whole numbers, to ``out``, in place.
 
     Parameters
     ----------
     out
         Shape (d,).
     standard_deviation
-        At least 0.
+        At least 0, and at most 2^55.
     generator
         Read like ``generator.standard_normal(d)``.
     """
+    if not 0 <= standard_deviation <= 2.0**55:
+        raise ValueError(
+            f"standard_deviation must be a number in [0, 2^55], got {standard_deviation!r}."
+        )
     cdef bitgen_t* bits = bits_of(generator)
     if out.shape[0]:
         with generator.bit_generator.lock, nogil:

@@ -9,21 +9,18 @@ cdef class Sums:
     cdef readonly object lock
     cdef readonly double noise_multiplier
     cdef bitgen_t* bits
-    cdef bint whole_numbers
-    cdef double clip(self, double bound, Py_ssize_t size) noexcept nogil
-    cdef void begin(self, double bound, double* total, Py_ssize_t size) noexcept nogil
-    cdef void finish(self, double bound, double* total, Py_ssize_t size) noexcept nogil
-    cdef double norm(
-        self, double bound, const double* total, const double* offset, Py_ssize_t size
-    ) noexcept nogil
-
-
-cdef class WholeSums(Sums):
     cdef DiscreteTable table
     cdef int64_t[::1] whole
     cdef double sigma
     cdef int terms
     cdef int64_t[TERMS + 1] factors
+    cdef double clip(self, double bound, Py_ssize_t size) noexcept nogil
+    cdef void begin(self, double bound, double* total, Py_ssize_t size) noexcept nogil
+    cdef void finish(self, double bound, double* total, Py_ssize_t size) noexcept nogil
+    cdef void add_noise(self, double sigma, int64_t* whole, Py_ssize_t size) noexcept nogil
     cdef void correlate(
         self, double bound, double* total, const int64_t* row, int digits, Py_ssize_t size
+    ) noexcept nogil
+    cdef double norm(
+        self, double bound, const double* total, const double* offset, Py_ssize_t size
     ) noexcept nogil

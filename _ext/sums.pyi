@@ -11,15 +11,12 @@ MOST_RECORDS: int
 class Sums:
     lock: Lock
     noise_multiplier: float
-    def __init__(self, generator: np.random.Generator, noise_multiplier: float) -> None: ...
-
-class WholeSums(Sums):
     def __init__(
         self,
         generator: np.random.Generator,
         noise_multiplier: float,
-        table: DiscreteTable,
         size: int,
+        table: DiscreteTable | None = None,
     ) -> None: ...
 
 def whole_sum(

@@ -1,11 +1,10 @@
-"""How do sums of kernels get their noise? In doubles, or in whole numbers.
+"""How do kernels sum in whole numbers, and where do the sums get their noise?
 
-Kernels add records' contributions to an array, one record after another. :class:`Sums` adds them to
-zeros, and Gaussian noise in doubles to the sum. :class:`WholeSums` needs no other kernels: it
-begins with a number M that is so large that neighboring doubles around it are a grid's step h
-apart, so that **every addition rounds one record's contribution to the grid**, and nothing else
-(the sums of whole numbers after that are exact). The sum is then M away from a whole number of
-steps, to which discrete Gaussian noise is added in whole numbers.
+Kernels add records' contributions to an array of doubles, one record after another. A sum begins
+with a number M that is so large that neighboring doubles around it are a grid's step h apart, so
+that **every addition rounds one record's contribution to the grid**, and nothing else (the sums of
+whole numbers after that are exact). The sum is then M away from a whole number of steps, to which
+noise is added in whole numbers.
 
 Let a record's contribution, in one coordinate, be x. Adding it moves the sum by x rounded to the
 nearest multiple of h. What other records add is the same with and without it, but for ties, which a
@@ -24,9 +23,8 @@ asked to clip to a bound that is shorter by as much. The steps are powers of two
 [-0.9, -1.2]
 """
 
-from libc.math cimport NAN, fabs, frexp, isfinite, ldexp, rint, sqrt
+from libc.math cimport NAN, fabs, frexp, ldexp, rint, sqrt
 from libc.stdint cimport int64_t
-from libc.string cimport memset
 
 from dpcal._ext.discrete cimport DiscreteTable, factors_covering
 from dpcal._ext.gradients cimport Batch, ClippedSum
@@ -70,7 +68,7 @@ cdef double shortened(double bound, Py_ssize_t size) noexcept nogil:
 
 
 cdef class Sums:
-    """Sums in doubles with Gaussian noise.
+    """Sums in whole numbers with Gaussian noise.
 
     Parameters
     ----------
@@ -78,79 +76,48 @@ cdef class Sums:
         Source of noise.
     noise_multiplier
         Standard deviation of the noise in units of the bound on contributions, at least 0.
-    """
-
-    def __init__(self, generator, double noise_multiplier):
-        self.bits = bits_of(generator)
-        self.generator, self.lock = generator, generator.bit_generator.lock
-        self.noise_multiplier = noise_multiplier
-
-    cdef double clip(self, double bound, Py_ssize_t size) noexcept nogil:
-        """Return what kernels clip to, so that a record moves the sum by at most the bound."""
-        return bound
-
-    cdef void begin(self, double bound, double* total, Py_ssize_t size) noexcept nogil:
-        """Write what kernels add to."""
-        memset(total, 0, size * sizeof(double))
-
-    cdef void finish(self, double bound, double* total, Py_ssize_t size) noexcept nogil:
-        """Add the noise of a bound on contributions; what comes out is in their units."""
-        add_normals(self.bits, self.noise_multiplier * bound, total, size)
-
-    cdef double norm(
-        self, double bound, const double* total, const double* offset, Py_ssize_t size
-    ) noexcept nogil:
-        """Return the noisy norm of a sum plus a public vector; NaN, undrawn, where it overflows."""
-        cdef double squares = 0, entry
-        cdef Py_ssize_t j
-        for j in range(size):
-            entry = total[j] + offset[j]
-            squares += entry * entry
-        if not isfinite(squares):
-            return NAN
-        entry = sqrt(squares)
-        self.finish(bound, &entry, 1)
-        return entry
-
-
-cdef class WholeSums(Sums):
-    """Sums in whole numbers with discrete Gaussian noise.
-
-    Parameters
-    ----------
-    generator, noise_multiplier
-        As above; the generator reads cryptographic words, and the noise covers a Gaussian of that
-        standard deviation.
-    table
-        Of the narrow law that noise is made of.
     size
         Most coordinates of a sum.
+    table
+        Of the narrow law that discrete noise is made of, which covers a Gaussian; or None for
+        Gaussians in doubles that are rounded.
     """
 
-    def __init__(self, generator, double noise_multiplier, DiscreteTable table not None, size):
-        super().__init__(generator, noise_multiplier)
-        self.table, self.whole_numbers = table, True
+    def __init__(
+        self, generator, double noise_multiplier, Py_ssize_t size, DiscreteTable table=None
+    ):
+        self.bits = bits_of(generator)
+        self.generator, self.lock = generator, generator.bit_generator.lock
+        self.noise_multiplier, self.table = noise_multiplier, table
         self.whole = np.zeros(size, dtype=np.int64)
 
     cdef double clip(self, double bound, Py_ssize_t size) noexcept nogil:
+        """Return what kernels clip to, so that a record moves the sum by at most the bound."""
         return shortened(bound, size)
 
     cdef void begin(self, double bound, double* total, Py_ssize_t size) noexcept nogil:
+        """Write what kernels add to."""
         cdef double middle = middle_of(step_of(bound))
         cdef Py_ssize_t j
         for j in range(size):
             total[j] = middle
 
     cdef void finish(self, double bound, double* total, Py_ssize_t size) noexcept nogil:
+        """Add the noise of a bound on contributions; what comes out is in their units."""
         cdef double step = step_of(bound)
-        cdef double sigma = self.noise_multiplier * (bound / step)
         cdef Py_ssize_t j
-        if sigma != self.sigma:
-            self.sigma, self.terms = sigma, factors_covering(sigma, self.table, self.factors)
         steps_of(total, step, size, &self.whole[0])
-        self.table.add(self.bits, self.factors, self.terms, &self.whole[0], size)
+        self.add_noise(self.noise_multiplier * (bound / step), &self.whole[0], size)
         for j in range(size):
             total[j] = self.whole[j] * step
+
+    cdef void add_noise(self, double sigma, int64_t* whole, Py_ssize_t size) noexcept nogil:
+        if self.table is None:
+            add_normals(self.bits, sigma, whole, size)
+            return
+        if sigma != self.sigma:
+            self.sigma, self.terms = sigma, factors_covering(sigma, self.table, self.factors)
+        self.table.add(self.bits, self.factors, self.terms, whole, size)
 
     cdef void correlate(
         self, double bound, double* total, const int64_t* row, int digits, Py_ssize_t size
@@ -165,6 +132,7 @@ cdef class WholeSums(Sums):
     cdef double norm(
         self, double bound, const double* total, const double* offset, Py_ssize_t size
     ) noexcept nogil:
+        """Return the noisy norm of a sum plus a public vector; NaN, undrawn, where it overflows."""
         cdef double step = step_of(bound), public, root
         cdef wide squares = 0
         cdef int64_t entry

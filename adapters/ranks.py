@@ -239,7 +239,6 @@ class RankedOracle(StepwiseOracle):
     def _all_batches(self) -> Iterator[Rows]:
         """Yield the batches of all steps, which are functions of the root."""
         streams = Streams.restored(self._root, self.plan)
-        streams.keyed = True
         (query,) = self.plan.queries
         if query.correlation is not None:
             (generator,) = streams.samplings(1)

@@ -133,7 +133,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         CORRELATED_NOISE,
         MINIMAX,
         """
---mechanism NAME    discrete noise and exact sums, or gaussian noise in floating point, whose
+--mechanism NAME    discrete noise, or gaussian noise in floating point that is rounded, whose
     traces the claim leaves out (default: discrete, but for correlated noise)
 --seed SEED:whole   >= 0; to be kept secret (default: fresh from the system)
 --budget FILE:path  charge the run to this budget book, and refuse it if it does not fit; a new

@@ -46,7 +46,7 @@ from dpcal.estimators.reading import (
 )
 from dpcal.optim import Ledger, PrivateOracle, Result, Trace
 from dpcal.optim.boundary.choices import PrivateChoices
-from dpcal.optim.boundary.oracle import MECHANISMS
+from dpcal.optim.boundary.noise import NOISES
 from dpcal.optim.budget import in_use, prepaid, this_process
 from dpcal.optim.linear_fit import sum_query
 from dpcal.optim.objectives.placed import by_row, objective_of, opened, vectors_of
@@ -89,8 +89,8 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
     delta
         Privacy parameter in (0, 1).
     noise
-        ``"discrete"``: exact sums, and noise from cryptographic bits; or ``"gaussian"``, in
-        floating point, for research.
+        ``"discrete"``: exact sums, and noise from cryptographic bits; or ``"gaussian"``, for
+        research: noise in floating point that is rounded.
     rows_per_person
         Number >= 1 of rows that a person has at most. Where it is larger than 1, the claim is about
         a person, with all rows, and the noise is larger by as much; what is learned by a choice
@@ -217,7 +217,7 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
 
     def _target(self) -> tuple[float, float]:
         """Return the checked target."""
-        _validate.choice(tuple(MECHANISMS), noise=self.noise)
+        _validate.choice(NOISES, noise=self.noise)
         return _validate.positive(epsilon=self.epsilon), _validate.probability(delta=self.delta)
 
     def _multipliers(self, shares: Sequence[float]) -> list[float]:
@@ -405,7 +405,7 @@ class Answers:
 
     def choices(self, table: Any, part: Plan | None = None, **given: Any) -> PrivateChoices:
         """Return what chooses values of a table, whose shape is (n, columns)."""
-        choices = PrivateChoices(table, part or self.plan, **given, **self._how)
+        choices = PrivateChoices(table, part or self.plan, **given, seed=self._how["seed"])
         self.ledgers.append(choices.ledger)
         return choices
 

@@ -109,7 +109,8 @@ def run(
         repeats up to as many steps, whose answers were not released.
     noise
         ``"discrete"``: exact sums, and discrete Gaussian noise from cryptographic bits;
-        ``"gaussian"``: sums and noise in floating point, for research; or None for discrete noise
+        ``"gaussian"``: exact sums, and Gaussians in floating point that are rounded, which are
+        drawn faster and are for research; or None for discrete noise
         where every answer of the plan has it, and Gaussian noise otherwise. The result says which.
     **options
         The optimizer's own.

@@ -33,13 +33,14 @@ __all__ = ["fingerprint", "privacy_statement", "released", "sentence_on_reading"
 _NOISE = {
     "discrete": "Sums are of whole numbers and exact; their noise is discrete and comes from "
     "cryptographic bits, at the price of the noise that is named here.",
-    "gaussian": "Sums and noise are floating-point numbers.",
+    "gaussian": "Sums are of whole numbers and exact; their noise is drawn from cryptographic bits "
+    "as floating-point numbers, which are rounded.",
 }
 _OUTSIDE = {
     "discrete": "What the machine tells beside its output (the time that a run takes, the contents "
     "of its memory) is outside the claim, and so is a guess of the operating system's entropy.",
-    "gaussian": "Noise comes from numpy's generators, which are not cryptographic, and is Gaussian "
-    "in floating point, not in real numbers: attacks on either are outside the claim.",
+    "gaussian": "Noise is a Gaussian number in floating point, rounded, and not a real Gaussian "
+    "number, rounded: attacks on the difference are outside the claim.",
 }
 
 PACKAGES = ("dpcal", "numpy", "scipy", "dp-accounting", "prv-accountant", "scikit-learn")

@@ -1,5 +1,6 @@
 """Plans of every optimizer and a problem for them, which contracts run; and plans by hand."""
 
+import math
 import tomllib
 
 import numpy as np
@@ -8,6 +9,7 @@ from _tree import DATA
 from saddles import ToySaddle
 
 from dpcal import calibrate, optim
+from dpcal._ext.sums import grid_step
 from dpcal.accountants import matrix
 from dpcal.calibrate import Plan, Query
 from dpcal.calibrate.plans.theory import THEOREMS
@@ -25,6 +27,17 @@ def query(kind="gradient", *, name="", sampler="full", count=1, **fields):
 def plan_of(*queries, n, epsilon=9.0, delta=DELTA, optimizer="test", **fields):
     """Return a plan of these queries, whatever they cost."""
     return Plan(optimizer=optimizer, n=n, queries=queries, epsilon=epsilon, delta=delta, **fields)
+
+
+def rounding(bound, d, records, size=None, *, clipped=True):
+    """Return how far a mean of d whole numbers of steps may be from that of real ones, in norm.
+
+    Each coordinate of a contribution is rounded, and so is the noise. What is clipped is shorter by
+    3/2 (sqrt(d) + 1) steps, and by 2^-40 of the bound, which has up to 2^21 steps.
+    """
+    shorter = 1.5 * math.sqrt(d) + 1.51 if clipped else 0.0
+    steps = records * (shorter + math.sqrt(d) / 2) + math.sqrt(d) / 2
+    return steps * grid_step(bound) / (size or records)
 
 
 def theory_of(name, constants, *, dimension=None, dimensions=(), **given):

@@ -106,6 +106,6 @@ def noiseless():
     """Answer without noise; samples are drawn as ever."""
     with (
         mock.patch.object(noise_module, "add_gaussian"),
-        mock.patch.object(noise_module.GaussianMechanism, "fused", False),
+        mock.patch.object(noise_module.Mechanism, "fused", False),
     ):
         yield

@@ -130,7 +130,7 @@ def cli():
 
 
 @pytest.fixture
-def in_doubles(monkeypatch):
+def redrawn(monkeypatch):
     """Let noise be Gaussian by default, for tests that draw the same normals as a run."""
     from dpcal.optim.boundary import oracle, store
     from dpcal.optim.silos import averaging

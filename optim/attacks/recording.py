@@ -269,14 +269,14 @@ class Watched:
         return self._noted("one pass", objective, (w,), rows, one_pass.bound, total)
 
     def noisy_mean(
-        self, total: Any, query: Query, bound: float, *, size: float, row: Vector | None = None
+        self, total: Any, query: Query, bound: float, *, size: float, row: Any = None, **how: Any
     ) -> Vector:
         """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
         due, self._due = self._due, None
         assert due is not None
         kept = None if row is None else row.copy()
         about = {"oracle": self._number, "size": size, "row": kept, "scale": bound}
-        release = partial(self._inner.noisy_mean, total, query, bound, size=size, row=row)
+        release = partial(self._inner.noisy_mean, total, query, bound, size=size, row=row, **how)
         return self._recorder.take(due, query, release, **about).mean.copy()
 
     def _summed(self, kind: str, taken: Callable[..., Any], objective: Any, *about: Any) -> Any:

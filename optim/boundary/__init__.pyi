@@ -1,9 +1,7 @@
 from dpcal.optim.boundary.access import released as released
 from dpcal.optim.boundary.choices import PrivateChoices as PrivateChoices
-from dpcal.optim.boundary.exact import DiscreteMechanism as DiscreteMechanism
 from dpcal.optim.boundary.last_iterate import LastIterate as LastIterate
 from dpcal.optim.boundary.ledger import Ledger as Ledger
-from dpcal.optim.boundary.noise import GaussianMechanism as GaussianMechanism
 from dpcal.optim.boundary.one_pass import Pass as Pass
 from dpcal.optim.boundary.oracle import PrivateOracle as PrivateOracle
 from dpcal.optim.boundary.protocol import Oracle as Oracle

@@ -25,12 +25,13 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from functools import cached_property, partial
 from itertools import islice, repeat
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcal import _annexes
+from dpcal._ext.sums import grid_step
 from dpcal.accountants.random_groups import RandomOrder, is_long
 from dpcal.accountants.samplers import everyone
 from dpcal.calibrate.plan import Plan, Query
@@ -44,7 +45,7 @@ Rows = NDArray[np.intp]
 
 
 class Stream(Protocol):
-    """Rows of noise in turn: in doubles, or in whole steps. ``step`` of them were read."""
+    """Rows of noise in turn, in whole steps. ``step`` of them were read."""
 
     step: int
 
@@ -65,8 +66,8 @@ class Rounds:
     sampling
         Generator of batches, for this query alone.
     stream
-        Its rows of noise: a :class:`dpcal.optim.boundary.streams.NoiseStream`, or a
-        :class:`dpcal.optim.boundary.lattice.LatticeStream`.
+        Its rows of noise: a :class:`dpcal.optim.boundary.lattice.LatticeStream`, or a
+        :class:`dpcal.optim.boundary.streams.RoundedStream`.
     claim
         ``claim(row)`` refuses a row of noise that was drawn before; None for no such check.
     everyone
@@ -77,9 +78,9 @@ class Rounds:
     batch
         Row numbers of the round that was begun last.
     noise
-        Its row of C^-1 z, shape (dimension,); in whole steps for discrete noise.
+        Its row of noise, shape (dimension,), in whole steps.
     digits
-        How many bits finer these steps are than those of sums; 0 for rows in doubles.
+        How many bits finer these steps are than those of sums.
     """
 
     def __init__(
@@ -133,6 +134,8 @@ class Batches:
         The plan, the number of parameters, and the random streams of the run.
     n
         Number of records, of which the plan may have a public number.
+    noise
+        The name of the noise, whose rows are drawn for correlated queries.
     everyone
         Returns the row numbers of all n records, as the objective takes them.
 
@@ -149,9 +152,11 @@ class Batches:
         streams: Streams,
         *,
         n: int,
+        noise: str = "discrete",
         everyone: Callable[[int], Rows] = everyone,
     ) -> None:
         self._plan, self._dimension, self._streams = plan, dimension, streams
+        self._noise = noise
         self._n, self._all = n, everyone
         self.parts = Parts(plan, streams)
 
@@ -198,16 +203,15 @@ class Batches:
             deque(islice(batches, ledger.count(name)), maxlen=0)
 
     def _stream(self, query: Query) -> Stream:
-        made: Stream
-        if self._streams.keyed:
+        words = partial(self._streams.rows, query.name)
+        if self._noise == "discrete":
             grid = _annexes.grid_of(query, self._dimension)
-            made = _annexes.LatticeStream(grid, partial(self._streams.rows, query.name))
-            return made
+            return cast("Stream", _annexes.LatticeStream(grid, words))
         assert query.correlation is not None
-        made = _annexes.NoiseStream(
-            query.correlation.strategy, self._dimension, self._streams.noise
-        )
-        return made
+        seed = int.from_bytes(words().bytes(32), "big")
+        stream = _annexes.NoiseStream(query.correlation.strategy, self._dimension, seed)
+        sigma = query.noise_multiplier * (query.max_norm / grid_step(query.max_norm))
+        return cast("Stream", _annexes.RoundedStream(stream, sigma))
 
     def sample(self, query: Query) -> Rows:
         """Return the row numbers of the query's next answer.

@@ -28,9 +28,8 @@ from dpcal.calibrate.plan import Plan, Query
 from dpcal.optim import budget
 from dpcal.optim.boundary import observers
 from dpcal.optim.boundary.discrete import DiscreteNormals
-from dpcal.optim.boundary.exact import check_distance
 from dpcal.optim.boundary.ledger import Admits
-from dpcal.optim.boundary.noise import add_gaussian
+from dpcal.optim.boundary.noise import check_distance
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.objectives.arrays import Vector, digest_of, numbers
 from dpcal.optim.objectives.domains import blanked, counted, typed
@@ -84,11 +83,12 @@ class PrivateChoices(Admits):
         BudgetExceeded, and no record is read for it.
     seed
         That of :func:`dpcal.optim.run`.
-    noise
-        ``"discrete"``, also for None: counts have discrete Gaussian noise, and choices are drawn
-        from their law in whole numbers, both from cryptographic words; a delta that is too small
-        beside the noise's distance from its law raises UnsupportedEvent. Or ``"gaussian"``, in
-        floating point and from PCG64.
+
+    Notes
+    -----
+    Counts have discrete Gaussian noise, and choices are drawn from their law in whole numbers, both
+    from cryptographic words. A delta that is too small beside the noise's distance from its law
+    raises UnsupportedEvent.
     """
 
     def __init__(
@@ -98,13 +98,9 @@ class PrivateChoices(Admits):
         *,
         known: NDArray[np.bool_] | None = None,
         seed: Seed = None,
-        noise: str | None = None,
     ) -> None:
-        given = _validate.choice(("gaussian", "discrete"), noise=noise or "discrete")
-        self._discrete = given == "discrete"
-        if self._discrete:
-            most = _MOST_RECORDS if plan.public_n else plan.n
-            check_distance(plan, most * math.fsum(query.count for query in plan.queries))
+        most = _MOST_RECORDS if plan.public_n else plan.n
+        check_distance(plan, most * math.fsum(query.count for query in plan.queries))
         if len(records) != plan.n and not plan.public_n:
             raise ValueError(f"plan must be for n={len(records)} records, got one for n={plan.n}.")
         self._records: Any = records
@@ -113,7 +109,6 @@ class PrivateChoices(Admits):
         if known is None and not self._placed:
             self._known = np.ones(len(records), dtype=bool)
         self._streams = observers.streams(seed, plan, self._digest)
-        self._streams.keyed = self._discrete
         self._begin_ledger(plan)
         self._answer = observers.choosing(plan, self.ledger)
         self._spread: dict[int, Vector] = {}
@@ -156,14 +151,10 @@ class PrivateChoices(Admits):
     def _passed(self, asked: Query, counts: Integers) -> NDArray[np.bool_]:
         """Return which counts, with their noise, exceed the threshold."""
         assert asked.threshold is not None
-        if self._discrete:
-            whole = counts.astype(np.int64) * _ONE
-            sigma = asked.noise_multiplier * _ONE
-            DiscreteNormals.covering(sigma, self._streams.noise).add(whole)
-            return whole > math.ceil(asked.threshold * _ONE) + _ROUNDING
-        noisy = counts.astype(np.float64)
-        add_gaussian(noisy, asked.noise_multiplier, self._streams.noise)
-        return noisy > asked.threshold
+        whole = counts.astype(np.int64) * _ONE
+        sigma = asked.noise_multiplier * _ONE
+        DiscreteNormals.covering(sigma, self._streams.noise).add(whole)
+        return whole > math.ceil(asked.threshold * _ONE) + _ROUNDING
 
     def medians(self, column: int, cuts: ArrayLike, query: str) -> Vector:
         """Return a private median of a column in each interval: :meth:`quantiles` at shares 1/2."""
@@ -220,12 +211,11 @@ class PrivateChoices(Admits):
             for part, share, low, high in zip(parts, whole, edges, edges[1:], strict=False)
             if share is not None
         ]
-        draw = self._point if self._discrete else self._quantile
 
         def chosen() -> Vector:
             found = np.full(len(whole), np.nan)
             places = [i for i, share in enumerate(whole) if share is not None]
-            found[places] = [draw(*each, scale) for each in asked_in]
+            found[places] = [self._point(*each, scale) for each in asked_in]
             return found
 
         scores = [(part, share / _SHARES) for part, share, *_ in asked_in]
@@ -242,16 +232,6 @@ class PrivateChoices(Admits):
             # Those that are not numbers come last, beyond all cuts.
             self._spread[column] = np.sort(values)
         return self._spread[column]
-
-    def _quantile(self, values: Vector, share: int, low: float, high: float, scale: float) -> float:
-        ends = np.concatenate([[low], np.clip(values, low, high), [high]])
-        lengths = np.diff(ends)
-        scores = -np.abs(np.arange(len(lengths)) - len(values) * (share / _SHARES))
-        noise = self._streams.noise
-        with np.errstate(divide="ignore"):
-            tops = scores / scale + np.log(lengths) + noise.gumbel(size=len(lengths))
-        chosen = int(np.argmax(tops))
-        return float(min(max(noise.uniform(ends[chosen], ends[chosen + 1]), low), high))
 
     def _point(self, values: Vector, share: int, low: float, high: float, scale: float) -> float:
         """Draw one of the interval's points from exactly the law that :meth:`quantiles` states."""

@@ -138,13 +138,14 @@ class Pass:
                 f"regulariser of smoothness {self.pull.max():.6g}."
             )
 
-    def shortened(self, objective: Objective, w: Vector) -> Self:
+    def shortened(self, objective: Objective, w: Vector, *, known: bool) -> Self:
         """Return a pass whose rounded mean, from ``w`` on, a record moves by the bound at most.
 
-        UnsupportedEvent is raised if rounding would take more than a sixteenth of the bound, or if
-        the loss is not computed in this package.
+        That is proved for losses that are computed in this package. UnsupportedEvent is raised for
+        others if rounding has to be ``known``, and if it would take more than a sixteenth of the
+        bound.
         """
-        if kernel_of(objective) is None:
+        if known and kernel_of(objective) is None:
             raise UnsupportedEvent(
                 "noise='discrete' is for one pass over losses whose rounding is known, got a loss "
                 f"of one's own in {type(objective).__name__}."
@@ -157,7 +158,7 @@ class Pass:
         lost = (error + math.sqrt(len(w)) / 2 * grid_step(self.bound)) / self.bound + 2.0**-40
         if not (lost <= _MOST_LOST and reach <= _FARTHEST_WHOLE * self.bound):
             raise UnsupportedEvent(
-                f"noise='discrete' leaves {_MOST_LOST} of the bound on a mean iterate to rounding, "
+                f"one pass leaves {_MOST_LOST} of the bound on a mean iterate to rounding, "
                 f"which takes up to {lost:.2g} of it: {self.steps} steps of {len(w)} parameters "
                 f"that may be {reach:.2g} long. A radius bounds them."
             )

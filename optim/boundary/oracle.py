@@ -41,12 +41,12 @@ is spent with the answer, also where the answer fails.
 
 A record whose contribution is NaN or infinite contributes zero, without a warning or an error.
 
-Sums are of whole numbers, and noise is discrete, from cryptographic bits. Outside the claim, with
-``noise="gaussian"`` alone: numpy's generators are not cryptographic; Gaussian noise in floating
-point is not the real-valued Gaussian of the theorems (Mironov 2012); and rounding makes a sum of
-doubles more sensitive than its longest term. A run whose seed is known to others is reproducible,
-not private. The same seed, plan and records give the same noise: that is refused within a process,
-and in forked ones, and must not happen across processes. See ``docs/security.md``.
+Sums are of whole numbers, and so is noise, from cryptographic bits
+(:mod:`dpcal.optim.boundary.noise`). Outside the claim, with ``noise="gaussian"`` alone: rounded
+Gaussians in floating point are not rounded Gaussians of the theorems. A run whose seed is known to
+others is reproducible, not private. The same seed, plan and records give the same noise: that is
+refused within a process, and in forked ones, and must not happen across processes. See
+``docs/security.md``.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ from dpcal.optim import boundary, budget
 from dpcal.optim.boundary import observers
 from dpcal.optim.boundary.batches import Batches
 from dpcal.optim.boundary.ledger import Admits, Ledger
-from dpcal.optim.boundary.noise import Mechanism, noise_of
+from dpcal.optim.boundary.noise import NOISES, Mechanism, noise_of
 from dpcal.optim.boundary.seeds import Seed, Streams
 from dpcal.optim.objectives.arrays import AllRows, Rows, Vector, numbers, parameters
 from dpcal.optim.objectives.base import Objective
@@ -78,15 +78,11 @@ from dpcal.optim.objectives.contributions import kernel_of
 if TYPE_CHECKING:
     from dpcal.accountants.adaptive.filters import PrivacyFilter
 
-__all__ = ["MECHANISMS", "Admitted", "Kept", "PrivateOracle"]
+__all__ = ["Admitted", "Kept", "PrivateOracle"]
 
 # Bound, in units of a gradient, below which a proportional query's contribution is set to zero
 # and no noise is added: noise in proportion to it could itself round to zero in double precision.
 NEGLIGIBLE = 1e-290
-
-# Mechanisms of ``dpcal.optim.boundary`` that sum contributions and add noise, by the noise's name.
-MECHANISMS = {"gaussian": "GaussianMechanism", "discrete": "DiscreteMechanism"}
-
 
 # Samplers whose batches compiled answers draw themselves.
 _DRAWN = ("full", "poisson", "fixed-size")
@@ -169,7 +165,7 @@ class Admitted(Admits):
         kept: Kept | None = None,
     ) -> None:
         noise = self.noise = _validate.choice(
-            tuple(MECHANISMS), noise=noise_of(noise, plan, objective.dimension, objective)
+            NOISES, noise=noise_of(noise, plan, objective.dimension, objective)
         )
         if plan.n != objective.n and not plan.public_n:
             raise ValueError(
@@ -179,17 +175,17 @@ class Admitted(Admits):
         screen(objective)
         self.objective = objective
         self._streams = streams
-        streams.keyed = noise == "discrete"
         self._batches = Batches(
             plan,
             objective.dimension,
             streams,
             n=objective.n,
+            noise=noise,
             everyone=everyone if objective.rows_are_arrays else AllRows.of,
         )
         self._begin_ledger(plan, filter=filter, parts=self._batches.parts, ledger=ledger)
-        mechanism = getattr(boundary, MECHANISMS[noise])(plan, objective.dimension, streams)
-        self._mechanism: Mechanism = observers.watched(mechanism, plan, self.ledger)
+        mechanism = Mechanism(noise, plan, objective.dimension, streams)
+        self._mechanism = observers.watched(mechanism, plan, self.ledger)
         self._slots: dict[str, Slot] = {}
         kernel = kernel_of(objective) if self._mechanism.fused else None
         self._records = None if kernel is None else Records(kernel, objective.strengths)
@@ -316,7 +312,7 @@ class PrivateOracle(Admitted):
     seed, noise
         Those of :func:`dpcal.optim.run`. Sampling, noise, partitions and public choices have
         independent streams. Discrete noise raises UnsupportedEvent where rounding has no proof:
-        see :mod:`dpcal.optim.boundary.exact`, ``lattice`` for correlated noise, and ``one_pass``.
+        see :mod:`dpcal.optim.boundary.noise`, ``lattice`` for correlated noise, and ``one_pass``.
     filter
         A further budget that pays for every answer, for instance one that several runs about the
         same records share; None for the plan alone.
@@ -425,8 +421,7 @@ class PrivateOracle(Admitted):
             radius=radius,
         )
         one_pass.check(self.objective, w)
-        if self.noise == "discrete":
-            one_pass = one_pass.shortened(self.objective, w)
+        one_pass = one_pass.shortened(self.objective, w, known=self.noise == "discrete")
 
         def made() -> Vector:
             rows = self._sampled(asked)
@@ -568,11 +563,13 @@ class PrivateOracle(Admitted):
         slope = self.objective.regularizer_gradient(w)
         return slope if v is None else slope - self.objective.regularizer_gradient(v)
 
-    def _noisy_mean(self, total: Any, query: Query, bound: float) -> Vector:
+    def _noisy_mean(
+        self, total: Any, query: Query, bound: float, *, moved: float | None = None
+    ) -> Vector:
         """Return a total with the noise of a bound on contributions, over a public size."""
         row = None if query.correlation is None else self._batches.rounds[query.name].noise
         size = self._slot(query).size
-        return self._mechanism.noisy_mean(total, query, bound, size=size, row=row)
+        return self._mechanism.noisy_mean(total, query, bound, size=size, row=row, moved=moved)
 
     def _steps(self, w: Vector, *names: str, **how: Any) -> Steps | None:
         """Return steps along answers to two queries in compiled code.

@@ -3,7 +3,7 @@
 Public choices, such as the iterate to return, have a root of their own, so that an optimizer cannot
 learn anything about the noise. The secret root of a given seed is a digest of the seed, the plan
 and the records, so that runs of another plan, or about other records, share no noise. Sampling,
-noise and partitions are independent streams from the secret root.
+noise and partitions are independent streams of AES in counter mode, with keys from the secret root.
 
 Two runs with the same seed, plan and records add equal noise, and the difference of their answers
 to different questions has no noise. So a second such run is refused within a process, unless it is
@@ -16,7 +16,7 @@ inside :func:`replaying`.
 >>> plan = Plan(optimizer="noisy_gd", n=4, queries=(query,), epsilon=3.0, delta=1e-6)
 >>> first = Streams(0, plan, lambda: b"records")
 >>> other = Streams(0, plan, lambda: b"other records")
->>> bool(first.noise.standard_normal() == other.noise.standard_normal())
+>>> bool(first.noise.integers(1 << 60) == other.noise.integers(1 << 60))
 False
 >>> bool(first.public.random() == other.public.random())
 True
@@ -134,9 +134,6 @@ class Streams:
         Whether a seed was given: then the run is private only as long as the seed is secret.
     public
         Generator of public choices, from a root of its own.
-    keyed
-        Whether generators, other than the public one, read cryptographic words instead of PCG64;
-        set before the first draw.
     allotment
         Root of batches of whole epochs, from which no noise follows; set before the first draw to
         go on with those of an earlier run, and otherwise made from the secret root.
@@ -147,7 +144,7 @@ class Streams:
 
     def __init__(self, seed: Seed, plan: Plan, digest: Callable[[], bytes]) -> None:
         self.given = seed is not None
-        self.in_file = self.keyed = False
+        self.in_file = False
         self.allotment: str | None = None
         words = _words(seed)
         self._plan, self._digest = plan, digest
@@ -193,12 +190,7 @@ class Streams:
         return self._stream("parting")
 
     def samplings(self, count: int) -> list[np.random.Generator]:
-        """Return ``count`` generators of batches, independent of each other and of the rest.
-
-        They are the same at each call only where words are cryptographic.
-        """
-        if not self.keyed:
-            return self.sampling.spawn(count)
+        """Return ``count`` generators of batches, independent of each other and of the rest."""
         return [self._keyed(f"sampling {number}") for number in range(count)]
 
     def allotting(self, name: str) -> np.random.Generator:
@@ -212,12 +204,7 @@ class Streams:
     def _allotted(self, role: str, name: str) -> np.random.Generator:
         if self.allotment is None:
             self.allotment = _digest("allotment", self._secret())
-        key = _digest(role, name, self.allotment)
-        return (
-            keyed_generator(bytes.fromhex(key))
-            if self.keyed
-            else np.random.default_rng(int(key, 16))
-        )
+        return keyed_generator(bytes.fromhex(_digest(role, name, self.allotment)))
 
     def rows(self, name: str) -> np.random.Generator:
         """Return a generator of cryptographic words for a query's rows of noise, at its start."""
@@ -245,19 +232,12 @@ class Streams:
 
     def _stream(self, role: str) -> np.random.Generator:
         with self._lock:
-            if role not in self._made and self.keyed:
+            if role not in self._made:
                 self._made[role] = self._keyed(role)
-            elif role not in self._made:
-                entropy = int(_digest(role, self._secret()), 16)
-                self._made[role] = np.random.default_rng(entropy)
             return self._made[role]
 
     def _keyed(self, role: str) -> np.random.Generator:
-        return keyed_generator(self._key(role))
-
-    def _key(self, role: str) -> bytes:
-        """Return the key of a stream of words, 32 bytes."""
-        return key_of(self._secret(), role)
+        return keyed_generator(key_of(self._secret(), role))
 
     def _secret(self) -> str:
         """Return the secret root, made when it is first needed."""

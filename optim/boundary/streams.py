@@ -34,7 +34,7 @@ from dpcal.accountants.matrix import Strategy
 from dpcal.accountants.matrix.recurrences import Recurrence
 from dpcal.optim.boundary.seeds import Seed, sequence_of
 
-__all__ = ["NoiseStream"]
+__all__ = ["NoiseStream", "RoundedStream"]
 
 Vector = NDArray[np.float64]
 Key = NDArray[np.uint64]
@@ -266,6 +266,28 @@ class NoiseStream:
 
     def __repr__(self) -> str:
         return f"NoiseStream({self.strategy!r}, dimension={self.dimension}, step={self.step})"
+
+
+class RoundedStream:
+    """Rows of a :class:`NoiseStream` times ``sigma``, rounded to whole numbers: int64, (d,)."""
+
+    digits = 0
+
+    def __init__(self, stream: NoiseStream, sigma: float) -> None:
+        self._stream, self._sigma = stream, sigma
+
+    @property
+    def step(self) -> int:
+        """Number of the next row."""
+        return self._stream.step
+
+    def read(self, out: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+        """Return the next row in a new array; errors are those of :meth:`NoiseStream.read`."""
+        return np.rint(self._sigma * self._stream.read()).astype(np.int64)
+
+    def at(self, step: int) -> RoundedStream:
+        """Return a stream of the same rows whose next row is ``step``."""
+        return RoundedStream(self._stream.at(step), self._sigma)
 
 
 # Separates the key from other streams that are seeded with the same number: "noise" in ASCII.

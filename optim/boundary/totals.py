@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.boundary.discrete import DiscreteNormals, whole_laplace
-from dpcal.optim.boundary.exact import check_distance
+from dpcal.optim.boundary.noise import check_distance
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.objectives.arrays import Vector, digest_of
 

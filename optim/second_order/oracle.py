@@ -19,19 +19,17 @@ The saddle score of a point is the larger of ``||g|| / G - n tau_g / G`` and ``-
 sum of Hessians clipped to operator norm M: both move by at most one contribution, the second by
 Weyl's inequality. It is at most 0 where both mean values are within their thresholds.
 
-With ``noise="discrete"`` scores are whole numbers of 2^-20 contributions, rounded down, and their
-noise is exact (:mod:`dpcal.optim.boundary.discrete`) or discrete Gaussian. It is wider by 1 part in
-500, for rounding: a score in doubles is within e contributions of its value, where u = 2^-53 and
+Scores are whole numbers of 2^-20 contributions, rounded down, and their noise is discrete Laplace
+(:mod:`dpcal.optim.boundary.discrete`), or that of sums. It is wider by 1 part in 500, for rounding:
+a score in doubles is within e contributions of its value, where u = 2^-53 and
 
     e = 4 u (n + 100 d^2 + 64) n (1 + (r + tau_g) / G + sqrt(d) (1 + l2 / M) + tau_H / M),
 
 r the norm of the regulariser's gradient: by the bounds of sums in any order and of norms, and by
 the backward error of symmetric eigenvalue solvers, for which 100 d^2 u is more than any analysis
-says. A score with e above 2^-10, and records that are added or removed (they change how matrix
-products group the others), are refused.
-
-Outside the claim otherwise, as for Gaussian noise: Laplace noise in doubles is not the real-valued
-noise of the theorems (Mironov 2012).
+says. With ``noise="discrete"`` a score with e above 2^-10, and records that are added or removed
+(they change how matrix products group the others), are refused; with ``noise="gaussian"`` the
+rounding of such scores is outside the claim.
 
 >>> import numpy as np
 >>> from dpcal.calibrate import Plan, Query
@@ -67,9 +65,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
+from dpcal._ext.sums import grid_step
 from dpcal.calibrate.plan import Query
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
-from dpcal.optim.boundary.discrete import DiscreteNormals, whole_laplace
+from dpcal.optim.boundary.discrete import whole_laplace
 from dpcal.optim.boundary.noise import SCORED
 from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.objectives.arrays import Rows, Vector, norm_of
@@ -91,6 +90,8 @@ Pair = tuple[float, float]
 _STEPS = 1 << 20
 _ERROR = 2.0**-10
 _MOVED = math.ceil(_STEPS * (1 + 2 * _ERROR)) + 1
+# Scores beyond it, in contributions, count as it, so that steps fit in 64 bits.
+_FARTHEST = 2.0**40
 
 
 class SecondOrderOracle(PrivateOracle):
@@ -112,7 +113,7 @@ class SecondOrderOracle(PrivateOracle):
                 "plan under 'add-or-remove-one': how others' scores are rounded depends on their "
                 "number."
             )
-        self._thresholds: dict[str, float] = {}
+        self._thresholds: dict[str, int] = {}
         self._accepted: set[str] = set()
 
     def hessian(self, w: ArrayLike, query: str) -> Vector:
@@ -149,32 +150,26 @@ class SecondOrderOracle(PrivateOracle):
         asked = self._asked(query, "saddle score")
         self._check_rounding(w, thresholds, norms)
 
-        @np.errstate(all="ignore")
-        def made() -> Vector:
-            whole = self._compared(self._score(w, self._sampled(asked), thresholds, norms))
-            score, sigma = np.array([whole]), asked.noise_multiplier * _MOVED
-            DiscreteNormals.covering(sigma, self._streams.noise).add(score)
-            return score / _STEPS / self.plan.n
-
-        public = np.array([*thresholds, *norms])
-        if self.noise == "discrete":
-            return float(self._given(asked, (w, public), made)[0])
-
         def handed(rows: Rows, at: Vector) -> Contributions:
-            score = partial(self._score, at, rows, thresholds, norms)
-            return Asked(1, lambda bound: np.array([bound * score()]), _no_whole_score)
+            def score(bound: float) -> Any:
+                return np.array([self._score(at, rows, thresholds, norms)])
 
-        sums = _Sums(self.objective, 1, handed)
-        return float(self._curved(sums, asked, w, public)[0]) / asked.max_norm
+            return Asked(1, score, score)
 
-    def _curved(self, sums: Objective, asked: Query, w: Vector, *about: Vector) -> Vector:
+        public, sums = np.array([*thresholds, *norms]), _Sums(self.objective, 1, handed)
+        mean = self._curved(sums, asked, w, public, moved=_MOVED)
+        return float(mean[0]) / (grid_step(asked.max_norm) * _STEPS)
+
+    def _curved(
+        self, sums: Objective, asked: Query, w: Vector, *about: Vector, moved: float | None = None
+    ) -> Vector:
         """Return the noisy mean of sums at w, which depend on public or released vectors too."""
 
         @np.errstate(all="ignore")
         def made() -> Vector:
             rows = self._sampled(asked)
             total = self._mechanism.gradient_sum(sums, w, rows, asked.max_norm)
-            return self._noisy_mean(total, asked, asked.max_norm)
+            return self._noisy_mean(total, asked, asked.max_norm, moved=moved)
 
         answer: Vector = self._given(asked, (w, *about), made)
         return answer
@@ -195,7 +190,7 @@ class SecondOrderOracle(PrivateOracle):
             if query not in self._thresholds:
                 self._thresholds[query] = self._laplace(b)
             score = self._score(w, self._batches.sample(asked), thresholds, norms)
-            accepted = self._compared(score) + self._laplace(2 * b) <= self._thresholds[query]
+            accepted = score + self._laplace(2 * b) <= self._thresholds[query]
             if accepted:
                 self._accepted.add(query)
         return accepted
@@ -214,21 +209,15 @@ class SecondOrderOracle(PrivateOracle):
         @np.errstate(all="ignore")
         def made() -> Vector:
             rows = self._sampled(asked)
-            scores = [self._compared(self._score(w, rows, thresholds, norms)) for w in checked]
+            scores = [self._score(w, rows, thresholds, norms) for w in checked]
             noisy = [score + self._laplace(asked.noise_multiplier) for score in scores]
             return np.array([np.argmin(noisy)])
 
         return int(self._given(asked, (*checked, np.array([*thresholds, *norms])), made)[0])
 
-    def _compared(self, score: float) -> float:
-        """Return a score, in whole steps for discrete noise."""
-        return math.floor(score * _STEPS) if self.noise == "discrete" else score
-
-    def _laplace(self, scale: float) -> float:
-        """Return Laplace noise for such scores; the scale is in contributions."""
-        if self.noise == "discrete":
-            return whole_laplace(math.ceil(scale * _MOVED), self._streams.noise)
-        return float(self._streams.noise.laplace(scale=scale))
+    def _laplace(self, scale: float) -> int:
+        """Return Laplace noise for whole scores; the scale is in contributions."""
+        return whole_laplace(math.ceil(scale * _MOVED), self._streams.noise)
 
     def _check_rounding(self, w: Vector, thresholds: Pair, norms: Pair) -> None:
         """Refuse a score whose rounding error is too large for discrete noise: all is public."""
@@ -246,8 +235,8 @@ class SecondOrderOracle(PrivateOracle):
                 f" of a record, got up to {error:.2g} for n={n} records and {d} parameters."
             )
 
-    def _score(self, w: Vector, rows: Rows, thresholds: Pair, norms: Pair) -> float:
-        """Return a saddle score; the regulariser is public, and takes part in both means."""
+    def _score(self, w: Vector, rows: Rows, thresholds: Pair, norms: Pair) -> int:
+        """Return a saddle score in steps; the regulariser is public, and part of both means."""
         (tau_g, tau_H), (G, M) = thresholds, norms
         n, objective = self.plan.n, self.objective
         slope = gradients(objective, rows, w).clipped(G) + n * objective.regularizer_gradient(w)
@@ -255,7 +244,8 @@ class SecondOrderOracle(PrivateOracle):
         H[np.diag_indices(objective.penalized)] += n * objective.l2
         least = float(np.linalg.eigvalsh(H)[0])
         score = max((norm_of(slope) - n * tau_g) / G, (-least - n * tau_H) / M)
-        return score if math.isfinite(score) else n
+        score = min(max(score, -_FARTHEST), _FARTHEST) if math.isfinite(score) else n
+        return math.floor(score * _STEPS)
 
 
 def symmetric(triangle: Vector, dimension: int) -> Vector:
@@ -279,7 +269,3 @@ class _Sums(Objective):
     def loss(self, w: ArrayLike) -> float:
         """Refuse: such sums are the gradients of no loss."""
         raise TypeError("a sum of Hessians has no loss.")
-
-
-def _no_whole_score(bound: float) -> Any:
-    raise AssertionError("whole scores are answered by themselves")

@@ -36,8 +36,7 @@ from dpcal import _validate
 from dpcal.calibrate.plan import Plan
 from dpcal.errors import LedgerMismatch
 from dpcal.optim.boundary.ledger import Ledger
-from dpcal.optim.boundary.noise import noise_of
-from dpcal.optim.boundary.oracle import MECHANISMS
+from dpcal.optim.boundary.noise import NOISES, noise_of
 from dpcal.optim.boundary.seeds import Seed, spawned
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
@@ -163,7 +162,7 @@ class SiloOracle:
                 raise ValueError(f"silos must have the same {name}, got {values}.")
         self.read_from_data = tuple(sorted({name for one in about for name in one.read_from_data}))
         asked = noise_of(noise, plan, about[0].dimension)
-        self.noise = _validate.choice(tuple(MECHANISMS), noise=asked)
+        self.noise = _validate.choice(NOISES, noise=asked)
         self.plan, self.dimension, self.l2 = plan, about[0].dimension, about[0].l2
         self.plans = tuple(map(plan_of_silo, plans, [each.n for each in about]))
         self.ledgers = tuple(Ledger.of(each) for each in self.plans)

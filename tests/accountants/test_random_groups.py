@@ -100,15 +100,13 @@ def test_records_that_sit_out_are_those_of_a_counter_for_each(made, warm_start, 
         assert rows.tolist() == joined.tolist()
 
 
-@pytest.mark.parametrize("keyed", [False, True])
-def test_disjoint_parts_of_many_records_cut_one_order(few, keyed):
+def test_disjoint_parts_of_many_records_cut_one_order(few):
     """Each partition has an order of its own, whatever order the parts are asked for in."""
     queries = [parted(name, 4, 3, partition=name) for name in ("a", "b")]
     plan = plan_for(*queries, n=12)
 
     def parts(*turns):
         streams = Streams.restored({"secret": "5", "public": "6", "given": True}, plan)
-        streams.keyed = keyed
         made, found, spent = Parts(plan, streams), {"a": [], "b": []}, Counter()
         for name in turns:
             query = plan.query(name)

@@ -26,7 +26,7 @@ def run(name, plan, objective):
     """Return the iterates and the end of a seeded run."""
     with warnings.catch_warnings(), optim.replaying():
         warnings.simplefilter("ignore")
-        found = getattr(optim, name)(objective, plan, seed=11, noise="gaussian")
+        found = getattr(optim, name)(objective, plan, seed=11)
     return {"w": np.asarray(found.w).tolist(), "message": found.message}
 
 

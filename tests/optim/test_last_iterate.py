@@ -8,6 +8,7 @@ import pytest
 from _built_plans import plan_of, query, records
 
 from dpcal import calibrate, optim
+from dpcal._ext.sums import grid_step
 from dpcal.accountants import delta, epsilon, events
 from dpcal.accountants.mechanisms.last_iterate import amplitude
 from dpcal.calibrate import Constants
@@ -61,7 +62,9 @@ def test_steps_are_the_textbook_algorithm():
         w = w + noise.normal(0.0, one.noise_multiplier * eta / N, D)
     assert 1 - 1e-5 < shorter < 1
     result = optim.noisy_gd(OBJECTIVE, plan, seed=3, noise="gaussian")
-    np.testing.assert_allclose(result.w, w, rtol=1e-10)
+    # Each step is rounded, and its noise is; no step makes them longer.
+    off = 40 * math.sqrt(D) * grid_step(one.max_norm * eta / N)
+    np.testing.assert_allclose(result.w, w, rtol=1e-12, atol=off)
 
 
 def test_a_plan_costs_its_target_and_less_noise_than_all_iterates():

@@ -10,7 +10,7 @@ from _built_plans import plan_of, query
 from dpcal._ext.sums import grid_step
 from dpcal.errors import UnsupportedEvent
 from dpcal.optim import Logistic, PrivateOracle, Squared
-from dpcal.optim.boundary.exact import DiscreteMechanism
+from dpcal.optim.boundary.noise import Mechanism
 from dpcal.optim.boundary.one_pass import Pass
 
 N, D, ETA, BOUND = 200, 6, 0.5, 0.1
@@ -63,8 +63,8 @@ def test_a_record_moves_a_rounded_mean_by_what_is_priced():
     rows, w = np.arange(N, dtype=np.intp), np.zeros(D)
     short = dataclasses.replace(QUERY, max_norm=1e-3)
     means = [
-        DiscreteMechanism.mean_iterate(
-            planned(each, short, radius=math.inf).shortened(each, w), each, w, rows
+        Mechanism.mean_iterate(
+            planned(each, short, radius=math.inf).shortened(each, w, known=True), each, w, rows
         )
         for each in objectives
     ]
@@ -72,7 +72,7 @@ def test_a_record_moves_a_rounded_mean_by_what_is_priced():
     # The regulariser forgets the first record.
     assert 0 < moved <= 2 * short.max_norm
     one_pass = planned()
-    shorter = one_pass.shortened(OBJECTIVE, w)
+    shorter = one_pass.shortened(OBJECTIVE, w, known=True)
     lost = 1 - shorter.max_norm / one_pass.max_norm
     assert math.sqrt(D) / 2 * grid_step(BOUND) / BOUND < lost < 1e-5
 

@@ -13,7 +13,7 @@ from dpcal.optim import Ledger, Logistic, PrivateOracle, Squared, dpsgd, replayi
 from dpcal.optim.first_order.dpsgd import default_steps, regret_rate
 
 # The normals of runs are drawn here again, by numpy.
-pytestmark = pytest.mark.usefixtures("in_doubles")
+pytestmark = pytest.mark.usefixtures("redrawn")
 
 X, Y = load_breast_cancer(return_X_y=True)
 X = StandardScaler().fit_transform(X)

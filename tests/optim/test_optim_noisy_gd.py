@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from _built_plans import records
+from _built_plans import records, rounding
 
 from dpcal import calibrate, optim
 from dpcal.calibrate import Constants
@@ -12,7 +12,7 @@ from dpcal.optim import Logistic, Sigmoid, noisy_gd, spiderboost
 from dpcal.optim.boundary.seeds import Streams
 
 # The normals of runs are drawn here again, by numpy.
-pytestmark = pytest.mark.usefixtures("in_doubles")
+pytestmark = pytest.mark.usefixtures("redrawn")
 
 N = 300
 X, Y = records(N)
@@ -67,7 +67,8 @@ def test_steps_are_the_textbook_algorithm():
         w = w - eta * (total / N + 0.1 * np.append(w[:-1], 0.0))
         w *= min(1.0, 2.0 / np.linalg.norm(w))
     found = noisy_gd(objective, plan, seed=3, radius=2.0)
-    np.testing.assert_allclose(found.w, w, rtol=1e-10)
+    off = 20 * eta * rounding(query.max_norm, 5, N)  # no step makes it larger
+    np.testing.assert_allclose(found.w, w, rtol=0, atol=off)
 
 
 def iterates_of(optimizer, plan, seed, objective=OBJECTIVE):

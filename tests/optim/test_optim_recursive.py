@@ -7,13 +7,14 @@ import pytest
 from _built_plans import Interpreted, plan_of, query, records, theory_of
 
 from dpcal import calibrate, optim
+from dpcal._ext.sums import grid_step
 from dpcal.calibrate import Constants
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
 from dpcal.optim.boundary.seeds import Streams
 from dpcal.optim.objectives.linear import Linear
 
 # The normals of runs are drawn here again, by numpy.
-pytestmark = pytest.mark.usefixtures("in_doubles")
+pytestmark = pytest.mark.usefixtures("redrawn")
 
 N = 400
 X, Y = records(N)
@@ -145,7 +146,9 @@ def test_one_pass_is_the_textbook_loop(radius):
         w = w - 0.3 * gradient
         w = w * min(1.0, radius / np.linalg.norm(w))
     expected = np.mean(kept, axis=0) + 1.5 * 0.3 * noise.standard_normal(5)
-    np.testing.assert_allclose(fused, expected, rtol=1e-10)
+    # Mean and noise are rounded; gradients are shorter for it, in steps that forget an eighth.
+    off = math.sqrt(5) * grid_step(0.3) * (1 + 1 / 0.12)
+    np.testing.assert_allclose(fused, expected, rtol=0, atol=off)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from _built_plans import Interpreted, plan_of, query, records, theory_of
+from _built_plans import Interpreted, plan_of, query, records, rounding, theory_of
 
 from dpcal import calibrate
 from dpcal.accountants.adaptive.filters import PrivacyFilter
@@ -17,7 +17,7 @@ from dpcal.optim.boundary.seeds import Streams
 from dpcal.optim.boundary.walk import walk_of
 
 # The normals of runs are drawn here again, by numpy.
-pytestmark = pytest.mark.usefixtures("in_doubles")
+pytestmark = pytest.mark.usefixtures("redrawn")
 
 RNG = np.random.default_rng(0)
 N = 400
@@ -71,26 +71,31 @@ def test_the_fused_loop_is_the_textbook_loop():
 
 
 def test_steps_are_the_paper_s_pseudocode():
-    plan = boost_plan(steps=30, batch_size=60, neighboring_relation="replace-one")
+    plan = boost_plan(steps=12, batch_size=60, neighboring_relation="replace-one")
     refresh, difference = plan.queries
     period, eta = plan.parameters["period"], plan.parameters["learning_rate"]
     objective = Logistic(X, Y, fit_intercept=False, classes=[0, 1])
     streams = Streams(9, plan, objective.digest)
     sampling, noise = streams.sampling, streams.noise
     w = v = V = np.zeros(4)
-    for t in range(30):
+    off = off_V = 0.0  # what rounding adds
+    for t in range(12):
         if t % period == 0:
             total = objective.clipped_sum(w, np.arange(N), refresh.max_norm)
             total += noise.normal(0, refresh.noise_multiplier * refresh.max_norm, 4)
-            V = total / N
+            V, off_V = total / N, rounding(refresh.max_norm, 4, N) + off / 4
         else:
             rows = sampling.choice(N, 60, replace=False, shuffle=False)
             bound = min(difference.max_norm * np.linalg.norm(w - v), difference.cap)
             total = objective.clipped_difference_sum(w, v, rows, bound)
             total += noise.normal(0, difference.noise_multiplier * bound, 4)
             V = V + total / 60
+            # I - eta H is a contraction, and a logistic loss's H moves by at most 0.1 ||w - v||.
+            off_V += rounding(bound, 4, 60) + 0.1 * np.linalg.norm(w - v) * off
         w, v = w - eta * V, w
-    np.testing.assert_allclose(spiderboost(objective, plan, seed=9).w, w, rtol=1e-11)
+        off += eta * off_V
+    assert off < 5e-4
+    np.testing.assert_allclose(spiderboost(objective, plan, seed=9).w, w, rtol=0, atol=off)
 
 
 @pytest.mark.slow

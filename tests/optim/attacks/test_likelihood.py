@@ -314,7 +314,7 @@ CASES = {
     "differences": Case(planned(calibrate.spiderboost, 2, steps=12, batch_size=100), **SHORT),
     "KL spider": Case(planned(calibrate.kl_spider, 2, **KL), 1_000, 12_000, 0.0, less=0.1),
     "proximal points": Case(
-        planned(calibrate.proximal_point, 2, inner_steps=3, **KL), 1_000, 12_000, 0.0, less=0.1
+        planned(calibrate.proximal_point, 2, inner_steps=3, **KL), 1_000, 24_000, 0.0, less=0.1
     ),
     "rounds": Case(
         planned(calibrate.recursive_regularization, 2, distance=3.0, **REPLACED), **SHORT
@@ -377,7 +377,7 @@ def told_by_medians(plan, values, medians, seed):
     places = np.arange(medians)
     plan = dataclasses.replace(plan, n=3 * medians)
     table = np.add.outer(places, values).reshape(-1, 1)
-    choices = PrivateChoices(table, plan, seed=seed, noise="gaussian")
+    choices = PrivateChoices(table, plan, seed=seed)
     points = choices.medians(0, np.arange(medians + 1.0), "q")
     return int((points - places > 0.9001).sum())
 

@@ -18,6 +18,7 @@ from _answers import (
     result_of,
     untouchable,
 )
+from _built_plans import rounding
 from hypothesis import given, settings, strategies as st
 
 from dpcal.accountants import PrivacyFilter, events
@@ -28,7 +29,7 @@ from dpcal.optim.boundary.seeds import Streams
 from dpcal.optim.boundary.walk import walk_of
 
 # The normals of runs are drawn here again, by numpy.
-pytestmark = pytest.mark.usefixtures("in_doubles")
+pytestmark = pytest.mark.usefixtures("redrawn")
 
 
 @settings(deadline=None, max_examples=20)
@@ -132,7 +133,8 @@ def test_adaptive_noise_is_required_checked_and_used():
     noise = Streams(4, plan, LOGISTIC.digest).noise.normal(0.0, 50.0 * 0.5, D)
     exact = LOGISTIC.clipped_sum(W, np.arange(N), 0.5)
     slope = LOGISTIC.regularizer_gradient(W)
-    np.testing.assert_allclose(loud, (exact + noise) / N + slope, rtol=1e-12)
+    off = rounding(0.5, D, N)
+    np.testing.assert_allclose(loud, (exact + noise) / N + slope, rtol=1e-12, atol=off)
     fixed = oracle_for(query(), objective=untouchable())
     with pytest.raises(ValueError, match="noise_multiplier is for adaptive queries"):
         fixed.gradient(W, "q", noise_multiplier=3.0)

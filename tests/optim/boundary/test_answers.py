@@ -28,6 +28,7 @@ from _answers import (
     result_of,
     untouchable,
 )
+from _built_plans import rounding
 from _recording import check_promises
 from _tree import DATA
 from hypothesis import given, settings, strategies as st
@@ -46,7 +47,7 @@ from dpcal.optim.driver import Run
 from dpcal.optim.first_order.descent import projected_descent
 
 # The normals of runs are drawn here again, by numpy.
-pytestmark = pytest.mark.usefixtures("in_doubles")
+pytestmark = pytest.mark.usefixtures("redrawn")
 
 SAMPLINGS = pytest.mark.parametrize("sampling", [FULL, POISSON, FIXED])
 SIZES = {"poisson": 0.3 * N, "fixed-size": 12, "full": N}
@@ -84,8 +85,9 @@ def test_steps_are_the_textbook_algorithm(sampling, compiled):
         oracle = oracle_for(asked, objective=objective, seed=7)
         run = Run(oracle, steps=30, initial=start, radius=radius)
         mean = projected_descent(run, "q", rates, averaged_from=0)
-        np.testing.assert_allclose(run.w, iterates[-1], rtol=1e-10)
-        np.testing.assert_allclose(mean, np.mean(iterates, axis=0), rtol=1e-10)
+        off = rates.sum() * rounding(0.5, D, N, SIZES[asked.sampler])  # no step makes it larger
+        np.testing.assert_allclose(run.w, iterates[-1], rtol=0, atol=off)
+        np.testing.assert_allclose(mean, np.mean(iterates, axis=0), rtol=0, atol=off)
 
 
 def test_gradients_and_steps_share_one_budget():
@@ -114,7 +116,7 @@ def test_answers_are_about_every_record_and_divided_by_the_public_number(n):
     records = optim.Squared(table, np.ones(n), fit_intercept=False)
     answer = PrivateOracle(records, plan, seed=0).gradient(np.zeros(2), "q")
     total = records.clipped_sum(np.zeros(2), np.arange(n), 10.0)
-    assert answer == pytest.approx(total / 100, abs=1e-8)
+    assert answer == pytest.approx(total / 100, rel=0, abs=rounding(10.0, 2, n, 100))
     with pytest.raises(ValueError, match=f"n={n} records, got one for n=100"):
         PrivateOracle(records, dataclasses.replace(plan, public_n=False), seed=0)
     plan = calibrate.dpsgd(n=100, batch_size=20, steps=30, epsilon=1.0, delta=1e-6)
@@ -158,7 +160,8 @@ def test_difference_is_on_one_sample_with_noise_in_proportion(sampling, scale, b
     exact = LOGISTIC.clipped_difference_sum(W, V, rows, bound)
     penalty = 0.2 * np.append((W - V)[:-1], 0.0)
     expected = (exact + noise) / SIZES[asked.sampler] + penalty
-    np.testing.assert_allclose(answer, expected, rtol=1e-12)
+    off = rounding(bound, D, len(rows), SIZES[asked.sampler])
+    np.testing.assert_allclose(answer, expected, rtol=1e-12, atol=off)
     assert len(set(rows)) == len(rows)
 
 
@@ -191,10 +194,12 @@ def test_norm_and_scalar_are_noisy_numbers_over_the_public_size(sampling):
     z = Streams(3, plan_for(*asked), objective.digest).noise.standard_normal(2)
     size = SIZES[asked[0].sampler]
     total = LOGISTIC.clipped_sum(W, first, 0.5) / size + LOGISTIC.regularizer_gradient(W)
-    assert norm == pytest.approx(np.linalg.norm(total) + 2.0 * 0.5 * z[0] / size, rel=1e-12)
+    wanted = np.linalg.norm(total) + 2.0 * 0.5 * z[0] / size
+    assert norm == pytest.approx(wanted, rel=1e-12, abs=rounding(0.5, D, len(first), size))
     losses = [LOGISTIC.clipped_loss_sum(W, np.array([row]), math.inf) for row in second]
     expected = (np.minimum(losses, 0.4).sum() + 2.0 * 0.4 * z[1]) / size
-    assert loss == pytest.approx(expected + LOGISTIC.regularizer(W), rel=1e-12)
+    wanted, off = expected + LOGISTIC.regularizer(W), rounding(0.4, 1, len(second), size)
+    assert loss == pytest.approx(wanted, rel=1e-12, abs=off)
     assert [entry.name for entry in oracle.ledger.entries] == ["norm", "loss"]
 
 
@@ -261,7 +266,7 @@ def test_records_that_are_not_finite_contribute_zero_to_every_answer(bad):
         four_answers(oracle_for(*quiet, objective=objective)) for objective in (made, Without(3))
     )
     for ours, expected in zip(spoiled, without, strict=True):
-        np.testing.assert_allclose(ours, expected, rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(ours, expected, rtol=0, atol=2 * rounding(0.5, D, N))
 
 
 def test_other_threads_wait_while_an_answer_is_written_and_summed():
@@ -489,8 +494,7 @@ def test_compiled_answers_are_the_same_to_the_bit(objective, noise, sampling):
         for w, v in itertools.pairwise(points):
             yield oracle.gradient(w, "q")
             yield oracle.difference(w, v, "move")
-            if noise == "discrete":  # doubles have roundings of their own
-                yield oracle.norm(v, "norm")
+            yield oracle.norm(v, "norm")
 
     check_compiled(objective, (query(**sampling), moves, norms), ask, noise=noise)
 

@@ -18,15 +18,14 @@ def plan_of(n, kind="selection", *, count=1, relation="replace-special", delta=1
     return plan_for(asked, n=n, relation=relation, delta=delta)
 
 
-@pytest.mark.parametrize("noise", ["gaussian", "discrete"])
-def test_medians_are_drawn_with_the_density_that_was_promised(noise):
+def test_medians_are_drawn_with_the_density_that_was_promised():
     """The chance of a gap between values is exp(score / scale) times its length."""
     values = np.array([[1.0], [2.0], [4.0], [7.0], [9.0]])
     plan = plan_of(5, noise_multiplier=2.0, count=3000)
     edges = np.array([0.0, 1.0, 2.0, 4.0, 7.0, 9.0, 10.0])
     scores = -np.abs(np.arange(6) - 2.5)
     law = np.exp(scores / 1.0) * np.diff(edges)
-    made = PrivateChoices(values, plan, seed=0, noise=noise)
+    made = PrivateChoices(values, plan, seed=0)
     draws = [made.medians(0, [0, 10], "asked")[0] for _ in range(3000)]
     seen, _ = np.histogram(draws, edges)
     # Values are spread by half a millionth of the range, which moves no edge of note.
@@ -53,15 +52,11 @@ def test_blanking_a_record_moves_the_density_of_medians_by_no_more_than_is_price
     assert worst == pytest.approx(2 / multiplier)
 
 
-@pytest.mark.parametrize("noise", ["gaussian", "discrete"])
-def test_a_label_passes_the_threshold_as_often_as_the_normal_law_says(noise):
+def test_a_label_passes_the_threshold_as_often_as_the_normal_law_says():
     """2,000 draws, a seed each; five standard deviations, one false alarm in 10^6."""
     labels = np.repeat(["a", "b"], [10, 50])
     plan = plan_of(60, "labels", noise_multiplier=3.0)
-    kept = [
-        PrivateChoices(labels, plan, seed=k, noise=noise).labels("asked").tolist()
-        for k in range(2_000)
-    ]
+    kept = [PrivateChoices(labels, plan, seed=k).labels("asked").tolist() for k in range(2_000)]
     chance = norm.sf(4 / 3)
     seen = sum("a" in each for each in kept)
     assert abs(seen - 2_000 * chance) < 5 * np.sqrt(2_000 * chance * (1 - chance))
@@ -75,7 +70,7 @@ def test_a_discrete_choice_lies_between_the_cuts_whatever_the_values_are(height)
     values = np.full((50_000, 1), height)
     values[::2] *= -1
     values[:9] = 0.0
-    made = PrivateChoices(values, plan, noise="discrete")
+    made = PrivateChoices(values, plan)
     for cuts in ([-height, 0.0, height], [2 * height / 3, height], [0.0, 0.0], [0.0, 1e-300]):
         medians = made.medians(0, cuts, "asked")
         for low, high, drawn in zip(cuts, cuts[1:], medians, strict=False):
@@ -132,10 +127,10 @@ def test_choices_are_refused_where_no_theorem_covers_them():
     for kind in ("labels", "selection"):
         with pytest.raises(UnsupportedEvent, match="added, removed or blanked"):
             plan_of(60, kind, relation="replace-one").price()
-        with pytest.raises(UnsupportedEvent, match="is for sums and scores here"):
-            oracle_for(*plan_of(N, kind).queries, noise="discrete")
+        with pytest.raises(UnsupportedEvent, match="an oracle is for sums"):
+            oracle_for(*plan_of(N, kind).queries)
     with pytest.raises(UnsupportedEvent, match="got delta=1e-28"):
-        PrivateChoices(np.zeros((60, 1)), plan_of(60, delta=1e-28), noise="discrete")
+        PrivateChoices(np.zeros((60, 1)), plan_of(60, delta=1e-28))
 
 
 def test_a_choice_is_asked_between_cuts_in_order():

@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 from dpcal._ext import grid
 from dpcal._ext.sums import grid_step, whole_sum
 from dpcal.optim import KAN, MLP, FromGradients, Huber, Logistic, Softmax, Squared
-from dpcal.optim.boundary.exact import DiscreteMechanism
+from dpcal.optim.boundary.noise import Mechanism
 from dpcal.optim.objectives.contributions import Products, hessians
 from dpcal.optim.second_order.oracle import _Sums
 
@@ -54,7 +54,7 @@ def test_one_record_moves_a_sum_by_at_most_the_bound(objective, bound):
         triangles = _Sums(objective, size, partial(hessians, objective))
         asked["gradient_sum of hessians"] = (triangles, triangles.clipped_sum, (w,))
     for name, (summed, plain, at) in asked.items():
-        ask = getattr(DiscreteMechanism, name.split()[0])
+        ask = getattr(Mechanism, name.split()[0])
         whole = ask(summed, *at, everyone, bound)
         if bound == 0.37 or "hessians" in name:
             off = np.abs(whole - plain(*at, everyone, bound) / step)
@@ -87,7 +87,7 @@ def test_one_record_of_many_moves_a_sum_by_the_bound():
     objective = FromGradients(lambda w, rows: np.ones((len(rows), 1)), n=n, dimension=1)
     rows = np.arange(n, dtype=np.intp)
     totals = [
-        DiscreteMechanism.gradient_sum(objective, np.zeros(1), some, 1.0)
+        Mechanism.gradient_sum(objective, np.zeros(1), some, 1.0)
         for some in (rows, rows[1:], rows[:-1], np.delete(rows, n // 2))
     ]
     for without in totals[1:]:
@@ -107,7 +107,7 @@ def test_a_norm_moves_no_farther_than_its_sum(total, place):
     moved = total.copy()
     moved[place] += BOUND
     offset = np.array([0.3, -5.0, 1e3])
-    (first,), (second,) = (DiscreteMechanism.norm(each, offset, 1.0) for each in (total, moved))
+    (first,), (second,) = (Mechanism.norm(each, offset, 1.0) for each in (total, moved))
     assert abs(int(first) - int(second)) <= BOUND
 
 

@@ -12,7 +12,7 @@ from saddles import ToySaddle
 
 from dpcal import optim
 from dpcal.errors import NonFiniteAnswer
-from dpcal.optim.boundary.noise import GaussianMechanism
+from dpcal.optim.boundary.noise import Mechanism
 from dpcal.optim.boundary.walk import CompiledWalk
 from dpcal.optim.minimax.sets import Everywhere
 from dpcal.optim.minimax.tracking import Tracker, Tracking
@@ -20,7 +20,7 @@ from dpcal.optim.minimax.tracking import Tracker, Tracking
 # The normals of runs are drawn here again, by numpy.
 # Small plans, whose noise hides everything, are planned for what they cost and release.
 pytestmark = [
-    pytest.mark.usefixtures("in_doubles"),
+    pytest.mark.usefixtures("redrawn"),
     pytest.mark.filterwarnings("ignore::dpcal.errors.VacuousSchedule"),
 ]
 
@@ -35,7 +35,7 @@ def plan_for(problem, **changes):
 
 def one_by_one():
     """Answers are given one by one."""
-    return mock.patch.object(GaussianMechanism, "fused", False)
+    return mock.patch.object(Mechanism, "fused", False)
 
 
 # -- sums

@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from _built_plans import theory_of
+from _built_plans import rounding, theory_of
 from _minimax import EXPERIMENT, START, acceptance, curvature, noiseless, toy
 from _recording import check_promises
 from saddles import ToySaddle
@@ -22,11 +22,13 @@ from dpcal.optim.minimax.tracking import Tracker, Tracking
 # The normals of runs are drawn here again, by numpy.
 # Small plans, whose noise hides everything, are planned for what they cost and release.
 pytestmark = [
-    pytest.mark.usefixtures("in_doubles"),
+    pytest.mark.usefixtures("redrawn"),
     pytest.mark.filterwarnings("ignore::dpcal.errors.VacuousSchedule"),
 ]
 
-SMALL = {"n": 300, "batch_size": 300, "steps": 12, "period": 4, "inner_steps": 3, "max_norm": 50.0}
+SMALL = {"n": 300, "batch_size": 300, "steps": 12, "period": 4, "inner_steps": 3, "max_norm": 5.0}
+# Of a gradient and eleven differences, whose bounds are below its bound.
+ROUNDING = 12 * rounding(5.0, 4, 300, clipped=False)
 
 
 # -- what a plan costs
@@ -102,7 +104,7 @@ def test_without_noise_estimates_are_gradients(select):
         for _ in range(12):
             follow.advance(x)
             exact = problem.gradient(np.concatenate([x, follow.y]))
-            assert np.abs(np.concatenate([follow.v, follow.u]) - exact).max() < 1e-10
+            assert np.abs(np.concatenate([follow.v, follow.u]) - exact).max() < ROUNDING
             x = x + 0.1 * rng.standard_normal(2)
     assert oracle.ledger.count("refresh") == 3
     assert oracle.ledger.count("difference") == 12 * 3 - 3
@@ -124,7 +126,7 @@ def test_as_printed_a_refresh_counts_the_difference_in_x_twice():
             if step % 4 == 0 and step:
                 here = problem.gradient(np.concatenate([x, y]))[:2]
                 there = problem.gradient(np.concatenate([before, y]))[:2]
-                assert np.abs(follow.v - here - (here - there)).max() < 1e-10
+                assert np.abs(follow.v - here - (here - there)).max() < ROUNDING
                 assert np.abs(here - there).max() > 0.05
 
 

@@ -17,7 +17,7 @@ from dpcal.optim.silos import Silo
 
 # The normals of runs are drawn here again, by numpy.
 pytestmark = [
-    pytest.mark.usefixtures("in_doubles"),
+    pytest.mark.usefixtures("redrawn"),
     pytest.mark.filterwarnings("ignore::dpcal.errors.VacuousSchedule"),
 ]
 

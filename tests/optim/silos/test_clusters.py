@@ -10,7 +10,7 @@ from _tree import program
 
 from dpcal import calibrate, optim
 from dpcal.accountants.matrix import LambdaCGD
-from dpcal.optim.boundary.exact import DiscreteMechanism
+from dpcal.optim.boundary.noise import Mechanism
 from dpcal.optim.silos import PartitionsLost
 
 TARGET = {"n": N, "batch_size": 60, "epsilon": 2.0, "delta": 1e-6, "max_norm": 1.0}
@@ -41,7 +41,7 @@ def test_runs_have_the_same_bits_on_any_workers_and_in_any_partitions():
                 ("loss_sum", (w,)),
             ):
                 for some in (rows, np.arange(N), rows[:0], np.resize(rows, N)):
-                    ask = getattr(DiscreteMechanism, kind)
+                    ask = getattr(Mechanism, kind)
                     assert (ask(each, *at, some, 0.7) == ask(here, *at, some, 0.7)).all()
             assert sorted(each.fingerprints(b"key")) == sorted(here.fingerprints(b"key"))
             found.append([optim.run(each, plan, seed=3) for plan in PLANS])
