@@ -36,6 +36,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, Protocol
@@ -44,6 +45,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal._ext.sums import grid_step
+from dpcal.adapters.stepwise import FRACTION
 from dpcal.errors import needing
 
 with needing("torch"):
@@ -55,13 +57,13 @@ with needing("torch"):
     from torch.overrides import TorchFunctionMode
     from torch.utils._pytree import tree_leaves, tree_map
 
-__all__ = ["FRACTION", "ClippedSums"]
+__all__ = ["ClippedSums"]
 
 Integers = NDArray[np.int64]
 Signals = tuple[Tensor, Tensor]
 
-# Bits of a fraction of a step of the release's grid, of which a bound has up to 2^21.
-FRACTION, _STEPS = 27, 21
+# A bound has up to 2^21 steps of the release's grid.
+_STEPS = 21
 # Bits that the two vectors of a product are cut to, for T = 1 and for the longest sequences.
 _FEWEST, _MOST = 20, 24
 # Records that are summed together: 2^12 numbers of 41 bits add up in doubles.
@@ -77,7 +79,7 @@ class _Site:
     """One use of a weight, whose gradient is a sum of outer products over positions.
 
     ``left`` makes (m, T, outputs) of gradients by the output, and ``right`` (m, T, groups, ..) of
-    inputs; or row numbers (m, T), if the use is of ``rows``.
+    inputs; or row numbers (m, T), if the use is of ``rows``, of which one may be left out.
     """
 
     weight: str
@@ -85,6 +87,7 @@ class _Site:
     left: Callable[[Tensor], Tensor]
     right: Callable[[Tensor], Tensor]
     rows: bool = False
+    left_out: int | None = None
 
 
 @dataclass
@@ -171,10 +174,14 @@ class _Watch(TorchFunctionMode):
         result = func(*args, **kwargs)
         site = _RULES[func](self._named, *args, **kwargs) if func in _RULES else None
         if site is not None:
+            a = kwargs["input"] if "input" in kwargs else args[0]
             if self.added:
-                result = result + self.added[len(self.sites)]
+                added = self.added[len(self.sites)]
+                if site.left_out is not None:
+                    added = added * (a != site.left_out).unsqueeze(-1)
+                result = result + added
             self.sites.append(site)
-            self.inputs.append(kwargs["input"] if "input" in kwargs else args[0])
+            self.inputs.append(a)
             self.outputs.append(result)
         elif any(isinstance(each, Tensor) for each in tree_leaves(result)):
             self.elsewhere.update(filter(None, map(self._named, tree_leaves((args, kwargs)))))
@@ -246,7 +253,7 @@ def _embedding(
     sparse: bool = False,
 ) -> _Site | None:
     name = named(weight)
-    if name is None or max_norm is not None or scale_grad_by_freq or padding_idx is not None:
+    if name is None or max_norm is not None or scale_grad_by_freq:
         return None
     return _Site(
         name,
@@ -254,6 +261,7 @@ def _embedding(
         lambda s: s.reshape(len(s), -1, s.shape[-1]),
         lambda a: a.reshape(len(a), -1),
         rows=True,
+        left_out=None if padding_idx is None else padding_idx % len(weight),
     )
 
 
@@ -513,6 +521,12 @@ class ClippedSums:
             )
         return parts
 
+    def _attention(self) -> Any:
+        """Return a context without the kernel of attention that vmap has no rule for."""
+        if next(self.model.parameters()).device.type == "cpu":
+            return sdpa_kernel(SDPBackend.MATH)
+        return nullcontext()
+
     def _run(
         self,
         watch: _Watch,
@@ -529,7 +543,7 @@ class ClippedSums:
             x, y = tree_map(lambda each: each.unsqueeze(0), (x, y))
             keywords = x if isinstance(x, Mapping) else {}
             arguments = () if keywords else tuple(x) if isinstance(x, list | tuple) else (x,)
-            with watch, sdpa_kernel(SDPBackend.MATH):
+            with watch, self._attention():
                 output = functional_call(self.model, {**fixed, **apart}, arguments, keywords)
             return self._loss(output, y).sum(), watch.inputs, watch.outputs
 
