@@ -55,7 +55,7 @@ with needing("torch"):
     from torch.nn import functional as F
     from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.overrides import TorchFunctionMode
-    from torch.utils._pytree import tree_leaves, tree_map
+    from torch.utils._pytree import tree_flatten, tree_leaves, tree_map
 
 __all__ = ["ClippedSums"]
 
@@ -112,8 +112,9 @@ class _Weight:
 
     def __init__(self, uses: list[_Use], shape: tuple[int, ...]) -> None:
         self._uses, self._shape = uses, shape
-        sizes = [(*map(Tensor.numel, use[:1]), use[:1][0].shape[1]) for use in uses]
-        self.numbers = sum(left + right + T * T for left, right, T in sizes)
+        width = math.prod(shape[1:])
+        positions = [math.prod(use.signals.shape[1:]) // shape[0] for use in uses]
+        self.numbers = sum(T * (shape[0] + width + T) for T in positions)
 
     def __getitem__(self, some: slice) -> _Term:
         pairs = [use[some] for use in self._uses]
@@ -124,7 +125,9 @@ class _Weight:
                 left, right = pairs[k]
                 chosen = F.one_hot(right, self._shape[0]).double()
                 pairs[k] = (chosen.unsqueeze(2), left.unsqueeze(2))
-        left, right = (torch.cat(each, 1) for each in zip(*pairs, strict=True))
+        left, right = pairs[0]
+        if len(pairs) > 1:
+            left, right = (torch.cat(each, 1) for each in zip(*pairs, strict=True))
         return _Rows(left, right, self._shape) if all(rows) else _Products(left, right)
 
 
@@ -133,11 +136,11 @@ class _Bias:
 
     def __init__(self, uses: list[_Use]) -> None:
         self._uses = uses
-        self.numbers = sum(use.signals[:1].numel() for use in uses)
+        self.numbers = sum(math.prod(use.signals.shape[1:]) for use in uses)
 
     def __getitem__(self, some: slice) -> _Term:
-        found = [use.site.left(use.signals[some].double()).sum(1) for use in self._uses]
-        return _Table(torch.stack(found).sum(0))
+        found = [use.site.left(use.signals[some]).sum(1, dtype=torch.double) for use in self._uses]
+        return _Table(found[0] if len(found) == 1 else torch.stack(found).sum(0))
 
 
 class _Given:
@@ -145,7 +148,7 @@ class _Given:
 
     def __init__(self, values: Tensor) -> None:
         self._values = values
-        self.numbers = values[:1].numel()
+        self.numbers = math.prod(values.shape[1:])
 
     def __getitem__(self, some: slice) -> _Term:
         return _Table(self._values[some].flatten(1).double())
@@ -332,12 +335,14 @@ class _Rows:
         return math.sqrt(width) * T * 2.0 ** (exponent - 40)
 
     def most(self, exponent: int) -> Tensor:
-        return 2.0 ** (exponent + 10) / self._mass()
+        return 2.0 ** (exponent + 12) / self._mass()
 
     def whole(self, factors: Tensor, exponent: int) -> Iterator[tuple[Tensor, int]]:
         scaled = self.signal * (factors * 2.0 ** (40 - exponent)).reshape(-1, 1, 1)
-        total = torch.zeros(self.shape, dtype=torch.int64, device=scaled.device)
-        yield total.index_add_(0, self.index.flatten(), _cut(scaled).long().flatten(0, 1)), 40
+        cut = _cut(scaled)
+        for some in _together(self.most(exponent) / factors):
+            total = torch.zeros(self.shape, dtype=torch.double, device=cut.device)
+            yield total.index_add_(0, self.index[some].flatten(), cut[some].flatten(0, 1)), 40
 
 
 class _Products:
@@ -377,12 +382,23 @@ class _Products:
         right = _cut(self.right / powers * 2.0**self.bits)
         scales = powers * (factors * 2.0 ** (self.bits - exponent)).reshape(-1, 1, 1, 1)
         left = _cut(self.left * scales)
-        room = self.most(exponent) / factors.clamp_min(1e-300)
-        room = room.nan_to_num(math.inf, math.inf).amin()
-        together = max(1, math.floor(min(float(room), len(factors))))
-        for first in range(0, len(factors), together):
-            some = slice(first, first + together)
-            yield torch.einsum("mtgo,mtgi->goi", left[some], right[some]), 2 * self.bits
+        for some in _together(self.most(exponent) / factors):
+            yield _added(left[some], right[some]), 2 * self.bits
+
+
+def _together(room: Tensor) -> Iterator[slice]:
+    """Yield slices of records, of each of which that many have room in a sum; NaN for any number."""
+    count = len(room)
+    size = max(1, math.floor(min(float(room.nan_to_num(math.inf, math.inf).amin()), count)))
+    for first in range(0, count, size):
+        yield slice(first, first + size)
+
+
+def _added(left: Tensor, right: Tensor) -> Tensor:
+    """Return sums of products over records and positions, shape (groups, o, i)."""
+    if left.shape[2] == 1:
+        return left.flatten(0, 2).T @ right.flatten(0, 2)
+    return torch.einsum("mtgo,mtgi->goi", left, right)
 
 
 def _cut(scaled: Tensor) -> Tensor:
@@ -413,6 +429,7 @@ class ClippedSums:
     ) -> None:
         self.model, self._loss = model, loss
         self._shapes = shapes
+        self._known: dict[Any, tuple[set[str], list[Tensor]]] = {}
         ends = np.cumsum([0, *map(math.prod, shapes.values())])
         self._places = {name: slice(*ends[i : i + 2]) for i, name in enumerate(shapes)}
         self.dimension = int(ends[-1])
@@ -448,22 +465,23 @@ class ClippedSums:
         return self.total(given, len(gradients[next(iter(given))]), bound)
 
     def total(self, parts: Mapping[str, Any], count: int, bound: float) -> Any:
-        exponent, device = math.frexp(bound)[1], None
+        """Return the sum of what ``parts`` hold of ``count`` records, as :meth:`__call__` does."""
+        exponent = math.frexp(bound)[1]
         size = max(1, min(_TOGETHER, _NUMBERS // sum(part.numbers for part in parts.values())))
-        sums: dict[str, Signals] = {}
+        device = next(self.model.parameters()).device
+        steps = torch.zeros(self.dimension, dtype=torch.int64, device=device)
+        fractions = torch.zeros_like(steps)
         for first in range(0, count, size):
             terms = {name: part[first : first + size] for name, part in parts.items()}
             factors = self._factors(list(terms.values()), bound, exponent)
             for name, term in terms.items():
+                place = self._places[name]
                 for total, bits in term.whole(factors, exponent):
-                    whole, finer = total.long().flatten(), bits - _STEPS
-                    steps = whole >> finer
-                    fractions = (whole - (steps << finer)) << (FRACTION - finer)
-                    if name in sums:
-                        steps, fractions = steps + sums[name][0], fractions + sums[name][1]
-                    sums[name] = (steps, fractions)
-        both = zip(*(sums[name] for name in self._shapes), strict=True)
-        return tuple(torch.cat(each).cpu().numpy() for each in both)
+                    whole = total.flatten()
+                    down = (whole * 2.0 ** (_STEPS - bits)).floor_()
+                    fractions[place] += whole.sub_(down, alpha=2.0**(bits - _STEPS)).mul_(2.0 ** (FRACTION + _STEPS - bits)).long()
+                    steps[place] += down.long()
+        return steps.cpu().numpy(), fractions.cpu().numpy()
 
     def _factors(self, terms: list[_Term], bound: float, exponent: int) -> Tensor:
         """Return what each record's gradient is multiplied by, shape (m,)."""
@@ -487,21 +505,13 @@ class ClippedSums:
         fixed = {name: each.detach() for name, each in values.items()}
         fixed.update(self.model.named_buffers())
         trained = {name: fixed[name] for name in self._shapes}
-        with torch.no_grad():
-            first = tree_map(lambda each: each[:1], (inputs, targets))
-            seen = _Watch(trained)
-            outputs = self._run(seen, fixed, {}, [], *first)[2]
-        booked = _booked(seen)
+        booked, zeros = self._sites(fixed, trained, inputs, targets)
 
         def own(like: Tensor) -> Tensor:
             return like.expand(count, *like.shape).detach().requires_grad_()
 
         apart = {name: own(each) for name, each in trained.items() if name not in booked}
-        added = [
-            own(torch.zeros((), dtype=each.dtype, device=each.device).expand(each.shape[1:]))
-            for site, each in zip(seen.sites, outputs, strict=True)
-            if site.weight in booked
-        ]
+        added = list(map(own, zeros))
         watch = _Watch({name: trained[name] for name in booked})
         with torch.enable_grad():
             losses, a, _ = self._run(watch, fixed, apart, added, inputs, targets)
@@ -520,6 +530,30 @@ class ClippedSums:
                 else _Bias([use for use in uses if use.site.bias == name])
             )
         return parts
+
+    def _sites(
+        self, fixed: Mapping[str, Tensor], trained: Mapping[str, Tensor], inputs: Any, targets: Any
+    ) -> tuple[set[str], list[Tensor]]:
+        """Return the parameters that are used at sites alone, and zeros for the sites' outputs.
+
+        They are those of one record, and known for records of the same form.
+        """
+        leaves, form = tree_flatten((inputs, targets))
+        shapes = tuple((each.shape[1:], each.dtype, each.device) for each in leaves)
+        key = (form, shapes, tuple(each.training for each in self.model.modules()))
+        if key not in self._known:
+            first = tree_map(lambda each: each[:1], (inputs, targets))
+            seen = _Watch(trained)
+            with torch.no_grad():
+                outputs = self._run(seen, fixed, {}, [], *first)[2]
+            booked = _booked(seen)
+            zeros = [
+                torch.zeros((), dtype=each.dtype, device=each.device).expand(each.shape[1:])
+                for site, each in zip(seen.sites, outputs, strict=True)
+                if site.weight in booked
+            ]
+            self._known = {key: (booked, zeros)}
+        return self._known[key]
 
     def _attention(self) -> Any:
         """Return a context without the kernel of attention that vmap has no rule for."""

@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 import dpcal
 from dpcal import _annexes
 from dpcal._ext.sums import grid_step
-from dpcal.adapters.stepwise import FRACTION, Elsewhere, OutOfTurn, Piece, StepwiseOracle
+from dpcal.adapters.stepwise import _NOTHING, FRACTION, Elsewhere, OutOfTurn, Piece, StepwiseOracle
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import DpcalError, LedgerMismatch, UnsupportedEvent
 from dpcal.optim import Ledger
@@ -280,7 +280,7 @@ class RankedOracle(StepwiseOracle):
             pieces = list(enumerate(rows[i : i + at_most] for i in range(0, len(rows), at_most)))
             own = pieces[self._ranks.rank :: self._ranks.size] or [(len(pieces), rows[:0])]
             self._told, self._batch = question, np.concatenate([some for _, some in own])
-            self._total = (0, 0)
+            self._total = _NOTHING
             return own
 
     def check_records(self, record: Callable[[int], bytes]) -> None:

@@ -45,6 +45,7 @@ __all__ = ["FRACTION", "Elsewhere", "Guarded", "OutOfTurn", "Piece", "StepwiseOr
 Piece = tuple[int, Rows]
 # Whole steps of a bound's grid, and fractions of 2^-FRACTION steps.
 FRACTION = 27
+_NOTHING = (0, 0)
 WholeSums = Callable[[float], tuple[NDArray[np.int64], NDArray[np.int64] | int]]
 
 
@@ -184,7 +185,7 @@ class StepwiseOracle(PrivateOracle, Spender):
             if query.correlation is not None:
                 self._batches.rounds[query.name].begin()
             rows = self._batches.sample(query)
-            self._total, self._batch = (0, 0), rows
+            self._total, self._batch = _NOTHING, rows
         length = at_most or max(1, len(rows))
         cut = [rows[i : i + length] for i in range(0, len(rows), length)]
         return list(enumerate(cut or [rows]))
@@ -223,8 +224,9 @@ class StepwiseOracle(PrivateOracle, Spender):
                     f"not yet handed in, got {count}: a record that is summed twice costs more "
                     "than it is charged for."
                 )
-            steps, fractions = sums(self.plan.queries[0].max_norm)
-            total = (self._total[0] + steps, self._total[1] + fractions)
+            total = sums(self.plan.queries[0].max_norm)
+            if self._total is not _NOTHING:
+                total = (total[0] + self._total[0], total[1] + self._total[1])
             # In this order: an interrupt in between leaves records out, and sums none twice.
             self._batch = self._batch[count:]
             self._total = total
@@ -254,8 +256,9 @@ class StepwiseOracle(PrivateOracle, Spender):
                 raise OutOfTurn("A batch must be drawn before it is answered for.")
             (query,) = self.plan.queries
             (steps, fractions), self._total = self._total, None
-            total = np.zeros(self.dimension, dtype=np.int64)
-            total += steps + (fractions >> FRACTION)
+            total = steps + (fractions >> FRACTION)
+            if np.ndim(total) == 0:
+                total = np.zeros(self.dimension, dtype=np.int64)
             return self._noisy_mean(total, query, query.max_norm)
 
     def give_up(self) -> None:

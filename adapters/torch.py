@@ -287,8 +287,10 @@ class Guard(Guarded):
     def _sums(self, inputs: Any, targets: Any, count: int, bound: float) -> Any:
         """Return clipped sums in whole steps and fractions; see StepwiseOracle.add_whole."""
         if self._gradients is None:
-            for own, each in zip(self._clipped.model.modules(), self.model.modules(), strict=True):
-                own.training = each.training
+            if self._ranked is not None:
+                pairs = zip(self._clipped.model.modules(), self.model.modules(), strict=True)
+                for own, each in pairs:
+                    own.training = each.training
             values = self._values or dict(self.model.named_parameters())
             return self._clipped(inputs, targets, values, bound)
         with torch.enable_grad():
