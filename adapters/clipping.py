@@ -151,7 +151,7 @@ class _Given:
         self.numbers = math.prod(values.shape[1:])
 
     def __getitem__(self, some: slice) -> _Term:
-        return _Table(self._values[some].flatten(1).double())
+        return _Table(self._values[some].reshape(-1, self.numbers).double())
 
 
 class _Watch(TorchFunctionMode):
