@@ -4,8 +4,8 @@ An annex imports the core, and the core does not import an annex: what it needs 
 here by its name, so that a run without correlated noise loads nothing of it.
 
 >>> from dpcal import _annexes
->>> _annexes.NoiseStream.__module__
-'dpcal.optim.boundary.streams'
+>>> _annexes.LatticeStream.__module__
+'dpcal.optim.boundary.lattice'
 """
 
 from dpcal import _lazy
@@ -16,9 +16,8 @@ __getattr__, __dir__ = _lazy.attributes(
         "Correlation": "dpcal.calibrate.correlated.correlation",
         "Cut": "dpcal.optim.silos.reading",
         "LatticeStream": "dpcal.optim.boundary.lattice",
-        "NoiseStream": "dpcal.optim.boundary.streams",
         "Parts": "dpcal.optim.silos.parts",
-        "RoundedStream": "dpcal.optim.boundary.streams",
+        "RoundedStream": "dpcal.optim.boundary.lattice",
         "by_partitions": "dpcal.optim.silos.reading",
         "check_versions": "dpcal.optim.silos.cluster",
         "grid_of": "dpcal.optim.boundary.lattice",

@@ -34,7 +34,7 @@ from dpcal.calibrate.plan import Plan, Priced
 from dpcal.errors import DpcalError, LedgerMismatch
 from dpcal.optim import Ledger, PrivateOracle
 from dpcal.optim.boundary import observers
-from dpcal.optim.boundary.seeds import Seed, Streams
+from dpcal.optim.boundary.seeds import WORDS, Seed, Streams, check_words
 from dpcal.optim.objectives.arrays import Rows, Vector
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.contributions import Table, shaped
@@ -279,6 +279,7 @@ class StepwiseOracle(PrivateOracle, Spender):
             "seed": self._streams.root if correlated else None,
             "allotment": self._streams.allotment,
             "noise": self.noise,
+            "words": WORDS,
             "dimension": self.dimension,
             "run": self._run,
         }
@@ -295,6 +296,7 @@ class StepwiseOracle(PrivateOracle, Spender):
         LedgerMismatch
             If the state's ledger is not within its plan.
         """
+        check_words(state)
         plan = Plan.from_json(json.dumps(state["plan"]))
         streams = None if state["seed"] is None else Streams.restored(state["seed"], plan)
         if state.get("allotment") is not None:

@@ -7,7 +7,6 @@ from dpcal.optim.boundary.ledger import Ledger as Ledger
 from dpcal.optim.boundary.oracle import PrivateOracle as PrivateOracle
 from dpcal.optim.boundary.protocol import Oracle as Oracle
 from dpcal.optim.boundary.seeds import replaying as replaying
-from dpcal.optim.boundary.streams import NoiseStream as NoiseStream
 from dpcal.optim.comparators.dp_sgda import dp_sgda as dp_sgda
 from dpcal.optim.comparators.explicit import (
     ada_dp_spider as ada_dp_spider,

@@ -9,7 +9,7 @@ records; where records are sampled independently, they do not depend on other re
 ...               max_norm=1.0, noise_multiplier=2.0, count=6,
 ...               correlation=Correlation(strategy=LambdaCGD(6, 0.5)))
 >>> sampling, noise = np.random.default_rng(0).spawn(2)
->>> stream = _annexes.NoiseStream(query.correlation.strategy, 2, noise)
+>>> stream = _annexes.RoundedStream(query.correlation.strategy, 2, 9.0, lambda: noise)
 >>> rounds = Rounds(query, n=9, sampling=sampling, stream=stream)
 >>> batches = []
 >>> for _ in range(6):
@@ -25,7 +25,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from functools import cached_property, partial
 from itertools import islice, repeat
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,23 +39,12 @@ from dpcal.errors import BudgetExceeded
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.seeds import Streams
 
+if TYPE_CHECKING:
+    from dpcal.optim.boundary.lattice import Stream
+
 __all__ = ["Batches", "Parts", "Rounds"]
 
 Rows = NDArray[np.intp]
-
-
-class Stream(Protocol):
-    """Rows of noise in turn, in whole steps. ``step`` of them were read."""
-
-    step: int
-
-    def read(self, out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """Return the next row, shape (dimension,), in ``out`` or in a new array."""
-        ...
-
-    def at(self, step: int) -> Stream:
-        """Return a stream of the same rows whose next one is ``step``."""
-        ...
 
 
 class Rounds:
@@ -66,8 +55,7 @@ class Rounds:
     sampling
         Generator of batches, for this query alone.
     stream
-        Its rows of noise: a :class:`dpcal.optim.boundary.lattice.LatticeStream`, or a
-        :class:`dpcal.optim.boundary.streams.RoundedStream`.
+        Its rows of noise.
     claim
         ``claim(row)`` refuses a row of noise that was drawn before; None for no such check.
     everyone
@@ -97,7 +85,7 @@ class Rounds:
             raise ValueError(f"query {query.name!r} has independent noise.")
         strategy = query.correlation.strategy
         self._stream = stream
-        self.digits: int = getattr(stream, "digits", 0)
+        self.digits = stream.digits
         self.noise: NDArray[Any] = np.empty(0)
         self.batch: Rows = np.empty(0, np.intp)
         self._batches = (
@@ -205,13 +193,13 @@ class Batches:
     def _stream(self, query: Query) -> Stream:
         words = partial(self._streams.rows, query.name)
         if self._noise == "discrete":
-            grid = _annexes.grid_of(query, self._dimension)
-            return cast("Stream", _annexes.LatticeStream(grid, words))
-        assert query.correlation is not None
-        seed = int.from_bytes(words().bytes(32), "big")
-        stream = _annexes.NoiseStream(query.correlation.strategy, self._dimension, seed)
-        sigma = query.noise_multiplier * (query.max_norm / grid_step(query.max_norm))
-        return cast("Stream", _annexes.RoundedStream(stream, sigma))
+            made: Stream = _annexes.LatticeStream(_annexes.grid_of(query, self._dimension), words)
+        else:
+            assert query.correlation is not None
+            strategy, d = query.correlation.strategy, self._dimension
+            sigma = query.noise_multiplier * (query.max_norm / grid_step(query.max_norm))
+            made = _annexes.RoundedStream(strategy, d, sigma, words)
+        return made
 
     def sample(self, query: Query) -> Rows:
         """Return the row numbers of the query's next answer.

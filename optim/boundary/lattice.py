@@ -57,7 +57,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,7 +70,7 @@ from dpcal.calibrate.query import Query
 from dpcal.errors import UnsupportedEvent
 from dpcal.optim.boundary.discrete import DiscreteNormals
 
-__all__ = ["Grid", "LatticeStream", "add_replayed", "grid_of"]
+__all__ = ["Grid", "LatticeStream", "RoundedStream", "Stream", "add_replayed", "grid_of"]
 
 Vector = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -401,26 +401,32 @@ def grid_of(query: Query, dimension: int, *, replay: bool = False) -> Grid:
     return found
 
 
-class LatticeStream:
+class Stream(ABC):
     """Rows of noise in whole steps, one a round, shape (dimension,), dtype int64.
 
     Parameters
     ----------
-    grid
-        Steps and law of the rows.
+    strategy, dimension
+        C, and the length of a row.
     words
         Returns a generator of cryptographic words for these rows alone, at the first of them.
+
+    Attributes
+    ----------
+    step
+        Number of the next row, from 0.
+    digits
+        How many bits finer their steps are than those of sums.
     """
 
-    def __init__(self, grid: Grid, words: Callable[[], np.random.Generator]) -> None:
-        self.grid, self._words = grid, words
-        self.digits = grid.digits
+    digits = 0
+    _anew: Callable[[], Stream]
+
+    def __init__(
+        self, strategy: Strategy, dimension: int, words: Callable[[], np.random.Generator]
+    ) -> None:
+        self._strategy, self._dimension, self._generator = strategy, dimension, words()
         self.step = 0
-        self._generator = words()
-        self._pull = _pull_of(grid.strategy)
-        self._kept = np.zeros((self._pull.slots, grid.dimension))
-        self._pulled = np.zeros(grid.dimension)
-        self._normals: dict[float, DiscreteNormals] = {}
         self._whole = True
 
     def read(self, out: Integers | None = None) -> Integers:
@@ -431,19 +437,47 @@ class LatticeStream:
         """
         if not self._whole:
             raise RuntimeError(f"Reading row {self.step} was interrupted.")
-        if self.step >= self.grid.strategy.steps:
+        if self.step >= self._strategy.steps:
             raise ValueError(f"The stream has {self.step} rows, and all have been read.")
         self._whole = False
-        row = np.empty(self.grid.dimension, np.int64) if out is None else out
+        row = np.empty(self._dimension, np.int64) if out is None else out
+        self._write(row)
+        self.step += 1
+        self._whole = True
+        return row
+
+    def at(self, step: int) -> Stream:
+        """Return a stream of the same rows whose next one is ``step``: earlier ones are redrawn."""
+        made = self._anew()
+        row = np.empty(self._dimension, np.int64)
+        while made.step < step:
+            made.read(row)
+        return made
+
+    @abstractmethod
+    def _write(self, row: Integers) -> None:
+        """Write the next row."""
+
+
+class LatticeStream(Stream):
+    """Rows that reveal no more than those of real numbers, on a :class:`Grid`."""
+
+    def __init__(self, grid: Grid, words: Callable[[], np.random.Generator]) -> None:
+        super().__init__(grid.strategy, grid.dimension, words)
+        self._anew = partial(LatticeStream, grid, words)
+        self.grid, self.digits = grid, grid.digits
+        self._pull = _pull_of(grid.strategy)
+        self._kept = np.zeros((self._pull.slots, grid.dimension))
+        self._pulled = np.zeros(grid.dimension)
+        self._normals: dict[float, DiscreteNormals] = {}
+
+    def _write(self, row: Integers) -> None:
         row[:] = 0
         diagonal = self._pull.diagonal
         self._normal(float(diagonal[self.step if len(diagonal) > 1 else 0])).add(row)
         weights, rows = self._pull.terms(self.step)
         lift(row, self._pulled, self._kept, np.ascontiguousarray(weights), rows)
         self._pull.keep(self.step, self._kept, row, self._pulled)
-        self.step += 1
-        self._whole = True
-        return row
 
     def _normal(self, diagonal: float) -> DiscreteNormals:
         """Return the noise z_t for a size of C_tt."""
@@ -453,13 +487,28 @@ class LatticeStream:
             self._normals = {**self._normals, diagonal: found} if len(self._normals) < 64 else {}
         return found
 
-    def at(self, step: int) -> LatticeStream:
-        """Return a stream of the same rows whose next one is ``step``: earlier ones are redrawn."""
-        made = LatticeStream(self.grid, self._words)
-        row = np.empty(self.grid.dimension, np.int64)
-        for _ in range(step):
-            made.read(row)
-        return made
+
+class RoundedStream(Stream):
+    """Rows of C^-1 z for Gaussian z in doubles, each number rounded to a whole one.
+
+    ``sigma`` is the standard deviation of z in steps.
+    """
+
+    def __init__(
+        self,
+        strategy: Strategy,
+        dimension: int,
+        sigma: float,
+        words: Callable[[], np.random.Generator],
+    ) -> None:
+        super().__init__(strategy, dimension, words)
+        self._anew = partial(RoundedStream, strategy, dimension, sigma, words)
+        self._sigma, self._recurrence = sigma, strategy.recurrence(dimension)
+
+    def _write(self, row: Integers) -> None:
+        z = self._generator.standard_normal(self._dimension)
+        self._recurrence.apply(self.step, z, z, 0)
+        row[:] = np.rint(self._sigma * z)
 
 
 def add_replayed(

@@ -69,7 +69,7 @@ from dpcal.optim.boundary import observers
 from dpcal.optim.boundary.batches import Batches
 from dpcal.optim.boundary.ledger import Admits, Ledger
 from dpcal.optim.boundary.noise import NOISES, Mechanism, noise_of
-from dpcal.optim.boundary.seeds import Seed, Streams
+from dpcal.optim.boundary.seeds import WORDS, Seed, Streams, check_words
 from dpcal.optim.objectives.arrays import AllRows, Rows, Vector, numbers, parameters
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.check import screen
@@ -261,6 +261,7 @@ class Admitted(Admits):
         if any(query.correlation is None for query in plan.queries):
             raise ValueError("plan must have correlated noise in all of its queries to be resumed.")
         oracle = object.__new__(cls)
+        check_words(state)
         ledger = Ledger.from_json(state["ledger"])
         streams = Streams.restored(state["seed"], plan)
         noise = state.get("noise", "gaussian")
@@ -274,6 +275,7 @@ class Admitted(Admits):
             "seed": self._streams.root,
             "ledger": self.ledger.to_json(),
             "noise": self.noise,
+            "words": WORDS,
         }
 
     def _parameters(self, name: str, w: ArrayLike) -> Vector:

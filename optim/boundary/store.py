@@ -337,9 +337,12 @@ def stored(
         noise = noise_of(noise or kept.known().get("noise"), plan, objective.dimension, objective)
         records = hashlib.blake2b(objective.digest(), digest_size=32).hexdigest()
         oracle: PrivateOracle = object.__new__(PrivateOracle)
+        about = {"records": records, "noise": noise}
+        if noise == "gaussian":  # earlier releases drew other ones, and other batches
+            about["Gaussian numbers"] = "rounded, of AES words"
         streams = kept.begun(
             plan,
-            {"records": records, "noise": noise},
+            about,
             lambda: observers.streams(seed, plan, objective.digest),
             lambda streams: oracle._open(objective, plan, streams, noise=noise, kept=kept),
         )

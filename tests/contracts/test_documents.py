@@ -36,7 +36,6 @@ MADE = {
     "plan": DPSGD,
     "ledger": optim.Ledger(1000, entries=QUERIES),
     "strategy": matrix.BLT(8, (0.9, 0.5), (0.2, 0.1)),
-    "noise": optim.NoiseStream(matrix.LambdaCGD(9, 0.9), 3, seed=0),
 }
 
 

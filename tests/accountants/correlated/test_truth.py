@@ -17,7 +17,6 @@ from dpcal.accountants import correlated, events
 from dpcal.accountants.correlated.price import Options, Question
 from dpcal.accountants.matrix import Banded, Dense, Identity, LambdaCGD
 from dpcal.calibrate.correlated import noise_multiplier
-from dpcal.optim import NoiseStream
 
 
 def terms_by_enumeration(means, chances, sigma, epsilon, tilt, draws, rng):
@@ -81,12 +80,11 @@ def shares_above(values, epsilon, tail):
 
 
 def attacked(run, sampler, sigma, epsilon, draws, seed):
-    """Bounds on true positives - e^eps false positives of the attack, on the stream's own rows."""
+    """Bounds on true positives - e^eps false positives of the attack, on rows as runs draw them."""
     question = Question.of(run, sampler, sigma, Options(seed=seed))
     rng, shares = np.random.default_rng(seed), []
-    for place, present in enumerate((True, False), 1):
-        stream = NoiseStream(run, dimension=draws, seed=seed + place)
-        released = sigma * np.array([next(stream) for _ in range(run.steps)])
+    for present in (True, False):
+        released = sigma * run.recurrence(draws).solve(rng.standard_normal((run.steps, draws)))
         if present:
             released += rng.random(released.shape) < sampler.sampling_probability
         log_l = question.engine.log_ratio(question.mechanism.fields(run.matrix() @ released))

@@ -23,7 +23,6 @@ from dpcal.optim.boundary.lattice import Grid, LatticeStream
 from dpcal.optim.boundary.noise import Mechanism, noise_of
 from dpcal.optim.boundary.one_pass import Pass
 from dpcal.optim.boundary.seeds import KeyStream, keyed_generator
-from dpcal.optim.boundary.streams import NoiseStream
 from dpcal.optim.objectives import contributions
 from dpcal.optim.objectives.arrays import norm_of
 
@@ -64,8 +63,6 @@ def test_what_no_stream_and_no_sum_is_for_is_refused():
     given = {"learning_rate": 0.1, "strength": 0.0, "center": None, "radius": math.inf}
     once = Pass.planned(ONE_PASS, LOGISTIC, **given)
     check_refused("w and center must be shorter than", once.check, LOGISTIC, np.full(D, 1e300))
-    half = {**NoiseStream(LambdaCGD(4, 0.5), D, seed=0).to_dict(), "key": ["0"]}
-    check_refused("key must be two words of 64 bits", NoiseStream.from_dict, half)
     for position in (-1, 1.5):
         check_refused("position must be a whole number", KeyStream(KEY).move_to, position)
     for sigma in (0.0, 0.05, -1.0, math.nan, math.inf, 2.0**57):

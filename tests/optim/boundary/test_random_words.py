@@ -29,13 +29,12 @@ from dpcal._ext.loops import Steps
 from dpcal._ext.noise import add_gaussian
 from dpcal._ext.samples import drawn
 from dpcal._ext.sums import Sums
-from dpcal.accountants.matrix import Identity, LambdaCGD
+from dpcal.accountants.matrix import LambdaCGD
 from dpcal.adapters.stepwise import StepwiseOracle
 from dpcal.calibrate import Correlation
 from dpcal.errors import NoiseReused
 from dpcal.optim import MLP, FromGradients, Logistic, PrivateOracle, Softmax, noisy_gd, replaying
 from dpcal.optim.boundary.seeds import Streams, keyed_generator
-from dpcal.optim.boundary.streams import NoiseStream
 
 KEY, MANY = bytes(32), 1_000
 UNIT = mpmath.mpf(2) ** -128
@@ -489,6 +488,5 @@ def test_seeds_of_every_kind_are_reproducible_and_none_is_fresh():
     # Legacy generators, and those of keys, have no seed sequence: what they are made of is unknown.
     legacy = np.random.RandomState(3)
     for seed in (legacy, np.random.Generator(legacy._bit_generator), keyed_generator()):
-        for opened in (answer, lambda seed: NoiseStream(Identity(3), 2, seed)):
-            with pytest.raises((TypeError, ValueError), match="seed must be an integer >= 0"):
-                opened(seed)
+        with pytest.raises((TypeError, ValueError), match="seed must be an integer >= 0"):
+            answer(seed)

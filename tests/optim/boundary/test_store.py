@@ -5,6 +5,8 @@ import dataclasses
 import multiprocessing
 import os
 import random
+import resource
+import signal
 import sqlite3
 import struct
 import tomllib
@@ -92,6 +94,55 @@ def test_answers_wait_for_their_transaction_and_nobody_sees_what_waits(tmp_path)
     held = [5 * (t % 7 // 5) + 7 * (t // 7) for t in range(21)]
     assert inside[-21:] == held
     assert outside == [(7, 7), (14, 14), (21, 21)]
+
+
+FORMER = (
+    "CREATE TABLE run (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    "INSERT INTO run SELECT * FROM about WHERE name NOT IN ('format', 'Gaussian numbers')",
+    "INSERT INTO run SELECT 'plan', plan FROM runs UNION SELECT 'root', root FROM runs",
+    *(f"DROP TABLE {table}" for table in ("about", "totals", "records", "runs")),
+)
+
+
+def test_a_run_in_a_file_of_the_former_format_goes_on(tmp_path):
+    whole = optim.noisy_gd(OBJECTIVE, PLAN, seed=1)
+    for noise in ("discrete", "gaussian"):
+        path = tmp_path / noise
+        ends = {"callback": interrupted_at(1), "callback_every": 7, "noise": noise}
+        with pytest.raises(KeyboardInterrupt), optim.replaying():
+            optim.noisy_gd(OBJECTIVE, PLAN, seed=1, store=path, **ends)
+        with contextlib.closing(sqlite3.connect(path)) as file, file:
+            for statement in FORMER:
+                file.execute(statement)
+    with pytest.raises(ValueError, match="holds a run with other Gaussian numbers"):
+        optim.noisy_gd(OBJECTIVE, PLAN, store=path)
+    assert read_count(tmp_path / "discrete") == read_count(path) == 14
+    result = optim.noisy_gd(OBJECTIVE, PLAN, store=tmp_path / "discrete")
+    assert (result.w == whole.w).all()
+
+
+@forks
+def test_on_a_full_disk_no_answer_leaves_a_stored_run(tmp_path):
+    given = {"store": tmp_path / "run.db", "callback_every": 1, "seed": 1}
+    with pytest.raises(KeyboardInterrupt):
+        optim.noisy_gd(OBJECTIVE, PLAN, callback=interrupted_at(14), **given)
+
+    def goes_on():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+        shown = []
+        try:
+            optim.noisy_gd(OBJECTIVE, PLAN, callback=lambda now: shown.append(now.step), **given)
+        except OSError as error:
+            return 0 if "cannot be read or written" in str(error) and len(shown) < 16 else 2
+        return 1
+
+    assert os.waitpid(forked(goes_on), 0)[1] == 0
+    assert read_count(given["store"]) == 15
+    with optim.replaying():
+        assert (
+            optim.noisy_gd(OBJECTIVE, PLAN, **given).w == optim.noisy_gd(OBJECTIVE, PLAN, seed=1).w
+        ).all()
 
 
 @pytest.mark.slow
@@ -362,6 +413,9 @@ def test_the_same_noise_is_refused_after_a_state_was_gone_on_with():
     for _ in range(3):
         oracle.gradient(w, "gradient")
     early = oracle.state()
+    former = {"seed": early["seed"], "ledger": early["ledger"], "noise": "gaussian"}
+    with pytest.raises(ValueError, match="of an earlier release"):
+        optim.PrivateOracle.resumed(OBJECTIVE, CORRELATED, former)
     resumed = optim.PrivateOracle.resumed(OBJECTIVE, CORRELATED, early)
     resumed.gradient(w, "gradient")
     for one in (optim.PrivateOracle.resumed(OBJECTIVE, CORRELATED, early), oracle):

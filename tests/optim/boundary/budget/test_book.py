@@ -255,6 +255,25 @@ def test_a_book_is_about_its_records_its_relation_and_its_total(make, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["clinic.budget", "patients.csv"]
 
 
+def test_a_book_of_the_former_format_knows_what_was_spent(make):
+    ask(make(9.0), seed=1).close()
+    spent = make().spent()
+    with contextlib.closing(sqlite3.connect(make().path)) as file:
+        for statement in (
+            "PRAGMA journal_mode = WAL",
+            "ALTER TABLE about RENAME TO book",
+            "UPDATE book SET value = 'dpcal budget book 1' WHERE name = 'format'",
+            "DROP TABLE answers",
+        ):
+            file.execute(statement)
+        file.commit()
+    book = make()
+    assert [run.state for run in book.runs] == ["all 1 planned answers"]
+    assert book.spent() == spent
+    with pytest.raises(NoiseReused):
+        ask(book, seed=1)
+
+
 def test_arrays_are_records_too(make):
     table = np.arange(6.0).reshape(3, 2)
     book = make(2.0, records=table)
