@@ -50,7 +50,6 @@ Gradients = Callable[[nn.Module, Any, Any], Mapping[str, Tensor]]
 Collate = Callable[[list[Any]], Any]
 
 
-
 class Guard(Guarded):
     r"""Stands between a model and its records: what leaves is a noisy mean of clipped gradients.
 

@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
 from torch.func import functional_call, grad, vmap  # noqa: E402
-from torch.nn import functional as F  # noqa: E402
+from torch.nn import functional  # noqa: E402
 
 from dpcal._ext.sums import grid_step  # noqa: E402
 from dpcal.adapters import clipping  # noqa: E402
@@ -41,7 +41,9 @@ class Bare(nn.Module):
 
     def forward(self, x):
         hidden = self.layer(x) * self.scale
-        return hidden @ self.own.T + self.layer.bias[:3] + F.linear(x, self.layer.weight[:3])
+        return (
+            hidden @ self.own.T + self.layer.bias[:3] + functional.linear(x, self.layer.weight[:3])
+        )
 
 
 class Mixing(nn.Linear):
@@ -115,7 +117,7 @@ def called(model, values, x):
     return functional_call(model, values, (x,))
 
 
-def sums_of(model, x, y, bound=C, loss=F.cross_entropy):
+def sums_of(model, x, y, bound=C, loss=functional.cross_entropy):
     shapes = {name: tuple(each.shape) for name, each in model.named_parameters()}
     sums = ClippedSums(model, shapes, loss)
     return sums, sums(x, y, dict(model.named_parameters()), bound)
@@ -134,7 +136,7 @@ def one_by_one(model, x, y):
 
     def loss(values, x, y):
         x = {name: each[None] for name, each in x.items()}
-        return F.cross_entropy(called(model, values, x.get("x", x)), y[None])
+        return functional.cross_entropy(called(model, values, x.get("x", x)), y[None])
 
     found = vmap(grad(loss), in_dims=(None, 0, 0))(values, x, y)
     return torch.cat([each.reshape(len(y), -1) for each in found.values()], 1).numpy()
@@ -253,7 +255,7 @@ def test_many_equal_records_and_large_batches_add_up_exactly():
     model = nn.Linear(1, 1)
     x, y = torch.full((1 << 16, 1), 1e4), torch.full((1 << 16, 1), -1e9)
     shapes = {"weight": (1, 1), "bias": (1,)}
-    sums = ClippedSums(model, shapes, F.mse_loss)
+    sums = ClippedSums(model, shapes, functional.mse_loss)
     one = np.array(sums(x[:1], y[:1], dict(model.named_parameters()), C))
     many = np.array(sums(x, y, dict(model.named_parameters()), C))
     exact = [int(steps) * 2**FRACTION + int(rest) for steps, rest in one.T]
