@@ -387,7 +387,7 @@ class _Products:
     def whole(self, factors: Tensor, exponent: int) -> Iterator[tuple[Tensor, int]]:
         fraction, _ = self.lengths.frexp()
         powers = torch.where(fraction == 0, 1.0, self.lengths / fraction).unsqueeze(3)
-        right = _cut(self.right / powers * 2.0**self.bits)
+        right = _cut(self.right * (2.0**self.bits / powers))
         scales = powers * (factors * 2.0 ** (self.bits - exponent)).reshape(-1, 1, 1, 1)
         left = _cut(self.left * scales)
         for some in _together(self.most(exponent) / factors):
@@ -411,7 +411,9 @@ def _added(left: Tensor, right: Tensor) -> Tensor:
 
 def _cut(scaled: Tensor) -> Tensor:
     """Return whole numbers, in doubles, no longer than the given ones; zero for no number."""
-    return scaled.nan_to_num_(0.0, 0.0, 0.0).trunc_()
+    if not bool(scaled.sum().isfinite()):
+        scaled = scaled.nan_to_num_(0.0, 0.0, 0.0)
+    return scaled.trunc_()
 
 
 def _up(squares: Tensor, count: int, mass: Tensor) -> Tensor:
