@@ -26,9 +26,9 @@ from itertools import count
 from threading import RLock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
-from weakref import WeakValueDictionary
 
 from dpcal import _validate
+from dpcal._spending import Spender
 from dpcal.accountants import epsilon as epsilon_of, events
 from dpcal.accountants.directions import RELATIONS
 from dpcal.calibrate.plan import Plan
@@ -62,14 +62,16 @@ _PREPAID: ContextVar[Callable[[], None] | None] = ContextVar("prepaid", default=
 # Where this thread's runs are noted instead of being charged, while their price is computed.
 _COLLECTED: ContextVar[list[events.DpEvent] | None] = ContextVar("collected", default=None)
 
-# Names of budgets that this thread's runs are checked against and not charged to.
-_ASIDE: ContextVar[frozenset[str]] = ContextVar("aside", default=frozenset())
+# Budgets in the order in which they were made. This thread's runs are checked against those below
+# a number, and not charged to them.
+_NUMBERS = count()
+_ASIDE: ContextVar[int] = ContextVar("aside", default=0)
 
 # The budget that this thread's scores are noisy for, though they are paid for elsewhere.
 _SCORING: ContextVar[tuple[Budget, ...]] = ContextVar("scoring", default=())
 
 
-class Budget:
+class Budget(Spender):
     """A privacy budget that several runs about the same records are paid from.
 
     It is used in a ``with`` statement. The price is that of all runs together, composed exactly,
@@ -118,8 +120,7 @@ class Budget:
         self._process = this_process()
         # What the last check was about, and its price: a run is checked again when it pays.
         self._checked: tuple[Any, events.DpEvent, float] | None = None
-        self._name = f"{self._process}-{next(_NUMBERS)}"
-        _OWN[self._name] = self
+        self._number = next(_NUMBERS)
 
     @property
     def charges(self) -> list[Plan | Charge]:
@@ -238,41 +239,12 @@ class Budget:
         with _LOCK:
             _IN_USE.remove(self)
 
-    def __copy__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, memo: Any) -> Self:
-        # A copy could be spent again. Cloned estimators share their budget.
-        return self
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # A copy that returns to this process is the budget itself. In another process it cannot be
-        # charged.
-        return _returned, (type(self), self._name, dict(self.__dict__))
-
     def __repr__(self) -> str:
         person = f" by a person of {self.group_size} records" if self.group_size > 1 else ""
         return (
             f"<Budget of epsilon={self.epsilon:g} at delta={self.delta:g}, {self.spent:.4g} spent"
             f"{person}>"
         )
-
-
-# Budgets of this process by their names, which no other process uses, as long as they are referred
-# to.
-_NUMBERS = count()
-_OWN: WeakValueDictionary[str, Budget] = WeakValueDictionary()
-
-
-def _returned(kind: type[Budget], name: str, state: dict[str, Any]) -> Budget:
-    """Return the budget of this process that was pickled, or a copy that cannot be charged."""
-    own = _OWN.get(name)
-    if own is None:
-        own = object.__new__(kind)
-        own.__dict__.update(state)
-        if own._process == this_process():  # what was charged after it was pickled is not known
-            own._process = ""
-    return own
 
 
 def _together(charged: Sequence[Plan | Charge]) -> events.DpEvent:
@@ -346,7 +318,7 @@ def owed(
     # A budget in a file comes first: charges of others may have exhausted it meanwhile.
     found = {id(each): each for each in _IN_USE}.values()
     budgets = sorted(found, key=lambda each: each.book is None)
-    paying = [each for each in budgets if each._name not in _ASIDE.get()]
+    paying = [each for each in budgets if each._number >= _ASIDE.get()]
 
     def pay() -> None:
         for each in budgets if len(budgets) > 1 else ():
@@ -415,7 +387,7 @@ def _collected() -> Iterator[list[events.DpEvent]]:
 @contextmanager
 def _aside() -> Iterator[None]:
     """Charge nothing to the budgets that there are now: for runs inside that are not released."""
-    before = _ASIDE.set(frozenset(_OWN))
+    before = _ASIDE.set(next(_NUMBERS))
     try:
         yield
     finally:
