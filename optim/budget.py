@@ -16,30 +16,37 @@ and epsilon=1 is all there is; epsilon=0.9954 is spent, and nothing more was.
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import secrets
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from itertools import count
 from threading import RLock
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+import attr
 
 from dpcal import _validate
+from dpcal._files import document_of
 from dpcal._spending import Spender
 from dpcal.accountants import epsilon as epsilon_of, events
 from dpcal.accountants.directions import RELATIONS
+from dpcal.calibrate.persons import for_group
 from dpcal.calibrate.plan import Plan
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
-from dpcal.optim.charge import Charge
 
 if TYPE_CHECKING:
     from dpcal.optim.boundary.budget.book import BudgetBook
 
 __all__ = [
     "Budget",
+    "Charge",
+    "charge_of",
     "in_use",
     "owed",
     "owed_by",
@@ -47,6 +54,8 @@ __all__ = [
     "scoring",
     "this_process",
 ]
+
+T = TypeVar("T")
 
 # Budgets in use, the innermost last. They belong to the process and not to a thread: a run in
 # another thread would otherwise cost nothing.
@@ -69,6 +78,79 @@ _ASIDE: ContextVar[int] = ContextVar("aside", default=0)
 
 # The budget that this thread's scores are noisy for, though they are paid for elsewhere.
 _SCORING: ContextVar[tuple[Budget, ...]] = ContextVar("scoring", default=())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Charge:
+    """An event that a budget book charges whole, with its own price.
+
+    Parameters
+    ----------
+    optimizer, event
+        Name of the method, and all that it may release.
+    epsilon, delta
+        Its own price, which the book shows; all charges together are priced by their events.
+    neighboring_relation
+        Relation of neighbouring data sets.
+    group_size
+        Largest number of records of a person whom it is about.
+    """
+
+    optimizer: str
+    event: events.DpEvent
+    epsilon: float
+    delta: float
+    neighboring_relation: str
+    group_size: int = 1
+
+    def event_for(self, group_size: int) -> events.DpEvent:
+        """See :meth:`dpcal.calibrate.plan.Priced.event_for`."""
+        return for_group(self.event, -(-group_size // self.group_size))
+
+    def to_json(self) -> str:
+        """Return the charge as JSON, which :func:`charge_of` reads."""
+        return json.dumps({**vars(self), "event": _told(self.event)}, allow_nan=False)
+
+
+def charge_of(text: str) -> Plan | Charge:
+    """Return a plan or a charge from its JSON; ValueError if it is neither."""
+    try:
+        values = document_of(text)
+        if "event" not in values:
+            return Plan.from_json(text)
+        return Charge(**{**values, "event": _event(values["event"])})
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ValueError(
+            f"The budget book is damaged, a run in it has no plan ({error}): go on with a copy of "
+            "it that is whole."
+        ) from error
+
+
+def _told(value: Any) -> Any:
+    """Return an event or its parts as JSON values; JSON has no number for infinity."""
+    if isinstance(value, events.DpEvent):
+        fields = [field.name for field in attr.fields(type(value))]
+        return {
+            "type": type(value).__name__,
+            **{name: _told(getattr(value, name)) for name in fields},
+        }
+    if isinstance(value, Sequence):
+        return [_told(each) for each in value]
+    if isinstance(value, int | float):
+        return value if math.isfinite(value) else repr(value)
+    raise UnsupportedEvent(
+        "A budget book holds plans, and events that are made of numbers. Run this one with the "
+        "book as its store."
+    )
+
+
+def _event(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        fields = {name: _event(each) for name, each in value.items() if name != "type"}
+        return getattr(events, value["type"])(**fields)
+    if isinstance(value, list):
+        return [_event(each) for each in value]
+    return float(value) if isinstance(value, str) else value
 
 
 class Budget(Spender):
@@ -346,6 +428,16 @@ def owed_by(plan: Plan) -> Callable[[], None] | None:
 
 
 @contextmanager
+def _within(variable: ContextVar[T], value: T) -> Iterator[None]:
+    """Give a context variable another value inside."""
+    before = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(before)
+
+
+@contextmanager
 def prepaid(
     event: events.DpEvent,
     neighboring_relation: str,
@@ -361,12 +453,8 @@ def prepaid(
     pay = owed(event, neighboring_relation, label=label, group_size=group_size)
     if at_once:
         pay()
-    before, noted = _PREPAID.set(pay), _COLLECTED.set(None)
-    try:
+    with _within(_PREPAID, pay), _within(_COLLECTED, None):
         yield
-    finally:
-        _PREPAID.reset(before)
-        _COLLECTED.reset(noted)
 
 
 @contextmanager
@@ -377,28 +465,15 @@ def _collected() -> Iterator[list[events.DpEvent]]:
     whose answers are not used.
     """
     found: list[events.DpEvent] = []
-    before = _COLLECTED.set(found)
-    try:
+    with _within(_COLLECTED, found):
         yield found
-    finally:
-        _COLLECTED.reset(before)
 
 
-@contextmanager
-def _aside() -> Iterator[None]:
+def _aside() -> AbstractContextManager[None]:
     """Charge nothing to the budgets that there are now: for runs inside that are not released."""
-    before = _ASIDE.set(next(_NUMBERS))
-    try:
-        yield
-    finally:
-        _ASIDE.reset(before)
+    return _within(_ASIDE, next(_NUMBERS))
 
 
-@contextmanager
-def scoring(score_share: float) -> Iterator[None]:
+def scoring(score_share: float) -> AbstractContextManager[None]:
     """Make estimators of this thread score with noise, at a share of their epsilon, uncharged."""
-    before = _SCORING.set((Budget(epsilon=1.0, delta=0.5, score_share=score_share),))
-    try:
-        yield
-    finally:
-        _SCORING.reset(before)
+    return _within(_SCORING, (Budget(epsilon=1.0, delta=0.5, score_share=score_share),))

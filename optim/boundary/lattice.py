@@ -58,6 +58,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -420,7 +421,7 @@ class Stream(ABC):
     """
 
     digits = 0
-    _anew: Callable[[], Stream]
+    _anew: Callable[[], Any]
 
     def __init__(
         self, strategy: Strategy, dimension: int, words: Callable[[], np.random.Generator]
@@ -446,9 +447,9 @@ class Stream(ABC):
         self._whole = True
         return row
 
-    def at(self, step: int) -> Stream:
+    def at(self, step: int) -> Self:
         """Return a stream of the same rows whose next one is ``step``: earlier ones are redrawn."""
-        made = self._anew()
+        made: Self = self._anew()
         row = np.empty(self._dimension, np.int64)
         while made.step < step:
             made.read(row)

@@ -54,7 +54,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from threading import Lock
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -75,7 +75,10 @@ from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.check import screen
 from dpcal.optim.objectives.contributions import kernel_of
 
-__all__ = ["Admitted", "Kept", "PrivateOracle"]
+if TYPE_CHECKING:
+    from dpcal.optim.boundary.store import Answers
+
+__all__ = ["Admitted", "PrivateOracle"]
 
 # Bound, in units of a gradient, below which a proportional query's contribution is set to zero
 # and no noise is added: noise in proportion to it could itself round to zero in double precision.
@@ -85,30 +88,6 @@ NEGLIGIBLE = 1e-290
 _DRAWN = ("full", "poisson", "fixed-size")
 _COMPILED = ("gradient", "gradient difference", "gradient norm")
 _NUMBERS = ("gradient norm", "scalar")
-
-
-class Kept(Protocol):
-    """What keeps the answers of an oracle, before they leave it."""
-
-    def again(self, query: Query, points: tuple[Vector, ...]) -> Vector | None:
-        """Return the next answer if it is kept, after it was admitted; None for a new one."""
-        ...
-
-    def keep(self, query: Query, points: tuple[Vector, ...], answer: Vector) -> None:
-        """Keep a new answer."""
-        ...
-
-    def flush(self) -> None:
-        """Write what waits, before anything that depends on it leaves the process."""
-        ...
-
-    def held(self, ledger: Ledger) -> Ledger:
-        """Return all releases, of which the ledger may hold the first ones alone."""
-        ...
-
-    def close(self) -> None:
-        """Write what waits, and keep no more."""
-        ...
 
 
 class Slot(NamedTuple):
@@ -157,7 +136,7 @@ class Admitted(Admits):
         *,
         ledger: Ledger | None = None,
         noise: str | None = None,
-        kept: Kept | None = None,
+        kept: Answers | None = None,
     ) -> None:
         noise = self.noise = _validate.choice(
             NOISES, noise=noise_of(noise, plan, objective.dimension, objective)

@@ -25,8 +25,7 @@ from dpcal.adapters.stepwise import StepwiseOracle
 from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.boundary.store import stored
 from dpcal.optim.boundary.totals import Cells, PrivateTotals
-from dpcal.optim.budget import Budget
-from dpcal.optim.charge import Charge
+from dpcal.optim.budget import Budget, Charge
 from dpcal.optim.second_order.oracle import SecondOrderOracle
 
 THREADS, ALLOWED = 8, 6
