@@ -86,6 +86,8 @@ _ENOUGH, _MOST = 2.0**-10, 2.0**-4
 _ROOM = 1.25
 # Rows are kept in doubles, in which whole numbers below 2^53 are exact.
 _LARGEST = 2.0**52
+# Rows in doubles fit in 64 bits beside a sum.
+_WIDEST = 2.0**62
 # Standard deviations beyond which a discrete Gaussian has a mass below 2^-140.
 _TAIL = 14.0
 _HALF_ULP = 2.0**-53
@@ -509,7 +511,13 @@ class RoundedStream(Stream):
     def _write(self, row: Integers) -> None:
         z = self._generator.standard_normal(self._dimension)
         self._recurrence.apply(self.step, z, z, 0)
-        row[:] = np.rint(self._sigma * z)
+        wide = np.rint(self._sigma * z)
+        if not (np.abs(wide) <= _WIDEST).all():
+            raise UnsupportedEvent(
+                f"noise must be at most 2^62 steps wide, got more in row {self.step} of "
+                f"{self._strategy!r}: take a smaller noise multiplier."
+            )
+        row[:] = wide
 
 
 def add_replayed(
