@@ -78,6 +78,7 @@ HEADERS = {
     "question": [f"_ext/{name}.h" for name in ("contour", "law", "loops", "vector")],
     "discrete": ["_ext/search.h", "_ext/vector.h"],
     "gradients": ["_ext/rows.h"],
+    "losses": ["_ext/rows.h"],
     "keyed": ["_ext/gaps.h"],
 }
 

@@ -8,9 +8,10 @@ parameters, on all records and with the same bound, the sum behind the norm is u
 Signals are heard within 50 ms: an answer that Ctrl-C breaks off is not given.
 
 >>> import numpy as np
->>> from dpcal._ext.gradients import LinearClippedSum, SquaredLoss
+>>> from dpcal._ext.gradients import ClippedSum
+>>> from dpcal._ext.losses import SquaredLoss
 >>> from dpcal._ext.sums import Sums
->>> kernel = LinearClippedSum(SquaredLoss(), np.array([[3.0, 4.0]]), np.array([1.0]),
+>>> kernel = ClippedSum(SquaredLoss(), np.array([[3.0, 4.0]]), np.array([1.0]),
 ...                           intercept=False)
 >>> slot = Slot(Records(kernel, np.array([0.1, 0.0])), Sums(np.random.default_rng(0), 2.0, 2),
 ...             sampling=None, sampling_probability=1.0, batch_size=0, max_norm=1.0, size=2.0)

@@ -1,32 +1,43 @@
-"""Sums of clipped per-record gradients, without ever forming one of them.
+"""Sums of clipped gradients of models of scores, without forming a gradient.
 
-A linear model's loss at record i is ``value(<w, x_i>, y_i)``, so its gradient is ``slope(<w, x_i>,
-y_i) * x_i``: a number times a row. Its norm is ``|slope| * ||x_i||``, and the row's norm is known
-beforehand, so clipping costs one comparison and the whole pass reads each row once: dot product,
-slope, clip, add, while the row is in the first-level cache. The difference of one record's
-gradients at two parameter vectors is a number times the same row, and is clipped as cheaply.
+A record's loss is a function of its K scores ``<w_k, x>``, and perhaps of a few further parameters,
+the tail. So its gradient is the outer product of K factors and ``x``, and a few numbers in the tail:
+all of linear and multinomial regression, and of minimax problems about linear models. The row's
+norm is known beforehand, so clipping costs K numbers, however long the row is. There is one loop for
+all of them, of two primitives (``rows.h``): the scores of a few rows, and the sum of these rows
+times their factors. In between, a :class:`Loss` turns scores into factors, one record at a time.
 
-Long rows are taken by fours, which share the reading of the parameters and of the sum, and fetch
-the next four meanwhile: then a sum takes about as long as its rows take to arrive from memory. BLAS
-would need them in one block, and gathering them takes longer than all of this.
+A record adds at most the bound, in exact arithmetic, for the rounded numbers that are added. With u
+= 2^-53: computed norms of m factors are too small by less than (m + 4) u, relatively, and are
+enlarged by (m + 16) u; those of rows of d numbers by d + 4 and d + 8; a product, two roots of sums of
+two squares and the enlargement itself by 8 u together, and are enlarged by 16 u. So a contribution
+that is scaled by bound / norm, rounded, is below the bound by 10 u, and the three roundings of
+factor, product and sum's term are below 3 u. Below the normal range, where rounding is not relative,
+a quotient makes the contribution zero. A factor, or a norm, that is not finite counts as zero, and
+so does a record whose row or target is not finite; but a single slope that overflows keeps its
+sign, and is clipped like any other. Scores need no bound: whatever a factor is, it is clipped.
 
 >>> import numpy as np
+>>> from dpcal._ext.losses import SoftmaxLoss, SquaredLoss
 >>> X, y = np.array([[3.0, 4.0]]), np.array([1.0])
->>> kernel = LinearClippedSum(SquaredLoss(), X, y, intercept=False)
+>>> kernel = ClippedSum(SquaredLoss(), X, y, intercept=False)
 >>> kernel(np.zeros(2), max_norm=1.0).round(12).tolist()  # (0 - 1) * (3, 4), clipped to norm 1
 [-0.6, -0.8]
+>>> kernel = ClippedSum(SoftmaxLoss(2), X, y, intercept=False)
+>>> kernel(np.zeros(4), max_norm=1.0).round(6).tolist()  # (1/2, -1/2) times (3, 4), cut to norm 1
+[0.424264, 0.565685, -0.424264, -0.565685]
 """
 
 cimport cython
 cimport numpy as cnp
 from cpython.buffer cimport PyBuffer_FillInfo
-from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree
 from libc.float cimport DBL_MAX, DBL_MIN
-from libc.math cimport INFINITY, copysign, exp, expm1, fabs, fmax, fmin, isnan, log1p, nextafter, sqrt
-from libc.string cimport memcpy
+from libc.math cimport INFINITY, copysign, fabs, fmax, fmin, isfinite, isnan, nextafter, sqrt
+from libc.stdlib cimport abort, free, malloc
+from libc.string cimport memcpy, memset
 
-from dpcal._ext.rows cimport Row, dot, dpcal_prefetch, many_axpys, many_dots
-from dpcal._ext.rows cimport eight_dots, four_axpys, four_dots
+from dpcal._ext.losses cimport Loss, PointLoss, Record
+from dpcal._ext.rows cimport Row, add_rows, dpcal_prefetch, scores_of
 
 import hashlib
 
@@ -36,10 +47,10 @@ cnp.import_array()
 
 cdef enum:
     LANES = 8  # numbers in a cache line; rows are padded to whole lines, so the loops have no tail
-    BLOCK = 512  # rows that are copied at a time, so that what makes them takes little room
-    MANY = 32  # short rows taken together: at most 14 KB of them, less than half the nearest cache
-    FOUR = 4  # rows that are taken at once where they are long
-    LONG = 64  # numbers from which on a row is
+    COPIED = 512  # rows that are copied at a time, so that what makes them takes little room
+    MANY = 32  # rows taken together, at most
+    NEAR = 4096  # numbers of rows taken together, 32 KB, where these are at least four
+    STACK = 256  # numbers that a sum may take from the stack
 
 cdef double UNIT = 2.0**-53  # relative rounding error of one operation
 
@@ -73,10 +84,48 @@ cdef double norm_rounded_up(const double* row, Py_ssize_t size) noexcept nogil:
     return nextafter(largest * sqrt(total) * (1 + (size + 8) * UNIT), INFINITY)
 
 
-cdef object check_bound(str name, double value):
+cdef inline double norm_of(
+    const double* f, Py_ssize_t size, Py_ssize_t count, double norm
+) noexcept nogil:
+    """Norm of numbers, the first ``count`` times rows of a norm, rounded up; infinite if one is not finite."""
+    cdef double largest = 0, squares = 0, entry
+    cdef Py_ssize_t i
+    for i in range(size):
+        entry = f[i] * norm if i < count else f[i]
+        squares += entry * entry
+    if 1e-270 < squares < 1e300:
+        return sqrt(squares) * (1 + (size + 16) * UNIT)
+    squares = 0  # squares overflowed, or lost digits below the normal range
+    for i in range(size):
+        entry = f[i] * norm if i < count else f[i]
+        if not isfinite(entry):
+            return INFINITY
+        largest = fmax(largest, fabs(entry))
+    for i in range(size if largest > 0 else 0):
+        entry = f[i] * norm if i < count else f[i]
+        squares += (entry / largest) ** 2
+    return largest * sqrt(squares) * (1 + (size + 16) * UNIT)
+
+
+cdef inline double factor_of(double norm, double max_norm) noexcept nogil:
+    """Return a factor for a contribution of this norm; 0 below the normal range."""
+    cdef double factor = max_norm / norm if norm > max_norm else 1.0
+    return factor if factor >= DBL_MIN else 0.0
+
+
+cdef double* room_for(Py_ssize_t size) noexcept nogil:
+    """Return room for a few thousand numbers, without which no process can go on."""
+    cdef double* room = <double*>malloc(size * sizeof(double))
+    if room is NULL:
+        abort()
+    return room
+
+
+cdef int check_bound(str name, double value) except -1:
     """Refuse a bound that bounds nothing."""
     if not value > 0:
         raise ValueError(f"{name} must be a number > 0, got {value!r}.")
+    return 0
 
 
 cdef class _Sealed:
@@ -113,218 +162,129 @@ cpdef object aligned_zeros(Py_ssize_t size):
     return raw[start : start + size]
 
 
-cdef class PointLoss:
-    """Loss of one score against one target, and its derivative with respect to the score.
-
-    ``curvature`` is the largest second derivative by the score of a convex loss, infinite for
-    others.
-    """
-
-    @property
-    def curvature(self):
-        return INFINITY
-
-    cdef double value(self, double score, double target) noexcept nogil:
-        return 0.0
-
-    cdef double slope(self, double score, double target) noexcept nogil:
-        return 0.0
-
-
 @cython.final
-cdef class LogisticLoss(PointLoss):
-    """``log(1 + exp(-target * score))``, target in {-1, +1}."""
-
-    @property
-    def curvature(self):
-        return 0.25
-
-    cdef double value(self, double score, double target) noexcept nogil:
-        cdef double margin = target * score
-        if margin > 0:
-            return log1p(exp(-margin))
-        return log1p(exp(margin)) - margin
-
-    cdef double slope(self, double score, double target) noexcept nogil:
-        return -target / (1.0 + exp(target * score))
-
-
-@cython.final
-cdef class SquaredLoss(PointLoss):
-    """``(score - target)**2 / 2``."""
-
-    @property
-    def curvature(self):
-        return 1.0
-
-    cdef double value(self, double score, double target) noexcept nogil:
-        return 0.5 * (score - target) * (score - target)
-
-    cdef double slope(self, double score, double target) noexcept nogil:
-        return score - target
-
-
-@cython.final
-cdef class HuberLoss(PointLoss):
-    """``r**2 / 2`` for residuals up to ``width``, linear beyond (Huber 1964)."""
-
-    cdef double width
-
-    def __init__(self, double width):
-        self.width = width
-
-    @property
-    def curvature(self):
-        return 1.0
-
-    cdef double value(self, double score, double target) noexcept nogil:
-        cdef double size = fabs(score - target)
-        if size <= self.width:
-            return 0.5 * size * size
-        return self.width * (size - 0.5 * self.width)
-
-    cdef double slope(self, double score, double target) noexcept nogil:
-        cdef double residual = score - target
-        if fabs(residual) > self.width:
-            return copysign(self.width, residual)
-        return residual
-
-
-@cython.final
-cdef class CauchyLoss(PointLoss):
-    """``width**2 / 2 * log(1 + (r / width)**2)``: grows like a logarithm, not convex."""
-
-    cdef double width
-
-    def __init__(self, double width):
-        self.width = width
-
-    cdef double value(self, double score, double target) noexcept nogil:
-        cdef double u = (score - target) / self.width
-        return 0.5 * self.width * self.width * log1p(u * u)
-
-    cdef double slope(self, double score, double target) noexcept nogil:
-        cdef double u = (score - target) / self.width
-        if fabs(u) > 1:  # so that an infinite residual has slope zero
-            return self.width / (u + 1 / u)
-        return self.width * u / (1 + u * u)
-
-
-@cython.final
-cdef class WelschLoss(PointLoss):
-    """``width**2 / 2 * (1 - exp(-(r / width)**2))``: bounded, not convex."""
-
-    cdef double width
-
-    def __init__(self, double width):
-        self.width = width
-
-    cdef double value(self, double score, double target) noexcept nogil:
-        cdef double u = (score - target) / self.width
-        return -0.5 * self.width * self.width * expm1(-u * u)
-
-    cdef double slope(self, double score, double target) noexcept nogil:
-        cdef double u = (score - target) / self.width
-        if fabs(u) > 40:  # exp(-1600) is zero; infinity times zero is not a number
-            return 0.0
-        return self.width * u * exp(-u * u)
-
-
-@cython.final
-cdef class SigmoidLoss(PointLoss):
-    """``1 / (1 + exp(target * score))**2``, target in {-1, +1}: bounded, not convex."""
-
-    cdef double value(self, double score, double target) noexcept nogil:
-        cdef double wrong = 1.0 / (1.0 + exp(target * score))
-        return wrong * wrong
-
-    cdef double slope(self, double score, double target) noexcept nogil:
-        cdef double wrong = 1.0 / (1.0 + exp(target * score))
-        return -2.0 * target * wrong * wrong / (1.0 + exp(-target * score))
-
-
-@cython.final
-cdef class ClassWeighted(PointLoss):
-    """A loss times a weight: ``above`` for targets above zero, ``below`` for the others.
-
-    Gradients are weighted before they are clipped, so that the clipping norm bounds what a record
-    contributes whatever the weights are.
-    """
-
-    cdef PointLoss loss
-    cdef double below
-    cdef double above
-
-    def __init__(self, PointLoss loss not None, double below, double above):
-        self.loss = loss
-        self.below = below
-        self.above = above
-
-    @property
-    def curvature(self):
-        return fmax(self.below, self.above) * self.loss.curvature
-
-    cdef double value(self, double score, double target) noexcept nogil:
-        return (self.above if target > 0 else self.below) * self.loss.value(score, target)
-
-    cdef double slope(self, double score, double target) noexcept nogil:
-        return (self.above if target > 0 else self.below) * self.loss.slope(score, target)
-
-
 cdef class ClippedSum:
-    """The sum of clipped gradients over given rows.
+    """Sums of clipped gradients, of their differences, and of clipped losses, over given rows.
 
-    Subclasses implement ``loss_sum`` and ``add``, which adds to ``total`` the gradients at ``w``, or
-    those at ``w`` less those at ``v`` unless ``v`` is NULL. ``w``, ``v`` and ``total`` hold
-    ``stride`` numbers, of which those from ``dimension`` on are zero and stay zero. No record's
-    contribution may be larger than the batch's bound.
+    Parameters are the weights of each score, and then the loss's tail. The records are copied,
+    padded with zeros to whole cache lines, and the copy is not shared: the norms that clipping
+    relies on cannot come apart from the rows that they belong to. A record with a row or a target
+    that is not finite contributes zero.
+
+    Parameters
+    ----------
+    loss
+        Of one record.
+    X
+        Records, shape (n, d): an array, or what has its shape and its rows ``X[a:b]``.
+    targets
+        Shape (n,).
+    intercept
+        Whether each record gets the constant feature 1 at its end, which counts in its norm.
+    weights
+        Numbers > 0 that losses are multiplied by, before gradients are clipped: one for targets up
+        to 0 and one for others, or one for each of K > 1 classes. None for 1.
+    shares, dual
+        None to clip a gradient as a whole. Two shares of the bound, whose squares sum to at most 1,
+        clip its last ``dual`` numbers alone, and the others alone.
     """
 
-    cdef void add(self, const double* w, const double* v, Batch batch, double* total) noexcept nogil:
-        pass
+    def __init__(
+        self,
+        Loss loss not None,
+        X,
+        targets,
+        *,
+        bint intercept,
+        weights=None,
+        shares=None,
+        Py_ssize_t dual=0,
+    ):
+        n, d = X.shape
+        if targets.shape != (n,):
+            raise ValueError(f"targets must have shape ({n},), got {targets.shape}.")
+        self.loss, self.n, self.intercept, self.width = loss, n, intercept, d + intercept
+        self.padded_row = (self.width + LANES - 1) // LANES * LANES
+        self.taken = min(MANY, max(4, NEAR // self.padded_row // 4 * 4))
+        self.point = loss if isinstance(loss, PointLoss) else None
+        self.dimension = loss.scores * self.width + loss.tail
+        # Room for whole lines of the last weights, and of the tail.
+        self.stride = self.dimension + 2 * LANES if loss.tail or loss.scores > 1 else self.padded_row
+        self.joint, self.dual = shares is None, dual
+        self.primal_share, self.dual_share = (1.0, 1.0) if shares is None else shares
+        rows = aligned_zeros(n * self.padded_row)
+        table = rows.reshape(n, self.padded_row)
+        pairs = aligned_zeros(2 * n)
+        for first in range(0, n, COPIED):
+            some = slice(first, first + COPIED)
+            table[some, :d], pairs[::2][some] = X[some], targets[some]
+        if intercept:
+            table[:, d] = 1.0
+        self.weights = None if weights is None else np.array(weights, dtype=np.float64)
+        self.owner = (rows, pairs)
+        self.bind()
 
-    cdef double loss_sum(self, const double* w, Batch batch) noexcept nogil:
-        return 0.0
+    cdef int bind(self) except -1:
+        """Compute norms, and keep addresses; rows that are not finite become zero, their targets NaN."""
+        cdef double[::1] rows = self.owner[0], pairs = self.owner[1], weights
+        cdef Py_ssize_t i, j
+        cdef bint finite
+        for i in range(self.n):
+            finite = True
+            for j in range(i * self.padded_row, (i + 1) * self.padded_row):
+                finite &= isfinite(rows[j])
+            if not finite:
+                rows[i * self.padded_row : (i + 1) * self.padded_row] = 0.0
+                pairs[2 * i] = np.nan
+            pairs[2 * i + 1] = norm_rounded_up(&rows[i * self.padded_row], self.width)
+            if self.point is None and not 0 <= pairs[2 * i] < self.loss.scores and self.loss.scores > 1:
+                pairs[2 * i] = np.nan  # no class
+        self.rows, self.targets_and_norms = &rows[0], &pairs[0]
+        if self.weights is not None:
+            weights = self.weights
+            if weights.shape[0] != max(2, self.loss.scores):
+                raise ValueError(f"weights must be one for each class, got {self.weights}.")
+            self.class_weights = &weights[0]
+        return 0
 
-    def __call__(self, w, rows=None, *, double max_norm=INFINITY):
+    def __reduce__(self):
+        table = np.ascontiguousarray(self.features[:, : self.width - self.intercept])
+        given = self.loss, table, self.targets, self.intercept, self.weights
+        return _again, (*given, None if self.joint else (self.primal_share, self.dual_share), self.dual)
+
+    def __call__(self, w, rows=None, *, v=None, double max_norm=INFINITY):
         """Return the sum of clipped gradients over ``rows``, all of them when omitted.
 
         Parameters
         ----------
-        w
-            Parameters, shape (dimension,).
+        w, v
+            Parameters, shape (dimension,): gradients at ``w``, less those at ``v`` if it is given.
         rows
             Row numbers in [0, n), any order, repetitions counted.
         max_norm
-            Bound > 0 on each record's contribution; infinite for the plain gradient.
+            Bound > 0 on each record's contribution; infinite for none.
         """
+        cdef const Py_ssize_t[::1] index = self.checked(rows)
         check_bound("max_norm", max_norm)
-        return summed(self, w, None, rows, max_norm)
-
-    def difference(self, w, v, rows=None, *, double max_norm=INFINITY):
-        """Return the sum over ``rows`` of clipped differences, gradient at ``w`` minus at ``v``.
-
-        Parameters
-        ----------
-        w, v
-            Parameters, shape (dimension,).
-        rows, max_norm
-            As in a call: the bound is on each record's difference.
-        """
-        check_bound("max_norm", max_norm)
-        return summed(self, w, v, rows, max_norm)
+        cdef const double[::1] to = self.padded(w)
+        cdef const double[::1] origin = to if v is None else self.padded(v)
+        cdef bint differs = v is not None
+        made = aligned_zeros(self.stride)
+        cdef double[::1] total = made
+        if index.shape[0]:
+            with nogil:
+                self.add(
+                    &to[0],
+                    &origin[0] if differs else NULL,
+                    Batch(&index[0], index.shape[0], max_norm),
+                    &total[0],
+                )
+        return made[: self.dimension].copy()
 
     def losses(self, w, rows=None, *, double max_loss=INFINITY):
         """Return the sum over ``rows`` of losses, each clipped to [-max_loss, max_loss].
 
-        Parameters
-        ----------
-        w
-            Parameters, shape (dimension,).
-        rows
-            As in a call.
-        max_loss
-            Bound > 0 on each record's contribution; infinite for none.
+        ``w`` and ``rows`` are as in a call; ``max_loss`` > 0 may be infinite.
         """
         cdef const Py_ssize_t[::1] index = self.checked(rows)
         check_bound("max_loss", max_loss)
@@ -356,101 +316,6 @@ cdef class ClippedSum:
         parameters[: self.dimension] = w
         return parameters
 
-
-cdef object summed(ClippedSum kernel, object w, object v, object rows, double max_norm):
-    """Return the clipped sum at ``w``, or of differences between ``w`` and ``v``."""
-    cdef const Py_ssize_t[::1] index = kernel.checked(rows)
-    cdef Py_ssize_t size = kernel.stride, d = kernel.dimension
-    # One block, and vectors whose first byte starts a cache line.
-    cdef double* held = <double*>PyMem_RawCalloc(3 * size + LANES, sizeof(double))
-    if held is NULL:
-        raise MemoryError()
-    cdef double* total = <double*>((<size_t>held + 63) & ~<size_t>63)
-    cdef const double* origin = NULL
-    try:
-        put(w, total + size, d)
-        if v is not None:
-            origin = total + 2 * size
-            put(v, total + 2 * size, d)
-        if index.shape[0]:
-            with nogil:
-                kernel.add(total + size, origin, Batch(&index[0], index.shape[0], max_norm), total)
-        made = np.empty(d)
-        memcpy(cnp.PyArray_DATA(<cnp.ndarray>made), total, d * sizeof(double))
-        return made
-    finally:
-        PyMem_RawFree(held)
-
-
-cdef int put(object w, double* out, Py_ssize_t d) except -1:
-    """Copy parameters to ``out``, or refuse their shape."""
-    cdef cnp.ndarray vector = np.ascontiguousarray(w, dtype=np.float64)
-    # An array of no dimension has become one of one; what was given tells.
-    if np.shape(w) != (d,):
-        raise ValueError(f"w must have shape ({d},), got {np.shape(w)}.")
-    memcpy(out, cnp.PyArray_DATA(vector), d * sizeof(double))
-    return 0
-
-
-@cython.final
-@cython.final
-cdef class LinearClippedSum(ClippedSum):
-    """Clipped gradient sums of a linear model.
-
-    The records are copied, padded with zeros to whole cache lines, and the copy is not shared:
-    the norms that clipping relies on cannot come apart from the rows that they belong to.
-
-    Parameters
-    ----------
-    loss
-        The loss of one score.
-    X
-        Records, shape (n, d), finite: an array, or what has its shape and its rows ``X[a:b]``.
-    targets
-        Shape (n,), finite, or NaN: that record contributes zero.
-    intercept
-        Whether each record gets the constant feature 1 at its end, which counts in its norm.
-    """
-
-    cdef readonly PointLoss loss
-    cdef object owner
-    cdef double* rows
-    cdef double* targets_and_norms
-    cdef bint intercept
-
-    def __init__(self, PointLoss loss not None, X, targets, *, bint intercept):
-        n, d = X.shape
-        if targets.shape != (n,):
-            raise ValueError(f"targets must have shape ({n},), got {targets.shape}.")
-        self.loss = loss
-        self.intercept = intercept
-        self.n = n
-        self.dimension = d + intercept
-        self.stride = (self.dimension + LANES - 1) // LANES * LANES
-        rows = aligned_zeros(n * self.stride)
-        table = rows.reshape(n, self.stride)
-        for first in range(0, n, BLOCK):
-            table[first : first + BLOCK, :d] = X[first : first + BLOCK]
-        if intercept:
-            table[:, d] = 1.0
-        pairs = aligned_zeros(2 * n)
-        pairs[::2] = targets
-        cdef double[::1] rows_view = rows
-        cdef double[::1] pairs_view = pairs
-        self.owner = (rows, pairs)
-        self.rows = &rows_view[0]
-        self.targets_and_norms = &pairs_view[0]
-        cdef Py_ssize_t i
-        for i in range(self.n):
-            self.targets_and_norms[2 * i + 1] = norm_rounded_up(
-                self.rows + i * self.stride, self.dimension
-            )
-
-    def __reduce__(self):
-        d = self.dimension - self.intercept
-        table = np.ascontiguousarray(self.features[:, :d])
-        return _linear, (self.loss, table, self.targets, self.intercept)
-
     def digest(self):
         """Return 32 bytes that tell data sets apart; a secret, like the records."""
         state = hashlib.blake2b(digest_size=32)
@@ -460,141 +325,175 @@ cdef class LinearClippedSum(ClippedSum):
         return state.digest()
 
     @property
+    def curvature(self):
+        """That of the loss, times the largest weight."""
+        return self.loss.curvature * (1.0 if self.weights is None else self.weights.max())
+
+    @property
     def norms(self):
         """The rows' norms, rounded up, shape (n,)."""
         return self.owner[1][1::2].copy()
 
     @property
     def features(self):
-        """The records, shape (n, dimension), with the constant feature; cannot be written to."""
-        return sealed(self.owner[0]).reshape(self.n, self.stride)[:, : self.dimension]
+        """The records, shape (n, d), with the constant feature; cannot be written to."""
+        return sealed(self.owner[0]).reshape(self.n, self.padded_row)[:, : self.width]
 
     @property
     def targets(self):
         """The targets, shape (n,)."""
         return self.owner[1][::2].copy()
 
-    def mean_loss(self, w):
-        """Return the mean loss over all records, zero for those of no target. Not private."""
-        cdef const double[::1] parameters = self.padded(w)
-        cdef double total = 0
-        cdef Py_ssize_t i
-        with nogil:
-            for i in range(self.n):
-                if isnan(self.targets_and_norms[2 * i]):
-                    continue
-                total += self.loss.value(
-                    dot(self.rows + i * self.stride, &parameters[0], self.stride),
-                    self.targets_and_norms[2 * i],
-                )
-        return total / self.n
-
-    cdef inline void prefetch(self, Py_ssize_t row) noexcept nogil:
-        cdef Py_ssize_t i
+    cdef inline Row near(self, Py_ssize_t row) noexcept nogil:
+        """Return a row, and let its target come."""
         dpcal_prefetch(self.targets_and_norms + 2 * row)
-        for i in range(0, self.stride, 8):
-            dpcal_prefetch(self.rows + row * self.stride + i)
+        return self.rows + row * self.padded_row
+
+    cdef inline double weight(self, double target) noexcept nogil:
+        if self.class_weights is NULL:
+            return 1.0
+        return self.class_weights[<Py_ssize_t>target if self.loss.scores > 1 else target > 0]
 
     cdef void add(self, const double* w, const double* v, Batch batch, double* total) noexcept nogil:
-        cdef Py_ssize_t done = 0
-        if self.stride >= LONG:
-            done = self.add_fours(w, v, batch, total)
-            batch.rows += done
-            batch.count -= done
-        # A constant NULL lets the compiler leave the second point out of the loop.
-        if v is NULL:
-            self.add_many(w, NULL, batch.rows, batch.count, batch.bound, total)
-        else:
-            self.add_many(w, v, batch.rows, batch.count, batch.bound, total)
+        """Add to ``total`` the gradients at ``w``, less those at ``v`` unless it is NULL.
 
-    cdef void add_many(
+        ``w``, ``v`` and ``total`` hold ``stride`` numbers, of which those from ``dimension`` on are
+        zero and stay zero. The next rows are fetched while some are summed.
+        """
+        cdef Row[MANY] x
+        cdef Row[MANY] following
+        cdef double[STACK] near
+        cdef Py_ssize_t K = self.loss.scores, E = self.loss.tail, i, k, size, more
+        # Of both points the scores of some rows, and what one record adds.
+        cdef Py_ssize_t needed = 2 * MANY * K + 2 * (K + E)
+        cdef double* room = near
+        cdef double* origin
+        if needed > STACK:
+            room = room_for(needed)
+        origin = room + MANY * K
+        more = min(batch.count, self.taken)
+        for i in range(more):
+            following[i] = self.near(batch.rows[i])
+            for k in range(0, self.padded_row, 8):
+                dpcal_prefetch(following[i] + k)
+        while batch.count > 0:
+            size, more = more, min(batch.count - more, self.taken)
+            memcpy(x, following, size * sizeof(Row))
+            for i in range(more):
+                following[i] = self.near(batch.rows[size + i])
+            for k in range(K):
+                scores_of(
+                    x, NULL if k else following, size, w + k * self.width, self.padded_row, room + k, K
+                )
+                if v is not NULL:
+                    scores_of(x, NULL, size, v + k * self.width, self.padded_row, origin + k, K)
+            if self.point is not None:
+                self.points(room, NULL if v is NULL else origin, batch, size)
+            else:
+                self.factors(w, v, room, batch, size, total)
+            for k in range(K):
+                add_rows(
+                    room + k, K, x, NULL if k else following, size, total + k * self.width, self.padded_row
+                )
+            batch.rows += size
+            batch.count -= size
+        if needed > STACK:
+            free(room)
+
+    cdef inline void points(
+        self, double* scores, const double* origin, Batch batch, Py_ssize_t size
+    ) noexcept nogil:
+        """Write clipped slopes of losses of one score in place of the scores."""
+        cdef const double* pair
+        cdef Py_ssize_t i
+        for i in range(size):
+            pair = self.targets_and_norms + 2 * batch.rows[i]
+            scores[i] = self.point.slope(scores[i], pair[0])
+            if origin is not NULL:
+                scores[i] -= self.point.slope(origin[i], pair[0])
+            scores[i] = clipped(scores[i] * self.weight(pair[0]), pair[1], batch.bound)
+
+    cdef void factors(
         self,
         const double* w,
         const double* v,
-        const Py_ssize_t* rows,
-        Py_ssize_t count,
-        double bound,
+        double* scores,
+        Batch batch,
+        Py_ssize_t size,
         double* total,
     ) noexcept nogil:
-        """Add gradients at ``w``, less those at ``v`` if there is one, in blocks of rows.
-
-        All scores of a block come first, then all slopes, then the sum: three short loops, in none
-        of which a row waits for the one before. The next block is fetched meanwhile.
-        """
-        cdef double[MANY] scores
-        cdef double[MANY] origin
+        """Write clipped factors in place of the scores, and add what is in the tail."""
+        cdef Py_ssize_t K = self.loss.scores, E = self.loss.tail, end = K * self.width, row, i, k
         cdef const double* pair
-        cdef Py_ssize_t i, size
-        for i in range(min(count, MANY)):
-            self.prefetch(rows[i])
-        while count > 0:
-            size = min(count, MANY)
-            for i in range(size, min(count, 2 * size)):
-                self.prefetch(rows[i])
-            many_dots(self.rows, rows, size, w, self.stride, scores)
+        cdef double* out = scores + 2 * MANY * K
+        cdef double* before = out + K + E
+        cdef double weight, primal, dual
+        cdef Record at
+        for i in range(size):
+            pair = self.targets_and_norms + 2 * batch.rows[i]
+            if isnan(pair[0]):
+                memset(scores + i * K, 0, K * sizeof(double))
+                continue
+            row = batch.rows[i]
+            at = Record(scores + i * K, w + end, pair[0], row)
+            self.loss.slopes(&at, out)
             if v is not NULL:
-                many_dots(self.rows, rows, size, v, self.stride, origin)
-            for i in range(size):
-                pair = self.targets_and_norms + 2 * rows[i]
-                scores[i] = self.loss.slope(scores[i], pair[0])
-                if v is not NULL:
-                    scores[i] -= self.loss.slope(origin[i], pair[0])
-                scores[i] = clipped(scores[i], pair[1], bound)
-            many_axpys(scores, self.rows, rows, size, total, self.stride)
-            rows += size
-            count -= size
+                at.scores, at.tail = scores + (MANY + i) * K, v + end
+                self.loss.slopes(&at, before)
+                for k in range(K + E):
+                    out[k] -= before[k]
+            weight = self.weight(pair[0])
+            for k in range(K + E if weight != 1 else 0):
+                out[k] *= weight
+            self.clip(out, pair[1], batch.bound, &primal, &dual)
+            for k in range(K):
+                scores[i * K + k] = out[k] * primal
+            for k in range(E - self.dual):
+                total[end + k] += out[K + k] * primal
+            for k in range(E - self.dual, E):
+                total[end + k] += out[K + k] * dual
 
-    cdef Py_ssize_t add_fours(
-        self, const double* w, const double* v, Batch batch, double* total
+    cdef inline void clip(
+        self, double* out, double norm, double bound, double* primal, double* dual
     ) noexcept nogil:
-        """Add gradients at ``w``, less those at ``v`` if there is one, of long rows by fours.
-
-        Returns how many rows are done: all but at most three.
-        """
-        cdef Row[FOUR] x
-        cdef Row[FOUR] following
-        cdef double[FOUR] to
-        cdef double[FOUR] origin
-        cdef double[FOUR] slopes
-        cdef const double* pair
-        cdef const Py_ssize_t* rows = batch.rows
-        cdef Py_ssize_t k, next_row, count = batch.count
-        cdef Py_ssize_t done = 0
-        while done + FOUR <= count:
-            for k in range(FOUR):
-                next_row = rows[min(done + k + FOUR, count - 1)]
-                x[k] = self.rows + rows[done + k] * self.stride
-                following[k] = self.rows + next_row * self.stride
-                dpcal_prefetch(self.targets_and_norms + 2 * next_row)
-            if v is NULL:
-                four_dots(x, following, w, self.stride, to)
-            else:
-                eight_dots(x, following, w, v, self.stride, to, origin)
-            for k in range(FOUR):
-                pair = self.targets_and_norms + 2 * rows[done + k]
-                slopes[k] = self.loss.slope(to[k], pair[0])
-                if v is not NULL:
-                    slopes[k] -= self.loss.slope(origin[k], pair[0])
-                slopes[k] = clipped(slopes[k], pair[1], batch.bound)
-            four_axpys(slopes, x, following, total, self.stride)
-            done += FOUR
-        return done
+        """Compute what shortens K factors of a row of this norm, and the tail, to the bound."""
+        cdef Py_ssize_t size = self.loss.scores + self.loss.tail, last = 0 if self.joint else self.dual
+        cdef double first = norm_of(out, size - last, self.loss.scores, norm), second = 0
+        if last:
+            second = norm_of(out + size - last, last, 0, 1.0)
+        if not isfinite(first + second):
+            memset(out, 0, size * sizeof(double))
+        primal[0] = factor_of(first, bound * self.primal_share)
+        dual[0] = factor_of(second, bound * self.dual_share) if last else primal[0]
 
     cdef double loss_sum(self, const double* w, Batch batch) noexcept nogil:
-        cdef double total = 0
+        cdef double total = 0, value
+        cdef double[STACK] near
+        cdef double* scores = near
+        cdef Row x
+        cdef Record at
         cdef const double* pair
-        cdef Py_ssize_t i
+        cdef Py_ssize_t i, k, K = self.loss.scores
+        if K > STACK:
+            scores = room_for(K)
         for i in range(batch.count):
+            x = self.rows + batch.rows[i] * self.padded_row
             pair = self.targets_and_norms + 2 * batch.rows[i]
-            total += clipped_loss(
-                self.loss.value(
-                    dot(self.rows + batch.rows[i] * self.stride, w, self.stride), pair[0]
-                ),
-                batch.bound,
-            )
+            if isnan(pair[0]):
+                continue
+            for k in range(K):
+                scores_of(&x, NULL, 1, w + k * self.width, self.padded_row, scores + k, 1)
+            at = Record(scores, w + K * self.width, pair[0], batch.rows[i])
+            value = self.loss.value(&at)
+            # A NaN in the sum would give its record away.
+            value *= self.weight(pair[0])
+            total += fmax(-batch.bound, fmin(batch.bound, value)) if value == value else 0.0
+        if K > STACK:
+            free(scores)
         return total
 
 
-def _linear(loss, X, targets, intercept):
+def _again(loss, X, targets, intercept, weights, shares, dual):
     """Return a kernel that was pickled."""
-    return LinearClippedSum(loss, X, targets, intercept=intercept)
+    given = {"intercept": intercept, "weights": weights, "shares": shares, "dual": dual}
+    return ClippedSum(loss, X, targets, **given)

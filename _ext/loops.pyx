@@ -6,9 +6,10 @@ that are not onto a ball.
 
 >>> import numpy as np
 >>> from dpcal._ext.answers import Records, Slot
->>> from dpcal._ext.gradients import LinearClippedSum, SquaredLoss
+>>> from dpcal._ext.gradients import ClippedSum
+>>> from dpcal._ext.losses import SquaredLoss
 >>> from dpcal._ext.sums import Sums
->>> kernel = LinearClippedSum(SquaredLoss(), np.eye(2), np.ones(2), intercept=False)
+>>> kernel = ClippedSum(SquaredLoss(), np.eye(2), np.ones(2), intercept=False)
 >>> sampling, noise = np.random.default_rng(0).spawn(2)
 >>> given = {"sampling": sampling, "sampling_probability": 1.0, "batch_size": 0, "size": 2.0,
 ...          "everyone": True}

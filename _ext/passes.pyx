@@ -1,8 +1,9 @@
 """One pass of projected gradient descent over records, a step for each, for its mean iterate.
 
 >>> import numpy as np
->>> from dpcal._ext.gradients import LinearClippedSum, SquaredLoss
->>> kernel = LinearClippedSum(SquaredLoss(), np.eye(2), np.ones(2), intercept=False)
+>>> from dpcal._ext.gradients import ClippedSum
+>>> from dpcal._ext.losses import SquaredLoss
+>>> kernel = ClippedSum(SquaredLoss(), np.eye(2), np.ones(2), intercept=False)
 >>> none = np.zeros(2)
 >>> one_pass(kernel, none, np.array([0, 1]), np.ones(2), none, none, learning_rate=1.0,
 ...          max_norm=9.0, radius=9.0).tolist()

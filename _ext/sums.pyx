@@ -15,8 +15,9 @@ sum of d coordinates by at most ``3 h sqrt(d) / 2`` beyond the norm of its contr
 asked to clip to a bound that is shorter by as much. The steps are powers of two.
 
 >>> import numpy as np
->>> from dpcal._ext.gradients import LinearClippedSum, SquaredLoss
->>> kernel = LinearClippedSum(SquaredLoss(), np.array([[3.0, 4.0], [0.3, 0.4]]), np.ones(2),
+>>> from dpcal._ext.gradients import ClippedSum
+>>> from dpcal._ext.losses import SquaredLoss
+>>> kernel = ClippedSum(SquaredLoss(), np.array([[3.0, 4.0], [0.3, 0.4]]), np.ones(2),
 ...                           intercept=False)
 >>> total = whole_sum(kernel, np.zeros(2), None, np.arange(2), max_norm=1.0)
 >>> (total * grid_step(1.0)).round(4).tolist()

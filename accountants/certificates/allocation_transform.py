@@ -39,12 +39,10 @@ from dpcal.accountants.certificates.balls import Ball
 from dpcal.accountants.certificates.transforms import Line, Transform, sums_of_powers
 from dpcal.accountants.losses.allocation import Allocation
 
-__all__ = ["POWERS", "SHARES", "AllocationTransform"]
+__all__ = ["AllocationTransform"]
 
-# Shares of the widest strips that are tried.
-SHARES = tuple(k / 32 for k in range(1, 32))
-# Powers of L whose means bound what lies beyond the last point.
-POWERS = tuple(2.0 ** (k / 2) for k in range(-4, 24))
+# Share of the widest strip that is used at most, below 1.
+_NEARLY = 31 / 32
 # Nats by which entries of a table that are left out lie below the weights at its ends.
 _SPARE = 20
 
@@ -96,15 +94,12 @@ class AllocationTransform(Transform):
     @staticmethod
     def _error_of_mean(line: Line, t: Ball, step_of_x: Ball) -> Ball:
         """Bound the error of every sum over x, whose terms have absolute values below densities."""
-        pi, best = balls.arb.pi(), balls.arb("inf")
-        widest = balls.arb.min((pi / 2 - line.angle) / t, 2 * pi / step_of_x)
-        for share in SHARES:
-            d = widest * share
-            error = 2 * (d * d / 2).exp() / (2 * pi * d / step_of_x).expm1()
-            best = balls.arb.min(best, error)
+        pi = balls.arb.pi()
+        d = balls.arb.min(_NEARLY * (pi / 2 - line.angle) / t, 2 * pi / step_of_x)
+        error = 2 * (d * d / 2).exp() / (2 * pi * d / step_of_x).expm1()
         # Sums lie below integrals.
         reach = (line.reach - 1) * step_of_x
-        return best + (reach / balls.arb(2).sqrt()).erfc()
+        return error + (reach / balls.arb(2).sqrt()).erfc()
 
     # -- M along a line
 
@@ -137,14 +132,13 @@ class AllocationTransform(Transform):
     def _rule(line: Line, c: Ball, u: Ball) -> Ball:
         """Bound the error of the step of v at c + i u, over Gamma(c) M(c) / abs(Gamma(c + i u))."""
         pi, total = balls.arb.pi(), balls.arb(0)
-        for sign, widest in ((1, pi / 2 + line.angle), (-1, pi / 2 - line.angle)):
-            best = balls.arb("inf")
-            for share in SHARES:
-                y = widest * share
-                away = line.angle - sign * y
-                size = (-u * away).exp() / away.cos() ** c
-                best = balls.arb.min(best, size / (2 * pi * y / line.step).expm1())
-            total += best
+        for sign in (1, -1):
+            widest, rate = pi / 2 + sign * line.angle, 2 * pi / line.step - sign * u
+            # The least bound is at the width where its derivative is 0.
+            rest = (c / rate).atan() if rate > 0 else widest
+            y = widest - balls.arb.min(rest, _NEARLY * widest)
+            away = line.angle - sign * y
+            total += (-u * away).exp() / away.cos() ** c / (2 * pi * y / line.step).expm1()
         return total
 
     def _ends(self, line: Line, c: Ball) -> Ball:
@@ -152,16 +146,13 @@ class AllocationTransform(Transform):
         arb, step = balls.arb, balls.arb(line.step)
         low, high = (line.first - 1) * step, (line.last + 1) * step
         below = step * (c * low).exp() / (1 - (-c * step).exp())
-        best = arb("inf")
-        for power in POWERS:
-            n = arb(power)
-            falls = n - c
-            if not falls > 0:
-                continue
-            size = (n * self.drift + n * n * self.spread) / 2 + n * (n.log() - 1)
-            size = (size - falls * high).exp() / arb(line.angle).cos() ** n
-            best = arb.min(best, size * step / (1 - (-falls * step).exp()))
-        return below + best
+        # The least bound on E L^-n, but for a factor, is at the n where its derivative is 0.
+        away = arb(line.angle).cos()
+        n = (self.spread * away * (high - self.drift / 2).exp()).lambertw() / self.spread
+        n = arb(arb.max(n, c + 1).mid())
+        size = (n * self.drift + n * n * self.spread) / 2 + n * (n.log() - 1)
+        size = (size - (n - c) * high).exp() / away**n
+        return below + size * step / (1 - ((c - n) * step).exp())
 
     def beyond(self, line: Line, c: float, t: Ball) -> Ball:
         """Return M(c) times the transform of a projection of X, which falls."""

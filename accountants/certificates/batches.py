@@ -7,17 +7,18 @@ rise with R and are linear, so that laws above R, and below it, in convex order 
 below.
 
 >>> from dpcal.accountants import events
->>> answers = events.ComposedDpEvent([events.LaplaceDpEvent(4.0), events.GaussianDpEvent(3.0)])
+>>> answers = events.ComposedDpEvent((events.LaplaceDpEvent(4.0), events.GaussianDpEvent(3.0)))
 >>> loss, _ = pairs_of(events.PoissonSampledDpEvent(0.1, answers), "add-or-remove-one")
->>> len(loss.answers), loss.direction
-(2, 'remove')
+>>> loss.direction, len(pair_of(loss).answers)
+('remove', 2)
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import Any
 
 from attr import evolve
 from numpy.typing import ArrayLike
@@ -27,7 +28,7 @@ from dpcal.accountants.certificates import balls
 from dpcal.accountants.certificates.balls import Ball, power
 from dpcal.accountants.certificates.composed import law_of, work_of_laws
 from dpcal.accountants.certificates.order import MAX_NODES_OF_LAW, Law, Masses, Outcomes, gathered
-from dpcal.accountants.certificates.pairs import Limits, Pair, pair_of, points
+from dpcal.accountants.certificates.pairs import Limits, Line, Pair, pair_of, points
 from dpcal.accountants.certificates.proofs import FUNCTION, TERM, Parts
 from dpcal.accountants.directions import Composition, Direction
 from dpcal.accountants.events import DpEvent
@@ -42,33 +43,29 @@ __all__ = ["Batched", "is_batched", "pairs_of", "with_batches"]
 
 # Intervals of the ratio of an epoch, over the step of the grid times the root of their number.
 _INTERVAL = 2.0
+# Most draws of one record: for one that is drawn more often, sampling has no benefit.
+_MOST_DRAWS = 1 << 8
+# Bits that the probability of more draws than are told is above roundings.
+_SPARE_BITS = 64
 
 
 @dataclass(frozen=True)
 class Batched(PrivacyLoss):
-    """Answers about a batch which a record may be in, as a removed or an added record changes them.
+    """Answers about a random batch, as a removed or an added record changes them.
 
     Parameters
     ----------
-    answers
-        Losses of the answers when a record that is in the batch is removed.
-    drawn, among
-        The record is in the batch with probability drawn / among.
-    epoch
-        Whether it is in one of ``among`` batches of an epoch, and ``drawn`` is 1.
+    event
+        A batch, and what is answered about it.
+    relation
+        The neighboring relation, under which a proof covers the event.
     direction
         ``"remove"`` or ``"add"``.
-    event, relation
-        What is answered, whose losses in doubles a search asks for.
     """
 
-    answers: Parts
-    drawn: float
-    among: int
-    epoch: bool
-    direction: str
-    event: DpEvent = field(compare=False, repr=False)
+    event: DpEvent
     relation: str
+    direction: str
 
     @property
     def opposite(self) -> Batched:
@@ -78,7 +75,8 @@ class Batched(PrivacyLoss):
     @cached_property
     def in_doubles(self) -> PrivacyLoss:
         """The loss of this direction, in doubles; what checks a proof does not make it."""
-        return dominating_pairs(self.event, self.relation)[self.direction == "add"]
+        pair = dominating_pairs(self.event, self.relation)
+        return pair[self.direction == "add"].when_finite
 
     def cumulants(self, c: ArrayLike) -> Reals:
         """Return those in doubles."""
@@ -90,16 +88,14 @@ class Batched(PrivacyLoss):
 
 
 def is_batched(event: DpEvent) -> bool:
-    """Return whether an event is one of other answers about a random batch than a Gaussian one."""
+    """Return whether an event has answers about a random batch that have no transform."""
     if isinstance(event, events.PoissonSampledDpEvent | events.SampledWithoutReplacementDpEvent):
         return not isinstance(event.event, events.GaussianDpEvent)
-    return isinstance(event, events.AllocatedDpEvent)
+    return isinstance(event, events.AllocatedDpEvent | events.SampledWithReplacementDpEvent)
 
 
 def pairs_of(event: DpEvent, relation: str) -> tuple[Batched, Batched]:
     """Return the losses of removing and of adding a record.
-
-    In a batch of fixed size a record stands in another one's place.
 
     Raises
     ------
@@ -108,19 +104,24 @@ def pairs_of(event: DpEvent, relation: str) -> tuple[Batched, Batched]:
     """
     # The price of one answer, which is quickly known, checks the parameters of the batch.
     dominating_pairs(evolve(event, event=events.GaussianDpEvent(1.0)), relation)
-    fixed = isinstance(event, events.SampledWithoutReplacementDpEvent)
-    if relation == "replace-one" or (fixed and relation != "add-or-remove-one"):
+    if relation == "replace-one" or (_displaces(event) and relation != "add-or-remove-one"):
         raise UnsupportedEvent(f"No certificate covers {event!r} under {relation!r}.")
-    answers = decompose(event.event, "replace-one" if fixed else relation).directions[0].parts
-    drawn, among, epoch = (1.0, 1, False)
-    if fixed:
-        drawn, among = float(event.sample_size), int(event.source_dataset_size)
-    elif isinstance(event, events.PoissonSampledDpEvent):
-        drawn = float(event.sampling_probability)
-    else:
-        among, epoch = int(event.batches), True
-    remove = Batched(answers, drawn, among, epoch, "remove", event, relation)
+    _answers(event, relation)
+    remove = Batched(event, relation, "remove")
     return remove, remove.opposite
+
+
+def _displaces(event: DpEvent) -> bool:
+    """Return whether a record stands in another one's place, in a batch of fixed size."""
+    fixed = events.SampledWithoutReplacementDpEvent | events.SampledWithReplacementDpEvent
+    return isinstance(event, fixed)
+
+
+@lru_cache(maxsize=64)
+def _answers(event: Any, relation: str) -> Parts:
+    """Return the losses of the answers when a record that is in the batch is removed."""
+    relation = "replace-one" if _displaces(event) else relation
+    return decompose(event.event, relation).directions[0].parts
 
 
 def with_batches(composition: Composition, batched: list[tuple[DpEvent, int]]) -> Composition:
@@ -197,10 +198,8 @@ class _OfBatch(Pair):
             ((q * at.expm1()).log1p(), m) for at, m in zip(logs, law.masses, strict=True)
         )
         if not above:
-            return Outcomes(cells, law.lost, infinite, False)
-        return Outcomes(
-            [*points([((1 - q).log(), law.lost)]), *cells], balls.arb(0), infinite, False
-        )
+            return Outcomes(cells, lost=law.lost, infinite=infinite)
+        return Outcomes([*points([((1 - q).log(), law.lost)]), *cells], infinite=infinite)
 
     def _epoch(self, law: Law, logs: list[Ball], interval: float, count: int) -> Outcomes:
         """Return the multiples of the interval, over the sums of ratios of all batches."""
@@ -222,7 +221,7 @@ class _OfBatch(Pair):
         cells = points(((k * step).log(), sums[k]) for k in range(1, count + 1))
         mean = sum((mass * k for k, mass in enumerate(sums)), arb(0)) * step
         lost = sums[0] if law.above else 1 - sum(sums, arb(0))
-        return Outcomes(cells, lost, arb.max(1 - mean, arb(0)), False)
+        return Outcomes(cells, lost=lost, infinite=arb.max(1 - mean, arb(0)))
 
 
 def _below(rows: list[tuple[Ball, Ball]], lost: Ball, most: int) -> Masses:
@@ -245,12 +244,46 @@ def _above(rows: list[tuple[Ball, Ball]], lost: Ball, most: int) -> Masses:
     return found
 
 
+def _draws(event: Any) -> Line:
+    """Return the pair of a Gaussian sum over independent draws from all records.
+
+    A record that is drawn k times shifts the sum by up to 2 k: it stands in another one's place.
+    Given fewer draws it tells less, which bounds the ratio from below. The probability of k draws
+    follows from that of fewer.
+    """
+    arb, zero, never = balls.arb, balls.arb(0), balls.arb(2) ** (_SPARE_BITS - balls.ctx.prec)
+    size, draws = int(event.source_dataset_size), int(event.sample_size)
+    chances = [((-1 / arb(size)).log1p() * draws).exp()]
+    for k in range(1, draws + 1):
+        if k * size > draws and chances[-1] < never:
+            break
+        if k > _MOST_DRAWS:
+            raise UnsupportedEvent(
+                f"No certificate covers {draws} draws from {size} records, which may hold one "
+                "record too often."
+            )
+        chances.append(chances[-1] * (draws - k + 1) / (k * (size - 1)))
+    whole = sum(chances, zero)
+    shifts = ((arb(2 * k), chance / whole) for k, chance in enumerate(chances[1:], 1))
+    mixture = ((zero, chances[0] / whole), *shifts)
+    beyond = arb.max(1 - whole, zero)
+    return Line(mixture, ((zero, arb(1)),), arb(event.event.noise_multiplier), beyond)
+
+
 @pair_of.register
 def _(loss: Batched) -> Pair:
-    if any(isinstance(each, Batched) for each, _ in loss.answers):
-        raise UnsupportedEvent(f"No certificate covers batches within batches, got {loss!r}.")
-    share = balls.arb(loss.drawn) / loss.among
-    return _OfBatch(loss.answers, share, loss.among * loss.epoch)
+    event: Any = loss.event
+    if isinstance(event, events.SampledWithReplacementDpEvent):
+        return _draws(event)
+    share, batches = balls.arb(1), 0
+    if isinstance(event, events.PoissonSampledDpEvent):
+        share *= event.sampling_probability
+    elif isinstance(event, events.SampledWithoutReplacementDpEvent):
+        share = share * int(event.sample_size) / int(event.source_dataset_size)
+    else:
+        batches = int(event.batches)
+        share /= batches
+    return _OfBatch(_answers(event, loss.relation), share, batches)
 
 
 @pair_of.register

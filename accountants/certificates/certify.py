@@ -51,17 +51,13 @@ __all__ = [
     "verify_certificate",
 ]
 
-# Default relative widths of both bounds, and of an upper bound alone or a second proof. At a tenth
-# of the latter, rare large losses take a second round, of 20 seconds; at ten times, bounds have one
-# digit.
+# Default relative widths, and that of a second proof.
 _WIDTH, _COARSE = 1e-3, 1e-2
-# Most moves of an epsilon outward until delta is proved there: each takes as long as the first. The
-# first one is this share of the width, and each is larger by the factor.
-_MOVES, _SHARE, _FURTHER = 3, 1 / 4, 16.0
-# Digits to which one bound alone is rounded outward, and the distance of two bounds.
-_DIGITS, _DIGITS_OF_WIDTH = 12, 60
-
-_TRIED = "a contour and laws in convex order"
+# Distances from the accountant's epsilon, in widths, at which a bound is proved, until one holds:
+# each takes as long as the first.
+_MOVES = (0.25, 0.5, 4.0, 64.0)
+# Digits to which the distance of two bounds is known.
+_DIGITS = 60
 
 
 def certify(
@@ -71,7 +67,6 @@ def certify(
     delta: float | None = None,
     neighboring_relation: str = "add-or-remove-one",
     width: float | None = None,
-    sides: str = "both",
     method: str = "auto",
 ) -> Certificate:
     """Prove bounds on delta at an epsilon, or on epsilon at a delta, in ball arithmetic.
@@ -90,10 +85,6 @@ def certify(
     width
         Largest width of the bounds, relative to the upper one; in (0, 1). None aims at 1e-3, and
         takes the narrowest that can be proved.
-    sides
-        ``"both"``; or ``"upper"`` for an upper bound alone, which takes a fraction of the time. The
-        lower bound is then 0, and ``width`` is about the distance of the upper one from the
-        accountant's.
     method
         ``"auto"``; ``"contour"`` for a contour alone, of either direction; or ``"convex-order"``
         for laws in convex order alone, which aim at a width of 1e-2: of Gaussian mechanisms, their
@@ -119,21 +110,19 @@ def certify(
         raise ValueError(
             f"exactly one of epsilon and delta must be given, got {epsilon!r} and {delta!r}."
         )
-    sides = _validate.choice(("both", "upper"), sides=sides)
     mechanisms = mechanisms_of(event)
     method = _validate.choice(("auto", "contour", "convex-order"), method=method)
     delta = delta if delta is None else _validate.probability(delta=delta)
-    search = _Search(Certificate(neighboring_relation, mechanisms, delta, ()), sides, method)
-    aim = _COARSE if sides == "upper" or method == "convex-order" else _WIDTH
+    search = _Search(Certificate(neighboring_relation, mechanisms, delta, ()), method)
+    aim = _COARSE if method == "convex-order" else _WIDTH
     aim = aim if width is None else _validate.probability(width=width)
     proofs: tuple[DeltaBounds, ...]
     if delta is None:
-        at = _validate.non_negative(epsilon=epsilon)
-        proofs = (search.delta(at, aim, search.enough(event, at, aim)),)
+        proofs = (search.delta(_validate.non_negative(epsilon=epsilon), aim),)
     else:
         proofs = search.epsilon(delta, aim, event)
     certificate = Certificate(neighboring_relation, mechanisms, delta, proofs)
-    if width is not None and sides == "both" and certificate.width > width:
+    if width is not None and certificate.width > width:
         worst = max(certificate.proofs[-1].directions, key=lambda item: item.upper)
         raise TargetUnreachable(
             f"No proof of affordable size has relative width {width:g}; the best one has "
@@ -146,18 +135,10 @@ def certify(
 class _Search:
     """The search for proofs about one composition."""
 
-    def __init__(self, certificate: Certificate, sides: str, method: str) -> None:
-        self.sides, self.method = sides, method
+    def __init__(self, certificate: Certificate, method: str) -> None:
         self.composition, self.rounded = certificate.composition, certificate.rounded
+        self.method = method
         self.known: list[Proof] = []
-
-    def enough(self, event: DpEvent, epsilon: float, width: float) -> Decimal | None:
-        """Return a delta at which an upper bound alone is close; None for both bounds."""
-        if self.sides == "both":
-            return None
-        relation = self.composition.neighboring_relation
-        answer = interface.delta(event, epsilon=epsilon, neighboring_relation=relation)
-        return Decimal(answer.upper) * Decimal(1 + width)
 
     def epsilon(self, delta: float, width: float, event: DpEvent) -> tuple[DeltaBounds, ...]:
         """Return proved delta bounds on either side of the float accountant's epsilon."""
@@ -170,52 +151,43 @@ class _Search:
             # Half of the distance to the target, as a share of delta, is left to the proof.
             value = interface.log_delta(event, epsilon=side, neighboring_relation=relation).upper
             accuracy = abs(value - math.log(delta)) / 2
-            return self.delta(side, min(max(accuracy, 1e-14), 0.5), enough=target)
+            return self.delta(side, min(max(accuracy, 1e-14), 0.5), target)
 
-        both, self.sides = self.sides == "both", "upper"
-        margin = width * answer.upper * _SHARE
+        margin = width * answer.upper
         upper = _settled(answer.upper, margin, proved, lambda item: item.upper <= target)
         if upper is None:
             raise TargetUnreachable(
-                f"No argument proves an epsilon at delta = {delta:g}: {_TRIED} were tried, up to "
-                f"epsilon = {answer.upper + _FURTHER ** (_MOVES - 1) * margin:.6g}."
+                f"No argument proves an epsilon at delta = {delta:g}: a contour and laws in convex "
+                f"order were tried, up to epsilon = {answer.upper + _MOVES[-1] * margin:.6g}."
             )
-        self.sides, lower = "lower", None
-        if both:
-            lower = _settled(answer.upper, -margin, proved, lambda item: item.lower >= target)
+        lower = _settled(answer.upper, -margin, proved, lambda item: item.lower >= target)
         return (upper,) if lower is None else (lower, upper)
 
-    def delta(self, epsilon: float, width: float, enough: Decimal | None = None) -> DeltaBounds:
+    def delta(self, epsilon: float, width: float, target: Decimal | None = None) -> DeltaBounds:
         """Return proved bounds on delta, at most ``width`` apart in the largest direction.
 
-        They may be further apart if they lie on one side of ``enough``.
+        They may be further apart if they lie on one side of a target.
         """
         found: list[DirectionBounds] = []
         for direction in self.composition.directions:
             floor = max((item.lower for item in found), default=Decimal(0))
-            found.append(self._direction(direction, epsilon, width, floor, enough))
+            found.append(self._direction(direction, epsilon, width, floor, target))
         return DeltaBounds(epsilon, tuple(found))
 
     def _candidates(
-        self, parts: Parts, epsilon: float, width: float, negligible: Decimal
+        self, parts: Parts, epsilon: float, width: float, floor: Decimal
     ) -> Iterator[Proof]:
         """Yield proofs to try, the most promising first.
 
-        An upper bound of delta that is ``negligible`` does as well.
+        An upper bound of delta at the floor does as well.
         """
         # Both directions and all epsilons are read off the same laws.
         yield from self.known
         if self.method != "convex-order":
-            yield from contours(parts, epsilon, width, negligible=negligible > 0)
+            yield from contours(parts, epsilon, width, float(floor))
         if self.method != "contour":
             with contextlib.suppress(OutOfReach):
-                yield choose_order(
-                    parts,
-                    epsilon,
-                    width=width,
-                    proves=self.sides if self.sides == "upper" else "both",
-                    enough=float(negligible),
-                )
+                yield choose_order(parts, epsilon, width=width, enough=float(floor))
 
     def _direction(
         self,
@@ -223,57 +195,45 @@ class _Search:
         epsilon: float,
         width: float,
         floor: Decimal,
-        enough: Decimal | None,
+        target: Decimal | None,
     ) -> DirectionBounds:
         """Return the best bounds, once they are close or the upper one is below ``floor``."""
-        negligible = max(floor, enough or Decimal(0)) if self.sides == "upper" else floor
         best = DirectionBounds(direction.name, Decimal(0), Decimal(1), None)
-        if self.sides == "lower" and enough is not None and floor >= enough:
+        if target is not None and floor >= target:
             return best
         parts = direction.finite[1].parts
-        for proof in self._candidates(parts, epsilon, width, negligible):
+        for proof in self._candidates(parts, epsilon, width, floor):
             if proof.work(parts) > MAX_WORK_OF_PROOF:
                 continue
             if isinstance(proof, OrderProof):
                 self.known = [proof]
-            bounds = self._bounds(direction, epsilon, proof, width)
-            found = DirectionBounds(direction.name, *bounds, proof)
-            width_of = (relative_width(item.lower, item.upper) for item in (found, best))
-            if found.lower > best.lower or found.upper < best.upper:
-                best = found if self.sides != "both" or next(width_of) <= next(width_of) else best
-            settled = enough is not None and (best.upper <= enough or best.lower >= enough)
+            found = self._bounds(direction, epsilon, proof)
+            best = min(best, found, key=lambda x: (relative_width(x.lower, x.upper), x.upper))
+            settled = target is not None and not best.lower < target < best.upper
             if relative_width(best.lower, best.upper) <= width or best.upper <= floor or settled:
                 break
-        if best.proof is None and self.sides != "lower":
+        if best.proof is None:
             raise TargetUnreachable(
                 f"No argument says anything about delta at epsilon = {epsilon!r} in direction "
-                f"{direction.name!r}: {_TRIED} were tried."
+                f"{direction.name!r}: a contour and laws in convex order were tried."
             )
         return best
 
-    def _bounds(
-        self, direction: Direction, epsilon: float, proof: Proof, width: float
-    ) -> tuple[Decimal, Decimal]:
+    def _bounds(self, direction: Direction, epsilon: float, proof: Proof) -> DirectionBounds:
         """Return the proved bounds, moved and rounded outward by a hundredth of their distance.
 
         A verifier cuts outputs of laws in convex order by doubles, whose last digits may be others
         on another machine: that moves a bound by far less.
         """
-        lower, upper = enclose(
-            proof, direction.parts, epsilon, rounded=self.rounded, proves=self.sides
-        )
+        lower, upper = enclose(proof, direction.parts, epsilon, rounded=self.rounded)
         with balls.workprec(proof.bits):
-            if self.sides != "both":
-                lower, upper = lower * (1 - width / 100), upper * (1 + width / 100)
-            elif upper > 0:
-                # The lower end of a short proof of the other one may be far below 0.
+            if upper > 0:
+                # The lower end of a short proof of the other direction may be far below 0.
                 lower = balls.arb.max(lower, balls.arb(0))
                 lower, upper = lower - (upper - lower) / 100, upper + (upper - lower) / 100
-        if self.sides != "both":
-            low, high = decimal_bounds(lower, upper, _DIGITS)
-            return (Decimal(0), high) if self.sides == "upper" else (low, Decimal(1))
-        gap = relative_width(*decimal_bounds(lower, upper, _DIGITS_OF_WIDTH))
-        return decimal_bounds(lower, upper, 3 - math.floor(math.log10(gap)) if gap > 0 else 3)
+        gap = relative_width(*decimal_bounds(lower, upper, _DIGITS))
+        digits = 3 - math.floor(math.log10(gap)) if gap > 0 else 3
+        return DirectionBounds(direction.name, *decimal_bounds(lower, upper, digits), proof)
 
 
 def _settled(
@@ -283,8 +243,8 @@ def _settled(
     settles: Callable[[DeltaBounds], bool],
 ) -> DeltaBounds | None:
     """Return the first bounds that settle a target, at growing distances from the start."""
-    for _ in range(_MOVES):
-        side = start + margin
+    for move in _MOVES:
+        side = start + move * margin
         if side <= 0 < -margin:
             # A lower bound of 0 on epsilon takes no proof.
             return None
@@ -292,5 +252,4 @@ def _settled(
             found = proved(max(side, 0.0))
             if settles(found):
                 return found
-        margin *= _FURTHER
     return None

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 from dpcal.accountants.certificates import balls
@@ -22,9 +22,8 @@ from dpcal.accountants.certificates.order import (
     power,
     spread,
 )
-from dpcal.accountants.certificates.pairs import Limits, Pair, oriented, pair_of
+from dpcal.accountants.certificates.pairs import Limits, oriented, pair_of
 from dpcal.accountants.certificates.proofs import Parts, Proof
-from dpcal.accountants.losses.base import PrivacyLoss
 
 __all__ = ["OrderProof", "law_of", "work_of_laws"]
 
@@ -32,8 +31,6 @@ __all__ = ["OrderProof", "law_of", "work_of_laws"]
 _MAX_LEVEL = 64
 # Units of a node of a law at each doubling: two products of polynomials, and a coarser grid.
 _NODE = 160
-# A loss, the number of its uses, and whether it is that of the other direction.
-Part = tuple[PrivacyLoss, int, bool]
 
 
 @dataclass(frozen=True)
@@ -67,21 +64,22 @@ def work_of_laws(parts: Parts, limits: Limits) -> float:
 
 
 def law_of(parts: Parts, limits: Limits, above: bool) -> tuple[Law, bool]:
-    """Return the law of a composition, and whether it is that of its own direction.
+    """Return the law of a composition when a record is removed, and whether that is its direction.
 
-    Both directions share the law of the one in which records are removed.
+    Both directions share it.
     """
     known = [(*oriented(loss), times) for loss, times in parts]
-    ways = {way for _, way, _ in known}
-    forward = True in ways or False not in ways
-    told = tuple((loss, times, way is False and forward) for loss, way, times in known)
-    return _law_of(told, limits, balls.ctx.prec, above), forward
+    ways = {way for _, way, _ in known} - {None}
+    if len(ways) > 1:
+        raise ValueError("Losses of both directions have no law in common.")
+    told = tuple((loss, times) for loss, _, times in known)
+    return _law_of(told, limits, balls.ctx.prec, above), False not in ways
 
 
 @lru_cache(maxsize=8)
-def _law_of(parts: tuple[Part, ...], limits: Limits, bits: int, above: bool) -> Law:
+def _law_of(parts: Parts, limits: Limits, bits: int, above: bool) -> Law:
     zero, one, tail = balls.arb(0), balls.arb(1), limits.tail / max(len(parts), 1)
-    pairs = [pair_of(loss) for loss, _, _ in parts]
+    pairs = [pair_of(loss) for loss, _ in parts]
     # The finest grid refines the lattice of the first part that has one.
     step = balls.arb(limits.step)
     own = next((pair.spacing for pair in pairs if pair.spacing is not None), None)
@@ -89,25 +87,13 @@ def _law_of(parts: tuple[Part, ...], limits: Limits, bits: int, above: bool) -> 
         finer = math.log2(max(float((own / step).mid()), 1.0))
         step = own / 2 ** min(math.ceil(finer), _MAX_LEVEL)
     found = Law(above, zero, step, 0, [one], zero, zero)
-    for (_, times, other), pair in zip(parts, pairs, strict=True):
+    for (_, times), pair in zip(parts, pairs, strict=True):
         nodes = pair.span(limits) / float(step.mid()) / max(limits.nodes - 8, 1)
         level = min(max(math.ceil(math.log2(max(nodes, 1.0))), 0), _MAX_LEVEL)
-        empty = Law(above, zero, step * 2**level, 0, [], zero, zero)
-        once = _once(pair, limits, empty, other)
+        outcomes = pair.outcomes(step * 2**level, limits, above)
+        empty = Law(above, outcomes.origin, step * 2**level, 0, [], zero, zero)
+        once = spread(empty, outcomes) if above else gather(empty, outcomes, pair.spacing is None)
         once = once.trimmed(tail / (2 * times * times.bit_length())).at_most(limits.nodes)
         several = power(once, times, limits.nodes, tail)
         found = several if len(parts) == 1 else found.times(several, tail).at_most(limits.nodes)
     return found
-
-
-def _once(pair: Pair, limits: Limits, empty: Law, other: bool) -> Law:
-    """Return the law of one use on the grid of an empty law, in either order."""
-    outcomes = pair.outcomes(empty.step, limits, empty.above)
-    if other:
-        if not (empty.above or outcomes.exact):
-            raise ValueError("No law of the other direction is known from below.")
-        outcomes = outcomes.reversed
-    empty = replace(empty, offset=outcomes.origin)
-    if empty.above:
-        return spread(empty, outcomes)
-    return gather(empty, outcomes, is_free=pair.spacing is None)

@@ -153,9 +153,8 @@ class ParityProof(ContourProof):
     NAME = "parity"
 
     def fits(self, parts: Parts) -> bool:
-        """Return whether every loss is that of one direction, and the other one has a transform."""
-        turned = opposite(parts)
-        return len(turned) == len(parts) and super().fits(turned)
+        """Return whether every loss of the other direction has a transform, and the lines of it."""
+        return super().fits(opposite(parts))
 
     def work_at_128(self, parts: Parts) -> float:
         """Return the work of the other direction."""
@@ -168,13 +167,15 @@ class ParityProof(ContourProof):
 
 
 def opposite(parts: Parts) -> Parts:
-    """Return the losses of the other direction, of those that are not alike in both."""
-    return tuple((loss.opposite, times) for loss, times in parts if loss.opposite is not None)
+    """Return the losses of the other direction, where each is known; no losses elsewhere."""
+    turned = ((loss.opposite, times) for loss, times in parts)
+    found = tuple((loss, times) for loss, times in turned if loss is not None)
+    return found if len(found) == len(parts) else ()
 
 
 def has_contour(parts: Parts) -> bool:
     """Return whether every loss has a transform that contours are summed of."""
-    return all(
+    return bool(parts) and all(
         (isinstance(loss, Gaussian) and loss.below is None)
         or isinstance(loss, SampledGaussian)
         or (isinstance(loss, Allocation) and loss.direction == "add")

@@ -84,11 +84,6 @@ class DirectionBounds:
         """The kind of argument."""
         return self.proof.NAME if self.proof else "none"
 
-    @property
-    def proves(self) -> str:
-        """The bounds that say something: ``"lower"``, ``"upper"`` or ``"both"``."""
-        return "upper" if self.lower <= 0 else "lower" if self.upper >= 1 else "both"
-
 
 @dataclass(frozen=True)
 class DeltaBounds:

@@ -20,7 +20,7 @@ from dpcal.accountants.certificates import balls
 from dpcal.accountants.certificates.balls import Ball
 from dpcal.accountants.certificates.pairs import least_mean
 from dpcal.accountants.certificates.proofs import Parts, Proof
-from dpcal.accountants.losses.base import PrivacyLoss
+from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
 from dpcal.accountants.losses.failure import LossWithFailure
 from dpcal.accountants.losses.fixed_batch import FixedBatchGaussian
 from dpcal.accountants.losses.gaussian_mixtures import GaussianMixtures
@@ -44,7 +44,6 @@ def enclose(
     epsilon: float,
     *,
     rounded: bool = False,
-    proves: str = "both",
 ) -> tuple[Ball, Ball]:
     """Return the lower and the upper bound on delta(epsilon) that a proof gives, as balls.
 
@@ -59,18 +58,15 @@ def enclose(
         The epsilon >= 0 at which delta is bounded.
     rounded
         Whether sampling probabilities and weights are quotients that were rounded.
-    proves
-        The wanted bounds: ``"both"``, ``"lower"`` or ``"upper"``. The other one is 0 or 1.
     """
     ends = []
     with balls.workprec(proof.bits):
-        for above, name in enumerate(("lower", "upper")):
+        for above in (False, True):
             end = balls.arb(above)
-            if proves in (name, "both"):
-                finite, given = _side(parts, rounded, bool(above))
-                with contextlib.suppress(ArithmeticError, LookupError, ValueError):
-                    if proof.fits(given):
-                        end = 1 - finite + finite * proof.bound(given, epsilon, bool(above))
+            finite, given = _side(parts, rounded, above)
+            with contextlib.suppress(ArithmeticError, LookupError, ValueError):
+                if proof.fits(given):
+                    end = 1 - finite + finite * proof.bound(given, epsilon, above)
             ends.append(end)
         return ends[0], balls.arb.min(ends[1], balls.arb(1))
 
@@ -82,13 +78,11 @@ def _side(parts: Parts, rounded: bool, above: bool) -> tuple[Ball, Parts]:
     """
     finite, given = balls.arb(1), []
     for loss, times in parts:
-        end = loss
         if isinstance(loss, LossWithFailure):
-            end = loss.given if above or loss.below is None else loss.below
-            if end is loss.given:
-                finite *= (1 - balls.arb(loss.failure_probability)) ** times
-        if end.upper:
-            given.append((_end(end, above) if rounded else end, times))
+            finite *= (1 - balls.arb(loss.failure_probability)) ** times
+            loss = loss.given
+        if loss is not NO_LOSS:
+            given.append((_end(loss, above) if rounded else loss, times))
     return finite, tuple(given)
 
 

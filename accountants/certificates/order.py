@@ -62,40 +62,30 @@ Cell = tuple[Ball, Ball, Ball | None, Ball | None]
 
 @dataclass
 class Outcomes:
-    """Outcomes of one use, of which the ratio is P over Q, in ascending order.
+    """Outcomes of one use, or of a law above or below its ratio P over Q, in ascending order.
 
     Attributes
     ----------
     cells
-        Outcomes of the mechanism, or, unless ``exact``, those of a law above or below its ratio.
+        Masses and ratios.
+    at
+        A logarithm of a ratio that is a node; of None, the first end of cells.
     lost
         Mass under Q beside the cells: at a ratio of 0 above, at an infinite one below.
     infinite
         Mass under P of infinite ratios beside the cells, above.
-    at
-        A logarithm of a ratio that is a node; of None, the first end of cells.
     """
 
     cells: list[Cell]
-    lost: Ball
-    infinite: Ball
-    exact: bool = True
     at: Ball | None = None
+    lost: Ball = 0
+    infinite: Ball = 0
 
     @property
     def origin(self) -> Ball:
         """The logarithm of a ratio that is a node."""
         ends = (end for _, _, u, v in self.cells for end in (u, v) if end is not None)
         return next(ends, balls.arb(0)) if self.at is None else self.at
-
-    @property
-    def reversed(self) -> Outcomes:
-        """The outcomes of the other direction."""
-        cells: list[Cell] = []
-        for q, p, u, v in reversed(self.cells):
-            low = None if v is None else -v
-            cells.append((p, q, low, low if u is v else None if u is None else -u))
-        return Outcomes(cells, self.infinite, self.lost, self.exact, -self.origin)
 
 
 def _tiny() -> Ball:

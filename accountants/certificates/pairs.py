@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import singledispatch
 from itertools import pairwise
 from typing import Annotated, Any
@@ -84,11 +84,6 @@ class Limits:
         return min(-math.log(self.tail), _MOST_NATS) if self.tail > 0 else _MOST_NATS
 
 
-def exact(cells: list[Cell], at: Ball | None = None) -> Outcomes:
-    """Return all outcomes of a mechanism."""
-    return Outcomes(cells, balls.arb(0), balls.arb(0), at=at)
-
-
 def points(masses: Iterable[tuple[Ball, Ball]]) -> list[Cell]:
     """Return cells of one ratio each, from its logarithm and its mass under Q."""
     return [(mass, mass * at.exp(), at, at) for at, mass in masses]
@@ -131,11 +126,15 @@ class Pair(ABC):
 class Line(Pair):
     """Mixtures of Gaussians of one standard deviation, no mean of P below one of Q.
 
-    The ratio then grows along the outputs. Those below the ``floor`` are not told.
+    The ratio then grows along the outputs. Those below the ``floor`` are not told. With the
+    probability ``beyond`` an output under P is above all, where it counts.
     """
 
-    def __init__(self, numerator: Mixture, denominator: Mixture, sigma: Ball) -> None:
+    def __init__(
+        self, numerator: Mixture, denominator: Mixture, sigma: Ball, beyond: Ball = 0
+    ) -> None:
         self.numerator, self.denominator, self.sigma = numerator, denominator, sigma
+        self.beyond = balls.arb(beyond)
         self.scale = sigma * balls.arb(2).sqrt()
         self.work_of_cell = 16 * (len(numerator) + len(denominator))
         self.floor = -math.inf
@@ -215,10 +214,12 @@ class Line(Pair):
 
     def outcomes(self, step: Ball, limits: Limits, above: bool) -> Outcomes:
         """Return the intervals between the ends."""
-        ends = self.ends(self.least, step, limits)
-        losses = [None, *(self.loss(x) for x in ends), None]
+        beyond = self.beyond if above else balls.arb(0)
+        ends, log = self.ends(self.least, step, limits), (-beyond).log1p()
+        losses = [None, *(self.loss(x) + log for x in ends), None]
         both = zip(self.masses(ends), pairwise(losses), strict=True)
-        return exact([(*masses, *logs) for masses, logs in both], at=self.least)
+        cells = [(q, (1 - beyond) * p, *logs) for (q, p), logs in both]
+        return Outcomes(cells, self.least + log, infinite=beyond)
 
 
 class _FixedBatch(Pair):
@@ -246,9 +247,9 @@ class _FixedBatch(Pair):
         ends = [half, *(x for x in self.line.ends(zero, step, limits) if x > half)]
         losses = [zero, *(self.line.loss(x) for x in ends[1:]), None]
         masses = self.line.masses(ends)[1:]
-        right = exact([(*both, *log) for both, log in zip(masses, pairwise(losses), strict=True)])
-        atom = (self.atom, self.atom, zero, zero)
-        return exact([*right.reversed.cells, atom, *right.cells], at=zero)
+        right = [(*both, *log) for both, log in zip(masses, pairwise(losses), strict=True)]
+        left = [(p, q, None if v is None else -v, -u) for q, p, u, v in reversed(right)]
+        return Outcomes([*left, (self.atom, self.atom, zero, zero), *right], at=zero)
 
 
 # -- Laplace and discrete noise
@@ -280,7 +281,7 @@ class _Laplace(Pair):
             width = ((v - u) / 2).expm1() / 2
             inner.append((((-v - a) / 2).exp() * width, ((u - a) / 2).exp() * width, u, v))
         low, high = points([(-a, half), (a, half * (-a).exp())])
-        return exact([low, *inner, high])
+        return Outcomes([low, *inner, high])
 
 
 class _OfPoints(Pair):
@@ -306,7 +307,7 @@ class _OfPoints(Pair):
     def outcomes(self, step: Ball, limits: Limits, above: bool) -> Outcomes:
         """Return all outcomes."""
         offset, own = self.own
-        return exact(points((offset + k * own, mass) for k, mass in self.masses))
+        return Outcomes(points((offset + k * own, mass) for k, mass in self.masses))
 
 
 def _discrete_laplace(loss: LatticeLoss) -> Pair:
@@ -328,7 +329,6 @@ def _response(loss: ResponseLoss) -> Pair:
     if loss.blank:
         # Masses under P and Q of a record's answer, and of the others together.
         pairs = [((k - 1) * other, (k - 1) / k), (own, 1 / k)]
-        pairs = [(b, a) for a, b in pairs[::-1]] if loss.blank == "P" else pairs
         low, high = ((a / b).log() for a, b in pairs)
         return _OfPoints(low, high - low, [(place, q) for place, (_, q) in enumerate(pairs)])
     v = (own / other).log()
@@ -377,7 +377,7 @@ class _DiscreteGaussian(Pair):
             (near / whole, far / whole, None, low),
             (far / whole, near / whole, high, None),
         )
-        return exact([left, *inner, right])
+        return Outcomes([left, *inner, right])
 
 
 def _theta_tail(x: int, variance: Ball) -> Ball:
@@ -450,17 +450,20 @@ def least_mean(side: Sequence[tuple[float, float]]) -> float:
 
 
 def oriented(loss: PrivacyLoss) -> tuple[PrivacyLoss, bool | None]:
-    """Return the loss of which both directions are told, and whether it is this direction's.
+    """Return the loss of a record that is removed, and whether it is the one given.
 
     None stands for a loss that is the same in both directions.
     """
     if isinstance(loss, GaussianMixtures):
-        if len(loss.denominator) <= len(loss.numerator):
+        if len(loss.numerator) == len(loss.denominator):
+            return loss, None
+        if len(loss.denominator) < len(loss.numerator):
             return loss, True
         p, q = (tuple((-m, w) for m, w in s) for s in (loss.denominator, loss.numerator))
         return GaussianMixtures(p, q, loss.noise_multiplier), False
+    if isinstance(loss, ResponseLoss) and loss.blank:
+        return replace(loss, blank="Q"), loss.blank == "Q"
     direction = getattr(loss, "direction", None)
     if direction == "add" and loss.opposite is not None:
         return loss.opposite, False
-    told = direction == "remove" or (isinstance(loss, ResponseLoss) and loss.blank)
-    return loss, True if told else None
+    return loss, True if direction == "remove" else None

@@ -23,7 +23,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from dpcal.accountants.certificates.balls import Ball
+from dpcal.accountants.certificates.balls import Ball, workprec
 from dpcal.accountants.certificates.schema import Rule, whole
 from dpcal.accountants.losses.base import PrivacyLoss
 
@@ -99,5 +99,6 @@ class Proof(ABC):
 
     def work(self, parts: Parts) -> float:
         """Return the units of work of checking it, at its precision."""
-        at_128 = self.work_at_128(parts) + FUNCTION * len(parts)
+        with workprec(self.bits):
+            at_128 = self.work_at_128(parts) + FUNCTION * len(parts)
         return at_128 * float(max(1.0, self.bits / 128) ** _EXPONENT)

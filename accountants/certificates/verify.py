@@ -135,7 +135,7 @@ def _check_bounds(
     """Check a claim against the bounds of one direction, computed again."""
     lower, upper = Decimal(0), Decimal(1)
     if claim.proof is not None:
-        ends = enclose(claim.proof, direction.parts, epsilon, rounded=rounded, proves=claim.proves)
+        ends = enclose(claim.proof, direction.parts, epsilon, rounded=rounded)
         lower, upper = decimal_bounds(*ends, _DIGITS)
     if claim.lower > lower or upper > claim.upper:
         raise CertificateRejected(

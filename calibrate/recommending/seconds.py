@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal import _validate
-from dpcal._ext.gradients import LinearClippedSum, LogisticLoss
+from dpcal._ext.gradients import ClippedSum
+from dpcal._ext.losses import LogisticLoss
 from dpcal.calibrate.query import Query
 
 __all__ = ["predicted_seconds"]
@@ -85,7 +86,7 @@ def _table(dimension: int, rows: int) -> tuple[NDArray[np.float64], NDArray[np.f
 @functools.cache
 def _seconds_a_record(dimension: int, rows: int) -> float:
     """Return the seconds of a clipped gradient in a few sums over a table."""
-    kernel = LinearClippedSum(LogisticLoss(), *_table(dimension, rows), intercept=False)
+    kernel = ClippedSum(LogisticLoss(), *_table(dimension, rows), intercept=False)
     everyone, w = np.arange(rows, dtype=np.intp), np.full(dimension, 0.5)
     return _least_seconds(lambda: kernel(w, everyone, max_norm=1.0), rows, max(1, 2**16 // rows))
 
@@ -95,6 +96,4 @@ def _seconds_a_shorter_row(dimension: int, rows: int) -> float:
     """Return the seconds of a row of a table that is shortened and read again."""
     X, y = _table(dimension, rows)
     factors = np.full((rows, 1), 0.5)
-    return _least_seconds(
-        lambda: LinearClippedSum(LogisticLoss(), X * factors, y, intercept=False), rows
-    )
+    return _least_seconds(lambda: ClippedSum(LogisticLoss(), X * factors, y, intercept=False), rows)

@@ -39,7 +39,7 @@ from typing import Self
 
 import numpy as np
 
-from dpcal._ext.gradients import LinearClippedSum
+from dpcal._ext.gradients import ClippedSum
 from dpcal._ext.sums import grid_step
 from dpcal.calibrate.descent import Descent
 from dpcal.calibrate.query import Query
@@ -84,7 +84,7 @@ class LastIterate:
     """
 
     descent: Descent
-    kernel: LinearClippedSum
+    kernel: ClippedSum
     strengths: Vector
     max_norm: float
     bound: float
@@ -152,7 +152,7 @@ class LastIterate:
         return moved
 
 
-def _kernel(objective: Objective, descent: Descent) -> LinearClippedSum:
+def _kernel(objective: Objective, descent: Descent) -> ClippedSum:
     """Return the sums of an objective that the theorem, and this descent, is about."""
     kernel = kernel_of(objective)
     if smoothness_of(kernel, np.empty(0, dtype=np.intp)) is None:
@@ -168,5 +168,5 @@ def _kernel(objective: Objective, descent: Descent) -> LinearClippedSum:
             f"{descent.strong_convexity!r}, got an objective with l2={objective.l2!r} that "
             f"regularises every parameter by {least!r} at least."
         )
-    assert isinstance(kernel, LinearClippedSum)
+    assert isinstance(kernel, ClippedSum)
     return kernel

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
-from dpcal._ext.pairs import AreaPairs
+from dpcal._ext.losses import AreaLoss
 from dpcal.calibrate.constants import Constants
 from dpcal.optim.minimax.factored import Factored, with_intercept
 from dpcal.optim.minimax.reweighted import signs_of
@@ -88,7 +88,7 @@ class AUCMaximization(Factored):
             dual_l2=2 * p * (1 - p),
             block_shares=block_shares,
         )
-        self.pairs = AreaPairs(table, self._positive, share=p, shares=self.block_shares)
+        self._compile(AreaLoss(p), self._positive.astype(np.float64))
 
     @classmethod
     def constants_for(

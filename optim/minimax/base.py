@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
-from dpcal._ext.pairs import PairSum
+from dpcal._ext.gradients import ClippedSum
 from dpcal.optim.minimax.sets import ConvexSet, Everywhere
 from dpcal.optim.objectives.arrays import Rows, Vector, numbers, parameters
 from dpcal.optim.objectives.base import BLOCK_BYTES, Objective
@@ -74,7 +74,7 @@ class MinimaxObjective(Objective):
         Compiled form of the clipped sums, if any, for the inner loop of DP-RGDA.
     """
 
-    pairs: PairSum | None = None
+    pairs: ClippedSum | None = None
 
     def __init__(
         self,

@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
-from dpcal._ext.gradients import sealed
+from dpcal._ext.gradients import ClippedSum, sealed
+from dpcal._ext.losses import Loss
 from dpcal.optim.minimax.base import MinimaxObjective
 from dpcal.optim.objectives.arrays import Rows, Vector, digest_of
 from dpcal.optim.objectives.domains import Mask, blanked, finite_rows, records_of
@@ -82,6 +83,12 @@ class Factored(MinimaxObjective):
         super().__init__(n=n, dimensions=(p + extra, dual_dimension), **options)
         self._X = sealed(np.array(X, order="C"))
         self._targets = targets
+
+    def _compile(self, loss: Loss, targets: Vector) -> None:
+        shares = self.block_shares
+        self.pairs = ClippedSum(
+            loss, self._X, targets, intercept=False, shares=shares, dual=self.dimensions[1]
+        )
 
     def _counting(self, values: Vector) -> Vector:
         """Return values of all records, shape (n,), with zeros for blank ones."""

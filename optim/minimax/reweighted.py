@@ -23,8 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
-from dpcal._ext.gradients import LogisticLoss, SquaredLoss
-from dpcal._ext.pairs import TiltedPairs
+from dpcal._ext.losses import LogisticLoss, SquaredLoss, TiltedLoss
 from dpcal.calibrate.constants import Constants
 from dpcal.optim.minimax.factored import Factored, with_intercept
 from dpcal.optim.minimax.sets import Ball, Simplex
@@ -56,9 +55,7 @@ class _Reweighted(Factored):
         tilts = blanked(tilts, known)
         super().__init__(X, (targets, tilts), extra=0, dual_dimension=tilts.shape[1], **options)
         self._y, self._tilts = targets, tilts
-        self.pairs = TiltedPairs(
-            self.point_loss(), X, targets, tilts, base=self.base, shares=self.block_shares
-        )
+        self._compile(TiltedLoss(self.point_loss(), tilts, base=self.base), targets)
 
     def losses(self, scores: Vector, targets: Vector) -> tuple[Vector, Vector]:
         """Return losses and slopes at scores, shapes (m,)."""

@@ -255,9 +255,7 @@ class Kernel(Contributions):
 
     def clipped(self, bound: float) -> Vector:
         """See :meth:`Contributions.clipped`."""
-        if self.v is None:
-            return self.kernel(self.w, self.rows, max_norm=bound)
-        return self.kernel.difference(self.w, self.v, self.rows, max_norm=bound)
+        return self.kernel(self.w, self.rows, v=self.v, max_norm=bound)
 
     def whole(self, bound: float) -> Integers:
         """See :meth:`Contributions.whole`."""

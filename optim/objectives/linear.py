@@ -25,14 +25,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from dpcal import _validate
-from dpcal._ext.gradients import (
-    ClassWeighted,
-    ClippedSum,
-    LinearClippedSum,
-    LogisticLoss,
-    PointLoss,
-    SquaredLoss,
-)
+from dpcal._ext.gradients import ClippedSum
+from dpcal._ext.losses import LogisticLoss, PointLoss, SquaredLoss
 from dpcal.calibrate.constants import Constants
 from dpcal.optim.objectives.arrays import (
     Rows,
@@ -105,7 +99,9 @@ class Linear(Objective):
     point_loss: ClassVar[type[PointLoss]]
     # The largest number that the loss of a record is multiplied by.
     largest_weight: float = 1.0
-    kernel: LinearClippedSum
+    # Those of the targets below and above zero, or None for 1.
+    weights: Vector | None = None
+    kernel: ClippedSum
     # What embedded records are made of.
     _embedded: tuple[Linear, Vector] | None = None
 
@@ -122,7 +118,11 @@ class Linear(Objective):
         self.fit_intercept = _validate.flag(fit_intercept=fit_intercept)
         self.n, self.penalized = X.shape
         self.dimension = self.penalized + self.fit_intercept
-        self.kernel = LinearClippedSum(self._point_loss(), X, targets, intercept=self.fit_intercept)
+        self.kernel = self._compiled(X, targets, intercept=self.fit_intercept)
+
+    def _compiled(self, X: Any, targets: Vector, *, intercept: bool) -> ClippedSum:
+        loss = self._point_loss()
+        return ClippedSum(loss, X, targets, intercept=intercept, weights=self.weights)
 
     def _point_loss(self) -> PointLoss:
         return self.point_loss()
@@ -201,13 +201,8 @@ class Linear(Objective):
         small._embedded = self, matrix
         small.fit_intercept = False
         small.dimension = small.penalized = len(matrix)
-        small.kernel = LinearClippedSum(self._point_loss(), table, targets, intercept=False)
+        small.kernel = self._compiled(table, targets, intercept=False)
         return small
-
-    def loss(self, w: ArrayLike) -> float:
-        """Return the regularised mean loss at ``w``, shape (dimension,). Not private."""
-        w = parameters(w, self.dimension)
-        return self.kernel.mean_loss(w) + self.regularizer(w)
 
     def decision(self, X: ArrayLike, w: ArrayLike) -> Vector:
         """Return the scores ``<w, x>`` of new records, shape (m, d), intercept included."""
@@ -276,10 +271,6 @@ class TwoClass(Linear):
             raise ValueError(f"{name} two classes, got {len(self.classes_)}.")
         signs = np.array([-1.0, 1.0, math.nan])[codes("y", labels, self.classes_)]
         super().__init__(X, signs, l2=l2, fit_intercept=fit_intercept)
-
-    def _point_loss(self) -> PointLoss:
-        loss = super()._point_loss()
-        return loss if self.weights is None else ClassWeighted(loss, *self.weights.tolist())
 
     def digest(self) -> bytes:
         """See :meth:`Objective.digest`."""
@@ -432,22 +423,23 @@ def smoothness_of(kernel: ClippedSum | None, rows: Rows) -> Vector | None:
     of a convex loss in general. A linear model's gradient is a slope times x, and clipping it clips
     the slope, to [-a, a] for some a. A nondecreasing slope stays so, and grows no faster.
     """
-    if not isinstance(kernel, LinearClippedSum) or not math.isfinite(kernel.loss.curvature):
+    if kernel is None or not math.isfinite(kernel.curvature):
         return None
-    return np.asarray(np.nextafter(kernel.loss.curvature * kernel.norms[rows] ** 2, math.inf))
+    return np.asarray(np.nextafter(kernel.curvature * kernel.norms[rows] ** 2, math.inf))
 
 
-def as_smooth_as(kernel: LinearClippedSum, smoothness: float) -> LinearClippedSum:
+def as_smooth_as(kernel: ClippedSum, smoothness: float) -> ClippedSum:
     """Return a convex loss's kernel whose rows are shortened until each loss is as smooth.
 
     A row is shortened by itself, constant feature included.
     """
-    most = math.sqrt(smoothness / kernel.loss.curvature) * (1 - 2.0**-40)
+    most = math.sqrt(smoothness / kernel.curvature) * (1 - 2.0**-40)
     factors = shrink_factors(kernel.norms, most)
     if factors.min() == 1:
         return kernel
     features = kernel.features * factors[:, np.newaxis]
-    return LinearClippedSum(kernel.loss, features, kernel.targets, intercept=False)
+    given = kernel.loss, features, kernel.targets
+    return ClippedSum(*given, intercept=False, weights=kernel.weights)
 
 
 def declared_norm(row_norm: float, fit_intercept: bool) -> float:

@@ -32,7 +32,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from dpcal import _validate
-from dpcal._ext.gradients import CauchyLoss, HuberLoss, PointLoss, SigmoidLoss, WelschLoss
+from dpcal._ext.losses import CauchyLoss, HuberLoss, PointLoss, SigmoidLoss, WelschLoss
 from dpcal.calibrate.constants import Constants
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.domains import cells

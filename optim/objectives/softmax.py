@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
-from dpcal._ext.gradients import sealed
-from dpcal._ext.softmax import MOST_CLASSES, SoftmaxClippedSum
+from dpcal._ext.gradients import ClippedSum, sealed
+from dpcal._ext.losses import SoftmaxLoss
 from dpcal.calibrate.constants import Constants
 from dpcal.optim.objectives.arrays import (
     Rows,
@@ -49,8 +49,8 @@ from dpcal.optim.objectives.linear import declared_norm
 __all__ = ["Softmax"]
 
 BLOCK = 4096
-# Largest number of parameters for which the kernel is faster than BLAS.
-WIDEST_KERNEL = 1024
+# Largest number of classes, and of parameters, for which the kernel is faster than BLAS.
+MOST_CLASSES, WIDEST_KERNEL = 64, 1024
 
 
 class Softmax(Objective):
@@ -85,7 +85,7 @@ class Softmax(Objective):
         and then the K intercepts.
     """
 
-    kernel: SoftmaxClippedSum | None = None
+    kernel: ClippedSum | None = None
 
     def __init__(
         self,
@@ -114,27 +114,15 @@ class Softmax(Objective):
         self.penalized = len(self.classes_) * self._columns
         self.dimension = self.penalized + len(self.classes_) * self.fit_intercept
         # Blank records have no class; the number -1 stands for that.
-        self._class = np.where(known, codes("y", labels, self.classes_), -1)
+        self._class = np.where(known, codes("y", labels, self.classes_), -1).astype(np.int32)
         X = blanked(X, self._class >= 0)
         self.linear_loss = "softmax", self._largest_weight
         self._own: Vector | None = X
-        self._norms = np.empty(self.n)
-        for first in range(0, self.n, BLOCK):
-            block = np.arange(first, min(first + BLOCK, self.n), dtype=np.intp)
-            self._norms[block] = row_norms(self._features(block))
-        # Norms cannot come apart from rows; the kernel shares what cannot be written to.
-        self._norms, self._class = sealed(self._norms), sealed(self._class)
-        classes_count = len(self.classes_)
-        if classes_count <= MOST_CLASSES and classes_count * (self._columns + 1) <= WIDEST_KERNEL:
-            # The scores of a record that is not a number count as zero, and so do its gradients.
-            self.kernel = SoftmaxClippedSum(
-                blanked(X, self._class >= 0, math.nan),
-                self._class if (self._class >= 0).all() else np.maximum(self._class, 0),
-                classes_count,
-                norms=self._norms,
-                intercept=self.fit_intercept,
-                class_weights=self.weights,
-            )
+        self._class = sealed(self._class)
+        K = len(self.classes_)
+        if K <= MOST_CLASSES and K * (self._columns + 1) <= WIDEST_KERNEL:
+            loss = SoftmaxLoss(K, intercepts=self.fit_intercept)
+            self.kernel = ClippedSum(loss, X, self._class, intercept=False, weights=self.weights)
             self._own = None  # the kernel has a copy
         else:
             self._own = sealed(X.copy())
@@ -156,7 +144,9 @@ class Softmax(Objective):
 
         The Hessian of log-sum-exp has eigenvalues in [0, 1/2] (Boehning 1992).
         """
-        norm, weight = float(self._norms.max()), self._largest_weight
+        blocks = in_blocks(np.arange(self.n, dtype=np.intp), BLOCK)
+        norm = max(float(row_norms(self._features(block)).max()) for block in blocks)
+        weight = self._largest_weight
         convexity = 0.0 if self.fit_intercept else self.l2
         return Constants(
             lipschitz=weight * math.sqrt(2) * norm * (1 + 2.0**-50),
@@ -196,7 +186,7 @@ class Softmax(Objective):
         """See :meth:`Objective.digest`."""
         everyone, width = np.arange(self.n, dtype=np.intp), self._columns + self.fit_intercept
         tables = (self._features(block) for block in in_blocks(everyone, BLOCK))
-        records = digest_of_blocks((self.n, width), tables, self._class)
+        records = digest_of_blocks((self.n, width), tables, self._class.astype(np.intp))
         if self.weights is None:
             return records
         return hashlib.blake2b(records + self.weights.tobytes(), digest_size=32).digest()

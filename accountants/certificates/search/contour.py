@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 
@@ -27,7 +27,7 @@ from dpcal.accountants.certificates.contour import (
     has_contour,
     opposite,
 )
-from dpcal.accountants.certificates.proofs import BITS, MAX_WORK_OF_PROOF, Parts
+from dpcal.accountants.certificates.proofs import BITS, Parts
 from dpcal.accountants.certificates.search.lines import Lines, lines_of
 from dpcal.accountants.characteristic import log_delta_bounds
 from dpcal.accountants.directions import Direction
@@ -36,7 +36,7 @@ from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.allocation import Allocation
 from dpcal.accountants.losses.base import OutOfReach, Reals
 
-__all__ = ["about_log_delta", "choose_contour", "choose_parity", "contours", "saddle"]
+__all__ = ["about_log_delta", "choose_contour", "contours", "saddle"]
 
 
 # The lines of each loss, and how often it is used.
@@ -45,6 +45,8 @@ Searches = list[tuple[Lines, int]]
 # Widths of the attempts over the wanted one, until bounds are as narrow: the last contour is for
 # widths near 1e-15.
 _TIGHTER = (1.0, 1e-2, 1e-4)
+# Width of an attempt at a bound that is below a delta of another direction.
+_COARSE = 0.1
 # Share of the width that each of aliasing, truncation and quadrature may take.
 _SHARE = 1 / 16
 # Most work of a contour: about 5 seconds at 128 bits.
@@ -52,11 +54,9 @@ _MOST_WORK = 1.5e8
 # Distances of the alias tilts from the contour, in widths of the integrand's peak. Any of them
 # gives a valid proof, the best one the largest step.
 _DISTANCES = np.array([0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 2.5, 3.2, 4.0, 5.0, 6.0, 8.5, 12.0, 20.0])
-# Tilts of Chernoff's bound that are tried first: powers of 2 from 1/16 to 4,096. Outside this
-# range, bounds whose delta is a double are rare; denser tilts follow around the best one.
-_FIRST_TILTS = tuple(2.0**i for i in range(-4, 13))
-# Angles of the line with the least points over those that are tried: bounds beyond a contour are
-# smaller on flatter lines.
+# Tilts that are tried of a loss that is never above epsilon.
+_TILTS = tuple(2.0**i for i in range(13))
+# Angles of the lines with the least work over those that are tried.
 _FLATTER = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 # Bits beside those for the digits of transforms.
 _BITS = 64
@@ -64,32 +64,17 @@ _BITS = 64
 _SPARE_DIGITS = 3.0
 
 
-def contours(
-    parts: Parts, epsilon: float, width: float, negligible: bool
-) -> Iterator[ContourProof]:
+def contours(parts: Parts, epsilon: float, width: float, floor: float) -> Iterator[ContourProof]:
     """Yield contours to try, the most promising first.
 
-    ``negligible`` says that another direction has a larger delta, so that a short proof of an upper
-    bound may do.
+    Another direction has a delta of at least ``floor``. That this one has less is tried first.
     """
-
-    def chosen(choose: Callable[..., ContourProof], width: float) -> list[ContourProof]:
-        """Return the proof, if there is one of affordable size."""
-        with contextlib.suppress(OutOfReach):
-            return [choose(parts, epsilon, width=width)]
-        return []
-
-    if not parts:
-        return
-    if negligible:
-        yield from chosen(choose_chernoff, width)
-    if any(isinstance(loss, Allocation) for loss, _ in parts):
-        yield from chosen(choose_parity, width)
-    for share in _TIGHTER:
-        found = chosen(choose_contour, width * share)
-        yield from found
-        if not found:
-            break
+    aims = [(width * share, -math.inf) for share in _TIGHTER]
+    if floor > 0:
+        aims.insert(0, (_COARSE, math.log(floor)))
+    with contextlib.suppress(OutOfReach):
+        for aim, log_floor in aims if parts else ():
+            yield choose_contour(parts, epsilon, width=aim, log_floor=log_floor)
 
 
 def saddle(total: Total, epsilon: float) -> tuple[float, float]:
@@ -113,19 +98,11 @@ def saddle(total: Total, epsilon: float) -> tuple[float, float]:
     return c, 1 / math.sqrt(equation(c)[1])
 
 
-def log_moment(total: Total, tilt: float) -> float:
-    """Return the logarithm of M(tilt) of a sum of losses; infinity if it is out of reach."""
-    try:
-        return float(total.cumulants([tilt])[0, 0])
-    except OutOfReach:
-        return math.inf
-
-
 @lru_cache(maxsize=64)
 def about_log_delta(parts: Parts, epsilon: float) -> float:
     """Return an approximate log delta(epsilon): a bound, or a saddle-point estimate.
 
-    A delta of 0 is out of reach.
+    That of a delta of 0 is -inf.
     """
     parts = tuple((getattr(loss, "in_doubles", loss), times) for loss, times in parts)
     bounds = log_delta_bounds(Direction("", parts), epsilon)
@@ -135,10 +112,18 @@ def about_log_delta(parts: Parts, epsilon: float) -> float:
         return bounds.upper
     total = Total(parts)
     if total.upper <= epsilon:
-        raise OutOfReach
+        return -math.inf
     c, peak_width = saddle(total, epsilon)
     peak = float(total.cumulants([c])[0, 0]) - c * epsilon
     return peak - math.log(c * (1 + c) * math.sqrt(2 * math.pi) / peak_width)
+
+
+def _large_tilt(total: Total, epsilon: float, log_error: float) -> float:
+    """Return a tilt whose Chernoff bound on delta is below exp(log_error)."""
+    for c in _TILTS:
+        if float(total.cumulants([c])[0, 0] + log_chernoff(c)) - c * epsilon < log_error:
+            return c
+    raise OutOfReach
 
 
 def _choose_aliases(
@@ -148,8 +133,13 @@ def _choose_aliases(
     below = np.append(0.0, (c - peak_width * _DISTANCES)[c > peak_width * _DISTANCES])
     above = c + peak_width * _DISTANCES
 
+    def log_moment(tilt: float) -> float:
+        with contextlib.suppress(OutOfReach):
+            return float(total.cumulants([tilt])[0, 0])
+        return math.inf
+
     def steps(tilts: Reals) -> Reals:
-        moments = np.array([log_moment(total, float(tilt)) for tilt in tilts])
+        moments = np.array([log_moment(tilt) for tilt in tilts.tolist()])
         bounds = moments + log_chernoff(tilts) - tilts * epsilon
         return 2 * math.pi * np.abs(tilts - c) / np.maximum(bounds - log_floor, 1.0)
 
@@ -180,96 +170,81 @@ def _choose_nodes(lines: Searches, c: float, step: float, log_floor: float) -> i
 
 
 def _with_lines(
-    proof: ContourProof, parts: Parts, searches: Searches, rests: Searches, most: float
+    proof: ContourProof, parts: Parts, searches: Searches, rests: Searches
 ) -> ContourProof:
-    """Return a proof with its lines, at the precision they need, if it is of affordable size."""
-    tilts = (proof.tilt, proof.below, proof.above)
-    far, nats, lines = proof.nodes * proof.step, 0.0, []
+    """Return a proof with its lines, at the precision they need, if it is of affordable size.
+
+    At a tilt of 0 below the contour, that line is for the bound beyond the contour.
+    """
+    nats, found = 0.0, []
     for (search, _), (rest, _) in zip(searches, rests, strict=True):
-        found = search.of_contour(tilts, far, proof.nodes, rest)
-        lost = (search.nats_lost(*item) for item in zip(tilts, found, strict=False))
-        nats = max(nats, search.digits + max(lost, default=0.0))
-        lines.append(tuple(found))
+        lines = {
+            proof.tilt: search.along(proof.tilt, (proof.nodes - 1) * proof.step, proof.nodes),
+            proof.below: (search if proof.below else rest).along(proof.below or proof.tilt, 0.0, 1),
+            proof.above: search.along(proof.above, 0.0, 1),
+        }
+        known = {c: line for c, line in lines.items() if line}
+        nats = max(
+            nats,
+            search.digits,
+            *(search.digits + search.nats_lost(*each) for each in known.items()),
+        )
+        found.append(tuple(known.values()))
     bits = min(_BITS + math.ceil(nats / math.log(2)), BITS[1])
-    proof = replace(proof, bits=bits, lines=tuple(lines))
-    if not proof.work(parts) < most:
+    proof = replace(proof, bits=bits, lines=tuple(found))
+    if not proof.work(parts) < _MOST_WORK:
         raise OutOfReach
     return proof
 
 
 def choose_contour(
-    parts: Parts, epsilon: float, *, width: float, log_delta: float | None = None
+    parts: Parts, epsilon: float, *, width: float, log_floor: float = -math.inf
 ) -> ContourProof:
     """Return a contour whose bounds on delta are about ``width`` apart, relative to delta.
 
-    ``log_delta`` is its approximate logarithm; None where the accountant tells it.
+    If delta is below exp(log_floor), they are so relative to that. The contour is that of the other
+    direction where only this one has transforms.
 
     Raises
     ------
     OutOfReach
         If no contour of affordable size exists, or one of the losses has none.
     """
-    if not has_contour(parts):
+    turned = opposite(parts)
+    if not (has_contour(parts) or has_contour(turned)):
         raise OutOfReach
-    log_delta = about_log_delta(parts, epsilon) if log_delta is None else log_delta
+    log_delta = max(log_floor, about_log_delta(parts, epsilon))
+    if log_delta == -math.inf:
+        raise OutOfReach
+    log_error = log_delta + math.log(_SHARE * width)
+    if has_contour(parts):
+        return _contour(parts, epsilon, log_delta, log_error)
+    log_value = math.log(math.exp(log_delta - epsilon) - math.expm1(-epsilon))
+    found = _contour(turned, -epsilon, log_value, log_error - epsilon)
+    return ParityProof(**vars(found))
+
+
+def _contour(parts: Parts, epsilon: float, log_value: float, log_error: float) -> ContourProof:
+    """Return a contour of which aliasing, truncation and quadrature have errors below this."""
     total = Total(parts)
-    c, peak_width = saddle(total, epsilon)
-    log_floor = log_delta + math.log(_SHARE * width)
-    step, below, above = _choose_aliases(total, epsilon, c, peak_width, log_floor)
+    if total.upper > epsilon:
+        c, peak_width = saddle(total, epsilon)
+    else:
+        # Delta is 0: Chernoff's bound is as small as is wanted, at a large tilt.
+        c = peak_width = _large_tilt(total, epsilon, log_error)
+    step, below, above = _choose_aliases(total, epsilon, c, peak_width, log_error)
     # The integrand may be far larger than its integral.
-    larger = float(total.cumulants([c])[0, 0]) - c * epsilon - math.log(c) - log_delta
-    digits = _digits(parts, width) + max(larger, 0.0)
+    larger = float(total.cumulants([c])[0, 0]) - c * epsilon - math.log(c) - log_value
+    digits = math.log(sum(times for _, times in parts)) + log_value - log_error + _SPARE_DIGITS
+    digits += max(larger, 0.0)
     found = []
     for flatter in _FLATTER:
         with contextlib.suppress(OutOfReach):
             rests = _searches(parts, digits, flatter)
-            nodes = _choose_nodes(rests, c, step, log_floor + c * epsilon)
+            nodes = _choose_nodes(rests, c, step, log_error + c * epsilon)
             proof = ContourProof(BITS[0], c, step, nodes, below, above, ())
             lines = rests if below else _searches(parts, digits)
-            found.append(_with_lines(proof, parts, lines, rests, _MOST_WORK))
+            found.append(_with_lines(proof, parts, lines, rests))
     if not found:
         raise OutOfReach
     return min(found, key=lambda proof: proof.work(parts))
-
-
-def _digits(parts: Parts, width: float) -> float:
-    """Return the nats to which transforms are needed."""
-    return math.log(sum(times for _, times in parts) / (_SHARE * width)) + _SPARE_DIGITS
-
-
-def choose_parity(
-    parts: Parts, epsilon: float, *, width: float, log_delta: float | None = None
-) -> ParityProof:
-    """Return a contour of the other direction, where all losses tell that direction."""
-    turned = opposite(parts)
-    if len(turned) < len(parts):
-        raise OutOfReach
-    log_delta = about_log_delta(parts, epsilon) if log_delta is None else log_delta
-    delta = math.exp(log_delta - epsilon)
-    if delta == 0:
-        raise OutOfReach
-    put = delta - math.expm1(-epsilon)
-    found = choose_contour(turned, -epsilon, width=width * delta / put, log_delta=math.log(put))
-    return ParityProof(**vars(found))
-
-
-def choose_chernoff(parts: Parts, epsilon: float, *, width: float) -> ContourProof:
-    """Return a contour of one node: of a direction that does not count, Chernoff's bound is enough.
-
-    ``width`` is the accuracy of its moments.
-    """
-    if not has_contour(parts):
-        raise OutOfReach
-    total, digits = Total(parts), _digits(parts, width)
-    lines = _searches(parts, digits)
-
-    def log_bound(c: float) -> float:
-        return log_moment(total, c) + float(log_chernoff(c)) - c * epsilon
-
-    best = min(_FIRST_TILTS, key=log_bound)
-    finer = [best * 2.0 ** (k / 8) for k in range(-7, 8)]
-    for c in sorted({*_FIRST_TILTS, *finer}, key=log_bound):
-        with contextlib.suppress(OutOfReach):
-            proof = ContourProof(BITS[0], c / 2, 1.0, 1, 0.0, c, ())
-            return _with_lines(proof, parts, lines, lines, MAX_WORK_OF_PROOF)
-    raise OutOfReach

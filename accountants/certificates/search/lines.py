@@ -9,26 +9,29 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from functools import lru_cache, singledispatch
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from scipy.special import gammaln, loggamma
 
 from dpcal._ext.question import mixture_log_weights
-from dpcal.accountants.certificates.allocation_transform import POWERS, SHARES
 from dpcal.accountants.certificates.transforms import MAX_POINTS, Line
 from dpcal.accountants.losses.allocation import Allocation
 from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss, Reals
-from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
 __all__ = ["Lines", "lines_of"]
 
-# Angles of the lines of a sampled Gaussian that are tried, 1.3 times powers of 0.8 down to 1.3e-3,
-# and of an epoch.
-_ANGLES = (1.3 * 0.8 ** np.arange(32.0)).tolist()
+# Largest angle of the line of a sampled Gaussian, and the distance from the real axis, in standard
+# deviations of the noise over the root of the digits, at which points times their digits are least.
+_WIDEST, _DISTANCE = 1.3, 0.47
+# Angles of the ray of an epoch that are tried.
 _TURNS = (np.pi / 2 - np.geomspace(0.06, 1.2, 14)).tolist()
+# Shares of the widest strips that are tried.
+_SHARES = np.arange(1, 32) / 32
+# Powers of L whose means bound what lies beyond the last point.
+_POWERS = 2.0 ** np.arange(-2, 12, 0.5)
 # Nats by which means over a batch are more accurate than sums of their powers need.
 _SPARE_OF_MEANS = 6.0
 # Most work of a line of an epoch: a few seconds; and that of a point, in products of a point and a
@@ -36,82 +39,55 @@ _SPARE_OF_MEANS = 6.0
 _MOST_WORK, _FUNCTIONS, _POLYNOMIALS = 1.5e8, 150.0, 40.0
 
 
-class Lines(ABC):
-    """The lines on which the transform of one loss is summed to ``digits`` nats.
+class Lines:
+    """The lines on which the transform of a loss is summed to ``digits`` nats.
 
-    The transform falls faster along a contour on lines that are ``flatter`` than the cheapest one.
+    The transform of a sample falls faster along a contour on lines that are ``flatter`` than those
+    with the least work. A Gaussian, which has a closed form, has none.
     """
 
-    def __init__(self, loss: PrivacyLoss, digits: float, flatter: float = 1.0) -> None:
+    def __init__(self, loss: Any, digits: float, flatter: float = 1.0) -> None:
         self.loss, self.digits, self.flatter = loss, digits, flatter
 
-    @abstractmethod
-    def along(self, c: float, far: float, nodes: int) -> Line:
+    def along(self, c: float, far: float, nodes: int) -> Line | None:
         """Return a line for so many nodes from c to c + i far."""
+        return None
 
-    @abstractmethod
     def nats_lost(self, c: float, line: Line) -> float:
         """Return the nats by which terms exceed their sum on a line, roughly."""
-
-    @abstractmethod
-    def log_beyond(self, c: float, t: float) -> float:
-        """Return the log of a bound on the transform beyond c + i t, roughly."""
-
-    def of_contour(
-        self, tilts: tuple[float, float, float], far: float, nodes: int, rest: Lines
-    ) -> list[Line]:
-        """Return the lines of a contour, in their order, with tilts on it, below and above it.
-
-        At a tilt of 0 below it, the line is that of ``rest``, for the bound beyond the contour.
-        """
-        on_it, below, above = tilts
-        along = self.along(on_it, far if nodes > 1 else 0.0, nodes)
-        low = self.along(below, 0.0, 1) if below else rest.along(on_it, 0.0, 1)
-        return [along, low, self.along(above, 0.0, 1)]
-
-
-@singledispatch
-def lines_of(loss: PrivacyLoss, digits: float, flatter: float = 1.0) -> Lines:
-    """Return the lines of a loss that has a transform."""
-    raise OutOfReach
-
-
-@lines_of.register(Gaussian)
-class _OfGaussian(Lines):
-    """A Gaussian has none, as its transform has a closed form."""
-
-    loss: Gaussian
-
-    def along(self, c: float, far: float, nodes: int) -> Line:
-        raise OutOfReach
-
-    def nats_lost(self, c: float, line: Line) -> float:
         return 0.0
 
     def log_beyond(self, c: float, t: float) -> float:
-        return (c * c + c - t * t) / (2 * self.loss.noise_multiplier**2)
-
-    def of_contour(
-        self, tilts: tuple[float, float, float], far: float, nodes: int, rest: Lines
-    ) -> list[Line]:
-        return []
+        """Return the log of a bound on the transform beyond c + i t, roughly."""
+        return float(c * c + c - t * t) / (2 * self.loss.noise_multiplier**2)
 
 
-@lines_of.register(SampledGaussian)
 class _OfSample(Lines):
     """Lines of the trapezoid rule of a sampled Gaussian."""
 
-    loss: SampledGaussian
-
     def along(self, c: float, far: float, nodes: int) -> Line:
-        """Return the line with the least work: points, at the precision for the growth."""
+        """Return the coarsest line that is accurate enough.
 
-        def cost(line: Line) -> float:
-            return float(line.points * (self.digits + self.nats_lost(c, line)) ** 1.5)
-
-        lines = _sample_lines(self.loss, c, self.digits)
-        most = min(lines, key=cost).angle / self.flatter
-        return min((line for line in lines if line.angle <= most), key=cost, default=lines[-1])
+        Two bounds on log M are known, by convexity and by the smallest w: points are needed where
+        neither bound is small.
+        """
+        loss, sigma, power = self.loss, self.loss.noise_multiplier, float(self.loss._power(c))
+        value = float(loss.cumulants([c])[0, 0])
+        convex = max(loss.log_mgf_bound(c) - value, 0.0)
+        flat = max(min(c * loss.upper - value, 1e300), 0.0)
+        fixed = self.digits + min(convex, flat)
+        # The growth of weights of an added record is like that of wider noise.
+        wide = math.hypot(sigma, math.sqrt(max(-power, 0.0)) / 2)
+        angle = min(_WIDEST, _DISTANCE * math.sqrt(fixed) / wide) / self.flatter
+        turned = min(0.0, power) * math.log(math.cos(angle))
+        needed = fixed + 2 * (angle * sigma) ** 2 + turned
+        step = 2 * math.pi * angle * sigma**2 / needed
+        growth = self.digits + (angle * sigma) ** 2 / 2 + turned
+        near, far = (sigma * math.sqrt(2 * (growth + excess)) for excess in (convex, flat))
+        low, high = max(min(0.0, power) - near, -far), min(max(0.0, power) + near, far)
+        if not (high - low) / step < MAX_POINTS - 2:
+            raise OutOfReach
+        return Line(angle, step, math.floor(low / step), math.ceil(high / step))
 
     def nats_lost(self, c: float, line: Line) -> float:
         """Return the growth of the density on the line, and of the weights."""
@@ -126,33 +102,6 @@ class _OfSample(Lines):
         return float(np.logaddexp(np.logaddexp.reduce(sizes - t * rates), error))
 
 
-@lru_cache(maxsize=256)
-def _sample_lines(loss: SampledGaussian, c: float, digits: float) -> tuple[Line, ...]:
-    """Return the coarsest lines that are accurate enough, of falling angles.
-
-    Two bounds on log M are known, by convexity and by the smallest w: points are needed where
-    neither bound is small.
-    """
-    sigma, power = loss.noise_multiplier, float(loss._power(c))
-    value = float(loss.cumulants([c])[0, 0])
-    convex = max(loss.log_mgf_bound(c) - value, 0.0)
-    flat = max(min(c * loss.upper - value, 1e300), 0.0)
-    found = []
-    for angle in _ANGLES:
-        deviations = (angle * sigma) ** 2
-        turned = min(0.0, power) * math.log(math.cos(angle))
-        needed = digits + min(convex, flat) + 2 * deviations + turned
-        step = 2 * math.pi * angle * sigma**2 / needed
-        growth = digits + deviations / 2 + turned
-        near, far = (sigma * math.sqrt(2 * (growth + excess)) for excess in (convex, flat))
-        low, high = max(min(0.0, power) - near, -far), min(max(0.0, power) + near, far)
-        if (high - low) / step < MAX_POINTS - 2:
-            found.append(Line(angle, step, math.floor(low / step), math.ceil(high / step)))
-    if not found:
-        raise OutOfReach
-    return tuple(found)
-
-
 @lru_cache(maxsize=64)
 def _decay(loss: SampledGaussian, c: float, line: Line) -> tuple[Reals, Reals]:
     """Return the logarithms of the terms of a line at c, and the rates at which these fall."""
@@ -163,11 +112,8 @@ def _decay(loss: SampledGaussian, c: float, line: Line) -> tuple[Reals, Reals]:
     return sizes + math.log(line.step / (sigma * math.sqrt(2 * math.pi))), weights.imag
 
 
-@lines_of.register(Allocation)
 class _OfEpoch(Lines):
     """Rays of the transform of an epoch of random allocation."""
-
-    loss: Allocation
 
     def along(self, c: float, far: float, nodes: int) -> Line:
         """Return the ray with nearly the least work."""
@@ -180,6 +126,12 @@ class _OfEpoch(Lines):
     def log_beyond(self, c: float, t: float) -> float:
         """Return the log of the bound by a projection."""
         return float(self.loss.cumulants([c])[0, 0]) - self.loss.rate_of_decay * t * t
+
+
+def lines_of(loss: PrivacyLoss, digits: float, flatter: float = 1.0) -> Lines:
+    """Return the lines of a loss that has a transform."""
+    sampled, epoch = isinstance(loss, SampledGaussian), isinstance(loss, Allocation)
+    return (_OfSample if sampled else _OfEpoch if epoch else Lines)(loss, digits, flatter)
 
 
 @lru_cache(maxsize=64)
@@ -207,7 +159,7 @@ class _Needed:
 
     def step(self, angle: float) -> float:
         """Return the largest step of v."""
-        steps, shares = [], np.array(SHARES)[:, None]
+        steps, shares = [], _SHARES[:, None]
         for sign, widest in ((1, math.pi / 2 + angle), (-1, math.pi / 2 - angle)):
             y = widest * shares
             away = angle - sign * y
@@ -225,7 +177,7 @@ def _at_angle(
         return math.inf, None
     step, goal = needed.step(angle), needed.scale(angle) - needed.digits
     low = float(((goal - math.log(1 / c + step)) / c).min())
-    k = np.array(POWERS)[:, None]
+    k = _POWERS[:, None]
     # The log of a bound on G at Re s = r, for each power, without its -k log r.
     bounds = _log_moment_bounds(loss)[:, None] + k * (np.log(k) - 1)
     falls = k - c
@@ -237,7 +189,7 @@ def _at_angle(
     nats = needed.digits + _SPARE_OF_MEANS + _lost(needed, angle, (low, high), loss)
     for group in loss.groups:
         t = 1 / group.noise_multiplier
-        d = (math.pi / 2 - angle) / t * np.array(SHARES)
+        d = (math.pi / 2 - angle) / t * _SHARES
         step = min(step, t * float((2 * math.pi * d / (nats + 1 + d * d / 2)).max()))
     reach = math.ceil(math.sqrt(2 * nats) / (loss.noise_multiplier * step)) + 2
     points = (high - low) / step
@@ -253,8 +205,7 @@ def _log_moment_bounds(loss: Allocation) -> Reals:
     """Return bounds on log E L^-n for each of the powers."""
     drift = sum(chance / sigma**2 for sigma, _, chance in loss.groups)
     spread = sum(chance**2 / (m * sigma**2) for sigma, m, chance in loss.groups)
-    powers = np.array(POWERS)
-    return np.asarray(powers * drift / 2 + powers**2 * spread / 2)
+    return np.asarray(_POWERS * drift / 2 + _POWERS**2 * spread / 2)
 
 
 def _lost(needed: _Needed, angle: float, ends: tuple[float, float], loss: Allocation) -> float:
@@ -266,7 +217,7 @@ def _lost(needed: _Needed, angle: float, ends: tuple[float, float], loss: Alloca
     largest = max(chance / m for _, m, chance in loss.groups)
     v = np.linspace(*ends, 65)
     log_r = v + math.log(math.cos(angle))
-    powers = np.array(POWERS)[:, None]
+    powers = _POWERS[:, None]
     falls = powers * (np.log(powers) - 1 - log_r) + _log_moment_bounds(loss)[:, None]
     share = max(0.0, 1 - largest)
     grown = math.log(batches) + share * np.minimum(falls.min(0), 0.0)

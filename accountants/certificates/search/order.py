@@ -48,7 +48,6 @@ def choose_order(
     epsilon: float,
     *,
     width: float,
-    proves: str = "both",
     enough: float = 0.0,
 ) -> OrderProof:
     """Return a proof with bounds about ``width`` apart, relative to delta, or as near as it gets.
@@ -62,19 +61,17 @@ def choose_order(
     OutOfReach
         If no proof of affordable size says anything.
     """
-    log_delta = None
+    log_delta = -math.inf
     with contextlib.suppress(OutOfReach):
-        log_delta = about_log_delta(parts, epsilon) if parts else None
+        log_delta = about_log_delta(parts, epsilon) if parts else log_delta
     proof, best, least = _first(parts, epsilon, log_delta, width), None, math.inf
     for _ in range(_TRIES):
         while proof.work(parts) > _MOST_WORK and proof.nodes > _LEAST_NODES:
             proof = replace(proof, nodes=proof.nodes // 2)
         if proof == best or proof.work(parts) > _MOST_WORK:
             break
-        lower, upper = enclose(proof, parts, epsilon, proves=proves)
+        lower, upper = enclose(proof, parts, epsilon)
         with balls.workprec(proof.bits):
-            if proves == "upper" and log_delta is not None:
-                lower = balls.arb(log_delta).exp()
             found = float(((upper - lower) / upper).upper()) if upper > 0 else 0.0
         if not best or found < least:
             best, least = proof, found
@@ -90,10 +87,10 @@ def choose_order(
     return best
 
 
-def _first(parts: Parts, epsilon: float, log_delta: float | None, width: float) -> OrderProof:
+def _first(parts: Parts, epsilon: float, log_delta: float, width: float) -> OrderProof:
     """Return the grid that adds no more variance than the width allows, if all mass is off it."""
     count = max(sum(times for _, times in parts), 1)
-    known = _SMALL if log_delta is None else log_delta
+    known = log_delta if log_delta > -math.inf else _SMALL
     log_tail = max(known + math.log(_CUT * width), -_MOST_NATS)
     log_rest = log_tail - math.log(count) - 1
     bits = _BITS + math.ceil((math.log(count / width) - known) / math.log(2))
@@ -101,7 +98,7 @@ def _first(parts: Parts, epsilon: float, log_delta: float | None, width: float) 
     if any(isinstance(loss, DiscreteGaussian) for loss, _ in parts):
         # Outputs beyond all others are lost, not lowered.
         log_tail -= epsilon
-    tail = 0.0 if log_delta is None or log_tail < -700 else math.exp(log_tail)
+    tail = 0.0 if log_delta == -math.inf or log_tail < -700 else math.exp(log_tail)
     tilt, variance = _saddle(parts, epsilon, OrderProof(BITS[0], 1.0, 2, tail, top))
     # A moment of a ratio grows by tilt (tilt + 1) / 2 of what the variance of its logarithm does.
     allowed = _SHARE * max(width, _FIRST) / max(tilt * (tilt + 1) / 2, 1 / (4 * variance))

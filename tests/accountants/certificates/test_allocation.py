@@ -16,7 +16,7 @@ from dpcal.accountants.certificates import composed, contour, order
 from dpcal.accountants.certificates.allocation_transform import AllocationTransform
 from dpcal.accountants.certificates.composed import OrderProof
 from dpcal.accountants.certificates.enclosure import enclose
-from dpcal.accountants.certificates.search.contour import choose_contour, choose_parity
+from dpcal.accountants.certificates.search.contour import choose_contour
 from dpcal.accountants.certificates.search.lines import lines_of
 from dpcal.accountants.losses.allocation import Allocation, Group, UnequalAllocation
 from dpcal.accountants.losses.base import OutOfReach
@@ -79,8 +79,7 @@ def test_known_deltas_are_enclosed_in_both_directions(row):
     delta = row["delta"]
     for direction, epsilon in (("remove", row["removed"]), ("add", row["added"])):
         parts = parts_of(row["sigma"], row["batches"], row["epochs"], direction)
-        choose = choose_contour if direction == "add" else choose_parity
-        proof = choose(parts, epsilon, width=1e-8)
+        proof = choose_contour(parts, epsilon, width=1e-8)
         lower, upper = enclose(proof, parts, epsilon)
         assert delta * (1 - 1e-7) < lower < delta * (1 + 1e-11)
         assert delta * (1 - 1e-11) < upper < delta * (1 + 1e-7)
@@ -93,8 +92,7 @@ def test_known_deltas_are_enclosed_in_both_directions(row):
 )
 def test_two_and_three_batches_against_quadrature(groups, epsilon, direction):
     truth, parts = truth_of(groups, epsilon)[direction], parts_of_groups(groups, direction)
-    choose = choose_contour if direction == "add" else choose_parity
-    lower, upper = enclose(choose(parts, epsilon, width=1e-7), parts, epsilon)
+    lower, upper = enclose(choose_contour(parts, epsilon, width=1e-7), parts, epsilon)
     assert truth * (1 - 3e-7) < lower < truth * (1 + 1e-9)
     assert truth * (1 - 1e-9) < upper < truth * (1 + 3e-7)
 
@@ -121,20 +119,15 @@ def test_the_transform_of_groups_is_that_of_equal_batches_and_falls_below_its_bo
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("parts", "epsilon", "truth", "choose"),
+    ("parts", "epsilon", "truth"),
     [
-        (parts_of(1, 100, 10, "remove"), 1.9642696130, 1e-6, choose_parity),
-        (
-            parts_of_groups(PAIR_OF_TWO, "remove"),
-            1.5,
-            truth_of(PAIR_OF_TWO, 1.5)["remove"],
-            choose_parity,
-        ),
+        (parts_of(1, 100, 10, "remove"), 1.9642696130, 1e-6),
+        (parts_of_groups(PAIR_OF_TWO, "remove"), 1.5, truth_of(PAIR_OF_TWO, 1.5)["remove"]),
     ],
     ids=["equal batches", "batches that differ"],
 )
-def test_any_ray_gives_bounds_around_the_truth(parts, epsilon, truth, choose):
-    good = choose(parts, epsilon, width=1e-6)
+def test_any_ray_gives_bounds_around_the_truth(parts, epsilon, truth):
+    good = choose_contour(parts, epsilon, width=1e-6)
     (rays,) = good.lines
     changes = [
         *(("angle", value) for value in (0.01, 1.569)),
@@ -159,7 +152,7 @@ REST = ("_beyond", lambda proof, sums, epsilon: arb(0), 1.0, 0.2)
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("term", "left_out", "coarser", "longer"), [ALIASES, REST])
-@pytest.mark.parametrize("choose", [choose_contour, choose_parity])
+@pytest.mark.parametrize("choose", [choose_contour])
 def test_each_term_of_a_contour_is_needed(choose, term, left_out, coarser, longer, monkeypatch):
     """A contour too coarse or too short proves little; without its term it proves a falsehood."""
     for direction, epsilon in KNOWN[choose is choose_contour :][:1]:
@@ -181,9 +174,7 @@ def test_contours_prove_nothing_of_losses_without_a_transform():
     """Were they left out, bounds would be those of the rest, and delta is above them."""
     laplace = ((Laplace(1.0), 1),)
     both = (*parts_of(1, 2, 1, "remove"), *laplace)
-    assert enclose(choose_parity(both[:1], 1.0, width=1e-3), both, 1.0) == (0, 1)
-    with pytest.raises(OutOfReach):
-        choose_parity(both, 1.0, width=1e-3)
+    assert enclose(choose_contour(both[:1], 1.0, width=1e-3), both, 1.0) == (0, 1)
     with pytest.raises(OutOfReach):
         choose_contour(both, 1.0, width=1e-3)
 

@@ -149,11 +149,3 @@ def test_a_batch_drawn_with_replacement_is_told_by_a_threshold(size, batch, sigm
     assert truth * (1 - 1e-9) <= float(certificate.upper)
     assert certificate.width < 2e-3
     assert verify_certificate(certificate.to_json()) == certificate
-
-
-def test_the_upper_side_alone_has_half_of_the_work():
-    upper = certify(events.GaussianDpEvent(1.0), delta=1e-5, sides="upper")
-    both = certify(events.GaussianDpEvent(1.0), delta=1e-5)
-    assert upper.lower == 0
-    assert both.lower <= upper.upper <= Decimal("1.02") * both.upper
-    assert verify_certificate(upper.to_json()).upper == upper.upper
