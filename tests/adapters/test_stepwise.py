@@ -353,6 +353,10 @@ def test_one_state_is_gone_on_from_once_in_a_process(kind):
     last = kind(planned())
     last.go_on(first.state())
     assert len(last.rest()) == COUNT - 1
+    if kind is Oracle:
+        former = {**first.state(), "noise": "gaussian", "words": None}
+        with pytest.raises(ValueError, match="Gaussian noise of an earlier release"):
+            kind(planned()).go_on(former)
 
 
 @stateful

@@ -14,7 +14,6 @@ from scipy.stats import chi2
 
 from dpcal import accountants, calibrate, optim
 from dpcal.accountants import events, samplers
-from dpcal.accountants.adaptive.filters import PrivacyFilter
 from dpcal.adapters.stepwise import StepwiseOracle
 from dpcal.errors import BudgetExceeded, LedgerMismatch, UnsupportedEvent
 from dpcal.optim.attacks import promises, recording
@@ -287,10 +286,8 @@ def test_ratios_of_allocated_records_are_means_over_all_their_draws():
 # -- what is refused
 
 
-def test_filters_and_ledgers_of_other_epochs_are_refused():
-    plan, total = plan_of("random-allocation"), PrivacyFilter(epsilon=50.0, delta=DELTA)
-    with pytest.raises(UnsupportedEvent, match="batches of whole epochs"):
-        optim.PrivateOracle(records(), plan, filter=total)
+def test_ledgers_of_other_epochs_are_refused():
+    plan = plan_of("random-allocation")
     ledger = optim.Ledger(N, entries=[query_of("random-allocation", epoch=EPOCH - 1)])
     with pytest.raises(LedgerMismatch):
         optim.boundary.ledger.check_ledger(ledger, plan, exact=False)

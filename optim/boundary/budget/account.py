@@ -27,7 +27,7 @@ from dpcal.accountants.together import price_together
 from dpcal.calibrate.noise import noise_left
 from dpcal.calibrate.plan import Plan
 from dpcal.errors import BudgetExceeded
-from dpcal.optim.charge import Charge
+from dpcal.optim.budget import Charge
 
 __all__ = ["COMPOSITIONS", "Account"]
 

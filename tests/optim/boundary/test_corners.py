@@ -48,9 +48,10 @@ def check_refused(sentence, call, *given, **options):
 def test_what_no_stream_and_no_sum_is_for_is_refused():
     public = np.random.default_rng(0)
     check_refused("has independent noise", Rounds, query(), N, sampling=public, stream=None)
-    resumed, whole = PrivateOracle.resumed, r"at most 2\^29 records, got n=536870913"
-    check_refused("in all of its queries to be resumed", resumed, LOGISTIC, plan_for(query()), {})
+    whole = r"at most 2\^29 records, got n=536870913"
     check_refused(whole, Mechanism, "gaussian", plan_for(query(), n=2**29 + 1), D, None)
+    wide = plan_for(query(noise_multiplier=2.0**35))
+    check_refused("noise_multiplier must be a number in", Mechanism, "gaussian", wide, D, None)
     check_refused("rounding too much", PrivateOracle, LOGISTIC, GROWING, noise="discrete")
     made = FromGradients(lambda w, rows: np.ones((len(rows), D)), n=N, dimension=D)
     for found, told in (
