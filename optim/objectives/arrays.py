@@ -172,13 +172,15 @@ def numbers(name: str, values: ArrayLike) -> Vector:
     return array
 
 
-def records(X: ArrayLike) -> Vector:
-    """Return records as a finite float64 table with at least one row and one column."""
+def records(X: ArrayLike, columns: int | None = None) -> Vector:
+    """Return new records as a finite float64 table with rows and columns, this many if given."""
     table = numbers("X", X)
     if table.ndim != 2 or 0 in table.shape:
         raise ValueError(
             f"X must have shape (n, d) with n and d at least 1, got shape {table.shape}."
         )
+    if columns is not None and table.shape[1] != columns:
+        raise ValueError(f"X must have {columns} columns, got {table.shape[1]}.")
     return table
 
 
