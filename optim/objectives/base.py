@@ -42,6 +42,7 @@ from dpcal.optim.objectives.contributions import (
     Matrices,
     Table,
     gradients,
+    hessian_products,
     losses,
     shaped,
 )
@@ -259,27 +260,18 @@ class Objective:
     def _places(self) -> tuple[Vector, Vector]:
         return np.zeros(self.dimension), np.linspace(-1.0, 1.0, self.dimension)
 
-    def hessian_vector_sum(self, w: Vector, v: Vector, rows: Rows) -> Vector:
-        """Return the sum over ``rows`` of the Hessians of their losses, times a vector ``v``.
+    def hessian_vector_rows(self, w: Vector, v: Vector, rows: Rows) -> ArrayLike:
+        """Return the Hessian of the loss of each of ``rows`` times a vector ``v``.
 
-        Shape (dimension,), without the regulariser. Not private.
+        Shape (m, dimension), without the regulariser. Not private.
         """
         raise TypeError(f"{type(self).__name__} gives no Hessians of single records.")
-
-    def hessian_vector_rows(self, w: Vector, v: Vector, rows: Rows) -> Vector:
-        """Return the Hessian of each of ``rows`` times a vector ``v``, shape (m, dimension).
-
-        Here record by record, from :meth:`hessian_vector_sum`; subclasses do it faster.
-        """
-        table = np.empty((len(rows), self.dimension))
-        for i, row in enumerate(rows):
-            table[i] = self.hessian_vector_sum(w, v, np.array([row], dtype=np.intp))
-        return table
 
     def hessian_vector(self, w: ArrayLike, v: ArrayLike) -> Vector:
         """Return the Hessian of :meth:`loss` at ``w`` times a vector ``v``. Not private."""
         w, v = parameters(w, self.dimension), parameters(v, self.dimension)
-        total = self.hessian_vector_sum(w, v, np.arange(self.n, dtype=np.intp))
+        everyone = np.arange(self.n, dtype=np.intp)
+        total = hessian_products(self, everyone, w, v).clipped(math.inf)
         return total / self.n + self.regularizer_gradient(v)
 
     def loss(self, w: ArrayLike) -> float:

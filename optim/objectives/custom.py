@@ -14,12 +14,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.constants import Constants
-from dpcal.optim.objectives.arrays import Rows, Vector, clipped_rows
+from dpcal.optim.objectives.arrays import Rows, Vector
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.contributions import shaped
 
@@ -93,13 +92,6 @@ class FromGradients(Objective):
         if self._loss is None:
             raise TypeError("loss must be given for losses to be asked for, got None.")
         return shaped("loss", self._loss(w, rows), (len(rows),))
-
-    def hessian_vector_sum(self, w: Vector, v: Vector, rows: Rows) -> Vector:
-        """See :meth:`Objective.hessian_vector_sum`; a TypeError is raised without Hessians."""
-        total = np.zeros(self.dimension)
-        for block in self.blocks(rows):
-            total += clipped_rows(self.hessian_vector_rows(w, v, block), math.inf)
-        return total
 
     def hessian_vector_rows(self, w: Vector, v: Vector, rows: Rows) -> Vector:
         """See :meth:`Objective.hessian_vector_rows`; a TypeError is raised without Hessians."""

@@ -131,16 +131,8 @@ class Linear(Objective):
         targets = self.kernel.targets[rows]
         return np.where(np.isnan(targets), 0.0, self.curvatures(scores, targets))
 
-    def hessian_vector_sum(self, w: Vector, v: Vector, rows: Rows) -> Vector:
-        """See :meth:`Objective.hessian_vector_sum`: each Hessian is a number times ``x x^T``."""
-        X = self.kernel.features[rows]
-        with np.errstate(over="ignore", invalid="ignore"):
-            factors = self._curvatures(X @ w, rows) * (X @ v)
-        factors[~np.isfinite(factors)] = 0.0
-        return np.asarray(factors @ X)
-
     def hessian_vector_rows(self, w: Vector, v: Vector, rows: Rows) -> Vector:
-        """See :meth:`Objective.hessian_vector_rows`."""
+        """See :meth:`Objective.hessian_vector_rows`: each Hessian is a number times ``x x^T``."""
         X = self.kernel.features[rows]
         with np.errstate(over="ignore", invalid="ignore"):
             factors = self._curvatures(X @ w, rows) * (X @ v)

@@ -194,32 +194,23 @@ class MLP(Network):
             [each[:, :-1].ravel() for each in sums] + [each[:, -1] for each in sums]
         )
 
-    def hessian_vector_sum(self, w: Vector, v: Vector, rows: Rows) -> Vector:
-        """See :meth:`Objective.hessian_vector_sum`, by Pearlmutter's R-operator (1994)."""
-        total = np.zeros(self.dimension)
-        W1, W2, b1, b2 = self._layers(total)
+    def hessian_vector_rows(self, w: Vector, v: Vector, rows: Rows) -> Vector:
+        """See :meth:`Objective.hessian_vector_rows`, by Pearlmutter's R-operator (1994)."""
+        X, weights = self._X[rows], self._layers(w)[1]
         V1, V2, c1, c2 = self._layers(v)
-        weights = self._layers(w)[1]
-        for block in in_blocks(rows, MOST):
-            X = self._X[block]
-            hidden, _, out = self._backward(w, X, block)
-            p = out.copy()
-            p[np.arange(len(block)), self._class[block]] += 1.0
-            slope = 1.0 - hidden * hidden
-            with np.errstate(over="ignore", invalid="ignore"):
-                moved = slope * (X @ V1.T + c1)
-                scores = moved @ weights.T + hidden @ V2.T + c2
-                left = p * (scores - (p * scores).sum(axis=1, keepdims=True))
-                below = (left @ weights + out @ V2) * slope - 2 * hidden * moved * (out @ weights)
-            finite = np.isfinite(below).all(axis=1) & np.isfinite(left).all(axis=1)
-            finite &= self._class[block] >= 0
-            for each in (moved, left, below):
-                each[~finite] = 0.0
-            W1 += below.T @ X
-            W2 += left.T @ hidden + out.T @ moved
-            b1 += below.sum(axis=0)
-            b2 += left.sum(axis=0)
-        return total
+        hidden, _, out = self._backward(w, X, rows)
+        p = out.copy()
+        p[np.arange(len(rows)), self._class[rows]] += 1.0
+        slope = 1.0 - hidden * hidden
+        with np.errstate(over="ignore", invalid="ignore"):
+            moved = slope * (X @ V1.T + c1)
+            scores = moved @ weights.T + hidden @ V2.T + c2
+            left = p * (scores - (p * scores).sum(axis=1, keepdims=True))
+            below = (left @ weights + out @ V2) * slope - 2 * hidden * moved * (out @ weights)
+            W1 = np.einsum("ij,ik->ijk", below, X)
+            W2 = np.einsum("ij,ik->ijk", left, hidden) + np.einsum("ij,ik->ijk", out, moved)
+        table = [each.reshape(len(rows), -1) for each in (W1, W2, below, left)]
+        return np.where(self._class[rows, np.newaxis] < 0, 0.0, np.hstack(table))
 
     def decision(self, X: ArrayLike, w: ArrayLike) -> Vector:
         """Return the scores, shape (m, K), of new records of shape (m, d)."""

@@ -28,15 +28,13 @@ from dpcal.calibrate.constants import Constants
 from dpcal.optim.objectives.arrays import (
     Rows,
     Vector,
-    digest_of_blocks,
-    in_blocks,
+    digest_of,
     parameters,
     prints_of_rows,
     records,
     row_norms,
 )
 from dpcal.optim.objectives.base import Labelled
-from dpcal.optim.objectives.contributions import MOST
 from dpcal.optim.objectives.domains import blanked, records_of
 from dpcal.optim.objectives.linear import declared_norm
 
@@ -102,10 +100,10 @@ class Softmax(Labelled):
         loss, X = SoftmaxLoss(K, intercepts=self.fit_intercept), blanked(X, self._class >= 0)
         self.kernel = ClippedSum(loss, X, self._class, intercept=False, weights=self.weights)
 
-    def _features(self, rows: Rows) -> Vector:
-        """Return records with their constant feature, shape (m, d) or (m, d + 1); a copy."""
+    def _features(self, rows: Rows | slice = slice(None)) -> Vector:
+        """Return records with their constant feature, shape (m, d) or (m, d + 1)."""
         table: Vector = self.kernel.features[rows]
-        return np.hstack([table, np.ones((len(rows), 1))]) if self.fit_intercept else table
+        return np.hstack([table, np.ones((len(table), 1))]) if self.fit_intercept else table
 
     @property
     def constants(self) -> Constants:
@@ -113,8 +111,7 @@ class Softmax(Labelled):
 
         The Hessian of log-sum-exp has eigenvalues in [0, 1/2] (Boehning 1992).
         """
-        blocks = in_blocks(np.arange(self.n, dtype=np.intp), MOST)
-        norm = max(float(row_norms(self._features(block)).max()) for block in blocks)
+        norm = float(row_norms(self._features()).max())
         l2 = 0.0 if self.fit_intercept else self.l2
         return _bounds(norm, self.largest_weight, l2, measured=True)
 
@@ -144,32 +141,25 @@ class Softmax(Labelled):
 
     def digest(self) -> bytes:
         """See :meth:`Objective.digest`."""
-        everyone, width = np.arange(self.n, dtype=np.intp), self._columns + self.fit_intercept
-        tables = (self._features(block) for block in in_blocks(everyone, MOST))
-        records = digest_of_blocks((self.n, width), tables, self._class)
-        return self._weighted_digest(records)
+        return self._weighted_digest(digest_of(self._features(), self._class))
 
     def fingerprints(self, key: bytes) -> list[bytes]:
         """See :meth:`Objective.fingerprints`."""
-        blocks = in_blocks(np.arange(self.n, dtype=np.intp), MOST)
-        tables = [(self._features(block), self._class[block]) for block in blocks]
-        return [each for table in tables for each in prints_of_rows(key, *table)]
+        return prints_of_rows(key, self._features(), self._class)
 
-    def hessian_vector_sum(self, w: Vector, v: Vector, rows: Rows) -> Vector:
-        """See :meth:`Objective.hessian_vector_sum`: with s = V x, ``p (s - <p, s>) x^T``."""
-        total = np.zeros((len(self.classes_), self._columns + self.fit_intercept))
-        for block in in_blocks(rows, MOST):
-            X, place = self._features(block), self._class[block]
-            with np.errstate(over="ignore", invalid="ignore"):
-                p = softmax(X @ self._table(w).T, axis=1)
-                scores = X @ self._table(v).T
-                left = p * (scores - (p * scores).sum(axis=1, keepdims=True))
+    def hessian_vector_rows(self, w: Vector, v: Vector, rows: Rows) -> Vector:
+        """See :meth:`Objective.hessian_vector_rows`: with s = V x, ``p (s - <p, s>) x^T``."""
+        X, place = self._features(rows), self._class[rows]
+        with np.errstate(over="ignore", invalid="ignore"):
+            p = softmax(X @ self._table(w).T, axis=1)
+            scores = X @ self._table(v).T
+            left = p * (scores - (p * scores).sum(axis=1, keepdims=True))
+            left[place < 0] = 0.0
             if self.weights is not None:
                 left *= self.weights[place, np.newaxis]
-            left[~np.isfinite(left).all(axis=1) | (place < 0)] = 0.0
-            total += left.T @ X
-        weights = total[:, : self._columns].ravel()
-        return np.concatenate([weights, total[:, -1]]) if self.fit_intercept else weights
+            table = left[:, :, np.newaxis] * X[:, np.newaxis, : self._columns]
+        table = table.reshape(len(rows), -1)
+        return np.hstack([table, left]) if self.fit_intercept else table
 
     def decision(self, X: ArrayLike, w: ArrayLike) -> Vector:
         """Return the scores of new records of shape (m, d), shape (m, K), intercepts included."""
