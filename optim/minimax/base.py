@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike
 from dpcal import _validate
 from dpcal.optim.minimax.sets import ConvexSet, Everywhere
 from dpcal.optim.objectives.arrays import Rows, Vector, numbers, parameters
-from dpcal.optim.objectives.base import BLOCK_BYTES, Objective
+from dpcal.optim.objectives.base import BLOCK_BYTES, Objective, least_of
 from dpcal.optim.objectives.contributions import Contributions, Table
 
 __all__ = ["MinimaxObjective"]
@@ -189,17 +189,9 @@ class MinimaxObjective(Objective):
         The search starts at ``initial``, shape (d1,), or the origin, and stops where no entry of
         the gradient is above the tolerance, > 0.
         """
-        from scipy.optimize import minimize
-
         start = np.zeros(self.dimensions[0]) if initial is None else numbers("initial", initial)
-        found = minimize(
-            self.phi,
-            start,
-            jac=self.phi_gradient,
-            method="L-BFGS-B",
-            options={"gtol": _validate.positive(tolerance=tolerance), "ftol": 0.0},
-        )
-        return np.concatenate([found.x, self.best_response(found.x)])
+        x = least_of(self.phi, self.phi_gradient, start, tolerance)
+        return np.concatenate([x, self.best_response(x)])
 
 
 def _normalised(shares: tuple[float, float]) -> tuple[float, float]:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -54,7 +54,7 @@ from dpcal.optim.objectives.domains import (
     labels_of,
 )
 
-__all__ = ["BLOCK_BYTES", "Labelled", "Objective"]
+__all__ = ["BLOCK_BYTES", "Labelled", "Objective", "least_of"]
 
 # Bytes of a block of gradients from a function; differences hold two blocks.
 BLOCK_BYTES = 1 << 24
@@ -310,21 +310,22 @@ class Objective:
         The search starts at ``initial``, shape (dimension,), or at the origin, and stops where no
         entry of the gradient exceeds ``tolerance`` > 0.
         """
-        from scipy.optimize import minimize
-
         start = np.zeros(self.dimension) if initial is None else parameters(initial, self.dimension)
-        found = minimize(
-            self.loss,
-            start,
-            jac=self.gradient,
-            method="L-BFGS-B",
-            options={
-                "gtol": _validate.positive(tolerance=tolerance),
-                "ftol": 0.0,
-                "maxiter": 10_000,
-            },
-        )
-        return np.asarray(found.x, dtype=np.float64)
+        return least_of(self.loss, self.gradient, start, tolerance)
+
+
+def least_of(
+    loss: Callable[[Vector], float],
+    gradient: Callable[[Vector], Vector],
+    start: Vector,
+    tolerance: float,
+) -> Vector:
+    """Return a local minimiser by L-BFGS, where no entry of the gradient is above a number > 0."""
+    from scipy.optimize import minimize
+
+    options = {"gtol": _validate.positive(tolerance=tolerance), "ftol": 0.0, "maxiter": 10_000}
+    found = minimize(loss, start, jac=gradient, method="L-BFGS-B", options=options)
+    return np.asarray(found.x, dtype=np.float64)
 
 
 class Labelled(Objective):
