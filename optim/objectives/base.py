@@ -323,7 +323,8 @@ def least_of(
     """Return a local minimiser by L-BFGS, where no entry of the gradient is above a number > 0."""
     from scipy.optimize import minimize
 
-    options = {"gtol": _validate.positive(tolerance=tolerance), "ftol": 0.0, "maxiter": 10_000}
+    gtol = _validate.positive(tolerance=tolerance)
+    options: Any = {"gtol": gtol, "ftol": 0.0, "maxiter": 10_000}
     found = minimize(loss, start, jac=gradient, method="L-BFGS-B", options=options)
     return np.asarray(found.x, dtype=np.float64)
 
