@@ -25,16 +25,15 @@ from numpy.typing import ArrayLike
 from dpcal import _validate
 from dpcal._ext.losses import LogisticLoss, SquaredLoss, TiltedLoss
 from dpcal.calibrate.constants import Constants
-from dpcal.optim.minimax.factored import Factored, with_intercept
+from dpcal.optim.minimax.factored import Factored, signs_of, with_intercept
 from dpcal.optim.minimax.sets import Ball, Simplex
-from dpcal.optim.objectives.arrays import Rows, Vector, numbers, parameters, row_norms
+from dpcal.optim.objectives.arrays import Vector, numbers, row_norms
 from dpcal.optim.objectives.domains import (
     Mask,
     blanked,
     cells,
     codes,
     counted,
-    declared,
     labels_of,
 )
 
@@ -50,35 +49,9 @@ class _Reweighted(Factored):
     def __init__(
         self, X: Vector, known: Mask, targets: Vector, tilts: Vector, **options: Any
     ) -> None:
-        # The gradients of a record that is not a number count as zero.
-        X, targets = blanked(X, known, math.nan), blanked(targets, known, math.nan)
-        tilts = blanked(tilts, known)
-        super().__init__(X, (targets, tilts), extra=0, dual_dimension=tilts.shape[1], **options)
-        self._y, self._tilts = targets, tilts
-        self._compile(TiltedLoss(self.point_loss(), tilts, base=self.base), targets)
-
-    def losses(self, scores: Vector, targets: Vector) -> tuple[Vector, Vector]:
-        """Return losses and slopes at scores, shapes (m,)."""
-        raise NotImplementedError
-
-    def factors(self, w: Vector, rows: Rows) -> tuple[Vector, Vector]:
-        """See :meth:`Factored.factors`."""
-        y = self.split(w)[1]
-        losses, slopes = self.losses(self.scores(w, rows), self._y[rows])
-        tilts = self._tilts[rows]
-        return (self.base + tilts @ y) * slopes, losses[:, np.newaxis] * tilts
-
-    def record_losses(self, w: Vector, rows: Rows) -> Vector:
-        """See :meth:`Objective.record_losses`."""
-        losses, _ = self.losses(self.scores(w, rows), self._y[rows])
-        return np.asarray((self.base + self._tilts[rows] @ self.split(w)[1]) * losses)
-
-    def best_response(self, x: ArrayLike, *, start: ArrayLike | None = None) -> Vector:
-        """Return the worst tilt, in closed form: f is linear in y up to its regulariser."""
-        x = parameters(numbers("x", x), self.dimensions[0])
-        everyone = np.arange(self.n, dtype=np.intp)
-        losses = self._counting(self.losses(self.scores(x, everyone), self._y)[0])
-        return self.dual_set.project(losses @ self._tilts / self.n / self.dual_l2)
+        targets, tilts = blanked(targets, known, math.nan), blanked(tilts, known)
+        loss = TiltedLoss(self.point_loss(), tilts, base=self.base)
+        super().__init__(X, known, loss, targets, tilts, dual_dimension=tilts.shape[1], **options)
 
 
 class FairClassification(_Reweighted):
@@ -158,7 +131,6 @@ class FairClassification(_Reweighted):
             primal_l2=primal_l2,
             block_shares=block_shares,
         )
-        self._shares = weights
         read = {"classes": classes_from_data, "number of groups": groups_from_data}
         self.read_from_data = tuple(name for name, was_read in read.items() if was_read)
 
@@ -181,18 +153,9 @@ class FairClassification(_Reweighted):
             hessian_lipschitz=(row_norm**3 / 10 + row_norm**2 / 4) / share,
         )
 
-    def losses(self, scores: Vector, targets: Vector) -> tuple[Vector, Vector]:
-        """Return logistic losses and slopes."""
-        margins = targets * scores
-        with np.errstate(over="ignore", invalid="ignore"):
-            return np.logaddexp(0.0, -margins), -targets / (1 + np.exp(margins))
-
     def group_losses(self, x: ArrayLike) -> Vector:
         """Return each group's mean loss as its share weighs it, shape (G,). Not private."""
-        x = parameters(numbers("x", x), self.dimensions[0])
-        everyone = np.arange(self.n, dtype=np.intp)
-        losses = self._counting(self.losses(self.scores(x, everyone), self._y)[0])
-        return np.asarray(losses @ self._tilts / self.n)
+        return self._dual_slopes(x)
 
 
 class CovariateShift(_Reweighted):
@@ -279,24 +242,3 @@ class CovariateShift(_Reweighted):
             gap=target_bound**2,
             hessian_lipschitz=3 * row_norm**2,
         )
-
-    def losses(self, scores: Vector, targets: Vector) -> tuple[Vector, Vector]:
-        """Return halves of squared residuals, and residuals."""
-        residuals = scores - targets
-        with np.errstate(over="ignore"):
-            return residuals**2 / 2, residuals
-
-
-def signs_of(
-    labels: ArrayLike, classes: tuple[Any, Any] | None, n: int, *, from_data: bool
-) -> Vector:
-    """Return -1 for the first class, +1 for the second, and NaN for other labels."""
-    given = labels_of(labels)
-    pair = declared("classes", classes, given, from_data=from_data)
-    if given.shape != (n,) or len(pair) != 2:
-        raise ValueError(
-            f"labels must be of two classes, shape ({n},), got {len(pair)} classes in shape "
-            f"{given.shape}."
-        )
-    signs = [-1.0, 1.0] if classes is None or classes[1] == pair[1] else [1.0, -1.0]
-    return np.array([*signs, math.nan])[codes("labels", given, pair)]

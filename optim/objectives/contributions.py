@@ -46,7 +46,6 @@ from dpcal.optim.objectives.arrays import (
     Rows,
     Vector,
     clipped_rows,
-    in_blocks,
     row_norms,
     shrink_factors,
 )
@@ -380,7 +379,7 @@ def hessian_products(objective: Any, rows: Rows, w: Vector, v: Vector) -> Contri
         products = objective.hessian_vector_rows(w, v, block)
         return shaped("hessian_vector_rows", products, (len(block), d))
 
-    return Table(d, map(table, in_blocks(rows, MOST)))
+    return Table(d, map(table, objective.blocks(rows)))
 
 
 def shaped(name: str, values: Any, shape: tuple[int, ...]) -> Vector:
