@@ -10,8 +10,9 @@ from scipy.special import log_ndtr
 from dpcal._ext import question
 from dpcal.accountants import characteristic
 from dpcal.accountants.directions import Direction
-from dpcal.accountants.inversion.cut import Cut, split
+from dpcal.accountants.inversion.cut import split
 from dpcal.accountants.losses.base import OutOfReach
+from dpcal.accountants.losses.below_cut import Cut
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
 
@@ -52,13 +53,13 @@ def test_one_step_below_and_beyond_a_cut_has_its_closed_form():
     ],
 )
 def test_masses_beyond_a_cut_are_integrals(q, sigma, position, share):
-    piece = Cut(SampledGaussian(q, sigma, "remove"), position, share)
+    piece = Cut(SampledGaussian(q, sigma, "remove"), position / sigma, share)
     x = np.linspace(-14 * sigma, 14 * sigma + 1, 40_001)
     loss = np.log1p(q * np.expm1((x - 0.5) / sigma**2))
     density = -0.5 * (x / sigma) ** 2 - math.log(sigma * math.sqrt(2 * math.pi))
     logs = density + loss + math.log(x[1] - x[0])
-    far = logs + log_ndtr((x - position) / piece.width)
-    below = logs + log_ndtr((position - x) / piece.width)
+    far = logs + log_ndtr((x - position) / (sigma * piece.width))
+    below = logs + log_ndtr((position - x) / (sigma * piece.width))
     assert np.logaddexp.reduce(far) == pytest.approx(math.log(piece.gone[0]), abs=1e-11)
     assert np.logaddexp.reduce(far - loss) == pytest.approx(math.log(piece.gone[1]), abs=1e-11)
     tilts = -1.0 - np.array([0.5, 10.0, 300.0])
@@ -88,7 +89,9 @@ def test_beyond_a_cut_delta_is_bounded_where_exp_epsilon_overflows():
 
 
 def test_points_next_to_a_far_cut_are_not_rounded():
-    x, step, _ = Cut(SampledGaussian(1e-5, 0.08, "remove"), 0.57, 0.02)._rule(64.0)
+    loss = SampledGaussian(1e-5, 0.08, "remove").mixture
+    lattice = loss._lattice(64.0, Cut(loss, 0.57 / 0.08, 0.02))
+    x, step = lattice.x, lattice.step
     assert len(x) > 2**13
     exact = np.longdouble(step) * np.rint(x / step)
     assert (x == exact).all()
