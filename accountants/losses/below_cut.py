@@ -98,7 +98,7 @@ class Cut(PrivacyLoss):
     @property
     def steep(self) -> float:
         """Tilt, about, up to which the losses next to the cut do not count."""
-        return max(self.loss.steep, 0.5 * self.position**2 / self.level)
+        return float(max(self.loss.steep, 0.5 * self.position**2 / self.level))
 
     @cached_property
     def gone(self) -> tuple[float, float, float]:  # type: ignore[override]

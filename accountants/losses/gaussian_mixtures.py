@@ -299,7 +299,7 @@ class _Side:
         value[near] = complex_log1p(self.weights @ np.expm1(exponents[:, near]))
         return np.asarray(value)
 
-    def sizes(self, x: Complexes) -> Reals:
+    def sizes(self, x: NDArray[np.complexfloating[Any, Any]]) -> Reals:
         """Return the sizes of the terms of :meth:`log_weight`, to which its rounding is relative.
 
         The terms are exponents and exponentials less 1, by their shares of the density.
