@@ -25,8 +25,9 @@ from numpy.typing import ArrayLike
 from dpcal import _validate
 from dpcal._ext.losses import AreaLoss
 from dpcal.calibrate.constants import Constants
-from dpcal.optim.minimax.factored import Factored, signs_of, with_intercept
+from dpcal.optim.minimax.factored import Factored, signs_of
 from dpcal.optim.minimax.sets import Box
+from dpcal.optim.objectives.domains import records_of
 
 __all__ = ["AUCMaximization"]
 
@@ -67,7 +68,7 @@ class AUCMaximization(Factored):
         classes_from_data: bool = False,
         block_shares: tuple[float, float] | None = None,
     ) -> None:
-        table, known = with_intercept(X, False)
+        table, known = records_of(X)
         signs = signs_of(labels, classes, len(table), from_data=classes_from_data)
         self.read_from_data = ("classes",) if classes_from_data else ()
         p = _validate.probability(positive_share=positive_share)
@@ -78,6 +79,7 @@ class AUCMaximization(Factored):
             AreaLoss(p),
             (signs > 0).astype(np.float64),
             dual_dimension=1,
+            fit_intercept=False,
             dual_set=Box(-bound, bound),
             primal_l2=primal_l2,
             dual_l2=2 * p * (1 - p),

@@ -28,9 +28,8 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.optim.minimax.sets import ConvexSet, Everywhere
-from dpcal.optim.objectives.arrays import Rows, Vector, numbers, parameters
+from dpcal.optim.objectives.arrays import Vector, numbers, parameters
 from dpcal.optim.objectives.base import BLOCK_BYTES, Objective, least_of
-from dpcal.optim.objectives.contributions import Contributions, Table
 
 __all__ = ["MinimaxObjective"]
 
@@ -89,19 +88,13 @@ class MinimaxObjective(Objective):
         self.l2 = self.primal_l2 = _validate.non_negative(primal_l2=primal_l2)
         self.dual_l2 = _validate.non_negative(dual_l2=dual_l2)
         self.block_shares = None if block_shares is None else _normalised(block_shares)
+        if self.block_shares is not None:
+            self._shares = tuple(zip(self.block_shares, self.dimensions, strict=True))
 
     def split(self, w: Vector) -> tuple[Vector, Vector]:
         """Return x and y, views of w."""
         d1 = self.dimensions[0]
         return w[:d1], w[d1:]
-
-    def contributions(self, rows: Rows, *at: Vector) -> Contributions:
-        """See :meth:`Objective.contributions`: pairs of blocks, clipped together or each alone."""
-        if self.kernel is not None:
-            return super().contributions(rows, *at)
-        shares = self.block_shares
-        parts = () if shares is None else tuple(zip(shares, self.dimensions, strict=True))
-        return Table(self.dimension, self.tables(rows, *at), parts)
 
     # -- diagnostics, not private
 

@@ -27,28 +27,17 @@ from dpcal._ext.gradients import ClippedSum
 from dpcal._ext.losses import Loss
 from dpcal.optim.minimax.base import MinimaxObjective
 from dpcal.optim.objectives.arrays import Vector, digest_of, numbers, parameters
-from dpcal.optim.objectives.domains import Mask, blanked, codes, declared, labels_of, records_of
+from dpcal.optim.objectives.domains import Mask, blanked, codes, declared, labels_of
 
-__all__ = ["Factored", "signs_of", "with_intercept"]
-
-
-def with_intercept(X: ArrayLike, fit_intercept: bool) -> tuple[Vector, Mask]:
-    """Return a copy of the records, and whether each is of finite numbers.
-
-    The copy has a constant feature at its end for an intercept.
-    """
-    table, known = records_of(X)
-    if _validate.flag(fit_intercept=fit_intercept):
-        return np.column_stack([table, np.ones(len(table))]), known
-    return np.array(table), known
+__all__ = ["Factored", "signs_of"]
 
 
 class Factored(MinimaxObjective):
     """A problem whose gradient in a linear model's weights is a number times the record.
 
-    It takes the records, the constant feature included, and whether each counts; the compiled loss,
-    whose tail holds further primal parameters and y; the targets; d2; and other arrays of length n
-    that the digest depends on. f is linear in y, up to its regulariser. Its subclasses take:
+    It takes the records, and whether each counts; the compiled loss, whose tail holds further
+    primal parameters and y; the targets; d2; and other arrays of length n that the digest depends
+    on. f is linear in y, up to its regulariser. Its subclasses take:
 
     Parameters
     ----------
@@ -78,9 +67,12 @@ class Factored(MinimaxObjective):
         targets: Vector,
         *others: Vector,
         dual_dimension: int,
+        fit_intercept: bool,
         **options: Any,
     ) -> None:
-        (n, self._columns), extra = X.shape, loss.tail - dual_dimension
+        self.fit_intercept = _validate.flag(fit_intercept=fit_intercept)
+        n, extra = len(X), loss.tail - dual_dimension
+        self._columns = X.shape[1] + self.fit_intercept
         super().__init__(n=n, dimensions=(self._columns + extra, dual_dimension), **options)
         self._targets = targets, *others
         # The gradients of a record that is not a number count as zero.
@@ -88,7 +80,7 @@ class Factored(MinimaxObjective):
             loss,
             blanked(X, known, math.nan),
             targets,
-            intercept=False,
+            intercept=self.fit_intercept,
             shares=self.block_shares,
             dual=dual_dimension,
         )

@@ -25,36 +25,22 @@ from numpy.typing import ArrayLike
 from dpcal import _validate
 from dpcal._ext.losses import LogisticLoss, SquaredLoss, TiltedLoss
 from dpcal.calibrate.constants import Constants
-from dpcal.optim.minimax.factored import Factored, signs_of, with_intercept
+from dpcal.optim.minimax.factored import Factored, signs_of
 from dpcal.optim.minimax.sets import Ball, Simplex
 from dpcal.optim.objectives.arrays import Vector, numbers, row_norms
 from dpcal.optim.objectives.domains import (
-    Mask,
     blanked,
     cells,
     codes,
     counted,
     labels_of,
+    records_of,
 )
 
 __all__ = ["CovariateShift", "FairClassification"]
 
 
-class _Reweighted(Factored):
-    """Losses of a linear model, weighted by ``base + <y, phi>``."""
-
-    base: float
-    point_loss: type[LogisticLoss | SquaredLoss]
-
-    def __init__(
-        self, X: Vector, known: Mask, targets: Vector, tilts: Vector, **options: Any
-    ) -> None:
-        targets, tilts = blanked(targets, known, math.nan), blanked(tilts, known)
-        loss = TiltedLoss(self.point_loss(), tilts, base=self.base)
-        super().__init__(X, known, loss, targets, tilts, dual_dimension=tilts.shape[1], **options)
-
-
-class FairClassification(_Reweighted):
+class FairClassification(Factored):
     r"""Logistic regression for the worst mixture of groups; y is on the simplex.
 
     ``f(w, y) = sum_g y_g (mean loss in group g) - dual_l2 / 2 ||y||^2``, up to how well the public
@@ -83,9 +69,6 @@ class FairClassification(_Reweighted):
     2020, Distributionally robust neural networks (group DRO).
     """
 
-    base = 0.0
-    point_loss = LogisticLoss
-
     def __init__(
         self,
         X: ArrayLike,
@@ -101,7 +84,7 @@ class FairClassification(_Reweighted):
         classes_from_data: bool = False,
         block_shares: tuple[float, float] | None = None,
     ) -> None:
-        table, known = with_intercept(X, fit_intercept)
+        table, known = records_of(X)
         signs = signs_of(labels, classes, len(table), from_data=classes_from_data)
         told = labels_of(groups)
         if told.shape != (len(table),):
@@ -120,15 +103,18 @@ class FairClassification(_Reweighted):
             raise ValueError(f"shares must be numbers > 0, one for each group, got {weights}.")
         numbered = codes("groups", told, np.arange(len(weights)))
         known = known & np.isfinite(signs) & (numbered >= 0)
-        self.fit_intercept = fit_intercept
+        tilts = blanked((np.eye(len(weights)) / weights)[numbered], known)
         super().__init__(
             table,
             known,
-            signs,
-            (np.eye(len(weights)) / weights)[numbered],
+            TiltedLoss(LogisticLoss(), tilts, base=0.0),
+            blanked(signs, known, math.nan),
+            tilts,
+            dual_dimension=len(weights),
             dual_set=Simplex(),
             dual_l2=_validate.positive(dual_l2=dual_l2),
             primal_l2=primal_l2,
+            fit_intercept=fit_intercept,
             block_shares=block_shares,
         )
         read = {"classes": classes_from_data, "number of groups": groups_from_data}
@@ -158,7 +144,7 @@ class FairClassification(_Reweighted):
         return self._dual_slopes(x)
 
 
-class CovariateShift(_Reweighted):
+class CovariateShift(Factored):
     r"""Linear regression for the worst shift in how frequent kinds of records are.
 
     ``f(w, y) = mean of (1 + <y, phi>) (<w, x> - t)^2 / 2 - dual_l2 / 2 ||y||^2``: the weights of
@@ -186,9 +172,6 @@ class CovariateShift(_Reweighted):
     mixtures, for the idea; the linear tilts make the dual finite and strongly concave.
     """
 
-    base = 1.0
-    point_loss = SquaredLoss
-
     def __init__(
         self,
         X: ArrayLike,
@@ -201,7 +184,7 @@ class CovariateShift(_Reweighted):
         fit_intercept: bool = True,
         block_shares: tuple[float, float] | None = None,
     ) -> None:
-        table, known = with_intercept(X, fit_intercept)
+        table, known = records_of(X)
         t = cells("targets", targets)
         phi = cells("tilts", X if tilts is None else tilts)
         if t.shape != (len(table),) or phi.ndim != 2 or len(phi) != len(table):
@@ -213,15 +196,18 @@ class CovariateShift(_Reweighted):
         known = known & np.isfinite(t) & np.isfinite(phi).all(axis=1)
         with np.errstate(all="ignore"):
             phi = phi * np.minimum(1.0, norm / np.maximum(row_norms(phi), 1e-300))[:, np.newaxis]
-        self.fit_intercept = fit_intercept
+        phi = blanked(phi, known)
         super().__init__(
             table,
             known,
-            t,
+            TiltedLoss(SquaredLoss(), phi, base=1.0),
+            blanked(t, known, math.nan),
             phi,
+            dual_dimension=phi.shape[1],
             dual_set=Ball(1 / norm),
             dual_l2=_validate.positive(dual_l2=dual_l2),
             primal_l2=primal_l2,
+            fit_intercept=fit_intercept,
             block_shares=block_shares,
         )
 

@@ -131,6 +131,8 @@ class Objective:
     linear_loss: tuple[str, float] | None = None
     checked: bool = False
     kernel: ClippedSum | None = None
+    # Of the bound, for parts of a gradient that are clipped apart.
+    _shares: tuple[tuple[float, int], ...] = ()
     rows_are_arrays: bool = True
     read_from_data: tuple[str, ...] = ()
 
@@ -154,13 +156,13 @@ class Objective:
 
         Each must depend on that record and on ``w`` alone: no statistics of a batch, no memory.
         """
-        if self.kernel is None:
+        if not isinstance(self.kernel, ClippedSum):
             raise TypeError(f"{type(self).__name__} gives no gradients of single records.")
         return np.array([self.kernel(w, row) for row in rows[:, np.newaxis]])
 
     def record_losses(self, w: Vector, rows: Rows) -> ArrayLike:
         """Return the loss of each of ``rows``, shape (m,), under the same condition."""
-        if self.kernel is None:
+        if not isinstance(self.kernel, ClippedSum):
             raise TypeError(f"{type(self).__name__} gives no losses of single records.")
         return np.array([self.kernel.losses(w, row) for row in rows[:, np.newaxis]])
 
@@ -170,13 +172,13 @@ class Objective:
         Here the compiled form, or :meth:`record_gradients`, in blocks; subclasses may hand over
         factors of them. An array of shape (m, dimension) will do.
         """
-        if self.kernel is not None:
+        if isinstance(self.kernel, ClippedSum):
             return Kernel(self.kernel, rows, *at)
-        return Table(self.dimension, self.tables(rows, *at))
+        return Table(self.dimension, self.tables(rows, *at), self._shares)
 
     def loss_contributions(self, rows: Rows, w: Vector) -> Contributions:
         """Return the losses of ``rows``, likewise, one number a record."""
-        if self.kernel is not None:
+        if isinstance(self.kernel, ClippedSum):
             return Losses(self.kernel, rows, w)
         tables = (
             shaped("record_losses", self.record_losses(w.copy(), some), (len(some),))

@@ -131,6 +131,8 @@ class Table(Contributions):
         self, size: int, blocks: Iterable[Vector], shares: tuple[tuple[float, int], ...] = ()
     ) -> None:
         self.size, self._blocks = size, blocks
+        if not math.fsum(share**2 for share, _ in shares) <= 1:
+            raise ValueError(f"shares must have squares that sum to at most 1, got {shares}.")
         ends = np.cumsum([0, *(length for _, length in shares)])
         self._parts = [(share, slice(*ends[i : i + 2])) for i, (share, _) in enumerate(shares)] or [
             (1.0, slice(None))

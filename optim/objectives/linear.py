@@ -123,13 +123,14 @@ class Linear(Objective):
         return self.point_loss()
 
     def curvatures(self, scores: Vector, targets: Vector) -> Vector:
-        """Return the second derivative of each record's loss by its score, shape (m,)."""
+        """Return the second derivatives of losses by their scores, without weights, shape (m,)."""
         raise TypeError(f"{type(self).__name__} gives no Hessians of single records.")
 
     def _curvatures(self, scores: Vector, rows: Rows) -> Vector:
         """Return the second derivative of the loss of each of ``rows``, zero for blank records."""
         targets = self.kernel.targets[rows]
-        return np.where(np.isnan(targets), 0.0, self.curvatures(scores, targets))
+        found = np.where(np.isnan(targets), 0.0, self.curvatures(scores, targets))
+        return found if self.weights is None else found * self.weights[(targets > 0).astype(int)]
 
     def hessian_vector_rows(self, w: Vector, v: Vector, rows: Rows) -> Vector:
         """See :meth:`Objective.hessian_vector_rows`: each Hessian is a number times ``x x^T``."""
@@ -272,15 +273,6 @@ class TwoClass(Linear, Labelled):
         """See :meth:`Objective.digest`."""
         return self._weighted_digest(super().digest())
 
-    def curvatures(self, scores: Vector, targets: Vector) -> Vector:
-        """See :meth:`Linear.curvatures`: that of the loss, times the weight of the class."""
-        found = self.unweighted_curvatures(scores, targets)
-        return found if self.weights is None else found * np.where(targets > 0, *self.weights[::-1])
-
-    def unweighted_curvatures(self, scores: Vector, targets: Vector) -> Vector:
-        """Return the second derivative of each record's loss by its score, without weights."""
-        raise TypeError(f"{type(self).__name__} gives no Hessians of single records.")
-
 
 class Logistic(TwoClass):
     """Logistic regression: ``log(1 + exp(-y <w, x>))`` with y in {-1, +1}.
@@ -299,8 +291,8 @@ class Logistic(TwoClass):
     steepest, sharpest = 1.0, 0.25
     linear_loss = "logistic", 1.0
 
-    def unweighted_curvatures(self, scores: Vector, targets: Vector) -> Vector:
-        """See :meth:`TwoClass.unweighted_curvatures`: p (1 - p), p the class's probability."""
+    def curvatures(self, scores: Vector, targets: Vector) -> Vector:
+        """See :meth:`Linear.curvatures`: p (1 - p), p the class's probability."""
         p = expit(scores)
         return np.asarray(p * (1 - p))
 

@@ -72,6 +72,8 @@ class Network(Labelled):
         The classes, in sort order.
     """
 
+    # No bound is known, and privacy does not rest on one: gradients are clipped.
+    constants = Constants(lipschitz=math.inf, smoothness=math.inf)
     _two = False
     _intercepts = False
     _arranged: Any = None
@@ -94,11 +96,6 @@ class Network(Labelled):
         # Blank records have no class; the number -1 stands for that.
         self._class = np.where(known, place, -1)
         self._X = blanked(X, self._class >= 0)
-
-    @property
-    def constants(self) -> Constants:
-        """Infinite: no bound is known, and privacy does not rest on one: gradients are clipped."""
-        return Constants(lipschitz=math.inf, smoothness=math.inf)
 
     def contributions(self, rows: Rows, *at: Vector) -> Contributions:
         """See :meth:`Objective.contributions`: a pair of vectors a layer."""

@@ -149,8 +149,8 @@ class Sigmoid(TwoClass):
     steepest = 8 / 27 * (1 + 2.0**-50)
     sharpest = 2 * _AT**2 * (1 - _AT) * (2 - 3 * _AT) * (1 + 2.0**-50)
 
-    def unweighted_curvatures(self, scores: Vector, targets: Vector) -> Vector:
-        """See :meth:`TwoClass.unweighted_curvatures`: 2 s^2 (1 - s) (2 - 3 s), s^2 the loss."""
+    def curvatures(self, scores: Vector, targets: Vector) -> Vector:
+        """See :meth:`Linear.curvatures`: 2 s^2 (1 - s) (2 - 3 s), s^2 the loss."""
         s = expit(-targets * scores)
         return np.asarray(2 * s * s * (1 - s) * (2 - 3 * s))
 

@@ -207,6 +207,7 @@ def test_blocks_add_up(name, monkeypatch):
 def test_differences_are_available_for_objectives_that_only_sum():
     class Minimal(Objective):
         n, dimension, penalized = 25, 4, 4
+        kernel = "rbf"  # a name that classes of users may have for something else
 
         def record_gradients(self, w, rows):
             return user().record_gradients(w, rows)
