@@ -160,7 +160,7 @@ class _Given:
         return _Table(self._values[some].reshape(-1, self.numbers).double())
 
 
-class _Watch(TorchFunctionMode):
+class _Watch(TorchFunctionMode):  # type: ignore[misc]
     """Sees each use of the parameters that it is given, by the identity of their tensors.
 
     ``added`` has a tensor for the output of each site, by which a loss is differentiated.
@@ -340,7 +340,7 @@ class _Rows:
 
     def shorter(self, exponent: int) -> float:
         _, T, width = self.signal.shape
-        return math.sqrt(width) * T * 2.0 ** (exponent - 40)
+        return math.ldexp(math.sqrt(width) * T, exponent - 40)
 
     def most(self, exponent: int) -> Tensor:
         return 2.0 ** (exponent + 12) / self._mass()
@@ -379,7 +379,7 @@ class _Products:
     def shorter(self, exponent: int) -> float:
         if self.T == 1:
             return 0.0
-        return math.sqrt(self.o * self.groups) * self.T * 2.0 ** (exponent - self.bits)
+        return math.ldexp(math.sqrt(self.o * self.groups) * self.T, exponent - self.bits)
 
     def most(self, exponent: int) -> Tensor:
         return 2.0 ** (exponent + 52 - 2 * self.bits) / self.mass.amax(1)
@@ -474,7 +474,9 @@ class ClippedSums:
         given = {name: _Given(gradients[name]) for name in self._shapes}
         return self.total(given, len(gradients[next(iter(given))]), bound)
 
-    def total(self, parts: Mapping[str, Any], count: int, bound: float) -> Any:
+    def total(
+        self, parts: Mapping[str, Any], count: int, bound: float
+    ) -> tuple[Integers, Integers]:
         """Return the sum of what ``parts`` hold of ``count`` records, as :meth:`__call__` does."""
         exponent = math.frexp(bound)[1]
         size = max(1, min(_TOGETHER, _NUMBERS // sum(part.numbers for part in parts.values())))
@@ -590,8 +592,10 @@ class ClippedSums:
                 output = functional_call(self.model, {**fixed, **apart}, arguments, keywords)
             return self._loss(output, y).sum(), watch.inputs, watch.outputs
 
-        each: Any = vmap(one, randomness="different")(dict(apart), list(added), inputs, targets)
-        return each
+        found: tuple[Any, Any, Any] = vmap(one, randomness="different")(
+            dict(apart), list(added), inputs, targets
+        )
+        return found
 
 
 def _booked(seen: _Watch) -> set[str]:
