@@ -44,7 +44,7 @@ __all__ = ["Batched", "is_batched", "pairs_of", "with_batches"]
 
 # Intervals of the ratio of an epoch, over the step of the grid times the root of their number.
 _INTERVAL = 2.0
-# Most draws of one record: for one that is drawn more often, sampling has no benefit.
+# Most draws of one record that are told apart.
 _MOST_DRAWS = 1 << 8
 # Bits that the probability of more draws than are told is above roundings.
 _SPARE_BITS = 64
@@ -254,20 +254,15 @@ def _draws(event: Any) -> Line:
     """Return the pair of a Gaussian sum over independent draws from all records.
 
     A record that is drawn k times shifts the sum by up to 2 k: it stands in another one's place.
-    Given fewer draws it tells less, which bounds the ratio from below. The probability of k draws
-    follows from that of fewer.
+    Given fewer draws it tells less, which bounds the ratio from below; above, one that is drawn
+    more often is known to be there. The probability of k draws follows from that of fewer.
     """
     arb, zero, never = balls.arb, balls.arb(0), balls.arb(2) ** (_SPARE_BITS - balls.ctx.prec)
     size, draws = int(event.source_dataset_size), int(event.sample_size)
     chances = [((-1 / arb(size)).log1p() * draws).exp()]
-    for k in range(1, draws + 1):
+    for k in range(1, min(draws, _MOST_DRAWS) + 1):
         if k * size > draws and chances[-1] < never:
             break
-        if k > _MOST_DRAWS:
-            raise UnsupportedEvent(
-                f"No certificate covers {draws} draws from {size} records, which may hold one "
-                "record too often."
-            )
         chances.append(chances[-1] * (draws - k + 1) / (k * (size - 1)))
     whole = sum(chances, zero)
     shifts = ((arb(2 * k), chance / whole) for k, chance in enumerate(chances[1:], 1))

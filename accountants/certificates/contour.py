@@ -112,7 +112,7 @@ class ContourProof(Proof):
         for transform, lines, times in self._sums(parts):
             total += 2 * PRODUCT * self.nodes * times.bit_length()
             total += FUNCTION * sum(transform.functions(line) for line in lines)
-            total += in_matrices * (lines[_ALONG].points if lines[_ALONG] else 1)
+            total += in_matrices * (line.points if (line := lines[_ALONG]) else 1)
         return total
 
     def bound(self, parts: Parts, epsilon: float, above: bool) -> Ball:

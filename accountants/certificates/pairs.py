@@ -25,7 +25,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import singledispatch
+from functools import lru_cache, singledispatch
 from itertools import pairwise
 from typing import Annotated, Any
 
@@ -150,6 +150,7 @@ class Line(Pair):
         gain = sum(w * ((2 * x - a) * a / (2 * variance)).expm1() for a, w in mixture)
         return gain.log1p()
 
+    @lru_cache(maxsize=1)  # noqa: B019 -- two arrays
     def _table(self, limits: Limits) -> tuple[Reals, Reals]:
         """Return outputs and their losses in doubles, with no more mass than the tail beyond."""
         sigma, sides = float(self.sigma.mid()), []
