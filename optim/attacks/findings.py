@@ -88,7 +88,7 @@ class Replay:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the replay as JSON values."""
-        return {**asdict(self), "findings": [asdict(each) for each in self.findings]}
+        return asdict(self)
 
     def __str__(self) -> str:
         head = f"{self.label}: {self.answers}" if self.label else f"{self.answers}"

@@ -99,14 +99,12 @@ def _query(opened: Opened, query: Query, answers: list[Answer]) -> Iterator[Find
     if asked > query.count:
         yield Finding("ledger", place, f"{asked} of them, planned {query.count}")
     for number, answer in enumerate(answers):
-        wrong = _mismatch(query, answer)
-        if wrong is not None:
+        if wrong := _mismatch(query, answer):
             yield Finding(wrong[0], f"answer {number} to {query.name!r}", wrong[1])
             return
     if answers and query.kind not in CHOICES:
-        wrong_batches = _unlawful(query, opened.plan.n, [answer.rows for answer in answers])
-        if wrong_batches:
-            yield Finding("sampler", place, wrong_batches)
+        if unlawful := _unlawful(query, opened.plan.n, [answer.rows for answer in answers]):
+            yield Finding("sampler", place, unlawful)
         else:
             yield from _noises(query, answers, place)
 

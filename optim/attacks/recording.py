@@ -242,13 +242,8 @@ class Watched:
         return self._recorder.take(due, query, release, **about).mean.copy()
 
     def _summed(self, kind: str, taken: Callable[..., Any], objective: Any, *about: Any) -> Any:
-        """Take a sum about a whole objective: both of two compared runs are rounded alike."""
         *at, rows, bound = about
-        if isinstance(objective, Without):
-            total = taken(objective.inner, *at, objective.others(rows), bound)
-        else:
-            total = taken(objective, *at, rows, bound)
-        return self._noted(kind, objective, tuple(at), rows, bound, total)
+        return self._noted(kind, objective, tuple(at), rows, bound, taken(objective, *about))
 
     def _noted(
         self, kind: str, objective: Objective, at: Any, rows: Rows, bound: float, total: Any

@@ -106,10 +106,9 @@ class Selection(Priced):
     def by_silo(self) -> tuple[tuple[Result, ...], ...]:
         """The runs that each silo's records paid for: training on them, if any, and selection."""
         own = [self.of_silo(number) for number in range(len(self.ledgers))]
-        if self.training is None:
-            return tuple((each,) for each in own)
-        trained = self.training.by_silo
-        before = [trained[j] if len(trained) == len(own) else trained[0] for j in range(len(own))]
+        before = ((),) if self.training is None else self.training.by_silo
+        if len(before) != len(own):
+            before = before[:1] * len(own)
         return tuple((*runs, each) for runs, each in zip(before, own, strict=True))
 
     @property

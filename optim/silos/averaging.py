@@ -25,9 +25,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from functools import partial, reduce
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -104,7 +104,7 @@ def _silos_of(silos: Sequence[Answerer | Objective], seed: Seed) -> list[Answere
     ]
 
 
-class SiloOracle:
+class SiloOracle(AbstractContextManager["SiloOracle"]):
     """Oracle of gradients and differences: the mean of the answers of silos.
 
     Silos that differ in their dimension or regulariser, are not as many as the plan says, have
@@ -195,12 +195,10 @@ class SiloOracle:
         return self._mean("difference", query, w, v)
 
     def norm(self, w: ArrayLike, query: str, *, noise_multiplier: float | None = None) -> float:
-        """Refuse: a mean of norms is not the norm of the mean."""
-        raise TypeError("silos answer with gradients and differences, and not with norms.")
+        """Refuse: a mean of norms is not the norm of the mean, and silos give no losses."""
+        raise TypeError("silos answer with gradients and differences, and not with numbers.")
 
-    def scalar(self, w: ArrayLike, query: str, *, noise_multiplier: float | None = None) -> float:
-        """Refuse: silos do not answer with losses."""
-        raise TypeError("silos answer with gradients and differences, and not with losses.")
+    scalar = norm
 
     def remaining(self, query: str) -> int:
         """Return the number of answers that are left to every silo."""
@@ -248,9 +246,6 @@ class SiloOracle:
                 self._silos[j].close()
         if self._own:
             self._executor.shutdown()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *error: Any) -> None:
         self.close()
