@@ -357,7 +357,9 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
         plan, complete = answers.plan, answers.complete
         entries = [entry for ledger in answers.ledgers for entry in ledger.entries]
         ledger = Ledger(plan.n, RELATION, entries=entries)
-        empty = np.empty(0)
+        empty, status, message = np.empty(0), "finished", "released all that was planned"
+        if not complete:
+            status, message = "stopped", "stopped before its plan's end"
         result = Result(
             w=empty,
             trace=Trace(step=empty.astype(np.int64), norm=empty, distance=empty),
@@ -365,10 +367,8 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
             plan=plan,
             complete=complete,
             early=not complete,
-            message="released all that was planned"
-            if complete
-            else "stopped before its plan's end",
-            status="finished" if complete else "stopped",
+            message=message,
+            status=status,
             seed_given=self._seed is not None,
             noise=self.noise,
         )
