@@ -56,7 +56,7 @@ from dpcal.report import statement
 from dpcal.report.saving import reported
 from dpcal.tables.splitting import within_group_size
 
-__all__ = ["Answers", "PrivateEstimator", "Table", "blank_targets", "read_by_score"]
+__all__ = ["Answers", "PrivateEstimator", "Table", "read_by_score"]
 
 Table = NDArray[np.float64]
 
@@ -169,6 +169,10 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
     def _declare(self, X: Any) -> None:
         """Keep what is declared of records, where nothing is learned."""
         raise NotImplementedError
+
+    def _blank_targets(self, y: Any) -> NDArray[Any]:
+        """Return as many targets as there are, of which none depends on a record."""
+        return np.zeros(len(y), dtype=np.intp)
 
     def _is_gaussian(self) -> bool:
         """Whether all answers have Gaussian noise about all records."""
@@ -357,7 +361,9 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
         plan, complete = answers.plan, answers.complete
         entries = [entry for ledger in answers.ledgers for entry in ledger.entries]
         ledger = Ledger(plan.n, RELATION, entries=entries)
-        empty = np.empty(0)
+        empty, status, message = np.empty(0), "finished", "released all that was planned"
+        if not complete:
+            status, message = "stopped", "stopped before its plan's end"
         result = Result(
             w=empty,
             trace=Trace(step=empty.astype(np.int64), norm=empty, distance=empty),
@@ -365,10 +371,8 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
             plan=plan,
             complete=complete,
             early=not complete,
-            message="released all that was planned"
-            if complete
-            else "stopped before its plan's end",
-            status="finished" if complete else "stopped",
+            message=message,
+            status=status,
             seed_given=self._seed is not None,
             noise=self.noise,
         )
@@ -484,28 +488,3 @@ def read_by_score(model: Any) -> Any:
         return model  # of which private parts refuse to predict
     finally:
         _READING.reset(before)
-
-
-def blank_targets(estimator: Any, y: Any) -> Any:
-    """Return as many targets as there are, of which none depends on a record.
-
-    Parameters
-    ----------
-    estimator
-        A private estimator.
-    y
-        Targets, shape (n,), or None.
-
-    >>> blank_targets(PrivateEstimator(), [3.0, 7.0, 8.0]).tolist()
-    [0, 0, 0]
-    """
-    if y is None:
-        return None
-    params = estimator.get_params(deep=False)
-    if "classes" not in params:
-        return np.zeros(len(y), dtype=np.intp)
-    # Classes that are to be learned are told of by their counts: two, as large as can be.
-    declared = params["classes"]
-    if declared is None and params.get("class_weight") is not None:
-        declared = list(params["class_weight"])
-    return np.resize(np.asarray([0, 1] if declared is None else declared), len(y))

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -27,7 +26,7 @@ from sklearn.base import TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from dpcal.accountants import events
-from dpcal.estimators.base import Answers, PrivateEstimator, Table, blank_targets
+from dpcal.estimators.base import Answers, PrivateEstimator, Table
 from dpcal.estimators.queries import RELATION, labels_of_columns
 from dpcal.optim.budget import _collected, prepaid
 from dpcal.optim.objectives.domains import blanked
@@ -215,7 +214,7 @@ def _fit_learning_bounds(
     with _collected() as found:
         blank = clone(rest).set_params(**dict.fromkeys(names, (-1.0, 1.0)))
         zeros = by_row(np.zeros_like, X)
-        blank.fit(zeros, *(by_row(partial(blank_targets, blank), each) for each in y))
+        blank.fit(zeros, *(by_row(blank._blank_targets, each) for each in y))
     whole = events.ComposedDpEvent([plan.event, *found])
     told = Answers(estimator, replace(plan, optimizer="bounds"))
     with prepaid(whole, RELATION, label=plan.optimizer):

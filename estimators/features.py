@@ -25,7 +25,6 @@ estimator.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -37,6 +36,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, v
 
 from dpcal import _annexes, _validate
 from dpcal.accountants import events
+from dpcal.errors import warn_caller
 from dpcal.estimators.base import Table
 from dpcal.estimators.bounds import LEARN, Transformer, bounded
 from dpcal.estimators.queries import labels_of_columns
@@ -111,11 +111,10 @@ class OneHotEncoder(Transformer):
         self.categories_ = [typed(counted(each.astype(object))[0]) for each in found]
         empty = [column for column, each in enumerate(self.categories_) if not len(each)]
         if empty:
-            warnings.warn(
+            warn_caller(
                 f"No category was learned for columns {empty}, which give no features: too few "
                 "records share one. Declare categories, or give more records or epsilon.",
                 UserWarning,
-                stacklevel=2,
             )
         return self
 

@@ -440,6 +440,11 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
         weighted = None if self.class_weight is None else list(self.class_weight)
         return weighted if self.classes is None else self.classes
 
+    def _blank_targets(self, y: Any) -> NDArray[Any]:
+        # Classes that are to be learned are told of by their counts: two, as large as can be.
+        classes = self._public_classes()
+        return np.resize(np.asarray([0, 1] if classes is None else classes), len(y))
+
     @np.errstate(all="ignore")
     def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
         """Go on with further records; costs a fit.

@@ -136,7 +136,9 @@ def parts_of(model: Any) -> list[tuple[str, Any]]:
             found.append((name, value))
         elif isinstance(value, list | tuple):
             pairs = [each[:2] for each in value if isinstance(each, tuple) and len(each) >= 2]
-            found += [pair for pair in pairs if _is_step(pair[1])]
+            found += [
+                each for each in pairs if isinstance(each[1], str | None) or hasattr(each[1], "fit")
+            ]
     return found
 
 
@@ -277,10 +279,6 @@ def _fitted_parts(model: Any) -> list[tuple[str, Any]]:
     if isinstance(model, TransformedTargetRegressor):
         return [("transformer", model.transformer_), ("regressor", model.regressor_)]
     return parts_of(model)
-
-
-def _is_step(value: Any) -> bool:
-    return value is None or isinstance(value, str) or hasattr(value, "fit")
 
 
 def refuse_mixing(model: Any, X: Any, y: Any = None) -> None:

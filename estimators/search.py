@@ -46,7 +46,6 @@ from dpcal.accountants.mechanisms.decompose import leaves
 from dpcal.accountants.selection import number_of_runs
 from dpcal.calibrate import noise_multiplier
 from dpcal.errors import TargetUnreachable, UnsupportedEvent
-from dpcal.estimators.base import blank_targets
 from dpcal.estimators.parts import private_steps, refuse_mixing, refuse_unasked
 from dpcal.estimators.queries import RELATION, single_release
 from dpcal.estimators.reading import numbers_in, one_for_each
@@ -284,7 +283,7 @@ class PrivateSearch(BaseSearchCV):  # type: ignore[misc]
 
     def _events(self, model: Any, X: Any, y: Any, parts: Any) -> tuple[list[Any], list[Any]]:
         """Return the events of a trial's fit and of its score, from one on blank records."""
-        blank, (fitted, held) = blank_targets([*private_steps(model).values()][-1], y), parts
+        blank, (fitted, held) = [*private_steps(model).values()][-1]._blank_targets(y), parts
         with _collected() as found, scoring(self.score_share), _quiet():
             made = clone(model).fit(_made_up(X, len(fitted)), blank[fitted])
             of_fit = found[:]

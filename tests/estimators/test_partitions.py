@@ -50,8 +50,6 @@ def learned(model, *given):
         model.fit(*given)
     last = model[-1] if isinstance(model, Pipeline) else model
     found = {name: value for name, value in vars(last).items() if name.endswith("_")}
-    # These differ from fit to fit by the clock, or hold the same as the rest.
-    del found["report_"]
     ledger = found.pop("ledger_")
     return found, [] if ledger is None else ledger.entries
 
