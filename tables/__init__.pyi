@@ -4,7 +4,9 @@ from dpcal.tables.drafting import (
     draft as draft,
     likely_target as likely_target,
 )
+from dpcal.tables.fit import Fitted as Fitted, train as train
 from dpcal.tables.model import Model as Model, load_model as load_model
 from dpcal.tables.reading import NotANumber as NotANumber, Source as Source, table_of as table_of
 from dpcal.tables.records import Records as Records, load as load
+from dpcal.tables.releasing.answering import Release as Release, release as release
 from dpcal.tables.schema import Column as Column, Schema as Schema

@@ -19,7 +19,7 @@ r"""From a file and its schema to the records of a task, a part of the file at a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -239,7 +239,6 @@ def load(
     target: str,
     key: bytes,
     classification: bool = True,
-    progress: Callable[[int], object] = lambda rows: None,
 ) -> Records:
     """Read a table.
 
@@ -255,8 +254,6 @@ def load(
         Secret of the coins that split the records, 16 to 64 bytes.
     classification
         Whether the target is one of two classes; a number otherwise.
-    progress
-        Told how many rows were read since the last time.
 
     Raises
     ------
@@ -276,7 +273,6 @@ def load(
         records = Records(schema, column, key, column.categories if classification else ())
         for batch in source.batches(numbers=numbers, columns=used, as_text=as_text):
             records.add(batch, classification=classification)
-            progress(batch.height)
         records.finish()
         return records
 
