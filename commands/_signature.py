@@ -24,6 +24,7 @@ and ``**given`` is for the keywords of the function that :func:`extends` names.
 
 from __future__ import annotations
 
+import builtins
 import inspect
 import re
 import types
@@ -125,8 +126,17 @@ def _value(value: Any) -> Any:
     return value
 
 
+class _Names(dict[str, Any]):
+    """Names in annotations: those of a module; a type that only checkers load is an object."""
+
+    def __missing__(self, name: str) -> Any:
+        return getattr(builtins, name, object)
+
+
 def _own(function: Callable[..., Any]) -> list[inspect.Parameter]:
-    return [*inspect.signature(function, eval_str=True).parameters.values()]
+    names = _Names(inspect.unwrap(function).__globals__)
+    signature = inspect.signature(function, locals=names, eval_str=True)
+    return [*signature.parameters.values()]
 
 
 def _extended(command: Callable[..., Any]) -> Iterator[tuple[inspect.Parameter, str]]:
@@ -178,7 +188,8 @@ def _add_option(parser: ArgumentParser, parameter: inspect.Parameter, meaning: s
     """Declare one parameter."""
     name, default = parameter.name, parameter.default
     needed = default is parameter.empty
-    if not needed and default not in (None, True, False, ()) and "default" not in meaning:
+    shown = not (needed or default is None or default == () or isinstance(default, bool))
+    if shown and "default" not in meaning:
         meaning += f" (default: {default})"
     how: dict[str, Any] = {"help": meaning}
     if isinstance(default, bool):

@@ -9,7 +9,6 @@ from typing import Any
 import dpcal
 from dpcal.commands._shared import TableFile
 from dpcal.commands._signature import Answer, extends
-from dpcal.tables.request import schema_of
 
 STATISTICS = {
     "count": ("?", "CONDITION", "number of rows, that meet a condition"),
@@ -79,7 +78,7 @@ def release(
         --mean risk --by sick -o by-class
     """
     dpcal.report.check_replaceable(output, force=force)
-    known, opened = schema_of(schema), table
+    known, opened = dpcal.tables.schema_of(schema), table
     source = opened(missing_values=known.missing_values)  # type: ignore[operator]
     found = dpcal.release(source, known, statistics, **given)  # type: ignore[arg-type]
     found.save(output, force=force)

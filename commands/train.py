@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dpcal
 from dpcal.commands._shared import TableFile, bar
 from dpcal.commands._signature import Answer, extends
-from dpcal.tables import fit
-from dpcal.tables.request import Request, schema_of
+
+if TYPE_CHECKING:
+    from dpcal.tables import Planned
 
 # Exit statuses: a run that diverged did not do what was asked; 130 is what shells call Ctrl-C.
 DIVERGED, INTERRUPTED = 1, 130
@@ -44,16 +45,16 @@ def train(
     dpcal train patients.csv --schema schema.toml --target sick --epsilon 1 --delta 1e-6 --budget
         clinic.budget -o second-report
     """
-    known = None if schema is None else schema_of(schema)
+    known = None if schema is None else dpcal.tables.schema_of(schema)
     opened: Any = table
     source = opened(missing_values=() if known is None else known.missing_values)
     if not plan:
         dpcal.report.check_replaceable(output, force=force)
-        fit.key_file(output, force=force)
-    request = Request.of(source, known, **given)
+        dpcal.tables.key_file(output, force=force)
+    request = dpcal.tables.Request.of(source, known, **given)
     if plan:
-        return _planned(fit.planned(request))
-    found = fit.fitted(request, bar("dpcal train", "step"))
+        return _planned(dpcal.tables.planned(request))
+    found = dpcal.tables.fitted(request, bar("dpcal train", "step"))
     key = found.save(output, force=force)
     lines = [
         str(found),
@@ -64,7 +65,7 @@ def train(
     return Answer(dpcal.report.read(output), "\n".join(lines), status)
 
 
-def _planned(found: fit.Planned) -> Answer:
+def _planned(found: Planned) -> Answer:
     """Return what a training would release, and what it would cost."""
     plan, seconds = found.plan, found.plan.seconds(found.dimension)
     document: dict[str, Any] = {

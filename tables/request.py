@@ -152,9 +152,8 @@ class Request:
         known = None if schema is None else schema_of(schema, group_size)
         plan = None if use_plan is None else _plan(use_plan)
         if plan is not None:
-            _check_settled({**settings, "n": n})
             own = {"optimizer": optimizer, "neighboring_relation": neighboring_relation}
-            told = [_own(plan, name, own.get(name, given.get(name))) for name in _TARGET]
+            told = _told(plan, {**given, **own}, {**settings, "n": n})
             given["epsilon"], given["delta"], neighboring_relation, optimizer = told
             n = plan.n if neighboring_relation == "add-or-remove-one" else None
             settings = {"clipped": plan.clipped}
@@ -169,25 +168,17 @@ class Request:
             public, settings = _of_optimizer(row, known, settings)
         relation = _relation(neighboring_relation, row, n)
         _check_sampler(row, settings, relation, known)
-        missing = [name for name in EXTRAS if find_spec(name) is None]
-        if missing:
-            raise MissingExtra(
-                f"train needs {' and '.join(missing)}: {extra('train')}. No record was read."
-            )
+        _check_extras()
         source = source_of(table, known)
         book = None if budget is None else Path(budget)
         if book is not None:
             check_book(book, source.records)
         target = _target(target, known)
-        bounds, weights, features = (given.pop(each) for each in _OF_COLUMNS)
-        if known is not None and bounds is not None:
-            raise ValueError("bounds is for tables without a schema.")
-        described = _numbers(source, target, bounds) if known is None else known
-        described = _weighted(described, target, weights, given["loss"])
+        described = _columns(source, known, target, given)
         first = ("add-or-remove-one", "replace-special")
         return cls(
             source=source,
-            schema=_curved(described, target, features),
+            schema=described,
             target=target,
             described=known is not None,
             n=n,
@@ -262,8 +253,6 @@ _CHOICES = {
     "held_out": ("noisy", "unprotected", "none"),
     "mechanism": ("discrete", "gaussian"),
 }
-_OF_COLUMNS = ("bounds", "class_weights", "features")
-_TARGET = ("epsilon", "delta", "neighboring_relation", "optimizer")
 
 
 def schema_of(schema: Any, group_size: int | None = None) -> Schema:
@@ -321,20 +310,28 @@ def _plan(given: Plan | str | Path) -> Plan:
     return plan
 
 
-def _check_settled(given: Mapping[str, Any]) -> None:
-    """Refuse arguments that a plan has settled."""
-    for name, value in given.items():
+def _told(plan: Plan, given: Mapping[str, Any], settled: Mapping[str, Any]) -> list[Any]:
+    """Return the target and the optimizer of a plan; refuse others, and what it has settled."""
+    for name, value in settled.items():
         if value is not None:
             told = _ARGUMENTS.get(name, name)
             raise ValueError(f"{told} does not go with use_plan, which says it.")
+    found = []
+    for name in ("epsilon", "delta", "neighboring_relation", "optimizer"):
+        own = getattr(plan, name)
+        if given[name] not in (None, own):
+            raise ValueError(f"{name} must be the plan's, {own}, or left out, got {given[name]}.")
+        found.append(own)
+    return found
 
 
-def _own(plan: Plan, name: str, told: Any) -> Any:
-    """Return a value of a plan; refuse another one."""
-    value = getattr(plan, name)
-    if told not in (None, value):
-        raise ValueError(f"{name} must be the plan's, {value}, or left out, got {told}.")
-    return value
+def _check_extras() -> None:
+    """Refuse a training without the packages that it needs, before a record is read."""
+    missing = [name for name in EXTRAS if find_spec(name) is None]
+    if missing:
+        raise MissingExtra(
+            f"train needs {' and '.join(missing)}: {extra('train')}. No record was read."
+        )
 
 
 def _check_optimizer(row: Optimizer, plan: Plan | None) -> None:
@@ -455,6 +452,16 @@ def _target(given: str | None, schema: Schema | None) -> str:
         why = "no schema names it" if schema is None else "the schema names no target"
         raise ValueError(f"target is needed: {why}.")
     return str(target)
+
+
+def _columns(source: Source, schema: Schema | None, target: str, given: dict[str, Any]) -> Schema:
+    """Return the schema, or one of numbers, with weights and curves as they are given."""
+    bounds, weights = given.pop("bounds"), given.pop("class_weights")
+    if schema is not None and bounds is not None:
+        raise ValueError("bounds is for tables without a schema.")
+    known = _numbers(source, target, bounds) if schema is None else schema
+    known = _weighted(known, target, weights, given["loss"])
+    return _curved(known, target, given.pop("features"))
 
 
 def _numbers(source: Source, target: str, bounds: Any) -> Schema:

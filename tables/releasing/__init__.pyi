@@ -1,1 +1,1 @@
-from dpcal.tables.releasing.answering import Release as Release, release as release
+from dpcal.tables.releasing.answering import Release as Release, answered as answered

@@ -3,6 +3,9 @@
 All here is a function of released numbers. An interval holds the statistic of the table itself (of
 its values, clamped to their ranges) with probability 95 percent or more over the noise; that the
 table is a sample of something larger is not in it.
+
+>>> cuts_around(np.array([[2.0, 5.0]]), (0.0, 10.0)).shape[0]
+1
 """
 
 from __future__ import annotations

@@ -5,6 +5,14 @@ may share: the mean of a column and its variance need one sum, and all means by 
 Each total has a share of the budget, and its noise multiplier is the scale over the root of the
 share; the scale is solved for the exact price of all answers. Noise is Gaussian or Laplace,
 whichever is smaller: Laplace for few answers, Gaussian for many.
+
+>>> from dpcal.tables.schema import Schema
+>>> schema = Schema.from_dict({"columns": {"age": {"type": "number", "range": [0, 100]}}})
+>>> asked = [Statistic.parse(each, schema) for each in ("mean age", "variance age")]
+>>> target = (1.0, 1e-6)
+>>> made = planned(asked, n=100, public_n=False, group_size=1, target=target)
+>>> [(query.name, query.max_norm) for query in made.plan.queries]
+[('sum of age', 50.0), ('squares of age', 1.0)]
 """
 
 from __future__ import annotations

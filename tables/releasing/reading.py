@@ -1,4 +1,11 @@
-"""From a table to the columns that statistics use, and from these to cells: row by row."""
+"""From a table to the columns that statistics use, and from these to cells: row by row.
+
+>>> from dpcal.tables import Schema, Source
+>>> schema = Schema.from_dict({"columns": {"age": {"type": "number", "range": [0, 9]}}})
+>>> rows = Rows.read(Source({"age": [3.0, 12.0]}), schema, {"age"})
+>>> rows.n, rows.cells["age"].tolist()
+(2, [3.0, 12.0])
+"""
 
 from __future__ import annotations
 
