@@ -7,8 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import dpcal
+from dpcal import _lazy
 from dpcal.commands._shared import TableFile
 from dpcal.commands._signature import Answer, extends
+
+_releasing = _lazy.Module("dpcal.tables.releasing.answering")
 
 STATISTICS = {
     "count": ("?", "CONDITION", "number of rows, that meet a condition"),
@@ -78,7 +81,7 @@ def release(
         --mean risk --by sick -o by-class
     """
     dpcal.report.check_replaceable(output, force=force)
-    known, opened = dpcal.tables.schema_of(schema), table
+    known, opened = _releasing.schema_of(schema), table
     source = opened(missing_values=known.missing_values)  # type: ignore[operator]
     found = dpcal.release(source, known, statistics, **given)  # type: ignore[arg-type]
     found.save(output, force=force)

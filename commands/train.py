@@ -6,11 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dpcal
+from dpcal import _lazy
 from dpcal.commands._shared import TableFile, bar
 from dpcal.commands._signature import Answer, extends
 
 if TYPE_CHECKING:
-    from dpcal.tables import Planned
+    from dpcal.tables.fit import Planned
+
+fit = _lazy.Module("dpcal.tables.fit")
 
 # Exit statuses: a run that diverged did not do what was asked; 130 is what shells call Ctrl-C.
 DIVERGED, INTERRUPTED = 1, 130
@@ -45,16 +48,16 @@ def train(
     dpcal train patients.csv --schema schema.toml --target sick --epsilon 1 --delta 1e-6 --budget
         clinic.budget -o second-report
     """
-    known = None if schema is None else dpcal.tables.schema_of(schema)
+    known = None if schema is None else fit.schema_of(schema)
     opened: Any = table
     source = opened(missing_values=() if known is None else known.missing_values)
     if not plan:
         dpcal.report.check_replaceable(output, force=force)
-        dpcal.tables.key_file(output, force=force)
-    request = dpcal.tables.Request.of(source, known, **given)
+        fit.key_file(output, force=force)
+    request = fit.Request.of(source, known, **given)
     if plan:
-        return _planned(dpcal.tables.planned(request))
-    found = dpcal.tables.fitted(request, bar("dpcal train", "step"))
+        return _planned(fit.planned(request))
+    found = fit.fitted(request, bar("dpcal train", "step"))
     key = found.save(output, force=force)
     lines = [
         str(found),

@@ -5,16 +5,9 @@ from dpcal.tables.drafting import (
     draft as draft,
     likely_target as likely_target,
 )
-from dpcal.tables.fit import (
-    Fitted as Fitted,
-    Planned as Planned,
-    fitted as fitted,
-    key_file as key_file,
-    planned as planned,
-)
+from dpcal.tables.fit import Fitted as Fitted
 from dpcal.tables.model import Model as Model, load_model as load_model
 from dpcal.tables.reading import NotANumber as NotANumber, Source as Source, table_of as table_of
 from dpcal.tables.records import Records as Records, load as load
-from dpcal.tables.releasing.answering import Release as Release, answered as answered
-from dpcal.tables.request import Request as Request, schema_of as schema_of
+from dpcal.tables.releasing.answering import Release as Release
 from dpcal.tables.schema import Column as Column, Schema as Schema

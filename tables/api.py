@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import dpcal
+from dpcal import _lazy
 
 if TYPE_CHECKING:
     from dpcal.calibrate import Plan
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from dpcal.tables.schema import Schema
 
 __all__ = ["release", "train"]
+
+_fit = _lazy.Module("dpcal.tables.fit")
+_releasing = _lazy.Module("dpcal.tables.releasing.answering")
 
 Relation = Literal["add-or-remove-one", "replace-one", "replace-special"]
 
@@ -134,7 +137,8 @@ def train(
     BudgetExceeded
         If the run does not fit into the budget book.
     """
-    return dpcal.tables.fitted(dpcal.tables.Request.of(**locals()))
+    fitted: Fitted = _fit.fitted(_fit.Request.of(**locals()))
+    return fitted
 
 
 def release(
@@ -200,4 +204,5 @@ def release(
     BudgetExceeded
         If the release does not fit into the budget book.
     """
-    return dpcal.tables.answered(**locals())
+    release: Release = _releasing.answered(**locals())
+    return release

@@ -10,23 +10,28 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from dpcal import _validate
 from dpcal.calibrate import Plan
 from dpcal.optim import BudgetBook
 from dpcal.optim.boundary.budget.file import Records
 
-__all__ = ["booked", "check_book", "opened_book"]
+__all__ = ["booked", "checked_book", "opened_book"]
 
 
-def check_book(path: Path | None, table: Records) -> None:
-    """Refuse a file that is no budget book, or is about other records; make nothing.
+def checked_book(budget: str | Path | None, table: Records) -> Path | None:
+    """Return the path of a book; refuse a file that is none, or is about other records.
 
     Raises
     ------
     ValueError
-        If ``path`` is a file and not a book about ``table``.
+        If it is a file and not a book about ``table``.
     """
-    if path is not None and path.exists():
+    if budget is None:
+        return None
+    path = Path(_validate.instance(str, Path, budget=budget))
+    if path.exists():
         BudgetBook(path).about(table)
+    return path
 
 
 def opened_book(path: Path | None, table: Records, plan: Plan) -> BudgetBook | None:

@@ -29,7 +29,7 @@ from dpcal.calibrate import Constants, Plan
 from dpcal.calibrate.batching import PLANNED
 from dpcal.errors import MissingExtra, extra, reason_of
 from dpcal.optim.registry import Optimizer, find
-from dpcal.tables.booking import check_book
+from dpcal.tables.booking import checked_book
 from dpcal.tables.coding import REACH, Coding
 from dpcal.tables.drafting import ROW_NUMBERS
 from dpcal.tables.reading import Source
@@ -148,6 +148,8 @@ class Request:
         for name, choices in _CHOICES.items():
             if given[name] is not None:
                 _validate.choice(choices, **{name: given[name]})
+        if group_size is not None:
+            _validate.count(group_size=group_size)
         settings, public = _settings(given), {}
         known = None if schema is None else schema_of(schema, group_size)
         plan = None if use_plan is None else _plan(use_plan)
@@ -170,9 +172,7 @@ class Request:
         _check_sampler(row, settings, relation, known)
         _check_extras()
         source = source_of(table, known)
-        book = None if budget is None else Path(budget)
-        if book is not None:
-            check_book(book, source.records)
+        book = checked_book(budget, source.records)
         target = _target(target, known)
         described = _columns(source, known, target, given)
         first = ("add-or-remove-one", "replace-special")
@@ -474,16 +474,24 @@ def _numbers(source: Source, target: str, bounds: Any) -> Schema:
             f"{numbers[0]!r}. {drafts_one(source)}"
         )
     if bounds is not None:
-        low, high = bounds
-        if not (math.isfinite(low) and math.isfinite(high) and low < high):
-            raise ValueError(f"bounds must be finite, low < high, got {low:g}:{high:g}.")
-        bounds = (float(low), float(high))
+        bounds = _pair(bounds)
     return Schema(
         columns=tuple(
             Column(name=name, type="number", range=None if name == target else bounds)
             for name in source.columns
         )
     )
+
+
+def _pair(bounds: Any) -> tuple[float, float]:
+    """Return bounds as two numbers, if they are that."""
+    try:
+        low, high = map(float, bounds)
+    except (TypeError, ValueError):
+        low = high = math.nan
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise ValueError(f"bounds must be two finite numbers, low < high, got {bounds!r}.")
+    return low, high
 
 
 def drafts_one(source: Source) -> str:
@@ -503,7 +511,7 @@ def _weighted(schema: Schema, target: str, weights: Sequence[float] | None, loss
     if loss != "logistic":
         raise ValueError("class_weights is for loss='logistic'.")
     if not column.categories:
-        raise ValueError("class_weights needs a schema with the target's classes, in their order.")
+        raise ValueError("class_weights must come with a schema that lists the target's classes.")
     known = replace(
         column,
         type="class",

@@ -1,1 +1,1 @@
-from dpcal.tables.releasing.answering import Release as Release, answered as answered
+from dpcal.tables.releasing.answering import Release as Release

@@ -42,7 +42,7 @@ from dpcal.report import (
     write_report,
 )
 from dpcal.report.output import dump
-from dpcal.tables.booking import booked, check_book, opened_book
+from dpcal.tables.booking import booked, checked_book, opened_book
 from dpcal.tables.reading import polars
 from dpcal.tables.releasing.estimates import (
     CONFIDENCE,
@@ -177,8 +177,7 @@ def answered(
             f"groups must be those of categories that the schema lists, got {sorted(found)}: "
             "list them, or let those of one column be found (find_groups=True)."
         )
-    path = None if budget is None else Path(budget)
-    check_book(path, source.records)
+    path = checked_book(budget, source.records)
     rows = Rows.read(source, known, used_columns(asked))
     plan = planned(
         asked,
