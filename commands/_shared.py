@@ -53,7 +53,7 @@ def check_new(path: Path, *, force: bool) -> None:
         )
 
 
-def bar(text: str, unit: str) -> Callable[[int, int], object]:
+def bar(text: str, unit: str) -> Callable[[int, int], None]:
     """Return what shows on a terminal how many units are done, of how many; erased at the end."""
     from tqdm import tqdm
 

@@ -175,7 +175,7 @@ def _meanings(doc: str) -> dict[str, str]:
     """Return the text on each parameter of a docstring in NumPy's format."""
     _, _, part = doc.partition("\nParameters\n----------\n")
     part = re.split(r"\n\n\w+\n-+\n", part)[0]
-    found = {}
+    found: dict[str, str] = {}
     for entry in re.split(r"\n(?=\S)", part):
         names, _, text = entry.partition("\n")
         words = " ".join(text.split()).replace("``", "").replace("%", "%%")

@@ -98,7 +98,7 @@ def attack(
             raise ValueError(f"{name} is for {kind}, got it with {attack}.")
     if plot is not None:
         dpcal.plot.check_picture(plot)
-    claim = {"epsilon": epsilon, "delta": delta}
+    claim: dict[str, Any] = {"epsilon": epsilon, "delta": delta}
     how: dict[str, Any] = {"confidence": confidence, "seed": seed}
     if attack == "loader":
         sizes = {"records": records, "batch_size": batch_size, "epochs": epochs, **claim}
@@ -111,10 +111,10 @@ def attack(
     if plan is not None:
         known = dpcal.calibrate.Plan.from_json(text_of(plan, "plan must be a readable file"))
     else:
-        sizes = {"batch_size": batch_size, "steps": steps, **claim}
-        _needed({"records": records, **sizes})
+        sizes = {"n": records, "batch_size": batch_size, "steps": steps, **claim}
+        _needed({"records" if name == "n" else name: value for name, value in sizes.items()})
         relation = neighboring_relation or "add-or-remove-one"
-        known = dpcal.calibrate.dpsgd(n=records, neighboring_relation=relation, **sizes)
+        known = dpcal.calibrate.dpsgd(neighboring_relation=relation, **sizes)
     if attack == "replay":
         return _replay(_optimizer(known), known.n, seconds, seed)
     if attack == "canaries":
@@ -204,8 +204,8 @@ def _loader(
     price = dpcal.accountants.epsilon(told.event(), delta=target["delta"], **relation)
     found = dpcal.optim.attacks.loader(
         told.sampler,
-        n=told.n,
-        batch_size=told.batch_size,
+        n=sizes["records"],
+        batch_size=size,
         noise_multiplier=noise,
         epochs=told.passes,
         samples=samples,

@@ -52,7 +52,7 @@ def budget(
         "neighboring_relation": neighboring_relation,
         "composition": composition,
     }
-    total = {"epsilon": epsilon, "delta": delta}
+    total: dict[str, Any] = {"epsilon": epsilon, "delta": delta}
     if change_total:
         if epsilon is None and delta is None:
             raise ValueError("--change-total needs --epsilon or --delta.")

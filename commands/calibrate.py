@@ -125,11 +125,13 @@ def calibrate(
     """
     noise: Any = correlated
     targets = [(target, at) for target in epsilon for at in delta]
-    how = {"max_norm": max_grad_norm, "accountant": accountant}
+    how: dict[str, Any] = {"max_norm": max_grad_norm, "accountant": accountant}
     if noise:
         if len(targets) > 1 or run["n"] is None or run["noise_multiplier"] is not None:
             raise ValueError(_NEEDS.format(what="--noise gives", run="run"))
-        return _plan(_correlated(noise, *targets[0], sampler=sampler, **run, **how), output)
+        (target, at), *_ = targets
+        how |= {"epsilon": target, "delta": at, "sampler": sampler}
+        return _plan(_correlated(noise, **run, **how), output)
     if sampler not in SAMPLERS:
         raise ValueError(f"sampler {sampler} goes with --noise.")
     told = Mechanism.of(sampler=sampler, **run)  # type: ignore[arg-type]
@@ -200,18 +202,24 @@ def _solved(
 def _dpsgd(told: Mechanism, epsilon: float, delta: float, **how: Any) -> Plan:
     """Return the plan of DP-SGD with independent noise."""
     by_epochs = told.sampler != "poisson" and told.epochs is not None
-    length = {"epochs": float(told.epochs or 0)} if by_epochs else {"steps": told.steps}
-    sizes = {"n": told.n, "batch_size": told.batch_size, "sampler": told.sampler}
-    target = {"epsilon": epsilon, "delta": delta, "neighboring_relation": told.relation}
+    length: dict[str, Any] = (
+        {"epochs": float(told.epochs or 0)} if by_epochs else {"steps": told.steps}
+    )
+    sizes: dict[str, Any] = {"n": told.n, "batch_size": told.batch_size, "sampler": told.sampler}
+    target: dict[str, Any] = {
+        "epsilon": epsilon,
+        "delta": delta,
+        "neighboring_relation": told.relation,
+    }
     plan: Plan = dpcal.calibrate.dpsgd(**sizes, **length, **target, **how)
     return plan
 
 
 def _correlated(
     noise: Mapping[str, Any],
+    *,
     epsilon: float,
     delta: float,
-    *,
     sampler: str,
     n: int,
     batch_size: int | None,

@@ -83,14 +83,14 @@ def certify(
     told = Mechanism.of(**run)
     name, values = ("epsilon", epsilon) if delta is None else ("delta", delta)
     documents, texts = [], []
-    for value in values or ():
+    for point in values or ():
         event, subject = told.certified()
         certificate = dpcal.accountants.certify(
             event,
             neighboring_relation=told.relation,
             width=width,
             method=method or "auto",
-            **{name: value},  # type: ignore[arg-type]
+            **{name: point},  # type: ignore[arg-type]
         )
         _agree(accountant, certificate, event)
         about = _about(certificate, subject, run=told.told())

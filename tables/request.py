@@ -98,7 +98,7 @@ class Request:
     n: int | None
     row: Optimizer
     settings: Mapping[str, Any]
-    public: Mapping[str, float]
+    public: Mapping[str, Any]
     epsilon: float
     delta: float
     relation: str
@@ -150,7 +150,8 @@ class Request:
                 _validate.choice(choices, **{name: given[name]})
         if group_size is not None:
             _validate.count(group_size=group_size)
-        settings, public = _settings(given), {}
+        public: Mapping[str, Any] = {}
+        settings = _settings(given)
         known = None if schema is None else schema_of(schema, group_size)
         plan = None if use_plan is None else _plan(use_plan)
         if plan is not None:
@@ -263,7 +264,8 @@ def schema_of(schema: Any, group_size: int | None = None) -> Schema:
         schema = Schema.read(Path(schema))
     elif not isinstance(schema, Schema):
         raise TypeError(f"schema must be a Schema, a mapping or a path, got {schema!r}.")
-    return schema if group_size is None else replace(schema, group_size=group_size)
+    known: Schema = schema
+    return known if group_size is None else replace(known, group_size=group_size)
 
 
 def source_of(table: Any, schema: Schema | None = None) -> Source:
@@ -369,10 +371,10 @@ def _of_optimizer(
     """Return public constants and the builder's keywords; refuse those that it does not take."""
     settings, public = dict(settings), {}
     if row.constants:
-        names = {name: name for name in PUBLIC}
-        names |= {} if "max_norm" in row.options else {"max_norm": "lipschitz"}
-        for name in settings.keys() & names.keys():
-            public[names[name]] = _validate.positive(**{name: settings.pop(name)})
+        constants = {name: name for name in PUBLIC}
+        constants |= {} if "max_norm" in row.options else {"max_norm": "lipschitz"}
+        for name in settings.keys() & constants.keys():
+            public[constants[name]] = _validate.positive(**{name: settings.pop(name)})
     if schema is not None and schema.group_size > 1:
         settings["group_size"] = schema.group_size
     # Persons who are records have the price of records, however many rows they have.

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,7 +99,7 @@ def _squares(rows: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def rescaled(task: Task, factor: float) -> Task:
     """Return the same problem for rows times a factor: a penalty is multiplied by its square."""
-    tables = {"X_train": task.X_train * factor, "X_test": task.X_test * factor}
+    tables: dict[str, Any] = {"X_train": task.X_train * factor, "X_test": task.X_test * factor}
     return replace(task, **tables, l2=task.l2 * factor**2)
 
 

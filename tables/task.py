@@ -259,7 +259,7 @@ def spend(
         return stopping.asked
 
     how = averaging(plan.optimizer)
-    options = {} if how == "none" else {"output": how}
+    options: dict[str, Any] = {} if how == "none" else {"output": how}
     with stopping:
         result = run(
             task.asked, plan, seed=seed, store=store, callback=follow, noise=noise, **options
