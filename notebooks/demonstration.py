@@ -40,7 +40,7 @@ SEEDS = (0, 1, 2, 3, 4)
 TITLE = f"Private logistic regression on breast-cancer records, {len(SEEDS)} seeds (mean, sd)"
 OUTSIDE = (
     "Each epsilon is that of one run. Whoever sees all runs in this report sees their composition, "
-    "whose epsilon is under 'everything'.",
+    "whose epsilon is the claim of all together.",
     "The demonstration's seeds are public, so that it can be repeated: it shows what a run with a "
     "secret seed would give, on records that are public anyway.",
     "The ranges of the features and the split into training and held-out records are public: the "

@@ -55,7 +55,7 @@ OUTSIDE = (
     "clipping norm and the other options are taken as public, but for what is listed as read from "
     "the data: the claim does not cover a choice that looked at records.",
     "Each record is held out by a coin of its own, a keyed hash of it. Held-out records played no "
-    "part in the parameters; the section 'evaluation' says how they are protected, if at all.",
+    "part in the parameters; how they are protected, if at all, is said beside their scores.",
     "The fingerprint is keyed; its key, in a file beside the report's folder, must not be "
     "published: with it, guesses of a record can be tested.",
 )
