@@ -8,7 +8,7 @@ from typing import Any
 import dpcal
 from dpcal.commands._mechanism import SAMPLERS, Mechanism, noise_of
 from dpcal.errors import DpcalError
-from dpcal.report.output import at_most, interval
+from dpcal.report.output import at_most, columns, interval
 
 __all__ = ["cell", "priced", "table_of"]
 
@@ -70,14 +70,11 @@ def _is_bracket(answer: Mapping[str, Any]) -> bool:
 
 def table_of(rows: Sequence[Mapping[str, Any]], heads: Sequence[str]) -> str:
     """Return a table of rows, in 80 columns for one target, with numbered notes below it."""
-    wide = "".join(f"{head:>20}" for head in heads)
-    lines = [f"    {'sampler':<21}{'relation':<19}{wide}", ""]
+    table = [("", "sampler", "relation", *heads)]
     for place, row in enumerate(rows, start=1):
-        cells = "".join(f"{cell(each):>20}" for each in row["answers"])
-        if not row["answers"]:
-            cells = f"{'refused':>20}" * len(heads)
-        name, relation = row["sampler"], row["neighboring_relation"]
-        lines.append(f"({place}) {name:<21}{relation:<19}{cells}")
+        cells = [cell(each) for each in row["answers"]] or ["refused"] * len(heads)
+        table.append((f"({place})", row["sampler"], row["neighboring_relation"], *cells))
+    lines = columns(table)
     lines += ["", "Each claim holds if"]
     lines += [f"({place}) {row['assumes']}" for place, row in enumerate(rows, start=1)]
     lines += [f"\n{row['sampler']}: {row['refused']}" for row in rows if "refused" in row]

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import dpcal
 from dpcal.commands._shared import bar
 from dpcal.commands._signature import Answer
-from dpcal.report.output import at_most, dump
+from dpcal.report.output import at_most, columns, dump
 
 
 def audit(
@@ -95,7 +95,7 @@ def _evaluated(paper: str, given: dict[str, Any]) -> tuple[dict[str, Any], str]:
         "accuracy_kind": plan.accuracy_kind,
     }
     rows = [("setting", "value", "as printed", "source"), *settings]
-    lines = [f"{a:14}  {_told(b):14}  {_told(c):14}  {d}".rstrip() for a, b, c, d in rows]
+    lines = columns([(a, _told(b), _told(c), d) for a, b, c, d in rows])
     lines += ["", f"plan of {plan.optimizer}, {plan.neighboring_relation}"]
     for query in plan.queries:
         lines.append(

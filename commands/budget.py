@@ -10,7 +10,7 @@ from dpcal.calibrate.persons import unit_of
 from dpcal.commands._shared import Relation
 from dpcal.commands._signature import Answer
 from dpcal.errors import UnsupportedEvent
-from dpcal.report.output import at_least, at_most
+from dpcal.report.output import at_least, at_most, columns
 
 
 def budget(
@@ -89,16 +89,12 @@ def _text(book: Any) -> str:
         for old in book.totals[:-1]
     ]
     lines += [f"records  {name}, since {added}" for name, added in book.records]
-    if runs:
-        lines += [
-            "",
-            f"{'run':>4}  {'started':<26}{'label':<20}{'alone':>9}{'delta':>9}  rows  state",
-        ]
-    lines += [
-        f"{run.number:>4}  {run.started:<26}{run.label:<20}{run.plan.epsilon:>9.4g}"
-        f"{run.plan.delta:>9.2g}{run.plan.group_size:>6}  {run.state}"
-        for run in runs
-    ]
+    table = [("run", "started", "label", "alone", "delta", "rows", "state")]
+    for run in runs:
+        plan = run.plan
+        numbers = (f"{plan.epsilon:.4g}", f"{plan.delta:.2g}", str(plan.group_size))
+        table.append((str(run.number), run.started, run.label, *numbers, run.state))
+    lines += ["", *columns(table)] if runs else []
     lines += ["", *book.unfinished()] if book.unfinished() else []
     return "\n".join(lines)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import math
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +15,7 @@ from dpcal.commands._shared import TableFile, check_new
 from dpcal.commands._signature import Answer
 
 if TYPE_CHECKING:
-    from dpcal.tables import Model, Source
+    from dpcal.tables import Model
 
 
 def predict(
@@ -40,15 +42,12 @@ def predict(
     known = dpcal.load_model(model)
     opened: Any = table
     source = opened(missing_values=known.schema.missing_values)
-    for column in known.coding.columns:
-        if column.name not in source.columns:
-            raise ValueError(
-                f"table must have a column {column.name!r}, as the model's schema says."
-            )
-    try:
-        rows = _answers(known, source, as_text=False)
-    except dpcal.tables.NotANumber:
-        rows = _answers(known, source, as_text=True)
+    for each in known.coding.columns:
+        if each.name not in source.columns:
+            raise ValueError(f"table must have a column {each.name!r}, as the model's schema says.")
+    columns = {each.name: each.type for each in known.coding.columns}
+    numbers = [name for name, kind in columns.items() if kind == "number"]
+    rows = source.read(partial(_answers, known), numbers=numbers, columns=list(columns))
     buffer = io.StringIO()
     names = ["prediction", *([f"probability of {known.labels[1]}"] if known.labels else [])]
     csv.writer(buffer, lineterminator="\n").writerows([names, *rows])
@@ -63,12 +62,10 @@ def predict(
     return Answer(document, "\n".join(lines))
 
 
-def _answers(model: Model, source: Source, *, as_text: bool) -> list[tuple[str, ...]]:
+def _answers(model: Model, batches: Iterator[Any]) -> list[tuple[str, ...]]:
     """Return the row of each record; its texts are empty where the schema leaves it out."""
-    columns = [column.name for column in model.coding.columns]
-    numbers = [column.name for column in model.coding.columns if column.type == "number"]
     rows: list[tuple[str, ...]] = []
-    for batch in source.batches(numbers=numbers, columns=columns, as_text=as_text):
+    for batch in batches:
         scores = model.decision(batch)
         found = model.answers(scores).tolist()
         if not model.labels:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import dpcal
 from dpcal.commands._shared import Relation
 from dpcal.commands._signature import Answer
+from dpcal.report.output import columns
 
 if TYPE_CHECKING:
     from dpcal.optim.registry import Optimizer
@@ -104,8 +105,7 @@ def optimizers(name: str | None = None) -> Answer:
         return Answer({"optimizers": [row.to_dict()]}, _lines(row))
     every = [*registry.known().values(), *registry.SELECTIONS.values()]
     rows = sorted(every, key=lambda row: row.comparator)
-    width = max(len(row.name) for row in rows)
-    lines = [f"{row.name:<{width}}  {row.summary}{_role(row)}" for row in rows]
+    lines = columns([(row.name, f"{row.summary}{_role(row)}") for row in rows])
     lines.append("'dpcal optimizers NAME' tells an optimizer's problem, needs, rate and settings.")
     return Answer({"optimizers": [row.to_dict() for row in rows]}, "\n".join(lines))
 

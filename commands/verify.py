@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import dpcal
 from dpcal.calibrate.persons import unit_of
 from dpcal.commands._signature import Answer
-from dpcal.report.output import at_most
+from dpcal.report.output import at_most, columns
 
 if TYPE_CHECKING:
     from dpcal.report import Policy
@@ -114,14 +114,14 @@ def _folder(path: Path) -> Path:
 
 
 def _text(rows: list[dict[str, Any]]) -> str:
-    """A table of one report's claims."""
-    lines = [f"{'claim':<24}{'delta':>12}{'claimed epsilon':>20}{'recomputed':>20}"]
+    """Return a table of one report's claims."""
+    table = [("claim", "delta", "claimed epsilon", "recomputed", "")]
     for row in rows:
         verdict = "holds" if row["holds"] else "DOES NOT HOLD"
         label = f" ({row['label']})" if row["label"] else ""
-        numbers = f"{row['delta']:>12.3g}{row['claimed']:>20.9f}{row['recomputed']:>20.9f}"
-        lines.append(f"{row['claim']:<24}{numbers}  {verdict}{label}")
-    return "\n".join(lines)
+        numbers = (f"{row['delta']:.3g}", f"{row['claimed']:.9f}", f"{row['recomputed']:.9f}")
+        table.append((row["claim"], *numbers, verdict + label))
+    return "\n".join(columns(table))
 
 
 def _about(document: Any, problems: list[str]) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ __all__ = [
     "answer",
     "at_least",
     "at_most",
+    "columns",
     "dump",
     "interval",
 ]
@@ -65,6 +66,18 @@ def _rounded(value: float, digits: int, mode: str) -> str:
     if 1e-4 <= abs(value) < 1e6:
         return f"{rounded:f}"
     return f"{rounded:.{digits - 1}e}"
+
+
+def columns(rows: Iterable[Sequence[str]]) -> list[str]:
+    """Return a line for each row of cells, whose columns are as wide as their widest cell.
+
+    >>> columns([("run", "epsilon"), ("1", "0.5")])
+    ['run  epsilon', '1    0.5']
+    """
+    table = [*rows]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    lines = (map(str.ljust, row, widths) for row in table)
+    return ["  ".join(line).rstrip() for line in lines]
 
 
 def answer(name: str, bound: Epsilon | Delta, at: str) -> str:

@@ -17,9 +17,9 @@ import csv
 import gzip
 import io
 import zlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from dpcal.errors import MissingExtra, extra, reason_of
 
 __all__ = ["NotANumber", "Source", "polars", "table_of"]
 
+_Taken = TypeVar("_Taken")
 SEPARATORS = (",", ";", "\t", "|")
 ROWS = 1 << 14  # of a batch: 20 numbers of each are 2.6 MB, which a processor keeps at hand
 HEAD = 1 << 16  # bytes in which the row of column names must end
@@ -256,6 +257,16 @@ class Source:
             raise self._unreadable(error) from error
         if not seen:
             raise ValueError(self._empty())
+
+    def read(self, take: Callable[[Iterator[Any]], _Taken], **how: Any) -> _Taken:
+        """Return what a function makes of :meth:`batches`; again, of texts, after a NotANumber.
+
+        Blanks around a number are no harm, and what is no number is named by its column.
+        """
+        try:
+            return take(self.batches(**how))
+        except NotANumber:
+            return take(self.batches(**how, as_text=True))
 
     def _scan(self, numbers: set[str]) -> Any:
         pl = self._polars

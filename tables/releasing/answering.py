@@ -41,7 +41,7 @@ from dpcal.report import (
     statement_page,
     write_report,
 )
-from dpcal.report.output import dump
+from dpcal.report.output import columns, dump
 from dpcal.tables.booking import booked, checked_book, opened_book
 from dpcal.tables.reading import polars
 from dpcal.tables.releasing.estimates import (
@@ -409,11 +409,7 @@ def _lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
                 f"[{row['low']:.{digits}f}, {row['high']:.{digits}f}]",
             ]
         )
-    widths = [max(len(line[place]) for line in table) for place in range(len(table[0]))]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in table
-    ]
+    return columns(table)
 
 
 def _digits(row: Mapping[str, Any]) -> int:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from dpcal.optim.boundary.totals import Cells
 from dpcal.tables import Column, Schema, Source
-from dpcal.tables.coding import codes_of, texts_of, values_of
-from dpcal.tables.reading import NotANumber, polars
+from dpcal.tables.coding import codes_of, persons_of, texts_of, values_of
+from dpcal.tables.reading import polars
 from dpcal.tables.releasing.planning import Total
 from dpcal.tables.releasing.statistics import Axis, Statistic
 from dpcal.tables.splitting import within_group_size
@@ -77,39 +77,28 @@ class Rows:
         lacking = sorted(used - set(source.columns))
         if lacking:
             raise ValueError(f"table must have a column {lacking[0]!r}, as the schema says.")
-        try:
-            return cls._taken(source, schema, used, as_text=False)
-        except NotANumber:
-            return cls._taken(source, schema, used, as_text=True)
+        columns = [each for each in schema.columns if each.name in used]
+        numbers = [each.name for each in columns if each.type == "number"]
+
+        def taken(batches: Iterator[Any]) -> Rows:
+            return cls._taken(batches, schema, columns)
+
+        return source.read(taken, numbers=numbers, columns=source.columns)
 
     @classmethod
-    def _taken(
-        cls,
-        source: Source,
-        schema: Schema,
-        used: set[str],
-        *,
-        as_text: bool,
-    ) -> Rows:
+    def _taken(cls, batches: Iterator[Any], schema: Schema, columns: Sequence[Column]) -> Rows:
         pl = polars()
-        columns = [each for each in schema.columns if each.name in used]
         missing = ("", *schema.missing_values)
         parts: dict[str, list[tuple[NDArray[Any], Kept]]] = {each.name: [] for each in columns}
         people: list[Any] = []
         n = 0
-        numbers = [each.name for each in columns if each.type == "number"]
-        for batch in source.batches(numbers=numbers, columns=source.columns, as_text=as_text):
+        for batch in batches:
             frame = batch.filter(~pl.all_horizontal(pl.all().is_null()))
             n += frame.height
             for column in columns:
                 parts[column.name].append(_cells(frame[column.name], column, missing))
             if schema.person is not None:
-                texts = texts_of(frame[schema.person], missing)
-                if texts.null_count():
-                    raise ValueError(
-                        f"Every row must say whose it is, column {schema.person!r} lacks one."
-                    )
-                people.append(texts)
+                people.append(persons_of(frame[schema.person], missing))
         if not n:
             raise ValueError("table must hold a row, got none.")
         whole = {name: list(zip(*each, strict=True)) for name, each in parts.items()}
