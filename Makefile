@@ -23,7 +23,7 @@ INSTALLED := $(VENV)/installed-$(shell printf '%s' '$(SOURCES)' | cksum | cut -d
 .PHONY: run test quick marks lint types unit bench docs docs-test coverage lock wheel oldest newest install clean
 
 run: install
-	$(BIN)/dpcal demo --force
+	$(BIN)/python notebooks/demonstration.py
 
 # One after the other: the checker of types would be a third process beside the two of the tests.
 # With what it keeps in .mypy_cache it takes seconds.

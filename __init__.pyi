@@ -20,8 +20,6 @@ from dpcal.calibrate.noise import (
 )
 from dpcal.calibrate.plan import Plan as Plan
 from dpcal.calibrate.query import Query as Query
-from dpcal.commands.release import release as release
-from dpcal.commands.train import train as train
 from dpcal.optim.algorithms import run as run
 from dpcal.optim.boundary.budget.book import BudgetBook as BudgetBook
 from dpcal.optim.boundary.budget.shared import budget as budget
@@ -32,6 +30,7 @@ from dpcal.optim.objectives.linear import Logistic as Logistic, Squared as Squar
 from dpcal.optim.objectives.softmax import Softmax as Softmax
 from dpcal.optim.result import Result as Result
 from dpcal.report.verification import verify as verify
+from dpcal.tables.api import release as release, train as train
 from dpcal.tables.model import load_model as load_model
 
 __version__: str

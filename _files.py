@@ -28,7 +28,6 @@ __all__ = [
     "check_cells",
     "check_lines",
     "check_regular",
-    "check_zst",
     "document",
     "document_of",
     "fields_of",
@@ -178,40 +177,6 @@ def check_lines(file: BinaryIO, size: int) -> None:
                 f"its text is more than {LARGEST_RATIO} times as large as the file; decompress "
                 "it first if it is meant to be"
             )
-
-
-def check_zst(file: BinaryIO, size: int) -> None:
-    """Refuse a zstd file that may unpack to more than ``check_lines`` takes, without unpacking it.
-
-    The sizes of its blocks are read (RFC 8878, sections 3.1.1 and 3.1.2): a compressed block holds
-    at most 128 KiB.
-
-    Raises
-    ------
-    ValueError
-        If it may be larger, or is damaged.
-    """
-    damaged = ValueError("it is damaged")
-    whole = 0
-    while magic := file.read(4):
-        if 0x184D2A50 <= int.from_bytes(magic, "little") <= 0x184D2A5F:
-            file.seek(int.from_bytes(file.read(4), "little"), os.SEEK_CUR)  # skippable
-            continue
-        if magic != b"\x28\xb5\x2f\xfd" or not (head := file.read(1)):
-            raise damaged
-        single, named = head[0] >> 5 & 1, (0, 1, 2, 4)[head[0] & 3]
-        file.seek((not single) + named + ((single, 2, 4, 8)[head[0] >> 6]), os.SEEK_CUR)
-        last = False
-        while not last:
-            if len(block := file.read(3)) < 3:
-                raise damaged
-            told = int.from_bytes(block, "little")
-            last, kind, length = bool(told & 1), told >> 1 & 3, told >> 3
-            whole += 1 << 17 if kind == 2 else length
-            file.seek(1 if kind == 1 else length, os.SEEK_CUR)
-            if whole > max(SMALL, LARGEST_RATIO * size):
-                raise _too_large()
-        file.seek(4 * (head[0] >> 2 & 1), os.SEEK_CUR)
 
 
 def check_cells(cells: int, size: int) -> None:

@@ -21,14 +21,24 @@ import json
 import os
 import re
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 import dpcal
-from dpcal.commands import COMMANDS, MOVED, load
-from dpcal.commands.checking.progress import Progress
+from dpcal.commands import COMMANDS, GROUPS, MOVED, load
+from dpcal.commands._signature import (
+    add_options,
+    called,
+    examples_of,
+    flag,
+    summary_of,
+    usage_of,
+)
 from dpcal.errors import DpcalError, MissingExtra, extra, reason_of
+from dpcal.report.output import dump
 
 __all__ = ["main"]
 
@@ -42,20 +52,23 @@ class _Parser(argparse.ArgumentParser):
     ----------
     known
         Words that a mistyped one may have meant.
-    screen
-        A help text on one screen, in place of one that lists every option; None for that one.
+    spelled
+        Options by the name of the keyword that they give.
     """
 
     known: tuple[str, ...] = ()
-    screen: str | None = None
+    spelled: Mapping[str, str] = MappingProxyType({})
 
-    def format_help(self) -> str:
-        """Return the help on one screen, if there is one, and every option otherwise."""
-        return super().format_help() if self.screen is None else self.screen
+    def __init__(self, **how: Any) -> None:
+        super().__init__(**how)
+        # Numbers such as -1e-5, and ranges such as -3:3, are values.
+        self._negative_number_matcher = re.compile(r"-\.?\d")
 
     def error(self, message: str) -> NoReturn:
         """Raise the message as one sentence that names the option, and what was meant."""
         sentence = re.sub(r"^argument (\S+?)(/\S+)?: ", r"\1: ", message)
+        if unknown := re.match(r"COMMAND: invalid choice: ('.*?')", sentence):
+            sentence = f"there is no command {unknown[1]}"
         raise ValueError(f"{sentence}{self._meant(message)} (see {self.prog} --help).")
 
     def _meant(self, message: str) -> str:
@@ -72,51 +85,55 @@ class _Parser(argparse.ArgumentParser):
         return f"; {', '.join(meant)}" if meant else ""
 
 
-def _examples(name: str, module: Any) -> str:
-    """The examples of a command, a line each."""
-    lines = [f"  dpcal {name} {example}" for example in module.EXAMPLES]
-    return "\n".join([f"example{'s' if len(lines) > 1 else ''}:", *lines])
+class _Commands(_Parser):
+    """The parser of all commands, whose help lists them in groups on one screen."""
+
+    def format_help(self) -> str:
+        """Return the help."""
+        lines = [
+            "usage: dpcal COMMAND ..., dpcal COMMAND --help, dpcal --version",
+            "",
+            "Calibrated differential privacy: from a target (epsilon, delta) to a private",
+            "run whose claim anyone can check.",
+        ]
+        for title, commands in GROUPS.items():
+            lines += ["", title]
+            lines += [f"  {name:<12}{summary}" for name, (_, summary) in commands.items()]
+        lines += ["", "dpcal --print-completion bash|zsh|tcsh prints what completes these words."]
+        return "\n".join(lines) + "\n"
 
 
-def _parser(*named: str | None) -> argparse.ArgumentParser:
+def _parser(*named: str | None) -> _Parser:
     """A parser of all commands' names, and of the options of those that are named."""
-    parser = _Parser(
-        prog="dpcal",
-        description="Calibrated differential privacy: from a target (epsilon, delta) to a private "
-        "run whose claim anyone can check.",
-        epilog="examples:\n  dpcal calibrate --sampling-probability 0.01 --steps 10000 "
-        "--epsilon 2 --delta 1e-6\n  dpcal COMMAND --help",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = _Commands(prog="dpcal", allow_abbrev=False)
     parser.add_argument("--version", action="store_true", help="print the version and exit")
-    parser.add_argument(
-        "--print-completion",
-        metavar="SHELL",
-        choices=("bash", "zsh", "tcsh"),
-        help="print what completes commands and options in bash, zsh or tcsh, and exit",
-    )
+    parser.add_argument("--print-completion", choices=("bash", "zsh", "tcsh"))
     parser.known = tuple(COMMANDS)
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    for name, summary in COMMANDS.items():
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
+    for name, (_, summary) in COMMANDS.items():
         if name not in named:
             commands.add_parser(name, help=summary, add_help=False)
             continue
-        module = load(name)
+        command = load(name)
+        examples = "\n  ".join(["examples:", *examples_of(command)])
         options = commands.add_parser(
             name,
             help=summary,
-            description=f"{summary[0].upper()}{summary[1:]}.",
-            epilog=_examples(name, module),
+            description=summary_of(command),
+            epilog=examples,
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
-        module.add_arguments(options)
+        add_options(options, command)
         options.add_argument("--json", action="store_true", help="print one JSON document instead")
-        options.set_defaults(run=module.run)
-        flags = [flag for action in options._actions for flag in action.option_strings]
+        options.set_defaults(function=command)
+        options.usage = usage_of(options)
+        actions = [each for each in options._actions if each.option_strings]
         # Words that the command does not know are refused by the parser of all commands.
-        options.known = parser.known = tuple(flags)
+        options.known = parser.known = tuple(
+            word for each in actions for word in each.option_strings
+        )
+        parser.spelled = {each.dest: flag(each.dest) for each in actions}
     return parser
 
 
@@ -134,22 +151,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit status: 0 answered, 1 a check failed, 2 wrong input, 130 interrupted, 141 nobody
         reads the output.
     """
-    words = _usual(_joined(sys.argv[1:] if arguments is None else arguments))
+    words = _usual([*(sys.argv[1:] if arguments is None else arguments)])
     command = next((word for word in words if not word.startswith("-")), None)
     as_json = "--json" in words
-    silent = as_json and "--progress" not in words  # which asks for lines on standard error
-    told = io.StringIO()
+    told, parser = io.StringIO(), _Parser()
     status, sentence = WRONG_INPUT, ""
     try:
         # An error is one document, so that warnings wait until there is none.
-        with contextlib.redirect_stderr(told) if silent else contextlib.nullcontext():
-            status = _run(_parser(command), words)
+        with contextlib.redirect_stderr(told) if as_json else contextlib.nullcontext():
+            parser = _parser(command)
+            status = _run(parser, words)
         _flush()
     except BrokenPipeError:
         _close_output()
         return PIPE_CLOSED
     except (ArithmeticError, DpcalError, OSError, TypeError, ValueError) as error:
-        sentence = " ".join(_said(error).split()).rstrip(".")
+        sentence = _with_options(" ".join(_said(error).split()).rstrip("."), parser.spelled)
         sentence += "" if sentence.endswith("?") else "."
     except (MemoryError, RecursionError) as error:
         what = "memory" if isinstance(error, MemoryError) else "stack"
@@ -163,13 +180,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
-def _complain(sentence: str, status: int, warnings: list[str] | None) -> None:
+def _complain(sentence: str, status: int, warned: list[str] | None) -> None:
     """Print an error on standard error: a line, or, with warnings, one JSON document."""
     document = {"error": sentence, "status": status}
-    if warnings is None:
+    if warned is None:
         line = f"dpcal: {sentence}"
     else:
-        line = json.dumps(document | ({"warnings": warnings} if warnings else {}))
+        line = json.dumps(document | ({"warnings": warned} if warned else {}))
     with contextlib.suppress(BrokenPipeError):
         print(line, file=sys.stderr)
 
@@ -189,20 +206,6 @@ def _close_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _joined(arguments: Sequence[str]) -> list[str]:
-    """Return the words with a number such as -3, or a range -3:3, tied to the option before it.
-
-    A parser would take it for an option, as it begins with a dash.
-    """
-    words: list[str] = []
-    for word in arguments:
-        if words and words[-1].startswith("--") and re.fullmatch(r"-\.?\d.*", word):
-            words[-1] += f"={word}"
-        else:
-            words.append(word)
-    return words
-
-
 def _usual(words: list[str]) -> list[str]:
     """Return words that users of other commands try as those of this one."""
     if words[:1] == ["help"]:
@@ -215,6 +218,25 @@ def _said(error: Exception) -> str:
     if isinstance(error, OSError) and error.filename is not None:
         return f"cannot use {str(error.filename)!r}: {reason_of(error)}"
     return str(error)
+
+
+def _with_options(sentence: str, spelled: Mapping[str, str]) -> str:
+    """Return an error of a function with its keywords as options of the command.
+
+    >>> _with_options("max_norm must be > 0 for loss='logistic'", {"max_norm": "--max-norm"})
+    "--max-norm must be > 0 for loss='logistic'"
+    """
+
+    def option(found: re.Match[str]) -> str:
+        name = found["given"] or found["word"]
+        if name not in spelled:
+            return found[0]
+        value = "" if found["value"] in (None, "True") else f" {found['value'].strip(chr(39))}"
+        return f"{spelled[name]}{value}"
+
+    given = r"\b(?P<given>\w+)=(?P<value>'[\w-]+'|True)"
+    word = r"(?:^|(?<=[\s(]))(?P<word>(?<=^)\w+|(?<=in )settings|[a-z]+(?:_[a-z]+)+)(?=[\s,.:;)]|$)"
+    return re.sub(f"{given}|{word}", option, sentence)
 
 
 def _completion(shell: str) -> str:
@@ -241,6 +263,10 @@ def _run(parser: argparse.ArgumentParser, words: list[str]) -> int:
         return ANSWERED
     if options.command is None:
         parser.error(f"a command is needed: {', '.join(COMMANDS)}")
-    with Progress(options.command, quiet=options.json) as progress:
-        options.progress = progress
-        return int(options.run(options))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        answer = called(options.function, options)
+    for warning in caught:
+        print(f"dpcal: warning: {warning.message}", file=sys.stderr)
+    print(dump(answer.document) if options.json else answer.text)
+    return int(answer.status)

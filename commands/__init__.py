@@ -1,60 +1,61 @@
-"""The sub-commands of the command line: a table, and one module for each.
+"""The sub-commands of the command line: a table, and a function for each.
 
-A command's module has ``EXAMPLES`` (arguments that a reader can copy), ``add_arguments(parser)``
-and ``run(options)``, which returns the exit status. Only the module of the command that was named
-is imported, and it imports what is slow to load when it runs: ``dpcal --help`` loads neither numpy
-nor any accountant. To add a command, add a line here and a module of its name, here or in a folder.
+A command is a typed function of its name, whose docstring is its help and ends in examples. Only
+the module of the command that was named is imported: ``dpcal --help`` loads neither numpy nor any
+accountant. To add a command, add a line here and its function.
 """
 
-from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
 from importlib import import_module
-from typing import Protocol, cast
+from typing import Any
 
-__all__ = ["COMMANDS", "MOVED", "Command", "load"]
+__all__ = ["COMMANDS", "GROUPS", "MOVED", "load"]
 
-COMMANDS = {
-    "demo": "calibrate, train and report on scikit-learn's breast-cancer records",
-    "schema": "draft a schema of a table: types, ranges, categories, missing values",
-    "train": "fit a private linear model to your own table, with a report",
-    "release": "private counts, means, histograms and quantiles of a table",
-    "predict": "answer the records of a table by a private model",
-    "budget": "what was spent on a data set, by which runs, and what is left",
-    "calibrate": "solve for the noise, the steps or the sampling that meets (epsilon, delta)",
-    "epsilon": "bound epsilon at a delta, or delta at an epsilon",
-    "certify": "prove bounds on delta or epsilon in ball arithmetic, or check such a proof",
-    "compare": "ask several accountants the same question",
-    "recommend": "rank optimizers of a linear model by predicted error, before a record is read",
-    "strategies": "compare correlated noise (tree, banded, BLT, ...) at one privacy target",
-    "plot": "draw a privacy profile, trade-off or Renyi curve, or a report's accuracies",
-    "audit": "prove or refute the printed settings of six papers, or plan with them",
-    "optimizers": "list the optimizers: problems, what must be known, rates",
-    "attack": "attack runs: replays on neighbours, likelihood ratios, canaries",
-    "verify": "recompute the claims of a report from its ledgers",
+# Of each group: commands, the modules that they are in, and what they do.
+GROUPS = {
+    "what does a run cost?": {
+        "epsilon": ("price", "bound epsilon at a delta"),
+        "delta": ("price", "bound delta at an epsilon"),
+        "compare": ("price", "ask several accountants the same question"),
+        "samplers": ("price", "compare what each way of drawing batches costs"),
+        "certify": ("certify", "prove bounds in ball arithmetic"),
+    },
+    "how much noise?": {
+        "calibrate": ("calibrate", "solve for the noise, the steps or the sampling of a target"),
+        "recommend": ("recommend", "rank optimizers of a linear model by predicted error"),
+        "strategies": ("strategies", "compare correlated noise (tree, banded, BLT, ...)"),
+        "optimizers": ("recommend", "list the optimizers: problems, needs, rates"),
+    },
+    "is a paper right?": {
+        "audit": ("audit", "prove or refute the printed settings of six papers"),
+    },
+    "your table": {
+        "schema": ("schema", "draft a schema of a table: types, ranges, categories"),
+        "train": ("train", "fit a private linear model, with a report"),
+        "predict": ("predict", "answer the records of a table by a private model"),
+        "release": ("release", "private counts, means, histograms and quantiles"),
+    },
+    "can it be trusted?": {
+        "verify": ("verify", "recompute the claims of a report from its ledgers"),
+        "budget": ("budget", "what was spent on a data set, and what is left"),
+        "attack": ("attack", "replays, likelihood ratios, canaries, loaders"),
+        "check": ("certify", "prove the bounds of a certificate again"),
+    },
 }
+COMMANDS = {name: each[name] for each in GROUPS.values() for name in each}
 
 # Commands that are gone, and what answers in their place.
 MOVED = {
     "schedule": "audit PAPER --at",
     "corpus": "python -m benchmarks.corpus of a clone",
     "select": "dpcal.optim.select_point in Python",
+    "plot": "--plot FILE of epsilon, compare, samplers, attack",
+    "demo": "python -m benchmarks.demonstration of a clone",
 }
 
-# Commands whose module is in a folder.
-_HOMES = {"recommend": "checking.recommend"}
 
-
-class Command(Protocol):
-    """The interface of a command's module."""
-
-    EXAMPLES: tuple[str, ...]
-
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        """Declare the command's options."""
-
-    def run(self, options: Namespace) -> int:
-        """Answer, and return the exit status."""
-
-
-def load(name: str) -> Command:
-    """Import the module of the command called ``name``."""
-    return cast(Command, import_module(f"dpcal.commands.{_HOMES.get(name, name)}"))
+def load(name: str) -> Callable[..., Any]:
+    """Import the function of the command called ``name``."""
+    module = import_module(f"dpcal.commands.{COMMANDS[name][0]}")
+    command: Callable[..., Any] = getattr(module, name)
+    return command

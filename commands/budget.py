@@ -2,61 +2,67 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 import dpcal
 from dpcal.calibrate.persons import unit_of
-from dpcal.commands._options import add_options, fields_of, relation
-from dpcal.commands.checking.output import at_least, at_most, present
+from dpcal.commands._shared import Relation
+from dpcal.commands._signature import Answer
 from dpcal.errors import UnsupportedEvent
-
-EXAMPLES = ("clinic.budget --epsilon 3 --delta 1e-6", "clinic.budget --json")
-COMPOSITIONS = ("exact", "renyi", "zcdp", "gdp")
+from dpcal.report.output import at_least, at_most, columns
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    """Declare the book, and the total of a new one."""
-    add_options(
-        parser,
-        """
-book FILE:path  a budget book, or a new one
-[total: of a new book, or with --change-total]
---epsilon E:number  > 0
---delta D:number    in (0, 1)
---change-total      change it; the book keeps the former one
-""",
-        relation("that of the book's first run"),
-        """
---composition NAME        exact: runs are fixed with no look at earlier results; renyi: they may
-    be chosen by them; zcdp, gdp: likewise, for Gaussian noise alone (default: exact)
---add-records TABLE:path  another form of the same people's records, which runs may use from now
-    on
-""",
-        composition=COMPOSITIONS,
-    )
+def budget(
+    book: Path,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    change_total: bool = False,
+    neighboring_relation: Relation | None = None,
+    composition: Literal["exact", "renyi", "zcdp", "gdp"] | None = None,
+    add_records: Path | None = None,
+) -> Answer:
+    """Print what was spent on a data set, by which runs, and what is left.
 
+    Parameters
+    ----------
+    book
+        A budget book, or a new one.
+    epsilon
+        The total of a new book, > 0.
+    delta
+        The total's delta, in (0, 1).
+    change_total
+        Change the total; the book keeps the former one.
+    neighboring_relation
+        What neighbors differ by (default: that of the book's first run).
+    composition
+        With exact, runs are fixed with no look at earlier results; with renyi they may be chosen by
+        them; zcdp and gdp likewise, for Gaussian noise only (default: exact).
+    add_records
+        A table: another form of the same people's records, which runs may use from now on.
 
-def run(options: Namespace) -> int:
-    """Make or change a book where options do, and print it."""
-    book = _opened(options)
-    if options.add_records is not None:
-        book.add_records(options.add_records)
-    present(options, book.to_dict(), _text(book))
-    return 0
-
-
-def _opened(options: Namespace) -> Any:
-    """Return the book, made or changed by the options."""
-    given = fields_of(options, "neighboring_relation", "composition")
-    total = fields_of(options, "epsilon", "delta")
-    if not options.change_total:
-        return dpcal.optim.BudgetBook(options.book, **total, **given)
-    if options.epsilon is None and options.delta is None:
-        raise ValueError("--change-total needs --epsilon or --delta.")
-    book = dpcal.optim.BudgetBook(options.book, **given)
-    book.change_total(**total)
-    return book
+    Examples
+    --------
+    dpcal budget clinic.budget --epsilon 3 --delta 1e-6
+    dpcal budget clinic.budget --json
+    """
+    given: dict[str, Any] = {
+        "neighboring_relation": neighboring_relation,
+        "composition": composition,
+    }
+    total: dict[str, Any] = {"epsilon": epsilon, "delta": delta}
+    if change_total:
+        if epsilon is None and delta is None:
+            raise ValueError("--change-total needs --epsilon or --delta.")
+        opened = dpcal.optim.BudgetBook(book, **given)
+        opened.change_total(**total)
+    else:
+        opened = dpcal.optim.BudgetBook(book, **total, **given)
+    if add_records is not None:
+        opened.add_records(add_records)
+    return Answer(opened.to_dict(), _text(opened))
 
 
 def _text(book: Any) -> str:
@@ -70,10 +76,10 @@ def _text(book: Any) -> str:
         *_mixed(book),
         f"total    epsilon {book.epsilon:g} at delta {delta:g}",
         f"spent    epsilon at most {at_most(book.spent().upper, digits=6)} by {charged} "
-        f"run{'' if charged == 1 else 's'}, chosen with no look at earlier results",
+        f"run{'' if charged == 1 else 's'} together (not a sum)",
     ]
     if charged:
-        lines.append(f"         {_whatever(book)} however runs were chosen")
+        lines.append(f"         if a run was chosen after a look at results: {_whatever(book)}")
     lines.append(
         f"left     one more run of epsilon up to {at_least(book.left(), digits=4)} at delta "
         f"{delta:g}, if its noise is Gaussian"
@@ -83,16 +89,12 @@ def _text(book: Any) -> str:
         for old in book.totals[:-1]
     ]
     lines += [f"records  {name}, since {added}" for name, added in book.records]
-    if runs:
-        lines += [
-            "",
-            f"{'run':>4}  {'started':<26}{'label':<20}{'epsilon':>9}{'delta':>9}  rows  state",
-        ]
-    lines += [
-        f"{run.number:>4}  {run.started:<26}{run.label:<20}{run.plan.epsilon:>9.4g}"
-        f"{run.plan.delta:>9.2g}{run.plan.group_size:>6}  {run.state}"
-        for run in runs
-    ]
+    table = [("run", "started", "label", "alone", "delta", "rows", "state")]
+    for run in runs:
+        plan = run.plan
+        numbers = (f"{plan.epsilon:.4g}", f"{plan.delta:.2g}", str(plan.group_size))
+        table.append((str(run.number), run.started, run.label, *numbers, run.state))
+    lines += ["", *columns(table)] if runs else []
     lines += ["", *book.unfinished()] if book.unfinished() else []
     return "\n".join(lines)
 

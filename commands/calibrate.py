@@ -3,125 +3,150 @@
 from __future__ import annotations
 
 import json
-import tomllib
-from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import dpcal
-from dpcal._files import document_of, text_of
+from dpcal import _validate
 from dpcal.calibrate.batching import CORRELATED, PLANNED
-from dpcal.commands import training
-from dpcal.commands._options import TARGETS, accountant, add_options, fields_of, relation, required
-from dpcal.commands.checking.mechanism import Mechanism, add_run, noise_of
-from dpcal.commands.checking.output import answer, present, warnings_printed
-from dpcal.commands.checking.progress import stage
-from dpcal.commands.training.tuning import CORRELATED_NOISE, NOISES
-from dpcal.errors import reason_of
+from dpcal.commands._mechanism import SAMPLERS, Mechanism, noise_of
+from dpcal.commands._shared import Accountant
+from dpcal.commands._signature import Answer, extends
+from dpcal.report.output import answer
 
 if TYPE_CHECKING:
     from dpcal.accountants.events import DpEvent
+    from dpcal.accountants.matrix import Strategy
     from dpcal.calibrate import Plan
 
-EXAMPLES = (
-    "--n 60000 --batch-size 512 --epochs 10 --epsilon 2 --delta 1e-6 -o plan.json",
-    "--sampling-probability 0.01 --steps 10000 --epsilon 1 2 4 --delta 1e-6",
-)
-
-
-def add_arguments(parser: ArgumentParser) -> None:
-    """Declare a mechanism with one unknown, or a run, and the targets."""
-    add_run(parser, samplers=CORRELATED)
-    add_options(
-        parser,
-        CORRELATED_NOISE,
-        TARGETS,
-        relation("the sampler's own"),
-        accountant("whose epsilon must meet the target, where the noise is solved for"),
-        """
-[releases: of a table, which are no run]
---releases FILE:path  find the noise of each of these: [[release]] tables in TOML, with name,
-    mechanism, sensitivity, weight and count
-[plan: of a run with --n and --batch-size, for 'dpcal train --use-plan' and dpcal.run]
---max-norm C:number=1.0  clipping norm > 0
--o --output FILE:path    write the plan as JSON
-""",
-        noise=NOISES,
-    )
-
-
-def run(options: Namespace) -> int:
-    """Print each solution with the interval of its epsilon."""
-    required(options, "epsilon", "delta")
-    if options.releases is not None:
-        return _releases(options)
-    targets = [(epsilon, delta) for epsilon in options.epsilon for delta in options.delta]
-    noise = training.correlated_noise(options, "correlated_dpsgd" if options.noise else "dpsgd")
-    if noise:
-        if len(targets) > 1 or options.n is None or options.noise_multiplier is not None:
-            raise ValueError(_NEEDS.format(what="--noise gives", run="run"))
-        return _plan(options, _correlated(options, noise, *targets[0]))
-    told = Mechanism.of(options)
-    name, solve = _unknown(told)
-    planned = name == "noise_multiplier" and told.n is not None and told.sampler in PLANNED
-    if planned and len(targets) == 1:
-        return _plan(options, _dpsgd(options, told, *targets[0]))
-    if options.output is not None:
-        raise ValueError(_NEEDS.format(what="--output writes", run=f"run by {', '.join(PLANNED)}"))
-    if options.accountant != "auto" and name != "noise_multiplier":
-        raise ValueError("--accountant is for solving for the noise.")
-    documents, texts = [], []
-    for epsilon, delta in targets:
-        stage(options, f"{name} for epsilon = {epsilon:g} at delta = {delta:g}")
-        document, text = _solved(options, told, name, solve, epsilon, delta)
-        documents.append(document)
-        texts.append(text)
-    document = documents[0] if len(documents) == 1 else {"solutions": documents}
-    present(options, document, "\n".join(texts))
-    return 0
-
-
+Noise = Literal["lambda-cgd", "banded", "bisr", "blt", "square-root", "tree"]
+Drawn = Literal[
+    "poisson",
+    "random-allocation",
+    "without-replacement",
+    "with-replacement",
+    "shuffled-epochs",
+    "cyclic-poisson",
+    "min-separation",
+    "balls-in-bins",
+    "full",
+]
+# From numbers of steps and of bands to a strategy.
+STRATEGIES: Mapping[str, Callable[[int, int], Strategy]] = {
+    "banded": lambda steps, bands: dpcal.accountants.matrix.Banded.optimised(steps, bands),
+    "bisr": lambda steps, bands: dpcal.accountants.matrix.BISR(steps, bands),
+    "blt": lambda steps, bands: dpcal.accountants.matrix.BLT.optimised(steps, bands),
+    "square-root": lambda steps, bands: dpcal.accountants.matrix.SquareRoot(steps),
+    "tree": lambda steps, bands: dpcal.accountants.matrix.Tree(steps),
+}
 _NEEDS = (
     "{what} the plan of one {run}: it needs --n, --batch-size, one --epsilon and one --delta, and "
     "no --noise-multiplier."
 )
-_RUN = ("sampling_probability", "n", "batch_size", "steps", "epochs", "noise_multiplier", "output")
 
 
-def _releases(options: Namespace) -> int:
-    """Print the noise of each release of a file."""
-    run = fields_of(options, *_RUN)
-    if len(options.epsilon) * len(options.delta) > 1 or any(run.values()):
-        given = ", ".join(f"--{name.replace('_', '-')}" for name, value in run.items() if value)
-        raise ValueError(
-            f"--releases goes with one --epsilon, one --delta and no run, got {given or 'several'}."
-        )
-    must = "--releases must be a readable file"
-    text = text_of(options.releases, must)
-    try:
-        asked = dpcal.calibrate.Release.of(document_of(text, tomllib.loads))
-    except ValueError as error:
-        raise ValueError(f"{options.releases}: {reason_of(error)}") from error
-    (target,), (delta,) = options.epsilon, options.delta
-    relation = options.neighboring_relation or "add-or-remove-one"
-    stage(options, f"noise of {len(asked)} releases")
-    found = dpcal.calibrate.releases(
-        asked, epsilon=target, delta=delta, neighboring_relation=relation
-    )
-    width = max(len(each.name) for each in found.noises)
-    lines = [f"{n.name:<{width}}  {n.mechanism}, scale {n.scale!r}" for n in found.noises]
-    document = {
-        "delta": delta,
-        "epsilon": found.epsilon.to_dict(),
-        "releases": [
-            {"name": each.name, "mechanism": each.mechanism, "scale": each.scale}
-            for each in found.noises
-        ],
-    }
-    told = "\n".join(lines) + "\n" + answer("epsilon", found.epsilon, f"delta = {delta:g}")
-    present(options, document, told)
-    return 0
+class Correlated:
+    """Noise that is correlated from step to step."""
+
+    @staticmethod
+    def of(
+        *,
+        noise: Noise | None = None,
+        decay: float | None = None,
+        bands: int | None = None,
+        separation: int | None = None,
+        proved: bool = False,
+    ) -> dict[str, Any]:
+        """Return the options of correlated noise; none without it.
+
+        Parameters
+        ----------
+        noise
+            What correlates the noise of the steps (default: nothing).
+        decay
+            For lambda-cgd: share in [0, 1) of the last noise taken back.
+        bands
+            For banded and bisr: diagonals >= 1 of C or of its inverse (default: 4); for blt:
+            buffers.
+        separation
+            Steps between two of one record, at least.
+        proved
+            Calibrate by proved bounds, not by draws, with more noise.
+        """
+        if (decay is not None) != (noise == "lambda-cgd"):
+            lacks = decay is None
+            raise ValueError(
+                "noise='lambda-cgd' needs --decay." if lacks else "decay is for noise='lambda-cgd'."
+            )
+        if bands is not None and noise not in ("banded", "bisr", "blt"):
+            raise ValueError("bands is for --noise banded, bisr or blt.")
+        if noise is None and (separation is not None or proved):
+            raise ValueError("--separation and --proved go with --noise.")
+        kind = {"noise": noise, "decay": decay, "bands": bands}
+        return {} if noise is None else {**kind, "separation": separation, "proved": proved}
+
+
+@extends(Mechanism.of)
+def calibrate(
+    *,
+    sampler: Drawn = "poisson",
+    epsilon: Sequence[float],
+    delta: Sequence[float],
+    accountant: Accountant = "auto",
+    correlated: Correlated,
+    max_grad_norm: float = 1.0,
+    output: Path | None = None,
+    **run: Any,
+) -> Answer:
+    """Solve for the noise, the steps or the sampling that meets (epsilon, delta).
+
+    Parameters
+    ----------
+    sampler
+        How batches are drawn; the last four, and poisson and random-allocation, go with noise.
+    epsilon
+        Targets > 0, one or more.
+    delta
+        Of the targets, one or more, in (0, 1).
+    accountant
+        Its epsilon must meet the target, where the noise is solved for.
+    max_grad_norm
+        Clipping norm > 0 of a plan.
+    output
+        Write the plan of a run with n and batch_size as JSON, for 'dpcal train --use-plan'.
+
+    Examples
+    --------
+    dpcal calibrate --n 60000 --batch-size 512 --epochs 10 --epsilon 2 --delta 1e-6 -o plan.json
+    dpcal calibrate --sampling-probability 0.01 --steps 10000 --epsilon 1 2 4 --delta 1e-6
+    """
+    noise: Any = correlated
+    targets = [(target, at) for target in epsilon for at in delta]
+    how: dict[str, Any] = {"max_norm": max_grad_norm, "accountant": accountant}
+    if noise:
+        if len(targets) > 1 or run["n"] is None or run["noise_multiplier"] is not None:
+            raise ValueError(_NEEDS.format(what="--noise gives", run="run"))
+        (target, at), *_ = targets
+        how |= {"epsilon": target, "delta": at, "sampler": sampler}
+        return _plan(_correlated(noise, **run, **how), output)
+    if sampler not in SAMPLERS:
+        raise ValueError(f"sampler {sampler} goes with --noise.")
+    told = Mechanism.of(sampler=sampler, **run)  # type: ignore[arg-type]
+    name, solve = _unknown(told)
+    planned = name == "noise_multiplier" and told.n is not None and told.sampler in PLANNED
+    if planned and len(targets) == 1:
+        return _plan(_dpsgd(told, *targets[0], **how), output)
+    if output is not None:
+        raise ValueError(_NEEDS.format(what="--output writes", run=f"run by {', '.join(PLANNED)}"))
+    if accountant != "auto" and name != "noise_multiplier":
+        raise ValueError("--accountant is for solving for the noise.")
+    solved = [_solved(told, name, solve, accountant, *target) for target in targets]
+    documents, texts = zip(*solved, strict=True)
+    document = documents[0] if len(documents) == 1 else {"solutions": list(documents)}
+    return Answer(document, "\n".join(texts))
 
 
 def _unknown(told: Mechanism) -> tuple[str, Callable[[float], DpEvent]]:
@@ -147,10 +172,10 @@ def _unknown(told: Mechanism) -> tuple[str, Callable[[float], DpEvent]]:
 
 
 def _solved(
-    options: Namespace,
     told: Mechanism,
     name: str,
     event_of: Callable[[float], DpEvent],
+    accountant: str,
     epsilon: float,
     delta: float,
 ) -> tuple[dict[str, Any], str]:
@@ -158,12 +183,12 @@ def _solved(
     target = {"epsilon": epsilon, "delta": delta}
     relation: dict[str, Any] = {"neighboring_relation": told.relation}
     if name == "noise_multiplier":
-        solution = noise_of(told, epsilon=epsilon, delta=delta, accountant=options.accountant)
+        solution = noise_of(told, epsilon=epsilon, delta=delta, accountant=accountant)
     else:
         solver = {"epochs": "steps"}.get(name, name)
         solution = getattr(dpcal.calibrate, solver)(event_of, **target, **relation)
     price = dpcal.accountants.epsilon(
-        event_of(solution), delta=delta, accountant=options.accountant, **relation
+        event_of(solution), delta=delta, accountant=accountant, **relation
     )
     document = {
         name: solution,
@@ -174,41 +199,72 @@ def _solved(
     return document, f"{name} = {solution!r}\n" + answer("epsilon", price, f"delta = {delta:g}")
 
 
-def _dpsgd(options: Namespace, told: Mechanism, epsilon: float, delta: float) -> Plan:
+def _dpsgd(told: Mechanism, epsilon: float, delta: float, **how: Any) -> Plan:
     """Return the plan of DP-SGD with independent noise."""
     by_epochs = told.sampler != "poisson" and told.epochs is not None
-    plan: Plan = dpcal.calibrate.dpsgd(
-        **fields_of(told, "n", "batch_size", "sampler"),
-        **({"epochs": float(told.epochs or 0)} if by_epochs else {"steps": told.steps}),
+    length: dict[str, Any] = (
+        {"epochs": float(told.epochs or 0)} if by_epochs else {"steps": told.steps}
+    )
+    sizes: dict[str, Any] = {"n": told.n, "batch_size": told.batch_size, "sampler": told.sampler}
+    target: dict[str, Any] = {
+        "epsilon": epsilon,
+        "delta": delta,
+        "neighboring_relation": told.relation,
+    }
+    plan: Plan = dpcal.calibrate.dpsgd(**sizes, **length, **target, **how)
+    return plan
+
+
+def _correlated(
+    noise: Mapping[str, Any],
+    *,
+    epsilon: float,
+    delta: float,
+    sampler: str,
+    n: int,
+    batch_size: int | None,
+    sampling_probability: Fraction | None,
+    steps: int | None,
+    epochs: Fraction | None,
+    neighboring_relation: str | None,
+    **how: Any,
+) -> Plan:
+    """Return the plan of DP-SGD with correlated noise."""
+    if sampler not in CORRELATED:
+        raise ValueError(
+            f"sampler must be one of {', '.join(CORRELATED)} with --noise, got {sampler!r}."
+        )
+    if sampling_probability is not None:
+        raise ValueError("--sampling-probability is not for --noise: --batch-size says it.")
+    if epochs is not None and steps is not None:
+        raise ValueError("--epochs and --steps exclude each other.")
+    del how["noise_multiplier"]
+    if batch_size is None:
+        batch_size = n if sampler == "full" else min(n, max(64, math.ceil(3 * math.sqrt(n))))
+    if steps is None:
+        passes = _validate.positive(epochs=20.0 if epochs is None else float(epochs))
+        steps = math.ceil(passes * n / batch_size)
+    if noise["noise"] == "lambda-cgd":
+        strategy: Strategy = dpcal.accountants.matrix.LambdaCGD(steps, noise["decay"])
+    else:
+        strategy = STRATEGIES[noise["noise"]](steps, min(noise["bands"] or 4, steps))
+    plan: Plan = dpcal.calibrate.correlated_dpsgd(
+        strategy,
+        n=n,
+        batch_size=batch_size,
+        sampler=sampler,
+        separation=noise["separation"],
+        statistics=not noise["proved"],
         epsilon=epsilon,
         delta=delta,
-        neighboring_relation=told.relation,
-        **fields_of(options, "max_norm", "accountant"),
+        neighboring_relation=neighboring_relation or "add-or-remove-one",
+        **how,
     )
     return plan
 
 
-def _correlated(options: Namespace, noise: Mapping[str, Any], epsilon: float, delta: float) -> Plan:
-    """Return the plan of DP-SGD with correlated noise."""
-    if options.sampler not in CORRELATED:
-        raise ValueError(
-            f"--sampler must be one of {', '.join(CORRELATED)} with --noise, got "
-            f"{options.sampler!r}."
-        )
-    if options.sampling_probability is not None:
-        raise ValueError("--sampling-probability is not for --noise: --batch-size says it.")
-    sizes = fields_of(options, "batch_size", "steps", "max_norm", "sampler")
-    sizes["epochs"] = None if options.epochs is None else float(options.epochs)
-    target = {"epsilon": epsilon, "delta": delta, **fields_of(options, "n", "accountant")}
-    target["neighboring_relation"] = options.neighboring_relation or "add-or-remove-one"
-    given = {name: value for name, value in sizes.items() if value is not None}
-    with warnings_printed():
-        return training.correlated_plan(dpcal.calibrate.correlated_dpsgd, noise, target, given)
-
-
-def _plan(options: Namespace, plan: Plan) -> int:
-    """Print, or write, a plan."""
-    stage(options, "plan")
+def _plan(plan: Plan, output: Path | None) -> Answer:
+    """Return, and write, a plan."""
     price = plan.price()
     query = plan.query("gradient")
     batches = f"{query.sampler} batches of {plan.parameters['batch_size']} of {plan.n} records"
@@ -216,14 +272,13 @@ def _plan(options: Namespace, plan: Plan) -> int:
         f"noise_multiplier = {query.noise_multiplier!r} for {query.count} steps on {batches}\n"
         + answer("epsilon", price, f"delta = {plan.delta:g}")
     )
-    if options.output is not None:
-        dpcal.report.replace_file(options.output, (plan.to_json() + "\n").encode())
-        text += f"\nplan written to {options.output}"
+    if output is not None:
+        dpcal.report.replace_file(output, (plan.to_json() + "\n").encode())
+        text += f"\nplan written to {output}"
     document = {
         "noise_multiplier": query.noise_multiplier,
         "delta": plan.delta,
         "epsilon": price.to_dict(),
         "plan": json.loads(plan.to_json()),
     }
-    present(options, document, text)
-    return 0
+    return Answer(document, text)

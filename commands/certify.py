@@ -1,4 +1,4 @@
-"""``dpcal certify``: prove bounds on delta or epsilon in ball arithmetic, or check such a proof.
+"""``dpcal certify`` and ``dpcal check``: prove bounds in ball arithmetic, and check such a proof.
 
 Of a run that is told by its options, or of a report: then the proof lies beside the report, and
 ``report.json`` holds its sum.
@@ -7,25 +7,23 @@ Of a run that is told by its options, or of a report: then the proof lies beside
 from __future__ import annotations
 
 import json
-from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import dpcal
 from dpcal._files import text_of
-from dpcal.commands._options import TARGETS, accountant, add_options, relation
-from dpcal.commands.checking.mechanism import Mechanism, add_run
-from dpcal.commands.checking.output import at_least, at_most, dump, present
-from dpcal.commands.checking.progress import stage
+from dpcal.commands._mechanism import Mechanism
+from dpcal.commands._shared import Accountant
+from dpcal.commands._signature import Answer, extends
 from dpcal.errors import CertificateRejected, TargetUnreachable, UnsupportedEvent
+from dpcal.report.output import at_least, at_most, dump
 
 if TYPE_CHECKING:
     from dpcal.accountants import Certificate
 
-EXAMPLES = (
-    "--sampling-probability 0.01 --noise-multiplier 1 --steps 10000 --epsilon 8 -o proof.json",
-    "--check proof.json",
-)
+__all__ = ["certify", "check"]
 
 # Relative width of the bounds that prove a report's claim, which is its price, and by how much both
 # may differ.
@@ -34,61 +32,77 @@ _NARROW, _ROUNDING = 1e-9, 1e-6
 _FILES = {"held-out scores": "certificate-scores.json"}
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    """Declare the mechanism, epsilons or deltas, and where certificates are."""
-    add_options(
-        parser, "report FOLDER:path?  a report, whose claims are proved, in place of options"
-    )
-    add_run(parser)
-    add_options(
-        parser,
-        TARGETS,
-        relation("the sampler's own"),
-        accountant("who must agree with the proof"),
-        """
---width W:number       largest relative width of the bounds (default: as narrow as can be proved,
-    to 1e-3)
---method auto|contour|convex-order  which proof: laws in convex order share nothing with a contour
-    but ball arithmetic (default: auto, the narrowest)
--o --output FILE:path  where the certificate is written; of several, FILE-1, FILE-2, ... before
-    the suffix
---check FILE:path      check this certificate instead of making one
-""",
-    )
+@extends(Mechanism.of)
+def certify(
+    report: Path | None = None,
+    *,
+    epsilon: Sequence[float] | None = None,
+    delta: Sequence[float] | None = None,
+    accountant: Accountant = "auto",
+    width: float | None = None,
+    method: Literal["auto", "contour", "convex-order"] | None = None,
+    output: Path | None = None,
+    **run: Any,
+) -> Answer:
+    """Prove bounds on delta or epsilon of a run in ball arithmetic, or the claims of a report.
 
+    The exit status is 1 if a claim of the report is wrong.
 
-def run(options: Namespace) -> int:
-    """Print the proved bounds; the exit status is 1 if a certificate to check does not hold."""
-    if options.check is not None:
-        return _check(options)
-    if options.report is not None:
-        return _of_report(options)
-    if (options.epsilon is None) == (options.delta is None):
+    Parameters
+    ----------
+    report
+        A folder with a report, whose claims are proved, in place of a run.
+    epsilon
+        One or more, >= 0: bounds on delta.
+    delta
+        One or more, in (0, 1): bounds on epsilon.
+    accountant
+        One that must agree with the proof.
+    width
+        Largest relative width of the bounds (default: as narrow as can be proved, to 1e-3).
+    method
+        Which proof: laws in convex order share nothing with a contour but ball arithmetic (default:
+        auto, the narrowest).
+    output
+        Where the certificate is written; of several, FILE-1, FILE-2, ... before the suffix.
+
+    Examples
+    --------
+    dpcal certify --sampling-probability 0.01 --noise-multiplier 1 --steps 10000 --epsilon 8 -o
+        proof.json
+    dpcal certify dpcal-report
+    """
+    if report is not None:
+        given = {"epsilon": epsilon, "delta": delta, "output": output, "method": method}
+        for name, value in given.items():
+            if value is not None:
+                raise ValueError(f"{name} is for a run that options tell: a report says its own.")
+        return _of_report(report, accountant, width)
+    if (epsilon is None) == (delta is None):
         raise ValueError("Exactly one of --epsilon and --delta must be given.")
-    told = Mechanism.of(options)
-    name = "delta" if options.epsilon is None else "epsilon"
+    told = Mechanism.of(**run)
+    name, values = ("epsilon", epsilon) if delta is None else ("delta", delta)
     documents, texts = [], []
-    for value in getattr(options, name):
-        stage(options, f"proving bounds at {name} = {value:g}")
+    for point in values or ():
         event, subject = told.certified()
         certificate = dpcal.accountants.certify(
             event,
             neighboring_relation=told.relation,
-            width=options.width,
-            method=options.method or "auto",
-            **{name: value},
+            width=width,
+            method=method or "auto",
+            **{name: point},  # type: ignore[arg-type]
         )
-        _agree(options, certificate, event)
+        _agree(accountant, certificate, event)
         about = _about(certificate, subject, run=told.told())
         documents.append({**certificate.to_dict(), "about": about})
         texts.append(f"{_text(certificate)}\n{about['sentence']}")
-    for place, document in enumerate(documents if options.output is not None else (), start=1):
-        stem = options.output.stem if len(documents) == 1 else f"{options.output.stem}-{place}"
-        path = options.output.with_stem(stem)
-        dpcal.report.replace_file(path, (dump(document) + "\n").encode())
+    if output is not None:
+        for place, document in enumerate(documents, start=1):
+            stem = output.stem if len(documents) == 1 else f"{output.stem}-{place}"
+            path = output.with_stem(stem)
+            dpcal.report.replace_file(path, (dump(document) + "\n").encode())
     document = documents[0] if len(documents) == 1 else {"certificates": documents}
-    present(options, document, "\n\n".join(texts))
-    return 0
+    return Answer(document, "\n\n".join(texts))
 
 
 def _about(certificate: Certificate, subject: str, **what: Any) -> dict[str, Any]:
@@ -101,22 +115,18 @@ def _about(certificate: Certificate, subject: str, **what: Any) -> dict[str, Any
     }
 
 
-def _of_report(options: Namespace) -> int:
+def _of_report(path: Path, accountant: str, width: float | None) -> Answer:
     """Prove delta at each claimed epsilon of a report; the exit status is 1 if a claim is wrong."""
-    asked = ("epsilon", "delta", "output", "method")
-    given = [name for name in asked if getattr(options, name) is not None]
-    if given:
-        raise ValueError(f"--{given[0]} is for a run that options tell: a report says its own.")
-    folder, document = options.report, dpcal.report.read(options.report)
-    folder = folder if folder.is_dir() else folder.absolute().parent
+    document = dpcal.report.read(path)
+    folder = path if path.is_dir() else path.absolute().parent
     problems = dpcal.report.file_problems(folder, document)
     if problems:
         raise ValueError(f"report must hold its files as they were written, got {problems[0]}.")
     claims = dpcal.report.claims_of(document)
-    rows = {name: _proved(options, document, name, runs) for name, runs in claims.items()}
+    rows = {name: _proved(document, name, runs, accountant, width) for name, runs in claims.items()}
     for name, row in rows.items():
-        path = folder / _FILES.get(name, "certificate.json")
-        dpcal.report.replace_file(path, (dump(row["proof"]) + "\n").encode())
+        file = folder / _FILES.get(name, "certificate.json")
+        dpcal.report.replace_file(file, (dump(row["proof"]) + "\n").encode())
     dpcal.report.bind(folder)
     lines = [
         f"{name}: epsilon {row['epsilon']:.9f} at delta {row['delta']:g}, "
@@ -124,11 +134,13 @@ def _of_report(options: Namespace) -> int:
         f"{float(row['proof']['upper']):.10g}], by {_FILES.get(name, 'certificate.json')}"
         for name, row in rows.items()
     ]
-    present(options, rows, "\n".join(lines))
-    return 0 if all(row["verdict"] == "proved" for row in rows.values()) else 1
+    proved = all(row["verdict"] == "proved" for row in rows.values())
+    return Answer(rows, "\n".join(lines), 0 if proved else 1)
 
 
-def _proved(options: Namespace, document: Any, name: str, runs: Any) -> dict[str, Any]:
+def _proved(
+    document: Any, name: str, runs: Any, accountant: str, width: float | None
+) -> dict[str, Any]:
     """Return a claim of a report, its certificate, and what follows for the claim.
 
     A price is a point at which delta is reached, to the last digits. Where no proof is as narrow,
@@ -139,38 +151,36 @@ def _proved(options: Namespace, document: Any, name: str, runs: Any) -> dict[str
     event, relation = dpcal.report.event_of(runs)
     targets = [float(run["plan"]["epsilon"]) for run in runs] if len(runs) == 1 else []
     for value in (epsilon, *(target for target in targets if target > epsilon)):
-        stage(options, f"proving delta at epsilon = {value:g} of {name}")
-        certificate = _narrow(options, event, relation, value)
+        certificate = _narrow(event, relation, value, width)
         verdict = "proved" if float(certificate.upper) <= delta * (1 + _ROUNDING) else "open"
         if float(certificate.lower) > delta * (1 + _ROUNDING):
             verdict = "DOES NOT HOLD"
         if verdict != "open":
             break
-    _agree(options, certificate, event)
+    _agree(accountant, certificate, event)
     told = [{part: run[part] for part in ("plan", "ledger")} for run in runs]
     about = _about(certificate, f"{name} of the report on {document['data']['name']}", runs=told)
     proof = {**certificate.to_dict(), "about": about}
     return {"epsilon": value, "delta": delta, "verdict": verdict, "proof": proof}
 
 
-def _narrow(options: Namespace, event: Any, relation: str, epsilon: float) -> Certificate:
+def _narrow(event: Any, relation: str, epsilon: float, width: float | None) -> Certificate:
     """Return a certificate of delta, as narrow as was asked or can be."""
     how: dict[str, Any] = {"epsilon": epsilon, "neighboring_relation": relation}
-    width = _NARROW if options.width is None else options.width
     try:
-        return dpcal.accountants.certify(event, width=width, **how)
+        return dpcal.accountants.certify(event, width=_NARROW if width is None else width, **how)
     except TargetUnreachable:
-        if options.width is not None:
+        if width is not None:
             raise
         return dpcal.accountants.certify(event, **how)
 
 
-def _agree(options: Namespace, certificate: Certificate, event: Any) -> None:
+def _agree(accountant: str, certificate: Certificate, event: Any) -> None:
     """Refuse a proof that the accountant which was named contradicts: one of them is wrong."""
-    if options.accountant == "auto":
+    if accountant == "auto":
         return
     how: dict[str, Any] = {
-        "accountant": options.accountant,
+        "accountant": accountant,
         "neighboring_relation": certificate.neighboring_relation,
     }
     if certificate.delta is None:
@@ -180,32 +190,38 @@ def _agree(options: Namespace, certificate: Certificate, event: Any) -> None:
         found = dpcal.accountants.epsilon(event, delta=certificate.delta, **how)
     if found.upper < certificate.lower or found.lower > certificate.upper:
         raise ValueError(
-            f"accountant {options.accountant!r} proves [{found.lower:.9g}, {found.upper:.9g}], "
+            f"accountant {accountant!r} proves [{found.lower:.9g}, {found.upper:.9g}], "
             f"which does not meet the proof's [{certificate.lower:.9g}, {certificate.upper:.9g}]."
         )
 
 
-def _check(options: Namespace) -> int:
-    """Re-prove the bounds of a certificate."""
-    must = "--check must name a readable certificate"
-    text = text_of(options.check, must, encoding=None)
-    stage(options, "proving the bounds again")
+def check(certificate: Path) -> Answer:
+    """Prove the bounds of a certificate again; the exit status is 1 if it does not hold.
+
+    Parameters
+    ----------
+    certificate
+        A file that 'dpcal certify -o' wrote.
+
+    Examples
+    --------
+    dpcal check proof.json
+    dpcal check proof.json --json
+    """
+    text = text_of(certificate, "certificate must be a readable file", encoding=None)
     try:
-        certificate = dpcal.accountants.verify_certificate(text)
+        proved = dpcal.accountants.verify_certificate(text)
     except CertificateRejected as error:
-        return _refused(options, str(error))
+        return _refused(str(error))
     about = json.loads(text).get("about")
-    if about is not None and not _says(about, certificate):
-        return _refused(options, "its sentence says other than what is proved")
-    document = {**certificate.to_dict(), **({} if about is None else {"about": about})}
-    present(options, {"holds": True, "certificate": document}, f"holds: {_text(certificate)}")
-    return 0
+    if about is not None and not _says(about, proved):
+        return _refused("its sentence says other than what is proved")
+    document = {**proved.to_dict(), **({} if about is None else {"about": about})}
+    return Answer({"holds": True, "certificate": document}, f"holds: {_text(proved)}")
 
 
-def _refused(options: Namespace, reason: str) -> int:
-    """Print why a certificate does not hold, and return the exit status."""
-    present(options, {"holds": False, "reason": reason}, f"DOES NOT HOLD: {reason}")
-    return 1
+def _refused(reason: str) -> Answer:
+    return Answer({"holds": False, "reason": reason}, f"DOES NOT HOLD: {reason}", 1)
 
 
 def _says(about: Any, certificate: Certificate) -> bool:

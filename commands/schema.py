@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import Any
 
 import dpcal
-from dpcal.commands._options import TABLE, add_options, file_to_write, source_of
-from dpcal.commands.checking.output import check_new, present
-
-EXAMPLES = ("patients.csv -o schema.toml", "patients.csv --target sick")
+from dpcal.commands._shared import TableFile, check_new
+from dpcal.commands._signature import Answer
 
 HEAD = """\
 # What is public about {name}: a draft, which was made from the records and is not private.
@@ -31,39 +30,51 @@ HEAD = """\
 """
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    """Declare the table and the file of its schema."""
-    wanted = "--target COLUMN  what is to be predicted"
-    add_options(parser, TABLE, wanted, file_to_write("TOML"))
+def schema(
+    table: TableFile,
+    *,
+    target: str | None = None,
+    output: Path | None = None,
+    force: bool = False,
+) -> Answer:
+    """Draft a schema of a table: types, ranges, categories, missing values.
 
+    Parameters
+    ----------
+    target
+        The column that is to be predicted.
+    output
+        A TOML file to write (default: the screen).
+    force
+        Replace an existing file.
 
-def run(options: Namespace) -> int:
-    """Write the draft, and list what it copied from the records."""
-    if options.table is None:
-        raise ValueError("schema needs a table: dpcal schema FILE.")
-    if options.output is not None:
-        check_new(options.output, force=options.force)
-    schema, comments = dpcal.tables.draft(source_of(options), target=options.target)
-    text = HEAD.format(name=options.table.name) + schema.to_toml(comments)
-    assert dpcal.tables.Schema.from_toml(text) == schema
-    document = {"schema": schema.to_dict(), "copied": schema.copied(), "comments": comments}
-    if options.output is None:
-        present(options, document, text.rstrip("\n"))
-        return 0
-    dpcal.report.replace_file(options.output, text.encode())
-    dropped = [column.name for column in schema.columns if column.type == "drop"]
-    lines = [f"schema of {len(schema.columns)} columns written to {options.output}"]
-    if schema.copied():
+    Examples
+    --------
+    dpcal schema patients.csv -o schema.toml
+    dpcal schema patients.csv --target sick
+    """
+    if output is not None:
+        check_new(output, force=force)
+    source: Any = table()  # type: ignore[operator]
+    found, comments = dpcal.tables.draft(source, target=target)
+    text = HEAD.format(name=source.path.name) + found.to_toml(comments)
+    assert dpcal.tables.Schema.from_toml(text) == found
+    document = {"schema": found.to_dict(), "copied": found.copied(), "comments": comments}
+    if output is None:
+        return Answer(document, text.rstrip("\n"))
+    dpcal.report.replace_file(output, text.encode())
+    lines = [f"schema of {len(found.columns)} columns written to {output}"]
+    if found.copied():
         lines.append(
             "copied from the records without noise, to be replaced by what is known without them: "
-            + ", ".join(schema.copied())
+            + ", ".join(found.copied())
         )
-    for name in dropped:
-        lines.append(f"dropped: {name!r}, {comments[name]}")
-    likely = dpcal.tables.likely_target(schema) if options.target is None else None
-    if likely is not None:
-        lines.append(f"which column is predicted? Perhaps {likely!r}: --target {likely}")
-    elif options.target is None:
-        lines.append("which column is predicted? None looks like it: --target COLUMN")
-    present(options, document, "\n".join(lines))
-    return 0
+    dropped = [column.name for column in found.columns if column.type == "drop"]
+    lines += [f"dropped: {name!r}, {comments[name]}" for name in dropped]
+    if target is None:
+        likely = dpcal.tables.likely_target(found)
+        guess = "None looks like it: --target COLUMN"
+        if likely is not None:
+            guess = f"Perhaps {likely!r}: --target {likely}"
+        lines.append(f"which column is predicted? {guess}")
+    return Answer(document, "\n".join(lines))

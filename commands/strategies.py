@@ -2,157 +2,99 @@
 
 from __future__ import annotations
 
-import sys
-from argparse import ArgumentParser, Namespace
-from concurrent.futures import Executor, ProcessPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 import dpcal
-from dpcal.commands._options import TARGET, add_options, fields_of, relation
-from dpcal.commands.checking.output import present
+from dpcal.commands._shared import Relation, bar
+from dpcal.commands._signature import Answer, flag
 
 if TYPE_CHECKING:
-    from dpcal.accountants.matrix import Participation, Workload
+    from dpcal.accountants.matrix import Workload
     from dpcal.calibrate import SampledBatches
-    from dpcal.calibrate.correlated.strategies import StrategyRow, StrategyTable
-
-# Characters of a full bar.
-_BAR = 24
-EXAMPLES = (
-    "--steps 1000 --steps-per-epoch 100 --epsilon 2 --delta 1e-6",
-    "--steps 1000 --sampler cyclic-poisson --sampling-probability 0.01 --epsilon 2 --delta 1e-6 "
-    "--strategies identity,banded=4,banded=best",
-)
+    from dpcal.calibrate.correlated.strategies import StrategyRow
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    """Declare the run, who takes part when, and the target."""
-    add_options(parser, "--steps T:whole!  number >= 1")
-    group = parser.add_argument_group("participation of a record (default: at most one step)")
-    schemas = group.add_mutually_exclusive_group()
-    add_options(
-        schemas,
+class Participation:
+    """Who takes part when."""
+
+    @staticmethod
+    def of(
+        *,
+        steps: int,
+        steps_per_epoch: int | None = None,
+        min_separation: int | None = None,
+        at_most: int | None = None,
+        groups: int | None = None,
+        independent: bool = False,
+        sampler: Literal[
+            "poisson", "cyclic-poisson", "min-separation", "balls-in-bins", "random-allocation"
+        ]
+        | None = None,
+        sampling_probability: float | None = None,
+        draws: int = 0,
+        seed: int | None = None,
+        failure_probability: float | None = None,
+    ) -> dict[str, Any]:
+        """Return the steps, and a worst-case participation or how random batches are priced.
+
+        Parameters
+        ----------
+        steps
+            Number >= 1.
+        steps_per_epoch
+            A record takes part once an epoch of so many steps, at the same place of each; with
+            balls-in-bins and random-allocation at a random place.
+        min_separation
+            A record takes part at steps at least so far apart.
+        at_most
+            With min_separation: at most so many times.
+        groups
+            With cyclic-poisson: number of groups.
+        independent
+            A record's steps do not depend on which others are present.
+        sampler
+            How batches are drawn (default: at most one step of a record; poisson with a sampling
+            probability).
+        sampling_probability
+            In (0, 1]: expected batch size over the number of records; groups, separations and
+            epochs that are not given follow from it and from the strategy's bands.
+        draws
+            With a sampler: Monte Carlo draws >= 1 for each question where no exact price is known;
+            0 for deterministic bounds.
+        seed
+            With draws: fixes them (default: fresh from the system).
+        failure_probability
+            With draws: that they mislead, a part of delta (default: delta / 100).
         """
---steps-per-epoch B:whole  once an epoch of B steps, at the same place of each; with --sampler
-    balls-in-bins, random-allocation: at a random place
---min-separation B:whole   at steps at least B apart
---groups B:whole           with --sampler cyclic-poisson: number of groups
-""",
-    )
-    add_options(
-        group,
-        """
---sampler NAME                   batches are drawn by poisson (the default with
-    --sampling-probability), cyclic-poisson, min-separation, balls-in-bins or random-allocation
---sampling-probability Q:number  in (0, 1]: expected batch size over the number of records; groups,
-    separations and epochs that are not given follow from it and from the strategy's bands
---at-most K:whole                with --min-separation: at most K times
---independent                    a record's steps do not depend on which others are present
-""",
-    )
-    add_options(
-        parser,
-        """
-[strategies and draws]
---draws N:whole                 with a sampler: Monte Carlo draws >= 1 for each question where no
-    exact price is known; 0 (the default) for deterministic bounds
---seed SEED:whole               with --draws: fixes them (default: fresh from the system)
---failure-probability P:number  with --draws: that they mislead, a part of delta (default: delta /
-    100)
---strategies NAMES              which ones, separated by commas, such as
-    lambda-cgd=0.5,banded=4,banded=best,blt=1,banded-inverse=4,tree,square-root,identity (default:
-    one or more of each family)
---workers N:whole=1             processes that calibrate strategies side by side, >= 1 (default:
-    1)
---progress                      a bar on stderr, longer with each strategy done
-""",
-        TARGET,
-        relation(default="replace-special"),
-        """
-[workload (default: prefix sums)]
---momentum M:number=0.0  in [0, 1)
---decay A:number=1.0     in (0, 1]
---learning-rates RATES   linear, cosine or exponential, and the last rate over the first, such as
-    cosine=0.1 (default: they are equal)
-""",
-    )
-
-
-def run(options: Namespace) -> int:
-    """Print one row a strategy: the noise it needs, its errors, its memory."""
-    if options.at_most is not None and options.min_separation is None:
-        raise ValueError("--at-most goes with --min-separation.")
-    if not _sampled(options) and (options.draws or options.seed is not None):
-        raise ValueError("--draws and --seed go with --sampler.")
-    if options.failure_probability is not None and not options.draws:
-        raise ValueError("--failure-probability goes with --draws.")
-    if options.workers < 1:
-        raise ValueError(f"--workers must be at least 1, got {options.workers}.")
-    pool = ProcessPoolExecutor(options.workers) if options.workers > 1 else None
-    with pool or nullcontext():
-        table = _compared(options, pool)
-    present(options, table.to_dict(), str(table))
-    return 0
-
-
-def _compared(options: Namespace, executor: Executor | None) -> StrategyTable:
-    """The table, by one process or by several."""
-    sampled = _sampled(options)
-    return dpcal.calibrate.compare_strategies(
-        **fields_of(options, "steps", "epsilon", "delta", "neighboring_relation"),
-        participation=None if sampled else _participation(options),
-        pricing=_pricing(options) if sampled else None,
-        workload=_workload(options),
-        strategies=None if options.strategies is None else options.strategies.split(","),
-        executor=executor,
-        progress=_report if options.progress else None,
-    )
-
-
-def _workload(options: Namespace) -> Workload:
-    """Return the sums whose errors are compared."""
-    matrix, rates = dpcal.accountants.matrix, None
-    if options.learning_rates is not None:
-        name, _, last = options.learning_rates.partition("=")
-        try:
-            rate = float(last)
-        except ValueError:
-            raise ValueError(
-                "--learning-rates must be a schedule and its last rate, such as cosine=0.1, got "
-                f"{options.learning_rates!r}."
-            ) from None
-        rates = matrix.learning_rates(name, options.steps, rate)
-    return matrix.Workload(**fields_of(options, "momentum", "decay"), learning_rates=rates)
-
-
-def _report(row: StrategyRow, done: int, count: int) -> None:
-    """Print a bar with the strategy that is done."""
-    found = "no answer" if row.mean_error is None else f"mean error {row.mean_error:.5g}"
-    bar = "#" * (_BAR * done // count)
-    line = f"[{bar:<{_BAR}}] {done}/{count} {row.name}: {found}"
-    print(f"{_over()}{line}", file=sys.stderr, flush=True)
-
-
-def _over() -> str:
-    """Characters that clear a terminal's line."""
-    return "\r\033[K" if sys.stderr.isatty() else ""
-
-
-def _participation(options: Namespace) -> Participation:
-    """Return the worst-case participation of a record."""
-    matrix = dpcal.accountants.matrix
-    if options.steps_per_epoch is not None:
-        epochs = -(-options.steps // max(1, options.steps_per_epoch))
-        return matrix.FixedEpochs(epochs, options.steps_per_epoch, options.independent)
-    if options.min_separation is not None:
-        return matrix.LeastSeparation(options.min_separation, options.at_most, options.independent)
-    return matrix.Single(independent=options.independent)
-
-
-def _sampled(options: Namespace) -> bool:
-    """Return whether batches are drawn at random."""
-    return options.sampling_probability is not None or options.sampler is not None
+        matrix = dpcal.accountants.matrix
+        apart = {
+            "groups": groups,
+            "min_separation": min_separation,
+            "steps_per_epoch": steps_per_epoch,
+        }
+        if len([each for each in apart.values() if each is not None]) > 1:
+            raise ValueError("--steps-per-epoch, --min-separation and --groups exclude each other.")
+        if at_most is not None and min_separation is None:
+            raise ValueError("--at-most goes with --min-separation.")
+        if failure_probability is not None and not draws:
+            raise ValueError("--failure-probability goes with --draws.")
+        if sampling_probability is not None or sampler is not None:
+            pricing = _pricing(sampler or "poisson", apart, sampling_probability)
+            drawn = {"draws": draws or 1, "seed": seed, "failure_probability": failure_probability}
+            how = pricing(statistics="certified" if draws else "none", **drawn)
+            return {"steps": steps, "participation": None, "pricing": how}
+        if draws or seed is not None:
+            raise ValueError("--draws and --seed go with --sampler.")
+        worst: Any = matrix.Single(independent=independent)
+        if steps_per_epoch is not None:
+            epochs = -(-steps // max(1, steps_per_epoch))
+            worst = matrix.FixedEpochs(epochs, steps_per_epoch, independent)
+        elif min_separation is not None:
+            worst = matrix.LeastSeparation(min_separation, at_most, independent)
+        return {"steps": steps, "participation": worst, "pricing": None}
 
 
 # The option that says how far apart the participations of a sampler are.
@@ -164,21 +106,99 @@ _APART = {
 }
 
 
-def _pricing(options: Namespace) -> SampledBatches:
-    """Return how prices of random batches are computed."""
-    sampler, given = options.sampler or "poisson", ("groups", "min_separation", "steps_per_epoch")
+def _pricing(
+    sampler: str, given: dict[str, int | None], rate: float | None
+) -> Callable[..., SampledBatches]:
+    """Return what makes the pricing of random batches."""
     apart = _APART.get(sampler, "")
-    for name in given:
-        if name != apart and getattr(options, name) is not None:
-            raise ValueError(f"--{name.replace('_', '-')} does not go with --sampler {sampler}.")
-    number, rate = getattr(options, apart, None), options.sampling_probability
+    for name, value in given.items():
+        if name != apart and value is not None:
+            raise ValueError(f"{flag(name)} does not go with --sampler {sampler}.")
+    number = given.get(apart)
     if rate is None and number and apart == "steps_per_epoch":
         rate = 1 / number
     if rate is None:
         raise ValueError(f"--sampling-probability is needed with --sampler {sampler}.")
-    return dpcal.calibrate.SampledBatches(
-        dpcal.calibrate.Batches(sampler, rate, number),
-        statistics="certified" if options.draws else "none",
-        draws=options.draws or 1,
-        **fields_of(options, "seed", "failure_probability"),
-    )
+    batches = dpcal.calibrate.Batches(sampler, rate, number)
+    return lambda **how: dpcal.calibrate.SampledBatches(batches, **how)
+
+
+def strategies(
+    *,
+    batches: Participation,
+    epsilon: float,
+    delta: float,
+    neighboring_relation: Relation = "replace-special",
+    strategies: Sequence[str] | None = None,
+    momentum: float = 0.0,
+    decay: float = 1.0,
+    learning_rates: str | None = None,
+    workers: int = 1,
+) -> Answer:
+    """Compare correlated noise (tree, banded, BLT, ...) at one privacy target.
+
+    Parameters
+    ----------
+    epsilon
+        The target, > 0.
+    delta
+        The target's delta, in (0, 1).
+    neighboring_relation
+        What neighbors differ by.
+    strategies
+        Which ones, separated by commas, such as
+        lambda-cgd=0.5,banded=4,banded=best,blt=1,banded-inverse=4,tree,square-root,identity
+        (default: one or more of each family).
+    momentum
+        In [0, 1): of the sums whose errors are compared.
+    decay
+        In (0, 1]: of the sums whose errors are compared.
+    learning_rates
+        Schedule (linear, cosine or exponential) and the last rate over the first, such as
+        cosine=0.1 (default: rates are equal).
+    workers
+        Processes that calibrate strategies side by side, >= 1.
+
+    Examples
+    --------
+    dpcal strategies --steps 1000 --steps-per-epoch 100 --epsilon 2 --delta 1e-6
+    dpcal strategies --steps 1000 --sampler cyclic-poisson --sampling-probability 0.01 --epsilon 2
+        --delta 1e-6 --strategies identity,banded=4,banded=best
+    """
+    if workers < 1:
+        raise ValueError(f"--workers must be at least 1, got {workers}.")
+    told: Any = batches
+    reach = bar("dpcal strategies", "strategy")
+
+    def done(row: StrategyRow, count: int, total: int) -> None:
+        reach(count, total)
+
+    pool = ProcessPoolExecutor(workers) if workers > 1 else None
+    with pool or nullcontext():
+        table = dpcal.calibrate.compare_strategies(
+            **told,
+            epsilon=epsilon,
+            delta=delta,
+            neighboring_relation=neighboring_relation,
+            workload=_workload(told["steps"], momentum, decay, learning_rates),
+            strategies=strategies,
+            executor=pool,
+            progress=done,
+        )
+    return Answer(table.to_dict(), str(table))
+
+
+def _workload(steps: int, momentum: float, decay: float, rates: str | None) -> Workload:
+    """Return the sums whose errors are compared."""
+    matrix, found = dpcal.accountants.matrix, None
+    if rates is not None:
+        name, _, last = rates.partition("=")
+        try:
+            rate = float(last)
+        except ValueError:
+            raise ValueError(
+                "--learning-rates must be a schedule and its last rate, such as cosine=0.1, got "
+                f"{rates!r}."
+            ) from None
+        found = matrix.learning_rates(name, steps, rate)
+    return matrix.Workload(momentum=momentum, decay=decay, learning_rates=found)

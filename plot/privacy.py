@@ -386,8 +386,8 @@ class RenyiCurve:
             raise UnsupportedEvent(
                 "A run that is priced as a whole (shuffled epochs, or correlated noise) has no "
                 "Renyi picture, for what is known is delta at single epsilons, and no finite "
-                "divergence follows from finitely many of these: use 'dpcal plot profile' or "
-                "'dpcal plot trade-off'."
+                "divergence follows from finitely many of these: use the privacy "
+                "profile or the trade-off curve."
             )
         orders = 1 + np.geomspace(0.05, highest - 1, 160)
         values = [

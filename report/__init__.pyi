@@ -12,7 +12,6 @@ from dpcal.report.files import (
 )
 from dpcal.report.page import statement_page as statement_page
 from dpcal.report.policy import Policy as Policy, facts_of as facts_of
-from dpcal.report.registry import registry_entry as registry_entry
 from dpcal.report.saving import (
     composed_by_silo as composed_by_silo,
     document_of as document_of,

@@ -110,9 +110,12 @@ def _utility(document: Mapping[str, Any]) -> str:
     found = document.get("evaluation", {})
     told = []
     for key in ("accuracy", "auc", "root_mean_squared_error"):
-        value, error = found.get(key), found.get(f"{key}_standard_error")
+        off = "standard_error" if key == "accuracy" else f"{key}_standard_error"
+        value, error = found.get(key), found.get(off)
         if value is not None and error is not None:
             told.append(f"{key.replace('_', ' ')} {value:.3g} with standard error {error:.2g}")
+    for point in document.get("accuracy", ()):
+        told.append(f"mean accuracy {point['mean']:.3g} at epsilon {point['epsilon']:g}")
     return "; ".join(told)
 
 
@@ -129,7 +132,7 @@ def _deployment(document: Mapping[str, Any]) -> list[tuple[str, str]]:
             "Is it one release, or are queries answered on and on?",
             "One release, from which anybody may compute anything.",
         ),
-        answered("How is noise drawn, and is rounding safe?", privacy["mechanism"]),
+        answered("How is noise drawn, and is rounding safe?", "As the mechanisms above say."),
         answered("What do side channels tell?", " ".join(beside)),
         answered("What else does the claim leave out?", " ".join(outside)),
         answered("Who has access to the records, and how long are they kept?", ""),

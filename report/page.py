@@ -59,12 +59,14 @@ table { border-collapse: collapse; width: 100%; margin: .6rem 0; font-size: .95r
 th, td { text-align: left; vertical-align: top; padding: .4rem .8rem .4rem 0;
   border-bottom: 1px solid var(--line); }
 th { font-weight: 600; width: 36%; }
+table.grid { display: block; overflow-x: auto; }
 table.grid th { width: auto; }
 code, pre { font: .9em/1.5 ui-monospace, "Cascadia Mono", Menlo, Consolas, monospace; }
 pre { background: var(--soft); padding: .8rem 1rem; overflow-x: auto; }
-figure { margin: 1rem 0; background: #ffffff; border: 1px solid var(--line); padding: .6rem; }
-figcaption { color: #5a6270; font-size: .92rem; }
-figure svg { display: block; width: 100%; height: auto; }
+figure { margin: 1rem 0; border: 1px solid var(--line); padding: .6rem; overflow-x: auto; }
+figcaption { color: var(--quiet); font-size: .92rem; }
+figure svg { display: block; width: 100%; min-width: 40rem; height: auto; }
+@media (prefers-color-scheme: dark) { figure svg { filter: invert(.9) hue-rotate(180deg); } }
 @media print {
   :root { --ink: #000; --quiet: #444; --line: #bbb; --paper: #fff; --soft: #fff; --mark: #000; }
   @page { margin: 16mm; }
@@ -94,12 +96,12 @@ def statement_page(document: Mapping[str, Any], *, pictures: Mapping[str, str]) 
         f"<h1>Privacy statement: {escape(name)}</h1>",
         f'<p class="quiet">Written {escape(document["written"])} by dpcal '
         f"{escape(document['software'].get('dpcal', ''))}</p>",
+        *_risk(document),
         *_claim(document),
         *_released(document.get("release", {})),
         *_evaluation(document.get("evaluation", {})),
         *_numbers(document),
         '<div class="details">',
-        *_risk(document),
         *_read_from_data(document),
         *_steps(document.get("steps", ())),
         "<h2>What is covered</h2>",
@@ -245,7 +247,7 @@ def _released(found: Mapping[str, Any]) -> list[str]:
 
 
 def _risk(document: Mapping[str, Any]) -> list[str]:
-    """Return the section on the power of an attacker."""
+    """Return the sentence on the power of an attacker."""
     risk = document.get("risk")
     if not risk:
         return []
@@ -255,7 +257,7 @@ def _risk(document: Mapping[str, Any]) -> list[str]:
         f"those who are not, finds at most {up(100 * power, 2)} percent of those who are, "
         f"whatever the attack is. Guessing finds {rate:.0%}."
     )
-    return ["<h2>What an attacker can achieve</h2>", f"<p>{escape(words)}</p>"]
+    return [f'<p class="claim">{escape(words)}</p>']
 
 
 def _read_from_data(document: Mapping[str, Any]) -> list[str]:
@@ -274,7 +276,8 @@ def _evaluation(found: Mapping[str, Any]) -> list[str]:
     parts = ["<h2>How good the model is</h2>"]
     how = found.get("held_out")
     if how == "left out":
-        return [*parts, "<p>Held-out records were not asked.</p>"]
+        reason = f": {found['reason']}" if "reason" in found else ""
+        return [*parts, f"<p>{escape(_sentence(f'Not measured{reason}'))}</p>"]
     if how == "noisy":
         words = (
             "From noisy counts about records that played no part in training. These records are "

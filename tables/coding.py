@@ -31,6 +31,7 @@ __all__ = [
     "REACH",
     "Coding",
     "codes_of",
+    "persons_of",
     "pieces",
     "scaled",
     "texts_of",
@@ -252,6 +253,14 @@ def texts_of(series: Any, missing: Collection[str]) -> Any:
     text = pl.col(series.name).cast(pl.String).str.strip_chars()
     kept = pl.when(text.is_in(list(missing))).then(None).otherwise(text).alias(series.name)
     return series.to_frame().select(kept).to_series()
+
+
+def persons_of(series: Any, missing: Collection[str]) -> Any:
+    """Return whose each row is, as texts; refuse a row that lacks it."""
+    texts = texts_of(series, missing)
+    if texts.null_count():
+        raise ValueError(f"Every row must say whose it is, column {series.name!r} lacks one.")
+    return texts
 
 
 def values_of(series: Any, column: Column, missing: Collection[str]) -> tuple[Vector, Kept]:

@@ -1,4 +1,4 @@
-r"""Which file is this? Text with any separator, encoding and compression, or parquet, by polars.
+r"""Which file is this? Text with any separator and encoding, or parquet, by polars.
 
 >>> import tempfile
 >>> from pathlib import Path
@@ -13,32 +13,28 @@ r"""Which file is this? Text with any separator, encoding and compression, or pa
 
 from __future__ import annotations
 
-import bz2
 import csv
 import gzip
 import io
-import lzma
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from dpcal._files import check_cells, check_lines, check_regular, check_zst
+from dpcal._files import check_cells, check_lines, check_regular
 from dpcal.errors import MissingExtra, extra, reason_of
 
 __all__ = ["NotANumber", "Source", "polars", "table_of"]
 
+_Taken = TypeVar("_Taken")
 SEPARATORS = (",", ";", "\t", "|")
 ROWS = 1 << 14  # of a batch: 20 numbers of each are 2.6 MB, which a processor keeps at hand
 HEAD = 1 << 16  # bytes in which the row of column names must end
-_OPENERS: Mapping[str, Callable[..., Any]] = {
-    ".gz": gzip.open,
-    ".bz2": bz2.open,
-    ".xz": lzma.open,
-}
-_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+# First bytes of zstd, bzip2, xz and zlib files, and of gzip, which polars would unpack unasked.
+_PACKED = (b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ", b"x\x01", b"x\x9c", b"x\xda")
+_GZIP = b"\x1f\x8b"
 
 
 def polars() -> Any:
@@ -66,14 +62,13 @@ class Source:
     Parameters
     ----------
     path
-        Of text with a row of column names (also compressed: .gz, .bz2, .xz, .zst), or of a file
-        that ends in .parquet. Or a table in memory, as :func:`table_of` takes it, which is read as
+        Of text with a row of column names, which may be compressed (.gz), or of a file that ends in
+        .parquet. Or a table in memory, as :func:`table_of` takes it, which is read as
         its text would be; its missing cells and NaN are missing.
     separator
         One character; found in the row of names when omitted.
     encoding
-        Of text, as Python names it; UTF-8, or UTF-16 where a byte-order mark says so, when
-        omitted.
+        Of text, as Python names it; UTF-8 when omitted.
     decimal_comma
         Whether numbers are written like 3,14.
     missing_values
@@ -117,7 +112,7 @@ class Source:
         self.separator: str | None = None
         if separator is not None and (len(separator) != 1 or ord(separator) > 127):
             raise ValueError(f"separator must be one ASCII character, got {separator!r}.")
-        wrong = (OSError, EOFError, ValueError, LookupError, csv.Error, lzma.LZMAError, zlib.error)
+        wrong = (OSError, EOFError, ValueError, LookupError, csv.Error, zlib.error)
         try:
             if self._text is not None:
                 names = self._names_of(self._text[:HEAD].decode(errors="replace"), separator)
@@ -129,7 +124,6 @@ class Source:
                 check_cells(rows * len(names), self.path.stat().st_size)
             else:
                 check_regular(self.path)
-                self._check_text()
                 names = self._open_text(separator, encoding)
         except (*wrong, self._polars.exceptions.PolarsError) as error:
             raise self._unreadable(error) from error
@@ -174,41 +168,29 @@ class Source:
         ):
             reason = "a row has another number of cells than the row of column names"
         if isinstance(error, UnicodeError) or "utf-8" in reason:
-            reason += "; name its encoding with --encoding, such as latin-1"
+            reason += "; name its encoding, such as encoding='latin-1'"
         return ValueError(f"table must be a readable file, got {str(self.path)!r}: {reason}.")
 
-    def _check_text(self) -> None:
-        """Refuse long lines, and text that is far larger than its file, before polars reads it."""
-        suffix, size = self.path.suffix.lower(), self.path.stat().st_size
-        with _OPENERS.get(suffix, open)(self.path, "rb") as file:
-            (check_zst if suffix == ".zst" else check_lines)(file, size)
-
     def _open_text(self, separator: str | None, encoding: str | None) -> list[str]:
-        """Return the columns' names; keep the text in memory where polars cannot read the file."""
-        suffix = self.path.suffix.lower()
-        opener = _OPENERS.get(suffix, open)
-        if suffix == ".zst":
-            head = self._first_line_of_zst()
-        else:
-            with opener(self.path, "rb") as file:
-                head = file.read(HEAD)
-        if encoding is None and head[:2] in _UTF_16:
-            encoding = "utf-16"
-        if encoding is not None and encoding.lower().replace("_", "-") in ("utf-8", "utf8"):
-            encoding = None
-        if encoding is not None or suffix in (".bz2", ".xz"):
-            with opener(self.path, "rb") as file:
-                whole = file.read()
-            text = whole.decode(encoding or "utf-8-sig").removeprefix("\ufeff")
-            self._text = text.encode()
-            head = self._text[:HEAD]
-        line = head.decode("utf-8-sig", errors="replace")
-        return self._names_of(line, separator)
+        """Return the columns' names; keep the text in memory where polars cannot read the file.
 
-    def _first_line_of_zst(self) -> bytes:
-        pl = self._polars
-        first = pl.read_csv(self.path, has_header=False, n_rows=1, separator="\n", quote_char=None)
-        return str(first.item(0, 0)).encode() + b"\n" if first.height else b""
+        Long lines, and text that is far larger than its file, are refused before polars reads it.
+        """
+        packed = self.path.suffix.lower() == ".gz"
+        with open(self.path, "rb") as file:
+            first = file.read(8)
+        if first.startswith(_PACKED) or (first.startswith(_GZIP) and not packed):
+            raise ValueError("it is compressed in a way that is not read: unpack it first")
+        opener: Any = gzip.open if packed else open
+        with opener(self.path, "rb") as file:
+            check_lines(file, self.path.stat().st_size)
+        with opener(self.path, "rb") as file:
+            head = file.read(HEAD)
+            if encoding is not None:
+                text = (head + file.read()).decode(encoding).removeprefix("\ufeff")
+                self._text = text.encode()
+                head = self._text[:HEAD]
+        return self._names_of(head.decode("utf-8-sig", errors="replace"), separator)
 
     def _names_of(self, head: str, separator: str | None) -> list[str]:
         if not head.strip():
@@ -275,6 +257,16 @@ class Source:
             raise self._unreadable(error) from error
         if not seen:
             raise ValueError(self._empty())
+
+    def read(self, take: Callable[[Iterator[Any]], _Taken], **how: Any) -> _Taken:
+        """Return what a function makes of :meth:`batches`; again, of texts, after a NotANumber.
+
+        Blanks around a number are no harm, and what is no number is named by its column.
+        """
+        try:
+            return take(self.batches(**how))
+        except NotANumber:
+            return take(self.batches(**how, as_text=True))
 
     def _scan(self, numbers: set[str]) -> Any:
         pl = self._polars

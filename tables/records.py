@@ -19,15 +19,23 @@ r"""From a file and its schema to the records of a task, a part of the file at a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal.tables.coding import BLANK, Coding, codes_of, scaled, texts_of, values_of
-from dpcal.tables.reading import NotANumber, Source, polars
+from dpcal.tables.coding import (
+    BLANK,
+    Coding,
+    codes_of,
+    persons_of,
+    scaled,
+    texts_of,
+    values_of,
+)
+from dpcal.tables.reading import Source, polars
 from dpcal.tables.schema import Column, Schema
 from dpcal.tables.splitting import coins_of, coins_of_people, digests, within_group_size
 
@@ -111,7 +119,7 @@ class Records:
             y = scaled(y, self.target)
         self._note_reached(frame)
         if self.schema.person is not None:
-            self._people.append(self._persons(frame).filter(kept))
+            self._people.append(persons_of(frame[self.schema.person], self._missing).filter(kept))
         self.read += frame.height
         self.left_out += int(frame.height - kept.sum())
         X = X if kept.all() else X[kept]
@@ -158,14 +166,6 @@ class Records:
         for name, ends in found.items():
             old = self.reached.get(name, ends)
             self.reached[name] = np.array([np.fmin(old[0], ends[0]), np.fmax(old[1], ends[1])])
-
-    def _persons(self, frame: Any) -> Any:
-        name = self.schema.person
-        texts = texts_of(frame[name], self._missing)
-        gone = texts.is_null().to_numpy()
-        if gone.any():
-            raise ValueError(f"Every row must say whose it is, column {name!r} lacks one.")
-        return texts
 
     def finish(self) -> None:
         """Put classes that were read into sort order, and leave out rows beyond the group size."""
@@ -239,7 +239,6 @@ def load(
     target: str,
     key: bytes,
     classification: bool = True,
-    progress: Callable[[int], object] = lambda rows: None,
 ) -> Records:
     """Read a table.
 
@@ -255,8 +254,6 @@ def load(
         Secret of the coins that split the records, 16 to 64 bytes.
     classification
         Whether the target is one of two classes; a number otherwise.
-    progress
-        Told how many rows were read since the last time.
 
     Raises
     ------
@@ -272,19 +269,14 @@ def load(
     if schema.person is not None:
         used.append(schema.person)
 
-    def taken_in(as_text: bool) -> Records:
+    def taken_in(batches: Iterator[Any]) -> Records:
         records = Records(schema, column, key, column.categories if classification else ())
-        for batch in source.batches(numbers=numbers, columns=used, as_text=as_text):
+        for batch in batches:
             records.add(batch, classification=classification)
-            progress(batch.height)
         records.finish()
         return records
 
-    try:
-        return taken_in(as_text=False)
-    except NotANumber:
-        # Blanks around a number are no harm, and what is no number is named by row and column.
-        return taken_in(as_text=True)
+    return source.read(taken_in, numbers=numbers, columns=used)
 
 
 def _target(column: Column, classification: bool) -> Column:

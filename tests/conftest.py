@@ -70,15 +70,6 @@ def replays(request):
         yield
 
 
-@pytest.fixture(autouse=True)
-def without_progress(monkeypatch):
-    """Let commands draw no progress: whether they do, is up to a clock and how busy it is here."""
-    from dpcal import cli
-    from dpcal.commands.checking.progress import Progress
-
-    monkeypatch.setattr(cli, "Progress", lambda name, **_: Progress(name, quiet=True))
-
-
 def words_of(line):
     """Return the words of a text as a shell reads it, those of a list, or a path as one word."""
     if isinstance(line, list):

@@ -49,7 +49,7 @@ def verify(options: argparse.Namespace) -> int:
 
 
 def _export(chosen: list[dict[str, Any]], certificates: dict[str, Any], path: Path) -> int:
-    """Write a certificate of one row, its proof or one made now, for ``dpcal certify --check``."""
+    """Write a certificate of one row, its proof or one made now, for ``dpcal check``."""
     if len(chosen) != 1:
         raise SystemExit("-o takes the id of one row.")
     (row,) = chosen

@@ -64,11 +64,3 @@ def test_the_target_is_met_and_just_met(relation):
 def test_deltas_of_their_own_may_take_the_whole_target():
     with pytest.raises(TargetUnreachable):
         releases([Release("all", mechanism="any", delta=2e-6)], **TARGET)
-
-
-def test_the_command(tmp_path, cli):
-    path = tmp_path / "plan.toml"
-    asked = f"calibrate --releases {path} --epsilon 1 --delta 1e-6"
-    path.write_text('[[release]]\nname = "stay"\nsensitivity = 30.0\ncount = 3\n')
-    scale = releases([Release("stay", sensitivity=30.0, count=3)], **TARGET).noises[0].scale
-    assert f"stay  gaussian, scale {scale!r}" in cli(asked)

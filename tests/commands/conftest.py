@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from dpcal.commands.training import fitting
-from dpcal.commands.training.documents import add_pages
+from dpcal.tables import fit
+from dpcal.tables.documents import add_pages
 
 
 @pytest.fixture(scope="module")
@@ -37,4 +37,4 @@ def without_pictures(monkeypatch):
     def pages(folder, document, pictures):
         add_pages(folder, document, {})
 
-    monkeypatch.setattr(fitting, "add_pages", pages)
+    monkeypatch.setattr(fit, "add_pages", pages)

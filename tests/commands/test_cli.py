@@ -22,7 +22,7 @@ def test_epsilon_and_delta(cli):
     assert epsilon["lower"] <= EPSILON + 1e-9
     assert epsilon["upper"] == pytest.approx(EPSILON, abs=1e-9)
     assert epsilon["accountant"] == "characteristic"
-    told = cli.json("epsilon", MECHANISM, "--epsilon 8")
+    told = cli.json("delta", MECHANISM, "--epsilon 8")
     assert told["delta"]["upper"] == pytest.approx(DELTA, rel=1e-10)
     assert told["log_delta"]["upper"] == pytest.approx(math.log(DELTA))
     # What is printed is rounded outward.
@@ -90,15 +90,15 @@ def test_certify_and_check(cli, tmp_path):
     made = cli.json("certify", MECHANISM, "--epsilon 8 -o", path)
     assert json.loads(path.read_text()) == made
     assert float(made["lower"]) < DELTA < float(made["upper"])
-    assert cli.json("certify --check", path) == {"holds": True, "certificate": made}
+    assert cli.json("check", path) == {"holds": True, "certificate": made}
     at_delta = cli.json("certify", MECHANISM, "--delta 1e-6 --width 1e-6")
     assert float(at_delta["lower"]) < EPSILON < float(at_delta["upper"])
     assert at_delta["quantity"] == "epsilon"
     made["mechanisms"][0]["count"] = 9_999
     path.write_text(json.dumps(made))
-    text = cli("certify --check", path, status=1)
+    text = cli("check", path, status=1)
     assert text.startswith("DOES NOT HOLD: digest of the certificate")
-    assert cli.json("certify --check", path, status=1)["holds"] is False
+    assert cli.json("check", path, status=1)["holds"] is False
 
 
 @pytest.mark.parametrize(

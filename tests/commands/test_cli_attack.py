@@ -37,7 +37,7 @@ def test_likelihood_of_a_plan_in_a_file(cli, tmp_path):
         assert cli.json("attack likelihood", words, path, status=status)["holds"] == (status == 0)
     # Without sampling: the curve of the claim is drawn the same way, and costs the least.
     picture = tmp_path / "attack.png"
-    words = "--batch-size 400 --epsilon 2 --samples 4000 -o"
+    words = "--batch-size 400 --epsilon 2 --samples 4000 --plot"
     cli("attack likelihood", MECHANISM, words, picture)
     assert picture.read_bytes()[:4] == b"\x89PNG"
 

@@ -89,14 +89,11 @@ def test_small_files_of_large_tables(refused, tmp_path):
     with gzip.open("many.csv.gz", "wb", compresslevel=1) as file:
         file.write(b"x,y\n" + b"1,0\n" * 10_000_000)
     rows = polars.LazyFrame().select(x=polars.repeat(1, 10_000_000), y=polars.repeat(0, 10_000_000))
-    rows.sink_csv("many.csv.zst", compression="zstd")
     rows.sink_parquet("many.parquet")
-    many = ("many.csv.gz", "many.csv.zst", "many.parquet")
+    many = ("many.csv.gz", "many.parquet")
     assert all((tmp_path / name).stat().st_size < 1_000_000 for name in many)
-    (tmp_path / "cut.csv.zst").write_bytes((tmp_path / "many.csv.zst").read_bytes()[:999])
-    line, cut, *found = refused(*[("table", each) for each in ("long.csv", "cut.csv.zst", *many)])
+    line, *found = refused(*[("table", each) for each in ("long.csv", *many)])
     assert "a line has more than 16 MiB" in line
-    assert "damaged" in cut
     assert all("times as large as the file" in said for said in found), found
 
 

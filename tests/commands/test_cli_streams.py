@@ -7,25 +7,24 @@ import shlex
 import subprocess
 import sys
 import tomllib
-from types import SimpleNamespace
 
 import pytest
 from _tree import DATA
 
 from dpcal import cli as door
+from dpcal.commands._signature import Answer
 
 # A command that prints some lines and ends with a status.
 SCRIPT = """
-import sys, types
+import sys
 from dpcal import cli
+from dpcal.commands._signature import Answer
 lines, status = int(sys.argv[1]), int(sys.argv[2])
-def run(options):
-    for _ in range(lines):
+def verify():
+    for _ in range(lines - 1):
         print("a line of text")
-    return status
-cli.load = lambda name: types.SimpleNamespace(
-    EXAMPLES=(), add_arguments=lambda parser: None, run=run
-)
+    return Answer({}, "a line of text", status)
+cli.load = lambda name: verify
 sys.exit(cli.main(["verify"]))
 """
 BUFFERED = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
@@ -64,8 +63,8 @@ def test_a_forged_certificate_into_a_closed_pipe(cli, tmp_path):
     cli("certify", run, "-o", proof)
     document = json.loads(proof.read_text())
     proof.write_text(json.dumps({**document, "upper": document["lower"]}))
-    assert cli("certify --check", proof, status=1)
-    words = ("-m", "dpcal", "certify", "--check", proof)
+    assert cli("check", proof, status=1)
+    words = ("-m", "dpcal", "check", proof)
     assert status_without_reader(*words, env=BUFFERED) == 1
 
 
@@ -87,15 +86,13 @@ def verify(monkeypatch):
     """Put a command of its own in the place of every other, which warns first."""
 
     def put(outcome):
-        def run(options):
+        def run():
             print("dpcal: warning: something is odd.", file=sys.stderr)
             if isinstance(outcome, BaseException):
                 raise outcome
-            print(outcome)
-            return 0
+            return Answer({}, outcome)
 
-        module = SimpleNamespace(EXAMPLES=(), add_arguments=lambda parser: None, run=run)
-        monkeypatch.setattr(door, "load", lambda name: module)
+        monkeypatch.setattr(door, "load", lambda name: run)
 
     return put
 

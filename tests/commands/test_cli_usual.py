@@ -32,8 +32,10 @@ def test_a_draft_says_that_it_is_not_private_and_asks_for_the_target(cli, here):
 @pytest.mark.parametrize("rows", [1, 2])
 def test_a_table_of_a_row_or_two_is_drafted_trained_and_predicted(cli, here, rows):
     (here / "few.csv").write_text("age,y\n" + "41,no\n" * rows)
+    columns = '[columns.age]\ntype = "number"\nrange = [0, 99]\n[columns.y]\ntype = "class"\n'
+    (here / "s.toml").write_text(columns + 'classes = ["no", "yes"]\n')
     assert "classes = two texts" in cli("schema few.csv --target y")
-    cli("train few.csv", TARGET, "--classes no,yes --bounds 0:99 --test-fraction 0")
+    cli("train few.csv", TARGET, "--schema s.toml --test-fraction 0")
     assert cli("predict dpcal-report/model.json few.csv").count("\n") == rows + 1
 
 

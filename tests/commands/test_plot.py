@@ -1,4 +1,4 @@
-"""What ``dpcal plot`` draws is bounded by closed forms, and each picture says what it is of."""
+"""What is drawn is bounded by closed forms, and each picture says what it is of."""
 
 import math
 
@@ -9,10 +9,9 @@ from scipy.stats import norm
 
 import dpcal
 from dpcal.accountants import events
-from dpcal.commands.checking.mechanism import SAMPLERS
+from dpcal.commands._mechanism import SAMPLERS
 
 MECHANISM = "--sampling-probability 0.01 --noise-multiplier 1 --steps 10000"
-NOISE = "--noise-multiplier 2 -o"
 
 
 @pytest.fixture
@@ -26,7 +25,7 @@ def drawn(cli, tmp_path, monkeypatch):
 
     def draw(*words):
         path = tmp_path / "picture.png"
-        told = cli.json("plot", *words, "-o", path)
+        told = cli.json(*words, "--plot", path)
         assert path.read_bytes().startswith(b"\x89PNG")
         return told, " ".join(seen[-1].split())
 
@@ -36,28 +35,25 @@ def drawn(cli, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_pictures_of_a_run(drawn):
-    told, words = drawn("profile", MECHANISM, "--delta 1e-6")
-    exact, renyi = told["profile"]
-    assert max(exact["delta"]) <= 1
-    assert np.all(np.diff(exact["delta"]) < 0)
-    inside = np.interp(exact["epsilon"], renyi["epsilon"], np.log(renyi["delta"]))
-    assert np.all(inside[20:-20] > np.log(exact["delta"])[20:-20])
-    # The curve goes down through the mark.
-    (mark,) = told["marks"]
-    assert mark["epsilon"] == pytest.approx(6.907384495, abs=1e-8)
-    beyond = np.array(exact["epsilon"]) > mark["epsilon"]
-    assert np.array(exact["delta"])[beyond].max() < 1e-6
-    of_curve = words
-    told, words = drawn("trade-off", MECHANISM)
-    assert words == of_curve
-    rates, missed = np.array(told["false_positive_rate"]), told["false_negative_rate"]
-    assert np.all(np.diff(missed["lower"]) < 0)
-    assert np.all(np.array(missed["upper"]) <= 1 - rates + 1e-9)
-    told, words = drawn("renyi", MECHANISM, "--delta 1e-6")
-    assert np.all(np.diff(told["divergence"]) > 0)  # Renyi divergences rise with the order.
+    told, of_curve = drawn("epsilon", MECHANISM, "--delta 1e-6")
+    assert told["epsilon"]["upper"] == pytest.approx(6.907384495, abs=1e-8)
+    told, words = drawn("compare", MECHANISM, "--delta 1e-6 --accountants characteristic,renyi")
     assert words == of_curve
     assert words.startswith("Gaussian noise of 1.0 clipping norms on 10000 Poisson samples")
     assert "| add-or-remove-one |" in words
+
+
+@pytest.mark.slow
+def test_a_curve_goes_through_its_mark_and_renyi_is_above():
+    event = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=10_000)
+    exact, renyi = dpcal.plot.Curve.of(event, "", accountants=["characteristic", "renyi"]).lines
+    assert max(exact.delta) <= 1
+    assert np.all(np.diff(exact.delta) < 0)
+    inside = np.interp(exact.epsilon, renyi.epsilon, np.log(renyi.delta))
+    assert np.all(inside[20:-20] > np.log(exact.delta)[20:-20])
+    assert exact.delta[exact.epsilon > 6.9073845].max() < 1e-6
+    orders = dpcal.plot.RenyiCurve.of(event, "")
+    assert np.all(np.diff(orders.divergences) > 0)  # Renyi divergences rise with the order.
 
 
 def test_a_picture_made_in_python_says_what_it_is_of():
@@ -75,17 +71,12 @@ def test_a_picture_made_in_python_says_what_it_is_of():
 
 
 @pytest.mark.slow
-def test_the_trade_off_of_random_allocation_is_a_bound_which_an_attack_nearly_reaches(
-    cli, tmp_path
-):
+def test_the_trade_off_of_random_allocation_is_a_bound_which_an_attack_nearly_reaches():
     """One pass of three batches: between two Gaussian curves in closed form."""
-    path = tmp_path / "bound.svg"
-    words = "--n 6000 --batch-size 2000 --epochs 1 --sampler random-allocation"
-    told = cli.json("plot trade-off", words, NOISE, path)
-    assert f"{len(told['points'])} epsilons" in told["bound"]
-    assert told["bound"] in path.read_text()
-    rates = np.array(told["false_positive_rate"])
-    lower = np.array(told["false_negative_rate"]["lower"])
+    rates = np.linspace(0.001, 0.999, 99)
+    found = dpcal.plot.TradeOffCurve.of(events.RandomAllocationDpEvent(2.0, 3), rates)
+    assert f"{len(found.points)} epsilons" in found.label
+    lower = np.asarray(found.curve.lower)
     # Who adds up three sums sees one step under noise 2 sqrt(3). No bound may be above the curve of
     # that attack, which is nearly the best one.
     attack = norm.cdf(norm.isf(rates) - 1 / (2 * math.sqrt(3)))
@@ -98,17 +89,16 @@ def test_the_trade_off_of_random_allocation_is_a_bound_which_an_attack_nearly_re
 
 
 @pytest.mark.slow
-def test_pictures_of_a_shuffle_have_both_ends(drawn, gaussian_delta):
+def test_pictures_of_a_shuffle_have_both_ends(gaussian_delta):
     """In one batch a pass, nothing is shuffled: four Gaussian answers of noise 2."""
-    words = "--n 6000 --batch-size 6000 --epochs 4 --sampler shuffled-epochs --noise-multiplier 2"
-    told, _ = drawn("profile", words)
-    above, below = told["profile"]
-    assert below["accountant"] == "attack"
+    event = events.ShuffledEpochsDpEvent(2.0, batches=1, epochs=4, remainder=False)
+    how = {"neighboring_relation": "replace-special"}
+    above, below = dpcal.plot.Curve.of(event, "", **how).lines
+    assert below.accountant == "attack"
     for line in (above, below):
-        exact = gaussian_delta(1.0, np.array(line["epsilon"]))
-        np.testing.assert_allclose(line["delta"], exact, rtol=1e-4)
-    told, _ = drawn("trade-off", words)
-    assert f"{len(told['points'])} epsilons" in told["bound"]
+        np.testing.assert_allclose(line.delta, gaussian_delta(1.0, line.epsilon), rtol=1e-4)
+    found = dpcal.plot.TradeOffCurve.of(event, [0.1, 0.5, 0.9], **how)
+    assert f"{len(found.points)} epsilons" in found.label
 
 
 @pytest.mark.slow

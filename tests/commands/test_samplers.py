@@ -8,7 +8,8 @@ import pytest
 from _tree import ROOT
 from hypothesis import given, strategies as st
 
-from dpcal.commands.checking.mechanism import SAMPLERS, fraction, rate_of
+from dpcal.commands._mechanism import SAMPLERS, rate_of
+from dpcal.commands._signature import fraction
 
 RUN = "--n 6000 --batch-size 600 --epochs 3"
 NOISE = "--noise-multiplier 2"
@@ -19,11 +20,11 @@ DELTA = "--delta 1e-5"
 def test_the_price_of_each_assumption_about_sampling(cli, gaussian_delta):
     """512 of 60,000, 100 epochs, noise 0.8: 9.13 by Poisson, 94 without replacement, 131 fixed."""
     run = "--n 60000 --batch-size 512 --epochs 100 --noise-multiplier 0.8 --delta 1e-5"
-    table, _, note = cli("compare", run, "--samplers").partition("\n\n\n")
-    assert "is a bracket" in note
+    table = cli("samplers", run)
+    assert "is a bracket" in table
     assert table in (ROOT / "docs" / "loaders.md").read_text()
     assert all(name in table and each.assumes in table for name, each in SAMPLERS.items())
-    told = cli.json("compare", run, "--samplers poisson,without-replacement,shuffled-epochs")
+    told = cli.json("samplers", run, "--only poisson,without-replacement,shuffled-epochs")
     found = {row["sampler"]: row["answers"][0]["epsilon"]["upper"] for row in told["samplers"]}
     assert found["poisson"] == pytest.approx(9.13, abs=5e-3)
     assert found["without-replacement"] == pytest.approx(94.08, abs=5e-3)
@@ -36,7 +37,7 @@ def test_the_price_of_each_assumption_about_sampling(cli, gaussian_delta):
 
 def test_the_noise_that_each_sampler_needs_meets_each_target(cli, gaussian_delta):
     relation = "--neighboring-relation replace-one"
-    asked = ["compare", RUN, "--epsilon 1 2", DELTA, relation, "--samplers poisson,shuffled-epochs"]
+    asked = ["samplers", RUN, "--epsilon 1 2", DELTA, relation, "--only poisson,shuffled-epochs"]
     told = {row["sampler"]: row["answers"] for row in cli.json(*asked)["samplers"]}
     for name, answers in told.items():
         assert [(each["epsilon"], each["delta"]) for each in answers] == [(1, 1e-5), (2, 1e-5)]
@@ -55,13 +56,11 @@ def test_ways_to_say_one_run_have_one_price(cli):
     for rate in ("0.1 --steps 30", "600/6000 --steps 30", "1e-1 --steps 30", "1/10 --epochs 2.95"):
         asked = f"--sampling-probability {rate}"
         assert cli.json("epsilon", asked, NOISE, DELTA)["epsilon"] == by_run
-    for short, name in (("allocation", "random-allocation"), ("shuffle", "shuffled-epochs")):
+    for name in ("random-allocation", "shuffled-epochs"):
         words = f"{RUN} --noise-multiplier 0.3 {DELTA}"
-        told = cli.json("epsilon", words, "--sampler", short)
-        assert told == cli.json("epsilon", words, "--sampler", name)
         # A table has a row each, of a price or of what is refused.
-        asked = f"--samplers poisson,{short} --neighboring-relation add-or-remove-one"
-        _, row = cli.json("compare", words, asked)["samplers"]
+        asked = f"--only poisson,{name} --neighboring-relation add-or-remove-one"
+        _, row = cli.json("samplers", words, asked)["samplers"]
         assert row["sampler"] == name
         assert bool(row["answers"]) != ("add-or-remove-one" in row.get("refused", ""))
 
@@ -80,7 +79,7 @@ def test_all_commands_take_every_sampler(cli, sampler):
     size = 20 if sampler == "with-replacement" else 200  # a price takes longer for more draws
     run = f"--n 600 --batch-size {size} --epochs 1 --sampler {sampler}"
     epsilon = cli.json("epsilon", run, NOISE, DELTA)["epsilon"]["upper"]
-    back = cli.json("epsilon", run, NOISE, f"--epsilon {epsilon!r}")["delta"]
+    back = cli.json("delta", run, NOISE, f"--epsilon {epsilon!r}")["delta"]
     assert back["upper"] == pytest.approx(1e-5, rel=0.2 if sampler == "shuffled-epochs" else 1e-2)
     if sampler in ("poisson", "without-replacement"):
         solved = cli.json("calibrate", run, f"--epsilon {epsilon!r}", DELTA)
@@ -124,7 +123,7 @@ def test_a_certificate_says_who_when_and_what_and_no_more_than_is_proved(cli, tm
     assert sentence.startswith("epsilon is at least ")
     assert "for Gaussian noise of 4.0" in sentence
     assert "under add-or-remove-one" in sentence
-    assert cli.json("certify --check", path)["certificate"] == made
+    assert cli.json("check", path)["certificate"] == made
     # Words about another run than the mixture is for, a smaller epsilon, and a smaller delta.
     about, proof = made["about"], made["proofs"][0]
     changed = (
@@ -137,9 +136,9 @@ def test_a_certificate_says_who_when_and_what_and_no_more_than_is_proved(cli, tm
     )
     for change in changed:
         path.write_text(json.dumps({**made, **change}))
-        assert "DOES NOT HOLD" in cli("certify --check", path, status=1)
+        assert "DOES NOT HOLD" in cli("check", path, status=1)
     path.write_text(json.dumps({name: made[name] for name in made if name != "about"}))
-    assert cli("certify --check", path)
+    assert cli("check", path)
 
 
 def test_half_a_pass_costs_what_a_pass_does_and_solving_for_passes_comes_back_to_it(cli):

@@ -19,11 +19,14 @@ from _patients import as_csv, patients
 from _tree import DATA
 
 from dpcal.commands import COMMANDS, load
+from dpcal.commands._signature import examples_of
 
-LINES = {name: load(name).EXAMPLES for name in COMMANDS}
+LINES = {
+    name: [line.removeprefix(f"dpcal {name} ") for line in examples_of(load(name))]
+    for name in COMMANDS
+}
 # Those of others take minutes, or need the network, and are tested elsewhere.
 QUICK = LINES | {
-    "demo": (),
     "attack": ("replay --records 60 --batch-size 12 --steps 4 --epsilon 2 --delta 1e-3 --seed 1",),
 }
 # As a reader would meet them: a table, its schema, a model, and what is made of them.
@@ -52,7 +55,7 @@ def folder(cli, tmp_path_factory):
 
 def help_of(cli, name):
     """Return the help of a command as every version of Python would print it."""
-    text = cli(name, "--help-all" if name == "train" else "--help").partition("\n\n")[2]
+    text = cli(name, "--help").partition("\n\n")[2]
     text = re.sub(r"\n {20,}", "  ", text)
     text = re.sub(r"(?<=\S) {2,}", "  ", text)
     return re.sub(r"(--?[\w-]+) (\S+), (--[\w-]+ \2)", r"\1, \3", text)

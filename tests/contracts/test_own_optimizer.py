@@ -64,12 +64,12 @@ def test_commands_know_it(registered, cli, tmp_path):
     lines = [f"{a!r},{b!r},{int(a > b)}" for a, b in rows.tolist()]
     table.write_text("\n".join(["a,b,answer", *lines]) + "\n")
     asked = "--target answer --bounds 0:10 --epsilon 2 --delta 1e-5 --optimizer dp_momentum"
-    train = ["train --csv", table, asked, "--steps 30 -o", report]
+    train = ["train", table, asked, "--set steps=30 -o", report]
     cli(*train)
     document = json.loads((report / "report.json").read_text())
     assert document["runs"][0]["plan"]["optimizer"] == "dp_momentum"
     cli("verify", report)
-    assert "--gamma is not for --optimizer dp_mom" in cli.refused(*train, "--force --gamma 2")
+    assert "gamma is not for optimizer dp_mom" in cli.refused(*train, "--force --set gamma=2")
 
 
 @pytest.mark.slow

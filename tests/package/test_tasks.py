@@ -83,10 +83,7 @@ def test_an_auditor_decides_and_proves_the_claims_without_retyping(clinic, insta
         return found.stdout
 
     assert dpcal("certify", "dpcal-report").count("proved") == 1
-    dpcal("certify", "--check", "dpcal-report/certificate.json")
-    dpcal("verify", "dpcal-report", "--registry", "entry.yaml")
-    told = json.loads((folder / "entry.yaml").read_text())["deployment"]
-    assert told["privacy_loss"]["privacy_parameters"]["delta"] == 5e-7
+    dpcal("check", "dpcal-report/certificate.json")
     assert "run 2 of clinic.budget" in (folder / "dpcal-report" / "statement.html").read_text()
     # The training alone, priced from its sizes: the norm of rows takes a hundredth of the budget.
     (paid,) = json.loads((folder / "dpcal-report" / "report.json").read_text())["runs"]

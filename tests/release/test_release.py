@@ -145,7 +145,7 @@ def test_groups_that_are_found_hide_those_of_a_few(given):
 def test_groups_are_found_where_that_is_asked_for_and_there_are_some():
     table = {**TABLE, "town": [f"t{i}" for i in range(N)]}
     for words, options in (
-        ("find-groups", {"schema": WITH_TOWN}),
+        ("find_groups=True", {"schema": WITH_TOWN}),
         ("column", {"find_groups": True, "by": "toun"}),
     ):
         with pytest.raises(ValueError, match=words):

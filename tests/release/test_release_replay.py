@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import dpcal
-from dpcal.commands.releasing.reading import Rows
 from dpcal.optim import attacks
+from dpcal.tables.releasing.reading import Rows
 
 N = 150
 RNG = np.random.default_rng(0)

@@ -37,7 +37,7 @@ def test_the_claims_of_training_and_of_scores_are_proved(cli, trained):
         # Delta at the claimed epsilon is the claimed one, but for noise that is 1e-6 too large.
         assert 1e-5 * (1 - 2e-5) < lower <= upper < 1e-5 * (1 + 1e-9)
         assert proof["proofs"][0]["epsilon"] == document[claim]["epsilon"]["upper"]
-        assert cli("certify --check", trained / f"{name}.json")
+        assert cli("check", trained / f"{name}.json")
     assert set(document["files"]) >= {"certificate.json", "certificate-scores.json"}
     assert cli("verify", trained)
 
@@ -47,7 +47,7 @@ def test_a_proof_of_other_runs_is_refused(cli, trained, tmp_path):
     other = json.loads((trained / "certificate-scores.json").read_text())
     forged = {**proof, "about": {**proof["about"], "runs": other["about"]["runs"]}}
     (tmp_path / "forged.json").write_text(json.dumps(forged))
-    assert "DOES NOT HOLD" in cli("certify --check", tmp_path / "forged.json", status=1)
+    assert "DOES NOT HOLD" in cli("check", tmp_path / "forged.json", status=1)
 
 
 def test_a_changed_file_beside_the_report_is_found(cli, copied):
@@ -92,7 +92,7 @@ def test_where_the_price_is_beyond_proof_the_target_is_proved(cli, tmp_path):
     (row,) = cli.json("certify", folder).values()
     assert row["verdict"] == "proved"
     assert row["epsilon"] >= report.read(folder)["everything"]["epsilon"]["upper"]
-    assert cli("certify --check", folder / "certificate.json")
+    assert cli("check", folder / "certificate.json")
 
 
 def test_what_no_certificate_covers_is_refused_by_name(cli, tmp_path):

@@ -1,8 +1,6 @@
 """From a hospital's table to a model that others can use: tasks of users, from start to end."""
 
 import json
-import re
-import shlex
 import signal
 import stat
 
@@ -13,10 +11,8 @@ from dp_accounting import NeighboringRelation, dp_event
 from dp_accounting.pld import PLDAccountant
 
 import dpcal
-from dpcal.commands import load
-from dpcal.commands.checking.progress import Progress
-from dpcal.commands.training import fitting, request
-from dpcal.tables import Schema
+from dpcal.commands import train as door
+from dpcal.tables import Schema, fit, request
 
 TARGET = "--epsilon 1 --delta 1e-6"
 PAGES = {"statement.html", "sp800-226.html", "privacy-profile.svg"}
@@ -176,11 +172,10 @@ def test_nothing_is_overwritten(cli, trained, asked, tmp_path):
 
 
 def test_options_and_extras_are_checked_before_a_record_is_read(cli, asked, tmp_path, monkeypatch):
-    monkeypatch.setattr(fitting, "read", lambda *_: pytest.fail("a record was read"))
+    monkeypatch.setattr(fit, "read", lambda *_: pytest.fail("a record was read"))
     for words in (
-        *("--l2 -1", "--test-fraction 1", "--delta 2", "--noise lambda-cgd"),
-        *("--optimizer kl_spider", "--optimizer dp_sgda --problem robust"),
-        "--optimizer dp_sgda --problem fair --group x",
+        *("--l2 -1", "--test-fraction 1", "--delta 2", "--set noise=tree"),
+        *("--optimizer kl_spider", "--optimizer dp_sgda", "--optimizer correlated_dpsgd"),
     ):
         assert cli.refused(*asked, words)
     found = request.find_spec
@@ -195,7 +190,7 @@ def test_options_and_extras_are_checked_before_a_record_is_read(cli, asked, tmp_
 
 @pytest.mark.usefixtures("without_pictures")
 def test_a_run_that_diverged_leaves_what_it_spent(cli, asked, tmp_path):
-    words = "--learning-rate 1e308 --max-norm 1e140 --epochs 1"
+    words = "--set learning_rate=1e308 --max-grad-norm 1e140 --epochs 1"
     text = cli(*asked, words, status=1)
     assert "became infinite" in text
     assert "epsilon in [0.99999" in text
@@ -206,12 +201,14 @@ def test_a_run_that_diverged_leaves_what_it_spent(cli, asked, tmp_path):
 
 @pytest.mark.usefixtures("without_pictures")
 def test_a_run_that_is_interrupted_leaves_what_it_spent(cli, asked, tmp_path, monkeypatch):
-    def interrupting(progress, count=1):
-        if progress._text == "training" and not progress.done:
-            progress.done += count
+    came = []
+
+    def interrupting(done, total):
+        if not came:
+            came.append(done)
             signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(Progress, "update", interrupting)
+    monkeypatch.setattr(door, "bar", lambda *_: interrupting)
     before = signal.getsignal(signal.SIGINT)
     assert "stopped by the callback" in cli(*asked, status=130)
     assert signal.getsignal(signal.SIGINT) is before
@@ -240,7 +237,7 @@ def test_a_picture_that_fails_loses_no_run(cli, asked, tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_a_report_has_all_that_was_spent_and_read(cli, table, tmp_path):
     words = "--target answer --epsilon 1 --delta 1e-5 --bounds 0:10 --epochs 5 --seed 1 -o"
-    told = cli.json("train --csv", table, words, tmp_path / "report")
+    told = cli.json("train", table, words, tmp_path / "report")
     assert report_of(tmp_path / "report") == told
     assert names(tmp_path / "report") == {"report.json", "model.json", *PAGES}
     (run,) = told["runs"]
@@ -296,7 +293,7 @@ def test_a_model_that_learned_nothing_is_called_so(cli, tmp_path):
     x, y = rng.random(2000), rng.choice(["u", "v"], 2000)
     rows = [f"{a:.3f},{b}" for a, b in zip(x, y, strict=True)]
     (tmp_path / "t.csv").write_text("a,b\n" + "\n".join(rows))
-    words = "--target b --steps 5 --optimizer noisy_gd --epsilon 21 --delta 0.01 --bounds 0:5"
+    words = "--target b --set steps=5 --optimizer noisy_gd --epsilon 21 --delta 0.01 --bounds 0:5"
     asked = ["train", tmp_path / "t.csv", words, "-o", tmp_path / "report"]
     status, out, err = cli.run(*asked, "--json")
     assert status == 0
@@ -350,9 +347,12 @@ def test_predictions_of_numbers_are_in_the_unit_of_the_target(cli, tmp_path):
     x = np.random.default_rng(0).uniform(-5, 5, 4000)
     path, folder = tmp_path / "t.csv", tmp_path / "report"
     path.write_text("\n".join(["x,y", *(f"{a:.4f},{250 + 30 * a:.3f}" for a in x)]))
-    # A range below zero needs no equals sign.
-    words = "--target y --loss squared --bounds -5:5 --target-bounds 0:500 --epsilon 8 --delta 1e-6"
-    told = cli.json("train", path, words, "--test-fraction 0 -o", folder)
+    (tmp_path / "s.toml").write_text(
+        'target = "y"\n[columns.x]\ntype = "number"\nrange = [-5, 5]\n'
+        '[columns.y]\ntype = "number"\nrange = [0, 500]\n'
+    )
+    words = "--loss squared --epsilon 8 --delta 1e-6 --test-fraction 0 --schema"
+    told = cli.json("train", path, words, tmp_path / "s.toml", "-o", folder)
     assert told["evaluation"]["held_out"] == "left out"
     assert not (folder / "accuracy.svg").exists()
     model = dpcal.load_model(folder)
@@ -381,19 +381,3 @@ def test_what_is_no_model_and_a_table_that_does_not_fit_one(cli, trained, tmp_pa
     ):
         path.write_text(text)
         assert said in cli.refused("predict", model, path)
-
-
-def test_help_is_on_one_screen_and_the_rest_is_there(cli, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
-    short, whole = cli("train --help"), cli("train --help-all")
-    lines = short.splitlines()
-    assert len(lines) <= 24
-    assert max(map(len, lines)) <= 80
-    flags = set(re.findall(r"--[a-z0-9-]+", short))
-    assert {"--schema", "--target", "--epsilon", "--delta", "--budget", "--help-all"} <= flags
-    # What is on the screen is an option, and the rest is in the whole help alone.
-    assert flags < set(re.findall(r"--[a-z0-9-]+", whole))
-    # A shell that is given the lines of an example gets the words of that example.
-    copied = short.split("examples:\n")[1].replace("\\\n", " ")
-    shown = [shlex.split(line)[2:] for line in copied.splitlines()]
-    assert shown == [shlex.split(example) for example in load("train").EXAMPLES]

@@ -63,7 +63,8 @@ def test_a_table_in_memory_has_the_bits_of_its_file(cli, files, make):
     ],
 )
 def test_a_table_is_trained_on_by_epochs(files, sampler, epsilon, asked):
-    options = {**TARGET, "epsilon": epsilon, "sampler": sampler, "held_out": "none", "seed": 3}
+    options = {**TARGET, "epsilon": epsilon, "held_out": "none", "seed": 3}
+    options["settings"] = {"sampler": sampler}
     found = dpcal.train(rows(), files / "s.toml", epochs=9.5, batch_size=36, **options)
     plan, query = found.result.plan, found.result.plan.query("gradient")
     assert [each.name for each in plan.queries] == asked

@@ -54,8 +54,6 @@ def trained(cli, tmp_path, monkeypatch):
         "--held-out unprotected --test-fraction 0.5",
         "--features splines",
         "--features random",
-        "--optimizer dp_sgda --problem fair --group city",
-        "--optimizer dp_sgda --problem auc",
     ],
 )
 def test_one_record_does_not_end_a_training(trained, words):

@@ -23,12 +23,14 @@ COLUMNS = {
 SCHEMA = {"n": 1_200, "group_size": 3, "columns": COLUMNS}
 PERSONS = len(np.unique(WHO))
 UNIT = "one person, who has at most 3 training records (rows of the table)"
-BY_PERSON = {"target": "sick", "epsilon": 2.0, "delta": 1e-5, "clipped": "user", "steps": 20}
+TARGET = {"target": "sick", "epsilon": 2.0, "delta": 1e-5}
+USER = {"clipped": "user", "steps": 20}
+BY_PERSON = {**TARGET, "settings": USER}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "given", [{}, {"sampler": "random-allocation", "steps": None}, {"noise": "tree"}]
+    "given", [{}, {"settings": {"sampler": "random-allocation", "clipped": "user"}}]
 )
 def test_persons_are_records_where_their_sums_are_clipped(given):
     found = train(TABLE, SCHEMA, **{**BY_PERSON, "test_fraction": 0.0, "seed": 1, **given})
@@ -51,8 +53,8 @@ def test_persons_are_records_where_their_sums_are_clipped(given):
 
 def test_rows_of_a_person_move_a_step_by_the_clip_at_most():
     """One step about everybody without a regulariser: -rate times a sum, over the persons."""
-    asked = {**BY_PERSON, "steps": 1, "batch_size": PERSONS, "max_norm": 0.5}
-    asked |= {"test_fraction": 0.0, "learning_rate": 1.0, "epsilon": 1e4}
+    asked = {**TARGET, "batch_size": PERSONS, "max_grad_norm": 0.5, "epsilon": 1e4}
+    asked |= {"settings": {**USER, "steps": 1, "learning_rate": 1.0}, "test_fraction": 0.0}
     mine = WHO[0] == WHO
     assert mine.sum() >= 3
     table = {**TABLE, "dose": np.where(mine, 0.0, DOSE)}
@@ -91,7 +93,7 @@ def test_a_public_number_of_persons_is_for_persons_who_come_and_go():
 
 def test_rows_of_a_person_that_are_clipped_one_by_one_cost_more():
     """A rule of one row a person needs less noise than one of three."""
-    asked = {**BY_PERSON, "clipped": "row", "steps": None}
+    asked = TARGET
     three, one = (
         train(TABLE, {**SCHEMA, "n": None, "group_size": most}, **asked) for most in (3, 1)
     )
@@ -106,7 +108,7 @@ def test_rows_of_a_person_that_are_clipped_one_by_one_cost_more():
     assert all(row["holds"] for row in report.verify(document))
     # A theorem about single records is not one about persons.
     with pytest.raises(ValueError, match="group_size is not for optimizer tree_spider"):
-        train(TABLE, SCHEMA, **{**asked, "clipped": None, "optimizer": "tree_spider"})
+        train(TABLE, {**SCHEMA, "n": None}, **{**asked, "optimizer": "tree_spider"})
 
 
 REFUSED = tomllib.loads((DATA / "refusals.toml").read_text(encoding="utf-8"))["persons"]
@@ -114,8 +116,9 @@ REFUSED = tomllib.loads((DATA / "refusals.toml").read_text(encoding="utf-8"))["p
 
 def test_persons_as_records_are_refused_where_there_are_none():
     for why, given in REFUSED.items():
+        settings = {**USER, **given.pop("settings", {})}
         with pytest.raises(ValueError, match=re.escape(why)):
-            train(TABLE, SCHEMA, **{**BY_PERSON, **given})
+            train(TABLE, SCHEMA, **{**BY_PERSON, "settings": settings, **given})
     nobody = {"columns": {**COLUMNS, "who": {"type": "drop"}}}
-    with pytest.raises(ValueError, match="clipped user needs a schema with a column of type"):
+    with pytest.raises(ValueError, match="clipped='user' needs a schema with a column of type"):
         train(TABLE, nobody, **BY_PERSON)

@@ -9,7 +9,7 @@ import pytest
 import dpcal
 from dpcal import calibrate, optim
 
-WORDS = "--target answer --classes no,yes --bounds 0:10 --epsilon 1 --delta 1e-6 --plan"
+WORDS = "--target answer --bounds 0:10 --epsilon 1 --delta 1e-6 --plan"
 
 
 def test_a_plan_is_printed_and_nothing_is_spent_or_written(cli, table, tmp_path):

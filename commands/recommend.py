@@ -1,0 +1,130 @@
+"""``dpcal recommend`` and ``dpcal optimizers``: which optimizer fits? No record is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import dpcal
+from dpcal.commands._shared import Relation
+from dpcal.commands._signature import Answer
+from dpcal.report.output import columns
+
+if TYPE_CHECKING:
+    from dpcal.optim.registry import Optimizer
+
+__all__ = ["optimizers", "recommend"]
+
+
+def recommend(
+    *,
+    loss: Literal["logistic", "squared"],
+    n: int,
+    dimension: int,
+    epsilon: float,
+    delta: float,
+    row_norm: float = 1.0,
+    typical_norm: float | None = None,
+    l2: float = 0.0,
+    passes: float | None = None,
+    neighboring_relation: Relation = "replace-special",
+    plot: Path | None = None,
+) -> Answer:
+    """Rank optimizers of a linear model by predicted error, before a record is read.
+
+    Parameters
+    ----------
+    loss
+        Targets of squared losses are in [-1, 1].
+    n
+        Number of records.
+    dimension
+        Number of parameters, the intercept among them.
+    epsilon
+        The target, > 0.
+    delta
+        The target's delta, in (0, 1).
+    row_norm
+        Bound on the norm of a row, with its constant column.
+    typical_norm
+        Root mean square of the rows' norms, if it is public (default: 0.6 of the bound).
+    l2
+        Weight of the penalty.
+    passes
+        Most passes over the records (default: 60 of steps on samples, and of steps on all records
+        as many as the noise allows).
+    neighboring_relation
+        What neighbors differ by.
+    plot
+        A .png or .svg file: errors from a thirtieth to thirty times n, and where the first row
+        changes.
+
+    Examples
+    --------
+    dpcal recommend --loss logistic --n 20000 --dimension 10 --epsilon 1 --delta 1e-6
+    dpcal recommend --loss squared --n 5000 --dimension 4 --epsilon 2 --delta 1e-6 --json
+    """
+    asked = dict(locals())
+    path, kind = asked.pop("plot"), asked.pop("loss")
+    table = dpcal.calibrate.recommend(kind, **asked)
+    document, text = table.to_dict(), str(table)
+    if path is not None:
+        document["crossings"] = _drawn(path, kind, asked)
+        text += f"\npicture written to {path}"
+    return Answer(document, text)
+
+
+def _drawn(path: Path, loss: str, asked: dict[str, Any]) -> list[dict[str, Any]]:
+    """Draw errors against the number of records; return where the first row changes."""
+    dpcal.plot.check_picture(path)
+    n = sorted({max(1, round(asked["n"] * 30.0 ** (place / 4))) for place in range(-4, 5)})
+    tables = [dpcal.calibrate.recommend(loss, **(asked | {"n": each})) for each in n]
+    figure = dpcal.plot.errors(n, tables)
+    title = "Predicted errors by the number of records"
+    dpcal.plot.save(figure, path, title=title, description=tables[0].note)
+    found = dpcal.plot.crossings(n, tables)
+    return [{"n": where, "before": one, "after": two} for where, one, two in found]
+
+
+def optimizers(name: str | None = None) -> Answer:
+    """List the optimizers, or tell all of one: its problem, what must be known, its rate.
+
+    Parameters
+    ----------
+    name
+        One optimizer (default: all, a line each).
+
+    Examples
+    --------
+    dpcal optimizers noisy_gd
+    dpcal optimizers --json
+    """
+    registry = dpcal.optim.registry
+    if name is not None:
+        row = registry.SELECTIONS.get(name) or registry.find(name)
+        return Answer({"optimizers": [row.to_dict()]}, _lines(row))
+    every = [*registry.known().values(), *registry.SELECTIONS.values()]
+    rows = sorted(every, key=lambda row: row.comparator)
+    lines = columns([(row.name, f"{row.summary}{_role(row)}") for row in rows])
+    lines.append("'dpcal optimizers NAME' tells an optimizer's problem, needs, rate and settings.")
+    return Answer({"optimizers": [row.to_dict() for row in rows]}, "\n".join(lines))
+
+
+def _role(row: Optimizer) -> str:
+    return " (a comparator, not recommended)" if row.comparator else ""
+
+
+def _lines(row: Optimizer) -> str:
+    """Return the text on one optimizer, a line for each thing to know."""
+    return "\n".join(
+        [
+            f"{row.name}: {row.summary}{_role(row)}",
+            f"  problem    {row.problem}",
+            *([f"  if convex  {row.beaten} ended lower at the same price"] if row.beaten else []),
+            f"  needs      {', '.join(row.needs)}",
+            f"  rate       {row.measure} {row.rate}, without logarithms",
+            f"  theorem    {row.theorem}",
+            f"  relations  {', '.join(row.relations)}",
+            f"  settings   {', '.join(row.options)}",
+        ]
+    )

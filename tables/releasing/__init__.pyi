@@ -1,0 +1,1 @@
+from dpcal.tables.releasing.answering import Release as Release

@@ -1,0 +1,420 @@
+"""Release statistics of a table: the plan, its price, the records, and what is said of them.
+
+>>> import numpy as np
+>>> rng = np.random.default_rng(0)
+>>> table = {"age": rng.uniform(20, 80, 5000), "clinic": rng.choice(["north", "south"], 5000)}
+>>> schema = {"columns": {"age": {"type": "number", "range": [0, 100]},
+...                       "clinic": {"type": "category", "categories": ["north", "south"]}}}
+>>> asked = ["count age > 65", "mean age by clinic"]
+>>> from dpcal import release
+>>> found = release(table, schema, asked, epsilon=1.0, delta=1e-6)
+>>> [(row["statistic"], row.get("clinic"), round(row["value"] / 10)) for row in found.rows[1:]]
+[('mean of age', 'north', 5), ('mean of age', 'south', 5)]
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcal import _validate
+from dpcal.calibrate.persons import unit_of
+from dpcal.optim import Ledger, Result
+from dpcal.optim.boundary.choices import PrivateChoices
+from dpcal.optim.boundary.totals import PrivateTotals
+from dpcal.optim.budget import Budget, prepaid
+from dpcal.optim.result import Trace
+from dpcal.report import (
+    answers_page,
+    bind,
+    check_replaceable,
+    document_of,
+    statement_page,
+    write_report,
+)
+from dpcal.report.output import columns, dump
+from dpcal.tables.booking import booked, checked_book, opened_book
+from dpcal.tables.reading import polars
+from dpcal.tables.releasing.estimates import (
+    CONFIDENCE,
+    Estimate,
+    Noisy,
+    cuts_around,
+    estimates,
+    labels_of,
+    quantile_estimates,
+)
+from dpcal.tables.releasing.planning import (
+    GROUPS,
+    Asked,
+    Total,
+    open_axes,
+    planned,
+    steps_of,
+    tree_of,
+)
+from dpcal.tables.releasing.reading import Rows, size_of, used_columns
+from dpcal.tables.releasing.statistics import Statistic, with_groups
+from dpcal.tables.request import schema_of, source_of
+from dpcal.tables.schema import Schema
+from dpcal.tables.scores import print_warnings, warn_before
+
+__all__ = ["Release", "answered"]
+
+_SHOWN = {"statistic", "share", "value", "standard_error", "low", "high"}
+COVERED = "every number in the section 'release', and all of them together"
+OUTSIDE = (
+    "The schema, the conditions and the groups that are declared are taken as public: the claim "
+    "does not cover a choice that looked at records.",
+    "An interval is about the table's own statistic, with values clamped to their ranges; that the "
+    "table may be a sample of something larger is not in it.",
+)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Release:
+    """Released statistics of a table, with their errors.
+
+    Attributes
+    ----------
+    rows
+        One statistic of one cell each: ``statistic``, the groups by column, ``share`` of a
+        quantile, ``value``, ``standard_error`` of the noise, and ``low`` and ``high``, an interval
+        that holds the table's own statistic with probability 95 percent. A value is None where the
+        noise tells nothing, and so is a standard error that is not known.
+    result
+        The plan, the ledger, and the price: ``result.epsilon(delta)``.
+    document
+        The content of ``report.json``.
+    """
+
+    rows: tuple[Mapping[str, Any], ...]
+    result: Result
+    document: Mapping[str, Any]
+
+    def frame(self) -> Any:
+        """Return the rows as a polars data frame."""
+        return polars().DataFrame(list(self.rows), infer_schema_length=None)
+
+    def save(self, folder: str | Path, *, force: bool = False) -> Path:
+        """Write a report that ``dpcal verify`` checks, its statement, and ``release.csv``.
+
+        Parameters
+        ----------
+        folder
+            Of the report; its parent must exist.
+        force
+            Whether an earlier report there is replaced.
+        """
+        path = Path(folder)
+        check_replaceable(path, force=force)
+        text = io.StringIO()
+        names = list(dict.fromkeys(name for row in self.rows for name in row))
+        table = csv.DictWriter(text, names, lineterminator="\n")
+        table.writeheader()
+        table.writerows(self.rows)
+        files = {
+            "report.json": dump(self.document) + "\n",
+            "release.csv": text.getvalue(),
+            "statement.html": statement_page(self.document, pictures={}),
+            "sp800-226.html": answers_page(self.document),
+        }
+        write_report(path, files, force=force)
+        bind(path)
+        return path
+
+    def __str__(self) -> str:
+        return "\n".join([*_lines(self.rows), "", self._claim()])
+
+    def _claim(self) -> str:
+        privacy, plan = self.document["privacy"], self.result.plan
+        return (
+            f"epsilon {self.result.epsilon(plan.delta):.4g} at delta {plan.delta:g} for "
+            f"{privacy['unit']}, {privacy['neighboring_relation']}; intervals of confidence "
+            f"{CONFIDENCE:.0%}"
+        )
+
+
+def answered(
+    table: Any,
+    schema: Any,
+    statistics: Sequence[str],
+    *,
+    epsilon: float,
+    delta: float,
+    by: str | None,
+    where: str | None,
+    find_groups: bool,
+    n: int | None,
+    group_size: int | None,
+    budget: str | Path | None,
+) -> Release:
+    """Return what :func:`dpcal.release` does for these arguments."""
+    if isinstance(statistics, str) or not statistics:
+        raise ValueError(f"statistics must be a list of one or more, got {statistics!r}.")
+    _check_target(epsilon, delta)
+    if group_size is not None:
+        _validate.count(group_size=group_size)
+    known = schema_of(schema, group_size)
+    source = source_of(table, known)
+    n = known.n if n is None else _validate.count(n=n)
+    axes = [each for each in (by or "").split(",") if each.strip()]
+    if find_groups:
+        known = with_groups(known, axes, statistics)
+    asked = [Statistic.parse(text, known, by=axes, where=where) for text in statistics]
+    found = open_axes(asked)
+    if (found and not find_groups) or len(found) > 1:
+        raise ValueError(
+            f"groups must be those of categories that the schema lists, got {sorted(found)}: "
+            "list them, or let those of one column be found (find_groups=True)."
+        )
+    path = checked_book(budget, source.records)
+    rows = Rows.read(source, known, used_columns(asked))
+    plan = planned(
+        asked,
+        n=rows.n if n is None else n,
+        public_n=n is not None,
+        group_size=known.group_size,
+        target=(epsilon, delta),
+    )
+    print_warnings(warn_before(plan.plan))
+    book = opened_book(path, source.records, plan.plan)
+    with Budget(book=book) if book is not None else nullcontext():
+        told, ledgers, groups = _answers(plan, rows, found)
+    result = _result(plan, ledgers)
+    document = _document(source.path.name, known, result, told, rows, groups) | booked(path)
+    return Release(rows=tuple(told), result=result, document=document)
+
+
+def _check_target(epsilon: float, delta: float) -> None:
+    """Refuse a target that no release meets."""
+    _validate.positive(epsilon=epsilon)
+    if delta == 0:
+        raise ValueError(
+            "delta must be a number in (0, 1), got 0: released numbers have the law of their "
+            "noise up to a probability of 2^-101 each, so no release is pure. Choose 1e-20: "
+            "where Laplace noise is the smaller one, it is that of delta=0."
+        )
+    _validate.probability(delta=delta)
+
+
+def _answers(
+    asked: Asked, rows: Rows, found: set[str]
+) -> tuple[list[dict[str, Any]], list[Ledger], dict[str, list[Any]]]:
+    """Return the rows of the release, the ledgers, and the groups that were found.
+
+    The whole plan is paid before anything is read for it. What is asked after an answer depends on
+    records through that answer alone.
+    """
+    plan, ledgers = asked.plan, []
+    groups: dict[str, list[Any]] = {}
+    relation, size = plan.neighboring_relation, plan.group_size
+    with prepaid(plan.event, relation, label=plan.optimizer, group_size=size):
+        for name in found:
+            part = replace(plan, queries=(plan.query(GROUPS),))
+            choices = PrivateChoices(rows.cells[name], part, known=rows.known[name])
+            groups[name] = choices.labels(GROUPS).tolist()
+            ledgers.append(choices.ledger)
+            rows.with_groups(name, groups[name])
+        sizes = {name: len(labels) for name, labels in groups.items()}
+        trees = {tree_of(each): each for each in asked.statistics if each.kind == "quantile"}
+        points, cuts = {}, {}
+        if trees:
+            lines = np.column_stack([rows.lines(each, sizes) for each in trees.values()])
+            part = replace(plan, queries=tuple(plan.query(name) for name in trees))
+            choices = PrivateChoices(lines, part)
+            for place, (name, statistic) in enumerate(trees.items()):
+                points[name] = _points(choices, place, name, statistic, sizes)
+                cuts[name] = cuts_around(points[name], statistic.range)
+            ledgers.append(choices.ledger)
+        cells = {}
+        for name, total in asked.totals.items():
+            if total.what == "ranks":
+                cells[name] = rows.ranks(total, sizes, cuts[tree_of(total.statistic)])
+            else:
+                cells[name] = rows.cells_of(total, sizes)
+        totals = PrivateTotals(replace(plan, queries=tuple(map(plan.query, cells))), cells)
+        released = {name: Noisy(totals.totals(name), plan.query(name)) for name in cells}
+        ledgers.append(totals.ledger)
+    told = [
+        row
+        for statistic in asked.statistics
+        for row in _told(statistic, asked, released, (points, cuts), groups)
+    ]
+    return told, ledgers, groups
+
+
+def _points(
+    choices: PrivateChoices,
+    column: int,
+    query: str,
+    statistic: Statistic,
+    sizes: Mapping[str, int],
+) -> NDArray[np.float64]:
+    """Return quantiles of each cell, shape (cells, shares), drawn over a tree of choices."""
+    wanted = statistic.shares
+    count = math.prod(size_of(axis, sizes) for axis in statistic.axes)
+    low, high = statistic.range
+    found = np.full((count, len(wanted)), np.nan)
+    # Parts of the line of each cell: the shares that are wanted inside, and its ends.
+    parts = [(0, len(wanted), 0.0, 1.0)]
+    ends = np.stack([2.0 * np.arange(count), 2.0 * np.arange(count) + 1], axis=1)
+    for _ in range(steps_of(statistic)):
+        parts = [each for each in parts if each[0] < each[1]]
+        if not parts or not count:
+            break
+        middles = [(first + last) // 2 for first, last, _, _ in parts]
+        edges, shares = [], []
+        for cell in range(count):
+            for (first, last, below, above), middle in zip(parts, middles, strict=True):
+                left = found[cell, first - 1] if first else ends[cell, 0]
+                right = found[cell, last] if last < len(wanted) else ends[cell, 1]
+                edges += [left, right]
+                share = (wanted[middle] - below) / (above - below)
+                shares += [min(max(share, 1e-6), 1 - 1e-6), np.nan]
+        # An interval that is empty has but one point.
+        drawn = choices.quantiles(column, edges, query, shares[:-1])[::2].reshape(count, -1)
+        found[:, middles] = drawn
+        parts = [
+            part
+            for (first, last, below, above), middle in zip(parts, middles, strict=True)
+            for part in (
+                (first, middle, below, wanted[middle]),
+                (middle + 1, last, wanted[middle], above),
+            )
+        ]
+    places = np.clip((found - ends[:, :1] - 2e-6) / (1 - 4e-6), 0.0, 1.0)
+    return np.asarray(low + places * (high - low))
+
+
+def _told(
+    statistic: Statistic,
+    asked: Asked,
+    released: Mapping[str, Noisy],
+    drawn: tuple[Mapping[str, NDArray[np.float64]], Mapping[str, NDArray[np.float64]]],
+    groups: Mapping[str, Sequence[Any]],
+) -> list[dict[str, Any]]:
+    """Return the rows of one statistic."""
+    names = [axis.name for axis in statistic.axes]
+    labels = labels_of(statistic.axes, groups)
+    if statistic.kind == "quantile":
+        points, cuts = (each[tree_of(statistic)] for each in drawn)
+        ranks = released[Total("ranks", statistic).name]
+        cells = quantile_estimates(statistic, points, cuts, ranks)
+        return [
+            _row(statistic, dict(zip(names, own, strict=True)), estimate, share=share)
+            for own, line in zip(labels, cells, strict=True)
+            for share, estimate in zip(statistic.shares, line, strict=True)
+        ]
+    found = estimates(statistic, asked, released, len(labels))
+    return [
+        _row(statistic, dict(zip(names, own, strict=True)), estimate)
+        for own, estimate in zip(labels, found, strict=True)
+    ]
+
+
+def _row(
+    statistic: Statistic, groups: dict[str, Any], estimate: Estimate, **also: Any
+) -> dict[str, Any]:
+    named = {f"group {name}" if name in _SHOWN else name: own for name, own in groups.items()}
+    return {
+        "statistic": statistic.title,
+        **named,
+        **also,
+        "value": estimate.value,
+        "standard_error": estimate.error,
+        "low": estimate.low,
+        "high": estimate.high,
+    }
+
+
+def _result(asked: Asked, ledgers: Sequence[Ledger]) -> Result:
+    plan = asked.plan
+    entries = [entry for ledger in ledgers for entry in ledger.entries]
+    ledger = Ledger(plan.n, plan.neighboring_relation, entries=entries)
+    planned_answers = sum(query.count for query in plan.queries)
+    empty = np.empty(0)
+    result = Result(
+        w=empty,
+        trace=Trace(step=empty.astype(np.int64), norm=empty, distance=empty),
+        ledger=ledger,
+        plan=plan,
+        complete=True,
+        early=ledger.answers < planned_answers,
+        message="released all that was asked",
+        noise="discrete",
+    )
+    result.verify()
+    return result
+
+
+def _document(
+    name: str,
+    schema: Schema,
+    result: Result,
+    told: Sequence[Mapping[str, Any]],
+    rows: Rows,
+    groups: Mapping[str, Sequence[Any]],
+) -> dict[str, Any]:
+    """Return the content of ``report.json``."""
+    plan = result.plan
+    unit = unit_of(schema.group_size)
+    if schema.person is not None and schema.group_size == 1:
+        unit = "one person, who has at most one row of the table"
+    read = [*schema.copied(), *([] if plan.public_n else ["number of records"])]
+    document = document_of(result, unit=unit, outside=OUTSIDE)
+    document["privacy"] |= {"covered": COVERED}
+    sizes: dict[str, Any] = {"public_rows": plan.n}
+    if not plan.public_n:
+        sizes = {"rows": rows.n}
+        if schema.person is not None:
+            sizes["beyond_group_size"] = rows.beyond
+    document["data"] = {
+        "name": name,
+        **sizes,
+        "schema": schema.to_dict(),
+        "read_from_data": read,
+    }
+    document["release"] = {
+        "confidence": CONFIDENCE,
+        "groups_found": {name: list(labels) for name, labels in groups.items()},
+        "statistics": [dict(row) for row in told],
+    }
+    return document
+
+
+def _lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return rows as lines of a table, with digits that the noise leaves."""
+    table = [["statistic", "group", "value", "standard error", "interval"]]
+    for row in rows:
+        own = {key: row[key] for key in row if key not in _SHOWN}
+        digits = _digits(row)
+        share = f" at {row['share']:g}" if "share" in row else ""
+        error = row["standard_error"]
+        table.append(
+            [
+                str(row["statistic"]) + share,
+                ", ".join(map(str, own.values())),
+                "-" if row["value"] is None else f"{row['value']:.{digits}f}",
+                "-" if error is None else f"{error:.2g}",
+                f"[{row['low']:.{digits}f}, {row['high']:.{digits}f}]",
+            ]
+        )
+    return columns(table)
+
+
+def _digits(row: Mapping[str, Any]) -> int:
+    """Return how many digits behind the point the width of an interval leaves."""
+    width = row["high"] - row["low"]
+    if not 0 < width < 1e300:
+        return 0
+    return int(min(12, max(0, 2 - np.floor(np.log10(width)))))

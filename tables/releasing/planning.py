@@ -1,0 +1,340 @@
+"""How much noise does each statistic have? One scale, solved for all of them together.
+
+A statistic is a function of totals over cells (:mod:`dpcal.optim.boundary.totals`), which others
+may share: the mean of a column and its variance need one sum, and all means by clinic one count.
+Each total has a share of the budget, and its noise multiplier is the scale over the root of the
+share; the scale is solved for the exact price of all answers. Noise is Gaussian or Laplace,
+whichever is smaller: Laplace for few answers, Gaussian for many.
+
+>>> from dpcal.tables.schema import Schema
+>>> schema = Schema.from_dict({"columns": {"age": {"type": "number", "range": [0, 100]}}})
+>>> asked = [Statistic.parse(each, schema) for each in ("mean age", "variance age")]
+>>> target = (1.0, 1e-6)
+>>> made = planned(asked, n=100, public_n=False, group_size=1, target=target)
+>>> [(query.name, query.max_norm) for query in made.plan.queries]
+[('sum of age', 50.0), ('squares of age', 1.0)]
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Self
+
+from dpcal.accountants.events import DpEvent
+from dpcal.calibrate import Plan, Query, noise_multiplier
+from dpcal.calibrate.plan import compose
+from dpcal.calibrate.query import LAPLACE_TOTAL
+from dpcal.errors import UnsupportedEvent
+from dpcal.tables import Column
+from dpcal.tables.releasing.statistics import Axis, Statistic
+
+__all__ = ["GROUPS", "Asked", "Total", "open_axes", "planned", "steps_of", "told", "tree_of"]
+
+# What each statistic spends of its share of the budget: on its sum, its sum of squares, its count;
+# or on its quantiles and on the check of their ranks.
+_MEAN = {"sum": 2 / 3, "count": 1 / 3}
+_VARIANCE = {"sum": 0.3, "squares": 0.5, "count": 0.2}
+_QUANTILE = {"tree": 0.7, "ranks": 0.3}
+
+# Name of the query that finds groups, and the part of delta that a group of one record may show
+# with.
+GROUPS = "groups"
+_SURPRISE = 0.1
+
+
+@dataclass(frozen=True)
+class Total:
+    """A sum over cells.
+
+    Parameters
+    ----------
+    what
+        ``"count"`` of rows, ``"sum"`` of numbers less the middle of their range, ``"plain"`` sum,
+        sum of ``"squares"`` (of 2 s^2 - 1, where s is the number scaled to [-1, 1]), or
+        ``"ranks"``: counts between cuts around quantiles.
+    statistic
+        One of those that it is for: which rows count, their cells, and the column.
+    """
+
+    what: str
+    statistic: Statistic
+
+    @property
+    def name(self) -> str:
+        """Name of its query; totals of one name are one total."""
+        asked = self.statistic
+        about = [] if asked.column is None or self._shared else [asked.column.name]
+        rows = [] if asked.where is None else [f"where {asked.where.text}"]
+        axes = [f"{axis.name}:{axis.parts}" if axis.parts else axis.name for axis in asked.axes]
+        groups = ["by " + ", ".join(axes)] if axes else []
+        of = ["of", *about] if about else []
+        shares = [" ".join(map(str, asked.shares))] if self.what == "ranks" else []
+        return " ".join([self.what, *of, *shares, *rows, *groups])
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns that a row must have to count."""
+        found = self.statistic.columns
+        return found[:-1] if self._shared and self.statistic.column is not None else found
+
+    @property
+    def _shared(self) -> bool:
+        """Whether it is a count that does not depend on the column, which every row has."""
+        column = self.statistic.column
+        return self.what == "count" and column is not None and _always(column)
+
+    @property
+    def max_norm(self) -> float:
+        """The most that a row adds to a cell."""
+        if self.what not in ("sum", "plain"):
+            return 1.0
+        low, high = self.statistic.range
+        return (high / 2 - low / 2) if self.what == "sum" else max(abs(low), abs(high))
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """Statistics, the totals that they are made of, and the plan that answers them.
+
+    Parameters
+    ----------
+    statistics
+        What is asked.
+    totals
+        By name.
+    plan
+        A query for each total, and one for the quantiles of each column.
+    known
+        Whether the number of rows is told, so that means of all rows need no count.
+    """
+
+    statistics: tuple[Statistic, ...]
+    totals: Mapping[str, Total]
+    plan: Plan
+    known: bool
+
+
+def _always(column: Column) -> bool:
+    """Return whether every row has a number there."""
+    return column.missing in ("refuse", "impute")
+
+
+def told(statistic: Statistic, known: bool) -> bool:
+    """Return whether every row counts for a statistic, in one cell, and their number is told."""
+    column = statistic.column
+    given = column is None or _always(column)
+    return known and given and not statistic.axes and statistic.where is None
+
+
+def totals_of(statistic: Statistic, known: bool) -> dict[Total, float]:
+    """Return what a statistic is made of, each with the part of its share that it spends."""
+    all_rows = told(statistic, known)
+    if statistic.kind in ("count", "histogram"):
+        return {} if all_rows else {Total("count", statistic): 1.0}
+    if statistic.kind == "quantile":
+        return {Total("ranks", statistic): _QUANTILE["ranks"]}
+    if statistic.kind == "sum":
+        return {Total("sum" if all_rows else "plain", statistic): 1.0}
+    parts = dict(_MEAN if statistic.kind == "mean" else _VARIANCE)
+    if all_rows:
+        del parts["count"]
+    whole = math.fsum(parts.values())
+    return {Total(what, statistic): part / whole for what, part in parts.items()}
+
+
+def tree_of(statistic: Statistic) -> str:
+    """Return the name of the query of a statistic's quantiles."""
+    return Total("ranks", statistic).name.replace("ranks", "quantiles", 1)
+
+
+def steps_of(statistic: Statistic) -> int:
+    """Return how many answers find the quantiles of a statistic, one a level of a tree."""
+    return len(statistic.shares).bit_length()
+
+
+def _reach(shares: Sequence[float], below: float = 0.0, above: float = 1.0) -> float:
+    """Return the most that a row moves a score by, over a tree of quantiles at these shares."""
+    if not shares:
+        return 0.0
+    middle = len(shares) // 2
+    share = (shares[middle] - below) / (above - below)
+    # Shares are rounded before scores are made of them.
+    return max(
+        max(share, 1 - share) + 1e-6,
+        _reach(shares[:middle], below, shares[middle]),
+        _reach(shares[middle + 1 :], shares[middle], above),
+    )
+
+
+def planned(
+    statistics: Sequence[Statistic],
+    *,
+    n: int,
+    public_n: bool,
+    group_size: int,
+    target: tuple[float, float],
+) -> Asked:
+    """Return the plan that answers statistics with the least noise.
+
+    Parameters
+    ----------
+    statistics
+        One or more.
+    n
+        Number of rows, told or public.
+    public_n
+        Whether n was given in public: the claim is about a record more or less, else about one that
+        is blanked.
+    group_size
+        Largest number of rows of a person.
+    target
+        Epsilon and delta.
+
+    Raises
+    ------
+    UnsupportedEvent
+        If nothing is left to be answered with noise.
+    """
+    epsilon, delta = target
+    relation = "add-or-remove-one" if public_n else "replace-special"
+    parts = _Parts.of(statistics, group_size, delta, known=not public_n)
+    if not parts.shares:
+        raise UnsupportedEvent(
+            f"statistics must ask for more than the number of rows, which is told: n = {n}."
+        )
+
+    def event(scale: float) -> DpEvent:
+        asked = ((query, query.count) for query in parts.queries("total", scale))
+        return compose(asked, n, relation)
+
+    scale = noise_multiplier(event, epsilon=epsilon, delta=delta, neighboring_relation=relation)
+    plan = Plan(
+        optimizer="release",
+        n=n,
+        queries=parts.least(scale * (1 + 1e-12), epsilon),
+        epsilon=epsilon,
+        delta=delta,
+        neighboring_relation=relation,
+        parameters={"statistics": "; ".join(each.words for each in statistics)},
+        public_n=public_n,
+    )
+    return Asked(tuple(statistics), {each.name: each for each in parts.shares}, plan, not public_n)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Parts:
+    """What statistics are made of.
+
+    Parameters
+    ----------
+    shares
+        Totals, with their shares of the budget.
+    trees
+        Statistics of quantiles, by the name of their query.
+    groups
+        The column whose groups are to be found, if any.
+    group_size, surprise
+        Rows of a person, and the probability with which a group of her own may show.
+    """
+
+    shares: Mapping[Total, float]
+    trees: Mapping[str, Statistic]
+    groups: Axis | None
+    group_size: int
+    surprise: float
+
+    @classmethod
+    def of(
+        cls, statistics: Sequence[Statistic], group_size: int, delta: float, *, known: bool
+    ) -> Self:
+        """Return the parts of statistics; totals of one name are one."""
+        named: dict[str, tuple[Total, float]] = {}
+        for statistic in statistics:
+            for total, part in totals_of(statistic, known).items():
+                first, share = named.get(total.name, (total, 0.0))
+                named[total.name] = first, max(part, share)
+        return cls(
+            shares=dict(named.values()),
+            trees={tree_of(each): each for each in statistics if each.kind == "quantile"},
+            groups=next((axis for each in statistics for axis in each.axes if axis.open), None),
+            group_size=group_size,
+            surprise=delta * _SURPRISE / group_size,
+        )
+
+    def queries(self, noise: str, scale: float) -> tuple[Query, ...]:
+        """Return the queries whose noise has a scale.
+
+        Shares are of the sum of inverse squares of Gaussian noise multipliers, or of the sum of
+        losses where noise is Laplace.
+        """
+        power = 1.0 if noise == LAPLACE_TOTAL else 0.5
+        found = [
+            Query(
+                name=total.name,
+                kind=noise,
+                sampler="full",
+                max_norm=total.max_norm,
+                noise_multiplier=scale / share**power,
+                count=1,
+                group_size=self.group_size,
+            )
+            for total, share in self.shares.items()
+        ]
+        for name, statistic in self.trees.items():
+            levels = steps_of(statistic)
+            wide = 2.0 if noise == LAPLACE_TOTAL else 1.0
+            found.append(
+                Query(
+                    name=name,
+                    kind="selection",
+                    sampler="full",
+                    max_norm=_reach(statistic.shares),
+                    noise_multiplier=wide * scale * (levels / _QUANTILE["tree"]) ** power,
+                    count=levels,
+                )
+            )
+        if self.groups is not None:
+            found.append(_groups(scale, self.surprise, self.group_size))
+        return tuple(found)
+
+    def least(self, scale: float, epsilon: float) -> tuple[Query, ...]:
+        """Return queries with Gaussian noise of a scale, or with less Laplace noise, if it is less.
+
+        Laplace noise is priced as pure: losses add up to epsilon, and delta is not used.
+        """
+        gaussian = self.queries("total", scale)
+        if self.groups is not None:
+            return gaussian
+        losses = math.fsum(self.shares.values()) + len(self.trees) * _QUANTILE["tree"]
+        laplace = self.queries(LAPLACE_TOTAL, self.group_size * losses / epsilon * (1 + 1e-12))
+        return min(laplace, gaussian, key=_size)
+
+
+def _size(queries: Sequence[Query]) -> float:
+    """Return the sum of the logarithms of the sizes of noises."""
+    return math.fsum(
+        math.log(query.noise_multiplier) + 0.5 * math.log(2) * (query.kind == LAPLACE_TOTAL)
+        for query in queries
+    )
+
+
+def _groups(scale: float, surprise: float, group_size: int) -> Query:
+    """Return the query that finds groups, whose threshold a group of one person rarely passes."""
+    threshold = group_size + scale * NormalDist().inv_cdf(1 - surprise) * (1 + 1e-9)
+    return Query(
+        name=GROUPS,
+        kind="labels",
+        sampler="full",
+        max_norm=1.0,
+        noise_multiplier=scale,
+        threshold=threshold,
+        count=1,
+    )
+
+
+def open_axes(statistics: Iterable[Statistic]) -> set[str]:
+    """Return the names of columns whose groups are to be found."""
+    return {axis.name for each in statistics for axis in each.axes if axis.open}

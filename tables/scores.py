@@ -1,0 +1,272 @@
+"""How good is the model on held-out records, and what do these records pay for the answer?
+
+``noisy``: one noisy table of counts, priced like the run, about records that the run never saw.
+``unprotected``: the same without noise, which the report says. ``none``: held-out records stay
+untouched.
+
+>>> from dpcal.calibrate import dpsgd
+>>> plan = dpsgd(n=100, batch_size=10, steps=2, epsilon=1.0, delta=0.1)
+>>> warn_before(plan)[0].split(":")[0]
+'delta = 0.1 exceeds 1/n = 0.01'
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcal.accountants.events import DpEvent, SelfComposedDpEvent
+from dpcal.calibrate import Plan, Query, noise_multiplier
+from dpcal.calibrate.persons import rows_of_one_person
+from dpcal.errors import BudgetExceeded
+from dpcal.optim.boundary.access import Store, oracle_of
+from dpcal.optim.objectives.domains import blanked, finite_rows
+from dpcal.optim.objectives.placed import objective_of, vectors_of
+from dpcal.report.metrics import BINS, GRID, Held, metrics, root_errors
+from dpcal.tables.task import Data, Run
+
+__all__ = ["evaluate", "print_warnings", "warn_after", "warn_before"]
+
+# A privacy loss that large protects nobody; published guidance calls anything above 10 to 20 weak.
+_WEAK_EPSILON = 20.0
+
+_UNASKED = (
+    "a budget book charges scores like a run: held_out = 'noisy' measures them, and test_fraction "
+    "= 0 keeps no record back"
+)
+
+Vector = NDArray[np.float64]
+
+
+def evaluate(
+    data: Data, run: Run, *, how: str | None, seed: int | None, book: Store
+) -> dict[str, Any]:
+    """Return the section ``evaluation`` of a report.
+
+    Parameters
+    ----------
+    data, run
+        What was trained on, and what came of it.
+    how
+        ``"noisy"``, ``"unprotected"`` or ``"none"``; when None, noisy unless there is a book.
+    seed
+        That of the training.
+    book
+        What the noisy answer is charged to, if anything.
+    """
+    records, left_out = data.records, {"held_out": "left out", "covered_by_the_claim": True}
+    how = how or ("none" if book is not None else "noisy")
+    if how == "none" or not len(data.task.y_test):
+        unasked = book is not None and len(data.task.y_test)
+        return {**left_out, "reason": _UNASKED} if unasked else left_out
+    if not records.labels and how == "noisy" and records.target.range is None:
+        reason = "errors of a target without a range have no bound to scale noise by"
+        return {**left_out, "reason": reason}
+    sums = _classified(data, run.result.w) if records.labels else _missed(data, run.result.w)
+    group = records.schema.group_size
+    noise = 0.0
+    if how == "unprotected":
+        found = sums.exact()
+        told: dict[str, Any] = {"held_out": how, "covered_by_the_claim": False}
+    else:
+        try:
+            found, noise, told = _noisy(run, sums, group=group, seed=seed, book=book)
+        except BudgetExceeded as error:
+            # The run is paid and released; its scores are what the book has no room for.
+            return {**left_out, "reason": f"the budget book has no room ({error})"}
+    if records.labels:
+        first, second = found
+        return told | metrics(first, second, records.labels, noise=noise, group=group)
+    n = run.result.plan.n if run.result.plan.public_n and how == "noisy" else len(data.task.y_test)
+    # The squares of squared errors were halved, in units of their largest.
+    means = found[0] / n * np.array([16.0, 512.0, 4.0, 16.0])
+    return told | root_errors(means, n, data.task.unit, noise=16 * noise / n, group=group)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Sums:
+    """Sums over held-out records, each made of a row a record, of norm at most ``bound``.
+
+    ``rows(before, scored)`` returns the rows, shape (m, width), of records with their scores and
+    targets, from the sum before, which is zero for the first of ``count`` sums.
+    """
+
+    bound: float
+    rows: Callable[[Vector, Vector], Vector]
+    scored: Any
+    width: int
+    count: int = 1
+
+    def exact(self) -> list[Vector]:
+        """Return the sums without noise."""
+        found = [np.zeros(self.width)]
+        for _ in range(self.count):
+            found.append(self.rows(found[-1], self.scored).sum(axis=0))
+        return found[1:]
+
+
+def _scores(data: Data, w: Vector) -> Vector:
+    """Return scores and targets of held-out records, shape (m, 2); both are NaN of blank ones."""
+    X, y = data.task.X_test, data.task.y_test
+    known = np.asarray(finite_rows(X) & (y >= (0 if data.records.labels else -np.inf)))
+    scores = data.task.objective.decision(blanked(X, known), w) if len(X) else np.empty(0)
+    return blanked(np.stack([scores, y], axis=1), known, np.nan)
+
+
+def _classified(data: Data, w: Vector) -> _Sums:
+    """Return the sums that :func:`metrics` is made of."""
+    model = data.model(w, {})
+    # The scores of a linear model spread as its weights are long.
+    scale = float(np.linalg.norm(model.weights))
+    grid: dict[str, Any] = {"center": model.intercept, "scale": scale}
+    rows = partial(_held, **grid)
+    return _Sums(bound=1.0, rows=rows, scored=_scores(data, w), width=2 * BINS + GRID, count=2)
+
+
+def _held(before: Vector, scored: Vector, **grid: float) -> Vector:
+    """Return counts of records; and their ranks, once there is a sum of counts."""
+    scores, labels = scored.T
+    held = Held(scores, np.where(np.isnan(labels), -1, labels), **grid)
+    return held.ranks(before) if before.any() else held.counts()
+
+
+def _missed(data: Data, w: Vector) -> _Sums:
+    """Return the sums that :func:`root_errors` is made of, in units of their largest."""
+    return _Sums(bound=3.25**0.5, rows=_errors, scored=_scores(data, w), width=4)
+
+
+def _errors(before: Vector, scored: Vector) -> Vector:
+    known = np.asarray(~np.isnan(scored[:, 1]))
+    scores, targets = blanked(scored, known).T
+    # A scaled target is in [-4, 4]: squared errors beyond 16 count as that many.
+    squares = np.minimum((scores - targets) ** 2, 16.0) / 16
+    rows = np.stack([squares, squares**2 / 2, targets / 4, targets**2 / 16], axis=1)
+    return blanked(rows, known)
+
+
+def _noisy(
+    run: Run, sums: _Sums, *, group: int, seed: int | None, book: Store
+) -> tuple[list[Vector], float, dict[str, Any]]:
+    """Return the sums as answers of an oracle, with a plan and a ledger of its own."""
+    trained, count, n = run.result.plan, sums.count, len(sums.scored)
+    target: dict[str, Any] = {
+        name: getattr(trained, name) for name in ("epsilon", "delta", "neighboring_relation")
+    }
+
+    def all_of(value: float) -> DpEvent:
+        once = rows_of_one_person(noise_multiplier=value, group_size=group)
+        return once if count == 1 else SelfComposedDpEvent(once, count)
+
+    sigma = noise_multiplier(all_of, **target)
+    query = Query(
+        name="scores",
+        kind="gradient",
+        sampler="full",
+        max_norm=sums.bound,
+        noise_multiplier=sigma,
+        count=count,
+        group_size=group,
+    )
+    plan = Plan(
+        optimizer="evaluation",
+        n=trained.n if trained.public_n else n,
+        queries=(query,),
+        public_n=trained.public_n,
+        **target,
+    )
+    rows = partial(vectors_of, sums.rows, sums.width, block=1 << 14)
+    records = objective_of(rows, sums.scored)
+    # A seed serves once: the scores take a child of the one that training took.
+    child = None if seed is None else np.random.SeedSequence(seed, spawn_key=(1,))
+    oracle = oracle_of(records, plan, child, book, run.result.noise)
+    found = [np.zeros(sums.width)]
+    for _ in range(count):
+        found.append(oracle.gradient(found[-1], "scores") * plan.n)
+    if hasattr(oracle, "close"):
+        oracle.close()
+    price = oracle.ledger.epsilon(plan.delta)
+    told = {
+        "held_out": "noisy",
+        "covered_by_the_claim": True,
+        "noise_standard_deviation": sigma * sums.bound,
+        "plan": json.loads(plan.to_json()),
+        "ledger": json.loads(oracle.ledger.to_json()),
+        "epsilon": price.to_dict(),
+        "delta": plan.delta,
+    }
+    return found[1:], sigma * sums.bound, told
+
+
+def warn_before(plan: Plan) -> list[str]:
+    """Return warnings about a target that promises little, for the plan's number of records."""
+    found = []
+    if plan.delta > 1 / plan.n:
+        found.append(
+            f"delta = {plan.delta:g} exceeds 1/n = {1 / plan.n:.2g}: publishing one whole record "
+            "at random would meet such a claim"
+        )
+    if plan.epsilon > _WEAK_EPSILON:
+        found.append(
+            f"epsilon = {plan.epsilon:g} is above {_WEAK_EPSILON:g}: an attacker may be all but "
+            "certain of a record"
+        )
+    return found
+
+
+def warn_after(evaluation: dict[str, Any], data: Data) -> list[str]:
+    """Return warnings about a model that learned nothing, and about ranges that are too wide."""
+    found = evaluation.setdefault("warnings", [])
+    found += _about_scores(evaluation)
+    found = list(found)  # What follows looked at the records, and is no part of the report.
+    for name, (low, high) in data.records.reached.items():
+        ends = data.records.schema.column(name).range
+        if ends is not None and not np.isnan(low):
+            middle = ends[0] / 2 + ends[1] / 2
+            unused = ends[1] if high < middle else ends[0] if low > middle else None
+            if unused is not None:
+                found.append(
+                    f"the bound {unused:g} of column {name!r} was never reached, not even by half: "
+                    "a range that fits better leaves more signal (this looked at the records; it "
+                    "is not in the report)"
+                )
+    return found
+
+
+def _about_scores(found: dict[str, Any]) -> list[str]:
+    """Return warnings about a model that learned nothing, or scores that do not tell."""
+    hidden = "noise hides the scores of so few held-out records: they say nothing of the model"
+    if "accuracy" in found:
+        area, error = found["auc"], found["auc_standard_error"]
+        if area is None or error > 0.25:
+            return [hidden]
+        if area - 0.5 <= 2 * error:
+            return [
+                "the model may not tell the classes apart, as far as the held-out records tell: "
+                f"the area under the ROC curve is {area:.3f} with standard error {error:.3f}, "
+                "and 0.5 for a model that learned nothing"
+            ]
+    elif "baseline" in found:
+        names = ("root_mean_squared_error", "baseline")
+        errors = [found[f"{name}_standard_error"] for name in names]
+        missed, constant = (found[name] for name in names)
+        if None in errors or max(errors) > constant / 4:
+            return [hidden]
+        if missed >= constant:
+            return [
+                f"the model is no better than a constant: root mean squared error {missed:.4g} "
+                f"with standard error {errors[0]:.2g}, against {constant:.4g}"
+            ]
+    return []
+
+
+def print_warnings(sentences: list[str]) -> None:
+    """Print warnings on standard error."""
+    for sentence in sentences:
+        print(f"dpcal: warning: {sentence}.", file=sys.stderr)
