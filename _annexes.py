@@ -18,7 +18,6 @@ __getattr__, __dir__ = _lazy.attributes(
         "Parts": "dpcal.optim.silos.parts",
         "RoundedStream": "dpcal.optim.boundary.lattice",
         "by_partitions": "dpcal.optim.silos.parts",
-        "check_versions": "dpcal.optim.silos.partitioned",
         "grid_of": "dpcal.optim.boundary.lattice",
         "network_scores": "dpcal.optim.objectives.networks",
         "predicted_seconds": "dpcal.calibrate.recommending.seconds",
