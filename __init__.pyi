@@ -9,10 +9,8 @@ from dpcal import (
     tables as tables,
 )
 from dpcal.accountants import events as events
-from dpcal.accountants.certificates.certify import (
-    certify as certify,
-    verify_certificate as verify_certificate,
-)
+from dpcal.accountants.certificates.certify import certify as certify
+from dpcal.accountants.certificates.verify import verify_certificate as verify_certificate
 from dpcal.accountants.curves.tradeoff import attack_risk as attack_risk, trade_off as trade_off
 from dpcal.accountants.interface import compare as compare, delta as delta, epsilon as epsilon
 from dpcal.calibrate.noise import (

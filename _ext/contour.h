@@ -51,8 +51,8 @@ static const double DPCAL_RATIO = 1.12;
 /* Most products of points and nodes of a first try, for each law: other ways cost less than a longer contour; and of a
    patient one, which takes about a second, of one that only shows where a root is, and of all patient ones of a question. */
 static const double DPCAL_WORK = 1e7, DPCAL_MOST_WORK = 2.5e9, DPCAL_COARSE_WORK = 3e7, DPCAL_ALL_WORK = 6e9;
-/* Width of bounds on log delta that a smoothed contour gets as many nodes for as it takes; of epsilon below a
-   cut, a quarter of it relative to epsilon, where that is more. */
+/* Width of bounds on log delta that a smoothed contour gets as many nodes for as it takes; of epsilon a quarter of it relative
+   to epsilon, where that is more. */
 static const double DPCAL_WANTED = 2e-7;
 /* What the nodes beyond a contour may add, over that width: it is far below delta, where that is far below the peak of the
    integrand, too. */
@@ -706,7 +706,7 @@ static int dpcal_search_epsilon(dpcal_question *ask, double log_delta, dpcal_ans
         ask->epsilon = at;
         if (tries > 0 && (status = dpcal_tilt_of(ask, 0.0)))
             return status;
-        ask->wanted = closer * DPCAL_WANTED * (ask->beyond ? fmax(1.0, 0.25 * ask->c * at) : 1.0);
+        ask->wanted = closer * DPCAL_WANTED * fmax(1.0, 0.25 * ask->c * at);
         if ((status = dpcal_build(ask, DPCAL_ERROR))) {
             if (!ask->coarse || status != DPCAL_MANY)
                 return status;

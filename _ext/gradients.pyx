@@ -212,6 +212,8 @@ cdef class ClippedSum:
         self.stride = self.dimension + 2 * LANES if loss.tail or loss.scores > 1 else self.padded_row
         self.joint, self.dual = shares is None, dual
         self.primal_share, self.dual_share = (1.0, 1.0) if shares is None else shares
+        if not (self.joint or self.primal_share**2 + self.dual_share**2 <= 1):
+            raise ValueError(f"shares must have squares that sum to at most 1, got {shares}.")
         rows = aligned_zeros(n * self.padded_row)
         table = rows.reshape(n, self.padded_row)
         pairs = aligned_zeros(2 * n)

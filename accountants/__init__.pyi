@@ -15,11 +15,9 @@ from dpcal.accountants.answers import (
     LogDelta as LogDelta,
     Risk as Risk,
 )
-from dpcal.accountants.certificates.certify import (
-    Certificate as Certificate,
-    certify as certify,
-    verify_certificate as verify_certificate,
-)
+from dpcal.accountants.certificates.certify import certify as certify
+from dpcal.accountants.certificates.document import Certificate as Certificate
+from dpcal.accountants.certificates.verify import verify_certificate as verify_certificate
 from dpcal.accountants.curves.profile import (
     EpsilonProfile as EpsilonProfile,
     Grid as Grid,

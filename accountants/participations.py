@@ -97,7 +97,7 @@ class Automaton:
         for t in range(self.rounds):
             joins = law * np.exp(self.join[t])
             rates[t] = joins.sum()
-            law = self._moved(t, law, joins)
+            law = self.moved(t, law, joins)
         return rates
 
     @property
@@ -113,12 +113,15 @@ class Automaton:
         for t in range(self.rounds):
             joins = np.zeros_like(law)
             joins[1:] = law[:-1] * np.exp(self.join[t])
-            law = self._moved(t, law, joins)
+            law = self.moved(t, law, joins)
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(law.sum(axis=1)))
 
-    def _moved(self, t: int, law: Floats, joins: Floats) -> Floats:
-        """Return a law over the states (the last axis) after round t, from its part that joins."""
+    def moved(self, t: int, law: Floats, joins: Floats) -> Floats:
+        """Return a law over the states (the last axis) after round t.
+
+        ``law`` is that before the round, and ``joins`` the part of it that takes part.
+        """
         after, idles = np.zeros_like(law), law * np.exp(self.idle[t])
         for q in range(self.start.size):
             after[..., self.idle_to[t, q]] += idles[..., q]

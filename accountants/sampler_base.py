@@ -53,6 +53,8 @@ class Sampler:
         The text of :attr:`sentence`, with fields in braces.
     fresh
         Whether each batch is drawn independently of other batches.
+    sized
+        Whether the number of records in a batch is fixed.
     independent_noise
         Whether answers may have independent noise. For the other samplers only a whole run with
         correlated noise has a price.
@@ -63,6 +65,7 @@ class Sampler:
     name: ClassVar[str]
     words: ClassVar[str]
     fresh: ClassVar[bool] = False
+    sized: ClassVar[bool] = False
     independent_noise: ClassVar[bool] = False
     refused: ClassVar[str] = ""
 

@@ -55,6 +55,7 @@ class Full(Sampler):
     name: ClassVar[str] = "full"
     words: ClassVar[str] = "all records"
     fresh: ClassVar[bool] = True
+    sized: ClassVar[bool] = True
     independent_noise: ClassVar[bool] = True
 
     @property
@@ -137,6 +138,7 @@ class FixedSize(Sampler):
     name: ClassVar[str] = "fixed-size"
     words: ClassVar[str] = "{batch_size!r} records"
     fresh: ClassVar[bool] = True
+    sized: ClassVar[bool] = True
     independent_noise: ClassVar[bool] = True
     refused: ClassVar[str] = (
         "Batches of a fixed size are refused under correlated noise: the record that a batch "
@@ -366,8 +368,7 @@ class RandomAllocation(Sampler):
                 continue
             due = np.full(n, epochs.times)
             for left in range(epochs.rounds, 0, -1):
-                # Each remaining round is equally likely to be one of the participations that are
-                # due.
+                # Each round that is left is equally likely to be one of those that are due.
                 joined = np.flatnonzero(generator.random(n) * left < due)
                 due[joined] -= 1
                 yield joined
@@ -421,6 +422,7 @@ class ShuffledEpochs(Sampler):
     words: ClassVar[str] = (
         "a batch of a shuffle of the records, which is fresh after every {epoch!r} answers"
     )
+    sized: ClassVar[bool] = True
     independent_noise: ClassVar[bool] = True
     refused: ClassVar[str] = (
         "Shuffled epochs are refused under correlated noise: where one record moves, others do, "

@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 import dpcal
 from dpcal import _annexes
 from dpcal._ext.sums import grid_step
-from dpcal.adapters.stepwise import Elsewhere, OutOfTurn, Piece, StepwiseOracle
+from dpcal.adapters.stepwise import _NOTHING, FRACTION, Elsewhere, OutOfTurn, Piece, StepwiseOracle
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import DpcalError, LedgerMismatch
 from dpcal.optim import Ledger
@@ -276,7 +276,7 @@ class RankedOracle(StepwiseOracle):
             pieces = list(enumerate(rows[i : i + at_most] for i in range(0, len(rows), at_most)))
             own = pieces[self._ranks.rank :: self._ranks.size] or [(len(pieces), rows[:0])]
             self._told, self._batch = question, np.concatenate([some for _, some in own])
-            self._total = 0
+            self._total = _NOTHING
             return own
 
     def check_records(self, record: Callable[[int], bytes]) -> None:
@@ -332,11 +332,13 @@ class RankedOracle(StepwiseOracle):
             if not self.drawn:
                 raise OutOfTurn("A batch must be drawn before it is answered for.")
             (query,) = self.plan.queries
-            whole = np.zeros(self.dimension, dtype=np.int64)
-            whole += self._total
-            whole <<= self._noise.digits
-            self._noise.add(self._position, whole)
-            whole = self._ranks.total(whole)
+            steps, fractions = both = np.zeros((2, self.dimension), dtype=np.int64)
+            steps += self._total[0]
+            fractions += self._total[1]
+            steps <<= self._noise.digits
+            self._noise.add(self._position, steps)
+            steps, fractions = self._ranks.total(both)
+            whole = steps + ((fractions >> FRACTION) << self._noise.digits)
             self._ranks.told(partial(self._released, whole))
             self.give_up()
             size = self._slot(query).size * 2.0**self._noise.digits

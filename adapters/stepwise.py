@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from threading import Lock, RLock
 from typing import Any, NoReturn, Self
 
@@ -31,19 +31,22 @@ from dpcal import _validate
 from dpcal._spending import Spender
 from dpcal.accountants.events import DpEvent
 from dpcal.calibrate.plan import Plan, Priced
-from dpcal.errors import DpcalError, LedgerMismatch, NonFiniteAnswer
+from dpcal.errors import DpcalError, LedgerMismatch
 from dpcal.optim import Ledger, PrivateOracle
 from dpcal.optim.boundary import observers
 from dpcal.optim.boundary.seeds import WORDS, Seed, Streams, check_words
-from dpcal.optim.objectives.arrays import Rows, Vector, clipped_rows
+from dpcal.optim.objectives.arrays import Rows, Vector
 from dpcal.optim.objectives.base import Objective
-from dpcal.optim.objectives.contributions import Asked, Contributions, Table
+from dpcal.optim.objectives.contributions import Table, shaped
 
-__all__ = ["Elsewhere", "Guarded", "OutOfTurn", "Piece", "StepwiseOracle"]
+__all__ = ["FRACTION", "Elsewhere", "Guarded", "OutOfTurn", "Piece", "StepwiseOracle"]
 
 # A part of a batch, with its number.
 Piece = tuple[int, Rows]
-ClippedSum = Callable[[Rows, float], Vector]
+# Whole steps of a bound's grid, and fractions of 2^-FRACTION steps.
+FRACTION = 27
+_NOTHING = (0, 0)
+WholeSums = Callable[[float], tuple[NDArray[np.int64], NDArray[np.int64] | int]]
 
 
 class OutOfTurn(DpcalError):  # noqa: N818 -- reads as what happened
@@ -110,7 +113,6 @@ class StepwiseOracle(PrivateOracle, Spender):
         if streams is None:
             streams = observers.streams(seed, plan, objective.digest)
         self._open(objective, plan, streams, ledger=ledger, noise=noise)
-        self._elsewhere = objective
         self._begin()
         if ledger is not None:
             self._check_epoch(ledger)
@@ -183,7 +185,7 @@ class StepwiseOracle(PrivateOracle, Spender):
             if query.correlation is not None:
                 self._batches.rounds[query.name].begin()
             rows = self._batches.sample(query)
-            self._total, self._batch = 0, rows
+            self._total, self._batch = _NOTHING, rows
         length = at_most or max(1, len(rows))
         cut = [rows[i : i + length] for i in range(0, len(rows), length)]
         return list(enumerate(cut or [rows]))
@@ -191,29 +193,28 @@ class StepwiseOracle(PrivateOracle, Spender):
     def add(self, gradients: NDArray[Any]) -> None:
         """Add gradients of records of the batch, shape (m, dimension), each clipped."""
         table = np.asarray(gradients, dtype=np.float64)
-        self._add(len(table), lambda rows, bound: clipped_rows(table[rows], bound), table)
+        shaped("gradients", table, (len(table), self.dimension))
+        self.add_whole(len(table), lambda bound: (Table(self.dimension, [table]).whole(bound), 0))
 
-    def add_sums(self, count: int, clipped_sum: ClippedSum) -> None:
+    def add_whole(self, count: int, sums: WholeSums) -> None:
         """Add ``count`` records of the batch, by a function that sums their clipped gradients.
+
+        For this package's guards, which hand in functions that keep its promise.
 
         Parameters
         ----------
         count
             Number of records, at least 0.
-        clipped_sum
-            ``clipped_sum(rows, bound)`` returns the sum of the gradients of some of them (numbers
-            from 0 to ``count - 1``), each clipped to ``bound`` first, shape (dimension,), float64.
+        sums
+            ``sums(bound)`` returns whole steps of the bound's grid and fractions, whole numbers of
+            2^-27 steps, shape (dimension,): one record moves the steps of the whole batch, plus
+            all fractions rounded down together, by at most the bound in L2 norm.
 
         Raises
         ------
         OutOfTurn
             If no batch was drawn, or more records are handed in than the batch has.
         """
-        self._add(count, clipped_sum)
-
-    def _add(
-        self, count: int, clipped_sum: ClippedSum, table: NDArray[np.float64] | None = None
-    ) -> None:
         with self._turn:
             if not self.drawn:
                 raise OutOfTurn("A batch must be drawn before its gradients are handed in.")
@@ -223,14 +224,11 @@ class StepwiseOracle(PrivateOracle, Spender):
                     f"not yet handed in, got {count}: a record that is summed twice costs more "
                     "than it is charged for."
                 )
-            rows, rest = self._batch[:count], self._batch[count:]
-            (query,) = self.plan.queries
-            self._elsewhere.hand_in(rows, clipped_sum, table)
-            total = self._total + self._mechanism.gradient_sum(
-                self._elsewhere, np.zeros(self.dimension), rows, query.max_norm
-            )
+            total = sums(self.plan.queries[0].max_norm)
+            if self._total is not _NOTHING:
+                total = (total[0] + self._total[0], total[1] + self._total[1])
             # In this order: an interrupt in between leaves records out, and sums none twice.
-            self._batch = rest
+            self._batch = self._batch[count:]
             self._total = total
 
     @contextmanager
@@ -256,10 +254,11 @@ class StepwiseOracle(PrivateOracle, Spender):
         with self._turn:
             if not self.drawn:
                 raise OutOfTurn("A batch must be drawn before it is answered for.")
-            if isinstance(self._total, int):
-                self.add(np.empty((0, self.dimension)))
             (query,) = self.plan.queries
-            total, self._total = self._total, None
+            (steps, fractions), self._total = self._total, None
+            total = steps + (fractions >> FRACTION)
+            if np.ndim(total) == 0:
+                total = np.zeros(self.dimension, dtype=np.int64)
             return self._noisy_mean(total, query, query.max_norm)
 
     def give_up(self) -> None:
@@ -397,45 +396,11 @@ class Guarded(Priced, Spender):
 
 
 class Elsewhere(Objective):
-    """Records that somebody else holds: their clipped sums are handed in."""
-
-    # Sums of one batch may be taken in pieces, and get their noise together.
-    in_pieces = True
+    """Records that somebody else holds, of which clipped sums are handed in."""
 
     def __init__(self, n: int, dimension: int) -> None:
         self.n = n
         self.dimension = self.penalized = dimension
-        nothing = np.empty((0, dimension))
-        self.hand_in(np.empty(0, dtype=np.intp), lambda rows, bound: nothing.sum(axis=0), nothing)
-
-    def hand_in(
-        self, rows: Rows, sums: ClippedSum, table: NDArray[np.float64] | None = None
-    ) -> None:
-        """Take the function of some rows' clipped sums, which numbers them from 0 on.
-
-        ``table`` has their gradients, shape (m, dimension), if they are at hand.
-        """
-        self._order, self._sums, self._table = np.argsort(rows), sums, table
-        self._sorted = rows[self._order]
-
-    def contributions(self, rows: Rows, *at: Vector) -> Contributions:
-        """See :meth:`Objective.contributions`: what was handed in."""
-        places = self._order[np.searchsorted(self._sorted, rows)]
-        if self._table is None:
-            return Asked(
-                self.dimension,
-                lambda bound: self._sums(places, bound),
-                lambda bound: Table(self.dimension, self._one_by_one(places, bound)).whole(bound),
-            )
-        whole = np.array_equal(places, np.arange(len(self._table)))
-        return Table(self.dimension, [self._table if whole else self._table[places]])
-
-    def _one_by_one(self, places: Rows, bound: float) -> Iterator[NDArray[np.float64]]:
-        for i in range(len(places)):
-            # A record without a finite contribution counts as zero.
-            with suppress(NonFiniteAnswer):
-                one = self._sums(places[i : i + 1], bound)
-                yield np.asarray(one, dtype=np.float64)[np.newaxis]
 
     def digest(self) -> bytes:
         """Return the same bytes for all records, so that a seed is good for one data set."""

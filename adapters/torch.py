@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from dpcal import _validate
 from dpcal.adapters import loaders
+from dpcal.adapters.clipping import ClippedSums
 from dpcal.adapters.ranks import Alone, RankedOracle, Ranks, RanksLost, check_same
 from dpcal.adapters.stepwise import Guarded, OutOfTurn, StepwiseOracle
 from dpcal.calibrate.plan import Plan
@@ -39,7 +40,7 @@ with needing("torch"):
     import torch
     import torch.distributed as dist
     from torch import Tensor, nn
-    from torch.func import functional_call, grad, vmap
+    from torch.utils._pytree import tree_leaves
     from torch.utils.data import Dataset, default_collate
 
 __all__ = ["Guard", "collate"]
@@ -48,18 +49,16 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 Gradients = Callable[[nn.Module, Any, Any], Mapping[str, Tensor]]
 Collate = Callable[[list[Any]], Any]
 
-# Numbers of gradients that are in memory together: 16 MB.
-_NUMBERS = 1 << 21
-
 
 class Guard(Guarded):
     r"""Stands between a model and its records: what leaves is a noisy mean of clipped gradients.
 
     The batch of every step is drawn by the guard as the plan says, and its answer is in the ledger
-    before the batch is loaded. Gradients are taken record by record on the model's device, and
-    clipped and summed on the processor, in doubles or whole numbers; noise is independent,
-    correlated or discrete, as the plan and ``noise`` say. A record whose gradient is NaN or
-    infinite contributes zero.
+    before the batch is loaded. Gradients are clipped record by record and summed in whole numbers
+    on the model's device, most of them without being formed (:mod:`dpcal.adapters.clipping`): the
+    model sees a batch of one record at a time, by ``torch.vmap``, and one record moves the sum by
+    at most ``max_norm``, exactly. Noise is independent, correlated or discrete, as the plan and
+    ``noise`` say. A record whose gradient is NaN or infinite contributes zero.
 
     On several ranks, or with a ``store``, the run is that of one process: see
     :mod:`dpcal.adapters.ranks`. Every rank makes the guard, takes the pieces that its loader gives,
@@ -79,8 +78,8 @@ class Guard(Guarded):
         ``loss(output, target)`` of a batch of one record, a scalar; cross entropy when omitted.
     gradients
         ``gradients(model, inputs, targets)`` returns, for each trained parameter's name, the
-        gradients of single records, shape (m, \*shape); it takes the place of ``torch.func`` where
-        that cannot differentiate the model. A record's gradient must depend on that record alone.
+        gradients of single records, shape (m, \*shape); it takes the place of ``torch.vmap`` where
+        that cannot run the model. A record's gradient must depend on that record alone.
     noise
         That of :func:`dpcal.optim.run`.
     seed
@@ -128,15 +127,15 @@ class Guard(Guarded):
                 "fully_shard(model), for instance."
             )
         self.model = model
-        self._loss = loss
-        self._gradients = self._by_torch if gradients is None else gradients
+        self._gradients = gradients
         self._left = self._piece = 0
         self._values: dict[str, Tensor] = {}
+        self._clipped = ClippedSums(model, self._shapes, loss)
         ranks = _ranks(group)
         self._ranked: RankedOracle | None = None
         alone = ranks.size == 1 and group is None and store is None
         if plan is not None and alone:
-            dimension = sum(map(math.prod, self._shapes.values()))
+            dimension = self._clipped.dimension
             self._oracle = StepwiseOracle(plan, dimension=dimension, seed=seed, noise=noise)
             return
         if noise not in (None, "discrete"):
@@ -146,7 +145,7 @@ class Guard(Guarded):
             )
         # The model's functions, whatever its parameters become: shards, and hooks that gather them.
         held = {id(each): nn.Parameter(each.to("meta")) for each in model.parameters()}
-        self._functions = copy.deepcopy(model, held)
+        self._clipped.model = copy.deepcopy(model, held)
         self._oracle = self._ranked = RankedOracle(
             plan, ranks, self._shapes, self._question, seed=seed, store=store
         )
@@ -196,8 +195,11 @@ class Guard(Guarded):
         return self._batches(dataset, piece, collate)
 
     def _batches(self, dataset: Any, piece: int | None, collate: Any) -> Iterator[Any]:
-        if self._ranked is not None and self.remaining:
-            self._ranked.check_records(partial(_record, dataset))
+        if self.remaining:
+            batch = collate([dataset[0]])
+            _records(batch, batch)
+            if self._ranked is not None:
+                self._ranked.check_records(partial(_record, dataset))
         while self.remaining:
             _check_mixing(self.model)
             pieces = self._oracle.pieces(piece)
@@ -219,7 +221,8 @@ class Guard(Guarded):
         Parameters
         ----------
         inputs, targets
-            As :meth:`loader` gave them, possibly moved to another device.
+            As :meth:`loader` gave them, possibly moved to another device: tensors, or tuples, lists
+            and mappings of them, which the model takes as its arguments or keywords.
 
         Returns
         -------
@@ -234,7 +237,8 @@ class Guard(Guarded):
         OutOfTurn
             If the loader gave no batch.
         ValueError
-            If a layer that mixes records was put into training mode.
+            If a layer that mixes records was put into training mode, or inputs and targets have
+            different numbers of records.
         """
         if not self._oracle.drawn:
             if not self.remaining:
@@ -243,11 +247,10 @@ class Guard(Guarded):
                 )
             raise OutOfTurn("backward needs a batch that guard.loader(dataset) gave.")
         _check_mixing(self.model)
-        count = len(targets)
+        count = _records(inputs, targets)
         if count:
-            with self._oracle.together(), self._same_draws():
-                for table in self._tables(inputs, targets, count):
-                    self._oracle.add(table)
+            with self._same_draws():
+                self._oracle.add_whole(count, partial(self._sums, inputs, targets, count))
         if self._left:
             return False
         self._fill(self._oracle.answer())
@@ -263,7 +266,7 @@ class Guard(Guarded):
         for name, each in self.model.named_parameters():
             found: Any = each.detach()
             if _is_sharded(each):
-                if self._gradients != self._by_torch:
+                if self._gradients is not None:
                     raise ValueError("gradients must be None for a model with sharded parameters.")
                 found = found.full_tensor()
             self._values[name] = found
@@ -280,61 +283,24 @@ class Guard(Guarded):
             torch.manual_seed(self._ranked.seed_of(self._piece))
             yield
 
-    def _by_torch(self, model: nn.Module, inputs: Any, targets: Any) -> Mapping[str, Tensor]:
-        frozen = dict(self._values) if self._values else _detached(model)
-        buffers = dict(model.named_buffers())
-        trained = {name: frozen.pop(name) for name in self._shapes}
-        if self._ranked is not None:
-            for own, each in zip(self._functions.modules(), model.modules(), strict=True):
-                own.training = each.training
-            model = self._functions
-
-        def loss_of_one(parameters: Any, x: Tensor, y: Tensor) -> Tensor:
-            values = {**parameters, **frozen, **buffers}
-            output = functional_call(model, values, (x.unsqueeze(0),))
-            return self._loss(output, y.unsqueeze(0)).sum()
-
-        gradients = vmap(grad(loss_of_one), in_dims=(None, 0, 0), randomness="different")
-        found: Mapping[str, Tensor] = gradients(trained, inputs, targets)
-        return found
-
-    def _tables(self, inputs: Any, targets: Any, count: int) -> Iterator[NDArray[np.float64]]:
-        """Yield gradients of single records, shape (m, dimension), of a few records at a time.
-
-        What fits into a cache is converted and summed there. Gradients by torch are taken of as
-        few, too; a function of the user's own is asked once.
-        """
-        size = min(count, max(1, _NUMBERS // self._oracle.dimension))
-        whole = None
-        if self._gradients != self._by_torch or not isinstance(inputs, Tensor):
-            whole = self._of(inputs, targets, count)
-        room = np.empty((size, self._oracle.dimension))
-        for first in range(0, count, size):
-            some = slice(first, min(first + size, count))
-            length = some.stop - first
-            found = whole
-            if found is None:
-                found = self._of(inputs[some], targets[some], length)
-            into, column = torch.from_numpy(room[:length]), 0
-            for name in self._shapes:
-                part = (found[name] if whole is None else found[name][some]).reshape(length, -1)
-                into[:, column : column + part.shape[1]] = part
-                column += part.shape[1]
-            yield room[:length]
-
-    def _of(self, inputs: Any, targets: Any, count: int) -> dict[str, Tensor]:
-        """Return gradients of single records, by parameter; refuse those of another shape."""
+    def _sums(self, inputs: Any, targets: Any, count: int, bound: float) -> Any:
+        """Return clipped sums in whole steps and fractions; see StepwiseOracle.add_whole."""
+        if self._gradients is None:
+            if self._ranked is not None:
+                pairs = zip(self._clipped.model.modules(), self.model.modules(), strict=True)
+                for own, each in pairs:
+                    own.training = each.training
+            values = self._values or dict(self.model.named_parameters())
+            return self._clipped(inputs, targets, values, bound)
         with torch.enable_grad():
-            gradients = self._gradients(self.model, inputs, targets)
-        found = {}
+            found = self._gradients(self.model, inputs, targets)
         for name, shape in self._shapes.items():
-            found[name] = gradients[name].detach()
             if found[name].shape != (count, *shape):
                 raise ValueError(
                     f"gradients of {name!r} must have shape {(count, *shape)}, one a record, "
                     f"got {tuple(found[name].shape)}."
                 )
-        return found
+        return self._clipped.of(found, bound)
 
     def _fill(self, gradient: Vector) -> None:
         start, parameters = 0, dict(self.model.named_parameters())
@@ -431,8 +397,16 @@ def _sharded_as(parameter: Any, whole: Tensor) -> Tensor:
     return made
 
 
-def _detached(model: nn.Module) -> dict[str, Tensor]:
-    return {name: each.detach() for name, each in model.named_parameters()}
+def _records(inputs: Any, targets: Any) -> int:
+    """Return the number of records of a batch; refuse tensors with other first axes."""
+    tensors = [each for each in tree_leaves((inputs, targets)) if isinstance(each, Tensor)]
+    sizes = sorted({len(each) if each.dim() else 0 for each in tensors}) or [len(targets)]
+    if len(sizes) > 1:
+        raise ValueError(
+            "inputs and targets must have a record at each place of their first axes, got axes of "
+            f"{' and '.join(map(str, sizes))}."
+        )
+    return sizes[0]
 
 
 def collate(dataset: Dataset[Any], collate_fn: Collate = default_collate) -> Collate:

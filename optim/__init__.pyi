@@ -31,7 +31,7 @@ from dpcal.optim.minimax.custom import Minimax as Minimax
 from dpcal.optim.minimax.dp_rgda import dp_rgda as dp_rgda
 from dpcal.optim.objectives.base import Objective as Objective
 from dpcal.optim.objectives.check import check_objective as check_objective
-from dpcal.optim.objectives.custom import FromGradients as FromGradients
+from dpcal.optim.objectives.custom import FromGradients as FromGradients, Users as Users
 from dpcal.optim.objectives.linear import Logistic as Logistic, Squared as Squared
 from dpcal.optim.objectives.networks import KAN as KAN, MLP as MLP
 from dpcal.optim.objectives.robust import (
@@ -41,7 +41,6 @@ from dpcal.optim.objectives.robust import (
     Welsch as Welsch,
 )
 from dpcal.optim.objectives.softmax import Softmax as Softmax
-from dpcal.optim.objectives.users import Users as Users
 from dpcal.optim.result import Result as Result, Trace as Trace
 from dpcal.optim.second_order.curvature import Curvature as Curvature, curvature as curvature
 from dpcal.optim.second_order.distributed_psgd import (

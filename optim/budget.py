@@ -16,30 +16,37 @@ and epsilon=1 is all there is; epsilon=0.9954 is spent, and nothing more was.
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import secrets
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from itertools import count
 from threading import RLock
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
-from weakref import WeakValueDictionary
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+import attr
 
 from dpcal import _validate
+from dpcal._files import document_of
+from dpcal._spending import Spender
 from dpcal.accountants import epsilon as epsilon_of, events
 from dpcal.accountants.directions import RELATIONS
+from dpcal.calibrate.persons import for_group
 from dpcal.calibrate.plan import Plan
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
-from dpcal.optim.charge import Charge
 
 if TYPE_CHECKING:
     from dpcal.optim.boundary.budget.book import BudgetBook
 
 __all__ = [
     "Budget",
+    "Charge",
+    "charge_of",
     "in_use",
     "owed",
     "owed_by",
@@ -47,6 +54,8 @@ __all__ = [
     "scoring",
     "this_process",
 ]
+
+T = TypeVar("T")
 
 # Budgets in use, the innermost last. They belong to the process and not to a thread: a run in
 # another thread would otherwise cost nothing.
@@ -62,14 +71,89 @@ _PREPAID: ContextVar[Callable[[], None] | None] = ContextVar("prepaid", default=
 # Where this thread's runs are noted instead of being charged, while their price is computed.
 _COLLECTED: ContextVar[list[events.DpEvent] | None] = ContextVar("collected", default=None)
 
-# Names of budgets that this thread's runs are checked against and not charged to.
-_ASIDE: ContextVar[frozenset[str]] = ContextVar("aside", default=frozenset())
+# Budgets in the order in which they were made. This thread's runs are checked against those below
+# a number, and not charged to them.
+_NUMBERS = count()
+_ASIDE: ContextVar[int] = ContextVar("aside", default=0)
 
 # The budget that this thread's scores are noisy for, though they are paid for elsewhere.
 _SCORING: ContextVar[tuple[Budget, ...]] = ContextVar("scoring", default=())
 
 
-class Budget:
+@dataclass(frozen=True, kw_only=True)
+class Charge:
+    """An event that a budget book charges whole, with its own price.
+
+    Parameters
+    ----------
+    optimizer, event
+        Name of the method, and all that it may release.
+    epsilon, delta
+        Its own price, which the book shows; all charges together are priced by their events.
+    neighboring_relation
+        Relation of neighbouring data sets.
+    group_size
+        Largest number of records of a person whom it is about.
+    """
+
+    optimizer: str
+    event: events.DpEvent
+    epsilon: float
+    delta: float
+    neighboring_relation: str
+    group_size: int = 1
+
+    def event_for(self, group_size: int) -> events.DpEvent:
+        """See :meth:`dpcal.calibrate.plan.Priced.event_for`."""
+        return for_group(self.event, -(-group_size // self.group_size))
+
+    def to_json(self) -> str:
+        """Return the charge as JSON, which :func:`charge_of` reads."""
+        return json.dumps({**vars(self), "event": _told(self.event)}, allow_nan=False)
+
+
+def charge_of(text: str) -> Plan | Charge:
+    """Return a plan or a charge from its JSON; ValueError if it is neither."""
+    try:
+        values = document_of(text)
+        if "event" not in values:
+            return Plan.from_json(text)
+        return Charge(**{**values, "event": _event(values["event"])})
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ValueError(
+            f"The budget book is damaged, a run in it has no plan ({error}): go on with a copy of "
+            "it that is whole."
+        ) from error
+
+
+def _told(value: Any) -> Any:
+    """Return an event or its parts as JSON values; JSON has no number for infinity."""
+    if isinstance(value, events.DpEvent):
+        fields = [field.name for field in attr.fields(type(value))]
+        return {
+            "type": type(value).__name__,
+            **{name: _told(getattr(value, name)) for name in fields},
+        }
+    if isinstance(value, Sequence):
+        return [_told(each) for each in value]
+    if isinstance(value, int | float):
+        return value if math.isfinite(value) else repr(value)
+    raise UnsupportedEvent(
+        "A budget book holds plans, and events that are made of numbers. Run this one with the "
+        "book as its store."
+    )
+
+
+def _event(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        fields = {name: _event(each) for name, each in value.items() if name != "type"}
+        return getattr(events, value["type"])(**fields)
+    if isinstance(value, list):
+        return [_event(each) for each in value]
+    return float(value) if isinstance(value, str) else value
+
+
+class Budget(Spender):
     """A privacy budget that several runs about the same records are paid from.
 
     It is used in a ``with`` statement. The price is that of all runs together, composed exactly,
@@ -118,8 +202,7 @@ class Budget:
         self._process = this_process()
         # What the last check was about, and its price: a run is checked again when it pays.
         self._checked: tuple[Any, events.DpEvent, float] | None = None
-        self._name = f"{self._process}-{next(_NUMBERS)}"
-        _OWN[self._name] = self
+        self._number = next(_NUMBERS)
 
     @property
     def charges(self) -> list[Plan | Charge]:
@@ -238,41 +321,12 @@ class Budget:
         with _LOCK:
             _IN_USE.remove(self)
 
-    def __copy__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, memo: Any) -> Self:
-        # A copy could be spent again. Cloned estimators share their budget.
-        return self
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # A copy that returns to this process is the budget itself. In another process it cannot be
-        # charged.
-        return _returned, (type(self), self._name, dict(self.__dict__))
-
     def __repr__(self) -> str:
         person = f" by a person of {self.group_size} records" if self.group_size > 1 else ""
         return (
             f"<Budget of epsilon={self.epsilon:g} at delta={self.delta:g}, {self.spent:.4g} spent"
             f"{person}>"
         )
-
-
-# Budgets of this process by their names, which no other process uses, as long as they are referred
-# to.
-_NUMBERS = count()
-_OWN: WeakValueDictionary[str, Budget] = WeakValueDictionary()
-
-
-def _returned(kind: type[Budget], name: str, state: dict[str, Any]) -> Budget:
-    """Return the budget of this process that was pickled, or a copy that cannot be charged."""
-    own = _OWN.get(name)
-    if own is None:
-        own = object.__new__(kind)
-        own.__dict__.update(state)
-        if own._process == this_process():  # what was charged after it was pickled is not known
-            own._process = ""
-    return own
 
 
 def _together(charged: Sequence[Plan | Charge]) -> events.DpEvent:
@@ -346,7 +400,7 @@ def owed(
     # A budget in a file comes first: charges of others may have exhausted it meanwhile.
     found = {id(each): each for each in _IN_USE}.values()
     budgets = sorted(found, key=lambda each: each.book is None)
-    paying = [each for each in budgets if each._name not in _ASIDE.get()]
+    paying = [each for each in budgets if each._number >= _ASIDE.get()]
 
     def pay() -> None:
         for each in budgets if len(budgets) > 1 else ():
@@ -374,6 +428,16 @@ def owed_by(plan: Plan) -> Callable[[], None] | None:
 
 
 @contextmanager
+def _within(variable: ContextVar[T], value: T) -> Iterator[None]:
+    """Give a context variable another value inside."""
+    before = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(before)
+
+
+@contextmanager
 def prepaid(
     event: events.DpEvent,
     neighboring_relation: str,
@@ -389,12 +453,8 @@ def prepaid(
     pay = owed(event, neighboring_relation, label=label, group_size=group_size)
     if at_once:
         pay()
-    before, noted = _PREPAID.set(pay), _COLLECTED.set(None)
-    try:
+    with _within(_PREPAID, pay), _within(_COLLECTED, None):
         yield
-    finally:
-        _PREPAID.reset(before)
-        _COLLECTED.reset(noted)
 
 
 @contextmanager
@@ -405,28 +465,15 @@ def _collected() -> Iterator[list[events.DpEvent]]:
     whose answers are not used.
     """
     found: list[events.DpEvent] = []
-    before = _COLLECTED.set(found)
-    try:
+    with _within(_COLLECTED, found):
         yield found
-    finally:
-        _COLLECTED.reset(before)
 
 
-@contextmanager
-def _aside() -> Iterator[None]:
+def _aside() -> AbstractContextManager[None]:
     """Charge nothing to the budgets that there are now: for runs inside that are not released."""
-    before = _ASIDE.set(frozenset(_OWN))
-    try:
-        yield
-    finally:
-        _ASIDE.reset(before)
+    return _within(_ASIDE, next(_NUMBERS))
 
 
-@contextmanager
-def scoring(score_share: float) -> Iterator[None]:
+def scoring(score_share: float) -> AbstractContextManager[None]:
     """Make estimators of this thread score with noise, at a share of their epsilon, uncharged."""
-    before = _SCORING.set((Budget(epsilon=1.0, delta=0.5, score_share=score_share),))
-    try:
-        yield
-    finally:
-        _SCORING.reset(before)
+    return _within(_SCORING, (Budget(epsilon=1.0, delta=0.5, score_share=score_share),))

@@ -3,6 +3,7 @@
 import copy
 import hashlib
 import json
+from dataclasses import replace
 from decimal import Decimal
 
 from dpcal.accountants.certificates.document import (
@@ -50,10 +51,10 @@ def resigned(document):
 
 
 def claim_about(mechanisms, direction, epsilon, bounds, proof, *, relation="add-or-remove-one"):
-    """Return a signed claim about a composition; of removing, with nothing claimed of adding."""
-    lower, upper = (Decimal(item) for item in bounds)
-    directions = [DirectionBounds(direction, lower, upper, proof)]
-    if direction == "remove":
-        directions.append(DirectionBounds("add", Decimal(0), Decimal(1), None))
-    proved = DeltaBounds(epsilon, tuple(directions))
+    """Return a signed claim about one direction of a composition; nothing is claimed of another."""
+    claim = DirectionBounds(direction, *map(Decimal, bounds), proof)
+    nothing = DirectionBounds("", Decimal(0), Decimal(1), None)
+    names = ["both"] if direction == "both" else ["remove", "add"]
+    found = (claim if name == direction else replace(nothing, direction=name) for name in names)
+    proved = DeltaBounds(epsilon, tuple(found))
     return Certificate(relation, tuple(mechanisms), None, (proved,)).to_json()

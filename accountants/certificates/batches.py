@@ -23,6 +23,7 @@ from typing import Any
 from attr import evolve
 from numpy.typing import ArrayLike
 
+from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.certificates import balls
 from dpcal.accountants.certificates.balls import Ball, power
@@ -43,7 +44,7 @@ __all__ = ["Batched", "is_batched", "pairs_of", "with_batches"]
 
 # Intervals of the ratio of an epoch, over the step of the grid times the root of their number.
 _INTERVAL = 2.0
-# Most draws of one record: for one that is drawn more often, sampling has no benefit.
+# Most draws of one record that are told apart.
 _MOST_DRAWS = 1 << 8
 # Bits that the probability of more draws than are told is above roundings.
 _SPARE_BITS = 64
@@ -102,8 +103,13 @@ def pairs_of(event: DpEvent, relation: str) -> tuple[Batched, Batched]:
     UnsupportedEvent
         If the theorem on the ratio does not cover the event under this relation.
     """
-    # The price of one answer, which is quickly known, checks the parameters of the batch.
-    dominating_pairs(evolve(event, event=events.GaussianDpEvent(1.0)), relation)
+    if isinstance(event, events.SampledWithReplacementDpEvent):
+        _validate.count(sample_size=event.sample_size)
+        if _validate.count(source_dataset_size=event.source_dataset_size) == 1:
+            raise UnsupportedEvent("Of one record, which is drawn always, no sample is certified.")
+    else:
+        # The price of one answer, which is quickly known, checks the parameters of the batch.
+        dominating_pairs(evolve(event, event=events.GaussianDpEvent(1.0)), relation)
     if relation == "replace-one" or (_displaces(event) and relation != "add-or-remove-one"):
         raise UnsupportedEvent(f"No certificate covers {event!r} under {relation!r}.")
     _answers(event, relation)
@@ -198,8 +204,8 @@ class _OfBatch(Pair):
             ((q * at.expm1()).log1p(), m) for at, m in zip(logs, law.masses, strict=True)
         )
         if not above:
-            return Outcomes(cells, lost=law.lost, infinite=infinite)
-        return Outcomes([*points([((1 - q).log(), law.lost)]), *cells], infinite=infinite)
+            return Outcomes(cells, cells[0][2], law.lost, infinite)
+        return Outcomes([*points([((1 - q).log(), law.lost)]), *cells], (1 - q).log(), 0, infinite)
 
     def _epoch(self, law: Law, logs: list[Ball], interval: float, count: int) -> Outcomes:
         """Return the multiples of the interval, over the sums of ratios of all batches."""
@@ -221,7 +227,7 @@ class _OfBatch(Pair):
         cells = points(((k * step).log(), sums[k]) for k in range(1, count + 1))
         mean = sum((mass * k for k, mass in enumerate(sums)), arb(0)) * step
         lost = sums[0] if law.above else 1 - sum(sums, arb(0))
-        return Outcomes(cells, lost=lost, infinite=arb.max(1 - mean, arb(0)))
+        return Outcomes(cells, step.log(), lost, arb.max(1 - mean, arb(0)))
 
 
 def _below(rows: list[tuple[Ball, Ball]], lost: Ball, most: int) -> Masses:
@@ -248,20 +254,15 @@ def _draws(event: Any) -> Line:
     """Return the pair of a Gaussian sum over independent draws from all records.
 
     A record that is drawn k times shifts the sum by up to 2 k: it stands in another one's place.
-    Given fewer draws it tells less, which bounds the ratio from below. The probability of k draws
-    follows from that of fewer.
+    Given fewer draws it tells less, which bounds the ratio from below; above, one that is drawn
+    more often is known to be there. The probability of k draws follows from that of fewer.
     """
     arb, zero, never = balls.arb, balls.arb(0), balls.arb(2) ** (_SPARE_BITS - balls.ctx.prec)
     size, draws = int(event.source_dataset_size), int(event.sample_size)
     chances = [((-1 / arb(size)).log1p() * draws).exp()]
-    for k in range(1, draws + 1):
+    for k in range(1, min(draws, _MOST_DRAWS) + 1):
         if k * size > draws and chances[-1] < never:
             break
-        if k > _MOST_DRAWS:
-            raise UnsupportedEvent(
-                f"No certificate covers {draws} draws from {size} records, which may hold one "
-                "record too often."
-            )
         chances.append(chances[-1] * (draws - k + 1) / (k * (size - 1)))
     whole = sum(chances, zero)
     shifts = ((arb(2 * k), chance / whole) for k, chance in enumerate(chances[1:], 1))

@@ -1,6 +1,6 @@
 r"""Which proof gives the narrowest bounds on delta or epsilon? The search for a certificate.
 
->>> from dpcal.accountants import events
+>>> from dpcal.accountants import events, verify_certificate
 >>> event = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=10_000)
 >>> certificate = certify(event, epsilon=8.0)
 >>> certificate.lower < 2.0283809415e-08 < certificate.upper
@@ -31,25 +31,16 @@ from dpcal.accountants.certificates.document import (
     relative_width,
 )
 from dpcal.accountants.certificates.enclosure import decimal_bounds, enclose
-from dpcal.accountants.certificates.mechanisms import Mechanism, mechanisms_of
+from dpcal.accountants.certificates.mechanisms import mechanisms_of
 from dpcal.accountants.certificates.proofs import MAX_WORK_OF_PROOF, Parts, Proof
 from dpcal.accountants.certificates.search.contour import contours
 from dpcal.accountants.certificates.search.order import choose_order
-from dpcal.accountants.certificates.verify import verify_certificate
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.events import DpEvent
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.errors import TargetUnreachable
 
-# The records and the verifier are importable from here as well.
-__all__ = [
-    "Certificate",
-    "DeltaBounds",
-    "DirectionBounds",
-    "Mechanism",
-    "certify",
-    "verify_certificate",
-]
+__all__ = ["certify"]
 
 # Default relative widths, and that of a second proof.
 _WIDTH, _COARSE = 1e-3, 1e-2

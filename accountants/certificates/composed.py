@@ -91,7 +91,7 @@ def _law_of(parts: Parts, limits: Limits, bits: int, above: bool) -> Law:
         nodes = pair.span(limits) / float(step.mid()) / max(limits.nodes - 8, 1)
         level = min(max(math.ceil(math.log2(max(nodes, 1.0))), 0), _MAX_LEVEL)
         outcomes = pair.outcomes(step * 2**level, limits, above)
-        empty = Law(above, outcomes.origin, step * 2**level, 0, [], zero, zero)
+        empty = Law(above, outcomes.at, step * 2**level, 0, [], zero, zero)
         once = spread(empty, outcomes) if above else gather(empty, outcomes, pair.spacing is None)
         once = once.trimmed(tail / (2 * times * times.bit_length())).at_most(limits.nodes)
         several = power(once, times, limits.nodes, tail)

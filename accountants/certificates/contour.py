@@ -53,10 +53,10 @@ MAX_NODES = 1 << 17
 # Functions for a node of a contour.
 _FUNCTIONS_OF_NODE = 6
 
-# What the lines of one transform are for, in their order in the proof.
-_ROLES = ("along", "below", "above")
-# A transform, its lines by their roles, and how often its loss is used.
-Sum = tuple[Transform, dict[str, Line], int]
+# The lines of one transform: along the contour, and at the tilts below and above it.
+_ALONG, _BELOW, _ABOVE = range(3)
+# A transform, its lines, which are None of a closed form, and how often its loss is used.
+Sum = tuple[Transform, tuple[Line | None, ...], int]
 
 
 @dataclass(frozen=True)
@@ -89,20 +89,18 @@ class ContourProof(Proof):
     nodes: Annotated[int, whole(1, MAX_NODES)]
     below: Annotated[float, not_negative]
     above: Annotated[float, positive]
-    lines: Annotated[
-        tuple[tuple[Line, ...], ...], list_of(list_of(LINE, 0, len(_ROLES)), 0, MAX_PARTS)
-    ]
+    lines: Annotated[tuple[tuple[Line, ...], ...], list_of(list_of(LINE, 0, 3), 0, MAX_PARTS)]
 
     def fits(self, parts: Parts) -> bool:
         """Return whether every loss has a transform, and the lines of it."""
         return has_contour(parts) and [len(each) for each in self.lines] == [
-            len(_ROLES) * transform_of(loss).HAS_LINES for loss, _ in parts
+            3 * transform_of(loss).HAS_LINES for loss, _ in parts
         ]
 
     def _sums(self, parts: Parts) -> list[Sum]:
-        """Return the transform of each loss, its lines by their roles, and its uses."""
+        """Return the transform of each loss, its lines, and its uses."""
         return [
-            (transform_of(loss), dict(zip(_ROLES, lines, strict=False)), times)
+            (transform_of(loss), lines or (None,) * 3, times)
             for (loss, times), lines in zip(parts, self.lines, strict=True)
         ]
 
@@ -113,8 +111,8 @@ class ContourProof(Proof):
         in_matrices = self.nodes + 2 * PRODUCT * (self.nodes**0.5 + 1)
         for transform, lines, times in self._sums(parts):
             total += 2 * PRODUCT * self.nodes * times.bit_length()
-            total += FUNCTION * sum(transform.functions(line) for line in lines.values())
-            total += in_matrices * (lines["along"].points if lines else 1)
+            total += FUNCTION * sum(transform.functions(line) for line in lines)
+            total += in_matrices * (line.points if (line := lines[_ALONG]) else 1)
         return total
 
     def bound(self, parts: Parts, epsilon: float, above: bool) -> Ball:
@@ -129,7 +127,7 @@ class ContourProof(Proof):
         sums = self._sums(parts)
         products = [acb(1)] * self.nodes
         for transform, lines, times in sums:
-            values = transform.along(lines.get("along"), self.tilt, self.step, self.nodes)
+            values = transform.along(lines[_ALONG], self.tilt, self.step, self.nodes)
             products = [a * value**times for a, value in zip(products, values, strict=True)]
         value = arb(0)
         for k, product in enumerate(products):
@@ -138,8 +136,8 @@ class ContourProof(Proof):
             value += term if k else term / 2
         value *= h / arb.pi()
         rest = _beyond(self, sums, at)
-        tilts = {"below": self.below, "above": self.above}
-        bounds = [_chernoff(tilt, role, sums, at) for role, tilt in tilts.items()]
+        tilts = (self.below, _BELOW), (self.above, _ABOVE)
+        bounds = [_chernoff(tilt, place, sums, at) for tilt, place in tilts]
         lower = value - rest - _aliases(self, bounds)
         # The least ball of wide ones has a radius of few digits.
         ends = [arb(end.upper()) for end in (value + rest, *bounds)]
@@ -193,7 +191,7 @@ def transform_of(loss: PrivacyLoss) -> Transform:
     return GaussianTransform(1 / balls.arb(loss.noise_multiplier))
 
 
-def _chernoff(tilt: float, role: str, sums: list[Sum], epsilon: Ball) -> Ball:
+def _chernoff(tilt: float, place: int, sums: list[Sum], epsilon: Ball) -> Ball:
     """Return a bound on exp(tilt (e - epsilon)) delta(e) for every e.
 
     The supremum over l of (1 - exp(-l)) exp(-a l) is a^a / (1 + a)^(1 + a).
@@ -203,7 +201,7 @@ def _chernoff(tilt: float, role: str, sums: list[Sum], epsilon: Ball) -> Ball:
     a = balls.arb(tilt)
     value = (-a * epsilon - a * (1 / a).log1p() - a.log1p()).exp()
     for transform, lines, times in sums:
-        value *= transform.at(lines.get(role), tilt) ** times
+        value *= transform.at(lines[place], tilt) ** times
     return value
 
 
@@ -218,7 +216,7 @@ def _beyond(proof: ContourProof, sums: list[Sum], epsilon: Ball) -> Ball:
     """Return a bound on the sum over all other nodes; sum_{k >= N} 1 / k^2 <= 1/N + 1/N^2."""
     c, h, nodes = balls.arb(proof.tilt), balls.arb(proof.step), balls.arb(proof.nodes)
     product = (-c * epsilon).exp() * (1 / nodes + 1 / nodes**2) / (balls.arb.pi() * h)
-    role = "along" if proof.below else "below"
+    place = _ALONG if proof.below else _BELOW
     for transform, lines, times in sums:
-        product *= transform.beyond(lines.get(role), proof.tilt, nodes * h) ** times
+        product *= transform.beyond(lines[place], proof.tilt, nodes * h) ** times
     return product

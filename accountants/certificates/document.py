@@ -32,7 +32,7 @@ from dpcal.accountants.certificates.contour import ContourProof, ParityProof
 from dpcal.accountants.certificates.mechanisms import (
     MECHANISM,
     Mechanism,
-    has_rounded_probabilities,
+    is_rounded,
     mechanisms_of,
 )
 from dpcal.accountants.certificates.proofs import MAX_PARTS, Proof
@@ -172,7 +172,7 @@ class Certificate:
     @property
     def rounded(self) -> bool:
         """Whether sampling probabilities or weights are quotients that were rounded."""
-        return has_rounded_probabilities(self.mechanisms)
+        return any(is_rounded(item.event) for item in self.mechanisms)
 
     @property
     def width(self) -> float:

@@ -110,35 +110,29 @@ def _end(loss: PrivacyLoss, above: bool) -> PrivacyLoss:
 
 def decimal_bounds(lower: Ball, upper: Ball, digits: int) -> tuple[Decimal, Decimal]:
     """Return bounds on a probability that are rounded outward to some digits."""
-    low, high = decimal_down(lower, digits), decimal_up(upper, digits)
-    return max(low, Decimal(0)), min(high, Decimal(1))
+    return decimal_down(lower, digits), decimal_up(upper, digits)
 
 
 def decimal_down(ball: Ball, digits: int) -> Decimal:
-    """Return a decimal with this number of digits, not above any number in the ball."""
+    """Return a decimal with this number of digits, not above any probability in the ball."""
     return _decimal(ball.lower(), digits, ROUND_FLOOR)
 
 
 def decimal_up(ball: Ball, digits: int) -> Decimal:
-    """Return a decimal with this number of digits, not below any number in the ball."""
+    """Return a decimal with this number of digits, not below any probability in the ball."""
     return _decimal(ball.upper(), digits, ROUND_CEILING)
 
 
 def _decimal(point: Ball, digits: int, rounding: str) -> Decimal:
-    """Return an exact ball that bounds a probability as a rounded decimal.
+    """Return the probability that is nearest to an exact ball, as a rounded decimal.
 
-    A bound that is not finite, or huge, is useless for a probability. A bound that is tiny is not
-    written to its last bit.
+    One that is tiny is not written to its last bit.
     """
-    if not point.is_finite():
-        return Decimal(0) if rounding == ROUND_FLOOR else Decimal(1)
+    above = rounding == ROUND_CEILING
+    if not point.is_finite() or not 0 < point < 1:
+        return Decimal(int(above if not point.is_finite() else point > 0))
     mantissa, exponent = (int(part) for part in point.man_exp())
-    if mantissa and exponent + mantissa.bit_length() > _FARTHEST_EXPONENT:
-        return Decimal(0) if rounding == ROUND_FLOOR else Decimal(1)
-    if mantissa and exponent < -_FARTHEST_EXPONENT - mantissa.bit_length():
-        away = (mantissa > 0) == (rounding == ROUND_CEILING)
-        return _LEAST.copy_sign(mantissa) if away else Decimal(0)
+    if exponent < -_FARTHEST_EXPONENT - mantissa.bit_length():
+        return _LEAST if above else Decimal(0)
     context = Context(prec=digits, rounding=rounding, Emin=MIN_EMIN, Emax=MAX_EMAX)
-    if exponent >= 0:
-        return context.create_decimal(mantissa << exponent)
     return context.divide(Decimal(mantissa), Decimal(1 << -exponent))

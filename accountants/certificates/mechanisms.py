@@ -26,7 +26,7 @@ from dpcal.accountants.events import DpEvent
 from dpcal.accountants.mechanisms.decompose import leaves
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["MECHANISM", "Mechanism", "has_rounded_probabilities", "mechanisms_of", "values_of"]
+__all__ = ["MECHANISM", "Mechanism", "is_rounded", "mechanisms_of", "values_of"]
 
 _COVERED = (
     "Gaussian mechanisms, on everyone, Poisson samples, batches with or without replacement or "
@@ -84,12 +84,7 @@ def _written(event: Any) -> DpEvent:
     return attr.evolve(event, event=events.ComposedDpEvent(repeated))
 
 
-def has_rounded_probabilities(mechanisms: tuple[Mechanism, ...]) -> bool:
-    """Return whether sampling probabilities or weights are known only up to rounding."""
-    return any(_is_rounded(item.event) for item in mechanisms)
-
-
-def _is_rounded(event: DpEvent) -> bool:
+def is_rounded(event: DpEvent) -> bool:
     """Return whether a sampling probability is a quotient, or weights are scaled to sum to 1."""
     if isinstance(event, events.MixtureOfGaussiansDpEvent):
         distinct = len(set(event.sensitivities)) == len(event.sensitivities)
@@ -103,9 +98,8 @@ def values_of(event: DpEvent) -> int:
         return int(event.sensitivity)
     if isinstance(event, events.UnequalAllocationDpEvent):
         return len(event.groups)
-    if type(event) in _ON_BATCHES and type(event.event) is not events.GaussianDpEvent:
-        # Laws of answers about a batch take up to a second in doubles.
-        return _MOST_VALUES + sum(map(values_of, leaves(event.event)))
+    if type(event) in _ON_BATCHES:
+        return sum(map(values_of, leaves(event.event)))
     return len(event.sensitivities) if isinstance(event, events.MixtureOfGaussiansDpEvent) else 1
 
 

@@ -69,7 +69,7 @@ class Outcomes:
     cells
         Masses and ratios.
     at
-        A logarithm of a ratio that is a node; of None, the first end of cells.
+        A logarithm of a ratio that is a node.
     lost
         Mass under Q beside the cells: at a ratio of 0 above, at an infinite one below.
     infinite
@@ -77,15 +77,9 @@ class Outcomes:
     """
 
     cells: list[Cell]
-    at: Ball | None = None
+    at: Ball
     lost: Ball = 0
     infinite: Ball = 0
-
-    @property
-    def origin(self) -> Ball:
-        """The logarithm of a ratio that is a node."""
-        ends = (end for _, _, u, v in self.cells for end in (u, v) if end is not None)
-        return next(ends, balls.arb(0)) if self.at is None else self.at
 
 
 def _tiny() -> Ball:
@@ -226,19 +220,19 @@ class Law:
         start = self.offset + first * step
         nodes = ((start + k * step).exp() for k in range(len(masses)))
         cells = (_raised(mass, node) for mass, node in zip(masses, nodes, strict=True))
-        return coarse.shifted().filled(chain.from_iterable(cells))
-
-    def shifted(self) -> Law:
-        """Return the law with nodes a little above, so that what is at a node is not above it."""
-        return replace(self, offset=self.offset + _tiny())
+        return coarse.filled(chain.from_iterable(cells))
 
     def filled(self, cells: Iterable[tuple[Ball, Ball]]) -> Law:
-        """Return the law below with cells, of masses under Q and P, gathered on its nodes."""
+        """Return the law below with cells, of masses under Q and P, gathered on nodes.
+
+        These are a little above those of the law, so that what is at a node is not above it.
+        """
+        law = replace(self, offset=self.offset + _tiny())
 
         def place_of(ratio: Ball) -> float:
-            return float(((ratio.log() - self.offset) / self.step).mid())
+            return float(((ratio.log() - law.offset) / law.step).mid())
 
-        return gathered(cells, self.node, place_of).on_nodes(self)
+        return gathered(cells, law.node, place_of).on_nodes(law)
 
     def delta(self, epsilon: Ball, forward: bool) -> Ball:
         """Return the bound on delta of P from Q, or of Q from P, at an epsilon."""
@@ -329,7 +323,7 @@ def gather(empty: Law, outcomes: Outcomes, is_free: bool) -> Law:
             cells += _raised(q, v.exp())
     if is_free and cells:
         empty = _at_least_ratios(empty, cells)
-    return replace(empty.shifted(), lost=lost).filled(cells)
+    return replace(empty, lost=lost).filled(cells)
 
 
 def _raised(q: Ball, most: Ball) -> list[tuple[Ball, Ball]]:

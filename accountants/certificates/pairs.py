@@ -25,7 +25,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import singledispatch
+from functools import lru_cache, singledispatch
 from itertools import pairwise
 from typing import Annotated, Any
 
@@ -150,6 +150,7 @@ class Line(Pair):
         gain = sum(w * ((2 * x - a) * a / (2 * variance)).expm1() for a, w in mixture)
         return gain.log1p()
 
+    @lru_cache(maxsize=1)  # noqa: B019 -- two arrays
     def _table(self, limits: Limits) -> tuple[Reals, Reals]:
         """Return outputs and their losses in doubles, with no more mass than the tail beyond."""
         sigma, sides = float(self.sigma.mid()), []
@@ -249,7 +250,7 @@ class _FixedBatch(Pair):
         masses = self.line.masses(ends)[1:]
         right = [(*both, *log) for both, log in zip(masses, pairwise(losses), strict=True)]
         left = [(p, q, None if v is None else -v, -u) for q, p, u, v in reversed(right)]
-        return Outcomes([*left, (self.atom, self.atom, zero, zero), *right], at=zero)
+        return Outcomes([*left, (self.atom, self.atom, zero, zero), *right], zero)
 
 
 # -- Laplace and discrete noise
@@ -281,7 +282,7 @@ class _Laplace(Pair):
             width = ((v - u) / 2).expm1() / 2
             inner.append((((-v - a) / 2).exp() * width, ((u - a) / 2).exp() * width, u, v))
         low, high = points([(-a, half), (a, half * (-a).exp())])
-        return Outcomes([low, *inner, high])
+        return Outcomes([low, *inner, high], -a)
 
 
 class _OfPoints(Pair):
@@ -307,7 +308,7 @@ class _OfPoints(Pair):
     def outcomes(self, step: Ball, limits: Limits, above: bool) -> Outcomes:
         """Return all outcomes."""
         offset, own = self.own
-        return Outcomes(points((offset + k * own, mass) for k, mass in self.masses))
+        return Outcomes(points((offset + k * own, mass) for k, mass in self.masses), offset)
 
 
 def _discrete_laplace(loss: LatticeLoss) -> Pair:
@@ -377,7 +378,7 @@ class _DiscreteGaussian(Pair):
             (near / whole, far / whole, None, low),
             (far / whole, near / whole, high, None),
         )
-        return Outcomes([left, *inner, right])
+        return Outcomes([left, *inner, right], low)
 
 
 def _theta_tail(x: int, variance: Ball) -> Ball:
@@ -449,7 +450,7 @@ def least_mean(side: Sequence[tuple[float, float]]) -> float:
     return min((mean for mean, _ in side), key=abs)
 
 
-def oriented(loss: PrivacyLoss) -> tuple[PrivacyLoss, bool | None]:
+def oriented(loss: Any) -> tuple[PrivacyLoss, bool | None]:
     """Return the loss of a record that is removed, and whether it is the one given.
 
     None stands for a loss that is the same in both directions.
@@ -464,6 +465,6 @@ def oriented(loss: PrivacyLoss) -> tuple[PrivacyLoss, bool | None]:
     if isinstance(loss, ResponseLoss) and loss.blank:
         return replace(loss, blank="Q"), loss.blank == "Q"
     direction = getattr(loss, "direction", None)
-    if direction == "add" and loss.opposite is not None:
+    if direction == "add":
         return loss.opposite, False
     return loss, True if direction == "remove" else None

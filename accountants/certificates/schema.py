@@ -183,9 +183,9 @@ def number(
     return _checked(allowed, lambda value: _is_number(value) and valid(value), float)
 
 
-def whole(low: int, high: int, reason: str = "") -> Reader:
-    """Return a reader of whole numbers from ``low`` to ``high``, with the reason in its message."""
-    allowed = f"a whole number in [{low}, {high}]" + (f" ({reason})" if reason else "")
+def whole(low: int, high: int) -> Reader:
+    """Return a reader of whole numbers from ``low`` to ``high``."""
+    allowed = f"a whole number in [{low}, {high}]"
     return _checked(allowed, lambda value: _is_whole(value) and low <= value <= high, int)
 
 

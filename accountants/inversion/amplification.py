@@ -156,7 +156,7 @@ def sampled(law: FiniteLaw, q: float, name: str) -> Pairs:
             values, logs = np.append(math.log1p(-q), values), np.append(math.log(item.lost), logs)
         return FiniteLaw(values, logs, q * item.outside, log_finite=0.0)
 
-    return _both_ways(law.changed(removed), f"{q!r}-sampled {name}", q)
+    return _both_ways(law.whole.changed(removed), f"{q!r}-sampled {name}", q)
 
 
 def revealed(law: FiniteLaw, q: float, name: str) -> PrivacyLoss:
@@ -180,7 +180,7 @@ def revealed(law: FiniteLaw, q: float, name: str) -> PrivacyLoss:
         log_finite = None if item.log_finite is None else math.log1p(q * math.expm1(item.log_q))
         return FiniteLaw(values, logs, q * item.outside, log_finite=log_finite)
 
-    return loss_of(law.changed(choice), name, q)
+    return loss_of(law.whole.changed(choice), name, q)
 
 
 def fixed_batch(law: FiniteLaw, q: float, name: str) -> PrivacyLoss:
@@ -201,7 +201,7 @@ def fixed_batch(law: FiniteLaw, q: float, name: str) -> PrivacyLoss:
         values, logs = mirrored(values, logs, math.log(rest) if rest > 0 else -math.inf)
         return FiniteLaw(values, logs, failure)
 
-    return loss_of(law.changed(both_ways), f"a batch with share {q!r} for {name}", q)
+    return loss_of(law.whole.changed(both_ways), f"a batch with share {q!r} for {name}", q)
 
 
 # -- epochs

@@ -30,49 +30,23 @@ import contextlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
 
 import numpy as np
 
-from dpcal._ext.question import Law, mixture_log_weights
-from dpcal._lazy import special
+from dpcal._ext.question import Law
 from dpcal.accountants.directions import MOST_TIMES
 from dpcal.accountants.inversion.saddle import log_chernoff
-from dpcal.accountants.inversion.transform import Parts, Total, has_rare_losses
-from dpcal.accountants.losses.base import OutOfReach, Points, Reals, Served
-from dpcal.accountants.losses.lattice import (
-    LARGEST_ANGLE,
-    LOG_TOLERANCE,
-    RANGE,
-    spaced,
-    step_within,
-)
-from dpcal.accountants.losses.quadrature import argument_sizes
-from dpcal.accountants.losses.sampled_gaussian import SampledGaussian, log_expm1_over
+from dpcal.accountants.inversion.transform import Parts, Total
+from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss, Reals
 
-__all__ = ["Beyond", "Cut", "split"]
+__all__ = ["Beyond", "split"]
 
-# Upper limits on the width of a cut: in standard deviations of the noise; in sigma^2, over which
-# the exponent of w changes by 1, times the loss there if it is above 1; and in the distance over
-# which the normal density falls. A tilt for a delta of exp(-s) is about s over the loss, and
-# multiplies what is left beyond a cut of relative width b by exp((s b)^2 / 2): b is at most
-# _TILTED / (5 + s).
-_SIGMAS, _LOSSES, _DENSITIES, _TILTED = 0.4, 0.15, 0.7, 1.3
-# Distance from a cut, in its widths, from which all of a point lies below it: what is missing is
-# below 1e-26 on the real line, and a factor of exp(9 / 2) larger on lines up to three widths away.
-_WHOLE = 10.75
-# Distances of the shifted line and of the strip of the rule from the real one, in widths.
-# The transform far out on a contour falls with it; a share grows up to the line by exp(shift^2 /
-# 2), 90-fold, which costs the same factor in rounding. The error of the rule falls until 4.85.
-_SHIFT, _FURTHER = 3.0, 4.85
-# Distances beyond its cut at which a law may end, in widths. Of each point beyond 9 widths a share
-# below 1e-19 is left.
-_ENDS = np.linspace(9.0, 80.0, 143)
-# Most points of a law below a cut.
-_POINTS = 40_000
-# Edges of the cells in which J(a) is bounded, in widths from the cut: below, its share is 1e-350.
-_EDGES = np.concatenate([[-math.inf], np.linspace(-40.0, 9.0, 197), [math.inf]])
+# Width of a cut in relative size of the loss. A tilt for a delta of exp(-s) is about s over the
+# loss, and multiplies what is left beyond a cut of relative width b by exp((s b)^2 / 2): b is at
+# most _TILTED / (5 + s).
+_LOSSES, _TILTED = 0.15, 1.3
+# Log of the share of a law beyond a cut that lies below all cells of its bound, over the whole law.
+_BELOW_CELLS = -800.0
 # Tilts a < -1 of the bounds on the put are -1 less these over epsilon.
 _TILTS = 4.0 * 3.0 ** np.arange(6)
 # Distances of a cut from epsilon that are tried, over epsilon, times 5 + s for a delta of exp(-s):
@@ -82,139 +56,6 @@ _GAPS = 6.0 * 1.3 ** np.arange(14)
 _NEGLIGIBLE = -18.0
 # Largest epsilon, and size of log delta, at which probabilities are doubles with all digits.
 _MOST = 600.0
-
-
-@dataclass(frozen=True)
-class Cut:
-    """The part of a sampled Gaussian's law (remove) below a smooth cut.
-
-    Parameters
-    ----------
-    loss
-        The loss, in the direction of removing.
-    position
-        Place k of the cut on the axis of the noise.
-    share
-        Width of the cut, in relative size of the loss.
-    """
-
-    loss: SampledGaussian
-    position: float
-    share: float
-
-    upper = math.inf
-    surplus = 0.0
-
-    @cached_property
-    def level(self) -> float:
-        """The loss at the cut."""
-        return float(self._losses(np.array([self.position]))[0])
-
-    @cached_property
-    def width(self) -> float:
-        """Width of the cut on the axis of the noise."""
-        sigma = self.loss.noise_multiplier
-        width = min(_SIGMAS * sigma, self.share * sigma**2 * max(1.0, self.level))
-        if self.level < 1.0:
-            # For larger losses the loss grows linearly, and the density does not matter.
-            width = min(width, _DENSITIES * sigma**2 / max(self.position, sigma))
-        return width
-
-    @property
-    def log_unaffected(self) -> float:
-        """log(1 - q): the record is not sampled."""
-        return self.loss.log_unaffected
-
-    @property
-    def steep(self) -> float:
-        """Tilt, about, up to which the losses next to the cut do not count."""
-        odds = 0.5 * (self.position / self.loss.noise_multiplier) ** 2
-        return max(self.loss.steep, odds / self.level)
-
-    @cached_property
-    def gone(self) -> tuple[float, float, float]:
-        """Masses of P and Q beyond the cut, and their relative error in units."""
-        q, wide = self.loss.sampling_probability, math.hypot(self.loss.noise_multiplier, self.width)
-        base, moved = (math.exp(special.log_ndtr((at - self.position) / wide)) for at in (0.0, 1.0))
-        return (1 - q) * base + q * moved, base, 32.0 + 8.0 * (self.position / wide) ** 2
-
-    def _log_share(self, x: Reals, shift: float = 0.0) -> Any:
-        """Return the log of the share of each point x + i shift; real for no shift."""
-        z = (self.position - x) / self.width
-        some = np.flatnonzero(z < _WHOLE)
-        share = np.zeros(len(z), dtype=complex if shift else float)
-        share[some] = special.log_ndtr(z[some] - 1j * (shift / self.width) if shift else z[some])
-        return share
-
-    def _losses(self, x: Reals, angle: float = 0.0) -> Any:
-        """Return the losses at points x + i angle sigma^2; real ones on the axis of the noise."""
-        q, sigma = self.loss.sampling_probability, self.loss.noise_multiplier
-        return mixture_log_weights(x, q, sigma, angle)
-
-    def _rule(self, highest: float) -> tuple[Reals, float, float]:
-        """Return points up to where the law, tilted by up to ``highest``, is negligible.
-
-        With them are their step, and the angle of the furthest line of them. The law ends there:
-        what the share leaves of the points beyond, less than 1e-19 of each, counts to the rest, of
-        whose masses it is less than rounding. A sharp end changes the sums on a line by no more
-        than a term at the end, at all times.
-        """
-        sigma = self.loss.noise_multiplier
-        ends = self.position + self.width * np.append(0.0, _ENDS)
-        sizes = (1 + highest) * self._losses(ends) - 0.5 * (ends / sigma) ** 2
-        sizes += self._log_share(ends)
-        small = np.flatnonzero(sizes < sizes[0] + LOG_TOLERANCE - 8.0)
-        if not len(small):
-            raise OutOfReach
-        angle = min(LARGEST_ANGLE, LARGEST_ANGLE / sigma, _FURTHER * self.width / sigma**2)
-        shift = angle * sigma**2
-        step = step_within(shift, 2 * (shift / sigma) ** 2 + 2 * (shift / self.width) ** 2)
-        # All multiples of a step of few bits are doubles.
-        digits, power = math.frexp(step)
-        step = math.ldexp(math.floor(math.ldexp(digits, 35)), power - 35)
-        return spaced(-RANGE * sigma, float(ends[small[0]]), step, most=_POINTS), step, angle
-
-    def served(self, highest: float) -> Served | None:
-        """Return the points for tilts up to a highest one as rows; None if there are none."""
-        sigma = self.loss.noise_multiplier
-        try:
-            x, step, furthest = self._rule(highest)
-        except OutOfReach:
-            return None
-        q = self.loss.sampling_probability
-        log_q, u = abs(math.log(q)), (x - 0.5) / sigma**2
-        log_step = math.log(step / (sigma * math.sqrt(2 * math.pi)))
-
-        def points(angle: float) -> Points:
-            shift = angle * sigma**2
-            share, ell = self._log_share(x, shift), self._losses(x, angle)
-            logs = log_step - 0.5 * (x / sigma) ** 2 + ell + share
-            logs = logs + 0.5 * (angle * sigma) ** 2 - 1j * angle * x if angle else logs
-            # Those of law.h; SciPy's shares are off by up to 24 units where they are next to 1,
-            # elsewhere by 2 of the logarithms' sizes.
-            loss, sizes = np.abs(ell), np.abs(share)
-            moved = np.where(loss < 0.26, 9.0 * loss, 6.5 + 1.5 * (loss + log_q))
-            moved += 2.5 * argument_sizes(q, u, ell)
-            terms = 2.0 * ((x / sigma) ** 2 + (angle * sigma) ** 2 + angle * np.abs(x))
-            terms += 8.0 + np.abs(logs) + 4.0 * sizes + np.where(sizes > 1e-10, 24.0, 0.0)
-            return Points(ell, logs, moved, moved + terms)
-
-        line = points(min(furthest, _SHIFT * self.width / sigma**2)).line_rows()
-        nothing = [(0.0, -math.inf)] * 2
-        real = points(0.0).real_rows(0.0)
-        return Served(real, line, nothing, 0.0, math.inf, (0.0, 0.0), highest, self.gone)
-
-    def log_beyond(self, tilts: Reals) -> Reals:
-        """Return upper bounds on the log of J(a), the tilted mass beyond the cut, at a < -1.
-
-        J(a) is the integral of phi w^(1 + a) times the share beyond the cut. In each cell of the
-        axis the power is largest at the lower edge, and the share at the upper one.
-        """
-        sigma, edges = self.loss.noise_multiplier, self.position + self.width * _EDGES
-        low = np.array([self.log_unaffected, *self._losses(edges[1:-1])])
-        masses = special.log_ndtr(np.minimum(edges[1:], -edges[:-1]) / sigma)
-        terms = np.outer(1 + tilts, low) + (masses + special.log_ndtr(_EDGES[1:]))
-        return np.asarray(np.logaddexp.reduce(terms, axis=1)) + 1e-9
 
 
 @dataclass(frozen=True)
@@ -272,10 +113,7 @@ def split(parts: Parts, epsilon: float, log_size: float) -> tuple[list[tuple[Law
     log_rest = log_size + _NEGLIGIBLE - math.log(2 * sum(times for _, times in parts))
     share = min(_LOSSES, _TILTED / (5.0 - log_size))
     for level in scale * (1.0 + _GAPS / (5.0 - log_size)):
-        pieces = [
-            (_cut(loss, level, share, log_rest) if has_rare_losses(loss) else loss, n)
-            for loss, n in parts
-        ]
+        pieces = [(loss.cut_at(level, share, log_rest), n) for loss, n in parts]
         beyond = _beyond(pieces, tilts, logs)
         if beyond.log_width(epsilon) < max(beyond.log_delta(epsilon), log_size) + _NEGLIGIBLE:
             break
@@ -283,8 +121,8 @@ def split(parts: Parts, epsilon: float, log_size: float) -> tuple[list[tuple[Law
         raise OutOfReach
     first = 2.0 ** math.ceil(math.log2((5.0 - log_size) / (2.0 * scale)))
     laws = []
-    for piece, n in pieces:
-        law = Law.points(piece, first) if isinstance(piece, Cut) else piece.compiled
+    for (piece, n), (loss, _) in zip(pieces, parts, strict=True):
+        law = loss.compiled if piece is loss else Law.points(piece, first)
         if law is None:
             raise OutOfReach
         laws.append((law, n))
@@ -293,34 +131,29 @@ def split(parts: Parts, epsilon: float, log_size: float) -> tuple[list[tuple[Law
 
 def _log_masses(parts: Parts, scale: float) -> tuple[Reals, list[Reals]]:
     """Return tilts a < -1 in reach, and log A(a) of each loss there."""
+    # The integral of exp(a l) dP is that of exp(c l') dQ, l' = -l and c = -1 - a.
+    losses = [loss.opposite for loss, _ in parts if loss.opposite is not None]
+    # Beyond that tilt, rare losses on the other side are all that counts.
+    steepest = min((loss.steep for loss in losses if loss.upper == math.inf), default=math.inf)
     for last in range(len(_TILTS) - 1, -1, -1):
-        c = np.minimum(_TILTS, _TILTS[last]) / scale
+        c = np.minimum(np.minimum(_TILTS, _TILTS[last]) / scale, steepest)
         with contextlib.suppress(OutOfReach):
-            # The integral of exp(a l) dP is that of exp(c l') dQ, l' = -l and c = -1 - a.
-            losses = [loss.opposite for loss, _ in parts]
-            return -1.0 - c, [loss.cumulants(c)[:, 0] for loss in losses if loss is not None]
+            return -1.0 - c, [loss.cumulants(c)[:, 0] for loss in losses]
     raise OutOfReach
 
 
-def _cut(loss: SampledGaussian, level: float, share: float, log_rest: float) -> Cut:
-    """Return the cut at a loss, or where what lies beyond is as improbable as given."""
-    q, sigma = loss.sampling_probability, loss.noise_multiplier
-    wide = math.hypot(1.0, _SIGMAS) * sigma
-    outside = -wide * float(special.ndtri_exp(min(log_rest, -1.0)))
-    sampled = 1.0 - wide * float(special.ndtri_exp(min(log_rest - math.log(q), -1e-3)))
-    position = sigma**2 * log_expm1_over(level, q) + 0.5
-    return Cut(loss, min(position, max(outside, sampled)), share)
-
-
-def _beyond(pieces: Sequence[tuple[Any, int]], tilts: Reals, logs: Sequence[Reals]) -> Beyond:
+def _beyond(
+    pieces: Sequence[tuple[PrivacyLoss, int]], tilts: Reals, logs: Sequence[Reals]
+) -> Beyond:
     """Return what lies beyond the cuts, from log A(a) of each loss at the tilts."""
     kept, units, odds = np.zeros(2), 0.0, np.full(len(tilts), -math.inf)
     for (piece, times), log_mass in zip(pieces, logs, strict=True):
-        if isinstance(piece, Cut):
-            *gone, error = piece.gone
+        *gone, error = piece.gone
+        if gone[0] > 0:
             kept += times * np.log1p(-np.array(gone))
             units = max(units, error)
-            odds = np.logaddexp(odds, math.log(times) + piece.log_beyond(tilts) - log_mass)
+            share = np.logaddexp(piece.log_beyond(tilts) - log_mass, _BELOW_CELLS)
+            odds = np.logaddexp(odds, math.log(times) + share)
     p, q = -np.expm1(kept)
     whole = sum(times * log_mass for (_, times), log_mass in zip(pieces, logs, strict=True))
     constants = log_chernoff(-1.0 - tilts)

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal._lazy import special
-from dpcal.accountants.inversion.masses import log_moments, log_sums, require_kept
+from dpcal.accountants.inversion.masses import log_moments, log_sums, require_kept, rounding_of
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss, Reals
 from dpcal.accountants.losses.discrete import DiscreteLoss, pure
 from dpcal.accountants.losses.failure import LossWithFailure
@@ -132,6 +132,21 @@ class FiniteLaw:
     def moments(self) -> Reals:
         """Logarithms of the masses of Q and of P, and of two more sums (``log_moments``)."""
         return log_moments(self.values, self.log_reference)
+
+    @property
+    def whole(self) -> FiniteLaw:
+        """The law with its values moved outward by what P lacks as they are rounded, and others.
+
+        A sample makes values small, to which that would be a loss of mass.
+        """
+
+        def moved(law: FiniteLaw, way: int) -> FiniteLaw:
+            lacks = math.log1p(-law.outside) - float(law.moments[1]) if law.outside < 1 else 0.0
+            rounded = 0 < way * lacks <= rounding_of(law.values, law.log_reference)
+            return replace(law, values=law.values + lacks) if rounded else law
+
+        below = None if self.below is None else moved(self.below, -1)
+        return replace(moved(self, 1), below=below)
 
     def require(self, step: str, up: Reals, down: Reals) -> None:
         """Refuse the law, and that below it, with less, or more, than the first few moments.

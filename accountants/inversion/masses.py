@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from dpcal.accountants.losses.base import Reals
 from dpcal.errors import BrokenLaw
 
-__all__ = ["log_moments", "log_sums", "require_kept"]
+__all__ = ["log_moments", "log_sums", "require_kept", "rounding_of"]
 
 
 # Powers of exp(l) whose sums are compared: masses of Q and P, and two that are convex in the ratio.
@@ -67,6 +67,12 @@ def log_moments(values: Reals, logs: Reals) -> Reals:
     return np.concatenate([log_sums(logs + power * values, start) for power in _POWERS])
 
 
+def rounding_of(values: Reals, logs: Reals) -> float:
+    """Return what rounding may change the logarithm of a sum by."""
+    sizes = (2 * np.abs(values) + np.abs(logs))[logs > -np.inf]
+    return _ERROR * max(_LEAST_SIZE, float(sizes.max(initial=0.0)))
+
+
 def require_kept(step: str, before: Reals, values: Reals, logs: Reals, *, up: bool) -> None:
     """Refuse a law with less than it must have, if it is rounded up, or with more, if down.
 
@@ -86,9 +92,7 @@ def require_kept(step: str, before: Reals, values: Reals, logs: Reals, *, up: bo
     BrokenLaw
         If the law lost, or gained, more than rounding.
     """
-    after = log_moments(values, logs)[: len(before)]
-    sizes = (2 * np.abs(values) + np.abs(logs))[logs > -np.inf]
-    allowed = _ERROR * max(_LEAST_SIZE, float(sizes.max(initial=0.0)))
+    after, allowed = log_moments(values, logs)[: len(before)], rounding_of(values, logs)
     kept = after >= before - allowed if up else after <= before + allowed
     if not kept.all():
         change = "lost" if up else "gained"

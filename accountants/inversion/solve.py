@@ -29,7 +29,7 @@ from dpcal._ext import question
 from dpcal._roots import NoBracket, Sides, Stop, bisect, bracket, brent
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import Direction
-from dpcal.accountants.inversion.transform import Total, has_rare_losses
+from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.gaussian import log_gaussian_delta
 
@@ -81,7 +81,7 @@ def _ways(total: Total, ask: Any, cut: Way, patient: int) -> list[Way]:
         return None if found is None else Bounds(*found)
 
     long = partial(on_one, patient)
-    rare = any(has_rare_losses(loss) for loss, _ in total.parts)
+    rare = any(loss.has_rare_losses for loss, _ in total.parts)
     return [partial(on_one, 0), cut, long] if rare else [long]
 
 

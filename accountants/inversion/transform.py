@@ -12,7 +12,6 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
-from typing import TypeGuard
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from dpcal.accountants.losses.base import PrivacyLoss, Reals
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.accountants.rounding import UNIT, rounded_up
 
-__all__ = ["Parts", "Total", "has_rare_losses"]
+__all__ = ["Parts", "Total"]
 
 # Losses whose closed bounds are one array: 13 MB at the tilts of a search.
 _AT_ONCE = 256
@@ -35,11 +34,6 @@ def _log_complement_up(log_value: float) -> float:
         return -math.inf
     value = math.log(-math.expm1(log_value))
     return min(0.0, value + UNIT * (8 + 4 * abs(value)))
-
-
-def has_rare_losses(loss: PrivacyLoss) -> TypeGuard[SampledGaussian]:
-    """Return whether a loss has rare large values that can be cut off."""
-    return isinstance(loss, SampledGaussian) and loss.direction == "remove"
 
 
 class Total:

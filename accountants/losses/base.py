@@ -131,8 +131,7 @@ class Served(NamedTuple):
     latest: float
     normal: tuple[float, float]
     highest: float
-    gone: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    """Masses of P and Q beyond the points, and their relative error in units."""
+    gone: tuple[float, float, float]
 
 
 class PrivacyLoss(ABC):
@@ -157,6 +156,29 @@ class PrivacyLoss(ABC):
         The total variation distance of the pair is at most one minus that probability.
         """
         return -math.inf
+
+    has_rare_losses: bool = False
+    """Whether rare large losses can be cut off, as of Gaussian noise on a sample."""
+    gone: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """Masses of P and Q that are cut off, and their relative error in units."""
+
+    def cut_at(self, level: float, share: float, log_rest: float) -> PrivacyLoss:
+        """Return the law below a smooth cut at a loss, or where what is beyond is improbable.
+
+        Parameters
+        ----------
+        level
+            The loss > 0.
+        share
+            Width of the cut, in relative size of the loss.
+        log_rest
+            Log of a chance of losses beyond it that is negligible.
+        """
+        return self
+
+    def log_beyond(self, tilts: Reals) -> Reals:
+        """Return upper bounds on the log of the tilted mass that is cut off, at tilts < -1."""
+        return np.full(len(tilts), -math.inf)
 
     @cached_property
     def _kept_points(self) -> dict[str, tuple[float, Reals]]:
@@ -240,6 +262,7 @@ class PrivacyLoss(ABC):
                 line.latest,
                 line.normal,
                 max(highest, real.highest),
+                self.gone,
             )
         return None
 

@@ -27,6 +27,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpcal.accountants.losses.base import Complexes, OutOfReach, Points, PrivacyLoss
+from dpcal.accountants.losses.below_cut import SHIFT, Cut, cut_off
+from dpcal.accountants.losses.gaussian_mixtures import GaussianMixtures
 from dpcal.accountants.losses.lattice import RANGE, step_within
 from dpcal.accountants.losses.quadrature import argument_sizes, log_mixture, unit_of
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
@@ -62,7 +64,9 @@ class HalfLine:
     strip: float
     first: float
 
-    def points(self, scale: float, high: float) -> tuple[Complexes, Complexes, float]:
+    def points(
+        self, scale: float, high: float, growth: float = _GROWTH
+    ) -> tuple[Complexes, Complexes, float]:
         """Return y, the weights dy, and the weight per unit of scale left out before ``first``.
 
         Parameters
@@ -71,8 +75,10 @@ class HalfLine:
             Unit of y.
         high
             Largest real part of y.
+        growth
+            Log of a bound on how much an integrand grows between the points and the strip's edge.
         """
-        step = step_within(self.strip, _GROWTH)
+        step = step_within(self.strip, growth)
         last = high / scale + 1.0
         count = (last - self.first) / step
         if not count < _MAX_POINTS:
@@ -140,18 +146,55 @@ class FixedBatchGaussian(PrivacyLoss):
 
     def log_delta(self, epsilon: float) -> tuple[float, float]:
         """Return the closed form of a single use, for epsilon >= 0: that of the sampled pair."""
-        q, sigma = self.sampling_probability, self.noise_multiplier
-        return SampledGaussian(q, sigma, "remove").log_delta(epsilon)
+        return self._sampled.log_delta(epsilon)
 
-    def _on(self, rule: HalfLine, highest: float) -> Points:
+    has_rare_losses = True
+
+    @property
+    def opposite(self) -> FixedBatchGaussian:
+        """The same loss: its law is its own mirror image."""
+        return self
+
+    @property
+    def mixture(self) -> GaussianMixtures:
+        """The loss whose tail it has, that of the sampled pair."""
+        return self._sampled.mixture
+
+    @property
+    def _sampled(self) -> SampledGaussian:
+        return SampledGaussian(self.sampling_probability, self.noise_multiplier, "remove")
+
+    @property
+    def starts(self) -> float:
+        """Where the gains start, on the axis of the noise."""
+        return self._mu / 2
+
+    def place_of(self, level: float) -> float:
+        """Return where the loss is a number > 0, on the axis of the noise."""
+        return self._sampled.place_of(level)
+
+    def cut_at(self, level: float, share: float, log_rest: float) -> PrivacyLoss:
+        """Return the law below a cut."""
+        return cut_off(self, level, share, log_rest)
+
+    def below_cut(self, cut: Cut, highest: float, height: float) -> Points:
+        """Return points on the real line, or for a height > 0 on a curve, that lie below a cut."""
+        return self._on(_SHIFTED if height else _REAL, highest, cut)
+
+    def _on(self, rule: HalfLine, highest: float, cut: Cut | None = None) -> Points:
         """Return gains on a curve, their mirror image, and the loss 0 twice.
 
         One loss 0 has its own mass, and the other one that of both curves next to it.
         """
         q, mu = self.sampling_probability, self._mu
         # The largest scale for which mu Im y stays below about 1 and Im y below 1.2.
-        scale = min((1.0 if rule.slope else 1.2) / mu, 1.2) / (rule.slope + rule.strip)
-        y, weights, left_out = rule.points(scale, RANGE + (1.0 + highest) * mu)
+        reach, end, growth = min((1.0 if rule.slope else 1.2) / mu, 1.2), (1 + highest) * mu, 0.0
+        if cut is not None:
+            # A share grows by exp(shift^2 / 2) up to so many widths.
+            reach, growth = min(reach, SHIFT * cut.width), SHIFT**2 / 2
+            end = max(0.0, cut.end(highest) - RANGE)
+        scale = reach / (rule.slope + rule.strip)
+        y, weights, left_out = rule.points(scale, RANGE + end, _GROWTH + growth)
         gains = log_mixture(q, y / self.noise_multiplier)
         moved = y + np.longdouble(0.5) / self.noise_multiplier
         base = np.log(weights) - 0.5 * moved**2 - 0.5 * np.log(2 * np.longdouble(math.pi))
@@ -162,11 +205,13 @@ class FixedBatchGaussian(PrivacyLoss):
         unit = unit_of(gains)
         sizes = np.abs(gains) + unit * argument_sizes(q, mu * y, gains)
         terms = unit * (np.abs(base) + np.abs(moved) ** 2)
+        above = Points(gains, base + gains, sizes, terms + unit * sizes)
+        above = above if cut is None else cut.kept(above, moved)
         return Points(
             np.concatenate([-gains[::-1].conj(), [0.0, 0.0], gains]),
-            np.concatenate([base[::-1].conj(), atoms, base + gains]),
+            np.concatenate([base[::-1].conj(), atoms, above.log_masses]),
             np.concatenate([sizes[::-1], [0.0, 0.0], sizes]),
-            np.concatenate([terms[::-1], np.abs(atoms), terms + unit * sizes]),
+            np.concatenate([terms[::-1], np.abs(atoms), above.mass_sizes]),
             merged=(len(y) + 1,),
             reach=float(np.abs(gains[0])),
         )

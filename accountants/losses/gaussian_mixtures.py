@@ -28,6 +28,7 @@ from dpcal import _validate
 from dpcal._lazy import special
 from dpcal._roots import Sides, Stop, bisect, brent
 from dpcal.accountants.losses.base import Complexes, OutOfReach, Points, PrivacyLoss, Reals
+from dpcal.accountants.losses.below_cut import FURTHER, Cut, cut_off
 from dpcal.accountants.losses.lattice import LARGEST_ANGLE, RANGE, spaced, step_within
 from dpcal.accountants.losses.quadrature import complex_log1p, unit_of
 from dpcal.accountants.rounding import UNIT
@@ -77,9 +78,16 @@ class GaussianMixtures(PrivacyLoss):
             )
 
     @cached_property
-    def _sides(self) -> tuple[_Side, _Side]:
+    def sides(self) -> tuple[_Side, _Side]:
+        """The mixtures P and Q in units of the standard deviation."""
         sigma = self.noise_multiplier
         return _Side(self.numerator, sigma), _Side(self.denominator, sigma)
+
+    @property
+    def opposite(self) -> GaussianMixtures:
+        """The loss of the other direction: Q against P, with the line turned around."""
+        p, q = (tuple((-a, w) for a, w in side) for side in (self.numerator, self.denominator))
+        return GaussianMixtures(q, p, self.noise_multiplier)
 
     @property
     def upper(self) -> float:
@@ -122,31 +130,74 @@ class GaussianMixtures(PrivacyLoss):
             return float(np.logaddexp.reduce(np.log(masses) + exponents))
 
     @lru_cache(maxsize=256)  # noqa: B019 -- a loss of few numbers
-    def _lattice(self, highest: float) -> _Lattice:
-        """Return points that serve all tilts c <= highest."""
-        return _Lattice(*self._sides, 1.0 + highest)
+    def _lattice(self, highest: float, cut: Cut | None = None) -> _Lattice:
+        """Return points that serve all tilts c <= highest, of the whole law or below a cut."""
+        return _Lattice(*self.sides, highest, cut)
 
-    def _on(self, highest: float, angle: float) -> Points:
-        """Return points on a line at an angle, at most the lattice's own."""
-        lattice = self._lattice(highest)
-        height = min(lattice.angle, angle)
+    def _on(self, lattice: _Lattice, height: float) -> Points:
+        """Return points on a line."""
         values, logs = lattice.line(height, lattice.exact)
         # The logarithms of the density and of both mixtures have terms that cancel.
-        x = np.abs(lattice.x + 1j * height)
-        above, below = (
-            (reach := float(np.abs(side.means).max())) * (x + reach / 2) for side in self._sides
-        )
+        x = lattice.x + 1j * height
+        above, below = (side.sizes(x) for side in self.sides)
         unit = unit_of(values)
         sizes = np.abs(values) + unit * (above + below)
-        return Points(values, logs + values, sizes, unit * (x**2 + above + np.abs(logs)))
+        terms = unit * (np.abs(x) ** 2 + above + np.abs(logs))
+        return Points(values, logs + values, sizes, terms)
 
     def points(self, highest: float) -> Points:
         """Return points of the trapezoid rule on the real line."""
-        return self._on(highest, 0.0)
+        return self._on(self._lattice(highest), 0.0)
 
     def line(self, highest: float) -> Points:
         """Return points of the trapezoid rule on a line above the real one."""
-        return self._on(highest, LARGEST_ANGLE)
+        lattice = self._lattice(highest)
+        return self._on(lattice, lattice.angle)
+
+    starts = -math.inf
+    """Where the law is that of the mixtures, on the axis of the noise."""
+
+    @property
+    def mixture(self) -> GaussianMixtures:
+        """The loss whose tail it has."""
+        return self
+
+    @property
+    def has_rare_losses(self) -> bool:  # type: ignore[override]
+        """Whether the loss has no end."""
+        return self.upper == math.inf
+
+    def cut_at(self, level: float, share: float, log_rest: float) -> PrivacyLoss:
+        """Return the law below a cut."""
+        return cut_off(self, level, share, log_rest) if self.has_rare_losses else self
+
+    def below_cut(self, cut: Cut, highest: float, height: float) -> Points:
+        """Return points on a line, at most the lattice's own, that lie below a cut."""
+        lattice = self._lattice(highest, cut)
+        x, height = lattice.exact, min(lattice.angle, height)
+        return cut.kept(self._on(lattice, height), x + 1j * height if height else x)
+
+    def losses(self, x: Reals) -> Reals:
+        """Return the losses at points of the noise."""
+        above, below = (side.log_weight(x + 0j).real for side in self.sides)
+        return np.asarray(above - below)
+
+    def slope(self, x: float) -> float:
+        """Return about how fast the exponent of the likelihood ratio rises at x: a mean of P."""
+        above, below = self.sides
+        shares = above.posterior(x) * (above.means > below.means[-1])
+        return float(shares @ above.means / shares.sum() - below.means[0])
+
+    def place_of(self, level: float) -> float:
+        """Return about where the loss is a number > 0; the law is rare beyond the last place."""
+        last = 40.0 + float(self.sides[0].means[-1])
+
+        def excess(x: float) -> float:
+            return float(self.losses(np.array([x]))[0]) - level
+
+        if not excess(0.0) < 0 < excess(last):
+            return last
+        return brent(excess, 0.0, last, Stop(absolute=1e-9, relative=1e-9)).root
 
     def log_delta(self, epsilon: float) -> tuple[float, float] | None:
         """Return P(L > epsilon) - exp(epsilon) Q(L > epsilon) at the point where L is epsilon.
@@ -156,7 +207,7 @@ class GaussianMixtures(PrivacyLoss):
         """
         if epsilon >= self.upper:
             return -math.inf, 0.0
-        above, below = self._sides
+        above, below = self.sides
 
         def excess(x: float) -> float:
             point = np.array([x + 0j])
@@ -248,6 +299,17 @@ class _Side:
         value[near] = complex_log1p(self.weights @ np.expm1(exponents[:, near]))
         return np.asarray(value)
 
+    def sizes(self, x: NDArray[np.complexfloating[Any, Any]]) -> Reals:
+        """Return the sizes of the terms of :meth:`log_weight`, to which its rounding is relative.
+
+        The terms are exponents and exponentials less 1, by their shares of the density.
+        """
+        means = np.abs(self.means[self.means != 0.0])[:, None]
+        logs = np.log(self.weights[self.means != 0.0])[:, None] - self.log_weight(x).real
+        exponents = np.multiply.outer(self.means[self.means != 0.0], x.real) - means**2 / 2
+        terms = np.exp(exponents + logs) * (1 + means * (np.abs(x) + means / 2)) + np.exp(logs)
+        return np.asarray((2 + len(means)) * terms.sum(axis=0))
+
 
 class _Lattice:
     """Trapezoid points for the integrals of Q exp(p L), 0 < p <= highest.
@@ -256,15 +318,16 @@ class _Lattice:
     falls like a normal density. On lines Im x > 0 each factor exp(i t L), t > 0, shrinks.
     """
 
-    def __init__(self, above: _Side, below: _Side, highest: float) -> None:
-        self.highest = highest
+    def __init__(self, above: _Side, below: _Side, highest: float, cut: Cut | None) -> None:
+        self.highest = 1.0 + highest
         self._above, self._below = above, below
         spread = max(above.spread, below.spread)
-        self._low, self._high = float(below.means[0]) - RANGE, self._last_mode() + RANGE
+        self._low, self._width = float(below.means[0]) - RANGE, cut.width if cut else math.inf
+        self._high = cut.end(highest) if cut else self._last_mode() + RANGE
         # Terms of a mixture differ by at most this angle on the line of the points; twice that, on
         # the edge of the strip, is below pi, so that no mixture vanishes there.
         widest = min(LARGEST_ANGLE, LARGEST_ANGLE / spread) if spread > 0 else LARGEST_ANGLE
-        self.angle = _narrowed(widest, self._growth)
+        self.angle = _narrowed(min(widest, FURTHER * self._width), self._growth)
 
     def _last_mode(self) -> float:
         """Return a point beyond which every integrand falls like a normal density.
@@ -285,7 +348,7 @@ class _Lattice:
 
     def _growth(self, angle: float) -> float:
         """Return the growth of the integrals to the strip's edge, without the normal density."""
-        self.step = step_within(angle, 2 * angle**2)
+        self.step = step_within(angle, 2 * angle**2 + 2 * (angle / self._width) ** 2)
         self.x = spaced(self._low, self._high, self.step, most=_MAX_POINTS)
         if self._below.spread == 0:
             return 1.0
@@ -299,10 +362,8 @@ class _Lattice:
 
     @property
     def exact(self) -> NDArray[Any]:
-        """The points, as multiples of the step in the widest numbers unless there are many."""
-        if len(self.x) > _MOST_EXACT:
-            return self.x
-        return np.asarray(np.longdouble(self.step) * np.rint(self.x / self.step))
+        """The points, in the widest numbers unless there are many."""
+        return self.x.astype(np.longdouble) if len(self.x) <= _MOST_EXACT else self.x
 
     def line(self, height: float, real: NDArray[Any]) -> tuple[Complexes, Complexes]:
         """Return the loss and the log weight under Q of points on Im x = height."""

@@ -32,7 +32,9 @@ LARGEST_ANGLE = 1.5
 
 
 def step_within(width: float, growth: float) -> float:
-    """Return the step whose error is negligible for an integrand analytic in a strip.
+    """Return a step whose error is negligible for an integrand analytic in a strip.
+
+    It has 33 digits, so that its multiples on a lattice are doubles.
 
     Parameters
     ----------
@@ -41,7 +43,8 @@ def step_within(width: float, growth: float) -> float:
     growth
         Log of a bound on how much the integral of the absolute value grows up to that edge.
     """
-    return 2 * math.pi * width / (4.0 - LOG_TOLERANCE + growth)
+    digits, power = math.frexp(2 * math.pi * width / (4.0 - LOG_TOLERANCE + growth))
+    return math.ldexp(math.floor(math.ldexp(digits, 33)), power - 33)
 
 
 def spaced(low: float, high: float, step: float, *, most: int) -> Reals:

@@ -72,6 +72,35 @@ class RandomChoice(PrivacyLoss):
         """Return the log of the mean of the choices' bounds."""
         return self._log_mean([loss.log_mgf_bound(c) for _, loss in self.choices])
 
+    @property
+    def has_rare_losses(self) -> bool:  # type: ignore[override]
+        """Whether a choice has them."""
+        return any(loss.has_rare_losses for _, loss in self.choices)
+
+    @property
+    def opposite(self) -> RandomChoice | None:
+        """The choice of the other directions; None if one is not known."""
+        known = tuple((share, loss.opposite) for share, loss in self.choices)
+        found = tuple((share, loss) for share, loss in known if loss is not None)
+        return RandomChoice(found) if len(found) == len(known) else None
+
+    def cut_at(self, level: float, share: float, log_rest: float) -> PrivacyLoss:
+        """Return the choice of the laws below cuts at one level."""
+        cuts = ((chance, loss.cut_at(level, share, log_rest)) for chance, loss in self.choices)
+        return RandomChoice(tuple(cuts))
+
+    @property
+    def gone(self) -> tuple[float, float, float]:  # type: ignore[override]
+        """Masses that are cut off from the choices."""
+        gone = np.array([loss.gone for _, loss in self.choices])
+        p, q = np.exp(self._log_weights) @ gone[:, :2]
+        return float(p), float(q), float(gone[:, 2].max()) + 8.0
+
+    def log_beyond(self, tilts: Reals) -> Reals:
+        """Return the bounds of all choices, each with its share."""
+        logs = [loss.log_beyond(tilts) for _, loss in self.choices]
+        return np.asarray(np.logaddexp.reduce(self._log_weights[:, None] + logs))
+
     def _joined(self, found: list[Points | None]) -> Points | None:
         """Return the points of all choices, each with its share; None if a choice has none."""
         rows: list[tuple[Any, ...]] = []

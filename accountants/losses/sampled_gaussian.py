@@ -17,6 +17,7 @@ import numpy as np
 from dpcal import _validate
 from dpcal._ext.question import Law
 from dpcal.accountants.losses.base import Points, PrivacyLoss, Reals
+from dpcal.accountants.losses.below_cut import Cut, cut_off
 from dpcal.accountants.losses.gaussian import log_gaussian_delta
 from dpcal.accountants.losses.gaussian_mixtures import GaussianMixtures
 from dpcal.accountants.losses.quadrature import log_mixture
@@ -91,7 +92,7 @@ class SampledGaussian(PrivacyLoss):
         return 1.0 + c if self.direction == "remove" else -c
 
     @cached_property
-    def _mixture(self) -> GaussianMixtures:
+    def mixture(self) -> GaussianMixtures:
         """The same loss as that of two mixtures, of one component where the record is not."""
         q, sigma = self.sampling_probability, self.noise_multiplier
         nothing, rest = ((0.0, 1.0),), (0.0, 1 - q)
@@ -101,11 +102,32 @@ class SampledGaussian(PrivacyLoss):
 
     def points(self, highest: float) -> Points:
         """Return points of the trapezoid rule on the real line."""
-        return self._mixture.points(highest)
+        return self.mixture.points(highest)
 
     def line(self, highest: float) -> Points:
         """Return the points of the rule on its shifted line."""
-        return self._mixture.line(highest)
+        return self.mixture.line(highest)
+
+    starts = -math.inf
+    """Where the law is that of the mixtures, on the axis of the noise."""
+
+    @property
+    def has_rare_losses(self) -> bool:  # type: ignore[override]
+        """Whether a record is removed."""
+        return self.direction == "remove"
+
+    def cut_at(self, level: float, share: float, log_rest: float) -> PrivacyLoss:
+        """Return the law below a cut."""
+        return cut_off(self, level, share, log_rest) if self.has_rare_losses else self
+
+    def below_cut(self, cut: Cut, highest: float, height: float) -> Points:
+        """Return the points of the mixtures that lie below a cut."""
+        return self.mixture.below_cut(cut, highest, height)
+
+    def place_of(self, level: float) -> float:
+        """Return where the loss of a removed record is a number > 0, on the axis of the noise."""
+        sigma = self.noise_multiplier
+        return sigma * log_expm1_over(level, self.sampling_probability) + 0.5 / sigma
 
     def log_mgf_bound(self, c: float) -> float:
         """Return log(1 - q + q exp((c^2 + c) / (2 sigma^2))).

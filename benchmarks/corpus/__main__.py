@@ -1,21 +1,12 @@
-"""Generate the corpus, verify it, or score a package on it.
+"""Verify the corpus, or score a package on it.
 
-    python -m benchmarks.corpus generate [FAMILY ...] [--jobs 2] [--record]
-    python -m benchmarks.corpus verify [ID ...] [--jobs 2] [-o FILE]
-    python -m benchmarks.corpus score PACKAGE ... [--rows N] [--seconds 10] [-o FOLDER]
-    python -m benchmarks.corpus hardest [-o FOLDER]
-
-Generation goes on where it was stopped: answered rows are kept in ``build/corpus`` until every
-family of questions is complete. The questions that ``left_out.txt`` names are not asked; any other
-question without a row is an error, so that each run has the same rows. ``--record`` writes the
-names of the questions that find no narrow bracket in some seconds. Families that are named go to
-``build/corpus`` alone.
+``verify [ID ...] [-o FILE]`` proves brackets again, or writes the certificate of one row. ``score
+PACKAGE ... [-o FOLDER]`` asks accountants, and writes their verdicts and one page of tables.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import math
 import sys
@@ -26,83 +17,8 @@ from typing import Any
 from benchmarks.corpus import page, rows, scoring
 from benchmarks.corpus.adapters import PACKAGES
 from benchmarks.corpus.checking import problem
-from benchmarks.corpus.proving import answered, certified
-from benchmarks.corpus.questions import FAMILIES
-
-SEED = 2026
-# Rows that the tests ask every time.
-HARDEST = 200
-UNFINISHED = Path("build/corpus")
-
-
-# -- generate
-
-
-def grown(family: str, recording: bool) -> list[str]:
-    """Answer the questions of a family that are not answered yet; return those without a row."""
-    path, left_out = UNFINISHED / f"{family}.jsonl", set(recorded())
-    found = list(rows.read(path)) if path.exists() else []
-    last = int(found[-1]["row"]["id"].rpartition("-")[2]) if found else -1
-    kept, without = len(found), []
-    how: dict[str, Any] = {"seed": SEED, "start": last + 1, "recording": recording}
-    asked = answered(family, left_out, **how)
-    with path.open("a") as stream:
-        while kept < FAMILIES[family][1]:
-            name, answer = next(asked)
-            if answer is None:
-                without.append(name)
-                if not recording:
-                    break
-                continue
-            row, certificate = answer
-            stream.write(json.dumps({"row": row, "certificate": certificate}) + "\n")
-            stream.flush()
-            kept += 1
-    return without
-
-
-def recorded() -> list[str]:
-    """Return the ids of the questions that are left out."""
-    path = rows.FOLDER / rows.LEFT_OUT
-    return path.read_text().split() if path.exists() else []
-
-
-def generate(options: argparse.Namespace) -> int:
-    """Answer all questions, and write the corpus once every family is complete."""
-    UNFINISHED.mkdir(parents=True, exist_ok=True)
-    unknown = [name for name in options.names if name not in FAMILIES]
-    if unknown:
-        raise SystemExit(f"FAMILY must be among {', '.join(FAMILIES)}, got {unknown}.")
-    chosen, without = options.names or list(FAMILIES), []
-    with ProcessPoolExecutor(options.jobs) as pool:
-        for family, names in zip(
-            chosen, pool.map(grown, chosen, itertools.repeat(options.record)), strict=True
-        ):
-            print(f"{family}: {FAMILIES[family][1]} rows", flush=True)
-            without += names
-    if options.record:
-        every = sorted({*recorded(), *without})
-        (rows.FOLDER / rows.LEFT_OUT).write_text("\n".join(every) + "\n")
-    elif without:
-        print(
-            f"NO ROW of {', '.join(without)}: too slow on this machine, or not proved. The corpus "
-            "is unchanged; the rows that were found stay in build/corpus.",
-            file=sys.stderr,
-        )
-        return 1
-    if options.names:
-        return 0
-    found = [each for family in FAMILIES for each in rows.read(UNFINISHED / f"{family}.jsonl")]
-    rows.write(rows.FOLDER / rows.QUESTIONS, (each["row"] for each in found))
-    certificates = (
-        {"id": each["row"]["id"], "certificate": each["certificate"]}
-        for each in found
-        if each["certificate"] is not None
-    )
-    rows.write(rows.FOLDER / rows.PROOFS, certificates)
-    print(f"{len(found)} rows in {rows.FOLDER / rows.QUESTIONS}")
-    return 0
-
+from dpcal import accountants
+from dpcal.errors import UnsupportedEvent
 
 # -- verify
 
@@ -137,9 +53,15 @@ def _export(chosen: list[dict[str, Any]], certificates: dict[str, Any], path: Pa
     if len(chosen) != 1:
         raise SystemExit("-o takes the id of one row.")
     (row,) = chosen
-    document = certificates.get(row["id"]) or certified(row)[0]
+    document, relation = certificates.get(row["id"]), row["neighboring_relation"]
     if document is None:
-        raise SystemExit(f"no certificate covers {row['id']}: verify it without -o.")
+        event = rows.event_of(row["event"])
+        try:
+            found = accountants.certify(event, neighboring_relation=relation, **row["asked"])
+        except UnsupportedEvent as error:
+            message = f"no certificate covers {row['id']}: verify it without -o."
+            raise SystemExit(message) from error
+        document = found.to_dict()
     path.write_text(json.dumps(document) + "\n")
     return 0
 
@@ -185,16 +107,6 @@ def score(options: argparse.Namespace) -> int:
     return 0
 
 
-def hardest(options: argparse.Namespace) -> int:
-    """Choose the rows of ``hardest.txt``, which the tests ask, from the scores of a folder."""
-    folder = options.output or Path("build/corpus/scores")
-    every = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
-    chosen = scoring.hardest(corpus(), every, HARDEST)
-    (rows.FOLDER / "hardest.txt").write_text("\n".join(sorted(chosen)) + "\n")
-    print(f"{len(chosen)} rows from the scores of {len(every)} accountants")
-    return 0
-
-
 def line(found: dict[str, Any]) -> str:
     """Return the totals of one accountant in a line."""
     totals = found["totals"]
@@ -204,19 +116,17 @@ def line(found: dict[str, Any]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.corpus")
-    parser.add_argument("action", choices=("generate", "verify", "score", "hardest"))
-    parser.add_argument("names", nargs="*", help="families, rows or packages (default: all)")
+    parser.add_argument("action", choices=("verify", "score"))
+    parser.add_argument("names", nargs="*", help="rows or packages (default: all rows)")
     parser.add_argument("--jobs", type=int, default=2, help="processes (default: 2)")
     parser.add_argument(
         "--rows", type=int, help="score so many rows, as many of each family (default: all)"
     )
-    parser.add_argument("--record", action="store_true", help="write which questions have no row")
     parser.add_argument("--seconds", type=float, default=10.0, help="of one row (default: 10)")
     parser.add_argument("--python", help="interpreter that has the package (default: a new one)")
     parser.add_argument("-o", "--output", type=Path, help="folder of scores, or file of a proof")
     options = parser.parse_args()
-    actions = {"generate": generate, "verify": verify, "score": score, "hardest": hardest}
-    return actions[options.action](options)
+    return verify(options) if options.action == "verify" else score(options)
 
 
 if __name__ == "__main__":

@@ -5,13 +5,21 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
+from flint import arb, ctx
+
+from benchmarks.corpus import exact
 from benchmarks.corpus.exact import Question
-from benchmarks.corpus.proving import CERTIFICATE, STRIPS, of_delta, of_strips, settles
 from benchmarks.corpus.rows import event_of
+from benchmarks.corpus.strips import independent, one_of_two, two_rounds
 from dpcal import accountants
+from dpcal.accountants.certificates.enclosure import decimal_down, decimal_up
 from dpcal.errors import CertificateRejected
 
 Row = dict[str, Any]
+
+CERTIFICATE, STRIPS = "ball certificate", "strips of the plane in balls"
+# Digits of a bound, and precisions in bits that are tried.
+_DIGITS, _BITS = 30, (256, 1024)
 
 
 def problem(row: Row, certificate: Row | None) -> str | None:
@@ -53,3 +61,39 @@ def _of_certificate(row: Row, document: Row | None, lower: Decimal, upper: Decim
         ]
         low, high = bounds.lower, bounds.upper
     return None if lower <= low and high <= upper else f"the certificate proves [{low}, {high}]"
+
+
+def of_delta(known: Question, epsilon: float | Decimal) -> tuple[Decimal, Decimal]:
+    """Return bounds on delta at an epsilon, at the least precision that gives all digits."""
+    for bits in _BITS:
+        with ctx.workprec(bits):
+            lower, upper = known.delta(
+                arb(str(epsilon)) if isinstance(epsilon, Decimal) else arb(epsilon)
+            )
+            low, high = decimal_down(lower, _DIGITS), decimal_up(upper, _DIGITS)
+        if known.kind == exact.BRACKET or high == 0 or high - low <= Decimal("1e-14") * high:
+            break
+    return low, high
+
+
+def settles(known: Question, lower: Decimal, upper: Decimal, delta: Decimal) -> bool:
+    """Return whether epsilon is proved to be between two decimals at a delta."""
+    return of_delta(known, upper)[1] <= delta and of_delta(known, lower)[0] >= delta
+
+
+def of_strips(row: Row) -> tuple[Decimal, Decimal]:
+    """Return bounds on delta of two rounds of correlated noise."""
+    event, found = row["event"], []
+    with ctx.workprec(128):
+        q = event["sampler"].get("sampling_probability")
+        law = one_of_two() if q is None else independent(arb(q))
+        for direction in ("remove", "add") if row["direction"] == "worst" else (row["direction"],):
+            lower, upper = two_rounds(
+                event["strategy"],
+                law,
+                event["noise_multiplier"],
+                direction,
+                arb(row["asked"]["epsilon"]),
+            )
+            found.append((decimal_down(lower, _DIGITS), decimal_up(upper, _DIGITS)))
+    return max(low for low, _ in found), max(high for _, high in found)

@@ -1,10 +1,8 @@
-"""Rows of the corpus: events as JSON values and back, decimals that are rounded outward, files.
+"""Rows of the corpus, and their events.
 
 >>> from dpcal.accountants import events
 >>> event_of({"type": "GaussianDpEvent", "noise_multiplier": 2.0}) == events.GaussianDpEvent(2.0)
 True
->>> outward(Decimal("1.23456789012"), Decimal("1.23456789013"))
-('1.234567890', '1.234567891')
 """
 
 from __future__ import annotations
@@ -12,26 +10,12 @@ from __future__ import annotations
 import gzip
 import json
 import math
-from collections.abc import Iterable, Iterator
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent
 QUESTIONS, PROOFS = "questions.jsonl", "certificates.jsonl.gz"
-# Ids of the questions that are not asked: no narrow bracket was found in some seconds.
-LEFT_OUT = "left_out.txt"
-# Significant digits of a bound. Answers that differ by the rounding of doubles are inside.
-DIGITS = 10
-
-
-def outward(lower: Decimal, upper: Decimal) -> tuple[str, str]:
-    """Return bounds as decimals of ten digits, rounded outward."""
-    found = []
-    for value, rounding in ((lower, ROUND_FLOOR), (upper, ROUND_CEILING)):
-        context = Context(prec=DIGITS, rounding=rounding, Emin=-(10**9), Emax=10**9)
-        found.append(str(context.plus(value)) if value else "0")
-    return found[0], found[1]
 
 
 def event_of(values: dict[str, Any]) -> Any:
@@ -63,10 +47,3 @@ def read(path: Path) -> Iterator[dict[str, Any]]:
     with opened(path, "rt", encoding="utf-8") as lines:
         for line in lines:
             yield json.loads(line)
-
-
-def write(path: Path, values: Iterable[dict[str, Any]]) -> None:
-    """Write JSON lines, compressed where the name says so; the same bytes each time."""
-    text = "".join(json.dumps(value, separators=(",", ":")) + "\n" for value in values)
-    data = text.encode()
-    path.write_bytes(gzip.compress(data, 9, mtime=0) if path.suffix == ".gz" else data)

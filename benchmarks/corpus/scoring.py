@@ -18,7 +18,6 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +36,6 @@ _INSTALLED = {
 }
 # Address space of a worker, and wall time over its processor time after which it is ended.
 _BYTES, _PATIENCE = 8 << 30, 12.0
-# Seconds of our own answer to one of the hardest rows, which the tests ask every time.
-_QUICK = 0.5
 _WORKER = Path(__file__).with_name("adapters.py")
 
 
@@ -215,30 +212,3 @@ def by_family(rows: list[Row], given: list[Row]) -> dict[str, Row]:
     for row, each in zip(rows, given, strict=True):
         found.setdefault(row["family"], []).append(each)
     return {family: totals(each) for family, each in found.items()}
-
-
-# -- the hardest rows
-
-
-def hardest(rows: list[Row], scores: list[dict[str, Any]], count: int) -> list[str]:
-    """Return the ids of rows to which the fewest accountants have a sound answer, family by family.
-
-    Families take turns. Within one, rows with fewer sound finite answers of other packages come
-    first, then nasty settings, then those on which ours is slow; rows that take ours more than half
-    a second, or that it does not answer, are left out.
-    """
-    sound: Counter[str] = Counter()
-    ours: dict[str, float] = {}
-    for each in scores:
-        good = [answer for answer in each["answers"] if answer["verdict"] in ("inside", "above")]
-        if each["package"] == "dpcal":
-            ours = {answer["id"]: answer["seconds"] for answer in good}
-        else:
-            sound.update(answer["id"] for answer in good)
-    families: dict[str, list[tuple[int, bool, float, str]]] = {}
-    for row in rows:
-        if ours.get(row["id"], math.inf) <= _QUICK:
-            key = (sound[row["id"]], row["setting"] != "nasty", -ours[row["id"]], row["id"])
-            families.setdefault(row["family"], []).append(key)
-    turns = zip_longest(*(sorted(each) for each in families.values()))
-    return [key[-1] for turn in turns for key in turn if key is not None][:count]

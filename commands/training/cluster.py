@@ -93,11 +93,9 @@ def read_on_cluster(
     for side in (0, 1):
         sizes = [each["sizes"][side] for each in told]
         kept = [j for j, size in enumerate(sizes) if size]
-        cut = _annexes.Cut(
-            client=client, sources=[(files[j],) for j in kept], sizes=[sizes[j] for j in kept]
-        )
         for place, empty in enumerate((np.empty((0, width)), np.empty(0))):
-            tables.append(_annexes.Parts(cut, partial(_part, 2 * side + place), empty))
+            rows = [client.submit(_part, 2 * side + place, files[j], pure=False) for j in kept]
+            tables.append(_annexes.Parts(client, rows, [sizes[j] for j in kept], empty))
     X_train, y_train, X_test, y_test = tables
     return records, (X_train, y_train, X_test, y_test)
 

@@ -14,19 +14,17 @@ from dpcal.optim.attacks.likelihood_ratio import (
     Likelihood as Likelihood,
     likelihood as likelihood,
 )
-from dpcal.optim.attacks.loaders import (
-    loader as loader,
-)
-from dpcal.optim.attacks.neighbouring import (
-    Neighbours as Neighbours,
-    neighbours as neighbours,
-    random_table as random_table,
-    without as without,
-)
 from dpcal.optim.attacks.rates import (
     LowerBound as LowerBound,
     from_confusion_matrix as from_confusion_matrix,
+    loader as loader,
     many_runs as many_runs,
 )
+from dpcal.optim.attacks.recording import without as without
 from dpcal.optim.attacks.replaying import replay as replay
-from dpcal.optim.attacks.searching import replay_table as replay_table
+from dpcal.optim.attacks.searching import (
+    Neighbours as Neighbours,
+    neighbours as neighbours,
+    random_table as random_table,
+    replay_table as replay_table,
+)

@@ -3,12 +3,9 @@
 Each of m canaries is put into the data by a fair coin of its own. After one run the attacker, who
 sees its output alone, scores the canaries, calls the highest ones present and the lowest ones
 absent, and abstains from the rest. If too many guesses are right, the run is less private than it
-claims:
-
-* for (epsilon, delta): no more guesses are right than a randomised response would get, up to delta
-  (Steinke, Nasr and Jagielski 2023, Theorem 5.2);
-* for a whole trade-off curve: the recursion of Mahloujifar, Melis and Chaudhuri 2024, Theorem 9,
-  here for Gaussian curves, of which the claimed one is the least that lies above the plan's.
+claims: the recursion of Mahloujifar, Melis and Chaudhuri 2024 (Theorem 9) bounds the chance of so
+many right guesses under a trade-off curve. It is taken for curves of (epsilon, delta), and for
+Gaussian curves, of which the claimed one is the least that lies above the plan's.
 
 The number of guesses is fixed before the run, by :func:`power`, which returns the outcome to expect
 from an attack of this size on a run that leaks as much as its claim allows.
@@ -24,8 +21,10 @@ from an attack of this size on a run that leaks as much as its claim allows.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -120,9 +119,9 @@ def one_run(
     right = int(there[highest].sum() + (~there[lowest]).sum())
     chance = 1 - confidence
     return OneRun(
-        epsilon=_largest(lambda e: _chance_of(m, guesses, right, e, delta) < chance),
+        epsilon=_largest(partial(_limited, delta), m, guesses, right, chance),
         delta=delta,
-        mu=_largest(lambda mu: _impossible(m, guesses, right, mu, chance)),
+        mu=_largest(_gaussian, m, guesses, right, chance),
         present=int(there.sum()),
         absent=int((~there).sum()),
         guesses=guesses,
@@ -212,38 +211,39 @@ def _bounds(found: OneRun) -> tuple[float, float]:
     return found.mu, found.epsilon
 
 
-def _largest(refuted: Callable[[float], bool]) -> float:
-    """Return the largest number that is refuted, from 0 on, rounded down."""
+def _gaussian(mu: float, x: float) -> float:
+    """Return f(1 - x), with the trade-off curve f of mu-Gaussian privacy."""
+    return float(special.ndtr(special.ndtri(x) - mu))
+
+
+def _limited(delta: float, epsilon: float, x: float) -> float:
+    """Return f(1 - x), with the trade-off curve f of (epsilon, delta)-privacy."""
+    factor = math.exp(epsilon)
+    return max(0.0, 1 - delta - factor * (1 - x), (x - delta) / factor)
+
+
+def _largest(
+    curve: Callable[[float, float], float], m: int, guesses: int, right: int, chance: float
+) -> float:
+    """Return the largest parameter of a curve that is refuted, from 0 on, rounded down.
+
+    Refuted is a curve under which so many right guesses have a smaller chance. Let p_i be the
+    chance of i right guesses, r_j the sum of i p_i / m over i >= j, and h_j that of (guesses - i)
+    p_i / m. Privacy says that the wrong are not too rare: h_j is at least G(r_j+1), where G(x) =
+    f(1 - x) is the curve. If sums from `right` on hold a mass of `chance`, then the rest of the
+    recursion bounds r_0 + h_0 from below, which is guesses / m. Where it is more, the mass must
+    have been smaller.
+    """
+
+    def refuted(at: float) -> bool:
+        r, h = chance * right / m, chance * (guesses - right) / m
+        for i in range(right - 1, -1, -1):
+            least = max(h, curve(at, r))
+            r, h = r + i / (guesses - i) * (least - h), least
+            if r + h > guesses / m:
+                return True
+        return False
+
     if not refuted(0.0):
         return 0.0
     return bisect(refuted, Sides(meet=0.0, miss=_MOST), Stop(absolute=_PRECISION)).meet
-
-
-def _chance_of(m: int, guesses: int, right: int, epsilon: float, delta: float) -> float:
-    """Return the chance of so many right guesses under (epsilon, delta) (Steinke et al. 2023)."""
-    p = float(special.expit(epsilon))
-    numbers_right = np.arange(right + 1)
-    # These are P[Binomial >= v - i] for i = 0, ..., v.
-    above = special.bdtrc(right - 1 - numbers_right, guesses, p)
-    above = np.where(right - 1 - numbers_right < 0, 1.0, above)
-    between = above[1:] - above[0]
-    slope = float((between / numbers_right[1:]).max(initial=0.0))
-    return float(min(1.0, above[0] + 2 * m * delta * slope))
-
-
-def _impossible(m: int, guesses: int, right: int, mu: float, chance: float) -> bool:
-    """Return whether so many right guesses have a smaller chance under mu-Gaussian privacy.
-
-    Let p_i be the chance of i right guesses, r_j the sum of i p_i / m over i >= j, and h_j that of
-    (guesses - i) p_i / m. Privacy says that the wrong are not too rare: h_j is at least G(r_j+1),
-    where G(x) = Phi(Phi^-1(x) - mu). If sums from `right` on hold a mass of `chance`, then the rest
-    of the recursion bounds r_0 + h_0 from below, which is guesses / m. Where it is more, the mass
-    must have been smaller.
-    """
-    r, h = chance * right / m, chance * (guesses - right) / m
-    for i in range(right - 1, -1, -1):
-        least = max(h, float(special.ndtr(special.ndtri(r) - mu)))
-        r, h = r + i / (guesses - i) * (least - h), least
-        if r + h > guesses / m:
-            return True
-    return False

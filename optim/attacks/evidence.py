@@ -31,7 +31,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
@@ -39,136 +38,100 @@ from scipy.special import logsumexp
 from dpcal.accountants import samplers as laws
 from dpcal.accountants.correlated.likelihood import Likelihood
 from dpcal.accountants.correlated.mechanism import Mechanism
+from dpcal.accountants.participations import Automaton
 from dpcal.calibrate.plan import Query
 from dpcal.errors import UnsupportedEvent
 from dpcal.optim.objectives.arrays import Rows, Vector
 
-__all__ = ["KINDS", "Evidence", "evidence_of"]
+__all__ = ["KINDS", "Evidence", "evidence_of", "law_of"]
 
 # Kinds of queries whose answers have a coordinate for each canary. Norms, losses and means of
 # iterates mix canaries, which are then not independent of each other.
 KINDS = ("gradient", "gradient difference")
 
 
-def _gaussian(x: Vector, z: float) -> Vector:
-    """Return log of N(1, z^2) over N(0, z^2), at x."""
-    return (x - 0.5) / z**2
-
-
 class Evidence:
     """Adds up the evidence of the answers to one query about each of n canaries.
 
-    Here all records, or Poisson samples, are in each answer. ``told`` are the canaries that the
-    answers are about.
+    ``told`` are the canaries that the answers are about.
     """
 
-    told: Any = True
-
     def __init__(self, query: Query, n: int) -> None:
-        self._q, self._z = query.expected_batch_size(n) / n, query.noise_multiplier
+        self._query, self._n = query, n
+        self._parted = query.composition == "disjoint"
+        self.told = np.full(n, not self._parted)
+        # Answers that have a ratio together, because a record's batches depend on each other.
+        self._block = query.epoch or 1
+        if query.correlation is not None:
+            self._block = query.correlation.strategy.steps
+        self._answers: list[Vector] = []
         self._total = np.zeros(n)
 
     def add(self, x: Vector, rows: Rows) -> None:
         """Take an answer: each canary's coordinate, in units of the bound, and the batch."""
-        exponent = _gaussian(x, self._z)
-        if self._q < 1:
-            exponent = np.logaddexp(math.log1p(-self._q), math.log(self._q) + exponent)
-        self._total += exponent
+        if self._parted:  # an answer is about its part alone
+            self.told[rows] = True
+            self._total[rows] += self._exponents(x[rows])
+            return
+        self._answers.append(x.copy())
+        if len(self._answers) == self._block:
+            self._total, self._answers = self.log_ratios(), []
 
     def log_ratios(self) -> Vector:
         """Return log P(answers | canary included) / P(answers | excluded), shape (n,)."""
-        return self._total
-
-
-class _Parted(Evidence):
-    """Evidence from parts of a known partition: an answer is about its part alone."""
-
-    def __init__(self, query: Query, n: int) -> None:
-        super().__init__(query, n)
-        self.told = np.zeros(n, dtype=bool)
-
-    def add(self, x: Vector, rows: Rows) -> None:
-        """See :class:`Evidence`."""
-        self.told[rows] = True
-        self._total[rows] += _gaussian(x[rows], self._z)
-
-
-class _Drawn(Evidence):
-    """Evidence from epochs, of which each record is in one uniformly drawn batch, by itself."""
-
-    def __init__(self, query: Query, n: int) -> None:
-        super().__init__(query, n)
-        self._epoch = self._left = query.epoch or 1
-        self._ratios = np.full(n, -math.inf)
-
-    def add(self, x: Vector, rows: Rows) -> None:
-        """See :class:`Evidence`."""
-        self._ratios = np.logaddexp(self._ratios, _gaussian(x, self._z))
-        self._left -= 1
-        if not self._left:
-            self._total, self._left = self.log_ratios(), self._epoch
-            self._ratios = np.full_like(self._total, -math.inf)
-
-    def log_ratios(self) -> Vector:
-        """See :class:`Evidence`; batches of an epoch that was broken off tell nothing."""
-        if self._left == self._epoch:
+        if not self._answers:
             return self._total
-        left = math.log(self._left) if self._left else -math.inf
-        ratio = np.logaddexp(self._ratios, left) - math.log(self._epoch)
-        return np.asarray(self._total + ratio)
-
-
-class _Correlated(Evidence):
-    """Evidence from runs with noise C^-1 z: C times answers is C times participations plus z."""
-
-    def __init__(self, query: Query, n: int) -> None:
-        assert query.correlation is not None
-        self._strategy = query.correlation.strategy
-        self._mechanism = Mechanism.of(self._strategy, noise_multiplier=query.noise_multiplier)
-        self._law = query.sampling.law
-        self._answers: list[Vector] = []
-        # The group is random and unknown, and it may differ from the worst one.
-        if isinstance(self._law, laws.CyclicPoisson):
-            self._law = dataclasses.replace(self._law, random_shift=True)
-
-    def add(self, x: Vector, rows: Rows) -> None:
-        """See :class:`Evidence`."""
-        self._answers.append(x.copy())
-
-    def log_ratios(self) -> Vector:
-        """See :class:`Evidence`."""
-        mechanism, taken = self._mechanism, len(self._answers)
-        if taken != mechanism.steps:
-            raise UnsupportedEvent(
-                f"of correlated noise a whole run is attacked, {mechanism.steps} answers, got one "
-                f"of {taken}."
-            )
         answers = np.array(self._answers)
-        if self._law == laws.Poisson(1.0):
-            # One Gaussian release along C 1: entries of C of both signs are as they are.
-            C = self._strategy.matrix()
-            mean = C.sum(axis=1)
-            return np.asarray(mean @ (C @ answers) - 0.5 * mean @ mean) / mechanism.variance
-        a = mechanism.fields(mechanism.means(answers))
-        patterns = self._law.equally_likely(len(a))
-        return self._by_engine(a) if patterns is None else self._of_patterns(a, patterns)
+        if self._query.correlation is not None:
+            return _correlated(self._query, answers)
+        exponents = self._exponents(answers)
+        if self._query.epoch is not None:
+            # Each record is in one batch, by itself; batches that were broken off tell nothing.
+            missing = np.zeros((self._block - len(answers), self._n))
+            ratio = logsumexp(np.concatenate([exponents, missing]), axis=0) - math.log(self._block)
+            return np.asarray(self._total + ratio)
+        q = self._query.expected_batch_size(self._n) / self._n
+        if q < 1:
+            exponents = np.logaddexp(math.log1p(-q), math.log(q) + exponents)
+        return np.asarray(self._total + exponents[0])
 
-    def _of_patterns(self, a: Vector, patterns: Vector) -> Vector:
-        """Return the mean of the ratios of patterns that are equally likely."""
-        energies = np.einsum("tb,tu,ub->b", patterns, self._mechanism.gram, patterns)
-        exponents = patterns.T @ a - 0.5 * energies[:, np.newaxis]
-        return np.asarray(logsumexp(exponents, axis=0) - math.log(patterns.shape[1]))
+    def _exponents(self, x: Vector) -> Vector:
+        """Return log of N(1, z^2) over N(0, z^2), at x."""
+        return (x - 0.5) / self._query.noise_multiplier**2
 
-    def _by_engine(self, a: Vector) -> Vector:
-        """Return the ratio by the engine that prices such runs."""
-        mechanism, law = self._mechanism, self._law.automaton(len(a))
-        separated = self._law.least_separation >= mechanism.bands
-        engine = Likelihood.of(mechanism, law, separated=separated)
-        # Without a small memory overlaps are left out; the attack is valid for any score.
-        engine = engine or Likelihood(mechanism, law, "none")
-        found = engine.log_ratio(np.ascontiguousarray(a))
-        # Where a double overflows, the record is there beyond doubt.
-        return np.where(np.isnan(found), np.inf, found)
+
+def _correlated(query: Query, answers: Vector) -> Vector:
+    """Return ratios of runs with noise C^-1 z: C times answers is C times participations plus z."""
+    assert query.correlation is not None
+    strategy = query.correlation.strategy
+    mechanism = Mechanism.of(strategy, noise_multiplier=query.noise_multiplier)
+    if len(answers) != mechanism.steps:
+        raise UnsupportedEvent(
+            f"of correlated noise a whole run is attacked, {mechanism.steps} answers, got one of "
+            f"{len(answers)}."
+        )
+    law = query.sampling.law
+    if law == laws.Poisson(1.0):
+        # One Gaussian release along C 1: entries of C of both signs are as they are.
+        C = strategy.matrix()
+        mean = C.sum(axis=1)
+        return np.asarray(mean @ (C @ answers) - 0.5 * mean @ mean) / mechanism.variance
+    separated, joined = law.least_separation >= mechanism.bands, law_of(query, len(answers))
+    # Without a small memory overlaps are left out; the attack is valid for any score.
+    engine = Likelihood.of(mechanism, joined, separated=separated)
+    engine = engine or Likelihood(mechanism, joined, "none")
+    found = engine.log_ratio(np.ascontiguousarray(mechanism.fields(mechanism.means(answers))))
+    # Where a double overflows, the record is there beyond doubt.
+    return np.where(np.isnan(found), np.inf, found)
+
+
+def law_of(query: Query, rounds: int) -> Automaton:
+    """Return the law of one record's participations in the batches of a query."""
+    law = query.sampling
+    # The group is random and unknown, and it may differ from the worst one, which is priced.
+    if isinstance(law, laws.CyclicPoisson):
+        law = dataclasses.replace(law, random_shift=True)
+    return law.automaton(rounds)
 
 
 def evidence_of(query: Query, n: int) -> Evidence:
@@ -189,8 +152,4 @@ def evidence_of(query: Query, n: int) -> Evidence:
             f"{query.name!r} on shuffled epochs, where others move with a canary. The price of "
             "such a run has an attack on one data set as its lower end."
         )
-    if query.correlation is not None:
-        return _Correlated(query, n)
-    if query.epoch is not None:
-        return _Drawn(query, n)
-    return _Parted(query, n) if query.composition == "disjoint" else Evidence(query, n)
+    return Evidence(query, n)

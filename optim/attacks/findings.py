@@ -8,7 +8,7 @@ Finding(violation='bound', place="answer 3 to 'gradient'", detail='clipped to 2,
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from dpcal import _validate
@@ -86,16 +86,11 @@ class Replay:
         """Keys of :data:`VIOLATIONS` that were found."""
         return frozenset(finding.violation for finding in self.findings)
 
-    def labelled(self, label: str) -> Replay:
-        """Return this replay with a label."""
-        return replace(self, label=label)
-
     def to_dict(self) -> dict[str, Any]:
         """Return the replay as JSON values."""
         return {**asdict(self), "findings": [asdict(each) for each in self.findings]}
 
     def __str__(self) -> str:
-        head = f"{self.label}: " if self.label else ""
-        seen = f"{self.answers} answers, {self.moved} moved, by at most {self.largest:.3g} of what "
-        lines = [f"{head}{seen}is allowed"]
-        return "\n".join([*lines, *(f"  {finding}" for finding in self.findings)])
+        head = f"{self.label}: {self.answers}" if self.label else f"{self.answers}"
+        head += f" answers, {self.moved} moved, by at most {self.largest:.3g} of what is allowed"
+        return "\n  ".join([head, *map(str, self.findings)])

@@ -243,14 +243,11 @@ class _Ratios(Recorder):
             toward = 1.0 if len(due.at) == 1 else np.sign(due.at[0] - due.at[1])
             x = toward * answer.mean * answer.size / due.bound
             for sign in (1.0, -1.0) if self._replaced else (1.0,):
-                self._evidence(due.objective, query, sign).add(sign * x, due.rows)
+                key = (id(due.objective), query.name, query.noise_multiplier, sign)
+                if key not in self._found:
+                    self._found[key] = evidence_of(query, self._n)
+                self._found[key].add(sign * x, due.rows)
         return answer
-
-    def _evidence(self, objective: Objective, query: Query, sign: float) -> Evidence:
-        key = (id(objective), query.name, query.noise_multiplier, sign)
-        if key not in self._found:
-            self._found[key] = evidence_of(query, self._n)
-        return self._found[key]
 
     def of(self, objective: Canaries) -> tuple[Vector, Flags]:
         """Return the log-likelihood ratio of each canary of an objective, and which are judged.
@@ -274,13 +271,10 @@ def _judged(plan: Plan, members: Vector, others: Vector, confidence: float) -> L
     found = at_a_level(members, others, delta=plan.delta, confidence=confidence, rates=rates)
     hits, alarms = int((members > 0).sum()), int((others > 0).sum())
     most, least = rates(hits, len(members), alarms, len(others), (1 - confidence) / 2)
-    scale, epsilon = math.inf, 0.0
-    if isinstance(plan.event, CorrelatedGaussianDpEvent):
-        scale, epsilon = math.nan, found.epsilon
-    elif least > most:
-        scale = _largest_noise(plan, most, least)
-    if math.isfinite(scale):
-        epsilon = float(_scaled(plan, scale).price(accountant="auto").lower)
+    scale, epsilon = math.nan, found.epsilon
+    if not isinstance(plan.event, CorrelatedGaussianDpEvent):
+        scale = _largest_noise(plan, most, least) if least > most else math.inf
+        epsilon = float(_scaled(plan, scale).price().lower) if math.isfinite(scale) else 0.0
     return Likelihood(
         **{**vars(found), "epsilon": epsilon, "claim": plan.epsilon},
         alone=found.epsilon,
@@ -294,26 +288,24 @@ def _judged(plan: Plan, members: Vector, others: Vector, confidence: float) -> L
 
 def _scaled(plan: Plan, scale: float) -> Plan:
     """Return the plan with ``scale`` times its noise."""
-    queries = tuple(
+    queries = [
         dataclasses.replace(
             query,
             noise_multiplier=scale * query.noise_multiplier,
-            budget=None if query.budget is None else scale * query.budget,
+            budget=query.budget and scale * query.budget,
         )
         for query in plan.queries
-    )
-    return dataclasses.replace(plan, queries=queries)
+    ]
+    return dataclasses.replace(plan, queries=tuple(queries), accountant="auto")
 
 
 def _largest_noise(plan: Plan, most: float, least: float) -> float:
     """Return the smallest factor on the noise that was found to exclude such error rates."""
+    relation = plan.neighboring_relation
 
     def refuted(scale: float) -> bool:
-        power = true_positive_rate(
-            _scaled(plan, scale).event,
-            false_positive_rate=most,
-            neighboring_relation=plan.neighboring_relation,
-        )
+        event = _scaled(plan, scale).event
+        power = true_positive_rate(event, false_positive_rate=most, neighboring_relation=relation)
         return power.upper < least
 
     # From the planned noise on: far less noise takes long to price.

@@ -18,18 +18,20 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from scipy import special
 
-from dpcal.calibrate.plan import Query
-from dpcal.errors import LedgerMismatch
+from dpcal.accountants.participations import Automaton, independent
+from dpcal.calibrate.query import CHOICES, Query
+from dpcal.errors import LedgerMismatch, UnsupportedEvent
+from dpcal.optim.attacks.evidence import law_of
 from dpcal.optim.attacks.findings import Finding
-from dpcal.optim.attacks.recording import Answer, Choice, Opened, Tape
-from dpcal.optim.objectives.arrays import Rows
+from dpcal.optim.attacks.recording import Answer, Opened, Tape
+from dpcal.optim.objectives.arrays import Rows, Vector
 from dpcal.optim.result import Result
 
 __all__ = ["ALARM", "broken_promises"]
@@ -58,16 +60,15 @@ def broken_promises(tape: Tape, *, price: bool = True) -> Iterator[Finding]:
         if opened.secret in secrets[:number]:
             detail = "it has the seed, plan and records, and so the noise, of one before"
             yield Finding("reuse", f"oracle {number}", detail)
-        answers = tape.of(number)
-        choices = [choice for choice in tape.choices if choice.oracle == number]
-        yield from _entries(opened, [*answers, *choices], f"oracle {number}")
+        answers = [answer for answer in tape.answers if answer.oracle == number]
+        yield from _entries(opened, answers, f"oracle {number}")
         for query in opened.plan.queries:
             yield from _query(opened, query, [a for a in answers if a.query.name == query.name])
     yield from _noise_twice(tape.answers)
     yield from _claims(tape, price=price)
 
 
-def _entries(opened: Opened, answers: Sequence[Answer | Choice], place: str) -> Iterator[Finding]:
+def _entries(opened: Opened, answers: Sequence[Answer], place: str) -> Iterator[Finding]:
     """Compare the ledger with the answers, in order."""
     due = [entry for entry in opened.ledger.entries for _ in range(entry.count)]
     position = 0
@@ -86,7 +87,7 @@ def _entries(opened: Opened, answers: Sequence[Answer | Choice], place: str) -> 
         yield Finding("ledger", place, detail)
 
 
-def _is(entry: Query, answer: Answer | Choice) -> bool:
+def _is(entry: Query, answer: Answer) -> bool:
     """Return whether an entry of the ledger belongs to an answer."""
     asked = answer.query
     return (entry.name, entry.noise_multiplier) == (asked.name, asked.noise_multiplier)
@@ -102,8 +103,8 @@ def _query(opened: Opened, query: Query, answers: list[Answer]) -> Iterator[Find
         if wrong is not None:
             yield Finding(wrong[0], f"answer {number} to {query.name!r}", wrong[1])
             return
-    if answers:
-        wrong_batches = _Batches(query, opened.plan.n, [answer.rows for answer in answers]).wrong()
+    if answers and query.kind not in CHOICES:
+        wrong_batches = _unlawful(query, opened.plan.n, [answer.rows for answer in answers])
         if wrong_batches:
             yield Finding("sampler", place, wrong_batches)
         else:
@@ -133,22 +134,10 @@ def _mismatch(query: Query, answer: Answer) -> tuple[str, str] | None:
     return None
 
 
-def _two_sided(below: Any, above: Any) -> float:
-    """Return the two-sided chance, given the chances of both sides."""
-    return float(min(1.0, 2 * min(below, above)))
-
-
 def _chi_squared(least: float, degrees: int, most: float) -> float:
     """Return the chance of a value as extreme as a sum of squares, known up to an interval."""
-    return _two_sided(
-        special.gammainc(degrees / 2, most / 2), special.gammaincc(degrees / 2, least / 2)
-    )
-
-
-def _binomial(found: int, trials: int, q: float) -> float:
-    return _two_sided(
-        special.bdtr(found, trials, q), special.bdtrc(found - 1, trials, q) if found else 1.0
-    )
+    below = special.gammainc(degrees / 2, most / 2)
+    return float(min(1.0, 2 * min(below, special.gammaincc(degrees / 2, least / 2))))
 
 
 def _noises(query: Query, answers: list[Answer], place: str) -> Iterator[Finding]:
@@ -171,7 +160,11 @@ def _noises(query: Query, answers: list[Answer], place: str) -> Iterator[Finding
 
 def _noise_twice(answers: list[Answer]) -> Iterator[Finding]:
     """Check that no two answers of the run have the same noise, over all queries and oracles."""
-    noises = [answer.noise for answer in answers if answer.query.correlation is None]
+    noises = [
+        answer.noise
+        for answer in answers
+        if answer.query.correlation is None and answer.query.kind not in CHOICES
+    ]
     order = np.argsort([noise[0] for noise in noises])
     for first, second in pairwise(order):
         size = min(len(noises[first]), len(noises[second]))
@@ -183,139 +176,90 @@ def _noise_twice(answers: list[Answer]) -> Iterator[Finding]:
             return
 
 
-class _Batches:
-    """The batches of one query's answers, which are held to what the query's sampler says.
-
-    Their ``sizes``, how often each record takes part (``counts``), and the ``gaps`` of answers
-    between one participation of a record and its next.
-    """
-
-    def __init__(self, query: Query, n: int, batches: list[Rows]) -> None:
-        self.query, self.n, self.batches = query, n, batches
-        self.sizes = np.array([len(rows) for rows in batches])
-        self.records = np.concatenate(batches)
-        self.answers = np.repeat(np.arange(len(batches)), self.sizes)
-        order = np.lexsort((self.answers, self.records))
-        again = np.diff(self.records[order]) == 0
-        self.gaps = np.diff(self.answers[order])[again]
-
-    def wrong(self) -> str:
-        """Return how the batches break the law of their sampler; nothing if they keep it."""
-        if len(self.records) and not 0 <= self.records.min() <= self.records.max() < self.n:
-            return f"row {int(self.records.max())} of {self.n} records is in a batch"
-        if not self.gaps.all():
-            return "a record is sampled twice in one batch"
-        disjoint = self.query.composition == "disjoint"
-        checks = _LAWS.get("disjoint" if disjoint else self.query.sampler, ())
-        return next(filter(None, (getattr(self, name)() for name in checks)), "")
-
-    def planned_sizes(self) -> str:
-        """Compare sizes with the planned ones, which a shuffle repeats in every epoch."""
-        M = self.query.epoch or 1
-        size = self.query.batch_size or -(-self.n // M)
-        planned = np.diff(np.minimum(size * np.arange(M + 1), self.n))
-        due = np.resize(planned, len(self.sizes))
-        for number in np.flatnonzero(self.sizes != due):
-            return f"batch {number} holds {self.sizes[number]} records, planned {due[number]}"
-        return ""
-
-    def parted(self) -> str:
-        """Check that answers are about the parts of a partition, in turn."""
-        each = self.query.answers_per_part
-        for number, rows in enumerate(self.batches):
-            if not np.array_equal(np.sort(rows), np.sort(self.batches[number - number % each])):
+def _unlawful(query: Query, n: int, batches: list[Rows]) -> str:
+    """Return how batches break the law of their sampler; nothing if they keep it."""
+    for number, rows in enumerate(batches):
+        if len(rows) and not 0 <= rows.min() <= rows.max() < n:
+            return f"row {int(rows.max())} of {n} records is in a batch"
+        if len(np.unique(rows)) < len(rows):
+            return f"a record is sampled twice in batch {number}"
+    rounds, epoch, parted = len(batches), query.epoch or 1, query.composition == "disjoint"
+    if not (parted or query.sampling.sized):
+        whole = query.correlation.strategy.steps if query.correlation else rounds
+        try:
+            law = law_of(query, -(-whole // epoch) * epoch)
+        except UnsupportedEvent:  # of another package, which states none
+            return ""
+        return _unlikely(law, n, batches, epoch)
+    # A shuffle repeats the sizes of its batches, and parts the records afresh, in every epoch.
+    size = query.batch_size or -(-n // epoch)
+    due = np.resize(np.diff(np.minimum(size * np.arange(epoch + 1), n)), rounds)
+    for number, rows in enumerate(batches):
+        if len(rows) != due[number]:
+            return f"batch {number} holds {len(rows)} records, planned {due[number]}"
+    partitions = [batches[first : first + epoch] for first in range(0, rounds, epoch)]
+    if parted:
+        each = query.answers_per_part
+        for number, rows in enumerate(batches):
+            if not np.array_equal(np.sort(rows), np.sort(batches[number - number % each])):
                 return "answers about one part are about different records"
-        if np.bincount(np.concatenate(self.batches[::each]), minlength=1).max() > 1:
-            return "a record is in two parts of a partition"
-        return ""
-
-    def spread(self) -> str:
-        """Test sizes: their variance distinguishes Poisson samples from batches of one size."""
-        n, q, rounds = self.n, self.query.sampling_probability or 1.0, len(self.sizes)
-        if _binomial(int(self.sizes.sum()), n * rounds, q) < ALARM:
-            return f"batches hold {self.sizes.mean():.4g} records on average, planned {q * n:.4g}"
-        # Sizes are whole numbers: their distance from the mean is known up to half a unit.
-        return _varied(self.sizes, rounds, n * q, n * q * (1 - q), half=0.5)
-
-    def independent(self) -> str:
-        """Test that records are equally likely, and that consecutive batches are independent."""
-        n, trials = self.n, len(self.sizes)
-        q = self.query.expected_batch_size(n) / n
-        counts = np.bincount(self.records, minlength=n)
-        for count in (int(counts.min()), int(counts.max())):
-            if n * _binomial(count, trials, q) < ALARM:
-                return f"a record is in {count} of {trials} batches, in each with chance {q:.3g}"
-        expected, common = (trials - 1) * n * q * q, int((self.gaps == 1).sum())
-        # The variance of the number of common records is below its mean.
-        if expected >= 20 and abs(common - expected) > 6 * math.sqrt(expected):
-            return f"batches in a row share {common} records, independent ones {expected:.4g}"
-        return ""
-
-    def separated(self) -> str:
-        """Check that a record comes back after its separation, and keeps its group."""
-        separation = self.query.separation or 1
-        if (self.gaps < separation).any():
-            return f"a record came back after {self.gaps.min()} answers, planned {separation}"
-        if self.query.sampler != "min-separation" and (self.gaps % separation).any():
-            return "a record changed its group"
-        return ""
-
-    def allocated(self) -> str:
-        """Check how often each record takes part in each epoch."""
-        due, epoch, begun = self.query.participations or 1, self.epoch, len(self.sizes)
-        epochs = -(-begun // epoch)
-        place = self.records * epochs + self.answers // epoch
-        taken = np.bincount(place, minlength=self.n * epochs).reshape(self.n, epochs)
-        missing = np.r_[np.zeros(epochs - 1, dtype=int), epochs * epoch - begun]
-        if (taken > due).any() or (taken + missing < due).any():
-            return f"records took part {taken.min()} to {taken.max()} times, planned {due}"
-        return ""
-
-    def fresh(self) -> str:
-        """Test that a record's batch is independent of its batch in the epoch before."""
-        if self.query.participations not in (None, 1):
-            return ""
-        same, trials = int((self.gaps == self.epoch).sum()), int((self.answers >= self.epoch).sum())
-        if _binomial(same, trials, 1 / self.epoch) < ALARM:
-            return f"{same} of {trials} draws are those of the epoch before"
-        return ""
-
-    def by_itself(self) -> str:
-        """Test sizes: their variance distinguishes draws of single records from a shuffle."""
-        epochs, mean = len(self.sizes) // self.epoch, self.n / self.epoch
-        if self.query.participations != 1:
-            return ""
-        # Pearson's statistic of a multinomial law.
-        sizes = self.sizes[: epochs * self.epoch]
-        return _varied(sizes, epochs * (self.epoch - 1), mean, mean)
-
-    @property
-    def epoch(self) -> int:
-        """Answers of an epoch; without epochs, of the whole run."""
-        correlation = self.query.correlation
-        return self.query.epoch or (correlation.strategy.steps if correlation else len(self.sizes))
+        partitions = [batches[::each]]
+    if any(np.bincount(np.concatenate(parts), minlength=1).max() > 1 for parts in partitions):
+        return "a record is in two parts of a partition"
+    return "" if parted else _unlikely(independent(due / n), n, batches, epoch, sized=True)
 
 
-def _varied(sizes: Rows, degrees: int, mean: float, variance: float, half: float = 0.0) -> str:
-    """Test the sum of squared distances of sizes from their mean, known up to ``half``."""
-    away = np.abs(sizes - mean)
-    least, most = ((np.maximum(away + side, 0.0) ** 2).sum() for side in (-half, half))
-    # Sizes of batches are close to normal from about 20 records on.
-    tested = variance >= 20 and degrees > 0
-    if tested and _chi_squared(least / variance, degrees, most / variance) < ALARM:
-        return f"sizes of batches vary by {sizes.std():.4g}, by their law {variance**0.5:.4g}"
+def _unlikely(law: Automaton, n: int, batches: list[Rows], lag: int, *, sized: bool = False) -> str:
+    """Return how batches are impossible, or very unlikely, if each record follows a law.
+
+    Given its past, a record is in a batch with a chance that the law says. How often records are,
+    how often those that were in the batch ``lag`` answers before, and how the sizes vary, are
+    compared with these chances.
+    """
+    state, past = np.tile(np.exp(law.start), (n, 1)), deque[Vector](maxlen=lag)
+    # Of each record: how often it is in a batch, and how often that was likely; the same of batches
+    # some answers after one with it, and their number.
+    sums, away, degrees = np.zeros((5, n)), np.zeros(2), 0
+    for number, rows in enumerate(batches):
+        taken = np.zeros(n)
+        taken[rows] = 1.0
+        joins = state * np.exp(law.join[number])
+        chance = np.minimum(joins.sum(axis=1), 1.0)
+        state = law.moved(number, state * (1 - taken)[:, None], joins * taken[:, None])
+        possible = state.sum(axis=1, keepdims=True)
+        if not possible.all():
+            where = "in" if taken[np.argmin(possible)] else "missing from"
+            return f"a record is {where} batch {number}, which its sampler rules out"
+        state /= possible
+        last = past[0] if len(past) == lag else np.zeros(n)
+        sums += [taken, chance, last * taken, last * chance, last]
+        past.append(taken)
+        variance = float((chance * (1 - chance)).sum())
+        # Sizes are whole numbers, known up to half a unit; from a variance of 5 on they are nearly
+        # normal in the middle, and have tails as Bernstein's inequality says.
+        if variance >= 5 and not sized:
+            off, degrees = abs(len(rows) - chance.sum()), degrees + 1
+            away[0] += max(off - 0.5, 0.0) ** 2 / (variance + off / 3)
+            away[1] += (off + 0.5) ** 2 / variance
+    every, total = np.full((1, n), len(batches)), sums.sum(axis=1, keepdims=True)
+    for who, (found, due, trials) in {
+        "a record is sampled": np.concatenate([sums[:2], every]),
+        "records are sampled": np.concatenate([total[:2], [[every.sum()]]]),
+        f"records come back {lag} answers later": total[2:],
+    }.items():
+        rare = _rarity(found, due, trials)
+        worst = int(np.argmax(rare))
+        if rare[worst] > math.log(2 * len(found) / ALARM):
+            return f"{who} {found[worst]:.0f} times, likely are {due[worst]:.4g}"
+    if degrees and _chi_squared(away[0], degrees, away[1]) < ALARM:
+        return f"sizes of batches vary by {away.mean() / degrees:.3g} times what is likely"
     return ""
 
 
-_LAWS: dict[str, tuple[str, ...]] = {
-    "full": ("planned_sizes",),
-    "fixed-size": ("planned_sizes", "independent"),
-    "poisson": ("spread", "independent"),
-    "disjoint": ("planned_sizes", "parted"),
-    **dict.fromkeys(("cyclic-poisson", "min-separation", "balls-in-bins"), ("separated",)),
-    "random-allocation": ("allocated", "fresh", "by_itself"),
-    "shuffled-epochs": ("allocated", "fresh", "planned_sizes"),
-}
+def _rarity(found: Vector, due: Vector, trials: Vector) -> Vector:
+    """Return -log of a bound on the chance of so many, or so few, successes (Chernoff)."""
+    p, q = found / np.maximum(trials, 1), np.minimum(due / np.maximum(trials, 1), 1)
+    return np.asarray(trials * (special.rel_entr(p, q) + special.rel_entr(1 - p, 1 - q)))
 
 
 def _claims(tape: Tape, *, price: bool) -> Iterator[Finding]:

@@ -9,6 +9,8 @@
 >>> tape = record(lambda objective: noisy_gd(objective, plan, learning_rate=1.0), records)
 >>> [(answer.query.name, len(answer.rows)) for answer in tape.answers]
 [('gradient', 2), ('gradient', 2), ('gradient', 2)]
+>>> without(records, 0).clipped_sum(np.zeros(2), np.arange(2), 9.0).tolist()
+[-0.5, -0.5]
 """
 
 from __future__ import annotations
@@ -20,43 +22,41 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 from threading import Lock, local
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcal import _validate
+from dpcal.accountants.samplers import everyone
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import UnsupportedEvent
-from dpcal.optim.attacks.neighbouring import Without
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.noise import Mechanism
 from dpcal.optim.boundary.observers import Chooser, observing
 from dpcal.optim.boundary.seeds import Seed, Streams, replaying
 from dpcal.optim.budget import _aside
-from dpcal.optim.objectives.arrays import Rows, Vector
+from dpcal.optim.objectives.arrays import Rows, Vector, digest_of
 from dpcal.optim.objectives.base import Objective
+from dpcal.optim.objectives.contributions import Contributions, gradients, hessians, losses
 
-if TYPE_CHECKING:
-    from dpcal.optim.boundary.noise import Steps
-
-__all__ = ["Answer", "Choice", "Opened", "Recorder", "Sum", "Tape", "play", "record", "same"]
+__all__ = ["Answer", "Opened", "Recorder", "Sum", "Tape", "check_row", "play", "record", "without"]
 
 
 @dataclass(frozen=True, eq=False)
 class Sum:
-    """A sum of clipped contributions, before its noise.
+    """A sum of clipped contributions, before its noise, or what candidates are chosen by.
 
     Parameters
     ----------
     kind, objective
-        Kind of the query, and objective that holds the records.
+        Kind of the query, and objective that holds the records; None for a choice.
     at
-        Parameters: one vector, or two for differences.
+        Parameters: one vector, or two for differences. Of a choice its cuts, or none.
     rows, bound
         Rows of the sum, and bound on the norm of one contribution.
     total
-        The sum, in the units of the answer.
+        The sum, in the units of the answer. Of a choice its scores: sums by label or cell, or for
+        each interval between cuts its values, sorted, with the share that lies below a quantile.
     entries
         Number of answers in the ledger when the sum was taken.
     """
@@ -65,9 +65,9 @@ class Sum:
     at: tuple[Vector, ...]
     rows: Rows
     bound: float
-    total: Vector
+    total: Any
     entries: int
-    objective: Objective
+    objective: Any
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -80,7 +80,7 @@ class Answer(Sum):
         Number of its oracle, in the order of opening; and the query, with the chosen noise if it is
         adaptive.
     mean, size
-        The released value, (total + noise) / size, and the public divisor.
+        The released value, (total + noise) / size or the choice, and the public divisor.
     row
         The row of C^-1 z that was due, for correlated noise.
     scale
@@ -98,32 +98,7 @@ class Answer(Sum):
     def noise(self) -> Vector:
         """The noise that was added, in units of the standard deviation that was due."""
         unit: float = self.query.noise_multiplier * self.bound
-        return (self.mean * self.size - self.total) / unit
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Choice:
-    """An answer that is one of many candidates.
-
-    Parameters
-    ----------
-    oracle, query, entries
-        Those of an :class:`Answer`.
-    at
-        The public numbers that it was asked at: cuts, or none.
-    scores
-        What it was chosen by: sums by label or cell, or for each interval between cuts its values,
-        sorted, with the share that lies below a quantile.
-    chosen
-        The released value.
-    """
-
-    oracle: int
-    query: Query
-    entries: int
-    at: Vector
-    scores: Any
-    chosen: NDArray[Any] | None = None
+        return np.asarray((self.mean * self.size - self.total) / unit)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -146,8 +121,8 @@ class Tape:
     ----------
     salt
         Randomness that a replay shares.
-    answers, choices, bare, opened
-        Answers, choices and sums without noise, in their order; and the oracles.
+    answers, bare, opened
+        Answers and sums without noise, in their order; and the oracles.
     warned
         The warnings of the run.
     outcome, failure
@@ -156,16 +131,11 @@ class Tape:
 
     salt: bytes
     answers: list[Answer] = field(default_factory=list)
-    choices: list[Choice] = field(default_factory=list)
     bare: list[Sum] = field(default_factory=list)
     opened: list[Opened] = field(default_factory=list)
     warned: list[Warning] = field(default_factory=list)
     outcome: Any = None
     failure: Exception | None = None
-
-    def of(self, oracle: int) -> list[Answer]:
-        """Return the answers of one oracle."""
-        return [answer for answer in self.answers if answer.oracle == oracle]
 
 
 class Recorder:
@@ -204,26 +174,18 @@ class Recorder:
 
     def choosing(self, plan: Plan, ledger: Ledger) -> Chooser:
         """Return what records the choices of an oracle."""
-        number = self.opened(plan, ledger)
+        number, rows = self.opened(plan, ledger), everyone(plan.n)
 
-        def choose(
-            query: Query, at: Vector, scores: Any, make: Callable[[], NDArray[Any]]
-        ) -> NDArray[Any]:
-            due = Choice(
-                oracle=number, query=query, entries=ledger.answers, at=at.copy(), scores=scores
-            )
-            chosen = self.choose(due, make)
-            self.tape.choices.append(replace(due, chosen=chosen))
-            return chosen
+        def choose(query: Query, at: Vector, scores: Any, make: Callable[[], Any]) -> Any:
+            bound, entries = query.max_norm, ledger.answers
+            due = Sum(query.kind, (at.copy(),), rows, bound, scores, entries, None)
+            about = {"oracle": number, "size": 1.0, "row": None, "scale": bound}
+            return self.take(due, query, make, **about).mean
 
         return choose
 
-    def choose(self, due: Choice, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
-        """Return the answer of an oracle that chooses."""
-        return make()
-
     def take(self, due: Sum, query: Query, release: Callable[[], Vector], **about: Any) -> Answer:
-        """Release a sum, and record the answer."""
+        """Release an answer, and record it."""
         answer = Answer(**vars(due), query=query, mean=release().copy(), **about)
         self.tape.answers.append(answer)
         return answer
@@ -263,7 +225,7 @@ class Watched:
             self._due = replace(self._due, kind="gradient norm", total=self.values(norm, bound))
         return norm
 
-    def mean_iterate(self, one_pass: Steps, objective: Objective, w: Vector, rows: Rows) -> Any:
+    def mean_iterate(self, one_pass: Any, objective: Objective, w: Vector, rows: Rows) -> Any:
         """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
         total = self._inner.mean_iterate(one_pass, objective, w, rows)
         return self._noted("one pass", objective, (w,), rows, one_pass.bound, total)
@@ -304,6 +266,54 @@ class Watched:
         return total
 
 
+# What an objective and one without a record share.
+_SHARED: tuple[str, ...] = ("n", "dimension", "l2", "penalized", "dual_l2", "ascending")
+_SHARED += ("read_from_data", "group_size", "linear_loss")
+
+
+class Without(Objective):
+    """An objective in which one record contributes nothing."""
+
+    def __init__(self, objective: Objective, row: int) -> None:
+        self.inner, self._row = objective, row
+        vars(self).update((name, getattr(objective, name)) for name in _SHARED)
+        self.constants = getattr(objective, "constants", None)
+
+    def others(self, rows: Rows) -> Rows:
+        """Return the rows that contribute."""
+        return np.asarray(rows[rows != self._row])
+
+    def contributions(self, rows: Rows, *at: Vector) -> Contributions:
+        """See :meth:`Objective.contributions`."""
+        return gradients(self.inner, self.others(rows), *at)
+
+    def loss_contributions(self, rows: Rows, w: Vector) -> Contributions:
+        """See :meth:`Objective.loss_contributions`."""
+        return losses(self.inner, self.others(rows), w)
+
+    def hessian_contributions(
+        self, rows: Rows, w: Vector, *, spectral: bool = False
+    ) -> Contributions:
+        """See :meth:`Objective.hessian_contributions`."""
+        return hessians(self.inner, self.others(rows), w, spectral=spectral)
+
+    def digest(self) -> bytes:
+        """See :meth:`Objective.digest`."""
+        return digest_of(np.frombuffer(self.inner.digest(), np.uint8), np.array([self._row]))
+
+
+def without(objective: Objective, row: int) -> Objective:
+    """Return an objective in which record ``row`` in [0, n) contributes nothing; n stays."""
+    check_row(row, _validate.instance(Objective, objective=objective).n)
+    return Without(objective, row)
+
+
+def check_row(row: int, n: int) -> None:
+    """Refuse a row that is not there."""
+    if not 0 <= row < n:
+        raise ValueError(f"row must be in [0, {n}), got {row!r}.")
+
+
 def record(run: Callable[[Any], Any], data: Any, *, seed: int | None = None) -> Tape:
     """Run a training function on its data, and return a tape of all actions of its oracles.
 
@@ -327,8 +337,3 @@ def play(run: Callable[[Any], Any], data: Any, recorder: Recorder) -> Tape:
             tape.failure = error
     tape.warned = [each.message for each in heard if isinstance(each.message, Warning)]
     return tape
-
-
-def same(first: tuple[Vector, ...], second: tuple[Vector, ...]) -> bool:
-    """Return whether parameters are equal, bit for bit."""
-    return len(first) == len(second) and all(map(np.array_equal, first, second))

@@ -26,30 +26,21 @@ frozenset({'parameters'})
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.optim.attacks.findings import Finding, Replay
 from dpcal.optim.attacks.promises import broken_promises
-from dpcal.optim.attacks.recording import (
-    Answer,
-    Choice,
-    Recorder,
-    Sum,
-    Tape,
-    play,
-    record,
-    same,
-)
+from dpcal.optim.attacks.recording import Answer, Recorder, Sum, Tape, play, record
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.objectives.arrays import Vector
 
-__all__ = ["replay", "replayed"]
+__all__ = ["Recorded", "replay"]
 
 # Rounding of a sum of m contributions of norm C, in units of m C. Sums of doubles in another order
 # differ by up to m 2^-53 of that; a mistake moves a sum by a share of C itself.
@@ -94,53 +85,51 @@ def replay(
         If the run opened no oracle, or is not deterministic but for its oracles' randomness: then
         two runs on one data set differ, and a difference has no meaning.
     """
-    tape = record(run, data, seed=seed)
-    found = replayed(
-        run,
-        tape,
-        data,
-        neighbour,
-        reach=1.0 if silent else 2.0,
-        promised=list(broken_promises(tape, price=price)),
-    )
-    if tape.failure is not None and found.holds:
-        raise tape.failure
+    first = Recorded(run, data, price=price, seed=seed)
+    found = first.replayed(neighbour, reach=1.0 if silent else 2.0)
+    if first.tape.failure is not None and found.holds:
+        raise first.tape.failure
     return found
 
 
-def replayed(
-    run: Callable[[Any], Any],
-    tape: Tape,
-    data: Any,
-    neighbour: Any,
-    *,
-    reach: float,
-    promised: Sequence[Finding],
-) -> Replay:
-    """Compare a recorded run, with the findings of its tape alone, with one on a neighbour.
+class Recorded:
+    """A run on some data, recorded once, and what its ``tape`` alone shows."""
 
-    Sums may differ by ``reach`` bounds; if it is infinite, other records may be in any batch.
-    """
-    if tape.failure is None and not tape.opened:
-        raise ValueError("run must open an oracle, got a run that trained without one.")
-    second = _Replayer(tape, reach)
-    try:
-        play(run, neighbour, second)
-        findings = [*second.findings, *_compared(tape, second.tape)]
-    except _Parted:
-        findings = second.findings
-    if findings and not _repeats(run, data, tape):
-        raise ValueError(
-            "run must be deterministic beside the randomness of its oracles, got one that differs "
-            "between two runs on one data set."
+    def __init__(
+        self, run: Callable[[Any], Any], data: Any, *, price: bool, seed: int | None
+    ) -> None:
+        self._run, self.data = run, data
+        self.tape = record(run, data, seed=seed)
+        self._promised = list(broken_promises(self.tape, price=price))
+
+    def replayed(self, neighbour: Any, *, reach: float = 2.0, label: str = "") -> Replay:
+        """Compare the run with one on a neighbour.
+
+        Sums may differ by ``reach`` bounds; if it is infinite, other records may be in any batch.
+        """
+        if self.tape.failure is None and not self.tape.opened:
+            raise ValueError("run must open an oracle, got a run that trained without one.")
+        second = self._played(neighbour, reach)
+        if second.findings and self._played(self.data, 1.0).findings:
+            raise ValueError(
+                "run must be deterministic beside the randomness of its oracles, got one that "
+                "differs between two runs on one data set."
+            )
+        return Replay(
+            findings=(*self._promised, *second.findings, *second.scattered()),
+            answers=len(self.tape.answers),
+            moved=len(second.moved),
+            largest=second.largest,
+            label=label,
         )
-    findings = [*promised, *findings, *(second.scattered() if math.isfinite(reach) else ())]
-    return Replay(
-        findings=tuple(findings),
-        answers=len(tape.answers) + len(tape.choices),
-        moved=len(second.moved) + second.swayed,
-        largest=second.largest,
-    )
+
+    def _played(self, data: Any, reach: float) -> _Replayer:
+        """Return what compared the recorded run with one on other data."""
+        other = _Replayer(self.tape, reach)
+        with suppress(_Parted):
+            play(self._run, data, other)
+            other.findings += _compared(self.tape, other.tape)
+        return other
 
 
 class _Parted(BaseException):
@@ -159,7 +148,6 @@ class _Replayer(Recorder):
         self.findings: list[Finding] = []
         self.largest = 0.0
         self.moved: list[Answer] = []
-        self.swayed = 0
 
     def note(self, violation: str, place: str, detail: str) -> None:
         """Note a finding."""
@@ -183,23 +171,6 @@ class _Replayer(Recorder):
             self.part("plan", f"oracle {number}", detail)
         return number
 
-    def choose(self, due: Choice, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
-        """Compare what a choice is made by with what the recorded one was, and give that one."""
-        position, query = len(self.tape.choices), due.query
-        place = f"choice {position}, for {query.name!r}"
-        if position == len(self.first.choices):
-            self.part("questions", place, "the neighbour's run alone asks for it")
-        recorded = self.first.choices[position]
-        if (recorded.oracle, recorded.query) != (due.oracle, query):
-            self.part("questions", place, f"the other run asks for {recorded.query.name!r} there")
-        if not np.array_equal(recorded.at, due.at):
-            self.part("parameters", place, "the cuts of the two runs differ")
-        moved = _swayed(recorded.scores, due.scores)
-        self.swayed += moved > 0
-        self._allow(moved, query.max_norm, place, "scores")
-        assert recorded.chosen is not None
-        return recorded.chosen
-
     def take(self, due: Sum, query: Query, release: Callable[[], Vector], **about: Any) -> Answer:
         """Compare a sum with the recorded one, and give the recorded answer."""
         position = len(self.tape.answers)
@@ -213,7 +184,7 @@ class _Replayer(Recorder):
         if asked.noise_multiplier != query.noise_multiplier:
             detail = f"noise {asked.noise_multiplier!r} and {query.noise_multiplier!r}"
             self.part("questions", place, detail)
-        if not same(recorded.at, due.at):
+        if not (len(recorded.at) == len(due.at) and all(map(np.array_equal, recorded.at, due.at))):
             # Parameters of another shape, or not as many, are infinitely far away.
             apart = math.inf
             if [w.shape for w in recorded.at] == [w.shape for w in due.at]:
@@ -224,41 +195,38 @@ class _Replayer(Recorder):
             self.part("sampling", place, "the batches of the two runs differ")
         if due.bound != recorded.bound:
             self.part("bound", place, f"{recorded.bound!r} on one, {due.bound!r} on the other")
-        with np.errstate(over="ignore", invalid="ignore"):
-            moved = float(np.linalg.norm(due.total - recorded.total))
-            size = float(np.linalg.norm(recorded.total)) + len(due.rows) * due.bound
-        if not moved <= _ROUNDING * size:
+        moved, size = _moved(recorded.total, due.total)
+        rounding = _ROUNDING * (size + len(due.rows) * due.bound)
+        if not moved <= rounding:
             self.moved.append(recorded)
-            self._allow(moved, due.bound, place, "sum", _ROUNDING * size)
+            allowed = self.reach * due.bound
+            self.largest = max(self.largest, moved / allowed)
+            if not moved <= allowed + rounding:
+                detail = f"the record moves the sum by {moved:.6g}, allowed are {allowed:.6g}"
+                self.note("sensitivity", place, detail)
         answer = Answer(**vars(due), query=query, mean=recorded.mean, **about)
         self.tape.answers.append(answer)
         return answer
 
-    def _allow(
-        self, moved: float, bound: float, place: str, what: str, rounding: float = 0.0
-    ) -> None:
-        """Note how far a record moved a sum or scores, and whether that is more than allowed."""
-        allowed = self.reach * bound
-        self.largest = max(self.largest, moved / allowed)
-        if not moved <= allowed + rounding:
-            detail = f"the record moves the {what} by {moved:.6g}, allowed are {allowed:.6g}"
-            self.note("sensitivity", place, detail)
-
     def scattered(self) -> Iterator[Finding]:
         """Find answers that moved although no record is in all of their batches."""
         rows = [set(answer.rows.tolist()) for answer in self.moved]
-        if rows and not set.intersection(*rows):
+        if rows and math.isfinite(self.reach) and not set.intersection(*rows):
             detail = "no record is in all batches whose sums differ"
             yield Finding("isolation", f"answers to {self.moved[0].query.name!r}", detail)
 
 
-def _swayed(first: Any, second: Any) -> float:
-    """Return by how much scores differ: sums by label or cell, or the scores of all points."""
+@np.errstate(over="ignore", invalid="ignore")
+def _moved(first: Any, second: Any) -> tuple[float, float]:
+    """Return by how much sums, or scores, differ, and the size of what is rounded.
+
+    Scores are sums by label or cell, or those of all points.
+    """
+    if isinstance(first, np.ndarray):
+        return float(np.linalg.norm(second - first)), float(np.linalg.norm(first))
     if isinstance(first, Mapping):
         both = first.keys() | second.keys()
-        return math.dist(
-            [first.get(label, 0) for label in both], [second.get(label, 0) for label in both]
-        )
+        return math.dist(*([each.get(label, 0) for label in both] for each in (first, second))), 0.0
     total = 0.0
     for (one, share), (other, _) in zip(first, second, strict=True):
         # Scores change at values alone: just below all of them, and just above each.
@@ -268,17 +236,7 @@ def _swayed(first: Any, second: Any) -> float:
             for values in (one, other)
         ]
         total += float(np.abs(np.subtract(*scores)).max())
-    return total
-
-
-def _repeats(run: Callable[[Any], Any], data: Any, tape: Tape) -> bool:
-    """Return whether a run has the same outcome again on the same data."""
-    again = _Replayer(tape, 1.0)
-    try:
-        play(run, data, again)
-    except _Parted:
-        return False
-    return not again.findings and not list(_compared(tape, again.tape))
+    return total, 0.0
 
 
 def _compared(first: Tape, second: Tape) -> Iterator[Finding]:
@@ -288,7 +246,7 @@ def _compared(first: Tape, second: Tape) -> Iterator[Finding]:
         detail = f"{failures[0] or 'no word'} on one, {failures[1] or 'no word'} on the other"
         yield Finding("failure", "the end of the run", detail)
         return
-    missing = len(first.answers) - len(second.answers) + len(first.choices) - len(second.choices)
+    missing = len(first.answers) - len(second.answers)
     if missing or len(second.opened) < len(first.opened):
         detail = f"the neighbour's run asks for {missing} answers less"
         yield Finding("questions", "the end of the run", detail)
@@ -335,11 +293,10 @@ def _parts(value: Any) -> Mapping[Any, Any] | None:
     if isinstance(value, Ledger | Plan):
         return {"json": value.to_json()}
     kept = fields(value) if is_dataclass(value) else ()
-    hidden = {each.name for each in kept if not each.metadata.get("released", True)}
-    # A fitted estimator has attributes beside its fields.
-    named = getattr(value, "__dict__", None)
-    if named is None and not kept:
+    if not kept and not hasattr(value, "__dict__"):
         return None
-    if named is None:
-        named = {each.name: getattr(value, each.name) for each in kept}
+    hidden = {each.name for each in kept if not each.metadata.get("released", True)}
+    # A fitted estimator has attributes beside its fields, which may not be there.
+    named = {each.name: getattr(value, each.name, None) for each in kept}
+    named |= getattr(value, "__dict__", {})
     return {name: part for name, part in named.items() if name[:1] != "_" and name not in hidden}

@@ -9,6 +9,8 @@ are undone, one part after another, as long as it still does.
 The number of records is public: in place of a record that comes or goes, one is blank.
 
 >>> import numpy as np
+>>> [pair.label for pair in neighbours(np.eye(3), np.array([0, 1, 1]))]
+['opposite', 'relabelled', 'long', 'short', 'empty', 'empty group']
 >>> from dpcal import calibrate
 >>> from dpcal.optim import Logistic, dpsgd
 >>> rng = np.random.default_rng(0)
@@ -36,24 +38,90 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
-from dpcal.optim.attacks.findings import Finding, Replay
-from dpcal.optim.attacks.neighbouring import neighbours
-from dpcal.optim.attacks.promises import broken_promises
-from dpcal.optim.attacks.recording import Tape, record
-from dpcal.optim.attacks.replaying import replayed
-from dpcal.optim.objectives.arrays import Vector, records
+from dpcal.optim.attacks.findings import Replay
+from dpcal.optim.attacks.recording import check_row
+from dpcal.optim.attacks.replaying import Recorded
+from dpcal.optim.objectives.arrays import Rows, Vector, records
 
-__all__ = ["replay_table"]
+__all__ = ["Neighbours", "neighbours", "random_table", "replay_table"]
 
 Table = tuple[Vector, NDArray[Any] | None]
-Run = Callable[[Table], Any]
+
+# Length of rows that are clipped by every plan, and of rows that are not. Squares of both stay
+# normal numbers, because some losses refuse rows whose squares overflow.
+_LONG, _SHORT = 1e9, 1e-9
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Neighbours:
+    """Two tables (X, y) or (X, None) that differ in one row, and the kind of the difference."""
+
+    label: str
+    first: Table
+    second: Table
+    row: int
+
+
+# The labels of these pairs differ too. The opposite row with another label is the same record to a
+# linear model, so that labels stay in the other pairs.
+_RELABELLED = ("relabelled", "short")
+
+_PAIRS: dict[str, Callable[[Vector], tuple[Vector, Vector]]] = {
+    "opposite": lambda x: (x, -x),
+    "relabelled": lambda x: (x, x),
+    "long": lambda x: (_LONG * x, -_LONG * x),
+    "short": lambda x: (_SHORT * x, _LONG * x),
+    "empty": lambda x: (x, np.zeros_like(x)),
+}
+
+
+def neighbours(X: ArrayLike, y: ArrayLike | None = None, *, row: int = 0) -> Iterator[Neighbours]:
+    """Yield pairs of tables that differ in one row.
+
+    The pairs are: the row and its opposite; the row with two labels; the row and its opposite, very
+    long; a very short one and a very long one with another label; the row and zeros; and for labels
+    that are no floats, the row alone in its class, and in the class of all others. X has the shape
+    (n, d), finite; y has the shape (n,), or is None; the row number is in [0, n).
+    """
+    table = records(X).copy()
+    check_row(row, len(table))
+    labels = None if y is None else np.asarray(y)
+    if labels is not None and labels.shape != table.shape[:1]:
+        raise ValueError(f"y must have shape {table.shape[:1]} to match X, got {labels.shape}.")
+    x = table[row].copy()
+    if not x.any():
+        x[0] = 1.0
+    others = np.empty(0) if labels is None else labels[labels != labels[row]]
+    for label, pair in _PAIRS.items():
+        first, second = table.copy(), table.copy()
+        first[row], second[row] = pair(x)
+        other = labels
+        # The remaining records must hold the same classes, because classes are public.
+        if label in _RELABELLED and labels is not None and 0 < len(others) < len(labels) - 1:
+            other = labels.copy()
+            other[row] = others[0]
+        yield Neighbours(label=label, first=(first, labels), second=(second, other), row=row)
+    if labels is not None and labels.dtype.kind != "f" and len(others):
+        alone, among = np.full_like(labels, others[0]), np.full_like(labels, others[0])
+        alone[row] = labels[row]
+        yield Neighbours(label="empty group", first=(table, alone), second=(table, among), row=row)
+
+
+def random_table(n: int, features: int, *, seed: int | None = None) -> tuple[Vector, Rows]:
+    """Return rows of norm one, shape (n, features), and labels 0 and 1 by their first entries."""
+    shape = (_validate.count(n=n), _validate.count(features=features))
+    X = np.random.default_rng(_validate.seed(seed=seed)).standard_normal(shape)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    return X, (X[:, 0] > 0).astype(np.intp)
+
 
 _CELLS = {
     "not a number": math.nan,
@@ -63,8 +131,7 @@ _CELLS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Change:
+class _Change(NamedTuple):
     """New cells of a row, by their columns; the label is in the column ``"label"``."""
 
     kind: str
@@ -90,7 +157,7 @@ class _Change:
 
 
 def replay_table(
-    run: Run,
+    run: Callable[[Table], Any],
     X: ArrayLike,
     y: ArrayLike | None = None,
     *,
@@ -112,43 +179,22 @@ def replay_table(
     """
     until = time.monotonic() + _validate.non_negative(seconds=seconds)
     table = records(X).copy(), _roomy(y)
-    whole = _Recorded(run, table, price=price, seed=seed)
+    recorded = partial(Recorded, run, seed=seed)
+    whole = recorded(table, price=price)
     if whole.tape.failure is not None:
         raise whole.tape.failure
-    shown = []
-    for pair in neighbours(*table, row=row):
-        first = _Recorded(run, pair.first, price=price, seed=seed)
-        shown.append(first.replayed(pair.second).labelled(pair.label))
+    shown = [
+        recorded(pair.first, price=price).replayed(pair.second, label=pair.label)
+        for pair in neighbours(*table, row=row)
+    ]
     rng = np.random.default_rng(_validate.seed(seed=seed))
-    alone = _alone(table, row)
-    if alone is not None:
-        first = _Recorded(run, alone[0], price=False, seed=seed)
-        shown.append(first.replayed(alone[1]).labelled("empty group"))
     order = rng.permutation(len(table[0]))
     other = table[0][order], None if table[1] is None else table[1][order]
     # Other records are in each batch: sums say nothing, but all else must be the same.
-    shown.append(whole.replayed(other, reach=math.inf).labelled("reordered"))
+    shown.append(whole.replayed(other, reach=math.inf, label="reordered"))
     for change in _changes(table, row, _validate.count(trials=trials), until, rng):
-        found, least = whole.replayed(change.of(table)), change
-        if not found.holds:
-            found, least = _shrunk(whole, change, found)
-        shown.append(found.labelled(str(least)))
+        shown.append(_least(whole, change))
     return shown
-
-
-class _Recorded:
-    """A run on a table, recorded once, and what its tape alone shows."""
-
-    def __init__(self, run: Run, table: Table, *, price: bool, seed: int | None) -> None:
-        self._run, self.table = run, table
-        self.tape: Tape = record(run, table, seed=seed)
-        self._promised: list[Finding] = list(broken_promises(self.tape, price=price))
-
-    def replayed(self, other: Table, *, reach: float = 2.0) -> Replay:
-        """Replay the run on another table."""
-        return replayed(
-            self._run, self.tape, self.table, other, reach=reach, promised=self._promised
-        )
 
 
 def _roomy(y: ArrayLike | None) -> NDArray[Any] | None:
@@ -168,17 +214,6 @@ def _new_labels(y: NDArray[Any] | None) -> list[Any]:
     if y.dtype.kind == "f":
         return [np.nanmax(y) + 1, *_CELLS.values(), -math.inf, -1e308]
     return ["(unseen)"] if y.dtype.kind == "U" else ["(unseen)", None]
-
-
-def _alone(table: Table, row: int) -> tuple[Table, Table] | None:
-    """Return tables in which a row is alone in its class, and in the class of the others."""
-    X, y = table
-    if y is None or y.dtype.kind == "f" or (y == y[row]).all():
-        return None
-    other = y[y != y[row]][0]
-    first, second = np.full_like(y, other), np.full_like(y, other)
-    first[row] = y[row]
-    return (X, first), (X, second)
 
 
 def _changes(
@@ -201,8 +236,7 @@ def _changes(
         ("blank", dict.fromkeys(range(d), math.nan)),
         ("duplicate", copied),
     ]
-    for kind, cells in kinds:
-        yield _Change(kind=kind, row=row, cells=cells)
+    yield from (_Change(kind, row, cells) for kind, cells in kinds)
     pool = [*_CELLS.values(), -math.inf, -1e308, 0.0]
     while trials > 0 or time.monotonic() < until:
         trials -= 1
@@ -212,16 +246,17 @@ def _changes(
         }
         if labels and rng.random() < 0.5:
             mixed["label"] = labels[rng.integers(len(labels))]
-        yield _Change(kind="mixture", row=int(rng.integers(n)), cells=mixed)
+        yield _Change("mixture", int(rng.integers(n)), mixed)
 
 
-def _shrunk(first: _Recorded, change: _Change, found: Replay) -> tuple[Replay, _Change]:
-    """Undo parts of a change, one by one, as long as a violation of its kind remains."""
-    for column in list(change.cells):
-        fewer = {other: value for other, value in change.cells.items() if other != column}
-        if fewer:
-            less = replace(change, cells=fewer)
-            again = first.replayed(less.of(first.table))
-            if again.violations & found.violations:
-                change, found = less, again
-    return found, change
+def _least(whole: Recorded, change: _Change) -> Replay:
+    """Replay a change, and undo parts of it, one by one, as long as a violation remains."""
+    found = whole.replayed(change.of(whole.data), label=str(change))
+    for column in list(change.cells) if found.violations else ():
+        less = change._replace(cells={k: v for k, v in change.cells.items() if k != column})
+        if not less.cells:
+            break
+        again = whole.replayed(less.of(whole.data), label=str(less))
+        if again.violations & found.violations:
+            change, found = less, again
+    return found

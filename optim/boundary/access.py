@@ -22,7 +22,7 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar
-from typing import Any, ParamSpec, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
 from dpcal.calibrate.plan import Plan
 from dpcal.errors import DpcalError
@@ -33,7 +33,10 @@ from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.objectives.base import Objective
 
-__all__ = ["Keeper", "Store", "check_answers", "keeps_ledger", "oracle_of", "released", "written"]
+if TYPE_CHECKING:
+    from dpcal.optim.boundary.budget.book import BudgetBook
+
+__all__ = ["Store", "check_answers", "keeps_ledger", "oracle_of", "released", "written"]
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -42,24 +45,7 @@ _T = TypeVar("_T")
 _ASKED: ContextVar[list[Oracle] | None] = ContextVar("asked", default=None)
 
 
-@runtime_checkable
-class Keeper(Protocol):
-    """Keeps runs, and makes their oracles: :class:`dpcal.optim.BudgetBook`, for instance."""
-
-    def oracle(
-        self,
-        objective: Objective,
-        plan: Plan,
-        *,
-        seed: Seed = None,
-        noise: str | None = None,
-        every: int = 1,
-    ) -> Oracle:
-        """Return an oracle about an objective's records whose run is kept."""
-        ...
-
-
-Store = str | os.PathLike[str] | Keeper | None
+Store: TypeAlias = "str | os.PathLike[str] | BudgetBook | None"
 
 
 def oracle_of(
@@ -96,20 +82,20 @@ def _opened(
     records: Objective | Oracle, plan: Plan, seed: Seed, store: Store, noise: str | None, every: int
 ) -> Oracle:
     if isinstance(records, Objective):
-        if isinstance(store, Keeper):
-            return store.oracle(records, plan, seed=seed, noise=noise, every=every)
-        if store is not None and not isinstance(store, str | os.PathLike):
+        if store is None and every != 1:
+            raise ValueError(f"store_every goes with a store, got store_every={every!r} without.")
+        if store is None:
+            return PrivateOracle(records, plan, seed=seed, noise=noise)
+        if isinstance(store, str | os.PathLike):
+            oracle = boundary.stored(store, records, plan, seed=seed, noise=noise, every=every)
+            oracle.closes_with_run = True
+            return oracle
+        if not hasattr(store, "oracle"):
             raise TypeError(
                 "store must be a path of a file, a BudgetBook, book.with_store(path), or None, got "
                 f"{store!r}."
             )
-        if store is not None:
-            oracle = boundary.stored(store, records, plan, seed=seed, noise=noise, every=every)
-            oracle.closes_with_run = True
-            return oracle
-        if every != 1:
-            raise ValueError(f"store_every goes with a store, got store_every={every!r} without.")
-        return PrivateOracle(records, plan, seed=seed, noise=noise)
+        return store.oracle(records, plan, seed=seed, noise=noise, every=every)
     check_answers(records)
     if records.plan != plan:
         raise ValueError("plan must be the oracle's own, oracle.plan, got another one.")

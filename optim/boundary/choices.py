@@ -277,20 +277,13 @@ def _drawn(lengths: Integers, steps: Integers, scale: float, generator: np.rando
     unit = (1 << 61) // len(places)
     proposed = (tall * unit).astype(np.int64) + 1
     sums = np.cumsum(proposed)
+    rate = 1 / fmpq(*scale.as_integer_ratio())
     while True:
         i = int(np.searchsorted(sums, generator.integers(sums[-1]), side="right"))
         here, best = places[i], places[top]
         coin = int.from_bytes(generator.bytes(_COIN // 8), "little")
-        about = tall[i] * unit / proposed[i] * (1 - _OFF) - coin / 2**_COIN
-        if abs(about) > _OFF:
-            # Doubles tell.
-            if about > 0:
-                return int(here)
-            continue
-        rate = 1 / fmpq(*scale.as_integer_ratio())
         due = fmpq(int(lengths[here]) * unit, int(lengths[best]) * int(proposed[i]))
         with workprec(2 * _COIN):
             share = arb(rate * (int(steps[best]) - int(steps[here]))).exp() * due
-            accepted = bool(share * (arb(1) - arb(_OFF)) * arb(2) ** _COIN > coin)
-        if accepted:
-            return int(here)
+            if share * (arb(1) - arb(_OFF)) * arb(2) ** _COIN > coin:
+                return int(here)

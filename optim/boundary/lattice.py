@@ -51,6 +51,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,6 +79,8 @@ _ENOUGH, _MOST = 2.0**-10, 2.0**-4
 _ROOM = 1.25
 # Rows are kept in doubles, in which whole numbers below 2^53 are exact.
 _LARGEST = 2.0**52
+# Rows in doubles fit in 64 bits beside a sum.
+_WIDEST = 2.0**62
 # Standard deviations beyond which a discrete Gaussian has a mass below 2^-140.
 _TAIL = 14.0
 _HALF_ULP = 2.0**-53
@@ -378,7 +381,7 @@ class Stream(ABC):
     """
 
     digits = 0
-    _anew: Callable[[], Stream]
+    _anew: Callable[[], Any]
 
     def __init__(
         self, strategy: Strategy, dimension: int, words: Callable[[], np.random.Generator]
@@ -404,9 +407,9 @@ class Stream(ABC):
         self._whole = True
         return row
 
-    def at(self, step: int) -> Stream:
+    def at(self, step: int) -> Self:
         """Return a stream of the same rows whose next one is ``step``: earlier ones are redrawn."""
-        made = self._anew()
+        made: Self = self._anew()
         row = np.empty(self._dimension, np.int64)
         while made.step < step:
             made.read(row)
@@ -466,4 +469,10 @@ class RoundedStream(Stream):
     def _write(self, row: Integers) -> None:
         z = self._generator.standard_normal(self._dimension)
         self._recurrence.apply(self.step, z, z, 0)
-        row[:] = np.rint(self._sigma * z)
+        wide = np.rint(self._sigma * z)
+        if not (np.abs(wide) <= _WIDEST).all():
+            raise UnsupportedEvent(
+                f"noise must be at most 2^62 steps wide, got more in row {self.step} of "
+                f"{self._strategy!r}: take a smaller noise multiplier."
+            )
+        row[:] = wide

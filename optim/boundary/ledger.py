@@ -30,10 +30,9 @@ from dpcal._spending import OwnLock, Spender
 from dpcal.accountants.events import DpEvent
 from dpcal.accountants.interface import ACCOUNTANTS
 from dpcal.calibrate.plan import RELATIONS, Plan, Priced, Query, compose
-from dpcal.errors import BudgetExceeded, LedgerMismatch, NoiseReused, UnsupportedEvent
+from dpcal.errors import BudgetExceeded, LedgerMismatch, NoiseReused
 
 if TYPE_CHECKING:
-    from dpcal.accountants.adaptive.filters import PrivacyFilter
     from dpcal.optim.boundary.batches import Parts
 
 __all__ = ["ONE_OF_A_SILO", "Admits", "Ledger", "check_ledger"]
@@ -332,31 +331,12 @@ class Admits(Spender):
     """
 
     def _begin_ledger(
-        self,
-        plan: Plan,
-        *,
-        filter: PrivacyFilter | None = None,  # noqa: A002 -- what it is called in the field
-        parts: Parts | None = None,
-        ledger: Ledger | None = None,
+        self, plan: Plan, *, parts: Parts | None = None, ledger: Ledger | None = None
     ) -> None:
-        """Begin with no answer, or with those of a ledger, which must be within the plan.
-
-        A filter for another relation raises a ValueError, and one beside answers that have no price
-        of their own UnsupportedEvent.
-        """
-        if filter is not None and filter.neighboring_relation != plan.neighboring_relation:
-            raise ValueError(
-                f"filter must be for the plan's relation {plan.neighboring_relation!r}, got one "
-                f"for {filter.neighboring_relation!r}."
-            )
-        if filter is not None and any(query.correlation or query.epoch for query in plan.queries):
-            raise UnsupportedEvent(
-                "A filter prices answers one by one, and those with correlated noise, or on the "
-                "batches of whole epochs, have no price of their own."
-            )
+        """Begin with no answer, or with those of a ledger, which must be within the plan."""
         self.plan = plan
         self._ledger = Ledger.of(plan) if ledger is None else ledger.within(plan)
-        self._filter, self._parts = filter, parts
+        self._parts = parts
         self._owed: Callable[[], None] | None = None
         self._queries = {query.name: query for query in plan.queries}
         self._last_chosen: dict[str, Query] = {}
@@ -372,15 +352,9 @@ class Admits(Spender):
         return self.plan.query(query).count - self._ledger.count(query)
 
     def affords(self, query: str, noise_multiplier: float) -> bool:
-        """Return whether one more answer to an adaptive query, with this noise, is allowed.
-
-        It is a function of the ledger and of the filter, if there is one.
-        """
+        """Return whether one more answer to an adaptive query, with this noise, is allowed."""
         asked = self._with_noise(self.plan.query(query), noise_multiplier)
-        fits = self.remaining(query) >= 1 and self._ledger.allows(asked)
-        if self._filter is not None and fits:
-            return not self._filter.would_exceed(asked.event(self.plan.n))
-        return fits
+        return self.remaining(query) >= 1 and self._ledger.allows(asked)
 
     def _asked(self, name: str, kind: str, noise_multiplier: float | None = None) -> Query:
         """Return the query of this name and kind with the noise of this answer, or refuse it.
@@ -435,13 +409,13 @@ class Admits(Spender):
         """Write answers into the ledger, so many in a row, or refuse them all.
 
         BudgetExceeded is raised unless the plan's counts, its adaptive budget, the records of a
-        partition and the filter allow all of them. A caller with a lock holds it.
+        partition and the budgets in use allow all of them. A caller with a lock holds it.
         """
         ledger, parts = self._ledger, self._parts
         query, count = answers[0]
         disjoint = query.composition == "disjoint"
-        if len(answers) > 1 or self._filter or self._owed or disjoint:
-            # A filter cannot take a payment back, so all other checks come before it pays.
+        if len(answers) > 1 or self._owed or disjoint:
+            # A budget cannot take a payment back, so all other checks come before it pays.
             totals = {query.name: (query, 0) for query, _ in answers}
             for query, count in answers:
                 totals[query.name] = query, totals[query.name][1] + count
@@ -449,12 +423,6 @@ class Admits(Spender):
                 ledger.check(query, count)
                 if parts is not None and disjoint:
                     parts.check(query, count, ledger.count(query.name))
-            if self._filter is not None and (len(totals) > 1 or disjoint):
-                # The worst of parts that share no record counts; a filter forgets them in between.
-                paid = compose(totals.values(), self.plan.n, self.plan.neighboring_relation)
-                self._filter.spend(paid)
-            elif self._filter is not None:
-                self._filter.spend(query.event(self.plan.n), count)
             if self._owed is not None:
                 self._owed()
                 self._owed = None

@@ -52,9 +52,9 @@ refused within a process, and in forked ones, and must not happen across process
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -69,16 +69,16 @@ from dpcal.optim.boundary import observers
 from dpcal.optim.boundary.batches import Batches
 from dpcal.optim.boundary.ledger import Admits, Ledger
 from dpcal.optim.boundary.noise import NOISES, Mechanism, noise_of
-from dpcal.optim.boundary.seeds import WORDS, Seed, Streams, check_words
+from dpcal.optim.boundary.seeds import Seed, Streams
 from dpcal.optim.objectives.arrays import AllRows, Rows, Vector, numbers, parameters
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.check import screen
 from dpcal.optim.objectives.contributions import kernel_of
 
 if TYPE_CHECKING:
-    from dpcal.accountants.adaptive.filters import PrivacyFilter
+    from dpcal.optim.boundary.store import Answers
 
-__all__ = ["Admitted", "Kept", "PrivateOracle"]
+__all__ = ["Admitted", "PrivateOracle"]
 
 # Bound, in units of a gradient, below which a proportional query's contribution is set to zero
 # and no noise is added: noise in proportion to it could itself round to zero in double precision.
@@ -88,30 +88,6 @@ NEGLIGIBLE = 1e-290
 _DRAWN = ("full", "poisson", "fixed-size")
 _COMPILED = ("gradient", "gradient difference", "gradient norm")
 _NUMBERS = ("gradient norm", "scalar")
-
-
-class Kept(Protocol):
-    """What keeps the answers of an oracle, before they leave it."""
-
-    def again(self, query: Query, points: tuple[Vector, ...]) -> Vector | None:
-        """Return the next answer if it is kept, after it was admitted; None for a new one."""
-        ...
-
-    def keep(self, query: Query, points: tuple[Vector, ...], answer: Vector) -> None:
-        """Keep a new answer."""
-        ...
-
-    def flush(self) -> None:
-        """Write what waits, before anything that depends on it leaves the process."""
-        ...
-
-    def held(self, ledger: Ledger) -> Ledger:
-        """Return all releases, of which the ledger may hold the first ones alone."""
-        ...
-
-    def close(self) -> None:
-        """Write what waits, and keep no more."""
-        ...
 
 
 class Slot(NamedTuple):
@@ -143,13 +119,12 @@ class Admitted(Admits):
         plan: Plan,
         *,
         seed: Seed = None,
-        filter: PrivacyFilter | None = None,  # noqa: A002 -- what it is called in the field
         noise: str | None = None,
     ) -> None:
         _validate.instance(Objective, objective=objective)
         _validate.instance(Plan, plan=plan)
         streams = observers.streams(seed, plan, objective.digest)
-        self._open(objective, plan, streams, filter=filter, noise=noise)
+        self._open(objective, plan, streams, noise=noise)
 
     # A floating-point error of one record must raise nothing, and digests of records may have some.
     @np.errstate(all="ignore")
@@ -159,10 +134,9 @@ class Admitted(Admits):
         plan: Plan,
         streams: Streams,
         *,
-        filter: PrivacyFilter | None = None,  # noqa: A002
         ledger: Ledger | None = None,
         noise: str | None = None,
-        kept: Kept | None = None,
+        kept: Answers | None = None,
     ) -> None:
         noise = self.noise = _validate.choice(
             NOISES, noise=noise_of(noise, plan, objective.dimension, objective)
@@ -183,7 +157,7 @@ class Admitted(Admits):
             noise=noise,
             everyone=everyone if objective.rows_are_arrays else AllRows.of,
         )
-        self._begin_ledger(plan, filter=filter, parts=self._batches.parts, ledger=ledger)
+        self._begin_ledger(plan, parts=self._batches.parts, ledger=ledger)
         mechanism = Mechanism(noise, plan, objective.dimension, streams)
         self._mechanism = observers.watched(mechanism, plan, self.ledger)
         self._slots: dict[str, Slot] = {}
@@ -248,36 +222,6 @@ class Admitted(Admits):
             if self._ends is not None:
                 self._ends()
 
-    @classmethod
-    def resumed(cls, objective: Objective, plan: Plan, state: Mapping[str, Any]) -> Self:
-        """Return an oracle that goes on where another one stopped, with the same randomness.
-
-        ``state`` is the :meth:`state` of an oracle of this objective and plan. Use a state once:
-        two oracles from one state add equal noise, so that the difference of their answers at
-        different parameters has none. A plan with independent noise raises a ValueError, because
-        its generators keep no count; a state whose ledger is not within the plan raises
-        LedgerMismatch.
-        """
-        if any(query.correlation is None for query in plan.queries):
-            raise ValueError("plan must have correlated noise in all of its queries to be resumed.")
-        oracle = object.__new__(cls)
-        check_words(state)
-        ledger = Ledger.from_json(state["ledger"])
-        streams = Streams.restored(state["seed"], plan)
-        noise = state.get("noise", "gaussian")
-        oracle._open(objective, plan, streams, ledger=ledger, noise=noise)
-        oracle._batches.skip_to(ledger)
-        return oracle
-
-    def state(self) -> dict[str, Any]:
-        """Return the state for :meth:`resumed`, as JSON values. It is a secret, like the seed."""
-        return {
-            "seed": self._streams.root,
-            "ledger": self.ledger.to_json(),
-            "noise": self.noise,
-            "words": WORDS,
-        }
-
     def _parameters(self, name: str, w: ArrayLike) -> Vector:
         vector = copied(w, self.objective.dimension)
         if vector is None:
@@ -315,9 +259,6 @@ class PrivateOracle(Admitted):
         Those of :func:`dpcal.optim.run`. Sampling, noise, partitions and public choices have
         independent streams. Discrete noise raises UnsupportedEvent where rounding has no proof:
         see :mod:`dpcal.optim.boundary.noise`, ``lattice`` for correlated noise, and ``one_pass``.
-    filter
-        A further budget that pays for every answer, for instance one that several runs about the
-        same records share; None for the plan alone.
 
     Notes
     -----
@@ -327,7 +268,7 @@ class PrivateOracle(Admitted):
     answer in units of the query's ``max_norm``, at least the plan's, a function of released values.
 
     Methods raise ``BudgetExceeded`` if the plan's count, its adaptive budget, the records of a
-    partition or the filter are used up: no record is touched and nothing is spent. They raise
+    partition or a budget in use are used up: no record is touched and nothing is spent. They raise
     ``NonFiniteAnswer`` if the answer is not finite, which happens if the regulariser overflows; the
     ledger then holds the answer.
     """

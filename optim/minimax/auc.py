@@ -25,11 +25,9 @@ from numpy.typing import ArrayLike
 from dpcal import _validate
 from dpcal._ext.losses import AreaLoss
 from dpcal.calibrate.constants import Constants
-from dpcal.optim.minimax.factored import Factored, with_intercept
-from dpcal.optim.minimax.reweighted import signs_of
+from dpcal.optim.minimax.factored import Factored, signs_of
 from dpcal.optim.minimax.sets import Box
-from dpcal.optim.objectives.arrays import Rows, Vector, numbers, parameters
-from dpcal.optim.objectives.domains import blanked
+from dpcal.optim.objectives.domains import records_of
 
 __all__ = ["AUCMaximization"]
 
@@ -70,25 +68,23 @@ class AUCMaximization(Factored):
         classes_from_data: bool = False,
         block_shares: tuple[float, float] | None = None,
     ) -> None:
-        table, known = with_intercept(X, False)
+        table, known = records_of(X)
         signs = signs_of(labels, classes, len(table), from_data=classes_from_data)
         self.read_from_data = ("classes",) if classes_from_data else ()
-        self._positive = signs > 0
-        # The gradients of a record that is not a number count as zero.
-        table = blanked(table, known & np.isfinite(signs), math.nan)
-        self._p = p = _validate.probability(positive_share=positive_share)
+        p = _validate.probability(positive_share=positive_share)
         bound = 2 * _validate.positive(score_bound=score_bound)
         super().__init__(
             table,
-            (self._positive.astype(np.float64),),
-            extra=2,
+            known & np.isfinite(signs),
+            AreaLoss(p),
+            (signs > 0).astype(np.float64),
             dual_dimension=1,
+            fit_intercept=False,
             dual_set=Box(-bound, bound),
             primal_l2=primal_l2,
             dual_l2=2 * p * (1 - p),
             block_shares=block_shares,
         )
-        self._compile(AreaLoss(p), self._positive.astype(np.float64))
 
     @classmethod
     def constants_for(
@@ -110,45 +106,13 @@ class AUCMaximization(Factored):
             hessian_lipschitz=1e-3,
         )
 
-    def factors(self, w: Vector, rows: Rows) -> tuple[Vector, Vector]:
-        """See :meth:`Factored.factors`: e holds the slopes in a, b and y."""
-        positive, scores = self._positive[rows], self.scores(w, rows)
-        a, b, y = w[-3:]
-        away = np.where(positive, (1 - self._p) * (scores - a), self._p * (scores - b))
-        lean = np.where(positive, -(1 - self._p), self._p)
-        others = np.stack(
-            [
-                np.where(positive, -2 * away, 0.0),
-                np.where(positive, 0.0, -2 * away),
-                2 * lean * scores,
-            ],
-            axis=1,
-        )
-        return 2 * away + 2 * (1 + y) * lean, others
-
-    def record_losses(self, w: Vector, rows: Rows) -> Vector:
-        """See :meth:`Objective.record_losses`."""
-        positive, scores = self._positive[rows], self.scores(w, rows)
-        a, b, y = w[-3:]
-        p = self._p
-        at_positive = (1 - p) * ((scores - a) ** 2 - 2 * (1 + y) * scores)
-        at_negative = p * ((scores - b) ** 2 + 2 * (1 + y) * scores)
-        return np.asarray(np.where(positive, at_positive, at_negative))
-
-    def best_response(self, x: ArrayLike, *, start: ArrayLike | None = None) -> Vector:
-        """Return y in closed form: f is a parabola in it. Not private."""
-        x = parameters(numbers("x", x), self.dimensions[0])
-        scores = self._counting(self._X @ x[:-2])
-        lean = np.where(self._positive, -(1 - self._p), self._p)
-        return self.dual_set.project(np.array([2 * float(lean @ scores) / self.n / self.dual_l2]))
-
     def auc(self, X: ArrayLike, labels: ArrayLike, x: ArrayLike) -> float:
         """Return the share of pairs of both classes that the first d weights of x rank correctly.
 
         Labels are whether each of the records, shape (m, d), is positive. Not private.
         """
         positive = np.asarray(labels, dtype=bool)
-        scores = np.asarray(X, dtype=np.float64) @ np.asarray(x)[: self._X.shape[1]]
+        scores = np.asarray(X, dtype=np.float64) @ np.asarray(x)[: self._columns]
         order = np.sort(scores[~positive])
         below = np.searchsorted(order, scores[positive], side="left")
         upto = np.searchsorted(order, scores[positive], side="right")

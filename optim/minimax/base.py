@@ -27,11 +27,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
-from dpcal._ext.gradients import ClippedSum
 from dpcal.optim.minimax.sets import ConvexSet, Everywhere
-from dpcal.optim.objectives.arrays import Rows, Vector, numbers, parameters
-from dpcal.optim.objectives.base import BLOCK_BYTES, Objective
-from dpcal.optim.objectives.contributions import Contributions, Kernel, Table
+from dpcal.optim.objectives.arrays import Vector, numbers, parameters
+from dpcal.optim.objectives.base import BLOCK_BYTES, Objective, least_of
 
 __all__ = ["MinimaxObjective"]
 
@@ -67,14 +65,7 @@ class MinimaxObjective(Objective):
         alone, to C times its share of their root of squares, so that both together stay within C;
         each block has the noise of C then. The attribute is scaled to squares that sum to at most
         1.
-
-    Attributes
-    ----------
-    pairs
-        Compiled form of the clipped sums, if any, for the inner loop of DP-RGDA.
     """
-
-    pairs: ClippedSum | None = None
 
     def __init__(
         self,
@@ -97,19 +88,13 @@ class MinimaxObjective(Objective):
         self.l2 = self.primal_l2 = _validate.non_negative(primal_l2=primal_l2)
         self.dual_l2 = _validate.non_negative(dual_l2=dual_l2)
         self.block_shares = None if block_shares is None else _normalised(block_shares)
+        if self.block_shares is not None:
+            self._shares = tuple(zip(self.block_shares, self.dimensions, strict=True))
 
     def split(self, w: Vector) -> tuple[Vector, Vector]:
         """Return x and y, views of w."""
         d1 = self.dimensions[0]
         return w[:d1], w[d1:]
-
-    def contributions(self, rows: Rows, *at: Vector) -> Contributions:
-        """See :meth:`Objective.contributions`: pairs of blocks, clipped together or each alone."""
-        if self.pairs is not None:
-            return Kernel(self.pairs, rows, *at)
-        shares = self.block_shares
-        parts = () if shares is None else tuple(zip(shares, self.dimensions, strict=True))
-        return Table(self.dimension, self.tables(rows, *at), parts)
 
     # -- diagnostics, not private
 
@@ -197,17 +182,9 @@ class MinimaxObjective(Objective):
         The search starts at ``initial``, shape (d1,), or the origin, and stops where no entry of
         the gradient is above the tolerance, > 0.
         """
-        from scipy.optimize import minimize
-
         start = np.zeros(self.dimensions[0]) if initial is None else numbers("initial", initial)
-        found = minimize(
-            self.phi,
-            start,
-            jac=self.phi_gradient,
-            method="L-BFGS-B",
-            options={"gtol": _validate.positive(tolerance=tolerance), "ftol": 0.0},
-        )
-        return np.concatenate([found.x, self.best_response(found.x)])
+        x = least_of(self.phi, self.phi_gradient, start, tolerance)
+        return np.concatenate([x, self.best_response(x)])
 
 
 def _normalised(shares: tuple[float, float]) -> tuple[float, float]:

@@ -24,7 +24,6 @@ from dpcal.optim.minimax.base import MinimaxObjective
 from dpcal.optim.minimax.sets import ConvexSet
 from dpcal.optim.objectives.arrays import Rows, Vector
 from dpcal.optim.objectives.contributions import Contributions, Table, gradients, shaped
-from dpcal.optim.objectives.domains import cells
 
 __all__ = ["AveragedClip", "Minimax"]
 
@@ -86,13 +85,10 @@ class Minimax(MinimaxObjective):
         pair = self._gradients(x.copy(), y.copy(), rows.copy())
         if not isinstance(pair, tuple) or len(pair) != 2:
             raise TypeError(f"gradients must return a pair of arrays, got {type(pair).__name__}.")
-        tables = [cells("gradients", part) for part in pair]
-        shapes = [(len(rows), size) for size in self.dimensions]
-        if [table.shape for table in tables] != shapes:
-            raise ValueError(
-                f"gradients must return shapes {shapes[0]} and {shapes[1]} for {len(rows)} rows, "
-                f"got {tables[0].shape} and {tables[1].shape}."
-            )
+        tables = [
+            shaped("gradients", part, (len(rows), size))
+            for part, size in zip(pair, self.dimensions, strict=True)
+        ]
         return np.concatenate(tables, axis=1)
 
     def record_losses(self, w: Vector, rows: Rows) -> Vector:

@@ -16,41 +16,28 @@ True
 
 from __future__ import annotations
 
-from abc import abstractmethod
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
-from dpcal._ext.gradients import ClippedSum, sealed
+from dpcal._ext.gradients import ClippedSum
 from dpcal._ext.losses import Loss
 from dpcal.optim.minimax.base import MinimaxObjective
-from dpcal.optim.objectives.arrays import Rows, Vector, digest_of
-from dpcal.optim.objectives.domains import Mask, blanked, finite_rows, records_of
+from dpcal.optim.objectives.arrays import Vector, digest_of, numbers, parameters
+from dpcal.optim.objectives.domains import Mask, blanked, codes, declared, labels_of
 
-__all__ = ["Factored", "with_intercept"]
-
-Factors = tuple[Vector, Vector]
-
-
-def with_intercept(X: ArrayLike, fit_intercept: bool) -> tuple[Vector, Mask]:
-    """Return a copy of the records, and whether each is of finite numbers.
-
-    The copy has a constant feature at its end for an intercept.
-    """
-    table, known = records_of(X)
-    if _validate.flag(fit_intercept=fit_intercept):
-        return np.column_stack([table, np.ones(len(table))]), known
-    return np.array(table), known
+__all__ = ["Factored", "signs_of"]
 
 
 class Factored(MinimaxObjective):
     """A problem whose gradient in a linear model's weights is a number times the record.
 
-    It takes the records, the constant feature included, other arrays of length n for the digest,
-    the number of primal parameters beside the weights, and d2. All cells of blank records are NaN.
-    Its subclasses take:
+    It takes the records, and whether each counts; the compiled loss, whose tail holds further
+    primal parameters and y; the targets; d2; and other arrays of length n that the digest depends
+    on. f is linear in y, up to its regulariser. Its subclasses take:
 
     Parameters
     ----------
@@ -70,46 +57,47 @@ class Factored(MinimaxObjective):
         See :class:`dpcal.optim.minimax.MinimaxObjective`.
     """
 
+    kernel: ClippedSum
+
     def __init__(
         self,
         X: Vector,
-        targets: tuple[Vector, ...],
-        *,
-        extra: int,
+        known: Mask,
+        loss: Loss,
+        targets: Vector,
+        *others: Vector,
         dual_dimension: int,
+        fit_intercept: bool,
         **options: Any,
     ) -> None:
-        n, p = X.shape
-        super().__init__(n=n, dimensions=(p + extra, dual_dimension), **options)
-        self._X = sealed(np.array(X, order="C"))
-        self._targets = targets
-
-    def _compile(self, loss: Loss, targets: Vector) -> None:
-        shares = self.block_shares
-        self.pairs = ClippedSum(
-            loss, self._X, targets, intercept=False, shares=shares, dual=self.dimensions[1]
+        self.fit_intercept = _validate.flag(fit_intercept=fit_intercept)
+        n, extra = len(X), loss.tail - dual_dimension
+        self._columns = X.shape[1] + self.fit_intercept
+        super().__init__(n=n, dimensions=(self._columns + extra, dual_dimension), **options)
+        self._targets = targets, *others
+        # The gradients of a record that is not a number count as zero.
+        self.kernel = ClippedSum(
+            loss,
+            blanked(X, known, math.nan),
+            targets,
+            intercept=self.fit_intercept,
+            shares=self.block_shares,
+            dual=dual_dimension,
         )
-
-    def _counting(self, values: Vector) -> Vector:
-        """Return values of all records, shape (n,), with zeros for blank ones."""
-        return blanked(values, finite_rows(self._X))
-
-    @abstractmethod
-    def factors(self, w: Vector, rows: Rows) -> Factors:
-        """Return c, shape (m,), and e, shape (m, extra + d2), of ``rows`` at w."""
 
     def digest(self) -> bytes:
         """See :meth:`Objective.digest`."""
-        return digest_of(self._X, *self._targets)
+        known = ~np.isnan(self.kernel.targets)
+        return digest_of(blanked(self.kernel.features, known, math.nan), *self._targets)
 
-    def record_gradients(self, w: Vector, rows: Rows) -> Vector:
-        """See :meth:`Objective.record_gradients`."""
-        slopes, others = self.factors(w, rows)
-        return np.concatenate([slopes[:, np.newaxis] * self._X[rows], others], axis=1)
+    def _dual_slopes(self, x: ArrayLike) -> Vector:
+        """Return the gradient of f in y at y = 0."""
+        x = parameters(numbers("x", x), self.dimensions[0])
+        return self.split(self.gradient(np.concatenate([x, np.zeros(self.dimensions[1])])))[1]
 
-    def scores(self, w: Vector, rows: Rows) -> Vector:
-        """Return the linear model's scores of ``rows``, shape (m,)."""
-        return np.asarray(self._X[rows] @ w[: self._X.shape[1]])
+    def best_response(self, x: ArrayLike, *, start: ArrayLike | None = None) -> Vector:
+        """Return y in closed form: f is a parabola in it. Not private."""
+        return self.dual_set.project(self._dual_slopes(x) / self.dual_l2)
 
     def decision(self, X: ArrayLike, w: ArrayLike) -> Vector:
         """Return the linear model's scores of new records of shape (m, d), shape (m,).
@@ -118,6 +106,21 @@ class Factored(MinimaxObjective):
         intercept if there is one.
         """
         table = np.asarray(X, dtype=np.float64)
-        weights = np.asarray(w, dtype=np.float64)[: self._X.shape[1]]
+        weights = np.asarray(w, dtype=np.float64)[: self._columns]
         d = table.shape[1]
         return np.asarray(table @ weights[:d] + weights[d:].sum())
+
+
+def signs_of(
+    labels: ArrayLike, classes: tuple[Any, Any] | None, n: int, *, from_data: bool
+) -> Vector:
+    """Return -1 for the first class, +1 for the second, and NaN for other labels."""
+    given = labels_of(labels)
+    pair = declared("classes", classes, given, from_data=from_data)
+    if given.shape != (n,) or len(pair) != 2:
+        raise ValueError(
+            f"labels must be of two classes, shape ({n},), got {len(pair)} classes in shape "
+            f"{given.shape}."
+        )
+    signs = [-1.0, 1.0] if classes is None or classes[1] == pair[1] else [1.0, -1.0]
+    return np.array([*signs, math.nan])[codes("labels", given, pair)]

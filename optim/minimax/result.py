@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,10 +86,8 @@ class MinimaxResult(Result):
         anchors: tuple[Anchor, ...] = (),
     ) -> MinimaxResult:
         """Return a run's outcome with the fields of a minimax run."""
-        fields = {each.name: getattr(result, each.name) for each in dataclasses.fields(Result)}
-        fields["status"] = status or result.status
         return cls(
-            **fields,
+            **{**vars(result), "status": status or result.status},
             primal_dimension=primal_dimension,
             anchors=anchors,
             estimate_norms=np.array(estimate_norms),

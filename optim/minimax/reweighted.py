@@ -25,63 +25,22 @@ from numpy.typing import ArrayLike
 from dpcal import _validate
 from dpcal._ext.losses import LogisticLoss, SquaredLoss, TiltedLoss
 from dpcal.calibrate.constants import Constants
-from dpcal.optim.minimax.factored import Factored, with_intercept
+from dpcal.optim.minimax.factored import Factored, signs_of
 from dpcal.optim.minimax.sets import Ball, Simplex
-from dpcal.optim.objectives.arrays import Rows, Vector, numbers, parameters, row_norms
+from dpcal.optim.objectives.arrays import Vector, numbers, row_norms
 from dpcal.optim.objectives.domains import (
-    Mask,
     blanked,
     cells,
     codes,
     counted,
-    declared,
     labels_of,
+    records_of,
 )
 
 __all__ = ["CovariateShift", "FairClassification"]
 
 
-class _Reweighted(Factored):
-    """Losses of a linear model, weighted by ``base + <y, phi>``."""
-
-    base: float
-    point_loss: type[LogisticLoss | SquaredLoss]
-
-    def __init__(
-        self, X: Vector, known: Mask, targets: Vector, tilts: Vector, **options: Any
-    ) -> None:
-        # The gradients of a record that is not a number count as zero.
-        X, targets = blanked(X, known, math.nan), blanked(targets, known, math.nan)
-        tilts = blanked(tilts, known)
-        super().__init__(X, (targets, tilts), extra=0, dual_dimension=tilts.shape[1], **options)
-        self._y, self._tilts = targets, tilts
-        self._compile(TiltedLoss(self.point_loss(), tilts, base=self.base), targets)
-
-    def losses(self, scores: Vector, targets: Vector) -> tuple[Vector, Vector]:
-        """Return losses and slopes at scores, shapes (m,)."""
-        raise NotImplementedError
-
-    def factors(self, w: Vector, rows: Rows) -> tuple[Vector, Vector]:
-        """See :meth:`Factored.factors`."""
-        y = self.split(w)[1]
-        losses, slopes = self.losses(self.scores(w, rows), self._y[rows])
-        tilts = self._tilts[rows]
-        return (self.base + tilts @ y) * slopes, losses[:, np.newaxis] * tilts
-
-    def record_losses(self, w: Vector, rows: Rows) -> Vector:
-        """See :meth:`Objective.record_losses`."""
-        losses, _ = self.losses(self.scores(w, rows), self._y[rows])
-        return np.asarray((self.base + self._tilts[rows] @ self.split(w)[1]) * losses)
-
-    def best_response(self, x: ArrayLike, *, start: ArrayLike | None = None) -> Vector:
-        """Return the worst tilt, in closed form: f is linear in y up to its regulariser."""
-        x = parameters(numbers("x", x), self.dimensions[0])
-        everyone = np.arange(self.n, dtype=np.intp)
-        losses = self._counting(self.losses(self.scores(x, everyone), self._y)[0])
-        return self.dual_set.project(losses @ self._tilts / self.n / self.dual_l2)
-
-
-class FairClassification(_Reweighted):
+class FairClassification(Factored):
     r"""Logistic regression for the worst mixture of groups; y is on the simplex.
 
     ``f(w, y) = sum_g y_g (mean loss in group g) - dual_l2 / 2 ||y||^2``, up to how well the public
@@ -110,9 +69,6 @@ class FairClassification(_Reweighted):
     2020, Distributionally robust neural networks (group DRO).
     """
 
-    base = 0.0
-    point_loss = LogisticLoss
-
     def __init__(
         self,
         X: ArrayLike,
@@ -128,7 +84,7 @@ class FairClassification(_Reweighted):
         classes_from_data: bool = False,
         block_shares: tuple[float, float] | None = None,
     ) -> None:
-        table, known = with_intercept(X, fit_intercept)
+        table, known = records_of(X)
         signs = signs_of(labels, classes, len(table), from_data=classes_from_data)
         told = labels_of(groups)
         if told.shape != (len(table),):
@@ -147,18 +103,20 @@ class FairClassification(_Reweighted):
             raise ValueError(f"shares must be numbers > 0, one for each group, got {weights}.")
         numbered = codes("groups", told, np.arange(len(weights)))
         known = known & np.isfinite(signs) & (numbered >= 0)
-        self.fit_intercept = fit_intercept
+        tilts = blanked((np.eye(len(weights)) / weights)[numbered], known)
         super().__init__(
             table,
             known,
-            signs,
-            (np.eye(len(weights)) / weights)[numbered],
+            TiltedLoss(LogisticLoss(), tilts, base=0.0),
+            blanked(signs, known, math.nan),
+            tilts,
+            dual_dimension=len(weights),
             dual_set=Simplex(),
             dual_l2=_validate.positive(dual_l2=dual_l2),
             primal_l2=primal_l2,
+            fit_intercept=fit_intercept,
             block_shares=block_shares,
         )
-        self._shares = weights
         read = {"classes": classes_from_data, "number of groups": groups_from_data}
         self.read_from_data = tuple(name for name, was_read in read.items() if was_read)
 
@@ -181,21 +139,12 @@ class FairClassification(_Reweighted):
             hessian_lipschitz=(row_norm**3 / 10 + row_norm**2 / 4) / share,
         )
 
-    def losses(self, scores: Vector, targets: Vector) -> tuple[Vector, Vector]:
-        """Return logistic losses and slopes."""
-        margins = targets * scores
-        with np.errstate(over="ignore", invalid="ignore"):
-            return np.logaddexp(0.0, -margins), -targets / (1 + np.exp(margins))
-
     def group_losses(self, x: ArrayLike) -> Vector:
         """Return each group's mean loss as its share weighs it, shape (G,). Not private."""
-        x = parameters(numbers("x", x), self.dimensions[0])
-        everyone = np.arange(self.n, dtype=np.intp)
-        losses = self._counting(self.losses(self.scores(x, everyone), self._y)[0])
-        return np.asarray(losses @ self._tilts / self.n)
+        return self._dual_slopes(x)
 
 
-class CovariateShift(_Reweighted):
+class CovariateShift(Factored):
     r"""Linear regression for the worst shift in how frequent kinds of records are.
 
     ``f(w, y) = mean of (1 + <y, phi>) (<w, x> - t)^2 / 2 - dual_l2 / 2 ||y||^2``: the weights of
@@ -223,9 +172,6 @@ class CovariateShift(_Reweighted):
     mixtures, for the idea; the linear tilts make the dual finite and strongly concave.
     """
 
-    base = 1.0
-    point_loss = SquaredLoss
-
     def __init__(
         self,
         X: ArrayLike,
@@ -238,7 +184,7 @@ class CovariateShift(_Reweighted):
         fit_intercept: bool = True,
         block_shares: tuple[float, float] | None = None,
     ) -> None:
-        table, known = with_intercept(X, fit_intercept)
+        table, known = records_of(X)
         t = cells("targets", targets)
         phi = cells("tilts", X if tilts is None else tilts)
         if t.shape != (len(table),) or phi.ndim != 2 or len(phi) != len(table):
@@ -250,15 +196,18 @@ class CovariateShift(_Reweighted):
         known = known & np.isfinite(t) & np.isfinite(phi).all(axis=1)
         with np.errstate(all="ignore"):
             phi = phi * np.minimum(1.0, norm / np.maximum(row_norms(phi), 1e-300))[:, np.newaxis]
-        self.fit_intercept = fit_intercept
+        phi = blanked(phi, known)
         super().__init__(
             table,
             known,
-            t,
+            TiltedLoss(SquaredLoss(), phi, base=1.0),
+            blanked(t, known, math.nan),
             phi,
+            dual_dimension=phi.shape[1],
             dual_set=Ball(1 / norm),
             dual_l2=_validate.positive(dual_l2=dual_l2),
             primal_l2=primal_l2,
+            fit_intercept=fit_intercept,
             block_shares=block_shares,
         )
 
@@ -279,24 +228,3 @@ class CovariateShift(_Reweighted):
             gap=target_bound**2,
             hessian_lipschitz=3 * row_norm**2,
         )
-
-    def losses(self, scores: Vector, targets: Vector) -> tuple[Vector, Vector]:
-        """Return halves of squared residuals, and residuals."""
-        residuals = scores - targets
-        with np.errstate(over="ignore"):
-            return residuals**2 / 2, residuals
-
-
-def signs_of(
-    labels: ArrayLike, classes: tuple[Any, Any] | None, n: int, *, from_data: bool
-) -> Vector:
-    """Return -1 for the first class, +1 for the second, and NaN for other labels."""
-    given = labels_of(labels)
-    pair = declared("classes", classes, given, from_data=from_data)
-    if given.shape != (n,) or len(pair) != 2:
-        raise ValueError(
-            f"labels must be of two classes, shape ({n},), got {len(pair)} classes in shape "
-            f"{given.shape}."
-        )
-    signs = [-1.0, 1.0] if classes is None or classes[1] == pair[1] else [1.0, -1.0]
-    return np.array([*signs, math.nan])[codes("labels", given, pair)]

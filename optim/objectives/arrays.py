@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,6 @@ __all__ = [
     "Vector",
     "clipped_rows",
     "digest_of",
-    "digest_of_blocks",
     "in_blocks",
     "l2_norm",
     "norm_of",
@@ -111,23 +110,9 @@ def digest_of(*arrays: NDArray[Any]) -> bytes:
     """Return 32 bytes that depend on every entry of the arrays, and on their shapes and types."""
     state = hashlib.blake2b(digest_size=32)
     for array in arrays:
-        _digest_more(state, array)
-    return state.digest()
-
-
-def digest_of_blocks(
-    shape: tuple[int, int], blocks: Iterable[Vector], *arrays: NDArray[Any]
-) -> bytes:
-    """Return :func:`digest_of` of a table and arrays, for a table in blocks of rows.
-
-    ``shape`` is that of the table, and ``blocks`` are its rows, in order, dtype float64.
-    """
-    state = hashlib.blake2b(digest_size=32)
-    state.update(repr((shape, np.dtype(np.float64).str)).encode())
-    for block in blocks:
-        state.update(np.ascontiguousarray(block).data)
-    for array in arrays:
-        _digest_more(state, array)
+        whole = np.ascontiguousarray(array)
+        state.update(repr((whole.shape, whole.dtype.str)).encode())
+        state.update(whole.data)
     return state.digest()
 
 
@@ -145,12 +130,6 @@ def prints_of_rows(key: bytes, *tables: NDArray[Any]) -> list[bytes]:
         hashlib.blake2b(whole[i : i + width], key=key, digest_size=16).digest()
         for i in range(0, len(whole), width)
     ]
-
-
-def _digest_more(state: hashlib.blake2b, array: NDArray[Any]) -> None:
-    whole = np.ascontiguousarray(array)
-    state.update(repr((whole.shape, whole.dtype.str)).encode())
-    state.update(whole.data)
 
 
 def numbers_of(name: str, values: ArrayLike) -> Vector:
@@ -172,13 +151,15 @@ def numbers(name: str, values: ArrayLike) -> Vector:
     return array
 
 
-def records(X: ArrayLike) -> Vector:
-    """Return records as a finite float64 table with at least one row and one column."""
+def records(X: ArrayLike, columns: int | None = None) -> Vector:
+    """Return new records as a finite float64 table with rows and columns, this many if given."""
     table = numbers("X", X)
     if table.ndim != 2 or 0 in table.shape:
         raise ValueError(
             f"X must have shape (n, d) with n and d at least 1, got shape {table.shape}."
         )
+    if columns is not None and table.shape[1] != columns:
+        raise ValueError(f"X must have {columns} columns, got {table.shape[1]}.")
     return table
 
 

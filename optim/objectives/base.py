@@ -16,13 +16,16 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
+from dpcal._ext.gradients import ClippedSum
 from dpcal.optim.objectives.arrays import (
     Rows,
     Vector,
@@ -34,15 +37,24 @@ from dpcal.optim.objectives.arrays import (
 from dpcal.optim.objectives.contributions import (
     MOST,
     Contributions,
+    Kernel,
+    Losses,
     Matrices,
     Table,
     gradients,
+    hessian_products,
     losses,
     shaped,
 )
-from dpcal.optim.objectives.domains import blanked, finite_rows
+from dpcal.optim.objectives.domains import (
+    blanked,
+    classes_and_weights,
+    codes,
+    finite_rows,
+    labels_of,
+)
 
-__all__ = ["BLOCK_BYTES", "Objective"]
+__all__ = ["BLOCK_BYTES", "Labelled", "Objective", "least_of"]
 
 # Bytes of a block of gradients from a function; differences hold two blocks.
 BLOCK_BYTES = 1 << 24
@@ -101,6 +113,8 @@ class Objective:
         random rows (:func:`dpcal.optim.objectives.check.screen`), if its class or its function is a
         user's. Set it to True, on the object or in the class, for a function that is slow or counts
         its calls.
+    kernel
+        Compiled form of the gradients and losses of single records, if there is one.
     rows_are_arrays
         Whether the numbers of all records are asked about as an array, or as
         :class:`dpcal.optim.objectives.arrays.AllRows`, which does not grow with them.
@@ -116,6 +130,9 @@ class Objective:
     group_size: int | None = None
     linear_loss: tuple[str, float] | None = None
     checked: bool = False
+    kernel: ClippedSum | None = None
+    # Of the bound, for parts of a gradient that are clipped apart.
+    _shares: tuple[tuple[float, int], ...] = ()
     rows_are_arrays: bool = True
     read_from_data: tuple[str, ...] = ()
 
@@ -139,26 +156,33 @@ class Objective:
 
         Each must depend on that record and on ``w`` alone: no statistics of a batch, no memory.
         """
-        raise TypeError(f"{type(self).__name__} gives no gradients of single records.")
+        if not isinstance(self.kernel, ClippedSum):
+            raise TypeError(f"{type(self).__name__} gives no gradients of single records.")
+        return np.array([self.kernel(w, row) for row in rows[:, np.newaxis]])
 
     def record_losses(self, w: Vector, rows: Rows) -> ArrayLike:
         """Return the loss of each of ``rows``, shape (m,), under the same condition."""
-        raise TypeError(f"{type(self).__name__} gives no losses of single records.")
+        if not isinstance(self.kernel, ClippedSum):
+            raise TypeError(f"{type(self).__name__} gives no losses of single records.")
+        return np.array([self.kernel.losses(w, row) for row in rows[:, np.newaxis]])
 
     def contributions(self, rows: Rows, *at: Vector) -> Contributions:
         """Return the gradients of ``rows`` at w, minus those at v if given, for oracles to sum.
 
-        Here of :meth:`record_gradients`, in blocks; subclasses hand over factors of them, or their
-        compiled form. An array of shape (m, dimension) will do.
+        Here the compiled form, or :meth:`record_gradients`, in blocks; subclasses may hand over
+        factors of them. An array of shape (m, dimension) will do.
         """
-        return Table(self.dimension, self.tables(rows, *at))
+        if isinstance(self.kernel, ClippedSum):
+            return Kernel(self.kernel, rows, *at)
+        return Table(self.dimension, self.tables(rows, *at), self._shares)
 
     def loss_contributions(self, rows: Rows, w: Vector) -> Contributions:
         """Return the losses of ``rows``, likewise, one number a record."""
-        blocks = self.blocks(rows)
+        if isinstance(self.kernel, ClippedSum):
+            return Losses(self.kernel, rows, w)
         tables = (
             shaped("record_losses", self.record_losses(w.copy(), some), (len(some),))
-            for some in blocks
+            for some in self.blocks(rows)
         )
         return Table(1, (table[:, np.newaxis] for table in tables))
 
@@ -238,27 +262,18 @@ class Objective:
     def _places(self) -> tuple[Vector, Vector]:
         return np.zeros(self.dimension), np.linspace(-1.0, 1.0, self.dimension)
 
-    def hessian_vector_sum(self, w: Vector, v: Vector, rows: Rows) -> Vector:
-        """Return the sum over ``rows`` of the Hessians of their losses, times a vector ``v``.
+    def hessian_vector_rows(self, w: Vector, v: Vector, rows: Rows) -> ArrayLike:
+        """Return the Hessian of the loss of each of ``rows`` times a vector ``v``.
 
-        Shape (dimension,), without the regulariser. Not private.
+        Shape (m, dimension), without the regulariser. Not private.
         """
         raise TypeError(f"{type(self).__name__} gives no Hessians of single records.")
-
-    def hessian_vector_rows(self, w: Vector, v: Vector, rows: Rows) -> Vector:
-        """Return the Hessian of each of ``rows`` times a vector ``v``, shape (m, dimension).
-
-        Here record by record, from :meth:`hessian_vector_sum`; subclasses do it faster.
-        """
-        table = np.empty((len(rows), self.dimension))
-        for i, row in enumerate(rows):
-            table[i] = self.hessian_vector_sum(w, v, np.array([row], dtype=np.intp))
-        return table
 
     def hessian_vector(self, w: ArrayLike, v: ArrayLike) -> Vector:
         """Return the Hessian of :meth:`loss` at ``w`` times a vector ``v``. Not private."""
         w, v = parameters(w, self.dimension), parameters(v, self.dimension)
-        total = self.hessian_vector_sum(w, v, np.arange(self.n, dtype=np.intp))
+        everyone = np.arange(self.n, dtype=np.intp)
+        total = hessian_products(self, everyone, w, v).clipped(math.inf)
         return total / self.n + self.regularizer_gradient(v)
 
     def loss(self, w: ArrayLike) -> float:
@@ -297,18 +312,77 @@ class Objective:
         The search starts at ``initial``, shape (dimension,), or at the origin, and stops where no
         entry of the gradient exceeds ``tolerance`` > 0.
         """
-        from scipy.optimize import minimize
-
         start = np.zeros(self.dimension) if initial is None else parameters(initial, self.dimension)
-        found = minimize(
-            self.loss,
-            start,
-            jac=self.gradient,
-            method="L-BFGS-B",
-            options={
-                "gtol": _validate.positive(tolerance=tolerance),
-                "ftol": 0.0,
-                "maxiter": 10_000,
-            },
+        return least_of(self.loss, self.gradient, start, tolerance)
+
+
+def least_of(
+    loss: Callable[[Vector], float],
+    gradient: Callable[[Vector], Vector],
+    start: Vector,
+    tolerance: float,
+) -> Vector:
+    """Return a local minimiser by L-BFGS, where no entry of the gradient is above a number > 0."""
+    from scipy.optimize import minimize
+
+    gtol = _validate.positive(tolerance=tolerance)
+    options: Any = {"gtol": gtol, "ftol": 0.0, "maxiter": 10_000}
+    found = minimize(loss, start, jac=gradient, method="L-BFGS-B", options=options)
+    return np.asarray(found.x, dtype=np.float64)
+
+
+class Labelled(Objective):
+    """An objective of records with labels of declared classes; records with others are blank.
+
+    Attributes
+    ----------
+    classes_, weights
+        The classes, in sort order, and what losses of their records are multiplied by, shape (K,),
+        or None for 1.
+    """
+
+    weights: Vector | None = None
+    # The largest number that the loss of a record is multiplied by.
+    largest_weight: float = 1.0
+
+    def _read(
+        self,
+        y: ArrayLike,
+        classes: ArrayLike | None,
+        class_weights: Mapping[Any, float] | None = None,
+        *,
+        from_data: bool,
+        two: bool = False,
+    ) -> NDArray[np.intp]:
+        """Return the number of each record's class, -1 for other labels."""
+        labels = labels_of(y)
+        self.classes_, self.weights = classes_and_weights(
+            labels, classes, class_weights, from_data=from_data
         )
-        return np.asarray(found.x, dtype=np.float64)
+        self.read_from_data = ("classes",) if from_data else ()
+        if self.weights is not None:
+            self.largest_weight = float(self.weights.max())
+        if self.linear_loss is not None:
+            self.linear_loss = self.linear_loss[0], self.largest_weight
+        if len(self.classes_) < 2 or (two and len(self.classes_) > 2):
+            name = "y must hold" if classes is None else "classes must be"
+            many = "two classes" if two else "two classes or more"
+            raise ValueError(f"{name} {many}, got {len(self.classes_)}.")
+        return codes("y", labels, self.classes_)
+
+    def _weighted_digest(self, records: bytes) -> bytes:
+        """Return a digest of records and of the weights of classes."""
+        if self.weights is None:
+            return records
+        return hashlib.blake2b(records + self.weights.tobytes(), digest_size=32).digest()
+
+    @abstractmethod
+    def decision(self, X: ArrayLike, w: ArrayLike) -> Vector:
+        """Return the scores of new records of shape (m, d), shape (m,), or (m, K)."""
+
+    def predict(self, X: ArrayLike, w: ArrayLike) -> NDArray[Any]:
+        """Return the likeliest class of each new record of shape (m, d), shape (m,)."""
+        scores = self.decision(X, w)
+        places = scores > 0 if scores.ndim == 1 else scores.argmax(axis=1)
+        labels: NDArray[Any] = self.classes_[places.astype(np.intp)]
+        return labels

@@ -46,7 +46,6 @@ from dpcal.optim.objectives.arrays import (
     Rows,
     Vector,
     clipped_rows,
-    in_blocks,
     row_norms,
     shrink_factors,
 )
@@ -132,6 +131,8 @@ class Table(Contributions):
         self, size: int, blocks: Iterable[Vector], shares: tuple[tuple[float, int], ...] = ()
     ) -> None:
         self.size, self._blocks = size, blocks
+        if not math.fsum(share**2 for share, _ in shares) <= 1:
+            raise ValueError(f"shares must have squares that sum to at most 1, got {shares}.")
         ends = np.cumsum([0, *(length for _, length in shares)])
         self._parts = [(share, slice(*ends[i : i + 2])) for i, (share, _) in enumerate(shares)] or [
             (1.0, slice(None))
@@ -380,7 +381,7 @@ def hessian_products(objective: Any, rows: Rows, w: Vector, v: Vector) -> Contri
         products = objective.hessian_vector_rows(w, v, block)
         return shaped("hessian_vector_rows", products, (len(block), d))
 
-    return Table(d, map(table, in_blocks(rows, MOST)))
+    return Table(d, map(table, objective.blocks(rows)))
 
 
 def shaped(name: str, values: Any, shape: tuple[int, ...]) -> Vector:

@@ -15,13 +15,12 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 import math
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from dpcal import _validate
@@ -39,16 +38,9 @@ from dpcal.optim.objectives.arrays import (
     row_norms,
     shrink_factors,
 )
-from dpcal.optim.objectives.base import Objective
-from dpcal.optim.objectives.contributions import MOST, Contributions, Kernel, Losses, Products
-from dpcal.optim.objectives.domains import (
-    blanked,
-    cells,
-    classes_and_weights,
-    codes,
-    labels_of,
-    records_of,
-)
+from dpcal.optim.objectives.base import Labelled, Objective
+from dpcal.optim.objectives.contributions import MOST, Contributions, Products
+from dpcal.optim.objectives.domains import blanked, cells, records_of
 
 __all__ = ["Linear", "Logistic", "Squared", "TwoClass", "as_smooth_as", "smoothness_of"]
 
@@ -97,9 +89,12 @@ class Linear(Objective):
     """
 
     point_loss: ClassVar[type[PointLoss]]
-    # The largest number that the loss of a record is multiplied by.
+    # Bounds on the first and second derivative of the loss by the score; the first is per width.
+    steepest: ClassVar[float]
+    sharpest: ClassVar[float] = 1.0
+    width: float = 1.0
     largest_weight: float = 1.0
-    # Those of the targets below and above zero, or None for 1.
+    # What losses of targets below and above zero are multiplied by, or None for 1.
     weights: Vector | None = None
     kernel: ClippedSum
     # What embedded records are made of.
@@ -127,33 +122,18 @@ class Linear(Objective):
     def _point_loss(self) -> PointLoss:
         return self.point_loss()
 
-    def contributions(self, rows: Rows, *at: Vector) -> Contributions:
-        """See :meth:`Objective.contributions`: compiled."""
-        return Kernel(self.kernel, rows, *at)
-
-    def loss_contributions(self, rows: Rows, w: Vector) -> Contributions:
-        """See :meth:`Objective.loss_contributions`: compiled."""
-        return Losses(self.kernel, rows, w)
-
     def curvatures(self, scores: Vector, targets: Vector) -> Vector:
-        """Return the second derivative of each record's loss by its score, shape (m,)."""
+        """Return the second derivatives of losses by their scores, without weights, shape (m,)."""
         raise TypeError(f"{type(self).__name__} gives no Hessians of single records.")
 
     def _curvatures(self, scores: Vector, rows: Rows) -> Vector:
         """Return the second derivative of the loss of each of ``rows``, zero for blank records."""
         targets = self.kernel.targets[rows]
-        return np.where(np.isnan(targets), 0.0, self.curvatures(scores, targets))
-
-    def hessian_vector_sum(self, w: Vector, v: Vector, rows: Rows) -> Vector:
-        """See :meth:`Objective.hessian_vector_sum`: each Hessian is a number times ``x x^T``."""
-        X = self.kernel.features[rows]
-        with np.errstate(over="ignore", invalid="ignore"):
-            factors = self._curvatures(X @ w, rows) * (X @ v)
-        factors[~np.isfinite(factors)] = 0.0
-        return np.asarray(factors @ X)
+        found = np.where(np.isnan(targets), 0.0, self.curvatures(scores, targets))
+        return found if self.weights is None else found * self.weights[(targets > 0).astype(int)]
 
     def hessian_vector_rows(self, w: Vector, v: Vector, rows: Rows) -> Vector:
-        """See :meth:`Objective.hessian_vector_rows`."""
+        """See :meth:`Objective.hessian_vector_rows`: each Hessian is a number times ``x x^T``."""
         X = self.kernel.features[rows]
         with np.errstate(over="ignore", invalid="ignore"):
             factors = self._curvatures(X @ w, rows) * (X @ v)
@@ -206,18 +186,46 @@ class Linear(Objective):
 
     def decision(self, X: ArrayLike, w: ArrayLike) -> Vector:
         """Return the scores ``<w, x>`` of new records, shape (m, d), intercept included."""
-        X = records(X)
-        w = parameters(w, self.dimension)
-        if X.shape[1] != self.penalized:
-            raise ValueError(f"X must have {self.penalized} columns, got {X.shape[1]}.")
+        X, w = records(X, self.penalized), parameters(w, self.dimension)
         scores = X @ w[: self.penalized]
         return scores + w[-1] if self.fit_intercept else scores
 
-    def _strong_convexity(self) -> float:
-        return 0.0 if self.fit_intercept else self.l2
+    @property
+    def constants(self) -> Constants:
+        """L0 and L1: a largest slope times max ||x||, a curvature times max ||x||^2: measured.
+
+        The norms of records have the constant feature in them. Not private.
+        """
+        return self._bounds(
+            float(self.kernel.norms.max()),
+            l2=0.0 if self.fit_intercept else self.l2,
+            weight=self.largest_weight,
+            width=self.width,
+            measured=True,
+        )
+
+    @classmethod
+    def _bounds(
+        cls, norm: float, *, l2: float, weight: float = 1.0, width: float = 1.0, **more: Any
+    ) -> Constants:
+        """Return constants of losses of records of this norm at most."""
+        return Constants(
+            lipschitz=math.inf
+            if math.isinf(cls.steepest)
+            else weight * cls.steepest * width * norm,
+            smoothness=weight * cls.sharpest * norm**2,
+            strong_convexity=l2 if math.isfinite(cls.point_loss.curvature) else 0.0,
+            **more,
+        )
+
+    @classmethod
+    def _declared(cls, row_norm: float, l2: float, fit_intercept: bool, **more: Any) -> Constants:
+        """Return constants from public numbers."""
+        l2 = 0.0 if fit_intercept else _validate.non_negative(l2=l2)
+        return cls._bounds(declared_norm(row_norm, fit_intercept), l2=l2, **more)
 
 
-class TwoClass(Linear):
+class TwoClass(Linear, Labelled):
     """A linear model of two classes: the target is +1 for the larger in sort order, -1 else.
 
     Classes that are not two, and weights that are not for these classes, raise a ValueError. A
@@ -257,41 +265,13 @@ class TwoClass(Linear):
         classes_from_data: bool = False,
         class_weights: Mapping[Any, float] | None = None,
     ) -> None:
-        labels = labels_of(y)
-        self.classes_, self.weights = classes_and_weights(
-            labels, classes, class_weights, from_data=classes_from_data
-        )
-        self.read_from_data = ("classes",) if classes_from_data else ()
-        if self.weights is not None:
-            self.largest_weight = float(self.weights.max())
-            if self.linear_loss is not None:
-                self.linear_loss = self.linear_loss[0], self.largest_weight
-        if len(self.classes_) != 2:
-            name = "y must hold" if classes is None else "classes must be"
-            raise ValueError(f"{name} two classes, got {len(self.classes_)}.")
-        signs = np.array([-1.0, 1.0, math.nan])[codes("y", labels, self.classes_)]
+        place = self._read(y, classes, class_weights, from_data=classes_from_data, two=True)
+        signs = np.array([-1.0, 1.0, math.nan])[place]
         super().__init__(X, signs, l2=l2, fit_intercept=fit_intercept)
 
     def digest(self) -> bytes:
         """See :meth:`Objective.digest`."""
-        records = super().digest()
-        if self.weights is None:
-            return records
-        return hashlib.blake2b(records + self.weights.tobytes(), digest_size=32).digest()
-
-    def curvatures(self, scores: Vector, targets: Vector) -> Vector:
-        """See :meth:`Linear.curvatures`: that of the loss, times the weight of the class."""
-        found = self.unweighted_curvatures(scores, targets)
-        return found if self.weights is None else found * np.where(targets > 0, *self.weights[::-1])
-
-    def unweighted_curvatures(self, scores: Vector, targets: Vector) -> Vector:
-        """Return the second derivative of each record's loss by its score, without weights."""
-        raise TypeError(f"{type(self).__name__} gives no Hessians of single records.")
-
-    def predict(self, X: ArrayLike, w: ArrayLike) -> NDArray[Any]:
-        """Return the likelier class of each new record, shape (m, d)."""
-        labels: NDArray[Any] = self.classes_[(self.decision(X, w) > 0).astype(np.intp)]
-        return labels
+        return self._weighted_digest(super().digest())
 
 
 class Logistic(TwoClass):
@@ -308,23 +288,13 @@ class Logistic(TwoClass):
     """
 
     point_loss = LogisticLoss
+    steepest, sharpest = 1.0, 0.25
     linear_loss = "logistic", 1.0
 
-    def unweighted_curvatures(self, scores: Vector, targets: Vector) -> Vector:
-        """See :meth:`TwoClass.unweighted_curvatures`: p (1 - p), p the class's probability."""
+    def curvatures(self, scores: Vector, targets: Vector) -> Vector:
+        """See :meth:`Linear.curvatures`: p (1 - p), p the class's probability."""
         p = expit(scores)
         return np.asarray(p * (1 - p))
-
-    @property
-    def constants(self) -> Constants:
-        """L0 = max ||x|| and L1 = max ||x||^2 / 4, intercept included: measured, not private."""
-        norm, weight = float(self.kernel.norms.max()), self.largest_weight
-        return Constants(
-            lipschitz=weight * norm,
-            smoothness=weight * norm**2 / 4,
-            strong_convexity=self._strong_convexity(),
-            measured=True,
-        )
 
     @classmethod
     def constants_for(
@@ -348,10 +318,11 @@ strong_concavity=0.0, hessian_lipschitz=0.09622504486493771, measured=False)
         """
         norm = declared_norm(row_norm, fit_intercept)
         weight = _validate.positive(largest_weight=largest_weight)
-        return Constants(
-            lipschitz=weight * norm,
-            smoothness=weight * norm**2 / 4,
-            strong_convexity=0.0 if fit_intercept else _validate.non_negative(l2=l2),
+        return cls._declared(
+            row_norm,
+            l2,
+            fit_intercept,
+            weight=weight,
             gap=weight * math.nextafter(math.log(2), 1.0),
             # The third derivative of the loss of a score is at most 1 / (6 sqrt(3)).
             hessian_lipschitz=weight * norm**3 / (6 * math.sqrt(3)) * (1 + 2.0**-50),
@@ -371,6 +342,7 @@ class Squared(Linear):
     """
 
     point_loss = SquaredLoss
+    steepest = math.inf  # residuals have no bound
     linear_loss = "squared", 1.0
 
     def curvatures(self, scores: Vector, targets: Vector) -> Vector:
@@ -381,17 +353,6 @@ class Squared(Linear):
         self, X: ArrayLike, y: ArrayLike, *, l2: float = 0.0, fit_intercept: bool = True
     ) -> None:
         super().__init__(X, cells("y", y), l2=l2, fit_intercept=fit_intercept)
-
-    @property
-    def constants(self) -> Constants:
-        """L0 is infinite: residuals have no bound. L1 = max ||x||^2: measured, not private."""
-        norm = float(self.kernel.norms.max())
-        return Constants(
-            lipschitz=math.inf,
-            smoothness=norm**2,
-            strong_convexity=self._strong_convexity(),
-            measured=True,
-        )
 
     @classmethod
     def constants_for(
@@ -406,13 +367,8 @@ class Squared(Linear):
 
         See :class:`Linear` for the arguments.
         """
-        norm = declared_norm(row_norm, fit_intercept)
-        return Constants(
-            lipschitz=math.inf,
-            smoothness=norm**2,
-            strong_convexity=0.0 if fit_intercept else _validate.non_negative(l2=l2),
-            gap=_validate.positive(target_bound=target_bound) ** 2 / 2,
-        )
+        gap = _validate.positive(target_bound=target_bound) ** 2 / 2
+        return cls._declared(row_norm, l2, fit_intercept, gap=gap)
 
 
 def smoothness_of(kernel: ClippedSum | None, rows: Rows) -> Vector | None:

@@ -19,7 +19,8 @@ True
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from abc import abstractmethod
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -36,24 +37,16 @@ from dpcal.optim.objectives.arrays import (
     prints_of_rows,
     records,
 )
-from dpcal.optim.objectives.base import Objective
+from dpcal.optim.objectives.base import Labelled
 from dpcal.optim.objectives.contributions import MOST, Contributions, Products, Table
-from dpcal.optim.objectives.domains import (
-    blanked,
-    codes,
-    declared,
-    labels_of,
-    records_of,
-)
+from dpcal.optim.objectives.domains import blanked, records_of
 
 __all__ = ["KAN", "MLP", "NETWORKS", "network_scores"]
 
 Rows = NDArray[np.intp]
 
-_UNKNOWN = Constants(lipschitz=math.inf, smoothness=math.inf)
 
-
-class Network(Objective):
+class Network(Labelled):
     """A network with labels and losses of single records.
 
     A record with another label than the classes, or with a cell that is not a finite number, is
@@ -79,6 +72,12 @@ class Network(Objective):
         The classes, in sort order.
     """
 
+    # No bound is known, and privacy does not rest on one: gradients are clipped.
+    constants = Constants(lipschitz=math.inf, smoothness=math.inf)
+    _two = False
+    _intercepts = False
+    _arranged: Any = None
+
     def __init__(
         self,
         X: ArrayLike,
@@ -89,35 +88,38 @@ class Network(Objective):
         l2: float,
     ) -> None:
         X, known = records_of(X)
-        labels = labels_of(y)
-        self.classes_ = declared("classes", classes, labels, from_data=classes_from_data)
-        self.read_from_data = ("classes",) if classes_from_data else ()
-        if labels.shape != (X.shape[0],):
-            raise ValueError(f"y must have shape ({X.shape[0]},) to match X, got {labels.shape}.")
-        if len(self.classes_) < 2:
-            raise ValueError(f"y must hold two classes or more, got {len(self.classes_)}.")
+        place = self._read(y, classes, from_data=classes_from_data, two=self._two)
+        if place.shape != known.shape:
+            raise ValueError(f"y must have shape {known.shape} to match X, got {place.shape}.")
         self.n, self._columns = X.shape
         self.l2 = _validate.non_negative(l2=l2)
         # Blank records have no class; the number -1 stands for that.
-        self._class = np.where(known, codes("y", labels, self.classes_), -1)
+        self._class = np.where(known, place, -1)
         self._X = blanked(X, self._class >= 0)
 
-    @property
-    def constants(self) -> Constants:
-        """Infinite: no bound is known, and privacy does not rest on one: gradients are clipped."""
-        return _UNKNOWN
+    def contributions(self, rows: Rows, *at: Vector) -> Contributions:
+        """See :meth:`Objective.contributions`: a pair of vectors a layer."""
+        if len(at) == 2:
+            return Table(self.dimension, self.tables(rows, *at))
+        pairs = (self._pairs(at[0], block) for block in in_blocks(rows, MOST))
+        return Products(self.dimension, pairs, self._arranged, intercepts=self._intercepts)
 
     def record_gradients(self, w: Vector, rows: Rows) -> Vector:
         """See :meth:`Objective.record_gradients`; one after another, for differences alone."""
         alone = (rows[i : i + 1] for i in range(len(rows)))
         return np.array([self.clipped_sum(w, row, math.inf) for row in alone])
 
-    def _new(self, X: ArrayLike) -> Vector:
-        """Return new records, with as many columns as the old ones."""
-        X = records(X)
-        if X.shape[1] != self._columns:
-            raise ValueError(f"X must have {self._columns} columns, got {X.shape[1]}.")
-        return X
+    def digest(self) -> bytes:
+        """See :meth:`Objective.digest`."""
+        return digest_of(self._X, self._class)
+
+    def fingerprints(self, key: bytes) -> list[bytes]:
+        """See :meth:`Objective.fingerprints`."""
+        return prints_of_rows(key, self._X, self._class)
+
+    @abstractmethod
+    def _pairs(self, w: Vector, rows: Rows) -> list[tuple[Vector, Vector]]:
+        """Return two vectors for each record and layer, whose outer product is its gradient."""
 
 
 class MLP(Network):
@@ -162,6 +164,8 @@ class MLP(Network):
         self.penalized = self.width * (self._columns + K)
         self.dimension = self.penalized + self.width + K
 
+    _intercepts = True
+
     def initial(self, seed: int | np.random.Generator) -> Vector:
         """Return a random start: weights of variance one over their number of inputs.
 
@@ -175,67 +179,40 @@ class MLP(Network):
         w[hidden : self.penalized] /= math.sqrt(self.width)
         return w
 
-    def contributions(self, rows: Rows, *at: Vector) -> Contributions:
-        """See :meth:`Objective.contributions`: a pair of vectors a layer."""
-        if len(at) == 2:
-            return Table(self.dimension, self.tables(rows, *at))
-        return Products(self.dimension, self._factors(rows, *at), self._arranged, intercepts=True)
+    def _pairs(self, w: Vector, rows: Rows) -> list[tuple[Vector, Vector]]:
+        X = self._X[rows]
+        hidden, back, out = self._backward(w, X, rows)
+        return [(back, X), (out, hidden)]
 
-    def _factors(self, rows: Rows, w: Vector) -> Iterator[list[tuple[Vector, Vector]]]:
-        for block in in_blocks(rows, MOST):
-            X = self._X[block]
-            hidden, back, out = self._backward(w, X, block)
-            yield [(back, X), (out, hidden)]
-
-    def _arranged(self, sums: list[NDArray[Any]]) -> NDArray[Any]:
+    @staticmethod
+    def _arranged(sums: list[NDArray[Any]]) -> NDArray[Any]:
         """Return weights of both layers, and then their intercepts."""
         return np.concatenate(
             [each[:, :-1].ravel() for each in sums] + [each[:, -1] for each in sums]
         )
 
-    def hessian_vector_sum(self, w: Vector, v: Vector, rows: Rows) -> Vector:
-        """See :meth:`Objective.hessian_vector_sum`, by Pearlmutter's R-operator (1994)."""
-        total = np.zeros(self.dimension)
-        W1, W2, b1, b2 = self._layers(total)
+    def hessian_vector_rows(self, w: Vector, v: Vector, rows: Rows) -> Vector:
+        """See :meth:`Objective.hessian_vector_rows`, by Pearlmutter's R-operator (1994)."""
+        X, weights = self._X[rows], self._layers(w)[1]
         V1, V2, c1, c2 = self._layers(v)
-        weights = self._layers(w)[1]
-        for block in in_blocks(rows, MOST):
-            X = self._X[block]
-            hidden, _, out = self._backward(w, X, block)
-            p = out.copy()
-            p[np.arange(len(block)), self._class[block]] += 1.0
-            slope = 1.0 - hidden * hidden
-            with np.errstate(over="ignore", invalid="ignore"):
-                moved = slope * (X @ V1.T + c1)
-                scores = moved @ weights.T + hidden @ V2.T + c2
-                left = p * (scores - (p * scores).sum(axis=1, keepdims=True))
-                below = (left @ weights + out @ V2) * slope - 2 * hidden * moved * (out @ weights)
-            finite = np.isfinite(below).all(axis=1) & np.isfinite(left).all(axis=1)
-            finite &= self._class[block] >= 0
-            for each in (moved, left, below):
-                each[~finite] = 0.0
-            W1 += below.T @ X
-            W2 += left.T @ hidden + out.T @ moved
-            b1 += below.sum(axis=0)
-            b2 += left.sum(axis=0)
-        return total
+        hidden, _, out = self._backward(w, X, rows)
+        p = out.copy()
+        p[np.arange(len(rows)), self._class[rows]] += 1.0
+        slope = 1.0 - hidden * hidden
+        with np.errstate(over="ignore", invalid="ignore"):
+            moved = slope * (X @ V1.T + c1)
+            scores = moved @ weights.T + hidden @ V2.T + c2
+            left = p * (scores - (p * scores).sum(axis=1, keepdims=True))
+            below = (left @ weights + out @ V2) * slope - 2 * hidden * moved * (out @ weights)
+            W1 = np.einsum("ij,ik->ijk", below, X)
+            W2 = np.einsum("ij,ik->ijk", left, hidden) + np.einsum("ij,ik->ijk", out, moved)
+        table = [each.reshape(len(rows), -1) for each in (W1, W2, below, left)]
+        return np.where(self._class[rows, np.newaxis] < 0, 0.0, np.hstack(table))
 
     def decision(self, X: ArrayLike, w: ArrayLike) -> Vector:
         """Return the scores, shape (m, K), of new records of shape (m, d)."""
-        return self._forward(parameters(w, self.dimension), self._new(X))[1]
-
-    def predict(self, X: ArrayLike, w: ArrayLike) -> NDArray[Any]:
-        """Return the likeliest class of each new record, shape (m, d)."""
-        labels: NDArray[Any] = self.classes_[self.decision(X, w).argmax(axis=1)]
-        return labels
-
-    def digest(self) -> bytes:
-        """See :meth:`Objective.digest`."""
-        return digest_of(self._X, self._class)
-
-    def fingerprints(self, key: bytes) -> list[bytes]:
-        """See :meth:`Objective.fingerprints`."""
-        return prints_of_rows(key, self._X, self._class)
+        X = records(X, self._columns)
+        return self._forward(parameters(w, self.dimension), X)[1]
 
     def _layers(self, w: Vector) -> tuple[Vector, Vector, Vector, Vector]:
         """Return views of the weights of both layers and of their intercepts."""
@@ -310,6 +287,8 @@ class KAN(Network):
     True
     """
 
+    _two = True
+
     def __init__(
         self,
         X: ArrayLike,
@@ -325,8 +304,6 @@ class KAN(Network):
         from scipy.interpolate import BSpline
 
         super().__init__(X, y, classes=classes, classes_from_data=classes_from_data, l2=l2)
-        if len(self.classes_) != 2:
-            raise ValueError(f"y must hold two classes, got {len(self.classes_)}.")
         self.width = _validate.count(width=width)
         self.intervals = _validate.count(intervals=intervals)
         self._knots = 2.0 * np.arange(-3, self.intervals + 4) / self.intervals - 1.0
@@ -336,18 +313,9 @@ class KAN(Network):
         # Each interval and unit has a cubic polynomial about the interval's left end.
         spline, ends = BSpline(self._knots, second, 3), self._knots[3 : 3 + self.intervals]
         self._pieces = np.array([spline(ends, nu=k) / math.factorial(k) for k in (3, 2, 1, 0)])
-        self._H = self._basis(self._X)
-        del self._X
+        self._X = self._basis(self._X)
         self._signs = np.array([-1.0, 1.0, math.nan])[self._class]
-        self.dimension = self.penalized = self.width * self._H.shape[1]
-
-    def digest(self) -> bytes:
-        """See :meth:`Objective.digest`."""
-        return digest_of(self._H, self._class)
-
-    def fingerprints(self, key: bytes) -> list[bytes]:
-        """See :meth:`Objective.fingerprints`."""
-        return prints_of_rows(key, self._H, self._class)
+        self.dimension = self.penalized = self.width * self._X.shape[1]
 
     def _basis(self, X: Vector) -> Vector:
         """Return the splines' values at every feature, shape (m, d p)."""
@@ -361,29 +329,17 @@ class KAN(Network):
         """Return a random start of independent standard normals, from a public seed."""
         return np.random.default_rng(_validate.seed(seed=seed)).standard_normal(self.dimension)
 
-    def contributions(self, rows: Rows, *at: Vector) -> Contributions:
-        """See :meth:`Objective.contributions`: two vectors a record."""
-        if len(at) == 2:
-            return Table(self.dimension, self.tables(rows, *at))
-        return Products(self.dimension, self._factors(rows, *at))
-
-    def _factors(self, rows: Rows, w: Vector) -> Iterator[list[tuple[Vector, Vector]]]:
-        for block in in_blocks(rows, MOST):
-            H = self._H[block]
-            scores, slopes = self._forward(w, H)
-            signs = self._signs[block]
-            with np.errstate(over="ignore", invalid="ignore"):
-                slopes *= (-signs / (1.0 + np.exp(signs * scores)))[:, np.newaxis]
-            yield [(slopes, H)]
+    def _pairs(self, w: Vector, rows: Rows) -> list[tuple[Vector, Vector]]:
+        H, signs = self._X[rows], self._signs[rows]
+        scores, slopes = self._forward(w, H)
+        with np.errstate(over="ignore", invalid="ignore"):
+            slopes *= (-signs / (1.0 + np.exp(signs * scores)))[:, np.newaxis]
+        return [(slopes, H)]
 
     def decision(self, X: ArrayLike, w: ArrayLike) -> Vector:
         """Return the scores, shape (m,), of new records of shape (m, d)."""
-        return self._forward(parameters(w, self.dimension), self._basis(self._new(X)))[0]
-
-    def predict(self, X: ArrayLike, w: ArrayLike) -> NDArray[Any]:
-        """Return the likelier class of each new record, shape (m, d)."""
-        labels: NDArray[Any] = self.classes_[(self.decision(X, w) > 0).astype(np.intp)]
-        return labels
+        H = self._basis(records(X, self._columns))
+        return self._forward(parameters(w, self.dimension), H)[0]
 
     def _forward(self, w: Vector, H: Vector) -> tuple[Vector, Vector]:
         """Return scores, and their derivatives by <w_j, h(x)>, shape (m, width)."""
@@ -403,7 +359,7 @@ class KAN(Network):
 
     def record_losses(self, w: Vector, rows: Rows) -> Vector:
         """See :meth:`Network.record_losses`."""
-        margins = self._signs[rows] * self._forward(w, self._H[rows])[0]
+        margins = self._signs[rows] * self._forward(w, self._X[rows])[0]
         with np.errstate(invalid="ignore"):
             return np.asarray(np.logaddexp(0.0, -margins))
 

@@ -36,9 +36,11 @@ from dpcal._ext.losses import CauchyLoss, HuberLoss, PointLoss, SigmoidLoss, Wel
 from dpcal.calibrate.constants import Constants
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.domains import cells
-from dpcal.optim.objectives.linear import Linear, TwoClass, declared_norm
+from dpcal.optim.objectives.linear import Linear, TwoClass
 
 __all__ = ["Cauchy", "Huber", "Sigmoid", "Welsch"]
+
+_AT = (15 - math.sqrt(33)) / 24
 
 
 class _Robust(Linear):
@@ -48,7 +50,6 @@ class _Robust(Linear):
     :class:`dpcal.optim.objectives.linear.Linear`.
     """
 
-    steepest: ClassVar[float]
     point_loss: ClassVar[type[HuberLoss | CauchyLoss | WelschLoss]]
 
     def __init__(
@@ -66,17 +67,6 @@ class _Robust(Linear):
     def _point_loss(self) -> PointLoss:
         return self.point_loss(self.width)
 
-    @property
-    def constants(self) -> Constants:
-        """L0 = (largest slope) max ||x||, L1 = max ||x||^2, intercept included: measured."""
-        norm = float(self.kernel.norms.max())
-        return Constants(
-            lipschitz=self.steepest * self.width * norm,
-            smoothness=norm**2,
-            strong_convexity=self._strong_convexity(),
-            measured=True,
-        )
-
     @classmethod
     def constants_for(
         cls,
@@ -91,17 +81,13 @@ class _Robust(Linear):
 
         See :class:`dpcal.optim.objectives.linear.Linear` for the other arguments.
         """
-        norm = declared_norm(row_norm, fit_intercept)
-        width = _validate.positive(width=width)
-        bound = _validate.positive(target_bound=target_bound)
-        farthest = cls(np.ones((1, 1)), [bound], width=width, fit_intercept=False)
-        convex = math.isfinite(farthest.kernel.loss.curvature) and not fit_intercept
-        return Constants(
-            lipschitz=cls.steepest * width * norm,
-            smoothness=norm**2,
-            strong_convexity=_validate.non_negative(l2=l2) if convex else 0.0,
-            gap=farthest.loss(np.zeros(1)) * (1 + 2.0**-50),
+        bound, width = (
+            _validate.positive(target_bound=target_bound),
+            _validate.positive(width=width),
         )
+        farthest = cls(np.ones((1, 1)), [bound], width=width, fit_intercept=False)
+        gap = farthest.loss(np.zeros(1)) * (1 + 2.0**-50)
+        return cls._declared(row_norm, l2, fit_intercept, width=width, gap=gap)
 
 
 class Huber(_Robust):
@@ -134,9 +120,6 @@ class Cauchy(_Robust):
         q = ((scores - targets) / self.width) ** 2
         return np.asarray((1 - q) / (1 + q) ** 2)
 
-    def _strong_convexity(self) -> float:
-        return 0.0
-
 
 class Welsch(_Robust):
     """Welsch's loss ``width^2 / 2 (1 - exp(-(r / width)^2))``: smooth, bounded, not convex.
@@ -153,9 +136,6 @@ class Welsch(_Robust):
         q = ((scores - targets) / self.width) ** 2
         return np.asarray((1 - 2 * q) * np.exp(-q))
 
-    def _strong_convexity(self) -> float:
-        return 0.0
-
 
 class Sigmoid(TwoClass):
     """Squared error of a predicted probability, ``sigmoid(-y <w, x>)^2``: in [0, 1], not convex.
@@ -163,26 +143,16 @@ class Sigmoid(TwoClass):
     Parameters and attributes are those of :class:`dpcal.optim.objectives.linear.TwoClass`.
     """
 
+    # With s = sigmoid(-margin) the slope's size is 2 s^2 (1 - s), largest at s = 2/3, and the
+    # curvature 2 s^2 (1 - s) (2 - 3 s), largest in size at _AT.
     point_loss = SigmoidLoss
+    steepest = 8 / 27 * (1 + 2.0**-50)
+    sharpest = 2 * _AT**2 * (1 - _AT) * (2 - 3 * _AT) * (1 + 2.0**-50)
 
-    def unweighted_curvatures(self, scores: Vector, targets: Vector) -> Vector:
-        """See :meth:`TwoClass.unweighted_curvatures`: 2 s^2 (1 - s) (2 - 3 s), s^2 the loss."""
+    def curvatures(self, scores: Vector, targets: Vector) -> Vector:
+        """See :meth:`Linear.curvatures`: 2 s^2 (1 - s) (2 - 3 s), s^2 the loss."""
         s = expit(-targets * scores)
         return np.asarray(2 * s * s * (1 - s) * (2 - 3 * s))
-
-    @property
-    def constants(self) -> Constants:
-        """L0 = 8/27 max ||x||, L1 = 0.15406... max ||x||^2, intercept included: measured.
-
-        With s = sigmoid(-margin) the slope's size is 2 s^2 (1 - s), largest at s = 2/3, and the
-        curvature 2 s^2 (1 - s) (2 - 3 s), largest in size at s = (15 - sqrt(33)) / 24.
-        """
-        norm = float(self.kernel.norms.max())
-        steepest, sharpest = self._largest()
-        up = self.largest_weight * (1 + 2.0**-50)
-        return Constants(
-            lipschitz=steepest * norm * up, smoothness=sharpest * norm**2 * up, measured=True
-        )
 
     @classmethod
     def constants_for(cls, *, row_norm: float, fit_intercept: bool = True) -> Constants:
@@ -190,17 +160,4 @@ class Sigmoid(TwoClass):
 
         See :class:`dpcal.optim.objectives.linear.Linear` for the arguments.
         """
-        norm, up = declared_norm(row_norm, fit_intercept), 1 + 2.0**-50
-        steepest, sharpest = cls._largest()
-        return Constants(
-            lipschitz=steepest * norm * up, smoothness=sharpest * norm**2 * up, gap=0.25
-        )
-
-    @staticmethod
-    def _largest() -> tuple[float, float]:
-        """Return the largest slope and the largest curvature of the loss of a score."""
-        s = (15 - math.sqrt(33)) / 24
-        return 8 / 27, 2 * s * s * (1 - s) * (2 - 3 * s)
-
-    def _strong_convexity(self) -> float:
-        return 0.0
+        return cls._declared(row_norm, 0.0, fit_intercept, gap=0.25)

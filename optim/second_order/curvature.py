@@ -71,29 +71,21 @@ def curvature(objective: Objective, w: ArrayLike, *, tolerance: float = 1e-6) ->
         Relative error > 0 at which Lanczos's iteration stops, for more than 128 parameters.
     """
     d = _validate.instance(Objective, objective=objective).dimension
-    w = parameters(numbers("w", w), d)
-    tolerance = _validate.positive(tolerance=tolerance)
+    w, tolerance = parameters(numbers("w", w), d), _validate.positive(tolerance=tolerance)
+    # All products with unit vectors; or two products, of which one tests the symmetry.
+    start = np.random.default_rng(0).standard_normal((d, 2))
+    V = np.eye(d) if d <= _DENSE else start
+    H = np.column_stack([objective.hessian_vector(w, v) for v in V.T])
+    size = float(np.linalg.norm(H)) if d <= _DENSE else math.prod(np.linalg.norm(H, axis=0))
+    if not np.linalg.norm(V.T @ H - H.T @ V) <= _ASYMMETRY * max(size, 1e-300):
+        raise BrokenObjective("a Hessian must be symmetric, got one that is not.")
     if d <= _DENSE:
-        H = np.column_stack([objective.hessian_vector(w, unit) for unit in np.eye(d)])
-        size = float(np.linalg.norm(H))
-        if not np.linalg.norm(H - H.T) <= _ASYMMETRY * size:
-            raise BrokenObjective("a Hessian must be symmetric, got one that is not.")
         values, vectors = np.linalg.eigh((H + H.T) / 2)
         return Curvature(values[0], vectors[:, 0], size * d * 2.0**-50)
-    return _by_lanczos(objective, w, tolerance)
-
-
-def _by_lanczos(objective: Objective, w: Vector, tolerance: float) -> Curvature:
     from scipy.sparse.linalg import LinearOperator, eigsh
 
-    d = objective.dimension
-    start, other = np.random.default_rng(0).standard_normal((2, d))
-    one, two = (objective.hessian_vector(w, v) for v in (start, other))
-    size = float(np.linalg.norm(one) * np.linalg.norm(other))
-    if not abs(other @ one - start @ two) <= _ASYMMETRY * max(size, 1e-300):
-        raise BrokenObjective("a Hessian must be symmetric, got one that is not.")
     operator = LinearOperator((d, d), matvec=lambda v: objective.hessian_vector(w, v), dtype=float)
-    values, vectors = eigsh(operator, k=1, which="SA", v0=start, tol=tolerance)
+    values, vectors = eigsh(operator, k=1, which="SA", v0=start[:, 0], tol=tolerance)
     direction = vectors[:, 0]
-    residual = objective.hessian_vector(w, direction) - values[0] * direction
+    residual = operator @ direction - values[0] * direction
     return Curvature(values[0], direction, math.nextafter(np.linalg.norm(residual), math.inf))

@@ -30,24 +30,17 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from dpcal.calibrate.plan import Plan
-from dpcal.optim.algorithms import Optimizer, check_plan, step_size
+from dpcal.optim.algorithms import Optimizer, check_plan
 from dpcal.optim.boundary.access import Store, keeps_ledger, oracle_of
 from dpcal.optim.boundary.ledger import ONE_OF_A_SILO, Ledger, check_ledger
 from dpcal.optim.boundary.seeds import Seed
-from dpcal.optim.driver import Callback, Run
+from dpcal.optim.driver import Callback
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result
-from dpcal.optim.second_order.fingerprints import remember
-from dpcal.optim.second_order.gauss_psgd import (
-    ESCAPING,
-    SecondOrderResult,
-    Settings,
-    concluded,
-    spider_of,
-    walk,
-)
+from dpcal.optim.second_order.gauss_psgd import ESCAPING, SecondOrderResult, Settings, walked
 from dpcal.optim.silos import Silo, SiloOracle
 from dpcal.optim.silos.local import Answerer
+from dpcal.optim.silos.overlap import remember
 
 __all__ = ["DistributedResult", "distributed_psgd"]
 
@@ -167,19 +160,15 @@ def distributed_psgd(
         silos, plan, seed=seed, on_lost=on_lost, executor=executor, noise=noise, overlap=overlap
     ) as server:
         oracle_of(server, server.plan)  # an error that ends the run has the ledger of its silo
-        rate = step_size(server.plan, server, None)
-        settings = Settings.of(server.plan, learning_rate=rate, reset=reset)
-        spider = spider_of(server, server.plan)
-        run = Run(
+        plain = walked(
             server,
-            steps=settings.steps,
+            server.plan,
+            reset=reset,
             initial=initial,
             callback=callback,
             callback_every=callback_every,
         )
-        path = walk(spider, run, settings)
         server.verify()
-        plain = concluded(run, spider, path)
     result = DistributedResult(
         **vars(plain),
         ledgers=server.ledgers,

@@ -20,16 +20,25 @@ away after a few dozen steps. If it stays near in several tries, the point is a 
 ('certified', 2, True)
 >>> optim.curvature(objective, saddle) < 0 < optim.curvature(objective, result.w)
 True
+
+Gradients along the path are fresh answers, and small differences between them:
+
+>>> oracle = optim.PrivateOracle(objective, plan, seed=1)
+>>> spider = Spider(oracle, drift=plan.parameters["drift"])
+>>> for step in range(8):
+...     estimate = spider.query(np.full(10, 0.05 * step))
+>>> spider.calls, spider.fresh_calls + spider.difference_calls
+(8, 8)
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from dpcal import _validate
 from dpcal._ext.answers import distance, norm as norm_of
-from dpcal.calibrate.plan import Plan
+from dpcal.calibrate.plan import Plan, Query
 from dpcal.calibrate.plans.second_order.gauss_psgd import RESETS
 from dpcal.optim import algorithms
 from dpcal.optim.algorithms import Optimizer, algorithm, step_size
@@ -38,10 +47,18 @@ from dpcal.optim.driver import Run, RunOver, worth
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result
-from dpcal.optim.second_order.estimators import Estimator, Spider, State
-from dpcal.optim.second_order.fingerprints import remember
+from dpcal.optim.silos.overlap import remember
 
-__all__ = ["Escape", "Path", "Round", "SecondOrderResult", "Settings", "gauss_psgd", "walk"]
+__all__ = [
+    "Escape",
+    "Path",
+    "Round",
+    "SecondOrderResult",
+    "Settings",
+    "gauss_psgd",
+    "walk",
+    "walked",
+]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -105,16 +122,14 @@ class Settings:
     def of(cls, plan: Plan, **given: Any) -> Self:
         """Return the settings in a plan's parameters, replaced by those that are given."""
         chosen = {name: value for name, value in given.items() if value is not None}
-        known: dict[str, Any] = {**plan.parameters, **chosen}
+        known: dict[str, Any] = {"reset": "rewind", **plan.parameters, **chosen}
         names = [each.name for each in fields(cls)]
-        missing = [name for name in names if name not in {*known, "reset"}]
-        if missing:
+        if missing := [name for name in names if name not in known]:
             raise ValueError(f"plan.parameters must hold {', '.join(missing)}, got none of them.")
-        return cls(**{name: known[name] for name in names if name in known})  # checked above
+        return cls(**{name: known[name] for name in names})
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Path:
+class Path(NamedTuple):
     """End of a walk: the fields of :class:`SecondOrderResult`, with the point that is returned."""
 
     w: Vector
@@ -178,6 +193,37 @@ ESCAPING = (
 )
 
 
+def _walked(
+    run: Run, oracle: Oracle, plan: Plan, *, settings: Settings, records: list[Objective]
+) -> SecondOrderResult:
+    drift, period = (plan.parameters.get(name) for name in ("drift", "period"))
+    spider = Spider(
+        oracle,
+        drift=_validate.non_negative(drift=drift),
+        period=None if period is None else int(period),
+    )
+    path = walk(spider, run, settings)
+    if path.status in _MESSAGES:
+        message, told = _MESSAGES[path.status], path.status == "certified"
+        if told:
+            last = path.escapes[-1]
+            message = worth(message, plan, at_start=last.call == 1, norm=last.estimate)
+        run.finish(message, told=told)
+    result = SecondOrderResult(
+        **{**vars(run.result(path.w)), "status": path.status},
+        escapes=path.escapes,
+        end=path.end.copy(),
+        fresh_calls=spider.fresh_calls,
+        difference_calls=spider.difference_calls,
+    )
+    remember(result, records)
+    return result
+
+
+# Spends a plan for one objective, or for silos.
+walked = algorithm(_settings)(_walked)
+
+
 @Optimizer(
     summary="one pass of gradients and differences, whose noise leaves saddle points",
     problem="smooth with smooth Hessians, not convex; second-order points of population risk",
@@ -210,36 +256,132 @@ def gauss_psgd(
     Tao et al. 2025, Algorithm 1, returning the candidate and not the end of its last round (see the
     errata), and Algorithm 2, :class:`Spider`.
     """
-    spider = spider_of(oracle, plan)
-    result = concluded(run, spider, walk(spider, run, settings))
-    remember(result, records)
-    return result
+    return _walked(run, oracle, plan, settings=settings, records=records)
 
 
-def spider_of(oracle: Oracle, plan: Plan) -> Spider:
-    """Return the estimator with the plan's drift and period."""
-    period = plan.parameters.get("period")
-    drift = _validate.non_negative(drift=plan.parameters.get("drift"))
-    return Spider(oracle, drift=drift, period=None if period is None else int(period))
+@dataclass(frozen=True, kw_only=True, eq=False)
+class State:
+    """State of an estimator between two points; released values only.
+
+    It is the point of the last estimate, the estimate there, both of shape (dimension,), and the
+    squared movement >= 0 since the last fresh gradient.
+    """
+
+    point: Vector
+    gradient: Vector
+    drift: float
 
 
-def concluded(run: Run, spider: Spider, path: Path) -> SecondOrderResult:
-    """Return the result of a run with a path."""
-    if path.status in _MESSAGES:
-        message = _MESSAGES[path.status]
-        if path.status == "certified":
-            last = path.escapes[-1]
-            at_start = last.call == 1
-            message = worth(message, run.oracle.plan, at_start=at_start, norm=last.estimate)
-        run.finish(message, told=path.status == "certified")
-    plain = run.result(path.w)
-    return SecondOrderResult(
-        **{**vars(plain), "status": path.status},
-        escapes=path.escapes,
-        end=path.end.copy(),
-        fresh_calls=spider.fresh_calls,
-        difference_calls=spider.difference_calls,
-    )
+class PoolEmpty(RunOver):
+    """Too few records are left for the next answer; none was touched."""
+
+    status = "budget-exhausted"
+
+
+class Spider:
+    """Ada-DP-SPIDER (Tao et al. 2025, Algorithm 2), on an oracle's disjoint batches.
+
+    Parameters
+    ----------
+    oracle
+        With the queries of :func:`dpcal.calibrate.gauss_psgd`.
+    drift
+        kappa >= 0: a gradient is fresh where the squared movement since the last fresh one, the
+        step to the new point included, would reach it. At 0 all are fresh: DP-SGD.
+    period
+        In place of the drift test: every so many estimates one is fresh, from the first one on.
+
+    Attributes
+    ----------
+    state
+        None before the first estimate, or to make the next gradient fresh. Setting it rewinds the
+        path, and never the records that were used.
+    calls, fresh_calls, difference_calls
+        Estimates so far, and those from fresh gradients and from differences. An estimate at an
+        unmoved point is the one before, and takes no records.
+
+    Notes
+    -----
+    Each pass serves a record at most once; a rest that is smaller than the next batch is dropped,
+    and the next pass begins. Which records are in a batch depends on released values and on a
+    permutation that was drawn before.
+    """
+
+    def __init__(self, oracle: Oracle, *, drift: float, period: int | None = None) -> None:
+        self._oracle = oracle
+        self._kappa = _validate.non_negative(drift=drift)
+        self._period = None if period is None else _validate.count(period=period)
+        # Each silo has a plan of its own; an oracle that answers alone has one.
+        self._plans: tuple[Plan, ...] = getattr(oracle, "plans", (oracle.plan,))
+        self._passes = [_passes_of(plan) for plan in self._plans]
+        self._pass = 0
+        self._used = [0] * len(self._plans)
+        self.state: State | None = None
+        self.calls = self.fresh_calls = self.difference_calls = 0
+
+    @property
+    def records_left(self) -> tuple[int, ...]:
+        """Number of unused records of the current pass, for each silo."""
+        return tuple(plan.n - used for plan, used in zip(self._plans, self._used, strict=True))
+
+    def query(self, w: Vector) -> Vector:
+        """Return an estimate of the gradient at ``w``; raise PoolEmpty if the last pass is over."""
+        before, alive = self.state, self._alive()
+        moved = 0.0 if before is None else distance(w, before.point)
+        drift = 0.0 if before is None else before.drift + moved * moved
+        due = drift >= self._kappa if self._period is None else self.calls % self._period == 0
+        gradient = None if before is None or due else before.gradient
+        if before is not None and gradient is not None and moved > 0:
+            gradient = gradient + self._oracle.difference(w, before.point, self._take(1))
+            self.difference_calls += 1
+        # After a loss the last estimate was a mean over other silos.
+        if gradient is None or self._alive() != alive:
+            gradient, drift = self._oracle.gradient(w, self._take(0)), 0.0
+            self.fresh_calls += 1
+        self.calls += 1
+        self.state = State(point=w, gradient=gradient, drift=drift)
+        return gradient
+
+    def _alive(self) -> tuple[int, ...]:
+        """Return the numbers of the silos that answer; an oracle without silos is number 0."""
+        alive: tuple[int, ...] = getattr(self._oracle, "alive", (0,))
+        return alive
+
+    def _take(self, which: int) -> str:
+        """Return the name of the query for the next batch, whose records are used from now on."""
+        while True:
+            queries = [passes[self._pass][which] for passes in self._passes]
+            used = [
+                before + (query.batch_size or 0)
+                for before, query in zip(self._used, queries, strict=True)
+            ]
+            if all(used[j] <= self._plans[j].n for j in self._alive()):
+                self._used = used
+                return queries[0].name
+            if self._pass + 1 == len(self._passes[0]):
+                raise PoolEmpty
+            self._pass += 1
+            self._used = [0] * len(self._plans)
+
+
+def _passes_of(plan: Plan) -> list[tuple[Query, Query]]:
+    """Return the queries of each pass of a plan: for fresh gradients, and for differences.
+
+    Where a plan has no differences, every gradient is fresh, and the first stands for both. Queries
+    that are not on disjoint batches, pass by pass, are refused.
+    """
+    found: dict[str, list[Query]] = {}
+    for query in plan.queries:
+        found.setdefault(query.partition or query.name, []).append(query)
+    kinds = ["gradient", "gradient difference"]
+    for queries in found.values():
+        disjoint = all(query.composition == "disjoint" and query.batch_size for query in queries)
+        if not disjoint or [query.kind for query in queries] != kinds[: len(queries)]:
+            raise ValueError(
+                "plan must have a gradient on disjoint batches, and possibly its difference, in "
+                f"each partition, got {[(query.name, query.kind) for query in queries]}."
+            )
+    return [(queries[0], queries[-1]) for queries in found.values()]
 
 
 class _Ended(RunOver):
@@ -249,36 +391,37 @@ class _Ended(RunOver):
         self.status = status
 
 
-def walk(estimator: Estimator, run: Run, settings: Settings) -> Path:
+def walk(estimator: Spider, run: Run, settings: Settings) -> Path:
     """Walk as Algorithm 1 does, from a run's iterate, on any estimates of gradients.
 
     The walk is a function of the estimator's answers alone; the run may end it.
     """
-    eta, escapes = settings.learning_rate, list[Escape]()
+    eta, escapes, status = settings.learning_rate, list[Escape](), "stopped"
     try:
-        while True:  # 1
-            before, estimate = _next(estimator, run, settings)  # 2, 3
-            while (norm := norm_of(estimate)) > 3 * settings.threshold:  # 4
-                run.move(run.w - eta * estimate)
-                before, estimate = _next(estimator, run, settings)
-            escapes.append(Escape(point=run.w, call=estimator.calls, estimate=norm))  # 5
-            for _ in range(settings.escape_rounds):  # 6
-                run.w = escapes[-1].point  # 7
-                if settings.reset != "carry":
-                    estimator.state = before if settings.reset == "rewind" else None
-                escapes[-1].rounds.append(_round(estimator, run, settings))
-                if escapes[-1].escaped:
-                    break
-            else:
-                status = "certified"  # 11
-                break
+        # An overflow stops the run.
+        with run.answering():
+            while True:  # 1
+                before, estimate = _next(estimator, run, settings)  # 2, 3
+                while (norm := norm_of(estimate)) > 3 * settings.threshold:  # 4
+                    run.move(run.w - eta * estimate)
+                    before, estimate = _next(estimator, run, settings)
+                escapes.append(Escape(point=run.w, call=estimator.calls, estimate=norm))  # 5
+                for _ in range(settings.escape_rounds):  # 6
+                    run.w = escapes[-1].point  # 7
+                    if settings.reset != "carry":
+                        estimator.state = before if settings.reset == "rewind" else None
+                    escapes[-1].rounds.append(_round(estimator, run, settings))
+                    if escapes[-1].escaped:
+                        break
+                else:
+                    raise _Ended("certified")  # 11
     except RunOver as over:
         status = over.status
     w = escapes[-1].point if status == "certified" else run.w
     return Path(w=w, end=run.w, status=status, escapes=tuple(escapes))
 
 
-def _round(estimator: Estimator, run: Run, settings: Settings) -> Round:
+def _round(estimator: Spider, run: Run, settings: Settings) -> Round:
     """Take at most Gamma steps, until the iterate is farther than the radius from its start."""
     start, steps, escaped = run.w, 0, False
     while steps < settings.escape_steps and not escaped:  # 8
@@ -288,7 +431,7 @@ def _round(estimator: Estimator, run: Run, settings: Settings) -> Round:
     return Round(steps=steps, escaped=escaped, end=run.w)
 
 
-def _next(estimator: Estimator, run: Run, settings: Settings) -> tuple[State | None, Vector]:
+def _next(estimator: Spider, run: Run, settings: Settings) -> tuple[State | None, Vector]:
     """Return the estimator's state and then its next estimate, or end the walk."""
     if estimator.calls >= settings.steps:
         raise _Ended("finished")

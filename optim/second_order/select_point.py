@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -36,11 +37,10 @@ from dpcal.optim.boundary.seeds import Seed, spawned
 from dpcal.optim.objectives.arrays import Vector, numbers, parameters
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result, Trace
-from dpcal.optim.second_order.fingerprints import about
 from dpcal.optim.second_order.gauss_psgd import SecondOrderResult
 from dpcal.optim.second_order.oracle import SecondOrderOracle
 from dpcal.optim.silos.local import Silo
-from dpcal.optim.silos.overlap import check_distinct
+from dpcal.optim.silos.overlap import about, check_distinct
 
 __all__ = ["Selection", "select_point"]
 
@@ -190,12 +190,24 @@ def select_point(
     if len(silos) != plan.parameters["silos"]:
         raise ValueError(f"plan must be for {len(silos)} silos, got {plan.parameters['silos']}.")
     check_distinct([Silo(silo) for silo in silos], overlap)
-    points = [parameters(numbers("candidates", w), silos[0].dimension) for w in _points(candidates)]
+    if isinstance(candidates, SecondOrderResult):
+        run: SecondOrderResult | None = candidates
+        tried: list[ArrayLike] = [*(each.point for each in candidates.escapes), candidates.end]
+    else:
+        run, tried = None, list(candidates)
+    points = [parameters(numbers("candidates", w), silos[0].dimension) for w in tried]
     if not 1 <= len(points) <= int(plan.parameters["candidates"] or 0):
         raise ValueError(
             f"candidates must be 1 to {plan.parameters['candidates']}, got {len(points)}."
         )
-    training = _training(silos, candidates, training, plan, each=overlap != "ignore")
+    whole = overlap == "ignore"
+    if run and training is None and any(about(run, silo, each=not whole) for silo in silos):
+        training = run
+    if training is not None and training.plan.neighboring_relation != plan.neighboring_relation:
+        raise ValueError(
+            f"training must be under the plan's relation {plan.neighboring_relation!r}, got "
+            f"{training.plan.neighboring_relation!r}."
+        )
     if plan.parameters["method"] == "power-method" and any(silo.l2 > 0 for silo in silos):
         raise ValueError(
             f"method 'power-method' is for objectives without a regularizer, got "
@@ -229,17 +241,15 @@ def _chosen(
     """Return the number of the chosen point, if any, and how many were tested."""
     tau_g, tau_H = numbers_of(plan.parameters, "gradient_threshold hessian_threshold")
     G, M = numbers_of(plan.parameters, "max_norm hessian_norm")
-    about = {"thresholds": (tau_g, tau_H), "norms": (G, M)}
+    score: dict[str, Any] = {"query": "score", "thresholds": (tau_g, tau_H), "norms": (G, M)}
     method = plan.parameters["method"]
     if method == "report-noisy-max":
-        best = oracles[0].best(points, "score", **about)
-        return best, len(points)
+        return oracles[0].best(points, **score), len(points)
     for t, w in enumerate(points):
         if method == "above-threshold":
-            passed = oracles[0].accepts(w, "score", **about)
+            passed = oracles[0].accepts(w, **score)
         elif method == "gaussian-score":
-            score = oracles[0].saddle_score(w, "score", **about)
-            passed = score <= 0
+            passed = oracles[0].saddle_score(w, **score) <= 0
         else:  # Algorithm 4, lines 1 to 4
             gradient = np.mean([oracle.gradient(w, "gradient") for oracle in oracles], axis=0)
             passed = float(np.linalg.norm(gradient)) <= tau_g
@@ -265,29 +275,3 @@ def _negative(oracles: list[SecondOrderOracle], w: Vector, plan: Plan) -> bool:
             return True
         v = largest * v - product
     return False
-
-
-def _points(candidates: Sequence[ArrayLike] | SecondOrderResult) -> list[ArrayLike]:
-    if isinstance(candidates, SecondOrderResult):
-        return [*(escape.point for escape in candidates.escapes), candidates.end]
-    return list(candidates)
-
-
-def _training(
-    silos: list[Objective],
-    candidates: Sequence[ArrayLike] | SecondOrderResult,
-    training: Result | None,
-    plan: Plan,
-    *,
-    each: bool,
-) -> Result | None:
-    """Return the run whose price is to be added."""
-    if training is None and isinstance(candidates, SecondOrderResult):
-        same = any(about(candidates, silo, each=each) for silo in silos)
-        training = candidates if same else None
-    if training is not None and training.plan.neighboring_relation != plan.neighboring_relation:
-        raise ValueError(
-            f"training must be under the plan's relation {plan.neighboring_relation!r}, got "
-            f"{training.plan.neighboring_relation!r}."
-        )
-    return training

@@ -75,18 +75,18 @@ def plans_of_silos(plan: Plan | Sequence[Plan], count: int) -> tuple[Plan, ...]:
     expected = plans[0].parameters.get("silos", 1) if plans else 0
     if not count == len(plans) == expected:
         raise ValueError(f"silos must be as many as the plan says, {expected}, got {count}.")
-    for other in plans[1:]:
-        pairs = zip(plans[0].queries, other.queries, strict=False)
-        queries = tuple(
-            dataclasses.replace(own, noise_multiplier=first.noise_multiplier)
-            for first, own in pairs
+    if any(_alike(other) != _alike(plans[0]) for other in plans[1:]):
+        raise ValueError(
+            "plans of silos must differ in noise and epsilon alone: make them with "
+            "calibrate.silo_plans(constants, epsilon=[...], ...)."
         )
-        if dataclasses.replace(other, queries=queries, epsilon=plans[0].epsilon) != plans[0]:
-            raise ValueError(
-                "plans of silos must differ in noise and epsilon alone: make them with "
-                "calibrate.silo_plans(constants, epsilon=[...], ...)."
-            )
     return plans
+
+
+def _alike(plan: Plan) -> Plan:
+    """Return a plan with the noise and the epsilon of any other."""
+    queries = [dataclasses.replace(query, noise_multiplier=1.0) for query in plan.queries]
+    return dataclasses.replace(plan, queries=tuple(queries), epsilon=1.0)
 
 
 def _silos_of(silos: Sequence[Answerer | Objective], seed: Seed) -> list[Answerer]:
@@ -171,11 +171,9 @@ class SiloOracle:
         self.public = np.random.default_rng()
         self._own = executor is None
         self._executor = executor or ThreadPoolExecutor(count)
-        near = self._own and all(type(silo) is Silo and silo.in_memory for silo in self._silos)
-        self._in_turn = {
-            query.name: near and self.dimension * (query.batch_size or plan.n) < _WORK
-            for query in plan.queries
-        }
+        self._near = self._own and all(
+            type(each) is Silo and each.in_memory for each in self._silos
+        )
         for silo, own in zip(self._silos, self.plans, strict=True):
             silo.open(own, noise=self.noise)
 
@@ -216,35 +214,31 @@ class SiloOracle:
     def _mean(self, kind: str, query: str, *at: ArrayLike) -> Vector:
         for j in self.alive:
             self.ledgers[j].record(self.plans[j].query(query))
-        asked: list[Callable[[], Vector]] = [
-            partial(self._silos[j].answer, kind, query, *at) for j in self.alive
-        ]
-        if not self._in_turn[query]:
-            asked = [self._executor.submit(each).result for each in asked]
-        answers, lost = [], []
-        # In the order of the silos, so that sums are repeatable.
-        for j, answer in zip(self.alive, asked, strict=True):
-            try:
-                answers.append(answer())
-            except SiloLost:
-                lost.append(j)
-        if lost:
-            self.alive = tuple(j for j in self.alive if j not in lost)
-        if lost and (self._on_lost == "stop" or not answers):
+        asked: dict[int, Callable[[], Vector]] = {
+            j: partial(self._silos[j].answer, kind, query, *at) for j in self.alive
+        }
+        size = self.plan.query(query).batch_size or self.plan.n
+        if not (self._near and self.dimension * size < _WORK):
+            asked = {j: self._executor.submit(each).result for j, each in asked.items()}
+        answers = {}
+        for j, answer in asked.items():
+            with suppress(SiloLost):
+                answers[j] = answer()
+        self.alive = tuple(answers)
+        if len(answers) < len(asked) and (self._on_lost == "stop" or not answers):
             raise SiloLost
-        if len(answers) == 1:
-            return answers[0]
-        return reduce(np.add, answers) / len(answers)
+        # In the order of the silos, so that sums are repeatable. The mean of one is itself.
+        return reduce(np.add, answers.values()) / len(answers)
 
     def verify(self) -> None:
         """Refuse, by LedgerMismatch, a ledger that is not equal to that of a silo that is alive."""
+        own = {}
         for j in self.alive:
-            try:
-                own = self._silos[j].ledger()
-            except SiloLost:
-                self.alive = tuple(each for each in self.alive if each != j)
-                continue
-            if own.totals != self.ledgers[j].totals:
+            with suppress(SiloLost):
+                own[j] = self._silos[j].ledger().totals
+        self.alive = tuple(own)
+        for j, totals in own.items():
+            if totals != self.ledgers[j].totals:
                 raise LedgerMismatch(f"the ledger of silo {j} is not what it was asked for.")
 
     def close(self) -> None:

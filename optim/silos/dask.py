@@ -17,8 +17,8 @@ from typing import Any, cast
 
 from dpcal import _validate
 from dpcal.optim.objectives.base import Objective
-from dpcal.optim.silos.cluster import workers_of
 from dpcal.optim.silos.local import Answerer, Silo, SiloLost
+from dpcal.optim.silos.partitioned import workers_of
 
 __all__ = ["DaskSilos"]
 
@@ -58,7 +58,7 @@ class DaskSilos(list[Answerer]):
         workers: Sequence[str] | None = None,
         timeout: float = _PATIENCE,
     ) -> None:
-        known = workers_of(client, "DaskSilos")
+        known = workers_of(client)
         if workers is None:
             workers = [known[j % len(known)] for j in range(len(makers))]
         if len(workers) != len(makers):

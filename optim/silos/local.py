@@ -76,23 +76,18 @@ class Answerer(Protocol):
 
     def describe(self) -> Description:
         """Return public numbers."""
-        ...
 
     def open(self, plan: Plan, noise: str | None = None) -> None:
         """Make ready to answer a plan, with noise from the silo's own generator."""
-        ...
 
     def answer(self, kind: str, query: str, w: ArrayLike, v: ArrayLike | None = None) -> Vector:
         """Return a noisy answer to a query of the plan."""
-        ...
 
     def close(self) -> None:
         """Answer no more."""
-        ...
 
     def ledger(self) -> Ledger:
         """Return the releases since the silo was opened."""
-        ...
 
 
 class Silo:

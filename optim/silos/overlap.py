@@ -17,18 +17,27 @@ process are compared here, where their records are; a silo elsewhere sends its d
 ``overlap="all"``: then the server, which has the key, can test guesses of its records, and learns
 which of them other silos have too. The claim does not cover this, nor the refusal itself, which
 reveals to the owner of the server that a record is in two silos.
+
+A process keeps digests for its own results, to find the records of a run in other data:
+
+>>> outcome, one = type("Outcome", (), {})(), Squared(Z[:4], Z[:4, 0])
+>>> remember(outcome, [one])
+>>> about(outcome, Squared(Z[3:5], Z[3:5, 0])), about(outcome, Squared(Z[4:], Z[4:, 0]))
+(True, False)
 """
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary, WeakSet
 
 from dpcal import _validate
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.silos.local import Answerer, Silo
 
-__all__ = ["OVERLAPS", "check_distinct", "share"]
+__all__ = ["OVERLAPS", "about", "check_distinct", "remember"]
 
 OVERLAPS = ("local", "all", "ignore")
 
@@ -79,7 +88,40 @@ def _fingerprints(silo: Answerer, number: int, key: bytes, *, everywhere: bool) 
     return prints
 
 
-def share(one: Objective, other: Objective) -> bool:
+class _Known(NamedTuple):
+    """Digests of whole data sets, and weak references to the objectives."""
+
+    digests: frozenset[bytes]
+    objectives: WeakSet[Objective]
+
+
+# A digest of records is a secret, because it confirms guesses of them. Results are released, so
+# digests are not kept in them, and they end with the process.
+_KNOWN: WeakKeyDictionary[Any, _Known] = WeakKeyDictionary()
+
+
+def remember(result: Any, objectives: Iterable[Objective]) -> None:
+    """Remember in this process that a result was about the records of these objectives."""
+    given = list(objectives)
+    digests = frozenset(objective.digest() for objective in given)
+    _KNOWN[result] = _Known(digests, WeakSet(given))
+
+
+def about(result: Any, objective: Objective, *, each: bool = True) -> bool:
+    """Return whether a result of this process is known to be about any of an objective's records.
+
+    With ``each``, records are compared one by one with those of the run's objectives that are still
+    in this process; otherwise only whole data sets are.
+    """
+    known = _KNOWN.get(result)
+    if known is None:
+        return False
+    if objective.digest() in known.digests:
+        return True
+    return each and any(_share(other, objective) for other in known.objectives)
+
+
+def _share(one: Objective, other: Objective) -> bool:
     """Return whether two data sets of one class, in this process, have a record in common."""
     key = secrets.token_bytes(_KEY)
     return not {*one.fingerprints(key)}.isdisjoint(other.fingerprints(key))

@@ -19,6 +19,8 @@ import hashlib
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
+from importlib.metadata import version
+from operator import methodcaller
 from typing import Any, Self
 
 import numpy as np
@@ -26,13 +28,12 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.accountants.samplers import everyone
-from dpcal.errors import DpcalError
+from dpcal.errors import DpcalError, needing, reason_of
 from dpcal.optim.objectives.arrays import AllRows, Rows, Vector, parameters
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.contributions import Asked, Contributions, gradients, losses
-from dpcal.optim.silos.cluster import check_versions, workers_of
 
-__all__ = ["Partitioned", "PartitionsLost"]
+__all__ = ["Partitioned", "PartitionsLost", "check_versions", "workers_of"]
 
 # Seconds after which partitions that do not answer count as lost.
 _PATIENCE = 600.0
@@ -40,6 +41,48 @@ _PATIENCE = 600.0
 # What the parts of one data set share.
 _SHARED: tuple[str, ...] = ("dimension", "l2", "penalized", "group_size")
 _SHARED += ("linear_loss", "checked", "read_from_data")
+
+
+def workers_of(client: Any) -> list[str]:
+    """Return the addresses of a cluster's workers.
+
+    MissingExtra is raised without the package ``distributed``, TypeError for what is not its
+    ``Client``, and ValueError for a cluster without workers.
+    """
+    with needing("dask"):
+        from distributed import Client
+    if not isinstance(client, Client):
+        raise TypeError(f"client must be a distributed.Client, got {client!r}.")
+    known = sorted(client.scheduler_info(n_workers=-1).get("workers", ()))
+    if not known:
+        raise ValueError("client must have workers, got a cluster with none.")
+    return known
+
+
+def check_versions(client: Any) -> None:
+    """Refuse a cluster of which a worker has another version of this package, or none.
+
+    Parameters
+    ----------
+    client
+        A ``distributed.Client``.
+
+    Raises
+    ------
+    ValueError
+        If it does, or the cluster does not answer.
+    """
+    here = version("dpcal")
+    try:
+        found = client.run(version, "dpcal")
+    except Exception as error:
+        raise ValueError(
+            f"client must be of a cluster whose workers answer and have dpcal {here}, got "
+            f"{type(error).__name__}: {reason_of(error)}."
+        ) from error
+    for worker, there in sorted(found.items()):
+        if there != here:
+            raise ValueError(f"workers must have dpcal {here}, as here, got {there} on {worker}.")
 
 
 class PartitionsLost(DpcalError):  # noqa: N818 -- like the other ends of a run
@@ -100,7 +143,7 @@ class Partitioned(Objective):
         timeout: float = _PATIENCE,
         overlap: str = "refuse",
     ) -> None:
-        workers_of(client, "Partitioned")
+        workers_of(client)
         from dask.base import tokenize
         from distributed import wait
 
@@ -136,7 +179,9 @@ class Partitioned(Objective):
         self._ends = np.cumsum([0, *sizes])
         self.n = int(self._ends[-1])
 
-    def _total(self, how: str, kind: str, rows: Rows | None, bound: float, *at: Vector) -> Any:
+    def _total(
+        self, how: str, kind: str, rows: Rows | None, at: tuple[Vector, ...], bound: float
+    ) -> Any:
         """Ask every partition that has some of the rows, and add what comes back."""
         each: dict[int, Rows | None]
         if rows is None or isinstance(rows, AllRows):
@@ -179,27 +224,25 @@ class Partitioned(Objective):
         return self._handed("losses", 1, rows, w)
 
     def _handed(self, kind: str, size: int, rows: Rows, *at: Vector) -> Contributions:
-        def total(how: str, bound: float) -> Any:
-            return self._total(how, kind, rows, bound, *at)
-
-        return Asked(size, partial(total, "clipped"), partial(total, "whole"))
+        clipped, whole = (partial(self._total, how, kind, rows, at) for how in ("clipped", "whole"))
+        return Asked(size, clipped, whole)
 
     def loss(self, w: ArrayLike) -> float:
         """Return the regularised mean loss at ``w``, shape (dimension,). Not private."""
         w = parameters(w, self.dimension)
-        total = float(self._total("clipped", "losses", None, math.inf, w)[0])
+        total = float(self._total("clipped", "losses", None, (w,), math.inf)[0])
         return total / self.n + self.regularizer(w)
 
     def digest(self) -> bytes:
         """See :meth:`Objective.digest`: of two whole sums, which no partition changes."""
         state = hashlib.blake2b(digest_size=32)
         for w in (np.zeros(self.dimension), np.linspace(-1.0, 1.0, self.dimension)):
-            state.update(self._total("whole", "gradients", None, 1.0, w).tobytes())
+            state.update(self._total("whole", "gradients", None, (w,), 1.0).tobytes())
         return state.digest()
 
     def fingerprints(self, key: bytes) -> list[bytes]:
         """See :meth:`Objective.fingerprints`."""
-        calls = dict.fromkeys(range(len(self._parts)), (_fingerprints, key))
+        calls = dict.fromkeys(range(len(self._parts)), (methodcaller("fingerprints", key),))
         return [each for some in self._answers(calls) for each in some]
 
 
@@ -220,7 +263,8 @@ class _Part:
 
     def __init__(self, maker: Callable[..., Objective], *given: Any) -> None:
         self._made = (maker, *given)
-        self.objective = maker(*given)
+        with np.errstate(all="ignore"):
+            self.objective = maker(*given)
         # A secret, like the records.
         self.print_ = self.objective.digest()
 
@@ -256,7 +300,3 @@ def _sum(
     rows = everyone(objective.n) if rows is None else rows
     ask = gradients if kind == "gradients" else losses
     return getattr(ask(objective, rows, *at), how)(bound)
-
-
-def _fingerprints(objective: Objective, key: bytes) -> list[bytes]:
-    return objective.fingerprints(key)

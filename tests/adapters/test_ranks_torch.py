@@ -137,7 +137,8 @@ def ends(tmp_path_factory):
     ]
     program = folder / "program.py"
     program.write_text(PROGRAM)
-    path = os.pathsep.join([str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])
+    folders = [str(ROOT / "tests"), str(ROOT / "benchmarks" / "problems")]
+    path = os.pathsep.join([*folders, os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": path}
     command = [sys.executable, "-W", "ignore", program, folder]
     options = {"text": True, "check": True, "timeout": 240, "capture_output": True}

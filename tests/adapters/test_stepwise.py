@@ -270,7 +270,7 @@ def test_eight_threads_get_no_more_answers_than_are_paid(kind, switching_often):
 
 def test_no_more_records_are_summed_than_were_drawn_and_no_other_query_is_answered():
     oracle = StepwiseOracle(planned(), dimension=3, seed=6)
-    oracle.add_sums(len(oracle.draw()), lambda rows, bound: np.ones(3))
+    oracle.add(np.ones((len(oracle.draw()), 3)))
     with pytest.raises(OutOfTurn, match="count must be at most 0"):
         oracle.add(np.ones((1, 3)))
     with pytest.raises(ValueError, match="one query of kind 'gradient', got 'scalar'"):
@@ -281,7 +281,7 @@ def test_what_was_broken_off_sums_no_record_twice():
     """After half of a batch, or inside of its sum; and the whole batch is added again."""
     oracle = StepwiseOracle(planned(noise_multiplier=1e-9), dimension=1, noise="gaussian")
 
-    def failing(some, bound):
+    def failing(bound):
         raise MemoryError
 
     def broken(rows):
@@ -291,7 +291,7 @@ def test_what_was_broken_off_sums_no_record_twice():
 
     for error, stop in (
         (KeyboardInterrupt, broken),
-        (MemoryError, lambda rows: oracle.add_sums(len(rows), failing)),
+        (MemoryError, lambda rows: oracle.add_whole(len(rows), failing)),
     ):
         rows = oracle.draw()
         with pytest.raises(error):
@@ -353,6 +353,10 @@ def test_one_state_is_gone_on_from_once_in_a_process(kind):
     last = kind(planned())
     last.go_on(first.state())
     assert len(last.rest()) == COUNT - 1
+    if kind is Oracle:
+        former = {**first.state(), "noise": "gaussian", "words": None}
+        with pytest.raises(ValueError, match="Gaussian noise of an earlier release"):
+            kind(planned()).go_on(former)
 
 
 @stateful

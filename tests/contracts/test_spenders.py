@@ -25,8 +25,7 @@ from dpcal.adapters.stepwise import StepwiseOracle
 from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.boundary.store import stored
 from dpcal.optim.boundary.totals import Cells, PrivateTotals
-from dpcal.optim.budget import Budget
-from dpcal.optim.charge import Charge
+from dpcal.optim.budget import Budget, Charge
 from dpcal.optim.second_order.oracle import SecondOrderOracle
 
 THREADS, ALLOWED = 8, 6
@@ -237,15 +236,3 @@ def test_a_copy_is_refused_or_shares_the_account(name, tmp_path):
         else:
             assert other is driven.spender
     assert driven.counted() == 1
-
-
-def test_a_budget_that_was_pickled_is_itself_or_cannot_be_charged():
-    """Where the budget is gone, what it was charged after it was pickled is not known."""
-    budget = Budget(epsilon=9.0, delta=1e-6)
-    kept = pickle.dumps(budget)
-    budget.pay(ONE, "replace-special")
-    assert pickle.loads(kept) is budget
-    del budget
-    for _ in range(2):
-        with pytest.raises(Exception, match="opened in another process"):
-            pickle.loads(kept).pay(ONE, "replace-special")

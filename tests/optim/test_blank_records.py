@@ -73,7 +73,7 @@ def _sums(objective, rows):
         lambda: objective.clipped_sum(w, rows, 0.7),
         lambda: objective.clipped_difference_sum(w, v, rows, 0.7),
         lambda: [objective.clipped_loss_sum(w, rows, 0.7)],
-        lambda: objective.hessian_vector_sum(w, v, rows),
+        lambda: hessian_products(objective, rows, w, v).clipped(np.inf),
         lambda: hessian_products(objective, rows, w, v).clipped(0.7),
     ]
     if hasattr(objective, "embedded") and not objective.l2:

@@ -9,6 +9,7 @@ import pytest
 from _tree import DATA
 
 from dpcal.accountants import matrix
+from dpcal.errors import UnsupportedEvent
 from dpcal.optim.boundary.lattice import RoundedStream
 from dpcal.optim.boundary.seeds import keyed_generator
 
@@ -97,3 +98,5 @@ def test_a_stream_whose_read_was_interrupted_is_opened_anew(monkeypatch):
     assert (stream.at(2).read() == expected).all()
     with pytest.raises(ValueError, match="all have been read"):
         stream.at(10).read()
+    with pytest.raises(UnsupportedEvent, match="at most 2\\^62 steps wide, got more in row 0"):
+        RoundedStream(matrix.LambdaCGD(10, 0.9), 400, 2.0**61, WORDS).read()

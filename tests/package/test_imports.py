@@ -55,7 +55,7 @@ def test_every_package_that_is_imported_is_declared():
 
 def test_packages_of_extras_are_imported_where_a_sentence_names_the_extra():
     """In a ``with needing(...)``, or a ``try`` that raises MissingExtra, or behind another one."""
-    behind = {"dpcal.optim.silos.partitioned", "dpcal.optim.silos.reading"}  # dask, of distributed
+    behind = {"dpcal.optim.silos.partitioned", "dpcal.optim.silos.parts"}  # dask, of distributed
     behind |= {"dpcal.plot.privacy", "dpcal.plot.style"}  # parts of matplotlib
     behind |= {"dpcal.adapters.torch"}  # parts of torch
     for module, targets in others().items():

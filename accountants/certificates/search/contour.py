@@ -148,10 +148,6 @@ def _choose_aliases(
     return step, float(below[left.argmax()]), float(above[right.argmax()])
 
 
-def _searches(parts: Parts, digits: float, flatter: float = 1.0) -> Searches:
-    return [(lines_of(loss, digits, flatter), times) for loss, times in parts]
-
-
 def _choose_nodes(lines: Searches, c: float, step: float, log_floor: float) -> int:
     """Return nearly the fewest nodes with a rest below exp(log_floor)."""
 
@@ -170,27 +166,21 @@ def _choose_nodes(lines: Searches, c: float, step: float, log_floor: float) -> i
 
 
 def _with_lines(
-    proof: ContourProof, parts: Parts, searches: Searches, rests: Searches
+    proof: ContourProof, parts: Parts, searches: Searches, digits: float
 ) -> ContourProof:
-    """Return a proof with its lines, at the precision they need, if it is of affordable size.
-
-    At a tilt of 0 below the contour, that line is for the bound beyond the contour.
-    """
-    nats, found = 0.0, []
-    for (search, _), (rest, _) in zip(searches, rests, strict=True):
-        lines = {
-            proof.tilt: search.along(proof.tilt, (proof.nodes - 1) * proof.step, proof.nodes),
-            proof.below: (search if proof.below else rest).along(proof.below or proof.tilt, 0.0, 1),
-            proof.above: search.along(proof.above, 0.0, 1),
-        }
-        known = {c: line for c, line in lines.items() if line}
-        nats = max(
-            nats,
-            search.digits,
-            *(search.digits + search.nats_lost(*each) for each in known.items()),
-        )
-        found.append(tuple(known.values()))
-    bits = min(_BITS + math.ceil(nats / math.log(2)), BITS[1])
+    """Return a proof with its lines, at the precision they need, if it is of affordable size."""
+    # At a tilt of 0 below the contour, that line is for the bound beyond the contour.
+    asked = (
+        (proof.tilt, (proof.nodes - 1) * proof.step, proof.nodes),
+        (proof.below or proof.tilt, 0.0, 1),
+        (proof.above, 0.0, 1),
+    )
+    lost, found = 0.0, []
+    for search, _ in searches:
+        lines = tuple(line for each in asked if (line := search.along(*each)))
+        lost = max(lost, *map(search.nats_lost, (c for c, *_ in asked), lines)) if lines else lost
+        found.append(lines)
+    bits = min(_BITS + math.ceil((digits + lost) / math.log(2)), BITS[1])
     proof = replace(proof, bits=bits, lines=tuple(found))
     if not proof.work(parts) < _MOST_WORK:
         raise OutOfReach
@@ -240,11 +230,10 @@ def _contour(parts: Parts, epsilon: float, log_value: float, log_error: float) -
     found = []
     for flatter in _FLATTER:
         with contextlib.suppress(OutOfReach):
-            rests = _searches(parts, digits, flatter)
-            nodes = _choose_nodes(rests, c, step, log_error + c * epsilon)
+            searches = [(lines_of(loss, digits, flatter), times) for loss, times in parts]
+            nodes = _choose_nodes(searches, c, step, log_error + c * epsilon)
             proof = ContourProof(BITS[0], c, step, nodes, below, above, ())
-            lines = rests if below else _searches(parts, digits)
-            found.append(_with_lines(proof, parts, lines, rests))
+            found.append(_with_lines(proof, parts, searches, digits))
     if not found:
         raise OutOfReach
     return min(found, key=lambda proof: proof.work(parts))

@@ -59,7 +59,7 @@ class Lines:
 
     def log_beyond(self, c: float, t: float) -> float:
         """Return the log of a bound on the transform beyond c + i t, roughly."""
-        return float(c * c + c - t * t) / (2 * self.loss.noise_multiplier**2)
+        return float((c * c + c - t * t) / (2 * self.loss.noise_multiplier**2))
 
 
 class _OfSample(Lines):
@@ -93,7 +93,7 @@ class _OfSample(Lines):
         """Return the growth of the density on the line, and of the weights."""
         removing = self.loss.direction == "remove"
         turned = 0.0 if removing else -c * math.log(math.cos(line.angle / 2))
-        return (line.angle * self.loss.noise_multiplier) ** 2 / 2 + turned
+        return float((line.angle * self.loss.noise_multiplier) ** 2 / 2 + turned)
 
     def log_beyond(self, c: float, t: float) -> float:
         """Return the log of the sum of absolute values on the line, with the error of the rule."""
@@ -121,11 +121,11 @@ class _OfEpoch(Lines):
 
     def nats_lost(self, c: float, line: Line) -> float:
         """Return the nats to which the sums over x are accurate, beyond those of the transform."""
-        return (line.reach * line.step * self.loss.noise_multiplier) ** 2 / 2 - self.digits
+        return float((line.reach * line.step * self.loss.noise_multiplier) ** 2 / 2 - self.digits)
 
     def log_beyond(self, c: float, t: float) -> float:
         """Return the log of the bound by a projection."""
-        return float(self.loss.cumulants([c])[0, 0]) - self.loss.rate_of_decay * t * t
+        return float(self.loss.cumulants([c])[0, 0] - self.loss.rate_of_decay * t * t)
 
 
 def lines_of(loss: PrivacyLoss, digits: float, flatter: float = 1.0) -> Lines:

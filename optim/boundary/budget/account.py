@@ -27,7 +27,7 @@ from dpcal.accountants.together import price_together
 from dpcal.calibrate.noise import noise_left
 from dpcal.calibrate.plan import Plan
 from dpcal.errors import BudgetExceeded
-from dpcal.optim.charge import Charge
+from dpcal.optim.budget import Charge
 
 __all__ = ["COMPOSITIONS", "Account"]
 
@@ -36,6 +36,8 @@ COMPOSITIONS = ("exact", *KINDS)
 # Noise multiplier beyond which the price of an answer is negligible: its epsilon is below 1e-5 at
 # any delta that is in use.
 _NO_ROOM = 1e6
+# Relative: by so much more noise, a cost fits for all rounding of sums.
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,16 +163,10 @@ class Account:
                 neighboring_relation=self.neighboring_relation,
             )
         budget = self._filter(None)
-        low, high = 0.0, 1.0
-        while budget.would_exceed(events.GaussianDpEvent(high)):
-            low, high = high, 2 * high
-            # A cost is inversely proportional to the square of the noise.
-            if high > _NO_ROOM:
-                return math.inf
-        for _ in range(60):
-            middle = (low + high) / 2
-            if budget.would_exceed(events.GaussianDpEvent(middle)):
-                low = middle
-            else:
-                high = middle
-        return high
+        if not budget.remaining > 0:
+            return math.inf
+        # A cost is inversely proportional to the square of the noise.
+        cost = budget.cost(events.GaussianDpEvent(1.0))
+        noise = math.sqrt(cost / budget.remaining) * (1 + _ROUNDING)
+        fits = noise <= _NO_ROOM and not budget.would_exceed(events.GaussianDpEvent(noise))
+        return noise if fits else math.inf

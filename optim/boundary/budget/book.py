@@ -77,7 +77,7 @@ from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.boundary.seeds import Seed, Streams
 from dpcal.optim.boundary.store import read_ledger, stored
-from dpcal.optim.charge import Charge, read
+from dpcal.optim.budget import Charge, charge_of
 from dpcal.optim.objectives.base import Objective
 
 __all__ = ["COMPOSITIONS", "BookedRun", "BudgetBook"]
@@ -535,7 +535,7 @@ class BudgetBook:
 
 
 # Every admission composes all plans, so each is read from its JSON only once in a process.
-_plan_of = lru_cache(maxsize=2**14)(read)
+_plan_of = lru_cache(maxsize=2**14)(charge_of)
 
 
 @lru_cache(maxsize=2**14)

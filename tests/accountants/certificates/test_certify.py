@@ -84,8 +84,9 @@ ADDED = (
 for name, event, times, epsilon in ADDED:
     run = events.SelfComposedDpEvent(event, times)
     CORNERS[name] = run, epsilon, "add-or-remove-one", "convex order", 0.01
+# The search for a proof of "rare" takes half a minute; "smoothed" is "rare_steps".
 for name, document in STORED.items():
-    if document["delta"] is None:
+    if document["delta"] is None and name not in ("rare", "smoothed"):
         known = Certificate.from_json(json.dumps(document))
         event = events.ComposedDpEvent(
             [events.SelfComposedDpEvent(item.event, item.count) for item in known.mechanisms]

@@ -76,12 +76,7 @@ def samples(law, q):
     removed = FiniteLaw(mixed, law.log_reference)
     added = FiniteLaw(-mixed[::-1], (law.log_reference + mixed)[::-1])
     size = 1e-12 * (100 + np.abs(law.values).max() + np.abs(law.log_reference).max())
-    try:
-        pairs = sampled(gathered(law, 6), q, "a law")
-    except BrokenLaw:
-        # Exponents of 1e5 nats round by more than a sample may lose: no answer is given then.
-        assert np.abs(law.values).max() > 1e4
-        return
+    pairs = sampled(gathered(law, 6), q, "a law")
     for loss, exact in zip(pairs, (removed, added), strict=True):
         for at in (0.0, 0.1, 1.0, 10.0, 1e3):
             truth = log_delta_of(exact, at)

@@ -8,10 +8,14 @@ from _integrals import POINTS
 from scipy.special import log_ndtr
 
 from dpcal._ext import question
-from dpcal.accountants import characteristic
+from dpcal.accountants import characteristic, epsilon as epsilon_of, events
 from dpcal.accountants.directions import Direction
-from dpcal.accountants.inversion.cut import Cut, split
+from dpcal.accountants.inversion.cut import split
 from dpcal.accountants.losses.base import OutOfReach
+from dpcal.accountants.losses.below_cut import Cut
+from dpcal.accountants.losses.fixed_batch import FixedBatchGaussian
+from dpcal.accountants.losses.gaussian_mixtures import mixture_of_gaussians, replaced_record
+from dpcal.accountants.losses.random_choice import RandomChoice
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
 
@@ -25,11 +29,22 @@ def cut(parts, epsilon, size):
 @pytest.mark.slow
 def test_one_step_below_and_beyond_a_cut_has_its_closed_form():
     rng = np.random.default_rng(3)
-    held = 0
-    for _ in range(60):
+    held = np.zeros(5)
+    for number in range(75):
         q, sigma = 10 ** rng.uniform(-9, -0.1), 10 ** rng.uniform(-1, 0.7)
-        loss, epsilon = SampledGaussian(q, sigma, "remove"), 10 ** rng.uniform(-6, 1.3)
-        truth, error = loss.log_delta(epsilon)
+        epsilon = 10 ** rng.uniform(-6, 1.3)
+        batch, twice = (FixedBatchGaussian(q, each) for each in (sigma, sigma / 2))
+        weights = (1 - q - q * q / 4, q, q * q / 4)
+        loss = [
+            SampledGaussian(q, sigma, "remove"),
+            batch,
+            replaced_record(sampling_probability=q, noise_multiplier=sigma),
+            mixture_of_gaussians((0.0, 1.0, 2.0), weights, standard_deviation=sigma)[0],
+            RandomChoice(((0.99, batch), (0.01, twice))),
+        ][number % 5]
+        if (known := loss.log_delta(epsilon)) is None:
+            continue
+        truth, error = known
         if truth < -60:
             continue
         try:
@@ -38,8 +53,8 @@ def test_one_step_below_and_beyond_a_cut_has_its_closed_form():
             continue
         assert lower <= truth + error
         assert upper >= truth - error
-        held += upper - lower < 1e-6
-    assert held >= 20
+        held[number % 5] += upper - lower < 1e-6
+    assert held.min() >= 2
 
 
 @pytest.mark.parametrize(
@@ -52,13 +67,13 @@ def test_one_step_below_and_beyond_a_cut_has_its_closed_form():
     ],
 )
 def test_masses_beyond_a_cut_are_integrals(q, sigma, position, share):
-    piece = Cut(SampledGaussian(q, sigma, "remove"), position, share)
+    piece = Cut(SampledGaussian(q, sigma, "remove"), position / sigma, share)
     x = np.linspace(-14 * sigma, 14 * sigma + 1, 40_001)
     loss = np.log1p(q * np.expm1((x - 0.5) / sigma**2))
     density = -0.5 * (x / sigma) ** 2 - math.log(sigma * math.sqrt(2 * math.pi))
     logs = density + loss + math.log(x[1] - x[0])
-    far = logs + log_ndtr((x - position) / piece.width)
-    below = logs + log_ndtr((position - x) / piece.width)
+    far = logs + log_ndtr((x - position) / (sigma * piece.width))
+    below = logs + log_ndtr((position - x) / (sigma * piece.width))
     assert np.logaddexp.reduce(far) == pytest.approx(math.log(piece.gone[0]), abs=1e-11)
     assert np.logaddexp.reduce(far - loss) == pytest.approx(math.log(piece.gone[1]), abs=1e-11)
     tilts = -1.0 - np.array([0.5, 10.0, 300.0])
@@ -88,7 +103,9 @@ def test_beyond_a_cut_delta_is_bounded_where_exp_epsilon_overflows():
 
 
 def test_points_next_to_a_far_cut_are_not_rounded():
-    x, step, _ = Cut(SampledGaussian(1e-5, 0.08, "remove"), 0.57, 0.02)._rule(64.0)
+    loss = SampledGaussian(1e-5, 0.08, "remove").mixture
+    lattice = loss._lattice(64.0, Cut(loss, 0.57 / 0.08, 0.02))
+    x, step = lattice.x, lattice.step
     assert len(x) > 2**13
     exact = np.longdouble(step) * np.rint(x / step)
     assert (x == exact).all()
@@ -135,6 +152,23 @@ def test_rare_jumps_are_priced_on_both_sides():
     # One jump at least: what it costs alone, 24 times over, is a little less.
     single, _ = direction.parts[0][0].log_delta(bounds.upper)
     assert -160.1 < single + math.log(24) < -160.0 + 1e-6
+
+
+def test_a_record_that_is_rarely_replaced_has_two_ends():
+    # One draw is a batch of one record; the sampled pair of one direction costs no more.
+    inner, asked = events.GaussianDpEvent(8.701), {"delta": 6.67e-15}
+    drawn = events.SampledWithReplacementDpEvent(1623, 1, inner)
+    batch = events.SampledWithoutReplacementDpEvent(1623, 1, inner)
+    first, second = (
+        epsilon_of(events.SelfComposedDpEvent(e, 3), neighboring_relation="replace-one", **asked)
+        for e in (drawn, batch)
+    )
+    sample = events.PoissonSampledDpEvent(1 / 1623, events.GaussianDpEvent(8.701 / 2))
+    third = epsilon_of(events.SelfComposedDpEvent(sample, 3), **asked)
+    for one in (first, second):
+        assert third.lower <= one.upper < third.upper * 1.001
+        assert one.upper - one.lower < 1e-6 * one.upper
+    assert max(first.lower, second.lower) <= min(first.upper, second.upper)
 
 
 def test_a_delta_far_below_its_own_rounding_has_two_ends():

@@ -12,7 +12,7 @@ from scipy.stats import norm
 import dpcal
 from dpcal.optim import attacks
 from dpcal.optim.attacks import loader
-from dpcal.optim.attacks.loaders import _log_ratios
+from dpcal.optim.attacks.rates import _log_ratios
 
 DELTA = 1e-5
 

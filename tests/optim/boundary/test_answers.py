@@ -40,7 +40,7 @@ from dpcal.accountants.matrix import LambdaCGD, SquareRoot, Tree
 from dpcal.calibrate import Correlation
 from dpcal.errors import BudgetExceeded
 from dpcal.optim import FromGradients, Ledger, Logistic, PrivateOracle, Softmax, minimax
-from dpcal.optim.attacks.neighbouring import without
+from dpcal.optim.attacks.recording import without
 from dpcal.optim.boundary.seeds import Streams
 from dpcal.optim.boundary.walk import CompiledWalk, walk_of
 from dpcal.optim.driver import Run

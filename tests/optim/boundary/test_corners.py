@@ -10,6 +10,8 @@ from _answers import EVERYONE, LOGISTIC, D, N, W, X, Y, oracle_for, plan_for, qu
 
 from dpcal import calibrate, optim
 from dpcal._ext import grid
+from dpcal._ext.gradients import ClippedSum
+from dpcal._ext.losses import AreaLoss
 from dpcal.accountants import events
 from dpcal.accountants.matrix import Banded, LambdaCGD
 from dpcal.calibrate import Correlation
@@ -48,11 +50,15 @@ def check_refused(sentence, call, *given, **options):
 def test_what_no_stream_and_no_sum_is_for_is_refused():
     public = np.random.default_rng(0)
     check_refused("has independent noise", Rounds, query(), N, sampling=public, stream=None)
-    resumed, whole = PrivateOracle.resumed, r"at most 2\^29 records, got n=536870913"
-    check_refused("in all of its queries to be resumed", resumed, LOGISTIC, plan_for(query()), {})
+    whole = r"at most 2\^29 records, got n=536870913"
     check_refused(whole, Mechanism, "gaussian", plan_for(query(), n=2**29 + 1), D, None)
+    wide = plan_for(query(noise_multiplier=2.0**35))
+    check_refused("noise_multiplier must be a number in", Mechanism, "gaussian", wide, D, None)
     check_refused("rounding too much", PrivateOracle, LOGISTIC, GROWING, noise="discrete")
     made = FromGradients(lambda w, rows: np.ones((len(rows), D)), n=N, dimension=D)
+    apart = {"intercept": False, "shares": (1.0, 0.1), "dual": 3}
+    check_refused("shares must have", ClippedSum, AreaLoss(0.5), X, Y, **apart)
+    check_refused("shares must have", contributions.Table, D, [], ((1.1, D),))
     for found, told in (
         (np.ones((N, D + 1)), rf"shape \({N}, 4\) for {N} rows, got \({N}, 5\)"),
         (contributions.Table(D + 1, []), "must have 4 numbers, got 5"),

@@ -416,7 +416,7 @@ def test_the_public_generator_tells_nothing_of_the_noise():
         assert oracle.seed_given == (seed is not None)
         oracle.gradient(ORIGIN, "q")
         sequence = oracle.public.bit_generator.seed_seq
-        assert f"{sequence.entropy:x}" != oracle.state()["seed"]["secret"]
+        assert f"{sequence.entropy:x}" != oracle._streams.root["secret"]
         assert sequence.spawn_key == ()
         # What an adversary rebuilt the noise from: children of the public root.
         for child in np.random.SeedSequence(sequence.entropy).spawn(4):

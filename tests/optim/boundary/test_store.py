@@ -407,24 +407,6 @@ def test_an_oracle_answers_in_the_process_that_made_it():
     guard.draw()
 
 
-def test_the_same_noise_is_refused_after_a_state_was_gone_on_with():
-    oracle = optim.PrivateOracle(OBJECTIVE, CORRELATED)
-    w = np.zeros(D)
-    for _ in range(3):
-        oracle.gradient(w, "gradient")
-    early = oracle.state()
-    former = {"seed": early["seed"], "ledger": early["ledger"], "noise": "gaussian"}
-    with pytest.raises(ValueError, match="of an earlier release"):
-        optim.PrivateOracle.resumed(OBJECTIVE, CORRELATED, former)
-    resumed = optim.PrivateOracle.resumed(OBJECTIVE, CORRELATED, early)
-    resumed.gradient(w, "gradient")
-    for one in (optim.PrivateOracle.resumed(OBJECTIVE, CORRELATED, early), oracle):
-        with pytest.raises(NoiseReused, match="row 3 of this run's correlated noise"):
-            one.gradient(w + 1, "gradient")
-    latest = optim.PrivateOracle.resumed(OBJECTIVE, CORRELATED, resumed.state())
-    latest.gradient(w, "gradient")
-
-
 def test_where_the_same_noise_is_refused_a_stored_run_goes_on_after_an_interruption(tmp_path):
     """Rows that were drawn and never released may be drawn again."""
     plan = calibrate.correlated_dpsgd(

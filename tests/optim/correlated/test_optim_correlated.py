@@ -20,7 +20,8 @@ from dpcal.accountants import correlated, events
 from dpcal.accountants.matrix import Banded, Dense, Identity, LambdaCGD
 from dpcal.calibrate import Correlation, Plan
 from dpcal.errors import BudgetExceeded, LedgerMismatch, UnsupportedEvent
-from dpcal.optim import FromGradients, Ledger, PrivateOracle, correlated_dpsgd
+from dpcal.optim import FromGradients, Ledger, PrivateOracle, correlated_dpsgd, replaying
+from dpcal.optim.boundary.store import read_ledger, stored
 from dpcal.optim.boundary.walk import CompiledWalk, walk_of
 
 
@@ -155,45 +156,37 @@ def test_compiled_steps_are_not_for_correlated_noise():
     assert not isinstance(walk, CompiledWalk)
 
 
-def test_a_run_goes_on_where_it_stopped(plans):
-    for name, plan in plans.items():
+def check_gone_on(path, plan, asks, half):
+    """Close a stored run half way, open it again, and compare it with a run in memory."""
+    points = [np.zeros(4) if k < half else np.ones(4) for k in range(len(asks))]
+    with replaying():
         whole = PrivateOracle(OBJECTIVE, plan, seed=11)
-        _ = [whole.gradient(np.zeros(4), "gradient") for _ in range(5)]
-        state = json.loads(json.dumps(whole.state()))
-        rest = [whole.gradient(np.ones(4), "gradient") for _ in range(T - 5)]
-        resumed = PrivateOracle.resumed(OBJECTIVE, plan, state)
-        assert resumed.ledger.count("gradient") == 5
-        again = [resumed.gradient(np.ones(4), "gradient") for _ in range(T - 5)]
-        assert (np.array(rest) == np.array(again)).all(), name
+        due = [whole.gradient(w, name) for w, name in zip(points, asks, strict=True)]
+        part = stored(path, OBJECTIVE, plan, seed=11)
+        for w, name in zip(points[:half], asks, strict=False):
+            part.gradient(w, name)
+        part.close()
+    assert read_ledger(path).answers == half
+    again = stored(path, OBJECTIVE, plan)
+    found = [again.gradient(w, name) for w, name in zip(points, asks, strict=True)]
+    assert np.array_equal(due, found), plan
+    return again
+
+
+def test_a_run_goes_on_where_it_stopped(plans, tmp_path):
+    for number, plan in enumerate(plans.values()):
+        again = check_gone_on(tmp_path / str(number), plan, ["gradient"] * T, 5)
         with pytest.raises(BudgetExceeded):
-            resumed.gradient(np.zeros(4), "gradient")
-        fresh = PrivateOracle(OBJECTIVE, plan)
-        fresh.gradient(np.zeros(4), "gradient")
-        back = PrivateOracle.resumed(OBJECTIVE, plan, fresh.state())
-        pair = [each.gradient(np.zeros(4), "gradient") for each in (back, fresh)]
-        assert (pair[0] == pair[1]).all(), name
+            again.gradient(np.zeros(4), "gradient")
 
 
-def test_interleaved_streams_go_on_where_they_stopped(plans):
+def test_interleaved_streams_go_on_where_they_stopped(plans, tmp_path):
     # A record that sits out must still do so afterwards, whichever query was asked in between.
     (one,) = plans["banded, separated"].queries
     pair = (one, dataclasses.replace(one, name="other"))
     plan = dataclasses.replace(plans["banded, separated"], queries=pair)
-    whole = PrivateOracle(OBJECTIVE, plan, seed=2)
-    for name in ("gradient", "other", "other", "gradient", "other"):
-        whole.gradient(np.zeros(4), name)
-    resumed = PrivateOracle.resumed(OBJECTIVE, plan, json.loads(json.dumps(whole.state())))
-    for name in ("other", "gradient", "gradient"):
-        answers = [oracle.gradient(np.ones(4), name) for oracle in (whole, resumed)]
-        assert (answers[0] == answers[1]).all()
-
-
-def test_a_ledger_of_another_plan_is_not_gone_on_with(plans):
-    plan = plans["banded, separated"]
-    state = PrivateOracle(OBJECTIVE, plan, seed=2).state()
-    state["ledger"] = Ledger(N + 1).to_json()
-    with pytest.raises(LedgerMismatch, match="about n=121"):
-        PrivateOracle.resumed(OBJECTIVE, plan, state)
+    asks = ["gradient", "other", "other", "gradient", "other", "other", "gradient", "gradient"]
+    check_gone_on(tmp_path / "run", plan, asks, 5)
 
 
 def test_an_answer_that_fails_spends_its_round():
@@ -302,16 +295,13 @@ def test_matrices_of_both_signs_cost_what_their_absolute_values_cost():
     assert plan.parameters["label"] == "certified"
 
 
-def test_a_correlated_query_is_read_from_its_document_and_no_filter_pays_for_it():
+def test_a_correlated_query_is_read_from_its_document():
     correlation = Correlation(strategy=LambdaCGD(T, 0.5))
     given = {"sampler": "poisson", "sampling_probability": 0.1, "count": T}
     one = query(**given, correlation=correlation)
     assert query(**given, correlation=correlation.to_dict()) == one
     with pytest.raises(ValueError, match="strategy must be one of"):
         query(**given, correlation={"strategy": {"strategy": "none"}})
-    budget = accountants.PrivacyFilter(epsilon=1.0, delta=1e-5)
-    with pytest.raises(UnsupportedEvent, match="one by one"):
-        PrivateOracle(OBJECTIVE, plan_of(one, n=N), filter=budget)
 
 
 # -- the command line

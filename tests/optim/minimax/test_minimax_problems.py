@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from _minimax import LABELS, PROBLEMS, X
+from _minimax import GROUPS, LABELS, PROBLEMS, TARGETS, N, X
 from hypothesis import given, strategies as st
 from scipy.optimize import minimize
 
@@ -10,6 +10,7 @@ from dpcal.optim.minimax import AUCMaximization, Ball, Box, Everywhere, Minimax,
 from dpcal.optim.minimax.base import MinimaxObjective
 
 # The gradients of the others come without a loss.
+TILTS = np.minimum(1, 2 / np.linalg.norm(X, axis=1))  # of the longest, to norm 2
 LOSSES = [name for name in PROBLEMS if name not in ("own", "sensing")]
 
 
@@ -80,6 +81,22 @@ def test_gradients_are_those_of_the_loss(name):
     problem = PROBLEMS[name]()
     w = points(problem)
     assert problem.gradient(w) == pytest.approx(slopes(problem.loss, w, 1e-6), abs=2e-8)
+
+
+def test_losses_are_those_of_the_formulas():
+    for name, of in {
+        "fair": lambda s, w: 3 * w[4:][GROUPS] * np.logaddexp(0, -s * (2 * LABELS - 1)),
+        "shift": lambda s, w: (1 + X @ w[4:] * TILTS) * (s - TARGETS) ** 2 / 2,
+        "auc": lambda s, w: np.where(
+            LABELS,
+            0.6 * ((s - w[3]) ** 2 - 2 * (1 + w[5]) * s),
+            0.4 * ((s - w[4]) ** 2 + 2 * (1 + w[5]) * s),
+        ),
+    }.items():
+        w = points(PROBLEMS[name](), 3)
+        scores = X @ w[:3] + (name != "auc") * w[3]
+        found = PROBLEMS[name]().record_losses(w, np.arange(N))
+        assert found == pytest.approx(of(scores, w), rel=1e-12)
 
 
 @pytest.mark.parametrize("shares", [None, (1.0, 2.0)])

@@ -12,8 +12,7 @@ from dpcal import calibrate
 from dpcal.errors import BudgetExceeded, VacuousSchedule
 from dpcal.optim import PrivateOracle, Run, gauss_psgd
 from dpcal.optim.driver import worth
-from dpcal.optim.second_order.estimators import PoolEmpty, Spider, State
-from dpcal.optim.second_order.gauss_psgd import Settings, walk
+from dpcal.optim.second_order.gauss_psgd import PoolEmpty, Settings, Spider, State, walk
 
 # Small plans, whose theorem promises nothing, are planned for how they run.
 pytestmark = pytest.mark.filterwarnings("ignore::dpcal.errors.VacuousSchedule")

@@ -1,0 +1,605 @@
+r"""How are the gradients of single records clipped and summed on a module's device?
+
+Without forming them where that is possible (book-keeping: Goodfellow 2015; Li, Tramer, Liang and
+Hashimoto 2022; Bu, Wang, Zha and Karypis 2023). A weight W of a linear map or a convolution has the
+gradient ``sum_t s_t a_t^T`` for one record: t runs over the positions at which W is used, with
+inputs a_t and gradients s_t of the loss by the outputs. Its norm comes from the products
+``<s_t, s_u> <a_t, a_u>``, or from the gradient itself where that is cheaper, and the sum over
+records is one matrix product. Every other use of a parameter has gradients record by record, of
+that parameter alone.
+
+**Records do not mix.** The forward pass is ``torch.vmap`` of one record's loss: whatever the module
+does, a record's loss depends on that record alone.
+
+**One record moves the sum by at most the bound, exactly.** Vectors are cut to b >= 20 bits towards
+zero, a_t after scaling by a power of two to a norm in [1/2, 1], and s_t by the inverse. Products
+are then whole numbers of ``2^(e - 2 b)``, with e such that the bound C is in [2^(e - 1), 2^e), and
+doubles add them without rounding, in any order, as long as the absolute values of a sum add up to
+at most 2^53. Records are summed together only as far as that holds, and blocks of them add up in
+whole numbers. At the end the sum is rounded down to the grid of the release, once.
+
+For one position, cutting only shortens both vectors. For T > 1 positions and a weight of o by i
+numbers, with ``m = sum_t |s_t| |a_t|``, it moves the gradient by at most ``sqrt(i) 2^(1 - b) m +
+sqrt(o) T 2^(e - b)``. A norm is rounded up by more than the first term, and by more than the
+rounding of doubles, which is ``2^-52 (i + o + T^2 + 16) m^2`` in its square; the bound is shortened
+by the second term, and by ``sqrt(d) + 1`` steps of the grid for the last rounding of d numbers: a
+hundredth of it for d = 10^8. A model for which they take a tenth is refused.
+
+What is not proved: that the numbers a module computes for a record do not depend on the size of the
+batch. Library kernels may choose another order of operations for another size, in the last digits.
+
+>>> import torch
+>>> model = torch.nn.Linear(2, 1)
+>>> sums = ClippedSums(model, {"weight": (1, 2)}, torch.nn.functional.mse_loss)
+>>> values = dict(model.named_parameters())
+>>> steps, fractions = sums(torch.ones(3, 2), torch.full((3, 1), 1e6), values, 1.0)
+>>> ((steps + (fractions >> FRACTION)) * grid_step(1.0) / 3).round(3).tolist()
+[-0.707, -0.707]
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcal._ext.sums import grid_step
+from dpcal.adapters.stepwise import FRACTION
+from dpcal.errors import needing
+
+with needing("torch"):
+    import torch
+    from torch import Tensor, nn
+    from torch.func import functional_call, vmap
+    from torch.nn import functional
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    from torch.overrides import TorchFunctionMode
+    from torch.utils._pytree import tree_flatten, tree_leaves, tree_map
+
+__all__ = ["ClippedSums"]
+
+Integers = NDArray[np.int64]
+Signals = tuple[Tensor, Tensor]
+
+# A bound has up to 2^21 steps of the release's grid.
+_STEPS = 21
+# Bits that the two vectors of a product are cut to, for T = 1 and for the longest sequences.
+_FEWEST, _MOST = 20, 24
+# Records that are summed together: 2^12 numbers of 41 bits add up in doubles.
+_TOGETHER = 1 << 12
+# Numbers of single records that are in memory in doubles: 64 MB.
+_NUMBERS = 1 << 23
+# Relative room for the rounding of factors, and of sums of up to 2^30 squares.
+_ROOM = 2.0**-20
+
+
+@dataclass(frozen=True)
+class _Site:
+    """One use of a weight, whose gradient is a sum of outer products over positions.
+
+    ``left`` makes (m, T, outputs) of gradients by the output, and ``right`` (m, T, groups, ..) of
+    inputs; or row numbers (m, T), if the use is of ``rows``, of which one may be left out.
+    """
+
+    weight: str
+    bias: str | None
+    left: Callable[[Tensor], Tensor]
+    right: Callable[[Tensor], Tensor]
+    rows: bool = False
+    left_out: int | None = None
+
+
+@dataclass
+class _Use:
+    """A site with its inputs and the gradients by its outputs, a record at each place."""
+
+    site: _Site
+    inputs: Tensor
+    signals: Tensor
+
+    def __getitem__(self, some: slice) -> Signals:
+        """Return both vectors of some records, in doubles; row numbers are whole."""
+        left = self.site.left(self.signals[some].double())
+        right = self.site.right(self.inputs[some])
+        if self.site.rows:
+            return left, right
+        return left.reshape(*right.shape[:3], -1), right.double()
+
+
+class _Weight:
+    """All uses of one weight."""
+
+    def __init__(self, uses: list[_Use], shape: tuple[int, ...]) -> None:
+        self._uses, self._shape = uses, shape
+        o, i = shape[0], math.prod(shape[1:])
+        sizes = [(math.prod(use.signals.shape[1:]), use.site.rows) for use in uses]
+        places = [size // (i if rows else o) for size, rows in sizes]
+        self.numbers = sum(T * (o + i + T) for T in places)
+
+    def __getitem__(self, some: slice) -> _Term:
+        pairs = [use[some] for use in self._uses]
+        rows = [use.site.rows for use in self._uses]
+        if not all(rows):
+            # A table of rows is a linear map of ones at row numbers.
+            for k in np.flatnonzero(rows):
+                left, right = pairs[k]
+                chosen = functional.one_hot(right, self._shape[0]).double()
+                pairs[k] = (chosen.unsqueeze(2), left.unsqueeze(2))
+        left, right = pairs[0]
+        if len(pairs) > 1:
+            left, right = (torch.cat(each, 1) for each in zip(*pairs, strict=True))
+        return _Rows(left, right, self._shape) if all(rows) else _Products(left, right)
+
+
+class _Bias:
+    """All uses of one bias: sums of gradients by outputs."""
+
+    def __init__(self, uses: list[_Use]) -> None:
+        self._uses = uses
+        self.numbers = sum(math.prod(use.signals.shape[1:]) for use in uses)
+
+    def __getitem__(self, some: slice) -> _Term:
+        found = [use.site.left(use.signals[some]).sum(1, dtype=torch.double) for use in self._uses]
+        return _Table(found[0] if len(found) == 1 else torch.stack(found).sum(0))
+
+
+class _Given:
+    """Gradients of single records, shape (m, *shape)."""
+
+    def __init__(self, values: Tensor) -> None:
+        self._values = values
+        self.numbers = math.prod(values.shape[1:])
+
+    def __getitem__(self, some: slice) -> _Term:
+        return _Table(self._values[some].reshape(-1, self.numbers).double())
+
+
+class _Watch(TorchFunctionMode):  # type: ignore[misc]
+    """Sees each use of the parameters that it is given, by the identity of their tensors.
+
+    ``added`` has a tensor for the output of each site, by which a loss is differentiated.
+    """
+
+    def __init__(self, known: Mapping[str, Tensor]) -> None:
+        super().__init__()
+        self._names = {id(each): name for name, each in known.items()}
+        self.added: Sequence[Tensor] = ()
+        self.sites: list[_Site] = []
+        self.inputs: list[Tensor] = []
+        self.outputs: list[Tensor] = []
+        self.elsewhere: set[str] = set()
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func is functional.multi_head_attention_forward:
+            with self:
+                return _opened(func)(*args, **kwargs)
+        result = func(*args, **kwargs)
+        site = None
+        if func in _RULES:
+            a, *options = [kwargs.pop("input"), *args] if "input" in kwargs else args
+            site = _RULES[func](self._named, a, *options, **kwargs)
+        if site is not None:
+            if self.added:
+                added = self.added[len(self.sites)]
+                if site.left_out is not None:
+                    added = added * (a != site.left_out).unsqueeze(-1)
+                result = result + added
+            self.sites.append(site)
+            self.inputs.append(a)
+            self.outputs.append(result)
+        elif any(isinstance(each, Tensor) for each in tree_leaves(result)):
+            self.elsewhere.update(filter(None, map(self._named, tree_leaves((args, kwargs)))))
+        return result
+
+    def _named(self, tensor: Any) -> str | None:
+        return self._names.get(id(tensor))
+
+
+Named = Callable[[Any], str | None]
+
+
+def _opened(func: Any) -> Any:
+    """Return a function of ``torch.nn.functional`` whose own calls are seen, not the whole call."""
+    scope = {**func.__globals__, "has_torch_function": lambda _: False}
+    made = FunctionType(func.__code__, scope, func.__name__, func.__defaults__)
+    made.__kwdefaults__ = func.__kwdefaults__
+    return made
+
+
+def _linear(named: Named, a: Tensor, weight: Tensor, bias: Any = None) -> _Site | None:
+    def left(s: Tensor) -> Tensor:
+        return s.reshape(len(s), -1, s.shape[-1])
+
+    name = named(weight)
+    return None if name is None else _Site(name, named(bias), left, lambda a: left(a).unsqueeze(2))
+
+
+def _convolution(
+    named: Named,
+    a: Tensor,
+    weight: Tensor,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> _Site | None:
+    name, (outputs, _, *kernel) = named(weight), weight.shape
+    if name is None or padding == "same":
+        return None
+
+    def each(value: Any) -> tuple[int, ...]:
+        return (value,) * len(kernel) if isinstance(value, int) else tuple(value)
+
+    widths = each(0 if padding == "valid" else padding)
+    margins = [side for width in reversed(widths) for side in (width, width)]
+    axes = list(enumerate(zip(kernel, each(stride), each(dilation), strict=True), 2))
+
+    def right(a: Tensor) -> Tensor:
+        a = functional.pad(a.reshape(len(a), -1, *a.shape[-len(kernel) :]), margins)
+        for axis, (size, step, apart) in axes:
+            a = a.unfold(axis, (size - 1) * apart + 1, step)[..., ::apart]
+        # From (m, channels, places.., kernel..) to (m, T, groups, numbers of a group).
+        a = a.flatten(2, 1 + len(kernel)).transpose(1, 2)
+        return a.reshape(len(a), a.shape[1], groups, -1)
+
+    return _Site(name, named(bias), lambda s: s.reshape(len(s), outputs, -1).mT, right)
+
+
+def _embedding(
+    named: Named,
+    a: Tensor,
+    weight: Tensor,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> _Site | None:
+    name = named(weight)
+    if name is None or max_norm is not None or scale_grad_by_freq:
+        return None
+    return _Site(
+        name,
+        None,
+        lambda s: s.reshape(len(s), -1, s.shape[-1]),
+        lambda a: a.reshape(len(a), -1),
+        rows=True,
+        left_out=None if padding_idx is None else padding_idx % len(weight),
+    )
+
+
+_RULES: dict[Any, Callable[..., _Site | None]] = {
+    functional.linear: _linear,
+    functional.conv1d: _convolution,
+    functional.conv2d: _convolution,
+    functional.conv3d: _convolution,
+    functional.embedding: _embedding,
+}
+
+
+class _Term(Protocol):
+    """The gradients of single records by one parameter, of a block of them, in doubles."""
+
+    def squares(self) -> Tensor:
+        """Return squared norms, shape (m,), of what ``whole`` adds for a factor of 1, or more."""
+
+    def shorter(self, exponent: int) -> float:
+        """Return by how much more cutting lengthens what is added, whatever the factor is."""
+
+    def most(self, exponent: int) -> Tensor:
+        """Return factors, shape (m,), up to which a record's numbers have room."""
+
+    def whole(self, factors: Tensor, exponent: int) -> Iterator[tuple[Tensor, int]]:
+        """Yield sums of whole numbers of 2^(exponent - bits), and the bits."""
+
+
+@dataclass
+class _Table:
+    """Vectors, shape (m, size)."""
+
+    values: Tensor
+
+    def squares(self) -> Tensor:
+        return self.values.square().sum(1)
+
+    def shorter(self, exponent: int) -> float:
+        return 0.0
+
+    def most(self, exponent: int) -> Tensor:
+        return torch.full_like(self.values[:, 0], math.inf)
+
+    def whole(self, factors: Tensor, exponent: int) -> Iterator[tuple[Tensor, int]]:
+        scaled = self.values * (factors * 2.0 ** (40 - exponent)).unsqueeze(1)
+        yield _cut(scaled).sum(0), 40
+
+
+@dataclass
+class _Rows:
+    """Gradients ``signal`` of rows of a table, shape (m, T, width); ``index`` has shape (m, T)."""
+
+    signal: Tensor
+    index: Tensor
+    shape: tuple[int, ...]
+
+    def squares(self) -> Tensor:
+        same = self.index.unsqueeze(1) == self.index.unsqueeze(2)
+        products = (self.signal @ self.signal.mT * same).sum((1, 2))
+        _, T, width = self.signal.shape
+        return _up(products, width + T * T, self._mass())
+
+    def _mass(self) -> Tensor:
+        return self.signal.norm(dim=2).sum(1)
+
+    def shorter(self, exponent: int) -> float:
+        _, T, width = self.signal.shape
+        return math.ldexp(math.sqrt(width) * T, exponent - 40)
+
+    def most(self, exponent: int) -> Tensor:
+        return 2.0 ** (exponent + 12) / self._mass()
+
+    def whole(self, factors: Tensor, exponent: int) -> Iterator[tuple[Tensor, int]]:
+        scaled = self.signal * (factors * 2.0 ** (40 - exponent)).reshape(-1, 1, 1)
+        cut = _cut(scaled)
+        for some in _together(self.most(exponent) / factors):
+            total = torch.zeros(self.shape, dtype=torch.double, device=cut.device)
+            yield total.index_add_(0, self.index[some].flatten(), cut[some].flatten(0, 1)), 40
+
+
+class _Products:
+    """Sums over T of outer products of ``left``, (m, T, groups, o), and ``right``, (.., i)."""
+
+    def __init__(self, left: Tensor, right: Tensor) -> None:
+        self.left, self.right = left, right
+        _, self.T, self.groups, self.o = left.shape
+        self.i = right.shape[3]
+        self.bits = min(_MOST, _FEWEST + math.ceil(math.log2(self.T) / 2))
+        self.lengths = right.norm(dim=3)
+        self.mass = (left.norm(dim=3) * self.lengths).sum(1)
+
+    def squares(self) -> Tensor:
+        T, o, i = self.T, self.o, self.i
+        if T == 1:
+            return self.mass.square().sum(1)
+        left, right = self.left.transpose(1, 2), self.right.transpose(1, 2)
+        if T * (o + i) < o * i:
+            found, count = ((left @ left.mT) * (right @ right.mT)).sum((2, 3)), o + i + T * T
+        else:
+            found, count = (left.mT @ right).square().sum((2, 3)), T + o * i
+        grown = _up(found, count, self.mass).sqrt()
+        return (grown + math.sqrt(i) * 2.0 ** (1 - self.bits) * self.mass).square().sum(1)
+
+    def shorter(self, exponent: int) -> float:
+        if self.T == 1:
+            return 0.0
+        return math.ldexp(math.sqrt(self.o * self.groups) * self.T, exponent - self.bits)
+
+    def most(self, exponent: int) -> Tensor:
+        return 2.0 ** (exponent + 52 - 2 * self.bits) / self.mass.amax(1)
+
+    def whole(self, factors: Tensor, exponent: int) -> Iterator[tuple[Tensor, int]]:
+        fraction, _ = self.lengths.frexp()
+        powers = torch.where(fraction == 0, 1.0, self.lengths / fraction).unsqueeze(3)
+        right = _cut(self.right * (2.0**self.bits / powers))
+        scales = powers * (factors * 2.0 ** (self.bits - exponent)).reshape(-1, 1, 1, 1)
+        left = _cut(self.left * scales)
+        for some in _together(self.most(exponent) / factors):
+            yield _added(left[some], right[some]), 2 * self.bits
+
+
+def _together(room: Tensor) -> Iterator[slice]:
+    """Yield slices of records; each has ``room`` in a sum of so many, or NaN if in any sum."""
+    count = len(room)
+    size = max(1, math.floor(min(float(room.nan_to_num(math.inf, math.inf).amin()), count)))
+    for first in range(0, count, size):
+        yield slice(first, first + size)
+
+
+def _added(left: Tensor, right: Tensor) -> Tensor:
+    """Return sums of products over records and positions, shape (groups, o, i)."""
+    if left.shape[2] == 1:
+        return left.flatten(0, 2).T @ right.flatten(0, 2)
+    return torch.einsum("mtgo,mtgi->goi", left, right)
+
+
+def _cut(scaled: Tensor) -> Tensor:
+    """Return whole numbers, in doubles, no longer than the given ones; zero for no number."""
+    if not bool(scaled.sum().isfinite()):
+        scaled = scaled.nan_to_num_(0.0, 0.0, 0.0)
+    return scaled.trunc_()
+
+
+def _up(squares: Tensor, count: int, mass: Tensor) -> Tensor:
+    """Return sums of products, rounded up by more than ``count`` operations in doubles."""
+    return squares + 2.0**-52 * (count + 16) * mass.square()
+
+
+class ClippedSums:
+    """Clipped sums of a module's gradients for single records, in whole numbers.
+
+    Parameters
+    ----------
+    model
+        The module; it is called with a batch of one record at a time, by ``torch.vmap``.
+    shapes
+        Of the parameters that are trained, by name, in the order of the sums.
+    loss
+        ``loss(output, target)`` of a batch of one record.
+    """
+
+    def __init__(
+        self, model: nn.Module, shapes: Mapping[str, tuple[int, ...]], loss: Callable[..., Tensor]
+    ) -> None:
+        self.model, self._loss = model, loss
+        self._shapes = shapes
+        self._known: dict[Any, tuple[set[str], list[Tensor]]] = {}
+        ends = np.cumsum([0, *map(math.prod, shapes.values())])
+        self._places = {name: slice(*ends[i : i + 2]) for i, name in enumerate(shapes)}
+        self.dimension = int(ends[-1])
+
+    def __call__(
+        self, inputs: Any, targets: Any, values: Mapping[str, Tensor], bound: float
+    ) -> tuple[Integers, Integers]:
+        """Return the sum of clipped gradients.
+
+        Parameters
+        ----------
+        inputs, targets
+            Tensors, or tuples, lists and mappings of them, with a record at each place of the first
+            axis. Tuples and lists are arguments of the module, mappings its keywords.
+        values
+            All parameters of the module, by name.
+        bound
+            C > 0.
+
+        Returns
+        -------
+        tuple[numpy.ndarray, numpy.ndarray]
+            Whole steps of the bound's grid, and fractions in 2^-27 steps, both of shape
+            (dimension,). Blocks of a batch add up in both; one record moves the steps plus the
+            fractions rounded down by at most C in L2 norm.
+        """
+        count = len(tree_leaves(targets)[0])
+        return self.total(self._gradients(inputs, targets, values, count), count, bound)
+
+    def of(self, gradients: Mapping[str, Tensor], bound: float) -> tuple[Integers, Integers]:
+        r"""Return the sum of gradients of single records, shapes (m, \*shape), each clipped."""
+        given = {name: _Given(gradients[name]) for name in self._shapes}
+        return self.total(given, len(gradients[next(iter(given))]), bound)
+
+    def total(
+        self, parts: Mapping[str, Any], count: int, bound: float
+    ) -> tuple[Integers, Integers]:
+        """Return the sum of what ``parts`` hold of ``count`` records, as :meth:`__call__` does."""
+        exponent = math.frexp(bound)[1]
+        size = max(1, min(_TOGETHER, _NUMBERS // sum(part.numbers for part in parts.values())))
+        device = next(self.model.parameters()).device
+        steps = torch.zeros(self.dimension, dtype=torch.int64, device=device)
+        fractions = torch.zeros_like(steps)
+        for first in range(0, count, size):
+            terms = {name: part[first : first + size] for name, part in parts.items()}
+            factors = self._factors(list(terms.values()), bound, exponent)
+            for name, term in terms.items():
+                place = self._places[name]
+                for total, bits in term.whole(factors, exponent):
+                    whole, step = total.flatten(), 2.0 ** (bits - _STEPS)
+                    down = (whole / step).floor_()
+                    rest = whole.sub_(down, alpha=step).mul_(2.0**FRACTION / step)
+                    steps[place] += down.long()
+                    fractions[place] += rest.long()
+        return steps.cpu().numpy(), fractions.cpu().numpy()
+
+    def _factors(self, terms: list[_Term], bound: float, exponent: int) -> Tensor:
+        """Return what each record's gradient is multiplied by, shape (m,)."""
+        cut = math.sqrt(sum(term.shorter(exponent) ** 2 for term in terms))
+        limit = bound - (math.sqrt(self.dimension) + 1) * grid_step(bound) - cut
+        if limit < 0.9 * bound:
+            raise ValueError(
+                f"model must have fewer parameters or positions, got {self.dimension} parameters "
+                f"and sequences for which rounding takes {1 - limit / bound:.0%} of max_norm."
+            )
+        norms = torch.stack([term.squares() for term in terms]).sum(0).sqrt()
+        factors = (limit * (1 - _ROOM) / norms).clamp_max(1.0)
+        for term in terms:
+            factors = torch.minimum(factors, term.most(exponent))
+        return torch.where(norms.isfinite(), factors, 0.0)
+
+    def _gradients(
+        self, inputs: Any, targets: Any, values: Mapping[str, Tensor], count: int
+    ) -> dict[str, Any]:
+        """Return, for each trained parameter, its gradients, or what they are products of."""
+        fixed = {name: each.detach() for name, each in values.items()}
+        fixed.update(self.model.named_buffers())
+        trained = {name: fixed[name] for name in self._shapes}
+        booked, zeros = self._sites(fixed, trained, inputs, targets)
+
+        def own(like: Tensor) -> Tensor:
+            return like.expand(count, *like.shape).detach().requires_grad_()
+
+        apart = {name: own(each) for name, each in trained.items() if name not in booked}
+        added = list(map(own, zeros))
+        watch = _Watch({name: trained[name] for name in booked})
+        with torch.enable_grad():
+            losses, a, _ = self._run(watch, fixed, apart, added, inputs, targets)
+            if watch.elsewhere or len(watch.sites) != len(added):
+                raise RuntimeError("model must use its parameters in the same way in each call.")
+            by = [*apart.values(), *added]
+            found = torch.autograd.grad(losses.sum(), by, allow_unused=True, materialize_grads=True)
+        uses = list(map(_Use, watch.sites, map(Tensor.detach, a), found[len(apart) :]))
+        parts: dict[str, Any] = dict(zip(apart, map(_Given, found), strict=False))
+        for name in booked:
+            parts[name] = (
+                _Weight([use for use in uses if use.site.weight == name], self._shapes[name])
+                if any(use.site.weight == name for use in uses)
+                else _Bias([use for use in uses if use.site.bias == name])
+            )
+        return parts
+
+    def _sites(
+        self, fixed: Mapping[str, Tensor], trained: Mapping[str, Tensor], inputs: Any, targets: Any
+    ) -> tuple[set[str], list[Tensor]]:
+        """Return the parameters that are used at sites alone, and zeros for the sites' outputs.
+
+        They are those of one record, and known for records of the same form.
+        """
+        leaves, form = tree_flatten((inputs, targets))
+        shapes = tuple((each.shape[1:], each.dtype, each.device) for each in leaves)
+        key = (form, shapes, tuple(each.training for each in self.model.modules()))
+        if key not in self._known:
+            first = tree_map(lambda each: each[:1], (inputs, targets))
+            seen = _Watch(trained)
+            with torch.no_grad():
+                outputs = self._run(seen, fixed, {}, [], *first)[2]
+            booked = _booked(seen)
+            zeros = [
+                torch.zeros((), dtype=each.dtype, device=each.device).expand(each.shape[1:])
+                for site, each in zip(seen.sites, outputs, strict=True)
+                if site.weight in booked
+            ]
+            self._known = {key: (booked, zeros)}
+        return self._known[key]
+
+    def _attention(self) -> Any:
+        """Return a context without the kernel of attention that vmap has no rule for."""
+        if next(self.model.parameters()).device.type == "cpu":
+            return sdpa_kernel(SDPBackend.MATH)
+        return nullcontext()
+
+    def _run(
+        self,
+        watch: _Watch,
+        fixed: Mapping[str, Tensor],
+        apart: Mapping[str, Tensor],
+        added: Sequence[Tensor],
+        inputs: Any,
+        targets: Any,
+    ) -> tuple[Tensor, list[Tensor], list[Tensor]]:
+        """Return losses, and inputs and outputs of all sites, a record at each place."""
+
+        def one(apart: Any, added: Any, x: Any, y: Any) -> Any:
+            watch.added = added
+            x, y = tree_map(lambda each: each.unsqueeze(0), (x, y))
+            keywords = x if isinstance(x, Mapping) else {}
+            arguments = () if keywords else tuple(x) if isinstance(x, list | tuple) else (x,)
+            with watch, self._attention():
+                output = functional_call(self.model, {**fixed, **apart}, arguments, keywords)
+            return self._loss(output, y).sum(), watch.inputs, watch.outputs
+
+        found: tuple[Any, Any, Any] = vmap(one, randomness="different")(
+            dict(apart), list(added), inputs, targets
+        )
+        return found
+
+
+def _booked(seen: _Watch) -> set[str]:
+    """Return the parameters that are used at sites alone."""
+    weights = {site.weight for site in seen.sites} - seen.elsewhere
+    biases = {site.bias for site in seen.sites if site.bias is not None} - seen.elsewhere
+    return weights | biases - {site.bias for site in seen.sites if site.weight not in weights}

@@ -1,0 +1,294 @@
+"""Clipped sums of a module's gradients: of single records, in whole numbers, within a bound."""
+
+import copy
+import math
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+from torch.func import functional_call, grad, vmap  # noqa: E402
+from torch.nn import functional  # noqa: E402
+
+from dpcal._ext.sums import grid_step  # noqa: E402
+from dpcal.adapters import clipping  # noqa: E402
+from dpcal.adapters.clipping import ClippedSums  # noqa: E402
+from dpcal.adapters.stepwise import FRACTION  # noqa: E402
+
+C = 0.5
+
+
+class Tied(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words, self.middle = nn.Embedding(9, 6, padding_idx=2), nn.Linear(6, 6)
+        self.out = nn.Linear(6, 9, bias=False)
+        self.out.weight = self.words.weight
+
+    def forward(self, x):
+        return self.out(torch.tanh(self.middle(self.middle(self.words(x))))).mean(1)
+
+
+class Bare(nn.Module):
+    """Uses of parameters that are no layer's, and a weight and a bias with a second use."""
+
+    def __init__(self):
+        super().__init__()
+        self.own, self.layer = nn.Parameter(torch.randn(3, 5)), nn.Linear(6, 5)
+        self.scale = nn.Parameter(torch.ones(()))
+
+    def forward(self, x):
+        hidden = self.layer(x) * self.scale
+        return (
+            hidden @ self.own.T + self.layer.bias[:3] + functional.linear(x, self.layer.weight[:3])
+        )
+
+
+class Mixing(nn.Linear):
+    def forward(self, x):
+        return super().forward(x - x.mean(0))
+
+
+class Text(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words, self.out = nn.Embedding(9, 8, padding_idx=0), nn.Linear(8, 3)
+        self.layer = nn.TransformerEncoderLayer(8, 2, 12, dropout=0.0, batch_first=True)
+
+    def forward(self, ids, mask):
+        return self.out(self.layer(self.words(ids), src_key_padding_mask=mask)[:, 0])
+
+
+def images(*shape):
+    return lambda n: torch.randn(n, *shape)
+
+
+def words(n):
+    return torch.randint(0, 9, (n, 5))
+
+
+def texts(n):
+    return {"ids": words(n), "mask": torch.arange(5) >= torch.randint(1, 6, (n, 1))}
+
+
+MODELS = {
+    "layers": (lambda: nn.Sequential(nn.Linear(6, 7), nn.Tanh(), nn.Linear(7, 3)), images(6)),
+    "sequences": (
+        lambda: nn.Sequential(nn.Linear(4, 30), nn.LayerNorm(30), nn.Flatten(), nn.Linear(90, 3)),
+        images(3, 4),
+    ),
+    "odd convolutions": (
+        lambda: nn.Sequential(
+            nn.Conv2d(4, 6, (3, 2), stride=(2, 1), padding=(1, 0), dilation=(1, 2), groups=2),
+            nn.GroupNorm(2, 6),
+            nn.Conv2d(6, 6, 2, groups=6, padding_mode="circular", padding=1),
+            nn.Conv2d(6, 3, 3, padding="same"),
+            nn.Flatten(),
+            nn.Linear(90, 3),
+        ),
+        images(4, 7, 7),
+    ),
+    "one and three axes": (
+        lambda: nn.Sequential(
+            nn.Conv1d(2, 6, 3, padding="valid"),
+            nn.Unflatten(1, (1, 6, 1)),
+            nn.Conv3d(1, 2, (3, 1, 3), padding=(1, 0, 1)),
+            nn.Flatten(),
+            nn.Linear(84, 3),
+        ),
+        images(2, 9),
+    ),
+    "tied": (Tied, words),
+    "bare": (Bare, images(6)),
+    "mixing": (lambda: Mixing(6, 3), images(6)),
+    "bags": (
+        lambda: nn.Sequential(nn.Embedding(9, 6), nn.Flatten(), nn.Linear(30, 3, bias=False)),
+        words,
+    ),
+    "attention": (Text, texts),
+}
+
+
+def called(model, values, x):
+    if isinstance(x, dict):
+        return functional_call(model, values, (), x)
+    return functional_call(model, values, (x,))
+
+
+def sums_of(model, x, y, bound=C, loss=functional.cross_entropy):
+    shapes = {name: tuple(each.shape) for name, each in model.named_parameters()}
+    sums = ClippedSums(model, shapes, loss)
+    return sums, sums(x, y, dict(model.named_parameters()), bound)
+
+
+def released(steps, fractions):
+    return (steps + (fractions >> FRACTION)) * grid_step(C)
+
+
+def one_by_one(model, x, y):
+    """Return gradients of single records, in doubles, shape (m, dimension)."""
+    model = copy.deepcopy(model).double()
+    values = {name: each.detach() for name, each in model.named_parameters()}
+    x = {"x": x} if isinstance(x, torch.Tensor) else x
+    x = {name: each.double() if each.is_floating_point() else each for name, each in x.items()}
+
+    def loss(values, x, y):
+        x = {name: each[None] for name, each in x.items()}
+        return functional.cross_entropy(called(model, values, x.get("x", x)), y[None])
+
+    found = vmap(grad(loss), in_dims=(None, 0, 0))(values, x, y)
+    return torch.cat([each.reshape(len(y), -1) for each in found.values()], 1).numpy()
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("numbers", [1 << 23, 3000], ids=["whole", "in blocks"])
+def test_sums_are_those_of_gradients_of_single_records(name, numbers, monkeypatch):
+    """Up to single precision, the bound's shortening and the last rounding."""
+    monkeypatch.setattr(clipping, "_NUMBERS", numbers)
+    torch.manual_seed(sum(name.encode()))
+    make, inputs = MODELS[name]
+    model, x, y = make(), inputs(23), torch.randint(0, 3, (23,))
+    want = one_by_one(model, x, y)
+    norms = np.linalg.norm(want, axis=1, keepdims=True)
+    for bound in (0.6 * float(np.median(norms)), 1.1 * float(norms.max())):
+        _, (steps, fractions) = sums_of(model, x, y, bound)
+        clipped = (want * np.minimum(1, bound / norms)).sum(0)
+        off = np.linalg.norm((steps + (fractions >> FRACTION)) * grid_step(bound) - clipped)
+        assert off <= 2e-4 * bound * math.sqrt(len(y))
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+@pytest.mark.parametrize("name", ["layers", "odd convolutions", "attention"])
+def test_pieces_of_a_batch_and_records_that_are_not_finite_change_nothing(name, monkeypatch):
+    torch.manual_seed(3)
+    make, inputs = MODELS[name]
+    model, x, y = make().double(), inputs(12), torch.randint(0, 3, (12,))
+    halves = [slice(None, 5), slice(5, None)]
+
+    def some(part):
+        if isinstance(x, dict):
+            return {name: each[part] for name, each in x.items()}
+        return x[part].double()
+
+    whole = released(*sums_of(model, some(slice(None)), y)[1])
+    parts = zip(*(sums_of(model, some(part), y[part])[1] for part in halves), strict=True)
+    np.testing.assert_allclose(released(*map(sum, parts)), whole, atol=2 * grid_step(C))
+    if isinstance(x, dict):
+        return
+    x[3] = math.nan
+    kept = released(*sums_of(model, some(slice(None)), y)[1])
+    x = torch.cat([x[:3], x[4:]])
+    y = torch.cat([y[:3], y[4:]])
+    without = released(*sums_of(model, some(slice(None)), y)[1])
+    np.testing.assert_allclose(kept, without, atol=2 * grid_step(C))
+
+
+# Positions, groups, outputs, inputs.
+SHAPES = [(1, 1, 3, 4), (1, 1, 40, 2), (2, 1, 3, 3), (7, 2, 3, 2), (40, 1, 2, 9), (300, 3, 1, 2)]
+
+
+def extreme(seed, *shape):
+    """Return numbers of which some are equal, cancel, vanish, or are huge beside others."""
+    rng = np.random.default_rng(seed)
+    made = rng.standard_normal(shape) * 2.0 ** rng.integers(-60, 60, (shape[0],) + (1,) * 3)
+    made[rng.random(shape[:2]) < 0.2] = made[0, 0]
+    made[:, 1::2][rng.random(made[:, 1::2].shape[:2]) < 0.5] *= -1
+    made[rng.random(shape) < 0.1] = 0.0
+    made[rng.random(shape) < 0.1] *= 1e-9
+    return torch.tensor(made)
+
+
+def terms(seed):
+    """Yield parts of gradients of one module, and their shapes."""
+    for k, (T, groups, o, i) in enumerate(SHAPES):
+        left, right = extreme(seed + k, 30, T, groups, o), extreme(seed - k, 30, T, groups, i)
+        if k % 2:
+            left[:, T // 2 :] = -left[:, : T - T // 2]
+            right[:, T // 2 :] = right[:, : T - T // 2] * (1 + 1e-7)
+        yield clipping._Products(left, right)
+    index = torch.tensor(np.random.default_rng(seed).integers(0, 3, (30, 6)))
+    yield clipping._Rows(extreme(seed, 30, 6, 2, 1).flatten(2), index, (3, 2))
+    yield clipping._Table(extreme(seed, 30, 1, 5, 2).flatten(1))
+
+
+def whole(term, factors, exponent):
+    """Return what a term adds, in units of 2^-48 of 2^exponent, as whole numbers of Python's."""
+    total = 0
+    for sums, bits in term.whole(factors, exponent):
+        assert bool((sums == sums.round()).all())
+        assert float(sums.abs().max()) < 2.0**53
+        total = total + sums.flatten().long().numpy().astype(object) * 2 ** (48 - bits)
+    return total
+
+
+def moved(seed):
+    """Return the longest contribution of a record, as a share of what it may be."""
+    bound = float(np.random.default_rng(seed).uniform(0.5, 1.0)) * 2.0 ** (seed % 7 - 3)
+    exponent, parts = math.frexp(bound)[1], list(terms(100 * seed + 50))
+    sizes = [len(whole(part, torch.zeros(30), exponent)) for part in parts]
+    sums = ClippedSums(nn.Linear(1, 1), {str(k): (size,) for k, size in enumerate(sizes)}, None)
+    factors = sums._factors(parts, bound, exponent)
+    added = [whole(part, factors, exponent) for part in parts]
+    alone = [
+        [whole(part, torch.where(torch.arange(30) == k, factors, 0.0), exponent) for part in parts]
+        for k in range(30)
+    ]
+    for each, together in zip(zip(*alone, strict=True), added, strict=True):
+        assert (sum(each) == together).all()
+    most = (bound - (math.sqrt(sum(sizes)) + 1) * grid_step(bound)) * 2.0 ** (48 - exponent)
+    lengths = [math.sqrt(sum(int(x) ** 2 for part in each for x in part)) for each in alone]
+    return max(lengths) / most
+
+
+def test_a_record_moves_a_sum_by_at_most_the_bound_exactly():
+    """Each record's whole numbers are within it, and doubles add them without rounding."""
+    shares = [moved(seed) for seed in range(20)]
+    assert max(shares) <= 1
+    assert np.median(shares) > 0.99
+
+
+def test_many_equal_records_and_large_batches_add_up_exactly():
+    """Of 65,536 records, each of which is clipped to the bound along one coordinate."""
+    model = nn.Linear(1, 1)
+    x, y = torch.full((1 << 16, 1), 1e4), torch.full((1 << 16, 1), -1e9)
+    shapes = {"weight": (1, 1), "bias": (1,)}
+    sums = ClippedSums(model, shapes, functional.mse_loss)
+    one = np.array(sums(x[:1], y[:1], dict(model.named_parameters()), C))
+    many = np.array(sums(x, y, dict(model.named_parameters()), C))
+    exact = [int(steps) * 2**FRACTION + int(rest) for steps, rest in one.T]
+    found = [int(steps) * 2**FRACTION + int(rest) for steps, rest in many.T]
+    assert found == [each << 16 for each in exact]
+    assert 0.49 < exact[0] * 2.0**-FRACTION * grid_step(C) <= C
+
+
+def test_what_cannot_be_summed_is_a_sentence():
+    model, x, y = nn.Linear(6, 3), torch.randn(4, 6), torch.randint(0, 3, (4,))
+    sums, _ = sums_of(model, x, y)
+    sums.dimension = 1 << 36
+    with pytest.raises(ValueError, match="fewer parameters or positions, got 68719476736"):
+        sums._factors([clipping._Table(torch.zeros(1, 2))], C, 0)
+
+
+@pytest.mark.device
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no device")
+@pytest.mark.parametrize("name", MODELS)
+def test_a_device_adds_the_same_whole_numbers(name):
+    """Of the same gradients, in whichever order its threads add them."""
+    parts = list(terms(50))
+    exponent = math.frexp(C)[1]
+    for part in parts:
+        moved = copy.copy(part)
+        for field, value in vars(part).items():
+            setattr(moved, field, value.cuda() if isinstance(value, torch.Tensor) else value)
+        ones = torch.full((30,), 2.0**-70)
+        ours = [each.cpu() for each, _ in moved.whole(ones.cuda(), exponent)]
+        assert all(map(torch.equal, ours, [each for each, _ in part.whole(ones, exponent)]))
+    make, inputs = MODELS[name]
+    model, x, y = make(), inputs(23), torch.randint(0, 3, (23,))
+    on_host = released(*sums_of(model, x, y)[1])
+    x = {k: v.cuda() for k, v in x.items()} if isinstance(x, dict) else x.cuda()
+    on_device = released(*sums_of(model.cuda(), x, y.cuda())[1])
+    np.testing.assert_allclose(on_device, on_host, atol=1e-3)
