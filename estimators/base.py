@@ -26,7 +26,7 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, _clone_parametrized
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from dpcal import _validate
 from dpcal.accountants import epsilon as epsilon_of, events
@@ -41,8 +41,6 @@ from dpcal.estimators.reading import (
     by_partitions,
     checked,
     one_for_each,
-    real_cells,
-    shaped,
     table_of,
 )
 from dpcal.optim import Ledger, PrivateOracle, Result, Trace
@@ -214,19 +212,6 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
                 "charged from here. Use n_jobs=1, or threads; or make a new estimator to fit it "
                 "outside that budget. Save a model that others may score after the budget's end."
             )
-
-    def _new(self, X: ArrayLike) -> Table:
-        """Return new records as finite float64; a cell that is no finite number is refused."""
-        # A single text makes a column of texts, which is then no reason to refuse all records.
-        given = np.asarray(X, dtype=object) if hasattr(X, "columns") else X
-        table: Table = shaped(real_cells(given), least=1, estimator=type(self).__name__)
-        named = X if hasattr(X, "columns") else table
-        validate_data(self, named, skip_check_array=True, reset=False)
-        if not np.isfinite(table).all():
-            raise ValueError(
-                "Input X contains NaN, infinity, or cells that do not convert to numbers."
-            )
-        return table
 
     def _read(self, X: ArrayLike, *, reset: bool = True) -> Table:
         """Return records as the estimator takes them; scikit-learn checks all else."""

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpcal import _validate
 from dpcal.calibrate import Plan, Query
@@ -35,6 +35,7 @@ from dpcal.calibrate.defaults import full_steps
 from dpcal.estimators.base import Answers, Table
 from dpcal.estimators.bounds import BoundedEstimator, scaled
 from dpcal.estimators.queries import Pairs, labels_query
+from dpcal.estimators.reading import real_cells, shaped
 from dpcal.estimators.scores import PrivateAccuracy, PrivateR2
 from dpcal.optim.linear_fit import (
     RELEASES,
@@ -76,6 +77,19 @@ class LinearModel(BoundedEstimator):
 
     row_norm: float | None = None
     fit_intercept: bool = True
+
+    def _new(self, X: ArrayLike) -> Table:
+        """Return new records as finite float64; a cell that is no finite number is refused."""
+        # A single text makes a column of texts, which is then no reason to refuse all records.
+        given = np.asarray(X, dtype=object) if hasattr(X, "columns") else X
+        table: Table = shaped(real_cells(given), least=1, estimator=type(self).__name__)
+        named = X if hasattr(X, "columns") else table
+        validate_data(self, named, skip_check_array=True, reset=False)
+        if not np.isfinite(table).all():
+            raise ValueError(
+                "Input X contains NaN, infinity, or cells that do not convert to numbers."
+            )
+        return table
 
     def _rows(self, X: Table) -> tuple[Table, float]:
         """Return scaled records, with the constant column, and the bound on their norm."""
