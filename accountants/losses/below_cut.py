@@ -131,7 +131,7 @@ class Cut(PrivacyLoss):
         """
         ends = self.position + self.width * _ENDS
         sizes = (1 + highest) * self._tail.losses(ends) - 0.5 * ends**2
-        sizes += self._tail.sides[1].log_weight(ends + 0j).real + self._log_share(ends)
+        sizes += self._tail.sides[1].log_weight(ends) + self._log_share(ends)
         small = np.flatnonzero(sizes < sizes[0] + LOG_TOLERANCE - 8.0)
         if not len(small):
             raise OutOfReach
