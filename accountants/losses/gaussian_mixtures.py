@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 from dpcal import _validate
 from dpcal._lazy import special
 from dpcal._roots import Sides, Stop, bisect, brent
-from dpcal.accountants.losses.base import OutOfReach, Points, PrivacyLoss, Reals
-from dpcal.accountants.losses.below_cut import FURTHER, Cut, cut_off
+from dpcal.accountants.losses.base import OutOfReach, Points, Reals
+from dpcal.accountants.losses.below_cut import FURTHER, Cut, NormalTail
 from dpcal.accountants.losses.lattice import LARGEST_ANGLE, RANGE, spaced, step_within
 from dpcal.accountants.losses.quadrature import complex_log1p, unit_of
 from dpcal.accountants.rounding import UNIT
@@ -52,7 +52,7 @@ _MOST_NARROWED = 60
 
 
 @dataclass(frozen=True)
-class GaussianMixtures(PrivacyLoss):
+class GaussianMixtures(NormalTail):
     """One mixture of Gaussians against another, all of one standard deviation.
 
     Parameters
@@ -156,22 +156,10 @@ class GaussianMixtures(PrivacyLoss):
         lattice = self._lattice(highest)
         return self._on(lattice, lattice.angle)
 
-    starts = -math.inf
-    """Where the law is that of the mixtures, on the axis of the noise."""
-
     @property
     def mixture(self) -> GaussianMixtures:
         """The loss whose tail it has."""
         return self
-
-    @property
-    def has_rare_losses(self) -> bool:  # type: ignore[override]
-        """Whether the loss has no end."""
-        return self.upper == math.inf
-
-    def cut_at(self, level: float, share: float, log_rest: float) -> PrivacyLoss:
-        """Return the law below a cut."""
-        return cut_off(self, level, share, log_rest) if self.has_rare_losses else self
 
     def below_cut(self, cut: Cut, highest: float, height: float) -> Points:
         """Return points on a line, at most the lattice's own, that lie below a cut."""
