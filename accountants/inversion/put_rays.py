@@ -89,22 +89,16 @@ class Ray:
         self.b, self.h, self.nodes, self.log_f, self.digits = b, h, nodes, log_f, digits
         self.theta = math.atan2(h * (nodes[0] + nodes[-1]) / 2, b)
         self.groups = [_Sums(group, self.theta) for group in loss.groups]
-        # The steps and ends of v and x, and the precision.
-        theta, digits = self.theta, digits + _MARGIN
         u = h * np.array([nodes[0], nodes[-1]], dtype=float)
         log_gamma = np.asarray(loggamma(b - 1j * u).real)
-        steps = []
-        for sign in (1, -1):
-            y = _SHARES * (math.pi / 2 + sign * theta)
-            away = theta - sign * y
-            growth = (math.lgamma(b) - log_gamma)[:, None] - np.outer(u, away)
-            steps.append(_widest(y, growth.max(axis=0) - b * np.log(np.cos(away)) + digits))
-        dv = min(steps)
-        least = float((log_gamma + u * theta).min())
-        low, high = self._ends(dv, least - digits)
-        lost = math.lgamma(b) + log_f - b * math.log(math.cos(theta)) - least
+        # The least size of a sum over v: its terms are larger by exp(lost).
+        least = float((log_gamma + u * self.theta).min())
+        lost = math.lgamma(b) + log_f - b * math.log(math.cos(self.theta)) - least
+        nats = digits + _MARGIN
+        dv = self._widest_dv(u, log_gamma, nats)
+        low, high = self._ends(dv, least - nats)
         varied = [group for group in self.groups if group.t]
-        widest = [group.widest_step(digits + lost + _BELOW, b, low - dv) for group in varied]
+        widest = [group.widest_step(nats + lost + _BELOW, b, low - dv) for group in varied]
         # Of v and all t x, one lattice is that of multiples of the other's step.
         self.stride = max(1, *(math.ceil(dv / each) for each in widest))
         # Turns exp(-i h dv) are roots of unity, so that sums over v are a Fourier transform.
@@ -114,10 +108,21 @@ class Ray:
         self.count = math.ceil((high - low) / (self.step * self.stride)) + 2
         for group, each in zip(varied, widest, strict=True):
             group.choose_reach(each, self.step)
-        nats = max(group.nats - group.falls for group in varied)
-        self.bits = int((nats + lost) / math.log(2)) + _SPARE_BITS
+        largest = max(group.nats - group.falls for group in varied)
+        self.bits = int((largest + lost) / math.log(2)) + _SPARE_BITS
         table = sum(self.count * self.stride + 2 * each.around for each in varied)
         self.seconds = _SECONDS * (2 * table + 2 * self.count + self.roots) * self.bits / 250
+
+    def _widest_dv(self, u: Reals, log_gamma: Reals, nats: float) -> float:
+        """Return the step of v that leaves an error of about exp(-nats) at the first and last u."""
+        steps = []
+        for sign in (1, -1):
+            y = _SHARES * (math.pi / 2 + sign * self.theta)
+            away = self.theta - sign * y
+            growth = (math.lgamma(self.b) - log_gamma)[:, None] - np.outer(u, away)
+            left = growth.max(axis=0) - self.b * np.log(np.cos(away)) + nats
+            steps.append(_widest(y, left))
+        return min(steps)
 
     def _ends(self, step: float, goal: float) -> tuple[float, float]:
         """Return the ends of v, beyond which less than exp(goal) is left on either side."""

@@ -13,6 +13,7 @@ beyond are normal probabilities, as a smooth cut of a normal law is a sharp one 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,7 @@ from dpcal.accountants.rounding import UNIT
 if TYPE_CHECKING:
     from dpcal.accountants.losses.gaussian_mixtures import GaussianMixtures
 
-__all__ = ["FURTHER", "SHIFT", "Cut", "cut_off"]
+__all__ = ["FURTHER", "SHIFT", "Cut", "NormalTail"]
 
 # Upper limits on the width of a cut, in standard deviations: itself; over the distance in which the
 # exponent of the likelihood ratio changes by the share, times the loss there if it is above 1; and
@@ -55,15 +56,14 @@ class Cut(PrivacyLoss):
     Parameters
     ----------
     loss
-        A loss with a normal tail: it has ``mixture``, that tail; ``starts``, where it starts; and
-        ``below_cut``, which returns points.
+        The whole loss.
     position
         Place k of the cut on the axis of the noise, in its standard deviations.
     share
         Width of the cut, in relative size of the loss.
     """
 
-    loss: Any
+    loss: NormalTail
     position: float
     share: float
 
@@ -89,16 +89,16 @@ class Cut(PrivacyLoss):
     @property
     def log_unaffected(self) -> float:
         """That of the whole loss."""
-        return float(self.loss.log_unaffected)
+        return self.loss.log_unaffected
 
     def log_mgf_bound(self, c: float) -> float:
         """Return that of the whole loss."""
-        return float(self.loss.log_mgf_bound(c))
+        return self.loss.log_mgf_bound(c)
 
     @property
     def steep(self) -> float:
         """Tilt, about, up to which the losses next to the cut do not count."""
-        return float(max(self.loss.steep, 0.5 * self.position**2 / self.level))
+        return max(self.loss.steep, 0.5 * self.position**2 / self.level)
 
     @cached_property
     def gone(self) -> tuple[float, float, float]:  # type: ignore[override]
@@ -131,7 +131,7 @@ class Cut(PrivacyLoss):
         """
         ends = self.position + self.width * _ENDS
         sizes = (1 + highest) * self._tail.losses(ends) - 0.5 * ends**2
-        sizes += self._tail.sides[1].log_weight(ends + 0j).real + self._log_share(ends)
+        sizes += self._tail.sides[1].log_weight(ends) + self._log_share(ends)
         small = np.flatnonzero(sizes < sizes[0] + LOG_TOLERANCE - 8.0)
         if not len(small):
             raise OutOfReach
@@ -148,13 +148,11 @@ class Cut(PrivacyLoss):
 
     def points(self, highest: float) -> Points:
         """Return the points of the loss that lie below the cut."""
-        found: Points = self.loss.below_cut(self, highest, 0.0)
-        return found
+        return self.loss.below_cut(self, highest, 0.0)
 
     def line(self, highest: float) -> Points:
         """Return those on a line above the real one."""
-        found: Points = self.loss.below_cut(self, highest, SHIFT * self.width)
-        return found
+        return self.loss.below_cut(self, highest, SHIFT * self.width)
 
     def log_beyond(self, tilts: Reals) -> Reals:
         """Return upper bounds on the log of J(a), the tilted mass beyond the cut, at a < -1.
@@ -171,12 +169,38 @@ class Cut(PrivacyLoss):
         return np.asarray(np.logaddexp.reduce(terms, axis=1)) + 1e-9
 
 
-def cut_off(loss: Any, level: float, share: float, log_rest: float) -> Cut:
-    """Return the cut of a loss, as :meth:`~PrivacyLoss.cut_at` describes it."""
-    wide = math.hypot(1.0, _DEVIATIONS)
-    outside = max(
-        mean - wide * special.ndtri_exp(min(log_rest - math.log(weight), -1e-3))
-        for side in loss.mixture.sides
-        for mean, weight in zip(side.means.tolist(), side.weights.tolist(), strict=True)
-    )
-    return Cut(loss, min(loss.place_of(level), float(outside)), share)
+class NormalTail(PrivacyLoss):
+    """A loss whose large values are those of mixtures of Gaussians.
+
+    ``mixture`` is the loss of these mixtures, and ``starts`` the place from which on it has them,
+    on the axis of the noise.
+    """
+
+    mixture: Any
+    starts: float = -math.inf
+
+    @property
+    def has_rare_losses(self) -> bool:  # type: ignore[override]
+        """Whether the loss has no end."""
+        return self.upper == math.inf
+
+    @abstractmethod
+    def place_of(self, level: float) -> float:
+        """Return about where the loss is a number > 0, on the axis of the noise."""
+
+    def below_cut(self, cut: Cut, highest: float, height: float) -> Points:
+        """Return points, on a line for a height > 0, that lie below a cut."""
+        found: Points = self.mixture.below_cut(cut, highest, height)
+        return found
+
+    def cut_at(self, level: float, share: float, log_rest: float) -> PrivacyLoss:
+        """Return the law below a cut."""
+        if not self.has_rare_losses:
+            return self
+        wide = math.hypot(1.0, _DEVIATIONS)
+        outside = max(
+            mean - wide * special.ndtri_exp(min(log_rest - math.log(weight), -1e-3))
+            for side in self.mixture.sides
+            for mean, weight in zip(side.means.tolist(), side.weights.tolist(), strict=True)
+        )
+        return Cut(self, min(self.place_of(level), float(outside)), share)

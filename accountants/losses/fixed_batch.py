@@ -26,8 +26,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpcal.accountants.losses.base import Complexes, OutOfReach, Points, PrivacyLoss
-from dpcal.accountants.losses.below_cut import SHIFT, Cut, cut_off
+from dpcal.accountants.losses.base import Complexes, OutOfReach, Points
+from dpcal.accountants.losses.below_cut import SHIFT, Cut, NormalTail
 from dpcal.accountants.losses.gaussian_mixtures import GaussianMixtures
 from dpcal.accountants.losses.lattice import RANGE, step_within
 from dpcal.accountants.losses.quadrature import argument_sizes, log_mixture, unit_of
@@ -99,7 +99,7 @@ _SHIFTED = HalfLine(slope=0.6, strip=0.42, first=-23.0)
 
 
 @dataclass(frozen=True)
-class FixedBatchGaussian(PrivacyLoss):
+class FixedBatchGaussian(NormalTail):
     """A Gaussian on a batch of fixed size without replacement, when a record is replaced.
 
     With w(x) = 1 - q + q exp(mu x - mu^2 / 2) and x standard normal, the law of the loss under P
@@ -148,8 +148,6 @@ class FixedBatchGaussian(PrivacyLoss):
         """Return the closed form of a single use, for epsilon >= 0: that of the sampled pair."""
         return self._sampled.log_delta(epsilon)
 
-    has_rare_losses = True
-
     @property
     def opposite(self) -> FixedBatchGaussian:
         """The same loss: its law is its own mirror image."""
@@ -165,17 +163,13 @@ class FixedBatchGaussian(PrivacyLoss):
         return SampledGaussian(self.sampling_probability, self.noise_multiplier, "remove")
 
     @property
-    def starts(self) -> float:
+    def starts(self) -> float:  # type: ignore[override]
         """Where the gains start, on the axis of the noise."""
         return self._mu / 2
 
     def place_of(self, level: float) -> float:
         """Return where the loss is a number > 0, on the axis of the noise."""
         return self._sampled.place_of(level)
-
-    def cut_at(self, level: float, share: float, log_rest: float) -> PrivacyLoss:
-        """Return the law below a cut."""
-        return cut_off(self, level, share, log_rest)
 
     def below_cut(self, cut: Cut, highest: float, height: float) -> Points:
         """Return points on the real line, or for a height > 0 on a curve, that lie below a cut."""

@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 from dpcal import _validate
 from dpcal._lazy import special
 from dpcal._roots import Sides, Stop, bisect, brent
-from dpcal.accountants.losses.base import Complexes, OutOfReach, Points, PrivacyLoss, Reals
-from dpcal.accountants.losses.below_cut import FURTHER, Cut, cut_off
+from dpcal.accountants.losses.base import OutOfReach, Points, Reals
+from dpcal.accountants.losses.below_cut import FURTHER, Cut, NormalTail
 from dpcal.accountants.losses.lattice import LARGEST_ANGLE, RANGE, spaced, step_within
 from dpcal.accountants.losses.quadrature import complex_log1p, unit_of
 from dpcal.accountants.rounding import UNIT
@@ -52,7 +52,7 @@ _MOST_NARROWED = 60
 
 
 @dataclass(frozen=True)
-class GaussianMixtures(PrivacyLoss):
+class GaussianMixtures(NormalTail):
     """One mixture of Gaussians against another, all of one standard deviation.
 
     Parameters
@@ -136,14 +136,16 @@ class GaussianMixtures(PrivacyLoss):
 
     def _on(self, lattice: _Lattice, height: float) -> Points:
         """Return points on a line."""
-        values, logs = lattice.line(height, lattice.exact)
+        x = lattice.exact + 1j * height if height else lattice.exact
+        above, below, logs = lattice.on(x)
+        values, unit = above - below, unit_of(above)
         # The logarithms of the density and of both mixtures have terms that cancel.
-        x = lattice.x + 1j * height
-        above, below = (side.sizes(x) for side in self.sides)
-        unit = unit_of(values)
-        sizes = np.abs(values) + unit * (above + below)
-        terms = unit * (np.abs(x) ** 2 + above + np.abs(logs))
-        return Points(values, logs + values, sizes, terms)
+        of_p, of_q = (
+            side.sizes(x, found) for side, found in zip(self.sides, (above, below), strict=True)
+        )
+        sizes = np.abs(values) + unit * (of_p + of_q)
+        terms = unit * (np.abs(x) ** 2 + of_p + np.abs(logs))
+        return Points(values, logs + values, sizes.astype(float), terms.astype(float))
 
     def points(self, highest: float) -> Points:
         """Return points of the trapezoid rule on the real line."""
@@ -154,22 +156,10 @@ class GaussianMixtures(PrivacyLoss):
         lattice = self._lattice(highest)
         return self._on(lattice, lattice.angle)
 
-    starts = -math.inf
-    """Where the law is that of the mixtures, on the axis of the noise."""
-
     @property
     def mixture(self) -> GaussianMixtures:
         """The loss whose tail it has."""
         return self
-
-    @property
-    def has_rare_losses(self) -> bool:  # type: ignore[override]
-        """Whether the loss has no end."""
-        return self.upper == math.inf
-
-    def cut_at(self, level: float, share: float, log_rest: float) -> PrivacyLoss:
-        """Return the law below a cut."""
-        return cut_off(self, level, share, log_rest) if self.has_rare_losses else self
 
     def below_cut(self, cut: Cut, highest: float, height: float) -> Points:
         """Return points on a line, at most the lattice's own, that lie below a cut."""
@@ -179,7 +169,7 @@ class GaussianMixtures(PrivacyLoss):
 
     def losses(self, x: Reals) -> Reals:
         """Return the losses at points of the noise."""
-        above, below = (side.log_weight(x + 0j).real for side in self.sides)
+        above, below = (side.log_weight(x) for side in self.sides)
         return np.asarray(above - below)
 
     def slope(self, x: float) -> float:
@@ -210,8 +200,7 @@ class GaussianMixtures(PrivacyLoss):
         above, below = self.sides
 
         def excess(x: float) -> float:
-            point = np.array([x + 0j])
-            return float((above.log_weight(point) - below.log_weight(point)).real[0]) - epsilon
+            return float(self.losses(np.array([x]))[0]) - epsilon
 
         reach = 40.0 + abs(above.means).max() + abs(below.means).max()
         while excess(reach) < 0 and reach < _FARTHEST:
@@ -247,7 +236,7 @@ def _difference_of_ratios(
     that density times a mean of Mills ratios over the components. Far out the ratios keep digits
     that the tails lose. ``missed`` is the difference of the loss at x from epsilon.
     """
-    log_density = float(above.log_weight(np.array([x + 0j])).real[0])
+    log_density = float(above.log_weight(np.array([x]))[0])
     log_density -= 0.5 * x * x + 0.5 * math.log(2 * math.pi)
     first, second = above.mean_mills_ratio(x), below.mean_mills_ratio(x)
     gap = first - second
@@ -288,27 +277,30 @@ class _Side:
         ratios = math.sqrt(math.pi / 2) * special.erfcx((x - self.means[kept]) / math.sqrt(2))
         return float(shares[kept] @ ratios)
 
-    def log_weight(self, x: NDArray[np.complexfloating[Any, Any]]) -> Complexes:
-        """Return the log of the density ratio at x, keeping the digits of small values."""
-        means = self.means if x.dtype == np.complex128 else self.exact
+    def log_weight(self, x: NDArray[Any]) -> NDArray[Any]:
+        """Return the log of the density ratio at real or complex x, with digits of small values."""
+        means = self.exact if x.real.dtype == np.longdouble else self.means
         exponents = np.multiply.outer(means, x) - (means**2 / 2)[:, None]
+        if len(means) == 1:
+            return np.asarray(exponents[0] + math.log(self.weights[0]))
         pivot = np.take_along_axis(exponents, exponents.real.argmax(axis=0)[None], axis=0)[0]
         value = pivot + np.log(self.weights @ np.exp(exponents - pivot))
         # The angle of a sum near 1 is small, unless its terms have gone around the origin.
         near = (np.abs(value.real) < 0.4) & (np.abs(exponents.imag).max(axis=0) < math.pi)
-        value[near] = complex_log1p(self.weights @ np.expm1(exponents[:, near]))
+        log1p = complex_log1p if np.iscomplexobj(x) else np.log1p
+        value[near] = log1p(self.weights @ np.expm1(exponents[:, near]))
         return np.asarray(value)
 
-    def sizes(self, x: NDArray[np.complexfloating[Any, Any]]) -> Reals:
+    def sizes(self, x: NDArray[Any], log_weight: NDArray[Any]) -> Reals:
         """Return the sizes of the terms of :meth:`log_weight`, to which its rounding is relative.
 
         The terms are exponents and exponentials less 1, by their shares of the density.
         """
-        means = np.abs(self.means[self.means != 0.0])[:, None]
-        logs = np.log(self.weights[self.means != 0.0])[:, None] - self.log_weight(x).real
-        exponents = np.multiply.outer(self.means[self.means != 0.0], x.real) - means**2 / 2
-        terms = np.exp(exponents + logs) * (1 + means * (np.abs(x) + means / 2)) + np.exp(logs)
-        return np.asarray((2 + len(means)) * terms.sum(axis=0))
+        some = self.means != 0.0
+        means, logs = self.means[some, None], np.log(self.weights[some])[:, None] - log_weight.real
+        terms = np.exp(means * (x.real - means / 2) + logs)
+        terms *= 1 + np.abs(means) * (np.abs(x) + np.abs(means) / 2)
+        return np.asarray((2 + len(means)) * (terms + np.exp(logs)).sum(axis=0), dtype=float)
 
 
 class _Lattice:
@@ -352,26 +344,27 @@ class _Lattice:
         self.x = spaced(self._low, self._high, self.step, most=_MAX_POINTS)
         if self._below.spread == 0:
             return 1.0
-        ell, base = (values.real for values in self.line(0.0, self.x))
-        edge_ell, edge_base = (values.real for values in self.line(2 * angle, self.x))
+        above, below, base = self.on(self.x)
+        edges = (values.real for values in self.on(self.x + 2j * angle))
+        edge_above, edge_below, edge_base = edges
         edge_base = edge_base - 2 * angle**2
         return max(
-            _growth_of(base + power * ell, edge_base + power * edge_ell)
-            for power in (1.0, self.highest / 4, self.highest)
+            _growth_of(base + c * (above - below), edge_base + c * (edge_above - edge_below))
+            for c in (1.0, self.highest / 4, self.highest)
         )
 
     @property
     def exact(self) -> NDArray[Any]:
-        """The points, in the widest numbers unless there are many."""
-        return self.x.astype(np.longdouble) if len(self.x) <= _MOST_EXACT else self.x
+        """The points, in the widest numbers unless there are many, or a cut limits their digits."""
+        many = math.isfinite(self._width) or len(self.x) > _MOST_EXACT
+        return self.x if many else self.x.astype(np.longdouble)
 
-    def line(self, height: float, real: NDArray[Any]) -> tuple[Complexes, Complexes]:
-        """Return the loss and the log weight under Q of points on Im x = height."""
-        x = real + 1j * height
-        below = self._below.log_weight(x)
-        scale = np.log(x.real.dtype.type(self.step) / np.sqrt(2 * x.real.dtype.type(math.pi)))
-        base = -0.5 * x * x + scale + below
-        return self._above.log_weight(x) - below, base
+    def on(self, x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Return the log density ratios of P and Q, and the log weight under Q, of points x."""
+        above, below = self._above.log_weight(x), self._below.log_weight(x)
+        real = x.real.dtype.type
+        scale = np.log(real(self.step) / np.sqrt(2 * real(math.pi)))
+        return above, below, -0.5 * x * x + scale + below
 
 
 def _growth_of(on_line: Reals, on_edge: Reals) -> float:

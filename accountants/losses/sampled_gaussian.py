@@ -16,8 +16,8 @@ import numpy as np
 
 from dpcal import _validate
 from dpcal._ext.question import Law
-from dpcal.accountants.losses.base import Points, PrivacyLoss, Reals
-from dpcal.accountants.losses.below_cut import Cut, cut_off
+from dpcal.accountants.losses.base import Points, Reals
+from dpcal.accountants.losses.below_cut import NormalTail
 from dpcal.accountants.losses.gaussian import log_gaussian_delta
 from dpcal.accountants.losses.gaussian_mixtures import GaussianMixtures
 from dpcal.accountants.losses.quadrature import log_mixture
@@ -27,7 +27,7 @@ __all__ = ["SampledGaussian", "log_expm1_over", "log_mgf_bounds_of"]
 
 
 @dataclass(frozen=True)
-class SampledGaussian(PrivacyLoss):
+class SampledGaussian(NormalTail):
     """The Poisson-sampled Gaussian mechanism in one direction of add-or-remove-one.
 
     With w(x) = 1 - q + q exp((2 x - 1) / (2 sigma^2)), the mixture (1 - q) N(0, sigma^2) + q N(1,
@@ -107,22 +107,6 @@ class SampledGaussian(PrivacyLoss):
     def line(self, highest: float) -> Points:
         """Return the points of the rule on its shifted line."""
         return self.mixture.line(highest)
-
-    starts = -math.inf
-    """Where the law is that of the mixtures, on the axis of the noise."""
-
-    @property
-    def has_rare_losses(self) -> bool:  # type: ignore[override]
-        """Whether a record is removed."""
-        return self.direction == "remove"
-
-    def cut_at(self, level: float, share: float, log_rest: float) -> PrivacyLoss:
-        """Return the law below a cut."""
-        return cut_off(self, level, share, log_rest) if self.has_rare_losses else self
-
-    def below_cut(self, cut: Cut, highest: float, height: float) -> Points:
-        """Return the points of the mixtures that lie below a cut."""
-        return self.mixture.below_cut(cut, highest, height)
 
     def place_of(self, level: float) -> float:
         """Return where the loss of a removed record is a number > 0, on the axis of the noise."""
