@@ -53,7 +53,7 @@ sigma^2) the likelihood ratio, and G = C^T C / sigma^2 >= 0:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import ClassVar
@@ -72,8 +72,8 @@ __all__ = ["ReplicaMoments", "ReplicaSum", "log_tangent"]
 Floats = NDArray[np.float64]
 Places = NDArray[np.intc]
 
-# Orders of the moments that are tried, and the first one. Each of them is a proof.
-_ORDERS, _FIRST_ORDER = range(2, 25), 4
+# Orders of the moments that are tried, each of which is a proof.
+_ORDERS = range(2, 25)
 # Entries of a table of states and counts, 12 bytes each: more bands leave fewer orders.
 _LARGEST_TABLE = 2**23
 # Terms of the sum over all rounds: some seconds, and a fraction of one.
@@ -84,7 +84,7 @@ _CELLS, _CAPPED = (100, 500), (1500, 8000)
 # Rounding of the share of a cell, outward: sums are at most a million cells.
 _SHARE = 1e-9
 # Weights of the second of the two lower bounds on a record's overlap with itself.
-_SHARED = (0.0, 0.3, 1.0)
+_SHARED = (0.0, 1.0)
 # Decays that are tried for the products of columns of any C: a finer list gains below a percent.
 _DECAYS = 1 - np.geomspace(0.6, 1e-4, 150)
 # Relative margin, outward: strategies hold a series of columns up to 1e-12.
@@ -98,8 +98,6 @@ _SPAN = 16
 # Relative change, over a span of whole periods, of what later rounds weigh: below it the factor of
 # one span bounds those of all earlier ones.
 _SETTLED = 1e-13
-# The last tail that is tried, of which a tenth of delta is about best.
-_LAST_TAIL = 600
 # Rounds, in units of bands and periods, after which all that earlier rounds weigh is alike.
 _OWN_ROUNDS = 32
 
@@ -465,13 +463,13 @@ _Cost = Callable[[_Key, bool], float]
 
 
 def _descent(key: _Key, cost: _Cost, *, fine: bool) -> tuple[float, _Key]:
-    """Return the least cost from one order to its neighbors; on fine grids of tails, too."""
+    """Return the least cost from a moment to its neighbors; on coarse grids, of all overlaps."""
     last = None
     while key != last:
         last, near = key, [key]
         near += [replace(key, order=q) for q in (key.order - 1, key.order + 1) if q in _ORDERS]
-        if fine and key.tail:
-            near += [replace(key, tail=k) for k in (key.tail - 1, key.tail + 1) if k]
+        near += [replace(key, tail=k) for k in (key.tail - 1, key.tail + 1) if key.tail and k]
+        near += [replace(key, shared=s) for s in _SHARED if not fine]
         key = min(near, key=lambda each: cost(each, fine))
     return cost(key, fine), key
 
@@ -583,30 +581,13 @@ class ReplicaMoments(Bound):
         first
             The first tail that is tried, from the least cost without a cap.
         """
-        value, key = self._coarse(_Key(0, _FIRST_ORDER), cost)
+        value, key = _descent(_Key(0, _ORDERS[0]), cost, fine=False)
         tried = [key]
         if self.joining.independent and self._sum(key, 0).past is not None:
-            best = least_until_rising(self._capped(key, cost, first(value)))
-            assert best is not None
-            tried.append(best[1])
+            capped = replace(key, tail=first(value) + 1)
+            tried.append(_descent(capped, cost, fine=False)[1])
         found, key = min(_descent(each, cost, fine=True) for each in tried)
         return Proof(found, f"{self.method}, order {key.order}")
-
-    def _capped(self, key: _Key, cost: _Cost, first: int) -> Iterator[tuple[float, _Key]]:
-        for tail in range(first, max(first, _LAST_TAIL) + 1):
-            value, key = self._coarse(replace(key, tail=tail), cost)
-            yield value, key
-
-    def _coarse(self, first: _Key, cost: _Cost) -> tuple[float, _Key]:
-        """Return the least cost of moments of one tail on coarse grids."""
-        found = []
-        for shared in _SHARED:
-            first = replace(first, shared=shared)
-            while first.order > _ORDERS[0] and math.isinf(cost(first, False)):
-                first = replace(first, order=first.order - 1)
-            found.append(_descent(first, cost, fine=False))
-            first = min(found)[1]
-        return min(found)
 
     def epsilon(self, delta: float) -> Proof:
         """Return a bound on epsilon at a delta in (0, 1)."""
