@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from dpcal import _validate
-from dpcal.accountants.correlated.draws.confidence import lower_mean, upper_mean
+from dpcal.accountants.correlated.draws.montecarlo import lower_mean, upper_mean
 from dpcal.optim.objectives.arrays import Vector, numbers
 
 __all__ = ["LowerBound", "at_a_level", "from_confusion_matrix", "independent", "many_runs"]

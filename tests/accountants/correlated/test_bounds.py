@@ -17,10 +17,13 @@ from dpcal import accountants
 from dpcal.accountants import correlated, events, matrix
 from dpcal.accountants.correlated.bounds.adding import Adding, lower_tail
 from dpcal.accountants.correlated.bounds.joining import Joining, state_cap
-from dpcal.accountants.correlated.bounds.reductions import allocated, spaced
+from dpcal.accountants.correlated.bounds.reductions import (
+    allocated,
+    revealed as revealed_of,
+    spaced,
+)
 from dpcal.accountants.correlated.bounds.replicas import Past, ReplicaMoments
-from dpcal.accountants.correlated.bounds.revealed import revealed as revealed_of
-from dpcal.accountants.correlated.draws.estimators import Direct, Without
+from dpcal.accountants.correlated.draws.estimators import Direct
 from dpcal.accountants.correlated.draws.montecarlo import simulate
 from dpcal.accountants.correlated.likelihood import Likelihood
 from dpcal.accountants.correlated.mechanism import Mechanism
@@ -116,8 +119,9 @@ def test_bounds_of_longer_runs_lie_above_draws():
         law = Poisson(rate).automaton(mechanism.steps)
         engine = Likelihood.of(mechanism, law)
         epsilon = rng.uniform(0.1, 2.0)
-        for kind, proofs in ((Direct, (*BOTH, replicas)), (Without, (*BOTH, *ADDING))):
-            drawn = simulate(kind(engine), draws=1024, seed=1).at(epsilon, **SURE)
+        for direction, proofs in (("remove", (*BOTH, replicas)), ("add", (*BOTH, *ADDING))):
+            law = Direct(engine, direction=direction)
+            drawn = simulate(law, draws=1024, seed=1).at(epsilon, **SURE)
             for bound_of in proofs:
                 assert drawn.lower <= bound_of(mechanism, rate).delta(epsilon), bound_of
 
