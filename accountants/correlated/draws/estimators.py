@@ -194,10 +194,10 @@ class Direct(Estimator):
 
     def draw(self, draws: int, generator: np.random.Generator) -> Floats:
         """Return the numbers that are kept of draws, shape (rows, draws)."""
-        mechanism, y = self.engine.mechanism, np.zeros((self.steps, draws))
+        mechanism, x = self.engine.mechanism, np.zeros((self.steps, draws))
         if self.direction == "remove":
-            y, _ = self.engine.law.sample(draws, generator)
-        return self.sides(mechanism.fields(self.noisy(mechanism.means(y), generator)))
+            x = mechanism.means(self.engine.law.sample(draws, generator)[0])
+        return self.sides(mechanism.fields(self.noisy(x, generator)))
 
 
 @dataclass(frozen=True, eq=False)
