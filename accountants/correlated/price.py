@@ -358,7 +358,8 @@ class Question:
                 return _UNKNOWN_GROUP
         if self.relation == "replace-one":
             return _REPLACED
-        if self._one_round_each:
+        epochs, alike = self._epochs, mechanism.column is not None
+        if epochs is not None and epochs.times == mechanism.bands == 1 and alike:
             return _CLOSE
         if self.patterns is not None:
             return "bins"
@@ -395,10 +396,11 @@ class Question:
             return public if allocated is None else Least((allocated, public))
         both = (*spaced(mechanism, sampler), public)
         if self.joining is not None:
-            removing = ReplicaMoments(mechanism, self.joining)
-            return _directions(removing, Adding.of(mechanism, self.joining), both)
+            removing = ReplicaMoments(mechanism, self.joining), *both
+            adding = Adding.of(mechanism, self.joining), *both
+            return Directions((Least(removing), Least(adding)))
         if self.patterns is not None:
-            return _directions(None, Adding.of_bins(self.gram), both)
+            return Directions((Least(both), Least((Adding.of_bins(self.gram), *both))))
         return Least(both)
 
     def _of_groups(self, groups: Groups, public: Bound) -> Bound:
@@ -438,12 +440,6 @@ class Question:
         """Whether no column of C reaches from one participation to the next."""
         return self.sampler.least_separation >= self.mechanism.bands
 
-    @property
-    def _one_round_each(self) -> bool:
-        """Whether a record joins one random round of each epoch, with equal noise."""
-        epochs, alike = self._epochs, self.mechanism.column is not None
-        return epochs is not None and epochs.times == self.mechanism.bands == 1 and alike
-
     # -- draws
 
     @property
@@ -469,12 +465,6 @@ class Question:
         """Products of the means of the patterns of the route ``"bins"``."""
         assert self.patterns is not None
         return self.mechanism.products(self.patterns)
-
-
-def _directions(removing: Bound | None, adding: Bound, both: tuple[Bound, ...]) -> Bound:
-    """Return the least bounds of each direction, and of both."""
-    first = both if removing is None else (removing, *both)
-    return Directions((Least(first), Least((adding, *both))))
 
 
 def answer(question: Question, goal: Goal, reserved: float = 0.0) -> Any:
