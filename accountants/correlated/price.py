@@ -245,7 +245,9 @@ def priced(
         options = replace(options, failure_probability=failure)
         reserved = (event.confirmations - 1) * failure
     run = event.strategy, event.sampler, event.noise_multiplier
-    return answer(Question.of(*run, options, relation), goal, reserved)
+    found: CorrelatedEpsilon | CorrelatedDelta
+    found = answer(Question.of(*run, options, relation), goal, reserved)
+    return found
 
 
 @dataclass(frozen=True)
@@ -342,10 +344,11 @@ class Question:
                 "sampler must be one of the samplers of dpcal.accountants.correlated, "
                 f"got {sampler!r} of type {type(sampler).__name__}."
             )
+        law = sampler.law
         # By joint convexity: a record that waits sees a part of a run that it is free to begin.
-        waits = getattr(sampler, "warm_start", False) and shape.column is not None
-        law = replace(sampler, warm_start=False) if waits else sampler.law
-        return cls(Mechanism(shape, sigma), law, options, relation, dominated=waits)
+        if isinstance(sampler, MinSeparation) and sampler.warm_start and shape.column is not None:
+            law = replace(sampler, warm_start=False)
+        return cls(Mechanism(shape, sigma), law, options, relation, dominated=law is not sampler)
 
     @cached_property
     def route(self) -> str:

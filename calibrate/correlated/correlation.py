@@ -93,8 +93,13 @@ class Correlation:
             return strategy.event(
                 noise_multiplier, every_round, neighboring_relation=neighboring_relation
             )
-        how = {"noise_multiplier": noise_multiplier, "neighboring_relation": neighboring_relation}
-        return pricing.whole_run(strategy, law, **how, **self.accounting)
+        return pricing.whole_run(
+            strategy,
+            law,
+            noise_multiplier=noise_multiplier,
+            neighboring_relation=neighboring_relation,
+            **self.accounting,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON values, which are keywords of the class."""
