@@ -2,14 +2,13 @@ from dpcal.accountants.correlated.answers import (
     CorrelatedDelta as CorrelatedDelta,
     CorrelatedEpsilon as CorrelatedEpsilon,
 )
-from dpcal.accountants.correlated.api import (
+from dpcal.accountants.correlated.draws.montecarlo import simulate as simulate
+from dpcal.accountants.correlated.mechanism import Matrix as Matrix, Mechanism as Mechanism
+from dpcal.accountants.correlated.price import (
     delta as delta,
     epsilon as epsilon,
     revealed_delta as revealed_delta,
 )
-from dpcal.accountants.correlated.draws.montecarlo import simulate as simulate
-from dpcal.accountants.correlated.mechanism import Matrix as Matrix, Mechanism as Mechanism
-from dpcal.accountants.correlated.table import decision_table as decision_table
 from dpcal.accountants.samplers import (
     BallsInBins as BallsInBins,
     CyclicPoisson as CyclicPoisson,

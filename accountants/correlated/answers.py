@@ -14,7 +14,11 @@ from typing import Any, Self
 from dpcal.accountants.answers import Delta, Epsilon
 from dpcal.accountants.correlated.bounds.base import Proof
 
-__all__ = ["CorrelatedDelta", "CorrelatedEpsilon"]
+__all__ = ["CERTIFIED", "EXACT", "WITH_CONFIDENCE", "CorrelatedDelta", "CorrelatedEpsilon"]
+
+# Labels of answers.
+EXACT, CERTIFIED = "exact", "certified"
+WITH_CONFIDENCE = "statistical with certified confidence"
 
 
 class _Provenance:

@@ -91,20 +91,26 @@ class Likelihood(Plain):
 
     @classmethod
     def of(cls, mechanism: Mechanism, law: Automaton, *, separated: bool = False) -> Self | None:
-        """Return the engine of a run; None if its past has no small memory.
+        """Return the engine of a run; None if its past has no small memory; see memory_of."""
+        memory = cls.memory_of(mechanism, separated=separated)
+        return None if memory is None else cls(mechanism, law, memory)
+
+    @staticmethod
+    def memory_of(mechanism: Mechanism, *, separated: bool = False) -> str | None:
+        """Return the memory of a mechanism; None if it has no small one.
 
         Parameters
         ----------
-        mechanism, law
+        mechanism
             The run.
         separated
             Whether participations are always at least as many rounds apart as C has bands.
         """
         if separated or mechanism.bands == 1:
-            return cls(mechanism, law, "none")
+            return "none"
         if mechanism.bands <= (WIDEST_BAND if mechanism.walk is None else _FEW_BANDS):
-            return cls(mechanism, law, "window")
-        return None if mechanism.walk is None else cls(mechanism, law, "sum")
+            return "window"
+        return None if mechanism.walk is None else "sum"
 
     @property
     def exact(self) -> bool:

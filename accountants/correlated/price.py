@@ -1,21 +1,23 @@
 """What does a run with correlated noise cost? From a strategy, a sampler and a delta to a price.
 
-1. :func:`~dpcal.accountants.correlated.table.chosen`: the kind of the matrix and the sampler choose
-   a row of the table. A composition of sampled Gaussians has an exact price.
-2. :func:`~dpcal.accountants.correlated.bounds.reductions.proved`: the least deterministic bound.
-3. :func:`removing`: the draws of removing a record that have the least proved range.
-4. :class:`Evidence`: confidence bounds that hold at every number of draws, whose failure
-   probability is part of delta, and a proved bound on adding a record.
-5. :func:`answer`: the smaller of proof and draws, and its label.
+1. :attr:`Question.route`: the strategy and the sampler choose how draws are made, or the reason
+   why there are none.
+2. :attr:`Question.proved`: the least deterministic bound of each direction, removing and adding a
+   record, and the larger one of both. A composition of sampled Gaussians has an exact price.
+3. :func:`~dpcal.accountants.correlated.draws.evidence.collected`: draws, if they are wanted.
+4. :func:`answer`: the smaller of proof and draws, and its label.
 
->>> from dpcal.accountants.matrix import LambdaCGD
->>> from dpcal.accountants.samplers import Poisson
->>> question = Question.of(LambdaCGD(50, 0.5), Poisson(0.02), 2.0, Options(seed=0))
->>> question.row.route, type(removing(question, Goal(delta=1e-3))).__name__
-('automaton', 'Tilted')
->>> found = answer(question, Goal(delta=1e-3))
->>> bool(found < question.proved.epsilon(1e-3).value), found.label
-(True, 'statistical with certified confidence')
+>>> import numpy as np
+>>> from dpcal.accountants import correlated, matrix
+>>> identity = correlated.Matrix(np.eye(1000))
+>>> answer = epsilon(identity, correlated.Poisson(0.01), noise_multiplier=0.8, delta=1.76713759e-5)
+>>> print(f"{answer:.6f} {answer.label}")
+3.000000 exact
+>>> run = matrix.LambdaCGD(100, 0.5)
+>>> answer = epsilon(run, correlated.Poisson(0.01), noise_multiplier=2.0, delta=1e-3, draws=40_000,
+...                  seed=0)
+>>> print(answer.label, answer.lower < answer.estimate < answer < answer.certified)
+statistical with certified confidence True
 """
 
 from __future__ import annotations
@@ -24,70 +26,228 @@ import math
 import secrets
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from typing import Any
+from functools import cached_property
+from typing import Any, cast
 
 from dpcal import _validate
-from dpcal.accountants.correlated.answers import CorrelatedDelta, CorrelatedEpsilon
-from dpcal.accountants.correlated.bounds.adding import ConvexTail
-from dpcal.accountants.correlated.bounds.base import Bound, Least, Proof, least_epsilon
-from dpcal.accountants.correlated.bounds.joining import Joining
-from dpcal.accountants.correlated.bounds.reductions import joined, proved
-from dpcal.accountants.correlated.draws import tilted
-from dpcal.accountants.correlated.draws.confidence import draws_needed
-from dpcal.accountants.correlated.draws.estimators import (
-    Bins,
-    Direct,
-    Estimator,
-    Floats,
-    Without,
-)
-from dpcal.accountants.correlated.draws.montecarlo import (
-    MOST_DRAWS,
-    Reading,
-    Sample,
-    last_proved,
-    simulate,
-)
-from dpcal.accountants.correlated.likelihood import Likelihood
-from dpcal.accountants.correlated.mechanism import Mechanism, Shape, Shaped
-from dpcal.accountants.correlated.table import (
+from dpcal.accountants.correlated.answers import (
     CERTIFIED,
     EXACT,
-    WITH_CONFIDENCE,
-    Row,
-    chosen,
+    CorrelatedDelta,
+    CorrelatedEpsilon,
 )
-from dpcal.accountants.samplers import Sampler
+from dpcal.accountants.correlated.bounds.adding import Adding
+from dpcal.accountants.correlated.bounds.base import Bound, Directions, Least, Proof, Worst
+from dpcal.accountants.correlated.bounds.joining import Joining
+from dpcal.accountants.correlated.bounds.reductions import (
+    Reduction,
+    TwoBlanks,
+    compositions,
+    of_epochs,
+    revealed,
+    spaced,
+)
+from dpcal.accountants.correlated.bounds.replicas import ReplicaMoments
+from dpcal.accountants.correlated.draws.evidence import collected, provenance
+from dpcal.accountants.correlated.draws.montecarlo import MOST_DRAWS
+from dpcal.accountants.correlated.likelihood import Likelihood
+from dpcal.accountants.correlated.mechanism import Mechanism, Shape, Shaped
+from dpcal.accountants.events import CorrelatedGaussianDpEvent
+from dpcal.accountants.participations import Epochs, Floats, Groups
+from dpcal.accountants.samplers import (
+    BallsInBins,
+    CyclicPoisson,
+    FixedSize,
+    MinSeparation,
+    Poisson,
+    RandomAllocation,
+    Sampler,
+)
 from dpcal.errors import DrawsCannotTell, TargetUnreachable
 
-__all__ = ["STATISTICS", "Evidence", "Goal", "Options", "Question", "answer"]
-__all__ += ["collected", "expected_epsilon", "provenance", "removing"]
+__all__ = ["DRAWING", "STATISTICS", "Goal", "Options", "Question", "answer", "delta", "epsilon"]
+__all__ += ["priced", "revealed_delta"]
 
 STATISTICS = ("certified", "none")
-
+# Options that a question may replace in an event, because they do not change what is priced.
+DRAWING = ("statistics", "draws", "seed", "failure_probability")
 # Default probability that bounds from draws are wrong, as a part of the target delta. A larger part
 # takes more of delta; a smaller one needs more draws, in proportion to its logarithm.
 _PART_OF_DELTA = 1e-2
 # The default if delta is computed; the probability is added to it.
 _WITHOUT_TARGET = 1e-9
-# Plain draws for the tail of adding a record: the band around their law is then 0.04 wide at a
-# failure probability of 1e-12. Half as many leave epsilon 2 percent larger where adding decides.
-_PLAIN_DRAWS = 8192
-# An eighth of these draws are in a band as wide where it fails so often.
-_FAILS_OFTEN = 5e-2
-_NOT_DRAWN = "a replaced record is priced by proofs alone"
-# So many times the least number of plain draws bound delta where a few of them exceed epsilon.
-_ENOUGH = 1.25
-# About the part of a proved epsilon that draws prove: the order of a tilt is chosen there.
-_NEAR = 0.8
-# Where a range is the same as at 0, draws are plain.
-_LARGEST_EPSILON = 1e7
-# Most tuples of bins that are tabulated; more would take more than 16 MB.
-_MOST_TUPLES = 2_000_000
+# Samplers that have a price.
+_PRICED = (Poisson, CyclicPoisson, MinSeparation, RandomAllocation, BallsInBins, FixedSize)
+# Why draws do not answer.
+_REPLACED = "a replaced record is priced by proofs alone"
+_CLOSE = "proved bounds are close, and draws would tell no more"
+_UNKNOWN_GROUP = (
+    "which group is the worst is not known, so that draws of one group bound nothing; draw groups "
+    "at random, or use Poisson sampling"
+)
+_LONG_MEMORY = (
+    "no small memory carries the past of such a matrix, so that no likelihood ratio of its outputs "
+    "is known"
+)
+_COMPOSITION = "composition of sampled Gaussians, {}"
 
 
-# -- questions
+def epsilon(
+    strategy: Shaped,
+    sampler: Sampler,
+    *,
+    delta: float,
+    noise_multiplier: float,
+    executor: Any = None,
+    **options: Any,
+) -> CorrelatedEpsilon:
+    """Return the epsilon of a run with correlated noise and random batches.
+
+    Parameters
+    ----------
+    strategy
+        A :class:`dpcal.accountants.matrix.Strategy`, or a
+        :class:`~dpcal.accountants.correlated.Matrix` of your own.
+    sampler
+        How batches are drawn, such as :class:`~dpcal.accountants.correlated.Poisson`.
+    delta
+        A number in (0, 1).
+    noise_multiplier
+        Standard deviation > 0 of Z, in units of the clipping norm. It is not divided by a norm of
+        C: papers that write z for sigma over the largest column norm mean ``z *
+        Mechanism.of(strategy, noise_multiplier=1).largest_column`` here.
+    statistics
+        ``"certified"`` (default): draws with a confidence bound that holds at every sample size,
+        and whose failure probability is part of delta. ``"none"``: deterministic bounds only.
+    draws
+        Monte Carlo draws for each direction, default 100,000.
+    failure_probability
+        Probability of wrong bounds from draws; default delta / 100.
+    seed
+        Fixes the draws; fresh and secret by default.
+    executor
+        A ``concurrent.futures`` executor or a Dask client that spreads the chunks of draws.
+
+    Returns
+    -------
+    CorrelatedEpsilon
+        The upper end, with ``.label``, ``.lower``, ``.estimate`` and the deterministic bound
+        ``.certified`` beside it. The relation is zero-out: one record's contributions are left out.
+        The answer never exceeds the deterministic bound, which also answers where the draws do not
+        suffice; ``.note`` then states the reason.
+
+    Raises
+    ------
+    UnsupportedEvent
+        If no theorem covers the pair; the message states the reason.
+    TargetUnreachable
+        If neither draws nor a deterministic bound give a finite epsilon.
+    """
+    goal = Goal(delta=_validate.probability(delta=delta))
+    run = CorrelatedGaussianDpEvent(strategy, sampler, noise_multiplier, **options)
+    return cast("CorrelatedEpsilon", priced(goal, run, executor=executor))
+
+
+def delta(
+    strategy: Shaped,
+    sampler: Sampler,
+    *,
+    epsilon: float,
+    noise_multiplier: float,
+    executor: Any = None,
+    **options: Any,
+) -> CorrelatedDelta:
+    """Return the delta of a run with correlated noise and random batches at an epsilon >= 0.
+
+    Parameters
+    ----------
+    strategy
+        A :class:`dpcal.accountants.matrix.Strategy`, or a
+        :class:`~dpcal.accountants.correlated.Matrix` of your own.
+    sampler
+        How batches are drawn.
+    epsilon
+        At least 0.
+    noise_multiplier
+        Standard deviation > 0 of Z, in units of the clipping norm.
+    **options
+        Settings of the draws: the keywords of :func:`epsilon`. The failure probability of certified
+        confidence (default 1e-9) is added to the delta.
+
+    Raises
+    ------
+    UnsupportedEvent
+        If no theorem covers the pair; the message states the reason.
+    """
+    goal = Goal(epsilon=_validate.non_negative(epsilon=epsilon))
+    run = CorrelatedGaussianDpEvent(strategy, sampler, noise_multiplier, **options)
+    return cast("CorrelatedDelta", priced(goal, run, executor=executor))
+
+
+def revealed_delta(
+    strategy: Shaped,
+    sampler: Sampler,
+    *,
+    epsilon: float,
+    noise_multiplier: float,
+) -> CorrelatedDelta:
+    """Return a bound on delta that holds even if all participations are published.
+
+    Parameters
+    ----------
+    strategy
+        A :class:`dpcal.accountants.matrix.Strategy`, or a
+        :class:`~dpcal.accountants.correlated.Matrix` of your own.
+    epsilon
+        At least 0.
+    noise_multiplier
+        Standard deviation > 0 of z, in units of the clipping norm.
+    sampler
+        Any sampler, also :class:`~dpcal.accountants.correlated.FixedSize`: only the law of the
+        number of participations matters.
+
+    Notes
+    -----
+    Joint convexity of the hockey-stick divergence over patterns; within a pattern the mechanism is
+    Gaussian with sensitivity ||C y|| (Denisov et al. 2022).
+    """
+    at = _validate.non_negative(epsilon=epsilon)
+    mechanism = Mechanism.of(strategy, noise_multiplier=noise_multiplier)
+    found = revealed(mechanism, _validate.instance(Sampler, sampler=sampler)).proof(at)
+    return CorrelatedDelta.proved(found, label=CERTIFIED)
+
+
+def priced(
+    goal: Goal,
+    event: CorrelatedGaussianDpEvent,
+    relation: str = "zero-out",
+    executor: Any = None,
+) -> CorrelatedEpsilon | CorrelatedDelta:
+    """Return the price of a whole run, for a record that is zeroed out, or replaced.
+
+    Parameters
+    ----------
+    goal
+        Its epsilon, or its delta, is given.
+    event
+        The run.
+    relation
+        The relation that the answer names; ``"replace-one"`` has a pair of its own.
+    executor
+        Who draws.
+    """
+    options = Options(**{name: getattr(event, name) for name in DRAWING}, executor=executor)
+    reserved = 0.0
+    if event.statistics == "certified" and event.confirmations > 1:
+        # The default failure probability is that of all confirmations together.
+        shares = event.confirmations if event.failure_probability is None else 1
+        failure = options.failure(goal.delta) / shares
+        options = replace(options, failure_probability=failure)
+        reserved = (event.confirmations - 1) * failure
+    run = event.strategy, event.sampler, event.noise_multiplier
+    found: CorrelatedEpsilon | CorrelatedDelta
+    found = answer(Question.of(*run, options, relation), goal, reserved)
+    return found
 
 
 @dataclass(frozen=True)
@@ -136,31 +296,26 @@ class Options:
             return self.failure_probability
         return _WITHOUT_TARGET if target is None else _PART_OF_DELTA * target
 
-    def simulate(self, estimator: Estimator, stream: int, draws: int | None = None) -> Sample:
-        """Return draws of a direction, each of which has a stream."""
-        draws, seed = draws or self.draws, int(self.seed or 0)
-        return simulate(estimator, draws=draws, seed=seed, stream=stream, executor=self.executor)
-
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """A mechanism under a sampler, the route that the table chose, and how to draw.
+    """A mechanism under a sampler, and how to draw.
 
     Attributes
     ----------
     mechanism, sampler, options
         The run, and how to draw.
-    row
-        The row of the table.
     relation
         The neighboring relation.
+    dominated
+        Whether the run costs no more than that of this sampler, whose lower ends do not hold.
     """
 
     mechanism: Mechanism
     sampler: Sampler
-    row: Row
     options: Options
     relation: str = "zero-out"
+    dominated: bool = False
 
     @classmethod
     def of(
@@ -168,223 +323,151 @@ class Question:
         strategy: Shaped | Shape,
         sampler: Sampler,
         noise_multiplier: float,
-        options: Options,
+        options: Options | None = None,
         relation: str = "zero-out",
     ) -> Question:
-        """Return the question about a strategy or its shape, with a secret seed if it has none."""
-        sigma = _validate.noise(noise_multiplier=noise_multiplier)
+        """Return the question about a strategy or its shape, with a secret seed if it has none.
+
+        Raises
+        ------
+        TypeError
+            If the sampler is not one of this package.
+        UnsupportedEvent
+            If no theorem covers the sampler.
+        """
+        sigma, options = _validate.noise(noise_multiplier=noise_multiplier), options or Options()
         shape = strategy if isinstance(strategy, Shape) else Shape.of(strategy)
-        mechanism = Mechanism(shape, sigma)
         if options.seed is None:
             options = replace(options, seed=secrets.randbits(63))
-        return cls(mechanism, sampler, chosen(mechanism, sampler), options, relation)
+        if type(sampler) not in _PRICED:
+            raise TypeError(
+                "sampler must be one of the samplers of dpcal.accountants.correlated, "
+                f"got {sampler!r} of type {type(sampler).__name__}."
+            )
+        law = sampler.law
+        # By joint convexity: a record that waits sees a part of a run that it is free to begin.
+        if isinstance(sampler, MinSeparation) and sampler.warm_start and shape.column is not None:
+            law = replace(sampler, warm_start=False)
+        return cls(Mechanism(shape, sigma), law, options, relation, dominated=law is not sampler)
+
+    @cached_property
+    def route(self) -> str:
+        """``"product"``, ``"bins"`` or ``"automaton"``; a reason if draws do not answer."""
+        mechanism, groups = self.mechanism, self._groups
+        if groups is not None and not groups.secret:
+            if self._separated:
+                return "product"
+            if mechanism.column is None and len(groups.rounds) > 1:
+                return _UNKNOWN_GROUP
+        if self.relation == "replace-one":
+            return _REPLACED
+        epochs, alike = self._epochs, mechanism.column is not None
+        if epochs is not None and epochs.times == mechanism.bands == 1 and alike:
+            return _CLOSE
+        if self.patterns is not None:
+            return "bins"
+        memory = Likelihood.memory_of(mechanism, separated=self._separated)
+        return _LONG_MEMORY if memory is None else "automaton"
 
     @property
-    def refusal(self) -> str | None:
-        """The reason why draws do not answer; None if they do."""
-        return _NOT_DRAWN if self.relation == "replace-one" else self.row.refusal
+    def refusal(self) -> str:
+        """The reason why draws do not answer; empty if they do."""
+        return "" if self.route in ("product", "bins", "automaton") else self.route
+
+    # -- bounds
+
+    @cached_property
+    def proved(self) -> Bound:
+        """The least bound on both directions that needs no draws.
+
+        With ``"replace-one"`` it is that on the pair of C y against -C y: of a composition its own
+        price, otherwise that of two blanked records, or of known participations at twice the
+        distance.
+        """
+        mechanism, sampler = self.mechanism, self.sampler
+        replaced = self.relation == "replace-one"
+        sigma = mechanism.sigma / (2 if replaced else 1)
+        public = revealed(Mechanism(mechanism.shape, sigma), sampler)
+        if self._groups is not None and self._separated:
+            return self._of_groups(self._groups, public)
+        if replaced:
+            return Least((TwoBlanks(replace(self, relation="zero-out").proved), public))
+        if self._epochs is not None and mechanism.bands == 1 and mechanism.column is not None:
+            allocated = of_epochs(mechanism, self._epochs)
+            if allocated is not None and allocated.exact:
+                return allocated
+            return public if allocated is None else Least((allocated, public))
+        both = (*spaced(mechanism, sampler), public)
+        if self.joining is not None:
+            removing = ReplicaMoments(mechanism, self.joining), *both
+            adding = Adding.of(mechanism, self.joining), *both
+            return Directions((Least(removing), Least(adding)))
+        if self.patterns is not None:
+            return Directions((Least(both), Least((Adding.of_bins(self.gram), *both))))
+        return Least(both)
+
+    def _of_groups(self, groups: Groups, public: Bound) -> Bound:
+        """Return the price of independent rounds of the worst group."""
+        how = self.relation if self.relation == "replace-one" else "add-or-remove-one"
+        exact, whole = not groups.secret, compositions(self.mechanism, groups)
+        parts = tuple(Reduction(each, _COMPOSITION, how, exact=exact) for each in whole)
+        worst = parts[0] if len(parts) == 1 else Worst(parts)
+        # By joint convexity, the bound of the worst group holds for a secret one.
+        return worst if exact else Least((worst, public))
 
     @cached_property
     def joining(self) -> Joining | None:
+        """How a record joins, the first of its groups; None if bounds on it do not apply.
+
+        The first group is the worst if C is Toeplitz, and by joint convexity no secret one is
+        worse.
+        """
+        mechanism, found = self.mechanism, Joining.of(self.sampler, self.mechanism.steps)
+        if found is None or found.epoch:
+            return found
+        waits = getattr(self.sampler, "warm_start", False)
+        alike = mechanism.column is not None or (self._separated and not waits)
+        known = alike or (found.separation == found.period == 1)
+        return found if known and found.chances.max() < 1 else None
+
+    @cached_property
+    def _groups(self) -> Groups | None:
+        return self.sampler.groups(self.mechanism.steps)
+
+    @cached_property
+    def _epochs(self) -> Epochs | None:
+        return self.sampler.epochs(self.mechanism.steps)
+
+    @property
+    def _separated(self) -> bool:
+        """Whether no column of C reaches from one participation to the next."""
+        return self.sampler.least_separation >= self.mechanism.bands
+
+    # -- draws
+
+    @property
+    def tilted(self) -> Joining | None:
         """How a record joins, for tilted draws; None if its group is secret, or it has no law."""
-        groups = self.sampler.groups(self.mechanism.steps)
-        secret = groups.secret if groups is not None else getattr(self.sampler, "warm_start", False)
-        return None if secret else joined(self.mechanism, self.sampler)
+        return None if self._groups is not None and self._groups.secret else self.joining
 
     @cached_property
     def engine(self) -> Likelihood:
         """The likelihood ratios of the route ``"automaton"``."""
-        steps, bands = self.mechanism.steps, self.mechanism.bands
-        separated = self.sampler.least_separation >= bands
-        found = Likelihood.of(self.mechanism, self.sampler.automaton(steps), separated=separated)
+        law = self.sampler.automaton(self.mechanism.steps)
+        found = Likelihood.of(self.mechanism, law, separated=self._separated)
         assert found is not None  # The table draws where there is one.
         return found
 
     @cached_property
-    def gram(self) -> Floats:
-        """Products of the means of the patterns of the route ``"bins"``."""
-        patterns = self.sampler.equally_likely(self.mechanism.steps)
-        assert patterns is not None
-        return self.mechanism.products(patterns)
+    def patterns(self) -> Floats | None:
+        """Patterns of participations, shape (rounds, patterns), if all are equally likely."""
+        return self.sampler.equally_likely(self.mechanism.steps)
 
     @cached_property
-    def proved(self) -> Bound:
-        """The smallest bound on both directions that needs no draws."""
-        return proved(self.mechanism, self.sampler, self.relation)
-
-
-# -- draws
-
-
-def removing(question: Question, goal: Goal, draws: int = 0) -> Estimator:
-    """Return the draws of removing a record that have the least proved range near the answer.
-
-    If ``draws`` plain ones suffice, none are taken that bound delta from above alone.
-
-    Raises
-    ------
-    DrawsCannotTell
-        If draws do not answer such a question, with the reason.
-    """
-    if question.refusal is not None:
-        raise DrawsCannotTell(f"{question.sampler.name!r} batches: {question.refusal}.")
-    level = goal.near if goal.epsilon is None else goal.epsilon
-    if level is None:
-        level = _NEAR * min(goal.proof(question.proved).value, _LARGEST_EPSILON)
-    if question.row.route == "bins":
-        orders = [q for q in (1, 2, 3) if len(question.gram) ** q <= _MOST_TUPLES]
-        tried: list[Estimator] = [Bins(question.gram, "remove", q) for q in orders]
-    else:
-        enough = goal.delta is not None and draws >= _ENOUGH * draws_needed(
-            goal.delta, failure_probability=0.5 * question.options.failure(goal.delta)
-        )
-        found = tilted.best_tilt(question.engine, question.joining, level)
-        tried = [] if found is None or (found.shared and enough) else [found]
-        tried.append(Direct(question.engine))
-    return min(tried, key=lambda each: each.largest(level))
-
-
-def adding(question: Question, draws: int, failure: float) -> Bound:
-    """Return the bound on adding a record that plain draws prove."""
-    bins = question.row.route == "bins"
-    law = Bins(question.gram, "add") if bins else Without(question.engine)
-    log_l = question.options.simulate(law, 1, draws).kept[:2]
-    return ConvexTail.of(log_l, failure_probability=failure)
-
-
-@dataclass(frozen=True, eq=False)
-class Evidence:
-    """Draws for removing a record, and a bound for adding one.
-
-    Attributes
-    ----------
-    removing
-        The draws for removing a record.
-    adding
-        The bound on adding a record, which may rest on draws of its own.
-    failure_probability
-        Probability that the draws of both directions give a wrong upper end, a part of every delta.
-    """
-
-    removing: Sample
-    adding: Bound
-    failure_probability: float
-
-    def at(self, epsilon: float) -> Reading:
-        """Return the delta at an epsilon >= 0, of the worse direction."""
-        failure = self.failure_probability
-        found = self.removing.at(epsilon, failure_probability=0.5 * failure)
-        upper = min(1.0, max(found.upper, self.adding.delta(epsilon)) + failure)
-        return Reading(min(found.lower, upper), min(found.mean, upper), upper)
-
-    def epsilon(self, delta: float) -> Reading:
-        """Return the epsilon at a delta in (0, 1), of the worse direction.
-
-        The first draws, on which nothing is bet, fix the epsilons that are tested.
-        """
-        drawn, failure = self.removing, self.failure_probability
-        left, each = delta - failure, 0.5 * failure
-        least = self.adding.epsilon(left).value
-        near = max(least, expected(drawn.first, left, drawn.draws, failure))
-        upper = last_proved(lambda e: e >= least and drawn.proves(e, left, each), near)
-        lower = least_epsilon(partial(drawn.lower, failure_probability=each), delta)
-        return Reading(min(lower, upper), min(least_epsilon(drawn.mean, delta), upper), upper)
-
-    def reading(self, goal: Goal) -> Reading:
-        """Return the epsilon at the goal's delta, or the delta at its epsilon."""
-        return self.at(goal.epsilon or 0.0) if goal.delta is None else self.epsilon(goal.delta)
-
-
-def collected(question: Question, goal: Goal) -> Evidence:
-    """Return draws for removing a record, and draws for adding one if the goal needs them.
-
-    Raises
-    ------
-    DrawsCannotTell
-        If these draws prove no bound, with the reason.
-    ValueError
-        If the failure probability is not a part of the given delta.
-    """
-    sample, failure = _drawn_removing(question, goal, question.options.draws)
-    bound = question.proved.adding
-    if goal.delta is None:
-        level = goal.epsilon or 0.0
-        most = sample.at(level, failure_probability=0.5 * failure).upper
-    else:
-        most = goal.delta - failure
-        level = expected(sample, most, sample.draws, failure)
-    if bound.delta(level) > most:
-        bound = Least((bound, adding(question, _PLAIN_DRAWS, 0.5 * failure)))
-    return Evidence(sample, bound, failure)
-
-
-def expected(sample: Sample, delta: float, draws: int, failure: float) -> float:
-    """Return about the epsilon at a delta that ``draws`` draws of one of two directions prove.
-
-    Raises
-    ------
-    DrawsCannotTell
-        If there is none.
-    """
-    found = least_epsilon(lambda e: sample.expected(e, draws, 0.5 * failure), delta)
-    if math.isinf(found):
-        raise DrawsCannotTell(
-            f"draws={draws} of removing a record bound delta={delta:g} at no epsilon; "
-            "choose more draws."
-        )
-    return found
-
-
-def expected_epsilon(question: Question, goal: Goal, draws: int) -> float:
-    """Return an estimate of the epsilon that ``draws`` draws will prove, from fewer draws.
-
-    Parameters
-    ----------
-    question
-        The run, with the few draws.
-    goal
-        Its delta is the target, without the part that is reserved for other confirmations.
-    draws
-        Number of the later draws.
-
-    Raises
-    ------
-    DrawsCannotTell
-        If draws prove no bound.
-    """
-    sample, failure = _drawn_removing(question, goal, draws)
-    left = (goal.delta or 0.0) - failure
-    found, least = expected(sample, left, draws, failure), question.proved.adding.epsilon(left)
-    if least.value <= found:
-        return found
-    tail = adding(question, _PLAIN_DRAWS // 8, _FAILS_OFTEN).epsilon(left)
-    return max(found, min(least.value, tail.value))
-
-
-def _drawn_removing(question: Question, goal: Goal, draws: int) -> tuple[Sample, float]:
-    """Return draws for removing a record, and their failure probability.
-
-    They are refused if ``draws`` of them could not answer.
-    """
-    target, failure = goal.delta, question.options.failure(goal.delta)
-    if target is not None and failure >= target and not question.refusal:
-        raise ValueError(
-            f"failure_probability must be less than delta={target!r}, of which it is a part, "
-            f"got {failure!r}."
-        )
-    estimator = removing(question, goal, draws)
-    # The range of tilted draws reaches every delta at some epsilon, and that of plain ones none.
-    if target is not None and estimator.largest(_LARGEST_EPSILON) == 1:
-        needed = draws_needed(target - failure, failure_probability=0.5 * failure)
-        if draws < needed:
-            raise DrawsCannotTell(
-                f"draws={draws} cannot bound delta={target:g} with failure probability "
-                f"{failure:g}, even if no draw exceeded epsilon; choose draws >= {needed}."
-            )
-    return question.options.simulate(estimator, 0), failure
-
-
-# -- answers
+    def gram(self) -> Floats:
+        """Products of the means of the patterns of the route ``"bins"``."""
+        assert self.patterns is not None
+        return self.mechanism.products(self.patterns)
 
 
 def answer(question: Question, goal: Goal, reserved: float = 0.0) -> Any:
@@ -394,7 +477,7 @@ def answer(question: Question, goal: Goal, reserved: float = 0.0) -> Any:
         goal, made = Goal(delta=goal.delta - reserved), CorrelatedEpsilon
     bound, relation = question.proved, question.relation
     found, drawn, reading, reason = goal.proof(bound), None, None, ""
-    if question.options.statistics != "none" and question.row.route != "product":
+    if question.options.statistics != "none" and question.route != "product":
         try:
             drawn = collected(question, goal)
             reading = drawn.reading(goal)
@@ -403,25 +486,9 @@ def answer(question: Question, goal: Goal, reserved: float = 0.0) -> Any:
     if drawn is None or reading is None or not reading.upper < found.value:
         if math.isinf(found.value) and (drawn is not None or reason):
             raise TargetUnreachable(reason or f"No epsilon bounds delta={goal.delta:g}.")
-        label = EXACT if question.row.route == "product" else CERTIFIED
+        label = EXACT if question.route == "product" else CERTIFIED
         return made.proved(found, label=label, note=reason, neighboring_relation=relation)
     if reserved and goal.delta is None:
         reading = reading._replace(upper=min(1.0, reading.upper + reserved))
     known = provenance(question, drawn, reading, found.value)
     return made(reading.upper, **known, neighboring_relation=relation)
-
-
-def provenance(
-    question: Question, evidence: Evidence, reading: Reading, bound: float
-) -> dict[str, Any]:
-    """Return the statements of an answer by draws beside its upper end."""
-    return {
-        "lower": min(reading.lower, reading.upper),
-        "method": f"{question.row.route}: {type(evidence.removing.estimator).__name__}",
-        "label": WITH_CONFIDENCE,
-        "estimate": reading.mean,
-        "failure_probability": evidence.failure_probability,
-        "draws": evidence.removing.draws,
-        "seed": question.options.seed,
-        "certified": bound,
-    }

@@ -46,7 +46,7 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any
 
@@ -58,11 +58,9 @@ from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.answers import Delta, Epsilon
 from dpcal.accountants.correlated.bounds.base import Bound
-from dpcal.accountants.correlated.bounds.reductions import Reduction, proved
-from dpcal.accountants.correlated.bounds.revealed import largest_norm
-from dpcal.accountants.correlated.mechanism import Mechanism, Shaped
-from dpcal.accountants.correlated.price import Goal, Options, Question, answer
-from dpcal.accountants.correlated.table import chosen
+from dpcal.accountants.correlated.bounds.reductions import Reduction, largest_norm
+from dpcal.accountants.correlated.mechanism import Shaped
+from dpcal.accountants.correlated.price import DRAWING, Goal, Question, priced
 from dpcal.accountants.directions import RELATIONS
 from dpcal.accountants.interface import delta as event_delta, epsilon as event_epsilon
 from dpcal.accountants.loaders.beside import beside as beside_of
@@ -73,11 +71,7 @@ from dpcal.accountants.mechanisms.decompose import leaves
 from dpcal.accountants.samplers import CyclicPoisson, Poisson, Sampler
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["RunLoss", "check_relation", "delta", "epsilon", "equivalent", "losses", "priced"]
-__all__ += ["whole_run"]
-
-# Options that a question may replace in an event, because they do not change what is priced.
-_DRAWING = ("statistics", "draws", "seed", "failure_probability")
+__all__ = ["RunLoss", "delta", "epsilon", "equivalent", "losses", "whole_run"]
 
 # Smallest tilt at which moments are bounded: those at smaller ones are smaller.
 _LEAST_TILT = 1e-6
@@ -88,9 +82,19 @@ _MARGIN = 1 - 1e-9
 
 
 def whole_run(
-    strategy: Shaped, sampler: Sampler, *, noise_multiplier: float, **accounting: Any
+    strategy: Shaped,
+    sampler: Sampler,
+    *,
+    noise_multiplier: float,
+    neighboring_relation: str = "replace-special",
+    **accounting: Any,
 ) -> events.DpEvent:
     """Return the event of a whole run of correlated noise on random batches.
+
+    A record's participations do not depend on other records, and sums are divided by a public
+    number: adding or removing a record and zeroing it out are one pair of distributions. For a
+    record that is replaced the pair is another one, which :func:`epsilon` and :func:`delta` price,
+    but no run is calibrated for.
 
     Parameters
     ----------
@@ -100,6 +104,9 @@ def whole_run(
         How batches are drawn.
     noise_multiplier
         Standard deviation > 0 of z, in units of the clipping norm.
+    neighboring_relation
+        ``"add-or-remove-one"`` or ``"replace-special"``; ``"replace-one"`` for independent noise on
+        Poisson samples.
     **accounting
         The other fields of :class:`~dpcal.accountants.events.CorrelatedGaussianDpEvent`; they are
         not used if the price is exact.
@@ -107,42 +114,29 @@ def whole_run(
     Raises
     ------
     UnsupportedEvent
-        If no theorem covers the matrix or the sampler, with the reason.
+        If no theorem covers the matrix, the sampler or the relation, with the reason.
     """
-    sigma = _validate.noise(noise_multiplier=noise_multiplier)
-    run = events.CorrelatedGaussianDpEvent(strategy, sampler, sigma, **accounting)
-    mechanism = _mechanism(run)
-    chosen(mechanism, sampler)
-    if mechanism.bands > 1 or isinstance(sampler, CyclicPoisson):
-        return run
+    run = events.CorrelatedGaussianDpEvent(strategy, sampler, noise_multiplier, **accounting)
+    question = _question(run)
+    correlated, relation = question.mechanism.bands > 1, neighboring_relation
+    _validate.choice(RELATIONS, neighboring_relation=relation)
+    if relation == "replace-one" and (correlated or not isinstance(sampler, Poisson)):
+        raise UnsupportedEvent(
+            "Correlated noise on random batches is not calibrated for neighboring relation "
+            "'replace-one'. Use 'add-or-remove-one' or 'replace-special', or ask all records at "
+            "every step (sampler 'full')."
+        )
+    if correlated or isinstance(sampler, CyclicPoisson):
+        return attr.evolve(run, noise_multiplier=question.mechanism.sigma)
     return equivalent(run) or run
-
-
-def check_relation(strategy: Shaped, sampler: Sampler, neighboring_relation: str) -> None:
-    """Refuse a neighboring relation that runs with correlated noise are not calibrated for.
-
-    A record's participations do not depend on other records, and sums are divided by a public
-    number: adding or removing a record and zeroing it out are one pair of distributions. For a
-    record that is replaced the pair is another one, which :func:`epsilon` and :func:`delta` price.
-    """
-    _validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
-    if neighboring_relation != "replace-one":
-        return
-    if isinstance(sampler, Poisson) and Mechanism.of(strategy, noise_multiplier=1.0).bands == 1:
-        return
-    raise UnsupportedEvent(
-        "Correlated noise on random batches is not calibrated for neighboring relation "
-        "'replace-one'. Use 'add-or-remove-one' or 'replace-special', or ask all records at every "
-        "step (sampler 'full')."
-    )
 
 
 def equivalent(run: events.CorrelatedGaussianDpEvent) -> events.DpEvent | None:
     """Return the composition that a run is, or None if it is none, or the worst of several."""
-    mechanism = _mechanism(run)
-    if chosen(mechanism, run.sampler).route != "product" and mechanism.bands > 1:
+    question = _question(run)
+    if question.route != "product" and question.mechanism.bands > 1:
         return None
-    bound = proved(mechanism, run.sampler)
+    bound = question.proved
     return bound.event if isinstance(bound, Reduction) and bound.exact else None
 
 
@@ -191,9 +185,8 @@ class RunLoss(MomentBound):
 
 def losses(run: events.CorrelatedGaussianDpEvent, relation: str) -> Pairs:
     """Return the losses of a run that is no composition, when a record is removed and added."""
-    mechanism, replaced = _mechanism(run), relation == "replace-one"
-    chosen(mechanism, run.sampler)
-    bound = proved(mechanism, run.sampler, relation)
+    question, replaced = _question(run, relation), relation == "replace-one"
+    mechanism, bound = question.mechanism, question.proved
     distance = (2 if replaced else 1) * largest_norm(mechanism.shape, run.sampler)
     public = Gaussian(mechanism.sigma / distance * _MARGIN)
     kind = f"{mechanism.kind} noise on {run.sampler.name} batches"
@@ -203,9 +196,8 @@ def losses(run: events.CorrelatedGaussianDpEvent, relation: str) -> Pairs:
     return removed, added
 
 
-def _mechanism(run: events.CorrelatedGaussianDpEvent) -> Mechanism:
-    sigma = _validate.noise(noise_multiplier=run.noise_multiplier)
-    return Mechanism.of(run.strategy, noise_multiplier=sigma)
+def _question(run: events.CorrelatedGaussianDpEvent, relation: str = "zero-out") -> Question:
+    return Question.of(run.strategy, run.sampler, run.noise_multiplier, relation=relation)
 
 
 def epsilon(event: events.CorrelatedGaussianDpEvent, *, delta: float, **how: Any) -> Epsilon:
@@ -247,11 +239,10 @@ def _asked(
     beside: events.DpEvent | None = None,
     **options: Any,
 ) -> Any:
-    _validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
     for name in options:
-        if name not in _DRAWING:
+        if name not in DRAWING:
             raise TypeError(
-                f"options of correlated noise must be among {', '.join(_DRAWING)}, got {name!r}."
+                f"options of correlated noise must be among {', '.join(DRAWING)}, got {name!r}."
             )
     event = attr.evolve(event, **options)
     if beside is not None:
@@ -286,37 +277,6 @@ def _composed(
     ends = beside_of(prices, rest_of, found, relation, claimed="runs as claims", **given)
     made = Delta if goal.delta is None else Epsilon
     return made.of(ends, accountant="correlated", neighboring_relation=relation)
-
-
-def priced(
-    goal: Goal,
-    event: events.CorrelatedGaussianDpEvent,
-    relation: str = "zero-out",
-    executor: Any = None,
-) -> Any:
-    """Return the price of a whole run, for a record that is zeroed out, or replaced.
-
-    Parameters
-    ----------
-    goal
-        Its epsilon, or its delta, is given.
-    event
-        The run.
-    relation
-        The relation that the answer names; ``"replace-one"`` has a pair of its own.
-    executor
-        Who draws.
-    """
-    options = Options(**{name: getattr(event, name) for name in _DRAWING}, executor=executor)
-    reserved = 0.0
-    if event.statistics == "certified" and event.confirmations > 1:
-        # The default failure probability is that of all confirmations together.
-        shares = event.confirmations if event.failure_probability is None else 1
-        failure = options.failure(goal.delta) / shares
-        options = replace(options, failure_probability=failure)
-        reserved = (event.confirmations - 1) * failure
-    run = event.strategy, event.sampler, event.noise_multiplier
-    return answer(Question.of(*run, options, relation), goal, reserved)
 
 
 _remembered = lru_cache(maxsize=128)(priced)

@@ -29,12 +29,13 @@ import numpy as np
 from dpcal import _validate
 from dpcal._roots import NoBracket, Stop, newton, secant
 from dpcal.accountants import events
-from dpcal.accountants.correlated import CorrelatedDelta, Mechanism, Sampler, price
+from dpcal.accountants.correlated import CorrelatedDelta, Sampler, price
+from dpcal.accountants.correlated.answers import CERTIFIED, EXACT
 from dpcal.accountants.correlated.bounds.base import Proof
-from dpcal.accountants.correlated.draws.confidence import draws_needed
+from dpcal.accountants.correlated.draws import evidence
+from dpcal.accountants.correlated.draws.montecarlo import draws_needed
 from dpcal.accountants.correlated.mechanism import Shape
 from dpcal.accountants.correlated.price import Goal, Options, Question
-from dpcal.accountants.correlated.table import CERTIFIED, EXACT, chosen
 from dpcal.calibrate.noise import noise_multiplier as independent_noise
 from dpcal.errors import DrawsCannotTell, TargetUnreachable, warn_caller
 
@@ -147,7 +148,7 @@ class Calibration:
     @property
     def exact(self) -> bool:
         """Whether the run is a composition, whose price is known exactly."""
-        return chosen(Mechanism(self.shape, 1.0), self.sampler).label == EXACT
+        return self.question(1.0).route == "product"
 
     @property
     def failure(self) -> float:
@@ -258,7 +259,7 @@ class Calibration:
             nonlocal reason
             question = self.question(sigma, seed=seed, draws=few, failure_probability=self.failure)
             try:
-                return price.expected_epsilon(question, self._goal, self.options.draws)
+                return evidence.expected_epsilon(question, self._goal, self.options.draws)
             except DrawsCannotTell as error:
                 reason = str(error)
                 return math.inf
@@ -274,13 +275,13 @@ class Calibration:
     def _tested(self, sigma: float, seed: int) -> tuple[float, CorrelatedDelta | None]:
         """The epsilon of a multiplier by fresh draws, and the delta if both meet the target."""
         question = self.question(sigma, seed=seed, failure_probability=self.failure)
-        evidence = price.collected(question, self._goal)
-        needed, at = evidence.epsilon(self._left).upper, evidence.at(self.epsilon)
+        drawn = evidence.collected(question, self._goal)
+        needed, at = drawn.epsilon(self._left).upper, drawn.at(self.epsilon)
         upper = at.upper + (CONFIRMATIONS - 1) * self.failure
         if needed > self.epsilon or upper > self.delta:
             return needed, None
         made = at._replace(upper=upper)
-        known = price.provenance(question, evidence, made, math.inf)
+        known = evidence.provenance(question, drawn, made, math.inf)
         return needed, CorrelatedDelta(made.upper, **known)
 
 

@@ -93,9 +93,12 @@ class Correlation:
             return strategy.event(
                 noise_multiplier, every_round, neighboring_relation=neighboring_relation
             )
-        pricing.check_relation(strategy, law, neighboring_relation)
         return pricing.whole_run(
-            strategy, law, noise_multiplier=noise_multiplier, **self.accounting
+            strategy,
+            law,
+            noise_multiplier=noise_multiplier,
+            neighboring_relation=neighboring_relation,
+            **self.accounting,
         )
 
     def to_dict(self) -> dict[str, Any]:

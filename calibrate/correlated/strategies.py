@@ -118,10 +118,10 @@ class SampledBatches:
     def __call__(self, strategy: Strategy, **target: Any) -> CalibratedNoise:
         """Return the noise multiplier, with the bound or the draws that confirm it."""
         sampler = self.of(strategy)
-        pricing.check_relation(strategy, sampler, target["neighboring_relation"])
+        relation = {"neighboring_relation": target["neighboring_relation"]}
 
         def event(sigma: float) -> events.DpEvent:
-            return pricing.whole_run(strategy, sampler, noise_multiplier=sigma)
+            return pricing.whole_run(strategy, sampler, noise_multiplier=sigma, **relation)
 
         if not isinstance(event(1.0), events.CorrelatedGaussianDpEvent):
             sigma = noise_multiplier(event, **target)

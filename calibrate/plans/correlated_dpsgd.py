@@ -20,9 +20,9 @@ from typing import Any
 
 from dpcal import _validate
 from dpcal.accountants import epsilon as epsilon_of, events
+from dpcal.accountants.correlated.answers import CERTIFIED
 from dpcal.accountants.correlated.mechanism import Shape
 from dpcal.accountants.correlated.price import Options
-from dpcal.accountants.correlated.table import CERTIFIED
 from dpcal.accountants.matrix import LeastSeparation, Strategy
 from dpcal.calibrate.correlated.calibration import CONFIRMATIONS, Calibration
 from dpcal.calibrate.correlated.correlation import Correlation

@@ -108,7 +108,7 @@ class Target:
         if not self.by_contour:
             return log_delta(event, epsilon=self.epsilon, **self._how).upper
         directions = self.decomposed(event).directions
-        return max(characteristic.log_delta_bounds(each, self.epsilon).upper for each in directions)
+        return characteristic.worst_log_delta_bounds(directions, self.epsilon).upper
 
     def with_slope(
         self, here: DpEvent, there: DpEvent, change: float

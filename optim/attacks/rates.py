@@ -43,7 +43,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from dpcal import _validate
-from dpcal.accountants.correlated.draws.confidence import lower_mean, upper_mean
+from dpcal.accountants.correlated.draws.montecarlo import lower_mean, upper_mean
 from dpcal.accountants.directions import relation_of
 from dpcal.errors import UnsupportedEvent
 from dpcal.optim.objectives.arrays import Vector, numbers

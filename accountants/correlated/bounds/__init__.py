@@ -1,14 +1,14 @@
 """What can be proved without draws? Deterministic bounds on delta and on epsilon.
 
->>> from dpcal.accountants.correlated.bounds.reductions import proved
->>> from dpcal.accountants.correlated.bounds.revealed import revealed
+>>> from dpcal.accountants.correlated.bounds.reductions import revealed
 >>> from dpcal.accountants.correlated.mechanism import Mechanism
+>>> from dpcal.accountants.correlated.price import Question
 >>> from dpcal.accountants.samplers import Poisson
 >>> from dpcal.accountants.matrix import LambdaCGD
 >>> mechanism = Mechanism.of(LambdaCGD(100, 0.5), noise_multiplier=4.0)
 >>> sampler = Poisson(0.01)
 >>> everybody_knows = revealed(mechanism, sampler).epsilon(1e-5)
->>> best = proved(mechanism, sampler).epsilon(1e-5)
+>>> best = Question.of(LambdaCGD(100, 0.5), sampler, 4.0).proved.epsilon(1e-5)
 >>> best.value < everybody_knows.value / 4, best.method[:5]
 (True, 'Renyi')
 """

@@ -19,7 +19,6 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal._roots import Sides, Stop, bisect
 from dpcal.accountants.correlated.mechanism import Plain
 from dpcal.accountants.samplers import MinSeparation, Sampler
 
@@ -29,13 +28,8 @@ Floats = NDArray[np.float64]
 
 # Relative margin, outward: far above the rounding of sums over the rounds, which is near 1e-13.
 _MARGIN = 1e-9
-# Halvings of the interval of a cap; any cap proves a bound.
-_HALVINGS = 12
-# Rounds between two checks whether probabilities of rounds still grow by more than this part in all
-# rounds.
-_EVERY, _GROWTH = 64, 1e-3
 # Cells of states, which are rounded up: one that decays slower than this hardly leaves its cell.
-_CELLS, _SLOWEST = 1000, 0.997
+_CELLS, _SLOWEST = 2**14, 0.997
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,39 +87,32 @@ class Joining(Plain):
         return 1 / (1 - decay ** max(self.separation, self.period))
 
 
-def _exceedance(decay: float, rate: float, rounds: int, cap: float, cells: int) -> float:
-    """Return an upper bound on the probability that a state exceeds the cap, states rounded up."""
-    s = np.linspace(0.0, cap, cells + 1)
-    beyond = cells + 1
-
-    def rounded(state: Floats) -> NDArray[np.intp]:
-        index = np.ceil(state / cap * cells * (1 + 1e-14)).astype(np.intp)
-        return np.where(state > cap, beyond, np.minimum(index, cells))
-
-    idle, join = rounded(decay * s), rounded(decay * s + 1)
-    # first[j] is the probability, from node j, of exceeding the cap in round n for the first time.
-    first = np.zeros(cells + 2)
-    first[:-1] = (1 - rate) * (idle == beyond) + rate * (join == beyond)
-    total = float(first[0])
-    for n in range(2, rounds + 1):
-        later = np.zeros(cells + 2)
-        later[:-1] = (1 - rate) * first[idle] + rate * first[join]
-        total += float(later[0])
-        if n % _EVERY == 0 and (later <= first * (1 + _GROWTH / rounds)).all():
-            # The map is linear and monotone: no later round grows by more than this one.
-            total += float(later[0]) * (rounds - n) * math.exp(_GROWTH)
-            break
-        first = later
-    return total * (1 + _MARGIN)
+@lru_cache(maxsize=64)
+def _visits(decay: float, rate: float, rounds: int) -> tuple[Floats, Floats]:
+    """Return nodes, and bounds on the mean number of rounds before which a state is as large."""
+    nodes = np.linspace(0.0, 1 / (1 - decay), _CELLS + 1)
+    idle, join = (
+        np.minimum(np.ceil((decay * nodes + y) / nodes[1] * (1 + 1e-14)), _CELLS).astype(np.intp)
+        for y in (0, 1)
+    )
+    law, total = np.eye(1, _CELLS + 1)[0], np.zeros(_CELLS + 1)
+    # What is left of states before is less than a cell then.
+    last = min(rounds, math.ceil(math.log(nodes[1] * (1 - decay)) / math.log(decay)) + 1)
+    for _ in range(last):
+        total += law
+        stays, joins = np.bincount(idle, law, _CELLS + 1), np.bincount(join, law, _CELLS + 1)
+        law = (1 - rate) * stays + rate * joins
+    return nodes, (total + (rounds - last) * law)[::-1].cumsum()[::-1] * (1 + _MARGIN)
 
 
-@lru_cache(maxsize=256)
 def state_cap(decay: float, rate: float, rounds: int, tail: float) -> float:
-    """Return a state that one record's participations exceed with probability at most ``tail``."""
-    if decay > _SLOWEST:
+    """Return a state that one record's participations exceed with probability at most ``tail``.
+
+    The first state beyond it is that of a participation.
+    """
+    if not 0 < decay <= _SLOWEST:
         return 1 / (1 - decay)
-    return bisect(
-        lambda cap: _exceedance(decay, rate, rounds, cap, _CELLS) <= tail,
-        Sides(meet=1 / (1 - decay), miss=1.0),
-        Stop(evaluations=_HALVINGS),
-    ).meet
+    nodes, visits = _visits(decay, rate, rounds)
+    place = int(np.argmax(np.append(rate * visits[1:], 0.0) <= tail))
+    # Of the states of late rounds up to a cell is missing.
+    return float(min(nodes[-1], 1 + decay * nodes[min(place + 1, _CELLS)]))

@@ -1,4 +1,8 @@
-r"""What is proved of a run? The least of all its bounds, and events that it costs no more than.
+r"""Which events does a run cost no more than? Its price is at most theirs.
+
+**Public participations.** If the pattern of participations is known, the run is a Gaussian
+mechanism, and only the law of ||C y|| counts. The bound holds in both directions for any sampler,
+and needs no secret batches.
 
 **Compositions.** Rounds of a group that are as far apart as C has bands are independent.
 
@@ -26,10 +30,9 @@ True
 >>> (bound,) = spaced(mechanism, BallsInBins(50))
 >>> print(f"{bound.epsilon(1e-4).value:.3f}")  # it is 3.050 if the rounds are known
 0.943
->>> from dpcal.accountants.samplers import Poisson
->>> bound = proved(Mechanism.of(LambdaCGD(40, 0.5), noise_multiplier=6.36), Poisson(0.1))
->>> found = bound.epsilon(1e-5)
->>> abs(bound.delta(found.value) / 1e-5 - 1) < 1e-3
+>>> public = revealed(mechanism, BallsInBins(50))
+>>> found = public.epsilon(1e-5)
+>>> bool(abs(public.delta(found.value) / 1e-5 - 1) < 1e-6)
 True
 """
 
@@ -43,32 +46,38 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import log_ndtr, logsumexp, ndtr
 
 from dpcal.accountants import events
 from dpcal.accountants.answers import Delta, Epsilon
-from dpcal.accountants.correlated.bounds.adding import Adding
-from dpcal.accountants.correlated.bounds.base import Bound, Directions, Least, Proof, Worst
-from dpcal.accountants.correlated.bounds.joining import Joining
-from dpcal.accountants.correlated.bounds.replicas import ReplicaMoments
-from dpcal.accountants.correlated.bounds.revealed import revealed
-from dpcal.accountants.correlated.mechanism import Mechanism
+from dpcal.accountants.correlated.bounds.base import Bound, Proof, Worst
+from dpcal.accountants.correlated.mechanism import Mechanism, Shape
 from dpcal.accountants.interface import delta as event_delta, epsilon as event_epsilon
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.loaders.subsets import SubsetBelow
 from dpcal.accountants.losses.base import OutOfReach
+from dpcal.accountants.matrix.participation import (
+    FixedEpochs,
+    LeastSeparation,
+    Participation,
+)
+from dpcal.accountants.matrix.sensitivity import of_toeplitz
 from dpcal.accountants.mechanisms.decompose import decompose
 from dpcal.accountants.participations import Epochs, Groups
-from dpcal.accountants.samplers import MinSeparation, Sampler
+from dpcal.accountants.samplers import BallsInBins, CyclicPoisson, Sampler
 
-__all__ = ["Reduction", "allocated", "joined", "proved", "spaced"]
+__all__ = ["Reduction", "TwoBlanks", "allocated", "compositions", "largest_norm", "of_epochs"]
+__all__ += ["revealed", "spaced"]
 
 Floats = NDArray[np.float64]
 
 # Relative rounding of sums of products, far above that of a Fourier transform of a million.
 _ROUNDING = 1e-9
+# Standard deviations above their mean from which numbers of participations are taken for the
+# largest one: their probability is far below any delta.
+_DEVIATIONS = 40.0
 # Most products of patterns, 32 MB.
 _MOST_PATTERNS = 2000
-_COMPOSITION = "composition of sampled Gaussians, {}"
 # Norm from which noise reveals participations: the bound for known participations is as good.
 LARGEST_NORM = 20.0
 
@@ -236,64 +245,6 @@ def _known_residues(gram: Floats, width: int) -> tuple[float, float, int]:
     return shared, own, len(gram) // width
 
 
-def proved(mechanism: Mechanism, sampler: Sampler, relation: str = "zero-out") -> Bound:
-    """Return the least of all bounds on both directions that cover a run.
-
-    Parameters
-    ----------
-    mechanism
-        A strategy of any kind.
-    sampler
-        One of this package's, :class:`~dpcal.accountants.correlated.FixedSize` excepted.
-    relation
-        With ``"replace-one"``, the bound on the pair of C y against -C y. Compositions have their
-        own price. Otherwise it is that of two blanked records, or of known participations at twice
-        the distance.
-    """
-    twice = 2 if relation == "replace-one" else 1
-    public = revealed(Mechanism(mechanism.shape, mechanism.sigma / twice), sampler)
-    groups, epochs = sampler.groups(mechanism.steps), sampler.epochs(mechanism.steps)
-    if groups is not None and sampler.least_separation >= mechanism.bands:
-        how = relation if twice == 2 else "add-or-remove-one"
-        whole = compositions(mechanism, groups)
-        parts = [Reduction(each, _COMPOSITION, how, exact=not groups.secret) for each in whole]
-        exact = parts[0] if len(parts) == 1 else Worst(tuple(parts))
-        # By joint convexity, the bound of the worst group holds for a secret one.
-        return Least((exact, public)) if groups.secret else exact
-    if twice == 2:
-        return Least((TwoBlanks(proved(mechanism, sampler)), public))
-    if epochs is not None and mechanism.bands == 1 and mechanism.column is not None:
-        found = of_epochs(mechanism, epochs)
-        if found is not None:
-            return found if found.exact else Least((found, public))
-        return public
-    both, patterns = (*spaced(mechanism, sampler), public), sampler.equally_likely(mechanism.steps)
-    joining = joined(mechanism, sampler)
-    if joining is not None:
-        adding = Adding.of(mechanism, joining)
-        return Directions(
-            (Least((ReplicaMoments(mechanism, joining), *both)), Least((adding, *both)))
-        )
-    if patterns is not None:
-        of_bins = Adding.of_bins(mechanism.products(patterns))
-        return Directions((Least(both), Least((of_bins, *both))))
-    return Least(both)
-
-
-def joined(mechanism: Mechanism, sampler: Sampler) -> Joining | None:
-    """Return how a record joins, the first of its groups; None if bounds on it do not apply.
-
-    The first group is the worst if C is Toeplitz, and by joint convexity no secret one is worse.
-    """
-    found = Joining.of(sampler, mechanism.steps)
-    if found is None or found.epoch:
-        return found
-    waits = isinstance(sampler, MinSeparation) and sampler.warm_start
-    alike = mechanism.column is not None or (mechanism.bands <= found.separation and not waits)
-    known = alike or (found.separation == found.period == 1)
-    return found if known and found.chances.max() < 1 else None
-
-
 @dataclass(frozen=True, eq=False)
 class TwoBlanks(Bound):
     """The bound for a replaced record by two that are blanked, one after the other.
@@ -312,3 +263,135 @@ class TwoBlanks(Bound):
         """Return a bound on delta at an epsilon >= 0."""
         half = 0.5 * epsilon
         return min(1.0, self.one.delta(half) * (1 + math.exp(min(half, 600.0))) * (1 + 1e-12))
+
+
+# -- public participations
+
+
+def gaussian_delta(epsilon: float, mu: Floats) -> Floats:
+    """Return deltas of Gaussian mechanisms with sensitivity mu >= 0 over sigma, rounded up."""
+    safe = np.where(mu > 0, mu, 1.0)
+    high = ndtr(safe / 2 - epsilon / safe)
+    low = np.exp(np.minimum(epsilon + log_ndtr(-safe / 2 - epsilon / safe), 0.0))
+    up = np.maximum(high - low, 0.0) + _ROUNDING * 1e-3 * high
+    return np.where(mu > 0, np.minimum(up, 1.0), 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Revealed(Bound):
+    """The bound with participations known: the mean of Gaussian deltas over a record's patterns.
+
+    Parameters
+    ----------
+    weights
+        Probabilities of numbers of participations, of shape (numbers,).
+    norms
+        Bounds on ||C y|| / sigma for these numbers: that of the worst pattern of each.
+
+    Notes
+    -----
+    Joint convexity of the hockey-stick divergence over patterns.
+    """
+
+    weights: Floats
+    norms: Floats
+
+    method: ClassVar[str] = "participations revealed"
+
+    def delta(self, epsilon: float) -> float:
+        """Return the bound at an epsilon >= 0."""
+        found = float(self.weights @ gaussian_delta(epsilon, self.norms))
+        return min(1.0, found * (1 + _ROUNDING))
+
+    def log_mgf(self, c: float, direction: str) -> float:
+        """Return the log of the mean of Gaussian moments, the same in both directions."""
+        with np.errstate(divide="ignore"):
+            found = float(logsumexp(np.log(self.weights) + 0.5 * (c * c + c) * self.norms**2))
+        return max(found, 0.0) * (1 + _ROUNDING) + _ROUNDING
+
+
+def revealed(mechanism: Mechanism, sampler: Sampler) -> Bound:
+    """Return the bound with participations known, no worse than with the worst of all patterns.
+
+    Parameters
+    ----------
+    mechanism, sampler
+        A strategy of any kind, and any sampler: only the law of a record's number of participations
+        counts, and the least distance of two.
+    """
+    laws = _unit_laws(mechanism.shape, sampler)
+    parts = tuple(Revealed(weights, norms / mechanism.sigma) for weights, norms in laws)
+    return parts[0] if len(parts) == 1 else Worst(parts)
+
+
+@lru_cache(maxsize=8)
+def _unit_laws(shape: Shape, sampler: Sampler) -> list[tuple[Floats, Floats]]:
+    """Return probabilities of numbers of participations, and norms, of each group of records."""
+    from scipy.stats import binom
+
+    T, most, groups = shape.steps, largest_norm(shape, sampler), sampler.groups(shape.steps)
+    separation = _worst_case(sampler, T)[1]
+    if sampler.epochs(T) is not None:
+        # The number of participations is known.
+        return [(np.ones(1), np.array([most * (1 + _ROUNDING)]))]
+    law = sampler.participation_law(T)
+    rate, rounds = float(np.exp(law.join.max())), int(np.isfinite(law.join).any(axis=1).sum())
+    possible = min(rounds, -(-T // separation))
+    usual = rate * rounds + _DEVIATIONS * (math.sqrt(rate * rounds) + 1)
+    largest = min(possible, math.ceil(usual))
+    if law.independent:
+        weights = binom.pmf(np.arange(largest + 1), rounds, rate)
+    else:
+        weights = np.exp(law.counts(largest))
+    beyond = binom.sf(largest, rounds, rate) if largest < possible else 0.0
+    # The first group has most rounds. If C is Toeplitz, it is the worst one: later ones see its
+    # sequence, truncated.
+    known = groups is not None and not groups.secret and shape.column is None
+    each = groups.rounds if groups is not None and known else (slice(None),)
+    norms = (_norms(shape, rows, separation, largest, most) for rows in each)
+    return [(np.append(weights, beyond), of_group) for of_group in norms]
+
+
+def _norms(shape: Shape, rows: slice, separation: int, largest: int, most: float) -> Floats:
+    """Return bounds on ||C y|| for 0, 1, ..., ``largest`` participations in rows, and for more.
+
+    For C Toeplitz with non-increasing columns the earliest participations attain the bound
+    (Kalinin and Lampert 2024). Otherwise it is from the k largest sums of the k largest entries of
+    the rows of C^T C. No norm exceeds ``most``, that of the worst pattern of all.
+    """
+    column, counts = shape.column, range(1, largest + 1)
+    if column is not None and (np.diff(column) <= 0).all():
+        schemas = (LeastSeparation(separation, k) for k in counts)
+        norms = [of_toeplitz(column, shape.bands, each).value for each in schemas]
+    else:
+        gram = shape.gram[rows, rows]
+        sums = np.cumsum(-np.sort(-gram, axis=1), axis=1)
+        columns = (sums[:, min(k, len(gram)) - 1] for k in counts)
+        norms = [math.sqrt(np.sort(each)[::-1][:k].sum()) for k, each in enumerate(columns, 1)]
+    return np.concatenate([[0.0], np.minimum(norms, most), [most]]) * (1 + _ROUNDING)
+
+
+def _worst_case(sampler: Sampler, steps: int) -> tuple[Participation, int]:
+    """Return the patterns that a sampler may draw, and the least distance of participations."""
+    if isinstance(sampler, CyclicPoisson | BallsInBins):
+        period = sampler.bands if isinstance(sampler, CyclicPoisson) else sampler.bins
+        return FixedEpochs(-(-steps // period), period), period
+    epochs = sampler.epochs(steps)
+    times = None if epochs is None else epochs.times * epochs.drawn
+    return LeastSeparation(sampler.least_separation, times), sampler.least_separation
+
+
+@lru_cache(maxsize=8)
+def largest_norm(shape: Shape, sampler: Sampler) -> float:
+    """Return a bound on ||C y|| over all patterns that a sampler may draw."""
+    found = shape.strategy.sensitivity(_worst_case(sampler, shape.steps)[0]).value
+    epochs = sampler.epochs(shape.steps)
+    if epochs is not None and epochs.times == 1 and epochs.drawn > 1 and shape.column is not None:
+        # Rounds of epochs that are s apart are more than s - 1 epochs apart.
+        E, products = epochs.drawn, Mechanism(shape, 1.0).overlaps
+        square = E * float(products[0])
+        square += 2 * sum(
+            (E - s) * float(products[(s - 1) * epochs.rounds + 1]) for s in range(1, E)
+        )
+        found = min(found, math.sqrt(square))
+    return found

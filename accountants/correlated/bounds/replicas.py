@@ -53,7 +53,7 @@ sigma^2) the likelihood ratio, and G = C^T C / sigma^2 >= 0:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import ClassVar
@@ -67,13 +67,13 @@ from dpcal.accountants.correlated.bounds.joining import Joining, state_cap
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.rounding import UNIT, exp_up
 
-__all__ = ["ReplicaMoments", "ReplicaSum", "log_tangent"]
+__all__ = ["Key", "ReplicaMoments", "ReplicaSum", "log_tangent"]
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intc]
 
-# Orders of the moments that are tried, and the first one. Each of them is a proof.
-_ORDERS, _FIRST_ORDER = range(2, 25), 4
+# Orders of the moments that are tried, each of which is a proof.
+_ORDERS = range(2, 25)
 # Entries of a table of states and counts, 12 bytes each: more bands leave fewer orders.
 _LARGEST_TABLE = 2**23
 # Terms of the sum over all rounds: some seconds, and a fraction of one.
@@ -84,7 +84,7 @@ _CELLS, _CAPPED = (100, 500), (1500, 8000)
 # Rounding of the share of a cell, outward: sums are at most a million cells.
 _SHARE = 1e-9
 # Weights of the second of the two lower bounds on a record's overlap with itself.
-_SHARED = (0.0, 0.3, 1.0)
+_SHARED = (0.0, 1.0)
 # Decays that are tried for the products of columns of any C: a finer list gains below a percent.
 _DECAYS = 1 - np.geomspace(0.6, 1e-4, 150)
 # Relative margin, outward: strategies hold a series of columns up to 1e-12.
@@ -98,8 +98,6 @@ _SPAN = 16
 # Relative change, over a span of whole periods, of what later rounds weigh: below it the factor of
 # one span bounds those of all earlier ones.
 _SETTLED = 1e-13
-# The last tail that is tried, of which a tenth of delta is about best.
-_LAST_TAIL = 600
 # Rounds, in units of bands and periods, after which all that earlier rounds weigh is alike.
 _OWN_ROUNDS = 32
 
@@ -448,7 +446,7 @@ def _ratios(now: Floats, before: Floats) -> tuple[float, float]:
 
 
 @dataclass(frozen=True, order=True)
-class _Key:
+class Key:
     """One moment: the exponent k of the tail 10^(-k / 2) (0: none), order, and shared overlap."""
 
     tail: int
@@ -461,17 +459,17 @@ class _Key:
         return 10.0 ** (-self.tail / 2) if self.tail else 0.0
 
 
-_Cost = Callable[[_Key, bool], float]
+_Cost = Callable[[Key, bool], float]
 
 
-def _descent(key: _Key, cost: _Cost, *, fine: bool) -> tuple[float, _Key]:
-    """Return the least cost from one order to its neighbors; on fine grids of tails, too."""
+def _descent(key: Key, cost: _Cost, *, fine: bool) -> tuple[float, Key]:
+    """Return the least cost from a moment to its neighbors; on coarse grids, of all overlaps."""
     last = None
     while key != last:
         last, near = key, [key]
         near += [replace(key, order=q) for q in (key.order - 1, key.order + 1) if q in _ORDERS]
-        if fine and key.tail:
-            near += [replace(key, tail=k) for k in (key.tail - 1, key.tail + 1) if k]
+        near += [replace(key, tail=k) for k in (key.tail - 1, key.tail + 1) if key.tail and k]
+        near += [replace(key, shared=s) for s in _SHARED if not fine]
         key = min(near, key=lambda each: cost(each, fine))
     return cost(key, fine), key
 
@@ -495,20 +493,14 @@ class ReplicaMoments(Bound):
 
     mechanism: Mechanism
     joining: Joining
-    _moments: dict[tuple[_Key, bool], float] = field(default_factory=dict, repr=False)
+    _moments: dict[tuple[Key, bool], float] = field(default_factory=dict, repr=False)
 
     method: ClassVar[str] = "Renyi moments of replicas"
 
     def log_moment(self, order: int) -> float:
         """Return a bound on the logarithm of E_Q L^q, infinite if none is computed."""
-        keys = [_Key(0, order, shared) for shared in _SHARED]
+        keys = [Key(0, order, shared) for shared in _SHARED]
         return min(self._moment(key, fine=True) for key in keys)
-
-    def uncapped(self, order: int, cells: int, shared: float = 0.0) -> ReplicaSum:
-        """Return the sum of one order of C itself, without a cap."""
-        if self.mechanism.walk is None:
-            return self._window(order)
-        return self._sum(_Key(0, order, shared), cells)
 
     def log_mgf(self, c: float, direction: str) -> float:
         """Return a chord of the bound on log M(c) of removing a record, from whole orders."""
@@ -522,7 +514,7 @@ class ReplicaMoments(Bound):
 
     def _is_quick(self, order: int) -> bool:
         """Return whether one moment of an order takes little time, as a search asks for many."""
-        return self._sum(_Key(0, order), _CELLS[True]).terms <= _QUICK_TERMS
+        return self.total(Key(0, order), _CELLS[True]).terms <= _QUICK_TERMS
 
     @cached_property
     def _past(self) -> Past:
@@ -531,7 +523,7 @@ class ReplicaMoments(Bound):
     def _window(self, order: int) -> ReplicaSum:
         return ReplicaSum(self.mechanism, self.joining, order)
 
-    def _sum(self, key: _Key, cells: int) -> ReplicaSum:
+    def total(self, key: Key, cells: int) -> ReplicaSum:
         """Return the sum with the last counts where they are few, else with one number."""
         if self.mechanism.walk is None and not key.shared and not key.tail:
             window = self._window(key.order)
@@ -548,9 +540,9 @@ class ReplicaMoments(Bound):
         run = self.mechanism, self.joining, key.order
         return ReplicaSum(*run, self._past, cap, key.shared, cells, key.tail > 0)
 
-    def _moment(self, key: _Key, fine: bool) -> float:
+    def _moment(self, key: Key, fine: bool) -> float:
         if (key, fine) not in self._moments:
-            total = self._sum(key, (_CAPPED if key.tail else _CELLS)[fine])
+            total = self.total(key, (_CAPPED if key.tail else _CELLS)[fine])
             self._moments[key, fine] = total.log()
             if total.past is None:  # There is no grid.
                 self._moments[key, not fine] = self._moments[key, fine]
@@ -563,11 +555,11 @@ class ReplicaMoments(Bound):
         walks = self.mechanism.walk is not None
         orders = (order for order in _ORDERS if walks or self._window(order).affordable)
         found = least_until_rising(
-            (self._log_delta(_Key(0, order, shared), epsilon), order) for order in orders
+            (self._log_delta(Key(0, order, shared), epsilon), order) for order in orders
         )
         return found or (math.inf, _ORDERS[0])
 
-    def _log_delta(self, key: _Key, epsilon: float, fine: bool = False) -> float:
+    def _log_delta(self, key: Key, epsilon: float, fine: bool = False) -> float:
         found = self._moment(key, fine) + log_tangent(key.order, epsilon)
         return float(np.logaddexp(found, math.log(key.beyond))) if key.tail else found
 
@@ -583,35 +575,18 @@ class ReplicaMoments(Bound):
         first
             The first tail that is tried, from the least cost without a cap.
         """
-        value, key = self._coarse(_Key(0, _FIRST_ORDER), cost)
+        value, key = _descent(Key(0, _ORDERS[0]), cost, fine=False)
         tried = [key]
-        if self.joining.independent and self._sum(key, 0).past is not None:
-            best = least_until_rising(self._capped(key, cost, first(value)))
-            assert best is not None
-            tried.append(best[1])
+        if self.joining.independent and self.total(key, 0).past is not None:
+            capped = replace(key, tail=first(value) + 1)
+            tried.append(_descent(capped, cost, fine=False)[1])
         found, key = min(_descent(each, cost, fine=True) for each in tried)
         return Proof(found, f"{self.method}, order {key.order}")
-
-    def _capped(self, key: _Key, cost: _Cost, first: int) -> Iterator[tuple[float, _Key]]:
-        for tail in range(first, max(first, _LAST_TAIL) + 1):
-            value, key = self._coarse(replace(key, tail=tail), cost)
-            yield value, key
-
-    def _coarse(self, first: _Key, cost: _Cost) -> tuple[float, _Key]:
-        """Return the least cost of moments of one tail on coarse grids."""
-        found = []
-        for shared in _SHARED:
-            first = replace(first, shared=shared)
-            while first.order > _ORDERS[0] and math.isinf(cost(first, False)):
-                first = replace(first, order=first.order - 1)
-            found.append(_descent(first, cost, fine=False))
-            first = min(found)[1]
-        return min(found)
 
     def epsilon(self, delta: float) -> Proof:
         """Return a bound on epsilon at a delta in (0, 1)."""
 
-        def cost(key: _Key, fine: bool) -> float:
+        def cost(key: Key, fine: bool) -> float:
             left = delta - key.beyond
             if left <= 0:
                 return math.inf
@@ -624,7 +599,7 @@ class ReplicaMoments(Bound):
     def proof(self, epsilon: float) -> Proof:
         """Return a bound on delta at an epsilon >= 0."""
 
-        def cost(key: _Key, fine: bool) -> float:
+        def cost(key: Key, fine: bool) -> float:
             return self._log_delta(key, epsilon, fine)
 
         found = self._least(cost, _tail_below)

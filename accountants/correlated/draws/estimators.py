@@ -1,4 +1,4 @@
-r"""Which draws estimate delta? Plain ones, and those of balls in bins.
+r"""Which draws estimate delta? Plain ones, those of balls in bins, and tilted ones.
 
 Removing a record costs H(P || Q) = E_P[(1 - e^eps / L)_+], and adding one costs H(Q || P) = E_Q[(1
 - e^eps L)_+]. Each estimator draws from a law of its
@@ -9,18 +9,46 @@ mean is at least delta, or at most.
 estimator             law                                         range of the terms
 ===================== =========================================== ================================
 ``Direct``            P, outputs with the record                  1
-``Without``           Q, outputs without the record, for adding   1
+``Direct``, adding    Q, outputs without the record               1
 ``Tilted``            B^q Q / E[B^q], B >= L without overlaps     a Renyi bound of order q
 ``Bins``              L^q Q / E[L^q], in one dimension a bin      1 for q = 1, or the Renyi bound
 ===================== =========================================== ================================
 
+**Tilted draws** are those of a power of a bound on likelihood ratios. For C >= 0 the overlaps of
+different rounds of a record are >= 0. Leaving them out gives, pointwise,
+
+    L(x) <= B(x) = E_y exp(sum_t y_t (a_t - G_tt / 2)).
+
+Q B^q is a mixture of N(C N, sigma^2 I), where N = y_1 + ... + y_q counts the participations of q
+replicas, with weights
+
+    W(N) = P(N) exp(sum_t (G_tt N_t (N_t - 1) / 2 + N_t sum_{u < t} G_tu N_u)),
+
+whose sum Z is a moment of
+:class:`~dpcal.accountants.correlated.bounds.replicas.ReplicaMoments`. So delta = E_Q (L - e^eps)_+
+is the mean of Z (L - e^eps)_+ / B^q over draws of Q B^q / Z. These terms are at most Z c
+e^{-(q - 1) eps}, c = (q - 1)^(q - 1) / q^q: the Renyi bound of order q.
+
+With little noise the range of B is hopeless, as overlaps of neighboring rounds are large. There
+``shared`` is 1: draws of Q D / Z, D the same mixture with weights P(N) exp((1 - 1 / q) ||C N||^2 /
+(2 sigma^2)). Then D >= L^q, because sum_i ||C y_i||^2 >= ||C N||^2 / q (Cauchy and Schwarz), so
+that the mean of Z (L - e^eps)_+ / L^q is at least delta: it bounds delta from above alone.
+
+Counts are drawn forward in time with the table of what later rounds weigh, which the moment leaves.
+Where the table holds a polygon above a convex function of a sum, a draw gets a weight of at most 1
+instead of 1, so that the terms keep their mean, and stay below the range that the polygon proves.
+
 >>> from dpcal.accountants.correlated.mechanism import Mechanism
 >>> from dpcal.accountants.matrix import LambdaCGD
 >>> from dpcal.accountants.samplers import Poisson
->>> mechanism = Mechanism.of(LambdaCGD(8, 0.6), noise_multiplier=1.1)
->>> plain = Direct(Likelihood.of(mechanism, Poisson(0.2).automaton(8)))
->>> terms = plain.terms(plain.draw(1000, np.random.default_rng(0)), 0.5)
->>> bool(0 < terms.mean() < terms.max() <= plain.largest(0.5))
+>>> mechanism = Mechanism.of(LambdaCGD(50, 0.5), noise_multiplier=3.0)
+>>> plain = Direct(Likelihood.of(mechanism, Poisson(0.02).automaton(50)))
+>>> terms = plain.terms(plain.draw(1000, np.random.default_rng(0)), 0.2)
+>>> bool(0 < terms.mean() < terms.max() <= plain.largest(0.2))
+True
+>>> tilted = Tilted(plain.engine, Joining.of(Poisson(0.02), 50), 6)
+>>> kept = tilted.draw(500, np.random.default_rng(0))
+>>> bool(0 < tilted.terms(kept, 0.2).max() <= tilted.largest(0.2) < 0.03)
 True
 >>> bins = Bins(np.eye(50), "remove", order=2)
 >>> kept = bins.draw(1000, np.random.default_rng(0))
@@ -31,25 +59,39 @@ True
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from dpcal.accountants.correlated.bounds.replicas import log_tangent
+from dpcal._ext import tilted as kernels
+from dpcal.accountants.correlated.bounds.joining import Joining
+from dpcal.accountants.correlated.bounds.replicas import (
+    Key,
+    ReplicaMoments,
+    ReplicaSum,
+    log_tangent,
+)
 from dpcal.accountants.correlated.likelihood import Likelihood
 from dpcal.accountants.correlated.mechanism import Plain
+from dpcal.errors import UnsupportedEvent
 
-__all__ = ["Bins", "Direct", "Estimator", "Without"]
+__all__ = ["Bins", "Direct", "Estimator", "Tilted", "best_tilt"]
 
 Floats = NDArray[np.float64]
 
 # Normals that are drawn at once, 1 MB: more would not fit the cache of a core.
 _NOISE_AT_ONCE = 2**17
-
-
+# Cells of the polygon that draws use, whose weights are within 1e-4 of 1.
+_CELLS = 1500
+# Entries of a table: 128 MB.
+_LARGEST_TABLE = 2**24
+# Logarithm of the ratio of ranges from which draws that only bound delta from above are made.
+_WORTH = math.log(30)
 # Above this logarithm a range is useless, and its exponential would overflow.
 _HOPELESS = 600.0
 
@@ -112,9 +154,18 @@ class Estimator(Plain):
 
 @dataclass(frozen=True, eq=False)
 class Direct(Estimator):
-    """Draws of outputs with the record, one value for each round."""
+    """Draws of outputs with the record, or without it, one value for each round.
+
+    Parameters
+    ----------
+    engine
+        The likelihood ratios of the run.
+    direction
+        ``"remove"`` for outputs with the record, or ``"add"``.
+    """
 
     engine: Likelihood
+    direction: str = field(default="remove", kw_only=True)
 
     @property
     def steps(self) -> int:
@@ -143,20 +194,10 @@ class Direct(Estimator):
 
     def draw(self, draws: int, generator: np.random.Generator) -> Floats:
         """Return the numbers that are kept of draws, shape (rows, draws)."""
-        mechanism, (y, _) = self.engine.mechanism, self.engine.law.sample(draws, generator)
-        return self.sides(mechanism.fields(self.noisy(mechanism.means(y), generator)))
-
-
-@dataclass(frozen=True, eq=False)
-class Without(Direct):
-    """Draws of outputs without the record, for the law of their likelihood ratios."""
-
-    direction = "add"
-
-    def draw(self, draws: int, generator: np.random.Generator) -> Floats:
-        """Return the numbers that are kept of draws, shape (rows, draws)."""
-        x = self.noisy(np.zeros((self.steps, draws)), generator)
-        return self.sides(self.engine.mechanism.fields(x))
+        mechanism, x = self.engine.mechanism, np.zeros((self.steps, draws))
+        if self.direction == "remove":
+            x = mechanism.means(self.engine.law.sample(draws, generator)[0])
+        return self.sides(mechanism.fields(self.noisy(x, generator)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,3 +259,155 @@ class Bins(Estimator):
         u -= 0.5 * np.diagonal(self.gram)
         log_l = logsumexp(u, axis=1) - math.log(bins)
         return np.stack([log_l, log_l, self.log_moment - self.order * log_l])
+
+
+class _Table(NamedTuple):
+    """What later rounds weigh: distinct rows, each round's row, and the weight of each round."""
+
+    rows: Floats
+    places: NDArray[np.intp]
+    norms: Floats
+    log_moment: float
+
+
+def _alike(rows: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the first round of each kind, and the kind of each round."""
+    _, first, kinds = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    return first, kinds.ravel().astype(np.intp)
+
+
+@dataclass(frozen=True, eq=False)
+class Tilted(Direct):
+    """Draws of B^q Q / E[B^q], with the terms (L - e^eps)_+ / (B^q / E[B^q]).
+
+    Parameters
+    ----------
+    engine
+        The likelihood ratios of the run.
+    joining
+        How its records take part.
+    order
+        Whole number q >= 2.
+    cells
+        Cells of the polygon where a sum carries the past.
+    shared
+        0 for B^q, or 1 for D.
+    """
+
+    joining: Joining
+    order: int
+    cells: int = _CELLS
+    shared: float = 0.0
+
+    @cached_property
+    def _sum(self) -> ReplicaSum:
+        moments = ReplicaMoments(self.engine.mechanism, self.joining)
+        return moments.total(Key(0, self.order, self.shared), self.cells)
+
+    @cached_property
+    def _table(self) -> _Table | None:
+        """What rounds weigh, with the rows of later ones they repeat; None without a moment."""
+        T, period = self.engine.mechanism.steps, self.joining.period
+        kept: list[tuple[int, float, Floats]] = []
+
+        def keep(t: int, scale: float, now: Floats) -> None:
+            if len(kept) * now.size > _LARGEST_TABLE:
+                raise MemoryError
+            kept.append((t, scale, now.copy()))
+
+        log_moment = math.inf
+        with suppress(MemoryError):
+            log_moment = self._sum.log(keep)
+        if math.isinf(log_moment):
+            return None
+        rows = [np.ones_like(kept[0][2]), *(row for _, _, row in kept)]
+        places, norms = np.zeros(T + 1, dtype=np.intp), np.empty(T)
+        for place, (t, scale, _) in enumerate(kept, 1):
+            places[t], norms[t] = place, scale
+        for t in range(T - 1, -1, -1):
+            if not places[t]:
+                places[t], norms[t] = places[t + period], norms[t + period]
+        return _Table(np.stack(rows), places, norms, log_moment)
+
+    @property
+    def log_moment(self) -> float:  # type: ignore[override]
+        """A bound on log E_Q[B^q]; infinite if there is none."""
+        return math.inf if self._table is None else self._table.log_moment
+
+    def counts(self, draws: int, generator: np.random.Generator) -> tuple[Floats, Floats]:
+        """Return drawn counts, of shape (steps, draws), and logarithms of their weights.
+
+        The weights are those of the counts over the probability with which they are drawn.
+        """
+        table, made, mechanism = self._table, self._sum.tables, self.engine.mechanism
+        if made is None or table is None:
+            raise UnsupportedEvent(f"Draws of order {self.order} have no finite range here.")
+        each = len(made.sums) // len(made.windows)
+        decay, scale, per_cell = 0.0, 0.0, 0.0
+        if each > 1:
+            assert mechanism.walk is not None
+            (decay, scale), per_cell = mechanism.walk, (each - 1) / made.sums[-1]
+        counts, log_weights = kernels.replica_draws(
+            table.rows,
+            table.places,
+            table.norms,
+            *self._factors,
+            np.ascontiguousarray(np.where(made.to[:, ::each] < 0, -1, made.to[:, ::each] // each)),
+            np.ascontiguousarray(made.free[:, ::each]),
+            (self.joining.epoch, each),
+            (decay, scale, (1 - self.shared / self.order) / mechanism.variance, per_cell),
+            np.zeros(draws, dtype=np.intp),
+            generator,
+        )
+        return counts, log_weights + float(np.log(table.norms).sum())
+
+    @cached_property
+    def _factors(self) -> tuple[Floats, NDArray[np.intp], Floats, NDArray[np.intp]]:
+        """Return probabilities and weights of counts by kinds of rounds, and each round's kinds."""
+        total, mechanism, chances = self._sum, self.engine.mechanism, self.joining.chances
+        if total.past is not None:
+            first, kinds = _alike(np.stack([chances, mechanism.energies], axis=1))
+            # A sum weighs what follows from it, whatever the window.
+            assert total.tables is not None
+            weighed = (
+                np.ones((1, 1, len(total.tables.windows))),
+                np.zeros(mechanism.steps, dtype=np.intp),
+            )
+        else:
+            first, kinds = _alike(chances[:, None])
+            products = np.stack([total.products(t) for t in range(mechanism.steps)])
+            each, of_round = _alike(products)
+            weighed = np.stack([total.gains(products[t]) for t in each]), of_round
+        return total.chances(first), kinds, *weighed
+
+    def draw(self, draws: int, generator: np.random.Generator) -> Floats:
+        """Return the numbers that are kept of draws, shape (rows, draws)."""
+        mechanism = self.engine.mechanism
+        counts, log_weight = self.counts(draws, generator)
+        a = mechanism.fields(self.noisy(mechanism.means(counts), generator))
+        sides = self.sides(a)
+        power = sides[1]
+        if not self.shared:
+            product = replace(self.engine, memory="none")
+            power = product.log_ratio(a) - product.slack
+        return np.concatenate([sides, (log_weight - self.order * power)[None]])
+
+    def terms(self, kept: Floats, epsilon: float, *, above: bool = True) -> Floats:
+        """Return terms >= 0 whose mean is at least delta, or at most."""
+        if self.shared and not above:
+            return np.zeros(kept.shape[1])
+        return super().terms(kept, epsilon, above=above)
+
+
+def best_tilt(engine: Likelihood, joining: Joining | None, epsilon: float) -> Tilted | None:
+    """Return the draws with the least range at an epsilon; None if no order has a finite one."""
+    if joining is None:
+        return None
+    moments = ReplicaMoments(engine.mechanism, joining)
+    (best, order), shared = moments.best_order(epsilon), 0.0
+    if engine.mechanism.walk is not None:
+        other, second = moments.best_order(epsilon, shared=1.0)
+        if other < best - _WORTH:
+            order, shared = second, 1.0
+    tilted = Tilted(engine, joining, order, shared=shared)
+    return None if math.isinf(tilted.log_moment) else tilted

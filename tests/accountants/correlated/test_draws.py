@@ -16,15 +16,15 @@ from scipy.stats import binom
 from dpcal import accountants
 from dpcal.accountants import correlated, events
 from dpcal.accountants.correlated.bounds.adding import Adding, ConvexTail
-from dpcal.accountants.correlated.draws.confidence import (
+from dpcal.accountants.correlated.draws.estimators import Bins, Direct, Tilted, best_tilt
+from dpcal.accountants.correlated.draws.montecarlo import (
     bets_prove,
     draws_needed,
+    last_proved,
     lower_mean,
+    simulate,
     upper_mean,
 )
-from dpcal.accountants.correlated.draws.estimators import Bins, Direct, Without
-from dpcal.accountants.correlated.draws.montecarlo import last_proved, simulate
-from dpcal.accountants.correlated.draws.tilted import Tilted, best_tilt
 from dpcal.accountants.correlated.likelihood import Likelihood
 from dpcal.accountants.correlated.price import Options, Question
 from dpcal.accountants.matrix import BLT, Banded, LambdaCGD
@@ -53,8 +53,8 @@ def test_two_rounds_against_quadrature(decay, epsilon):
         (Direct(engine), 0),
         (Direct(rounded), 0),
         (tilted(run, 1.0, sampler, 2), 0),
-        (Without(engine), 1),
-        (Without(rounded), 1),
+        (Direct(engine, direction="add"), 1),
+        (Direct(rounded, direction="add"), 1),
     ):
         sample = simulate(estimator, draws=20_000, seed=7)
         reading, kind = sample.at(epsilon, **SURE), type(estimator).__name__
@@ -320,7 +320,7 @@ def test_what_bets_prove_falls_with_the_draws():
 def test_the_convex_tail_holds_far_below_its_draws(rate, sigma):
     run = LambdaCGD(2, 0.5)
     engine = asked(run, sigma, correlated.Poisson(rate)).engine
-    log_l = simulate(Without(engine), draws=8_192, seed=6).kept
+    log_l = simulate(Direct(engine, direction="add"), draws=8_192, seed=6).kept
     bound = ConvexTail.of(log_l, failure_probability=1e-10)
     told = 0
     for epsilon in np.linspace(0.3, 6.0, 5):

@@ -35,6 +35,7 @@ from dpcal.accountants.matrix import (
     Workload,
 )
 from dpcal.accountants.matrix.gram import best_gram, may_overlap
+from dpcal.accountants.matrix.recurrences import inverse_series
 from dpcal.accountants.matrix.sensitivity import most_separated
 
 T = 11
@@ -339,6 +340,16 @@ def test_no_neighbor_of_a_dense_optimum_is_better():
     for _ in range(200):
         change = rng.standard_normal((8, 8)) * (may_overlap(8, schema) | np.eye(8, dtype=bool))
         assert value(X + 1e-3 * (change + change.T)) >= value(X) * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("growth", [1.0, 1e3, 1e7])
+def test_fast_inverses_are_within_the_margin_of_noise_in_whole_numbers(growth):
+    # Rows of that noise have a margin of 1e-4 for all roundings. Matrices with more growth explode.
+    head = np.convolve(SquareRoot(5000).coefficients, [1.0, -(growth ** (1 / 6000))])[:5000]
+    fast = inverse_series(head, 6000, fast=True)
+    slow = inverse_series(head, 6000)
+    assert not np.array_equal(fast, slow)  # Another way was taken.
+    assert np.abs(fast).sum() == pytest.approx(np.abs(slow).sum(), rel=1e-9)
 
 
 # -- price

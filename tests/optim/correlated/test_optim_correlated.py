@@ -49,7 +49,7 @@ def test_a_run_keeps_its_promises_and_plan_and_ledger_have_one_price(name, plans
     assert again.price() == ledger.epsilon(plan.delta) == price
     if exact:
         return
-    assert price.label == plan.parameters["label"] == correlated.table.WITH_CONFIDENCE
+    assert price.label == plan.parameters["label"] == correlated.answers.WITH_CONFIDENCE
     # Two-sided confidence of each interval: false alarm below 1e-4 a run.
     other = plan.price(seed=99)
     assert other.seed != price.seed

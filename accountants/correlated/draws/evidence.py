@@ -1,0 +1,247 @@
+"""What do draws tell of a run? Evidence on removing a record, and a bound on adding one.
+
+1. :func:`removing`: the draws of removing a record that have the least proved range.
+2. :class:`Evidence`: confidence bounds that hold at every number of draws, whose failure
+   probability is part of delta, and a proved bound on adding a record.
+
+>>> from dpcal.accountants.correlated.price import Goal, Options, Question
+>>> from dpcal.accountants.matrix import LambdaCGD
+>>> from dpcal.accountants.samplers import Poisson
+>>> question = Question.of(LambdaCGD(50, 0.5), Poisson(0.02), 2.0, Options(seed=0))
+>>> type(removing(question, Goal(delta=1e-3))).__name__
+'Tilted'
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from dpcal.accountants.correlated.answers import WITH_CONFIDENCE
+from dpcal.accountants.correlated.bounds.adding import ConvexTail
+from dpcal.accountants.correlated.bounds.base import Bound, Least, least_epsilon
+from dpcal.accountants.correlated.draws.estimators import (
+    Bins,
+    Direct,
+    Estimator,
+    best_tilt,
+)
+from dpcal.accountants.correlated.draws.montecarlo import (
+    Reading,
+    Sample,
+    draws_needed,
+    last_proved,
+    simulate,
+)
+from dpcal.errors import DrawsCannotTell
+
+if TYPE_CHECKING:
+    from dpcal.accountants.correlated.price import Goal, Question
+
+__all__ = ["Evidence", "collected", "expected_epsilon", "provenance", "removing"]
+
+# Plain draws for the tail of adding a record: the band around their law is then 0.04 wide at a
+# failure probability of 1e-12. Half as many leave epsilon 2 percent larger where adding decides.
+_PLAIN_DRAWS = 8192
+# An eighth of these draws are in a band as wide where it fails so often.
+_FAILS_OFTEN = 5e-2
+# So many times the least number of plain draws bound delta where a few of them exceed epsilon.
+_ENOUGH = 1.25
+# About the part of a proved epsilon that draws prove: the order of a tilt is chosen there.
+_NEAR = 0.8
+# Where a range is the same as at 0, draws are plain.
+_LARGEST_EPSILON = 1e7
+# Most tuples of bins that are tabulated; more would take more than 16 MB.
+_MOST_TUPLES = 2_000_000
+
+
+def removing(question: Question, goal: Goal, draws: int = 0) -> Estimator:
+    """Return the draws of removing a record that have the least proved range near the answer.
+
+    If ``draws`` plain ones suffice, none are taken that bound delta from above alone.
+
+    Raises
+    ------
+    DrawsCannotTell
+        If draws do not answer such a question, with the reason.
+    """
+    if question.refusal:
+        raise DrawsCannotTell(f"{question.sampler.name!r} batches: {question.refusal}.")
+    level = goal.near if goal.epsilon is None else goal.epsilon
+    if level is None:
+        level = _NEAR * min(goal.proof(question.proved).value, _LARGEST_EPSILON)
+    if question.route == "bins":
+        orders = [q for q in (1, 2, 3) if len(question.gram) ** q <= _MOST_TUPLES]
+        tried: list[Estimator] = [Bins(question.gram, "remove", q) for q in orders]
+    else:
+        enough = goal.delta is not None and draws >= _ENOUGH * draws_needed(
+            goal.delta, failure_probability=0.5 * question.options.failure(goal.delta)
+        )
+        found = best_tilt(question.engine, question.tilted, level)
+        tried = [] if found is None or (found.shared and enough) else [found]
+        tried.append(Direct(question.engine))
+    return min(tried, key=lambda each: each.largest(level))
+
+
+def adding(question: Question, draws: int, failure: float) -> Bound:
+    """Return the bound on adding a record that plain draws prove."""
+    bins = question.route == "bins"
+    law = Bins(question.gram, "add") if bins else Direct(question.engine, direction="add")
+    log_l = _simulated(question, law, 1, draws).kept[:2]
+    return ConvexTail.of(log_l, failure_probability=failure)
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Draws for removing a record, and a bound for adding one.
+
+    Attributes
+    ----------
+    removing
+        The draws for removing a record.
+    adding
+        The bound on adding a record, which may rest on draws of its own.
+    failure_probability
+        Probability that the draws of both directions give a wrong upper end, a part of every delta.
+    """
+
+    removing: Sample
+    adding: Bound
+    failure_probability: float
+
+    def at(self, epsilon: float) -> Reading:
+        """Return the delta at an epsilon >= 0, of the worse direction."""
+        failure = self.failure_probability
+        found = self.removing.at(epsilon, failure_probability=0.5 * failure)
+        upper = min(1.0, max(found.upper, self.adding.delta(epsilon)) + failure)
+        return Reading(min(found.lower, upper), min(found.mean, upper), upper)
+
+    def epsilon(self, delta: float) -> Reading:
+        """Return the epsilon at a delta in (0, 1), of the worse direction.
+
+        The first draws, on which nothing is bet, fix the epsilons that are tested.
+        """
+        drawn, failure = self.removing, self.failure_probability
+        left, each = delta - failure, 0.5 * failure
+        least = self.adding.epsilon(left).value
+        near = max(least, expected(drawn.first, left, drawn.draws, failure))
+        upper = last_proved(lambda e: e >= least and drawn.proves(e, left, each), near)
+        lower = least_epsilon(partial(drawn.lower, failure_probability=each), delta)
+        return Reading(min(lower, upper), min(least_epsilon(drawn.mean, delta), upper), upper)
+
+    def reading(self, goal: Goal) -> Reading:
+        """Return the epsilon at the goal's delta, or the delta at its epsilon."""
+        return self.at(goal.epsilon or 0.0) if goal.delta is None else self.epsilon(goal.delta)
+
+
+def collected(question: Question, goal: Goal) -> Evidence:
+    """Return draws for removing a record, and draws for adding one if the goal needs them.
+
+    Raises
+    ------
+    DrawsCannotTell
+        If these draws prove no bound, with the reason.
+    ValueError
+        If the failure probability is not a part of the given delta.
+    """
+    sample, failure = _drawn_removing(question, goal, question.options.draws)
+    bound = question.proved.adding
+    if goal.delta is None:
+        level = goal.epsilon or 0.0
+        most = sample.at(level, failure_probability=0.5 * failure).upper
+    else:
+        most = goal.delta - failure
+        level = expected(sample, most, sample.draws, failure)
+    if bound.delta(level) > most:
+        bound = Least((bound, adding(question, _PLAIN_DRAWS, 0.5 * failure)))
+    return Evidence(sample, bound, failure)
+
+
+def expected(sample: Sample, delta: float, draws: int, failure: float) -> float:
+    """Return about the epsilon at a delta that ``draws`` draws of one of two directions prove.
+
+    Raises
+    ------
+    DrawsCannotTell
+        If there is none.
+    """
+    found = least_epsilon(lambda e: sample.expected(e, draws, 0.5 * failure), delta)
+    if math.isinf(found):
+        raise DrawsCannotTell(
+            f"draws={draws} of removing a record bound delta={delta:g} at no epsilon; "
+            "choose more draws."
+        )
+    return found
+
+
+def expected_epsilon(question: Question, goal: Goal, draws: int) -> float:
+    """Return an estimate of the epsilon that ``draws`` draws will prove, from fewer draws.
+
+    Parameters
+    ----------
+    question
+        The run, with the few draws.
+    goal
+        Its delta is the target, without the part that is reserved for other confirmations.
+    draws
+        Number of the later draws.
+
+    Raises
+    ------
+    DrawsCannotTell
+        If draws prove no bound.
+    """
+    sample, failure = _drawn_removing(question, goal, draws)
+    left = (goal.delta or 0.0) - failure
+    found, least = expected(sample, left, draws, failure), question.proved.adding.epsilon(left)
+    if least.value <= found:
+        return found
+    tail = adding(question, _PLAIN_DRAWS // 8, _FAILS_OFTEN).epsilon(left)
+    return max(found, min(least.value, tail.value))
+
+
+def _drawn_removing(question: Question, goal: Goal, draws: int) -> tuple[Sample, float]:
+    """Return draws for removing a record, and their failure probability.
+
+    They are refused if ``draws`` of them could not answer.
+    """
+    target, failure = goal.delta, question.options.failure(goal.delta)
+    if target is not None and failure >= target and not question.refusal:
+        raise ValueError(
+            f"failure_probability must be less than delta={target!r}, of which it is a part, "
+            f"got {failure!r}."
+        )
+    estimator = removing(question, goal, draws)
+    # The range of tilted draws reaches every delta at some epsilon, and that of plain ones none.
+    if target is not None and estimator.largest(_LARGEST_EPSILON) == 1:
+        needed = draws_needed(target - failure, failure_probability=0.5 * failure)
+        if draws < needed:
+            raise DrawsCannotTell(
+                f"draws={draws} cannot bound delta={target:g} with failure probability "
+                f"{failure:g}, even if no draw exceeded epsilon; choose draws >= {needed}."
+            )
+    return _simulated(question, estimator, 0, question.options.draws), failure
+
+
+def _simulated(question: Question, law: Estimator, stream: int, draws: int) -> Sample:
+    """Return draws of a direction, each of which has a stream."""
+    seed, executor = int(question.options.seed or 0), question.options.executor
+    return simulate(law, draws=draws, seed=seed, stream=stream, executor=executor)
+
+
+def provenance(
+    question: Question, evidence: Evidence, reading: Reading, bound: float
+) -> dict[str, Any]:
+    """Return the statements of an answer by draws beside its upper end."""
+    return {
+        "lower": 0.0 if question.dominated else min(reading.lower, reading.upper),
+        "method": f"{question.route}: {type(evidence.removing.estimator).__name__}",
+        "label": WITH_CONFIDENCE,
+        "estimate": reading.mean,
+        "failure_probability": evidence.failure_probability,
+        "draws": evidence.removing.draws,
+        "seed": question.options.seed,
+        "certified": bound,
+    }
