@@ -84,7 +84,7 @@ _CELLS, _CAPPED = (100, 500), (1500, 8000)
 # Rounding of the share of a cell, outward: sums are at most a million cells.
 _SHARE = 1e-9
 # Weights of the second of the two lower bounds on a record's overlap with itself.
-_SHARED = (0.0, 1.0)
+_SHARED = (0.0, 0.3, 1.0)
 # Decays that are tried for the products of columns of any C: a finer list gains below a percent.
 _DECAYS = 1 - np.geomspace(0.6, 1e-4, 150)
 # Relative margin, outward: strategies hold a series of columns up to 1e-12.
@@ -463,13 +463,12 @@ _Cost = Callable[[Key, bool], float]
 
 
 def _descent(key: Key, cost: _Cost, *, fine: bool) -> tuple[float, Key]:
-    """Return the least cost from a moment to its neighbors; on coarse grids, of all overlaps."""
+    """Return the least cost from a moment to its neighbors of other orders and tails."""
     last = None
     while key != last:
         last, near = key, [key]
         near += [replace(key, order=q) for q in (key.order - 1, key.order + 1) if q in _ORDERS]
         near += [replace(key, tail=k) for k in (key.tail - 1, key.tail + 1) if key.tail and k]
-        near += [replace(key, shared=s) for s in _SHARED if not fine]
         key = min(near, key=lambda each: cost(each, fine))
     return cost(key, fine), key
 
@@ -575,11 +574,13 @@ class ReplicaMoments(Bound):
         first
             The first tail that is tried, from the least cost without a cap.
         """
-        value, key = _descent(Key(0, _ORDERS[0]), cost, fine=False)
+        starts = [_descent(Key(0, _ORDERS[0], shared), cost, fine=False) for shared in _SHARED]
+        value, key = min(starts)
         tried = [key]
         if self.joining.independent and self.total(key, 0).past is not None:
-            capped = replace(key, tail=first(value) + 1)
-            tried.append(_descent(capped, cost, fine=False)[1])
+            tail = first(value)
+            capped = [_descent(replace(each, tail=tail), cost, fine=False) for _, each in starts]
+            tried.append(min(capped)[1])
         found, key = min(_descent(each, cost, fine=True) for each in tried)
         return Proof(found, f"{self.method}, order {key.order}")
 
