@@ -38,7 +38,7 @@ def schema(
     output: Path | None = None,
     force: bool = False,
     example: bool = False,
-    **text: Any,
+    **how: Any,
 ) -> Answer:
     """Draft a schema of a table: types, ranges, categories, missing values.
 
@@ -69,7 +69,7 @@ def schema(
         raise ValueError("schema needs a table, as in: dpcal schema patients.csv; or --example.")
     if output is not None:
         check_new(output, force=force)
-    source = TableFile.of(table, **text)()
+    source = TableFile.of(table, **how)()
     found, comments = dpcal.tables.draft(source, target=target)
     text = HEAD.format(name=source.path.name) + found.to_toml(comments)
     assert dpcal.tables.Schema.from_toml(text) == found
