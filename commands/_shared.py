@@ -31,7 +31,7 @@ class TableFile:
         Parameters
         ----------
         table
-            Text with a row of column names, also compressed, or parquet.
+            Text with a row of column names, also in gzip, or parquet.
         separator
             Of cells (default: found in the file).
         encoding

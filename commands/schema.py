@@ -7,7 +7,7 @@ from typing import Any
 
 import dpcal
 from dpcal.commands._shared import TableFile, check_new
-from dpcal.commands._signature import Answer
+from dpcal.commands._signature import Answer, extends
 
 HEAD = """\
 # What is public about {name}: a draft, which was made from the records and is not private.
@@ -30,32 +30,46 @@ HEAD = """\
 """
 
 
+@extends(TableFile.of)
 def schema(
-    table: TableFile,
+    table: Path | None = None,
     *,
     target: str | None = None,
     output: Path | None = None,
     force: bool = False,
+    example: bool = False,
+    **how: Any,
 ) -> Answer:
     """Draft a schema of a table: types, ranges, categories, missing values.
 
     Parameters
     ----------
+    table
+        Text with a row of column names, also in gzip, or parquet.
     target
         The column that is to be predicted.
     output
         A TOML file to write (default: the screen).
     force
         Replace an existing file.
+    example
+        Write patients.csv, a table of 2,000 patients who are made up, and end.
 
     Examples
     --------
     dpcal schema patients.csv -o schema.toml
     dpcal schema patients.csv --target sick
     """
+    if example:
+        path = Path("patients.csv")
+        check_new(path, force=force)
+        dpcal.report.replace_file(path, dpcal.tables.example().encode())
+        return Answer({"output": str(path)}, f"2000 patients, made up, written to {path}")
+    if table is None:
+        raise ValueError("schema needs a table, as in: dpcal schema patients.csv; or --example.")
     if output is not None:
         check_new(output, force=force)
-    source: Any = table()  # type: ignore[operator]
+    source = TableFile.of(table, **how)()
     found, comments = dpcal.tables.draft(source, target=target)
     text = HEAD.format(name=source.path.name) + found.to_toml(comments)
     assert dpcal.tables.Schema.from_toml(text) == found

@@ -6,6 +6,7 @@ from dpcal.tables.drafting import (
     likely_target as likely_target,
 )
 from dpcal.tables.fit import Fitted as Fitted
+from dpcal.tables.made_up import example as example
 from dpcal.tables.model import Model as Model, load_model as load_model
 from dpcal.tables.reading import NotANumber as NotANumber, Source as Source, table_of as table_of
 from dpcal.tables.records import Records as Records, load as load

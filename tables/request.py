@@ -148,8 +148,6 @@ class Request:
         for name, choices in _CHOICES.items():
             if given[name] is not None:
                 _validate.choice(choices, **{name: given[name]})
-        if group_size is not None:
-            _validate.count(group_size=group_size)
         public: Mapping[str, Any] = {}
         settings = _settings(given)
         known = None if schema is None else schema_of(schema, group_size)
@@ -353,6 +351,8 @@ def _check_persons(
     schema: Schema | None, group_size: int | None, settings: Mapping[str, Any], plan: Plan | None
 ) -> None:
     """Refuse persons without a column that says whose a row is, or another unit than a plan's."""
+    if group_size is not None:
+        _validate.count(group_size=group_size)
     if schema is None and group_size not in (None, 1):
         raise ValueError("group_size needs a schema with a column of type 'person'.")
     if settings.get("clipped") == "user" and (schema is None or schema.person is None):

@@ -20,6 +20,18 @@ def test_help_and_the_version_have_other_names(cli):
     assert cli("-V").startswith("dpcal 0")
 
 
+def test_the_first_commands_of_the_readme_run_in_an_empty_folder(cli, here):
+    """With the table that is shipped, whose majority class is right about 0.53 of the patients."""
+    cli("schema --example")
+    assert "patients.csv" in cli.refused("schema --example")
+    cli("schema patients.csv -o schema.toml")
+    told = cli.json(
+        "train patients.csv --schema schema.toml --target sick --epsilon 1 --delta 1e-6"
+    )
+    assert told["evaluation"]["accuracy"] > 0.75
+    assert cli("verify dpcal-report")
+
+
 def test_a_draft_says_that_it_is_not_private_and_asks_for_the_target(cli, here):
     (here / "p.csv").write_text("age,size\n" + "41,1.5\n55,2.5\n7,3\n" * 20)
     told = cli("schema p.csv -o s.toml")
