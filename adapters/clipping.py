@@ -43,13 +43,13 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from types import FunctionType
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcal._ext.sums import grid_step
+from dpcal.adapters.sites import Site, Watch, booked_in
 from dpcal.adapters.stepwise import FRACTION
 from dpcal.errors import needing
 
@@ -59,7 +59,6 @@ with needing("torch"):
     from torch.func import functional_call, vmap
     from torch.nn import functional
     from torch.nn.attention import SDPBackend, sdpa_kernel
-    from torch.overrides import TorchFunctionMode
     from torch.utils._pytree import tree_flatten, tree_leaves, tree_map
 
 __all__ = ["ClippedSums"]
@@ -79,27 +78,11 @@ _NUMBERS = 1 << 23
 _ROOM = 2.0**-20
 
 
-@dataclass(frozen=True)
-class _Site:
-    """One use of a weight, whose gradient is a sum of outer products over positions.
-
-    ``left`` makes (m, T, outputs) of gradients by the output, and ``right`` (m, T, groups, ..) of
-    inputs; or row numbers (m, T), if the use is of ``rows``, of which one may be left out.
-    """
-
-    weight: str
-    bias: str | None
-    left: Callable[[Tensor], Tensor]
-    right: Callable[[Tensor], Tensor]
-    rows: bool = False
-    left_out: int | None = None
-
-
 @dataclass
 class _Use:
     """A site with its inputs and the gradients by its outputs, a record at each place."""
 
-    site: _Site
+    site: Site
     inputs: Tensor
     signals: Tensor
 
@@ -158,131 +141,6 @@ class _Given:
 
     def __getitem__(self, some: slice) -> _Term:
         return _Table(self._values[some].reshape(-1, self.numbers).double())
-
-
-class _Watch(TorchFunctionMode):  # type: ignore[misc]
-    """Sees each use of the parameters that it is given, by the identity of their tensors.
-
-    ``added`` has a tensor for the output of each site, by which a loss is differentiated.
-    """
-
-    def __init__(self, known: Mapping[str, Tensor]) -> None:
-        super().__init__()
-        self._names = {id(each): name for name, each in known.items()}
-        self.added: Sequence[Tensor] = ()
-        self.sites: list[_Site] = []
-        self.inputs: list[Tensor] = []
-        self.outputs: list[Tensor] = []
-        self.elsewhere: set[str] = set()
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        if func is functional.multi_head_attention_forward:
-            with self:
-                return _opened(func)(*args, **kwargs)
-        result = func(*args, **kwargs)
-        site = None
-        if func in _RULES:
-            a, *options = [kwargs.pop("input"), *args] if "input" in kwargs else args
-            site = _RULES[func](self._named, a, *options, **kwargs)
-        if site is not None:
-            if self.added:
-                added = self.added[len(self.sites)]
-                if site.left_out is not None:
-                    added = added * (a != site.left_out).unsqueeze(-1)
-                result = result + added
-            self.sites.append(site)
-            self.inputs.append(a)
-            self.outputs.append(result)
-        elif any(isinstance(each, Tensor) for each in tree_leaves(result)):
-            self.elsewhere.update(filter(None, map(self._named, tree_leaves((args, kwargs)))))
-        return result
-
-    def _named(self, tensor: Any) -> str | None:
-        return self._names.get(id(tensor))
-
-
-Named = Callable[[Any], str | None]
-
-
-def _opened(func: Any) -> Any:
-    """Return a function of ``torch.nn.functional`` whose own calls are seen, not the whole call."""
-    scope = {**func.__globals__, "has_torch_function": lambda _: False}
-    made = FunctionType(func.__code__, scope, func.__name__, func.__defaults__)
-    made.__kwdefaults__ = func.__kwdefaults__
-    return made
-
-
-def _linear(named: Named, a: Tensor, weight: Tensor, bias: Any = None) -> _Site | None:
-    def left(s: Tensor) -> Tensor:
-        return s.reshape(len(s), -1, s.shape[-1])
-
-    name = named(weight)
-    return None if name is None else _Site(name, named(bias), left, lambda a: left(a).unsqueeze(2))
-
-
-def _convolution(
-    named: Named,
-    a: Tensor,
-    weight: Tensor,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> _Site | None:
-    name, (outputs, _, *kernel) = named(weight), weight.shape
-    if name is None or padding == "same":
-        return None
-
-    def each(value: Any) -> tuple[int, ...]:
-        return (value,) * len(kernel) if isinstance(value, int) else tuple(value)
-
-    widths = each(0 if padding == "valid" else padding)
-    margins = [side for width in reversed(widths) for side in (width, width)]
-    axes = list(enumerate(zip(kernel, each(stride), each(dilation), strict=True), 2))
-
-    def right(a: Tensor) -> Tensor:
-        a = functional.pad(a.reshape(len(a), -1, *a.shape[-len(kernel) :]), margins)
-        for axis, (size, step, apart) in axes:
-            a = a.unfold(axis, (size - 1) * apart + 1, step)[..., ::apart]
-        # From (m, channels, places.., kernel..) to (m, T, groups, numbers of a group).
-        a = a.flatten(2, 1 + len(kernel)).transpose(1, 2)
-        return a.reshape(len(a), a.shape[1], groups, -1)
-
-    return _Site(name, named(bias), lambda s: s.reshape(len(s), outputs, -1).mT, right)
-
-
-def _embedding(
-    named: Named,
-    a: Tensor,
-    weight: Tensor,
-    padding_idx: int | None = None,
-    max_norm: float | None = None,
-    norm_type: float = 2.0,
-    scale_grad_by_freq: bool = False,
-    sparse: bool = False,
-) -> _Site | None:
-    name = named(weight)
-    if name is None or max_norm is not None or scale_grad_by_freq:
-        return None
-    return _Site(
-        name,
-        None,
-        lambda s: s.reshape(len(s), -1, s.shape[-1]),
-        lambda a: a.reshape(len(a), -1),
-        rows=True,
-        left_out=None if padding_idx is None else padding_idx % len(weight),
-    )
-
-
-_RULES: dict[Any, Callable[..., _Site | None]] = {
-    functional.linear: _linear,
-    functional.conv1d: _convolution,
-    functional.conv2d: _convolution,
-    functional.conv3d: _convolution,
-    functional.embedding: _embedding,
-}
 
 
 class _Term(Protocol):
@@ -525,7 +383,7 @@ class ClippedSums:
 
         apart = {name: own(each) for name, each in trained.items() if name not in booked}
         added = list(map(own, zeros))
-        watch = _Watch({name: trained[name] for name in booked})
+        watch = Watch({name: trained[name] for name in booked})
         with torch.enable_grad():
             losses, a, _ = self._run(watch, fixed, apart, added, inputs, targets)
             if watch.elsewhere or len(watch.sites) != len(added):
@@ -554,10 +412,10 @@ class ClippedSums:
         key = (form, shapes, tuple(each.training for each in self.model.modules()))
         if key not in self._known:
             first = tree_map(lambda each: each[:1], (inputs, targets))
-            seen = _Watch(trained)
+            seen = Watch(trained)
             with torch.no_grad():
                 outputs = self._run(seen, fixed, {}, [], *first)[2]
-            booked = _booked(seen)
+            booked = booked_in(seen)
             zeros = [
                 torch.zeros((), dtype=each.dtype, device=each.device).expand(each.shape[1:])
                 for site, each in zip(seen.sites, outputs, strict=True)
@@ -574,7 +432,7 @@ class ClippedSums:
 
     def _run(
         self,
-        watch: _Watch,
+        watch: Watch,
         fixed: Mapping[str, Tensor],
         apart: Mapping[str, Tensor],
         added: Sequence[Tensor],
@@ -596,10 +454,3 @@ class ClippedSums:
             dict(apart), list(added), inputs, targets
         )
         return found
-
-
-def _booked(seen: _Watch) -> set[str]:
-    """Return the parameters that are used at sites alone."""
-    weights = {site.weight for site in seen.sites} - seen.elsewhere
-    biases = {site.bias for site in seen.sites if site.bias is not None} - seen.elsewhere
-    return weights | biases - {site.bias for site in seen.sites if site.weight not in weights}

@@ -90,7 +90,7 @@ def certify(
             neighboring_relation=told.relation,
             width=width,
             method=method or "auto",
-            **{name: point},  # type: ignore[arg-type]
+            **{name: point},
         )
         _agree(accountant, certificate, event)
         about = _about(certificate, subject, run=told.told())

@@ -1,0 +1,178 @@
+"""Where does a module use its parameters, so that their gradients are products of two vectors?
+
+At a site, a call of a linear map, a convolution or an embedding with a trained weight. Calls are
+seen by :class:`torch.overrides.TorchFunctionMode`, whichever module makes them, and attention's own
+calls as well.
+
+>>> import torch
+>>> model = torch.nn.Linear(2, 1)
+>>> with Watch(dict(model.named_parameters())) as seen:
+...     _ = model(torch.ones(3, 2)) + model.bias
+>>> [site.weight for site in seen.sites], seen.elsewhere, booked_in(seen)
+(['weight'], {'bias'}, {'weight'})
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any
+
+from dpcal.errors import needing
+
+with needing("torch"):
+    from torch import Tensor
+    from torch.nn import functional
+    from torch.overrides import TorchFunctionMode
+    from torch.utils._pytree import tree_leaves
+
+__all__ = ["Site", "Watch", "booked_in"]
+
+
+@dataclass(frozen=True)
+class Site:
+    """One use of a weight, whose gradient is a sum of outer products over positions.
+
+    ``left`` makes (m, T, outputs) of gradients by the output, and ``right`` (m, T, groups, ..) of
+    inputs; or row numbers (m, T), if the use is of ``rows``, of which one may be left out.
+    """
+
+    weight: str
+    bias: str | None
+    left: Callable[[Tensor], Tensor]
+    right: Callable[[Tensor], Tensor]
+    rows: bool = False
+    left_out: int | None = None
+
+
+class Watch(TorchFunctionMode):  # type: ignore[misc]
+    """Sees each use of the parameters that it is given, by the identity of their tensors.
+
+    ``added`` has a tensor for the output of each site, by which a loss is differentiated.
+    """
+
+    def __init__(self, known: Mapping[str, Tensor]) -> None:
+        super().__init__()
+        self._names = {id(each): name for name, each in known.items()}
+        self.added: Sequence[Tensor] = ()
+        self.sites: list[Site] = []
+        self.inputs: list[Tensor] = []
+        self.outputs: list[Tensor] = []
+        self.elsewhere: set[str] = set()
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func is functional.multi_head_attention_forward:
+            with self:
+                return _opened(func)(*args, **kwargs)
+        result = func(*args, **kwargs)
+        site = None
+        if func in _RULES:
+            a, *options = [kwargs.pop("input"), *args] if "input" in kwargs else args
+            site = _RULES[func](self._named, a, *options, **kwargs)
+        if site is not None:
+            if self.added:
+                added = self.added[len(self.sites)]
+                if site.left_out is not None:
+                    added = added * (a != site.left_out).unsqueeze(-1)
+                result = result + added
+            self.sites.append(site)
+            self.inputs.append(a)
+            self.outputs.append(result)
+        elif any(isinstance(each, Tensor) for each in tree_leaves(result)):
+            self.elsewhere.update(filter(None, map(self._named, tree_leaves((args, kwargs)))))
+        return result
+
+    def _named(self, tensor: Any) -> str | None:
+        return self._names.get(id(tensor))
+
+
+Named = Callable[[Any], str | None]
+
+
+def _opened(func: Any) -> Any:
+    """Return a function of ``torch.nn.functional`` whose own calls are seen, not the whole call."""
+    scope = {**func.__globals__, "has_torch_function": lambda _: False}
+    made = FunctionType(func.__code__, scope, func.__name__, func.__defaults__)
+    made.__kwdefaults__ = func.__kwdefaults__
+    return made
+
+
+def _linear(named: Named, a: Tensor, weight: Tensor, bias: Any = None) -> Site | None:
+    def left(s: Tensor) -> Tensor:
+        return s.reshape(len(s), -1, s.shape[-1])
+
+    name = named(weight)
+    return None if name is None else Site(name, named(bias), left, lambda a: left(a).unsqueeze(2))
+
+
+def _convolution(
+    named: Named,
+    a: Tensor,
+    weight: Tensor,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Site | None:
+    name, (outputs, _, *kernel) = named(weight), weight.shape
+    if name is None or padding == "same":
+        return None
+
+    def each(value: Any) -> tuple[int, ...]:
+        return (value,) * len(kernel) if isinstance(value, int) else tuple(value)
+
+    widths = each(0 if padding == "valid" else padding)
+    margins = [side for width in reversed(widths) for side in (width, width)]
+    axes = list(enumerate(zip(kernel, each(stride), each(dilation), strict=True), 2))
+
+    def right(a: Tensor) -> Tensor:
+        a = functional.pad(a.reshape(len(a), -1, *a.shape[-len(kernel) :]), margins)
+        for axis, (size, step, apart) in axes:
+            a = a.unfold(axis, (size - 1) * apart + 1, step)[..., ::apart]
+        # From (m, channels, places.., kernel..) to (m, T, groups, numbers of a group).
+        a = a.flatten(2, 1 + len(kernel)).transpose(1, 2)
+        return a.reshape(len(a), a.shape[1], groups, -1)
+
+    return Site(name, named(bias), lambda s: s.reshape(len(s), outputs, -1).mT, right)
+
+
+def _embedding(
+    named: Named,
+    a: Tensor,
+    weight: Tensor,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Site | None:
+    name = named(weight)
+    if name is None or max_norm is not None or scale_grad_by_freq:
+        return None
+    return Site(
+        name,
+        None,
+        lambda s: s.reshape(len(s), -1, s.shape[-1]),
+        lambda a: a.reshape(len(a), -1),
+        rows=True,
+        left_out=None if padding_idx is None else padding_idx % len(weight),
+    )
+
+
+_RULES: dict[Any, Callable[..., Site | None]] = {
+    functional.linear: _linear,
+    functional.conv1d: _convolution,
+    functional.conv2d: _convolution,
+    functional.conv3d: _convolution,
+    functional.embedding: _embedding,
+}
+
+
+def booked_in(seen: Watch) -> set[str]:
+    """Return the parameters that are used at sites alone."""
+    weights = {site.weight for site in seen.sites} - seen.elsewhere
+    biases = {site.bias for site in seen.sites if site.bias is not None} - seen.elsewhere
+    return weights | biases - {site.bias for site in seen.sites if site.weight not in weights}
