@@ -297,10 +297,11 @@ class _Side:
         The terms are exponents and exponentials less 1, by their shares of the density.
         """
         some = self.means != 0.0
-        means, logs = self.means[some, None], np.log(self.weights[some])[:, None] - log_weight.real
-        terms = np.exp(means * (x.real - means / 2) + logs)
+        means, weights = self.means[some, None], self.weights[some, None]
+        terms = np.exp(means * (x.real - means / 2) + np.log(weights) - log_weight.real)
         terms *= 1 + np.abs(means) * (np.abs(x) + np.abs(means) / 2)
-        return np.asarray((2 + len(means)) * (terms + np.exp(logs)).sum(axis=0), dtype=float)
+        # Exponentials less 1 are used where the density ratio is at least exp(-0.4).
+        return np.asarray((2 + len(means)) * (terms + 1.5 * weights).sum(axis=0), dtype=float)
 
 
 class _Lattice:
