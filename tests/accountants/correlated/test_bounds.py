@@ -27,6 +27,7 @@ from dpcal.accountants.correlated.draws.estimators import Direct
 from dpcal.accountants.correlated.draws.montecarlo import simulate
 from dpcal.accountants.correlated.likelihood import Likelihood
 from dpcal.accountants.correlated.mechanism import Mechanism
+from dpcal.accountants.correlated.price import Question
 from dpcal.accountants.correlated.pricing import losses
 from dpcal.accountants.loaders.subsets import SubsetBelow
 from dpcal.accountants.samplers import (
@@ -288,6 +289,16 @@ def test_no_price_is_above_that_of_public_participations(strategy, sampler, wors
     for pair in ((run, public), [events.ComposedDpEvent([each, beside]) for each in (run, public)]):
         found, most = (float(accountants.delta(event, **asked)) for event in pair)
         assert 0 < found <= most * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(
+    "sampler", [CyclicPoisson(2, 0.3, random_shift=True), MinSeparation(2, 0.3, warm_start=True)]
+)
+def test_a_first_group_bounds_no_other_one_where_columns_grow(sampler):
+    growing = correlated.Matrix(np.tril(np.ones((6, 6))) * np.arange(1, 7))
+    question = Question.of(growing, sampler, 2.0)
+    assert question.joining is None
+    assert not question.dominated
 
 
 # -- moments of replicas
