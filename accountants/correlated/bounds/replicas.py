@@ -53,7 +53,7 @@ sigma^2) the likelihood ratio, and G = C^T C / sigma^2 >= 0:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import ClassVar
@@ -84,7 +84,7 @@ _CELLS, _CAPPED = (100, 500), (1500, 8000)
 # Rounding of the share of a cell, outward: sums are at most a million cells.
 _SHARE = 1e-9
 # Weights of the second of the two lower bounds on a record's overlap with itself.
-_SHARED = (0.0, 0.3, 1.0)
+_SHARED = (0.0, 1.0)
 # Decays that are tried for the products of columns of any C: a finer list gains below a percent.
 _DECAYS = 1 - np.geomspace(0.6, 1e-4, 150)
 # Relative margin, outward: strategies hold a series of columns up to 1e-12.
@@ -93,6 +93,8 @@ _MARGIN = 1e-9
 _BINOMIALS = 2**14
 # Least probability of a count, so that none that is possible is rounded to zero.
 _TINY = 1e-300
+# The last tail that is tried, of which a tenth of delta is about best.
+_LAST_TAIL = 600
 # Least rounds between two looks whether sums have settled, which take as long as a round.
 _SPAN = 16
 # Relative change, over a span of whole periods, of what later rounds weigh: below it the factor of
@@ -463,14 +465,29 @@ _Cost = Callable[[Key, bool], float]
 
 
 def _descent(key: Key, cost: _Cost, *, fine: bool) -> tuple[float, Key]:
-    """Return the least cost from a moment to its neighbors of other orders and tails."""
+    """Return the least cost from one order to its neighbors; on fine grids of tails, too."""
     last = None
+    if math.isinf(cost(key, fine)):
+        key = replace(key, order=_ORDERS[0])
     while key != last:
         last, near = key, [key]
         near += [replace(key, order=q) for q in (key.order - 1, key.order + 1) if q in _ORDERS]
-        near += [replace(key, tail=k) for k in (key.tail - 1, key.tail + 1) if key.tail and k]
+        if fine and key.tail:
+            near += [replace(key, tail=k) for k in (key.tail - 1, key.tail + 1) if k]
         key = min(near, key=lambda each: cost(each, fine))
     return cost(key, fine), key
+
+
+def _coarse(key: Key, cost: _Cost) -> tuple[float, Key]:
+    """Return the least cost of moments of one tail on coarse grids."""
+    return min(_descent(replace(key, shared=share), cost, fine=False) for share in _SHARED)
+
+
+def _by_tails(key: Key, cost: _Cost, first: int) -> Iterator[tuple[float, Key]]:
+    """Yield the least costs on coarse grids of one tail after the other."""
+    for tail in range(first, max(first, _LAST_TAIL) + 1):
+        value, key = _coarse(replace(key, tail=tail), cost)
+        yield value, key
 
 
 def _tail_below(log_delta: float) -> int:
@@ -574,13 +591,12 @@ class ReplicaMoments(Bound):
         first
             The first tail that is tried, from the least cost without a cap.
         """
-        starts = [_descent(Key(0, _ORDERS[0], shared), cost, fine=False) for shared in _SHARED]
-        value, key = min(starts)
+        value, key = _coarse(Key(0, _ORDERS[0]), cost)
         tried = [key]
         if self.joining.independent and self.total(key, 0).past is not None:
-            tail = first(value)
-            capped = [_descent(replace(each, tail=tail), cost, fine=False) for _, each in starts]
-            tried.append(min(capped)[1])
+            best = least_until_rising(_by_tails(key, cost, first(value)))
+            assert best is not None
+            tried.append(best[1])
         found, key = min(_descent(each, cost, fine=True) for each in tried)
         return Proof(found, f"{self.method}, order {key.order}")
 

@@ -27,6 +27,7 @@ from dpcal.accountants.correlated.draws.estimators import Direct
 from dpcal.accountants.correlated.draws.montecarlo import simulate
 from dpcal.accountants.correlated.likelihood import Likelihood
 from dpcal.accountants.correlated.mechanism import Mechanism
+from dpcal.accountants.correlated.price import Question
 from dpcal.accountants.correlated.pricing import losses
 from dpcal.accountants.loaders.subsets import SubsetBelow
 from dpcal.accountants.samplers import (
@@ -70,28 +71,26 @@ DENSE = matrix.Dense([[1.0, 0.0], [0.7, 1.3]])
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("run", "sigma", "rate", "of_removing"),
+    ("run", "sigma", "rate"),
     [
-        (DENSE, 1.0, 0.1, (replicas,)),
-        (matrix.LambdaCGD(2, 0.9), 2.0, 0.3, (replicas,)),
-        (matrix.Banded(2, 2, (1.0, 0.6)), 1.2, 0.05, (replicas,)),
-        (matrix.BLT(2, (0.7,), (0.4,)), 1.5, 0.2, (replicas,)),
+        (DENSE, 1.0, 0.1),
+        (matrix.LambdaCGD(2, 0.9), 2.0, 0.3),
+        (matrix.Banded(2, 2, (1.0, 0.6)), 1.2, 0.05),
+        (matrix.BLT(2, (0.7,), (0.4,)), 1.5, 0.2),
     ],
     ids=["dense", "lambda-CGD", "bands", "buffer"],
 )
-def test_every_bound_is_above_the_integral_of_two_rounds(run, sigma, rate, of_removing):
+def test_every_bound_is_above_the_integral_of_two_rounds(run, sigma, rate):
     mechanism = Mechanism.of(run, noise_multiplier=sigma)
     for epsilon in (0.0, 0.5, 2.5):
         removed, added = two_rounds(run.matrix(), sigma, rate, epsilon)
         for bound_of in (*ADDING, *BOTH):
             assert added <= bound_of(mechanism, rate).delta(epsilon), (bound_of, epsilon)
-        for bound_of in (*of_removing, *BOTH):
+        for bound_of in (replicas, *BOTH):
             assert removed <= bound_of(mechanism, rate).delta(epsilon), (bound_of, epsilon)
-    for bound_of in of_removing:
-        bound = bound_of(mechanism, rate)
-        found = bound.epsilon(1e-3).value
-        # It says enough: not much less would do.
-        assert max(two_rounds(run.matrix(), sigma, rate, found / 4)) > 1e-3, bound_of
+    # It says enough: not much less would do.
+    found = replicas(mechanism, rate).epsilon(1e-3).value
+    assert max(two_rounds(run.matrix(), sigma, rate, found / 4)) > 1e-3
 
 
 def test_the_lower_tail_against_integrals_of_its_moments():
@@ -288,6 +287,13 @@ def test_no_price_is_above_that_of_public_participations(strategy, sampler, wors
     for pair in ((run, public), [events.ComposedDpEvent([each, beside]) for each in (run, public)]):
         found, most = (float(accountants.delta(event, **asked)) for event in pair)
         assert 0 < found <= most * (1 + 1e-6)
+
+
+def test_a_first_group_bounds_no_other_one_where_columns_grow():
+    growing = correlated.Matrix(np.tril(np.ones((6, 6))) * np.arange(1, 7))
+    for kind, secret in ((CyclicPoisson, "random_shift"), (MinSeparation, "warm_start")):
+        question = Question.of(growing, kind(2, 0.3, **{secret: True}), 2.0)
+        assert (question.joining, question.dominated) == (None, False)
 
 
 # -- moments of replicas
