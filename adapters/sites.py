@@ -4,11 +4,11 @@ At a site, a call of a linear map, a convolution or an embedding with a trained 
 seen by :class:`torch.overrides.TorchFunctionMode`, whichever module makes them, and attention's own
 calls as well.
 
->>> import torch
->>> model = torch.nn.Linear(2, 1)
->>> with Watch(dict(model.named_parameters())) as seen:
+>>> import torch  # doctest: +SKIP
+>>> model = torch.nn.Linear(2, 1)  # doctest: +SKIP
+>>> with Watch(dict(model.named_parameters())) as seen:  # doctest: +SKIP
 ...     _ = model(torch.ones(3, 2)) + model.bias
->>> [site.weight for site in seen.sites], seen.elsewhere, booked_in(seen)
+>>> [site.weight for site in seen.sites], seen.elsewhere, booked_in(seen)  # doctest: +SKIP
 (['weight'], {'bias'}, {'weight'})
 """
 

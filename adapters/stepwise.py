@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal import _validate
+from dpcal._ext.sums import grid_step
 from dpcal._spending import Spender
 from dpcal.accountants.events import DpEvent
 from dpcal.calibrate.plan import Plan, Priced
@@ -37,7 +38,7 @@ from dpcal.optim.boundary import observers
 from dpcal.optim.boundary.seeds import WORDS, Seed, Streams, check_words
 from dpcal.optim.objectives.arrays import Rows, Vector
 from dpcal.optim.objectives.base import Objective
-from dpcal.optim.objectives.contributions import Table, shaped
+from dpcal.optim.objectives.contributions import Asked, Contributions, Table, shaped
 
 __all__ = ["FRACTION", "Elsewhere", "Guarded", "OutOfTurn", "Piece", "StepwiseOracle"]
 
@@ -46,7 +47,8 @@ Piece = tuple[int, Rows]
 # Whole steps of a bound's grid, and fractions of 2^-FRACTION steps.
 FRACTION = 27
 _NOTHING = (0, 0)
-WholeSums = Callable[[float], tuple[NDArray[np.int64], NDArray[np.int64] | int]]
+Places = Rows | slice
+WholeSums = Callable[[Places, float], tuple[NDArray[np.int64], NDArray[np.int64] | int]]
 
 
 class OutOfTurn(DpcalError):  # noqa: N818 -- reads as what happened
@@ -113,6 +115,7 @@ class StepwiseOracle(PrivateOracle, Spender):
         if streams is None:
             streams = observers.streams(seed, plan, objective.digest)
         self._open(objective, plan, streams, ledger=ledger, noise=noise)
+        self._elsewhere = objective
         self._begin()
         if ledger is not None:
             self._check_epoch(ledger)
@@ -194,7 +197,11 @@ class StepwiseOracle(PrivateOracle, Spender):
         """Add gradients of records of the batch, shape (m, dimension), each clipped."""
         table = np.asarray(gradients, dtype=np.float64)
         shaped("gradients", table, (len(table), self.dimension))
-        self.add_whole(len(table), lambda bound: (Table(self.dimension, [table]).whole(bound), 0))
+
+        def sums(some: Places, bound: float) -> tuple[NDArray[np.int64], int]:
+            return Table(self.dimension, [table[some]]).whole(bound), 0
+
+        self.add_whole(len(table), sums)
 
     def add_whole(self, count: int, sums: WholeSums) -> None:
         """Add ``count`` records of the batch, by a function that sums their clipped gradients.
@@ -206,9 +213,10 @@ class StepwiseOracle(PrivateOracle, Spender):
         count
             Number of records, at least 0.
         sums
-            ``sums(bound)`` returns whole steps of the bound's grid and fractions, whole numbers of
-            2^-27 steps, shape (dimension,): one record moves the steps of the whole batch, plus
-            all fractions rounded down together, by at most the bound in L2 norm.
+            ``sums(some, bound)`` returns whole steps of the bound's grid and fractions, whole
+            numbers of 2^-27 steps, shape (dimension,): one record moves the steps of the whole
+            batch, plus all fractions rounded down together, by at most the bound in L2 norm.
+            ``some`` of the records are numbers from 0 to ``count - 1``, or a slice of all.
 
         Raises
         ------
@@ -224,7 +232,11 @@ class StepwiseOracle(PrivateOracle, Spender):
                     f"not yet handed in, got {count}: a record that is summed twice costs more "
                     "than it is charged for."
                 )
-            total = sums(self.plan.queries[0].max_norm)
+            rows, bound = self._batch[:count], self.plan.queries[0].max_norm
+            self._elsewhere.hand_in(rows, sums)
+            at = np.zeros(self.dimension)
+            steps = self._mechanism.gradient_sum(self._elsewhere, at, rows, bound)
+            total = (steps, self._elsewhere.fractions)
             if self._total is not _NOTHING:
                 total = (total[0] + self._total[0], total[1] + self._total[1])
             # In this order: an interrupt in between leaves records out, and sums none twice.
@@ -254,11 +266,11 @@ class StepwiseOracle(PrivateOracle, Spender):
         with self._turn:
             if not self.drawn:
                 raise OutOfTurn("A batch must be drawn before it is answered for.")
+            if self._total is _NOTHING:
+                self.add(np.empty((0, self.dimension)))
             (query,) = self.plan.queries
             (steps, fractions), self._total = self._total, None
             total = steps + (fractions >> FRACTION)
-            if np.ndim(total) == 0:
-                total = np.zeros(self.dimension, dtype=np.int64)
             return self._noisy_mean(total, query, query.max_norm)
 
     def give_up(self) -> None:
@@ -396,11 +408,37 @@ class Guarded(Priced, Spender):
 
 
 class Elsewhere(Objective):
-    """Records that somebody else holds, of which clipped sums are handed in."""
+    """Records that somebody else holds, of which clipped sums are handed in.
+
+    ``fractions`` are those of the last sum that was taken.
+    """
+
+    # Sums of one batch may be taken in pieces, and get their noise together.
+    in_pieces = True
 
     def __init__(self, n: int, dimension: int) -> None:
         self.n = n
         self.dimension = self.penalized = dimension
+        self.fractions: NDArray[np.int64] | int = 0
+        nothing = np.zeros(dimension, dtype=np.int64)
+        self.hand_in(np.empty(0, dtype=np.intp), lambda some, bound: (nothing, 0))
+
+    def hand_in(self, rows: Rows, sums: WholeSums) -> None:
+        """Take the function of some rows' clipped sums, which numbers them from 0 on."""
+        self._order, self._sums = np.argsort(rows), sums
+        self._sorted = rows[self._order]
+
+    def contributions(self, rows: Rows, *at: Vector) -> Contributions:
+        """See :meth:`Objective.contributions`: what was handed in."""
+        places = self._order[np.searchsorted(self._sorted, rows)]
+        everyone = np.array_equal(places, np.arange(len(self._sorted)))
+        some: Places = slice(None) if everyone else places
+
+        def whole(bound: float) -> NDArray[np.int64]:
+            steps, self.fractions = self._sums(some, bound)
+            return steps
+
+        return Asked(self.dimension, lambda bound: whole(bound) * grid_step(bound), whole)
 
     def digest(self) -> bytes:
         """Return the same bytes for all records, so that a seed is good for one data set."""

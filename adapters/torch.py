@@ -40,7 +40,7 @@ with needing("torch"):
     import torch
     import torch.distributed as dist
     from torch import Tensor, nn
-    from torch.utils._pytree import tree_leaves
+    from torch.utils._pytree import tree_leaves, tree_map
     from torch.utils.data import Dataset, default_collate
 
 __all__ = ["Guard", "collate"]
@@ -55,7 +55,7 @@ class Guard(Guarded):
 
     The batch of every step is drawn by the guard as the plan says, and its answer is in the ledger
     before the batch is loaded. Gradients are clipped record by record and summed in whole numbers
-    on the model's device, most of them without being formed (:mod:`dpcal.adapters.clipping`): the
+    on the model's device, most of them without being formed (``dpcal.adapters.clipping``): the
     model sees a batch of one record at a time, by ``torch.vmap``, and one record moves the sum by
     at most ``max_norm``, exactly. Noise is independent, correlated or discrete, as the plan and
     ``noise`` say. A record whose gradient is NaN or infinite contributes zero.
@@ -250,7 +250,7 @@ class Guard(Guarded):
         count = _records(inputs, targets)
         if count:
             with self._same_draws():
-                self._oracle.add_whole(count, partial(self._sums, inputs, targets, count))
+                self._oracle.add_whole(count, partial(self._sums, inputs, targets))
         if self._left:
             return False
         self._fill(self._oracle.answer())
@@ -283,8 +283,10 @@ class Guard(Guarded):
             torch.manual_seed(self._ranked.seed_of(self._piece))
             yield
 
-    def _sums(self, inputs: Any, targets: Any, count: int, bound: float) -> Any:
+    def _sums(self, inputs: Any, targets: Any, some: Any, bound: float) -> Any:
         """Return clipped sums in whole steps and fractions; see StepwiseOracle.add_whole."""
+        if not isinstance(some, slice):
+            inputs, targets = tree_map(lambda each: each[some], (inputs, targets))
         if self._gradients is None:
             if self._ranked is not None:
                 pairs = zip(self._clipped.model.modules(), self.model.modules(), strict=True)
@@ -294,6 +296,7 @@ class Guard(Guarded):
             return self._clipped(inputs, targets, values, bound)
         with torch.enable_grad():
             found = self._gradients(self.model, inputs, targets)
+        count = _records(inputs, targets)
         for name, shape in self._shapes.items():
             if found[name].shape != (count, *shape):
                 raise ValueError(

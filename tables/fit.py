@@ -43,12 +43,21 @@ from dpcal.tables.booking import booked, opened_book
 from dpcal.tables.documents import about_data, about_model, add_pages, risk
 from dpcal.tables.model import Model
 from dpcal.tables.plans import calibrated, compared
-from dpcal.tables.request import Request, schema_of
+from dpcal.tables.request import Request, check_extras, schema_of
 from dpcal.tables.scores import evaluate, print_warnings, warn_after, warn_before
 from dpcal.tables.summary import summary
 from dpcal.tables.task import Data, Run, Task, averaging, read, spend
 
-__all__ = ["Fitted", "Planned", "Request", "fitted", "key_file", "planned", "schema_of"]
+__all__ = [
+    "Fitted",
+    "Planned",
+    "Request",
+    "check_extras",
+    "fitted",
+    "key_file",
+    "planned",
+    "schema_of",
+]
 
 OUTSIDE = (
     "The schema, or the range given as bounds, batch size, epochs, "

@@ -25,6 +25,7 @@ from typing import Any
 
 from dpcal import _validate
 from dpcal._files import text_of
+from dpcal.accountants.directions import relation_of
 from dpcal.calibrate import Constants, Plan
 from dpcal.calibrate.batching import PLANNED
 from dpcal.errors import MissingExtra, extra, reason_of
@@ -145,6 +146,7 @@ class Request:
         ValueError
             If an argument is not what it must be, or does not go with the others.
         """
+        neighboring_relation = neighboring_relation and relation_of(neighboring_relation)
         for name, choices in _CHOICES.items():
             if given[name] is not None:
                 _validate.choice(choices, **{name: given[name]})
@@ -169,7 +171,7 @@ class Request:
             public, settings = _of_optimizer(row, known, settings)
         relation = _relation(neighboring_relation, row, n)
         _check_sampler(row, settings, relation, known)
-        _check_extras()
+        check_extras()
         source = source_of(table, known)
         book = checked_book(budget, source.records)
         target = _target(target, known)
@@ -325,7 +327,7 @@ def _told(plan: Plan, given: Mapping[str, Any], settled: Mapping[str, Any]) -> l
     return found
 
 
-def _check_extras() -> None:
+def check_extras() -> None:
     """Refuse a training without the packages that it needs, before a record is read."""
     missing = [name for name in EXTRAS if find_spec(name) is None]
     if missing:

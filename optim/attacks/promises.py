@@ -26,7 +26,7 @@ import numpy as np
 from scipy import special
 
 from dpcal.accountants.participations import Automaton, independent
-from dpcal.calibrate.query import CHOICES, Query
+from dpcal.calibrate.query import Query
 from dpcal.errors import LedgerMismatch, UnsupportedEvent
 from dpcal.optim.attacks.evidence import law_of
 from dpcal.optim.attacks.findings import Finding
@@ -102,7 +102,7 @@ def _query(opened: Opened, query: Query, answers: list[Answer]) -> Iterator[Find
         if wrong := _mismatch(query, answer):
             yield Finding(wrong[0], f"answer {number} to {query.name!r}", wrong[1])
             return
-    if answers and query.kind not in CHOICES:
+    if answers and answers[0].summed:
         if unlawful := _unlawful(query, opened.plan.n, [answer.rows for answer in answers]):
             yield Finding("sampler", place, unlawful)
         else:
@@ -159,9 +159,7 @@ def _noises(query: Query, answers: list[Answer], place: str) -> Iterator[Finding
 def _noise_twice(answers: list[Answer]) -> Iterator[Finding]:
     """Check that no two answers of the run have the same noise, over all queries and oracles."""
     noises = [
-        answer.noise
-        for answer in answers
-        if answer.query.correlation is None and answer.query.kind not in CHOICES
+        answer.noise for answer in answers if answer.query.correlation is None and answer.summed
     ]
     order = np.argsort([noise[0] for noise in noises])
     for first, second in pairwise(order):

@@ -95,6 +95,11 @@ class Answer(Sum):
     scale: float
 
     @property
+    def summed(self) -> bool:
+        """Whether it is a sum of an objective's contributions, not a choice."""
+        return self.objective is not None
+
+    @property
     def noise(self) -> Vector:
         """The noise that was added, in units of the standard deviation that was due."""
         unit: float = self.query.noise_multiplier * self.bound

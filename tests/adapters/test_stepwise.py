@@ -281,7 +281,7 @@ def test_what_was_broken_off_sums_no_record_twice():
     """After half of a batch, or inside of its sum; and the whole batch is added again."""
     oracle = StepwiseOracle(planned(noise_multiplier=1e-9), dimension=1, noise="gaussian")
 
-    def failing(bound):
+    def failing(some, bound):
         raise MemoryError
 
     def broken(rows):

@@ -30,7 +30,7 @@ QUICK = LINES | {
     "attack": ("replay --records 60 --batch-size 12 --steps 4 --epsilon 2 --delta 1e-3 --seed 1",),
 }
 # As a reader would meet them: a table, its schema, a model, and what is made of them.
-ORDER = ("budget", "schema", "train", "predict", "verify")
+ORDER = ("budget", "schema", "train", "predict", "verify", "certify", "check")
 # Significant digits of decimal numbers: what is noisy has none, and a fit of strategies two.
 DIGITS = {"attack": 0, "train": 0, "release": 0, "recommend": 2, "strategies": 2}
 # Seconds, measured or predicted, and how far answers of an attack happened to move.

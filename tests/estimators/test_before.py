@@ -125,7 +125,8 @@ def test_a_blank_record_contributes_nothing_to_the_next_step(first):
     table[7], table[8] = np.nan, [40.0, -3.0, 0.0]
     last = KMeans(2, bounds=(-100, 100), noise="gaussian")
     tape = record(lambda data: make_pipeline(first, last).fit(data), table)
-    asked = [each for each in tape.answers if each.query.name != "means"]
+    sums = [each for each in tape.answers if each.objective is not None]
+    asked = [each for each in sums if each.query.name != "means"]
     assert asked
     for answer in asked:
         total = answer.objective.clipped_sum(answer.at[0], np.array([7]), answer.bound)

@@ -106,17 +106,6 @@ def test_an_auditor_decides_and_proves_the_claims_without_retyping(clinic, insta
 
 
 @pytest.mark.slow
-def test_a_federated_engineer_has_a_claim_for_each_owner(installed, tmp_path):
-    write_patients(tmp_path / "patients.csv")
-    installed.dpcal("schema", "patients.csv", "-o", "schema.toml", cwd=tmp_path)
-    schema = tmp_path / "schema.toml"
-    before, name, after = schema.read_text().partition('[columns."blood"]')
-    schema.write_text(before + name + after.replace('"ignore"', '"refuse"', 1))
-    *_, verified = run(installed, tmp_path, "federated_engineer.md")
-    assert len(re.findall(r"silo \d .* holds", verified)) == 4
-
-
-@pytest.mark.slow
 def test_without_extras_it_is_said_before_a_record_is_read(wheel, tmp_path):
     plain = Environment.create(tmp_path / "plain", wheel, leave_out=EXTRAS)
     (tmp_path / "patients.csv").write_text("no table at all")
