@@ -438,7 +438,10 @@ class Elsewhere(Objective):
             steps, self.fractions = self._sums(some, bound)
             return steps
 
-        return Asked(self.dimension, lambda bound: whole(bound) * grid_step(bound), whole)
+        def clipped(bound: float) -> Vector:
+            return np.multiply(whole(bound), grid_step(bound), dtype=np.float64)
+
+        return Asked(self.dimension, clipped, whole)
 
     def digest(self) -> bytes:
         """Return the same bytes for all records, so that a seed is good for one data set."""

@@ -21,6 +21,8 @@ OPTIONAL = {
     "dpcal.adapters.pipeline_dp": "pipeline_dp",
     "dpcal.adapters.opacus": "opacus",
     "dpcal.adapters.optax": "optax",
+    "dpcal.adapters.clipping": "torch",
+    "dpcal.adapters.sites": "torch",
     "dpcal.adapters.torch": "torch",
 }
 
