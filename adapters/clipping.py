@@ -42,7 +42,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -62,7 +62,7 @@ with needing("torch"):
     from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.utils._pytree import tree_flatten, tree_leaves, tree_map
 
-__all__ = ["ClippedSums"]
+__all__ = ["ClippedSums", "records_in"]
 
 Integers = NDArray[np.int64]
 Signals = tuple[Tensor, Tensor]
@@ -280,6 +280,23 @@ def _up(squares: Tensor, count: int, mass: Tensor) -> Tensor:
     return squares + 2.0**-52 * (count + 16) * mass.square()
 
 
+def records_in(inputs: Any, targets: Any) -> int:
+    """Return the number of records of a batch; refuse tensors with other first axes."""
+    tensors = [each for each in tree_leaves((inputs, targets)) if isinstance(each, Tensor)]
+    sizes = sorted({len(each) if each.dim() else 0 for each in tensors}) or [len(targets)]
+    if len(sizes) > 1:
+        raise ValueError(
+            "inputs and targets must have a record at each place of their first axes, got axes of "
+            f"{' and '.join(map(str, sizes))}."
+        )
+    return sizes[0]
+
+
+def _attention(device: torch.device) -> AbstractContextManager[None]:
+    """Return a context without the kernel of attention that vmap has no rule for."""
+    return sdpa_kernel(SDPBackend.MATH) if device.type == "cpu" else nullcontext()
+
+
 class ClippedSums:
     """Clipped sums of a module's gradients for single records, in whole numbers.
 
@@ -325,21 +342,22 @@ class ClippedSums:
             (dimension,). Blocks of a batch add up in both; one record moves the steps plus the
             fractions rounded down by at most C in L2 norm.
         """
-        count = len(tree_leaves(targets)[0])
-        return self.total(self._gradients(inputs, targets, values, count), count, bound)
+        count, device = records_in(inputs, targets), next(iter(values.values())).device
+        parts = self._gradients(inputs, targets, values, count)
+        return self._total(parts, count, bound, device)
 
     def of(self, gradients: Mapping[str, Tensor], bound: float) -> tuple[Integers, Integers]:
         r"""Return the sum of gradients of single records, shapes (m, \*shape), each clipped."""
         given = {name: _Given(gradients[name]) for name in self._shapes}
-        return self.total(given, len(gradients[next(iter(given))]), bound)
+        first = gradients[next(iter(given))]
+        return self._total(given, len(first), bound, first.device)
 
-    def total(
-        self, parts: Mapping[str, Any], count: int, bound: float
+    def _total(
+        self, parts: Mapping[str, Any], count: int, bound: float, device: torch.device
     ) -> tuple[Integers, Integers]:
         """Return the sum of what ``parts`` hold of ``count`` records, as :meth:`__call__` does."""
         exponent = math.frexp(bound)[1]
         size = max(1, min(_TOGETHER, _NUMBERS // sum(part.numbers for part in parts.values())))
-        device = next(self.model.parameters()).device
         steps = torch.zeros(self.dimension, dtype=torch.int64, device=device)
         fractions = torch.zeros_like(steps)
         for first in range(0, count, size):
@@ -394,11 +412,9 @@ class ClippedSums:
         uses = list(map(_Use, watch.sites, map(Tensor.detach, a), found[len(apart) :]))
         parts: dict[str, Any] = dict(zip(apart, map(_Given, found), strict=False))
         for name in booked:
-            parts[name] = (
-                _Weight([use for use in uses if use.site.weight == name], self._shapes[name])
-                if any(use.site.weight == name for use in uses)
-                else _Bias([use for use in uses if use.site.bias == name])
-            )
+            of_weight = [use for use in uses if use.site.weight == name]
+            of_bias = [use for use in uses if use.site.bias == name]
+            parts[name] = _Weight(of_weight, self._shapes[name]) if of_weight else _Bias(of_bias)
         return parts
 
     def _sites(
@@ -414,7 +430,8 @@ class ClippedSums:
         if key not in self._known:
             first = tree_map(lambda each: each[:1], (inputs, targets))
             seen = Watch(trained)
-            with torch.no_grad():
+            # What a model draws, for dropout, is what it would draw if the sites were known.
+            with torch.no_grad(), torch.random.fork_rng():
                 outputs = self._run(seen, fixed, {}, [], *first)[2]
             booked = booked_in(seen)
             zeros = [
@@ -424,12 +441,6 @@ class ClippedSums:
             ]
             self._known = {key: (booked, zeros)}
         return self._known[key]
-
-    def _attention(self) -> Any:
-        """Return a context without the kernel of attention that vmap has no rule for."""
-        if next(self.model.parameters()).device.type == "cpu":
-            return sdpa_kernel(SDPBackend.MATH)
-        return nullcontext()
 
     def _run(
         self,
@@ -441,13 +452,14 @@ class ClippedSums:
         targets: Any,
     ) -> tuple[Tensor, list[Tensor], list[Tensor]]:
         """Return losses, and inputs and outputs of all sites, a record at each place."""
+        device = next(iter(fixed.values())).device
 
         def one(apart: Any, added: Any, x: Any, y: Any) -> Any:
             watch.added = added
             x, y = tree_map(lambda each: each.unsqueeze(0), (x, y))
             keywords = x if isinstance(x, Mapping) else {}
             arguments = () if keywords else tuple(x) if isinstance(x, list | tuple) else (x,)
-            with watch, self._attention():
+            with watch, _attention(device):
                 output = functional_call(self.model, {**fixed, **apart}, arguments, keywords)
             return self._loss(output, y).sum(), watch.inputs, watch.outputs
 

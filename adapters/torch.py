@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from dpcal import _validate
 from dpcal.adapters import loaders
-from dpcal.adapters.clipping import ClippedSums
+from dpcal.adapters.clipping import ClippedSums, records_in
 from dpcal.adapters.ranks import Alone, RankedOracle, Ranks, RanksLost, check_same
 from dpcal.adapters.stepwise import Guarded, OutOfTurn, StepwiseOracle
 from dpcal.calibrate.plan import Plan
@@ -40,7 +40,7 @@ with needing("torch"):
     import torch
     import torch.distributed as dist
     from torch import Tensor, nn
-    from torch.utils._pytree import tree_leaves, tree_map
+    from torch.utils._pytree import tree_map
     from torch.utils.data import Dataset, default_collate
 
 __all__ = ["Guard", "collate"]
@@ -197,7 +197,7 @@ class Guard(Guarded):
     def _batches(self, dataset: Any, piece: int | None, collate: Any) -> Iterator[Any]:
         if self.remaining:
             batch = collate([dataset[0]])
-            _records(batch, batch)
+            records_in(batch, batch)
             if self._ranked is not None:
                 self._ranked.check_records(partial(_record, dataset))
         while self.remaining:
@@ -247,7 +247,7 @@ class Guard(Guarded):
                 )
             raise OutOfTurn("backward needs a batch that guard.loader(dataset) gave.")
         _check_mixing(self.model)
-        count = _records(inputs, targets)
+        count = records_in(inputs, targets)
         if count:
             with self._same_draws():
                 self._oracle.add_whole(count, partial(self._sums, inputs, targets))
@@ -296,7 +296,7 @@ class Guard(Guarded):
             return self._clipped(inputs, targets, values, bound)
         with torch.enable_grad():
             found = self._gradients(self.model, inputs, targets)
-        count = _records(inputs, targets)
+        count = records_in(inputs, targets)
         for name, shape in self._shapes.items():
             if found[name].shape != (count, *shape):
                 raise ValueError(
@@ -398,18 +398,6 @@ def _sharded_as(parameter: Any, whole: Tensor) -> Tensor:
     places = (parameter.device_mesh, parameter.placements)
     made: Tensor = distribute_tensor(whole, *places, src_data_rank=None)
     return made
-
-
-def _records(inputs: Any, targets: Any) -> int:
-    """Return the number of records of a batch; refuse tensors with other first axes."""
-    tensors = [each for each in tree_leaves((inputs, targets)) if isinstance(each, Tensor)]
-    sizes = sorted({len(each) if each.dim() else 0 for each in tensors}) or [len(targets)]
-    if len(sizes) > 1:
-        raise ValueError(
-            "inputs and targets must have a record at each place of their first axes, got axes of "
-            f"{' and '.join(map(str, sizes))}."
-        )
-    return sizes[0]
 
 
 def collate(dataset: Dataset[Any], collate_fn: Collate = default_collate) -> Collate:
