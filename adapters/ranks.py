@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 import dpcal
 from dpcal import _annexes
 from dpcal._ext.sums import grid_step
-from dpcal.adapters.stepwise import _NOTHING, FRACTION, Elsewhere, OutOfTurn, Piece, StepwiseOracle
+from dpcal.adapters.stepwise import FRACTION, Elsewhere, OutOfTurn, Piece, StepwiseOracle
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import DpcalError, LedgerMismatch
 from dpcal.optim import Ledger
@@ -275,8 +275,8 @@ class RankedOracle(StepwiseOracle):
                 self._spend(step, query)
             pieces = list(enumerate(rows[i : i + at_most] for i in range(0, len(rows), at_most)))
             own = pieces[self._ranks.rank :: self._ranks.size] or [(len(pieces), rows[:0])]
-            self._told, self._batch = question, np.concatenate([some for _, some in own])
-            self._total = _NOTHING
+            self._told = question
+            self._take(np.concatenate([some for _, some in own]))
             return own
 
     def check_records(self, record: Callable[[int], bytes]) -> None:

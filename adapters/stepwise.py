@@ -130,6 +130,10 @@ class StepwiseOracle(PrivateOracle, Spender):
         # A name of the run that its states keep, so that this process sees a state used twice.
         self._run = secrets.token_hex(16)
 
+    def _take(self, rows: Rows) -> None:
+        """Begin a batch, of which nothing is summed yet."""
+        self._total, self._batch = _NOTHING, rows
+
     @staticmethod
     def _check_kind(plan: Plan) -> None:
         _validate.instance(Plan, plan=plan)
@@ -188,7 +192,7 @@ class StepwiseOracle(PrivateOracle, Spender):
             if query.correlation is not None:
                 self._batches.rounds[query.name].begin()
             rows = self._batches.sample(query)
-            self._total, self._batch = _NOTHING, rows
+            self._take(rows)
         length = at_most or max(1, len(rows))
         cut = [rows[i : i + length] for i in range(0, len(rows), length)]
         return list(enumerate(cut or [rows]))
