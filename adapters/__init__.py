@@ -15,7 +15,7 @@
 ``dpcal.adapters.ranks``
     ``RankedOracle(plan, ranks, ...)``: one run on several processes, in numpy.
 ``dpcal.adapters.optax``
-    ``Guard(plan, params)``: the same for JAX, as a gradient transformation.
+    ``Guard(plan, params, loss)``: the same for JAX, in place of ``jax.grad``.
 ``dpcal.adapters.stepwise``
     ``StepwiseOracle(plan, dimension=...)``, for a loop of another framework, in numpy.
 

@@ -15,7 +15,7 @@ HEADINGS = {
     "torch": "PyTorch: `Guard(model, plan)`",
     "opacus": 'Opacus: `accountant="dpcal"`',
     "flwr": "Flower: `Accountant`",
-    "optax": "JAX: a gradient transformation",
+    "optax": "JAX: private gradients",
 }
 
 
