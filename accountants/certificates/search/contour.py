@@ -229,7 +229,7 @@ def _contour(parts: Parts, epsilon: float, log_value: float, log_error: float) -
     digits += max(larger, 0.0)
     found = []
     for flatter in _FLATTER:
-        with contextlib.suppress(OutOfReach):
+        with contextlib.suppress(OutOfReach, ValueError):
             searches = [(lines_of(loss, digits, flatter), times) for loss, times in parts]
             nodes = _choose_nodes(searches, c, step, log_error + c * epsilon)
             proof = ContourProof(BITS[0], c, step, nodes, below, above, ())
