@@ -103,7 +103,7 @@ def shape(name: str, build: Callable[..., Any], entries: Mapping[str, Reader]) -
 
 
 def shape_of(name: str, record: type) -> Reader:
-    """Return the reader of a dataclass, with fields such as ``tilt: Annotated[float, positive]``."""
+    """Return the reader of a dataclass, with fields such as ``x: Annotated[float, positive]``."""
     hints = get_type_hints(record, include_extras=True)
     return shape(name, record, {x.name: hints[x.name].__metadata__[0] for x in fields(record)})
 

@@ -42,12 +42,11 @@ _MOST_WORK, _FUNCTIONS, _POLYNOMIALS = 1.5e8, 150.0, 40.0
 class Lines:
     """The lines on which the transform of a loss is summed to ``digits`` nats.
 
-    The transform of a sample falls faster along a contour on lines that are ``flatter`` than those
-    with the least work. A Gaussian, which has a closed form, has none.
+    A Gaussian, which has a closed form, has none.
     """
 
-    def __init__(self, loss: Any, digits: float, flatter: float = 1.0) -> None:
-        self.loss, self.digits, self.flatter = loss, digits, flatter
+    def __init__(self, loss: Any, digits: float) -> None:
+        self.loss, self.digits = loss, digits
 
     def along(self, c: float, far: float, nodes: int) -> Line | None:
         """Return a line for so many nodes from c to c + i far."""
@@ -78,7 +77,7 @@ class _OfSample(Lines):
         fixed = self.digits + min(convex, flat)
         # The growth of weights of an added record is like that of wider noise.
         wide = math.hypot(sigma, math.sqrt(max(-power, 0.0)) / 2)
-        angle = min(_WIDEST, _DISTANCE * math.sqrt(fixed) / wide) / self.flatter
+        angle = min(_WIDEST, _DISTANCE * math.sqrt(fixed) / wide)
         turned = min(0.0, power) * math.log(math.cos(angle))
         needed = fixed + 2 * (angle * sigma) ** 2 + turned
         step = 2 * math.pi * angle * sigma**2 / needed
@@ -128,10 +127,10 @@ class _OfEpoch(Lines):
         return float(self.loss.cumulants([c])[0, 0] - self.loss.rate_of_decay * t * t)
 
 
-def lines_of(loss: PrivacyLoss, digits: float, flatter: float = 1.0) -> Lines:
+def lines_of(loss: PrivacyLoss, digits: float) -> Lines:
     """Return the lines of a loss that has a transform."""
     sampled, epoch = isinstance(loss, SampledGaussian), isinstance(loss, Allocation)
-    return (_OfSample if sampled else _OfEpoch if epoch else Lines)(loss, digits, flatter)
+    return (_OfSample if sampled else _OfEpoch if epoch else Lines)(loss, digits)
 
 
 @lru_cache(maxsize=64)
