@@ -50,8 +50,8 @@ _MOST_WORK = 1.5e8
 _DISTANCES = np.array([0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 2.5, 3.2, 4.0, 5.0, 6.0, 8.5, 12.0, 20.0])
 # Tilts that are tried of a loss that is never above epsilon.
 _TILTS = tuple(2.0**i for i in range(13))
-# Bits beside those for the digits of transforms.
-_BITS = 64
+# Bits beside those for the digits of transforms, of which terms of samples lose some on their line.
+_BITS, _TERMS = 64, 1.25
 # Log of the factor by which transforms are more accurate than their powers must be.
 _SPARE_DIGITS = 3.0
 
@@ -142,12 +142,14 @@ def _with_lines(
         (proof.below or proof.tilt, 0.0, 1),
         (proof.above, 0.0, 1),
     )
-    lost, found = 0.0, []
+    found, nats = [], _TERMS * digits
     for search, _ in searches:
         lines = tuple(line for each in asked if (line := search.along(*each)))
-        lost = max(lost, *map(search.nats_lost, (c for c, *_ in asked), lines)) if lines else lost
+        # Sums over one batch are accurate to what lies beyond their reach.
+        reaches = (line.reach * line.step * search.loss.noise_multiplier for line in lines)
+        nats = max(nats, *(reach**2 / 2 for reach in reaches)) if lines else nats
         found.append(lines)
-    bits = min(_BITS + math.ceil((digits + lost) / math.log(2)), BITS[1])
+    bits = min(_BITS + math.ceil(nats / math.log(2)), BITS[1])
     proof = replace(proof, bits=bits, lines=tuple(found))
     if not proof.work(parts) < _MOST_WORK:
         raise OutOfReach
