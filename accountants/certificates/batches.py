@@ -28,7 +28,7 @@ from dpcal.accountants import events
 from dpcal.accountants.certificates import balls
 from dpcal.accountants.certificates.balls import Ball, power
 from dpcal.accountants.certificates.composed import law_of, work_of_laws
-from dpcal.accountants.certificates.order import MAX_NODES_OF_LAW, Law, Masses, Outcomes, gathered
+from dpcal.accountants.certificates.order import Law, Masses, Outcomes, gathered
 from dpcal.accountants.certificates.pairs import Limits, Line, Pair, pair_of, points
 from dpcal.accountants.certificates.proofs import FUNCTION, TERM, Parts
 from dpcal.accountants.directions import Composition, Direction
@@ -159,35 +159,16 @@ class _OfBatch(Pair):
         """Return the numbers of the law of all answers, whose ratios are larger."""
         return replace(limits, top=limits.top - math.log(float(self.share.mid())))
 
-    def _largest(self, limits: Limits) -> float:
-        """Return a ratio of an epoch beyond which there is about the tail."""
-        inner, reach = self._of_answers(limits), math.sqrt(2 * limits.nats)
-        spans = [pair_of(loss).span(inner) * times**0.5 for loss, times in self.answers]
-        # The range of an answer is about twice the reach times its deviation.
-        variance = sum((span / (2 * reach)) ** 2 for span in spans)
-        deviation = math.sqrt(math.expm1(min(variance, 700.0)) / self.batches)
-        of_one = math.exp(min(sum(spans) / 2, inner.top, 700.0))
-        return 1 + of_one / self.batches + reach * deviation
-
     def span(self, limits: Limits) -> float:
-        """Return the distance of the extreme ratios; the least one of an epoch is near 0."""
-        if self.batches:
-            return 2 * math.log(self._largest(limits)) + 2
+        """Return twice the logarithm of a ratio in one batch with others of 1."""
         inner = self._of_answers(limits)
         largest = sum(pair_of(loss).span(inner) * times for loss, times in self.answers)
         q = float(self.share.mid())
-        return math.log1p(q * math.expm1(min(largest, inner.top, 700.0))) - math.log1p(-q)
-
-    def _intervals(self, limits: Limits) -> tuple[float, int]:
-        """Return the interval of ratios of an epoch, and how many of them there are."""
-        largest = self._largest(limits)
-        interval = _INTERVAL * limits.step / math.sqrt(self.batches)
-        interval = max(interval, largest / (MAX_NODES_OF_LAW - 1))
-        return interval, max(math.ceil(largest / interval), 1)
+        return 2 * math.log1p(q * math.expm1(min(largest, inner.top, 700.0)))
 
     def cells(self, limits: Limits) -> float:
-        """Return the number of intervals of an epoch, or of nodes of a sample."""
-        return self._intervals(limits)[1] if self.batches else limits.nodes
+        """Return the most intervals of an epoch, or nodes of a sample."""
+        return limits.nodes
 
     def work(self, limits: Limits) -> float:
         """Return the work with that of the law of all answers."""
@@ -196,44 +177,45 @@ class _OfBatch(Pair):
     def outcomes(self, step: Ball, limits: Limits, above: bool) -> Outcomes:
         """Return those of an epoch, or a point for each node of the law of all answers."""
         law, _ = law_of(self.answers, self._of_answers(limits), above)
-        logs = [law.log_node(place) for place in range(len(law.masses))]
         if self.batches:
-            return self._epoch(law, logs, *self._intervals(limits))
+            return self._epoch(law, limits)
         q, infinite = self.share, self.share * law.infinite
-        cells = points(
-            ((q * at.expm1()).log1p(), m) for at, m in zip(logs, law.masses, strict=True)
-        )
+        cells = points(((q * at.expm1()).log1p(), m) for at, m in law.logs())
         if not above:
             return Outcomes(cells, cells[0][2], law.lost, infinite)
         return Outcomes([*points([((1 - q).log(), law.lost)]), *cells], (1 - q).log(), 0, infinite)
 
-    def _epoch(self, law: Law, logs: list[Ball], interval: float, count: int) -> Outcomes:
-        """Return the multiples of the interval, over the sums of ratios of all batches."""
-        arb, step = balls.arb, balls.arb(interval)
+    def _epoch(self, law: Law, limits: Limits) -> Outcomes:
+        """Return the multiples of an interval, over the sums of ratios of all batches."""
+        arb, zero = balls.arb, balls.arb(0)
+        ratios = [(at.exp(), mass) for at, mass in law.logs()]
+        square = sum((mass * at * at for at, mass in ratios), zero)
+        # Beyond the largest ratio there is about the tail.
+        far = math.sqrt(2 * limits.nats * float(square.mid()) / self.batches)
+        largest = 1 + far + float(ratios[-1][0].mid()) / self.batches
+        interval = _INTERVAL * limits.step / math.sqrt(self.batches)
+        step = arb(max(interval, largest / (limits.nodes - 1)))
+        count = math.ceil(largest / float(step.mid()))
 
         def sum_of(one: list[Ball], other: list[Ball]) -> list[Ball]:
             terms = (balls.arb_poly(one) * balls.arb_poly(other)).coeffs()
-            terms += [arb(0)] * (count + 1 - len(terms))
+            terms += [zero] * (count + 1 - len(terms))
             found: list[Ball] = terms[: count + 1]
             if law.above:
-                found[-1] += sum(terms[count + 1 :], arb(0))
+                found[-1] += sum(terms[count + 1 :], zero)
             return found
 
-        rows = [
-            (at.exp() / (step * self.batches), m) for at, m in zip(logs, law.masses, strict=True)
-        ]
-        one = (_above if law.above else _below)(rows, law.lost, count)
-        sums = power([one.get(k, arb(0)) for k in range(count + 1)], self.batches, sum_of)
-        cells = points(((k * step).log(), sums[k]) for k in range(1, count + 1))
-        mean = sum((mass * k for k, mass in enumerate(sums)), arb(0)) * step
-        lost = sums[0] if law.above else 1 - sum(sums, arb(0))
-        return Outcomes(cells, step.log(), lost, arb.max(1 - mean, arb(0)))
-
-
-def _below(rows: list[tuple[Ball, Ball]], lost: Ball, most: int) -> Masses:
-    """Return masses at whole numbers below those at others in convex order."""
-    cells = [(mass, mass * at) for at, mass in rows if mass > 0]
-    return gathered(cells, balls.arb, lambda ratio: float(ratio.mid()))
+        rows = [(at / (step * self.batches), mass) for at, mass in ratios]
+        if law.above:
+            one = _above(rows, law.lost, count)
+        else:
+            cells = ((mass, mass * at) for at, mass in rows if mass > 0)
+            one = gathered(cells, arb, lambda ratio: float(ratio.mid()))
+        sums = power([one.get(k, zero) for k in range(count + 1)], self.batches, sum_of)
+        mean = sum((mass * k for k, mass in enumerate(sums)), zero) * step
+        lost = sums[0] if law.above else 1 - sum(sums, zero)
+        found = points(((k * step).log(), sums[k]) for k in range(1, count + 1))
+        return Outcomes(found, step.log(), lost, arb.max(1 - mean, zero))
 
 
 def _above(rows: list[tuple[Ball, Ball]], lost: Ball, most: int) -> Masses:

@@ -33,7 +33,7 @@ from dpcal.accountants.certificates.document import (
 from dpcal.accountants.certificates.enclosure import decimal_bounds, enclose
 from dpcal.accountants.certificates.mechanisms import mechanisms_of
 from dpcal.accountants.certificates.proofs import MAX_WORK_OF_PROOF, Parts, Proof
-from dpcal.accountants.certificates.search.contour import contours
+from dpcal.accountants.certificates.search.contour import choose_contour
 from dpcal.accountants.certificates.search.order import choose_order
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.events import DpEvent
@@ -44,6 +44,8 @@ __all__ = ["certify"]
 
 # Default relative widths, and that of a second proof.
 _WIDTH, _COARSE = 1e-3, 1e-2
+# Widths of contours over the wanted one, until bounds are as narrow: the last is near 1e-15.
+_TIGHTER = (1.0, 1e-2, 1e-4)
 # Distances from the accountant's epsilon, in widths, at which a bound is proved, until one holds:
 # each takes as long as the first.
 _MOVES = (0.25, 0.5, 4.0, 64.0)
@@ -174,10 +176,11 @@ class _Search:
         """
         # Both directions and all epsilons are read off the same laws.
         yield from self.known
-        if self.method != "convex-order":
-            yield from contours(parts, epsilon, width, float(floor))
-        if self.method != "contour":
-            with contextlib.suppress(OutOfReach):
+        with contextlib.suppress(OutOfReach):
+            for share in _TIGHTER if self.method != "convex-order" and parts else ():
+                yield choose_contour(parts, epsilon, width=width * share, floor=float(floor))
+        with contextlib.suppress(OutOfReach):
+            if self.method != "contour":
                 yield choose_order(parts, epsilon, width=width, enough=float(floor))
 
     def _direction(

@@ -92,7 +92,7 @@ def _law_of(parts: Parts, limits: Limits, bits: int, above: bool) -> Law:
         level = min(max(math.ceil(math.log2(max(nodes, 1.0))), 0), _MAX_LEVEL)
         outcomes = pair.outcomes(step * 2**level, limits, above)
         empty = Law(above, outcomes.at, step * 2**level, 0, [], zero, zero)
-        once = spread(empty, outcomes) if above else gather(empty, outcomes, pair.spacing is None)
+        once = (spread if above else gather)(empty, outcomes)
         once = once.trimmed(tail / (2 * times * times.bit_length())).at_most(limits.nodes)
         several = power(once, times, limits.nodes, tail)
         found = several if len(parts) == 1 else found.times(several, tail).at_most(limits.nodes)

@@ -79,10 +79,6 @@ class ContourProof(Proof):
     """
 
     NAME = "contour"
-    RULES = (
-        ("below", "less than tilt", lambda item: item.below < item.tilt),
-        ("above", "more than tilt", lambda item: item.above > item.tilt),
-    )
 
     tilt: Annotated[float, positive]
     step: Annotated[float, positive]
@@ -90,6 +86,11 @@ class ContourProof(Proof):
     below: Annotated[float, not_negative]
     above: Annotated[float, positive]
     lines: Annotated[tuple[tuple[Line, ...], ...], list_of(list_of(LINE, 0, 3), 0, MAX_PARTS)]
+
+    def __post_init__(self) -> None:
+        """Refuse tilts in another order."""
+        if not self.below < self.tilt < self.above:
+            raise ValueError("below must be less than tilt, and above more")
 
     def fits(self, parts: Parts) -> bool:
         """Return whether every loss has a transform, and the lines of it."""

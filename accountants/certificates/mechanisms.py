@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -21,7 +21,6 @@ import attr
 
 from dpcal.accountants import events
 from dpcal.accountants.certificates import schema
-from dpcal.accountants.certificates.schema import Shape
 from dpcal.accountants.events import DpEvent
 from dpcal.accountants.mechanisms.decompose import leaves
 from dpcal.errors import UnsupportedEvent
@@ -38,15 +37,34 @@ _COVERED = (
 _MONOTONE = "monotone"
 # Most values of a discrete Laplace loss, whose law is computed in full: as many as its sensitivity.
 _MOST_VALUES = 1 << 16
-# Most components of a mixture of Gaussians. A law of 1,000 intervals then takes 256,000 error
-# functions.
-_MOST_COMPONENTS = 1 << 8
-# Most groups of alike batches of an epoch, each of which takes a table of its own.
-_MOST_GROUPS = 1 << 4
-# Most mechanisms that answer about one batch.
-_MOST_ANSWERS = 1 << 4
+# Most parameters of a list, such as the components of a mixture of Gaussians.
+_MOST_PARAMETERS = 1 << 8
 # Most uses of one mechanism. Sums of counts stay below 2^76, whose powers take 76 squarings.
 _MOST_USES = 1 << 62
+_ANSWERS = (
+    events.GaussianDpEvent,
+    events.LaplaceDpEvent,
+    events.DiscreteLaplaceDpEvent,
+    events.DiscreteGaussianDpEvent,
+)
+# A batch that is drawn at random, about which a few of these mechanisms answer.
+_ON_BATCHES = (
+    events.PoissonSampledDpEvent,
+    events.SampledWithoutReplacementDpEvent,
+    events.AllocatedDpEvent,
+)
+_OTHERS = (
+    events.RandomAllocationDpEvent,
+    events.UnequalAllocationDpEvent,
+    events.SampledWithReplacementDpEvent,
+    events.MixtureOfGaussiansDpEvent,
+    events.ExchangedRowsDpEvent,
+    events.RandomizedResponseDpEvent,
+    events.EpsilonDeltaDpEvent,
+    events.PermuteAndFlipDpEvent,
+)
+_COMPOSED = (events.ComposedDpEvent, events.SelfComposedDpEvent)
+_CLASSES = {each.__name__: each for each in (*_ANSWERS, *_ON_BATCHES, *_OTHERS, *_COMPOSED)}
 
 
 @dataclass(frozen=True)
@@ -67,7 +85,7 @@ def mechanisms_of(event: DpEvent) -> tuple[Mechanism, ...]:
     for leaf, count in leaves(event).items():
         if isinstance(leaf, events.NoOpDpEvent):
             continue
-        if not _CONDITIONS.get(type(leaf), lambda event: False)(leaf):
+        if not _is_covered(leaf):
             raise UnsupportedEvent(f"No certificate covers {leaf!r}: only {_COVERED}.")
         found.append(Mechanism(_written(leaf), count))
     return tuple(found)
@@ -92,119 +110,74 @@ def is_rounded(event: DpEvent) -> bool:
     return isinstance(event, events.SampledWithoutReplacementDpEvent)
 
 
-def values_of(event: DpEvent) -> int:
+def values_of(event: Any) -> float:
     """Return the number of values or components from which a covered event is priced."""
-    if isinstance(event, events.DiscreteLaplaceDpEvent):
-        return int(event.sensitivity)
-    if isinstance(event, events.UnequalAllocationDpEvent):
-        return len(event.groups)
     if type(event) in _ON_BATCHES:
         return sum(map(values_of, leaves(event.event)))
-    return len(event.sensitivities) if isinstance(event, events.MixtureOfGaussiansDpEvent) else 1
+    if isinstance(event, events.UnequalAllocationDpEvent):
+        return len(event.groups)
+    if isinstance(event, events.MixtureOfGaussiansDpEvent):
+        return len(event.sensitivities)
+    # That of an event which no price covers may be anything.
+    shift = getattr(event, "sensitivity", 1)
+    discrete = isinstance(event, events.DiscreteLaplaceDpEvent) and isinstance(shift, int | float)
+    return shift if discrete else 1
 
 
-# -- the events that are covered, and their parameters
+def _is_covered(event: Any) -> bool:
+    """Return whether the dominating pair of an event follows from its parameters in balls.
+
+    The price checks the ranges of parameters.
+    """
+    if type(event) in _ON_BATCHES:
+        found = leaves(event.event) if isinstance(event.event, DpEvent) else [event]
+        known = all(type(each) in _ANSWERS and _is_covered(each) for each in found)
+        return known and len(found) <= _MOST_PARAMETERS
+    if isinstance(event, events.SampledWithReplacementDpEvent):
+        return isinstance(event.event, events.GaussianDpEvent)
+    if isinstance(event, events.UnequalAllocationDpEvent):
+        # The price gathers no groups, and scales no probabilities.
+        rows = [(sigma, m, chance) for sigma, m, chance in event.groups if chance > 0]
+        alike = {(sigma, chance / m) for sigma, m, chance in rows if m}
+        if len(alike) != len(rows) or math.fsum(row[2] for row in rows) != 1:
+            return False
+    most = _MOST_VALUES if type(event) in _ANSWERS else _MOST_PARAMETERS
+    return type(event) in (*_ANSWERS, *_OTHERS) and values_of(event) <= most
 
 
-def _always(event: Any) -> bool:
-    return True
-
-
-def _has_answers(event: Any) -> bool:
-    """Return whether a batch is drawn at random, and a few known mechanisms answer about it."""
-    if not isinstance(event.event, DpEvent):
-        return False
-    found = leaves(event.event)
-    return len(found) <= _MOST_ANSWERS and all(
-        type(leaf) in _ANSWERS and _CONDITIONS[type(leaf)](leaf) and times <= _MOST_USES
-        for leaf, times in found.items()
-    )
-
-
-def _has_gaussian(event: Any) -> bool:
-    return isinstance(event.event, events.GaussianDpEvent)
-
-
-def _has_few_values(event: Any) -> bool:
-    return not isinstance(event.sensitivity, int | float) or event.sensitivity <= _MOST_VALUES
-
-
-def _has_few_components(event: Any) -> bool:
-    return len(event.sensitivities) <= _MOST_COMPONENTS
-
-
-def _has_exact_groups(event: Any) -> bool:
-    """Return whether the price gathers no groups, and scales no probabilities."""
-    rows = [(sigma, m, chance) for sigma, m, chance in event.groups if chance > 0]
-    alike = {(sigma, chance / m) for sigma, m, chance in rows if m}
-    return len(alike) == len(rows) <= _MOST_GROUPS and math.fsum(row[2] for row in rows) == 1
-
-
-# For each class of events the condition under which its dominating pair follows from its parameters
-# in balls. The price checks the parameters' ranges.
-_CONDITIONS: dict[type[DpEvent], Callable[[Any], bool]] = {
-    events.GaussianDpEvent: _always,
-    events.PoissonSampledDpEvent: _has_answers,
-    events.RandomAllocationDpEvent: _always,
-    events.SampledWithoutReplacementDpEvent: _has_answers,
-    events.SampledWithReplacementDpEvent: _has_gaussian,
-    events.MixtureOfGaussiansDpEvent: _has_few_components,
-    events.ExchangedRowsDpEvent: _has_few_components,
-    events.LaplaceDpEvent: _always,
-    events.DiscreteLaplaceDpEvent: _has_few_values,
-    events.DiscreteGaussianDpEvent: _always,
-    events.RandomizedResponseDpEvent: _always,
-    events.EpsilonDeltaDpEvent: _always,
-    events.PermuteAndFlipDpEvent: _always,
-    events.UnequalAllocationDpEvent: _has_exact_groups,
-    events.AllocatedDpEvent: _has_answers,
-}
-_ON_BATCHES = tuple(cls for cls, holds in _CONDITIONS.items() if holds is _has_answers)
-_ANSWERS = (
-    events.GaussianDpEvent,
-    events.LaplaceDpEvent,
-    events.DiscreteLaplaceDpEvent,
-    events.DiscreteGaussianDpEvent,
-)
-_INSIDE = (*_ANSWERS, events.ComposedDpEvent, events.SelfComposedDpEvent)
+# -- in documents
 
 
 def _value(value: Any, name: str) -> Any:
     """Return a parameter of an event: another event, a list, a truth value or a number."""
     if isinstance(value, Mapping):
-        return _event_of(value, name, _INSIDE)
+        return _event_of(value, name)
     if isinstance(value, list):
-        return schema.list_of(_value, 1, _MOST_COMPONENTS)(value, name)
+        return schema.list_of(_value, 1, _MOST_PARAMETERS)(value, name)
     return value if isinstance(value, bool) else schema.exact_number(value, name)
 
 
-def _event_of(value: Any, name: str, classes: Iterable[type[DpEvent]]) -> DpEvent:
+def _event_of(value: Any, name: str) -> DpEvent:
     """Return the event of a document. A mechanism that is not monotone does not say so."""
-    kind = value.get("type") if isinstance(value, Mapping) else None
-    cls = next((each for each in classes if each.__name__ == kind), None)
-    if cls is None:
-        schema.reject(name, f"an event of a type among {[x.__name__ for x in classes]}", value)
-
-    def build(**values: Any) -> DpEvent:
-        del values["type"]
-        return cls(**values)
-
+    given = dict(value) if isinstance(value, Mapping) else {}
+    cls = _CLASSES[schema.choice(*_CLASSES)(given.pop("type", None), "type")]
     entries = {each.name: _value for each in attr.fields(cls)}
-    covered = ("type", f"that of one of {_COVERED}", _CONDITIONS.get(cls, _always))
-    shape = Shape(cls.__name__, build, {"type": schema.text, **entries}, (covered,))
-    given = {_MONOTONE: False, **value} if _MONOTONE in entries else value
-    event: DpEvent = shape(given, name)
+    if _MONOTONE in entries:
+        given.setdefault(_MONOTONE, False)
+    event: DpEvent = schema.shape(cls.__name__, cls, entries)(given, name)
     return event
 
 
+def _covered(event: DpEvent, count: int) -> Mechanism:
+    """Return a mechanism of a document, which a proof may cover."""
+    if not _is_covered(event):
+        schema.reject("type", f"that of one of {_COVERED}", type(event).__name__)
+    return Mechanism(event, count)
+
+
 # The reader of one mechanism of a document.
-MECHANISM = Shape(
-    "mechanism",
-    Mechanism,
-    {
-        "event": lambda value, name: _event_of(value, name, _CONDITIONS),
-        "count": schema.whole(1, _MOST_USES),
-    },
+MECHANISM = schema.shape(
+    "mechanism", _covered, {"event": _event_of, "count": schema.whole(1, _MOST_USES)}
 )
 
 

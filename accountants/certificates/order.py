@@ -20,7 +20,7 @@ many nodes is made twice as coarse, by the same two moves.
 ...     zero, third = balls.arb(0), balls.arb(1) / 3
 ...     answer = Law(True, balls.arb(-1), balls.arb(2), 0, [1 - third, third], zero, zero)
 ...     twice = answer.times(answer, 0.0)
-...     print([mass.str(3, radius=False) for mass in twice.masses], float(twice.log_node(2)))
+...     print([mass.str(3, radius=False) for mass in twice.masses], float(twice.logs()[2][0]))
 ['0.444', '0.444', '0.111'] 2.0
 """
 
@@ -30,8 +30,6 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import chain
-
-import numpy as np
 
 from dpcal.accountants.certificates import balls
 from dpcal.accountants.certificates.balls import Ball
@@ -52,12 +50,10 @@ __all__ = [
 MAX_NODES_OF_LAW, _RAISED = 1 << 16, 64
 # Bits that a mass must have before a group may begin with it.
 _LEAST_BITS = 30
-# Mass under P of a largest ratio that is a node.
-_ATOM = 0.02
 
 # Masses under Q and P of outcomes, and the logarithms of their least and largest ratio, which are
-# one ball if these are equal. None is a ratio of 0, or an infinite one.
-Cell = tuple[Ball, Ball, Ball | None, Ball | None]
+# one ball if these are equal.
+Cell = tuple[Ball, Ball, Ball, Ball]
 
 
 @dataclass
@@ -117,9 +113,10 @@ class Law:
         """Return a node, by its place."""
         return (self.offset + place * self.step).exp()
 
-    def log_node(self, place: int) -> Ball:
-        """Return the logarithm of a node, by its place among the masses."""
-        return self.offset + (self.first + place) * self.step
+    def logs(self) -> list[tuple[Ball, Ball]]:
+        """Return the logarithms of the nodes, and their masses."""
+        places = enumerate(self.masses, self.first)
+        return [(self.offset + place * self.step, mass) for place, mass in places]
 
     def times(self, other: Law, tail: float) -> Law:
         """Return the law of the product of independent ratios, without tails of this mass."""
@@ -155,54 +152,31 @@ class Law:
         return found
 
     def trimmed(self, tail: float) -> Law:
-        """Return the law without nodes at either end that have at most this mass together."""
-        masses = list(self.masses)
-        low, (q, p) = self._end(masses, range(len(masses)), tail)
-        lost, infinite = self.lost, self.infinite
-        if self.above:
-            moved = p / self.log_node(low).exp()
-            masses[low], lost = masses[low] + moved, lost + q - moved
-        else:
-            masses[low] += q
-        # What was cut off at one end is not cut off again.
-        high, (q, p) = self._end(masses, range(len(masses) - 1, low - 1, -1), tail)
-        node = self.log_node(high).exp()
-        if self.above:
-            masses[high], infinite = masses[high] + q, infinite + p - q * node
-        elif high < len(masses) - 1:
-            lost += self._lowered(masses, range(high - 1, low - 1, -1), node, (q, p))
-        kept = masses[low : high + 1]
-        return replace(self, first=self.first + low, masses=kept, lost=lost, infinite=infinite)
+        """Return the law without nodes at either end that have at most this mass together.
 
-    def _end(self, masses: list[Ball], places: range, tail: float) -> tuple[int, tuple[Ball, Ball]]:
+        Above, their mass goes to the ratios 0 and infinity; below, to the least node that is kept,
+        and to infinity.
+        """
+        masses = list(self.masses)
+        low, (q, p) = self._end(range(len(masses)), tail)
+        # What was cut off at one end is not cut off again.
+        high, (r, s) = self._end(range(len(masses) - 1, low - 1, -1), tail)
+        kept = replace(self, first=self.first + low, masses=masses[low : high + 1])
+        if self.above:
+            return replace(kept, lost=self.lost + q + r, infinite=self.infinite + p + s)
+        kept.masses[0] += q
+        return replace(kept, lost=self.lost + r)
+
+    def _end(self, places: range, tail: float) -> tuple[int, tuple[Ball, Ball]]:
         """Return the first node to keep at an end, and the masses under Q and P before it."""
         q = p = balls.arb(0)
         for place in places[:-1]:
-            mass = masses[place]
-            moment = p + mass * self.log_node(place).exp()
-            if moment > tail or (places.step == 1 and q + mass > tail):
+            more = self.masses[place]
+            moment = more * self.node(self.first + place)
+            if q + more > tail or p + moment > tail:
                 return place, (q, p)
-            q, p = q + mass, moment
+            q, p = q + more, p + moment
         return places[-1], (q, p)
-
-    def _lowered(
-        self, masses: list[Ball], places: range, node: Ball, top: tuple[Ball, Ball]
-    ) -> Ball:
-        """Gather in a node what is above it, with as much from the places below as keeps the mean.
-
-        Return what is left if there is not as much.
-        """
-        q, p = top
-        for place in places:
-            below = self.log_node(place).exp()
-            needed = balls.arb(((p - q * node) / (node - below)).upper())
-            if needed <= masses[place]:
-                masses[place] -= needed
-                masses[places.start + 1] += q + needed
-                return balls.arb(0)
-            q, p = q + masses[place], p + masses[place] * below
-            masses[place] = balls.arb(0)
-        return q
 
     def coarser(self) -> Law:
         """Return the law on every second node."""
@@ -237,13 +211,12 @@ class Law:
     def delta(self, epsilon: Ball, forward: bool) -> Ball:
         """Return the bound on delta of P from Q, or of Q from P, at an epsilon."""
         zero, K = balls.arb(0), epsilon.exp()
-        logs = [self.log_node(place) for place in range(len(self.masses))]
         if self.above:
             total = self.infinite if forward else self.lost
         else:
-            moments = (m * log.exp() for m, log in zip(self.masses, logs, strict=True))
+            moments = (mass * log.exp() for log, mass in self.logs())
             total = 1 - sum(moments, zero) - K * self.lost if forward else zero
-        for mass, log in zip(self.masses, logs, strict=True):
+        for log, mass in self.logs():
             beyond = (log if forward else -log) - epsilon
             if not beyond <= 0:
                 gain = K * beyond.expm1() if forward else -(-beyond).expm1()
@@ -292,67 +265,34 @@ def spread(empty: Law, outcomes: Outcomes) -> Law:
         infinite += mass * empty.node(nearest) * (more + less)
 
     for q, p, u, v in outcomes.cells:
-        if (u is None or v is None) and not _is_known(q):
+        if u is v:
+            put(u, q)
+            continue
+        low = u.exp()
+        apart = v.exp() - low
+        if not (_is_known(q) and apart > 0):
             # Mass of few digits would count twice, at an end and beyond it.
-            u = v = None
-        low, high = zero if u is None else u.exp(), zero
-        more = p - q * low if v is None or u is not v else zero
-        apart = balls.arb("nan") if v is None else v.exp() - low
-        if apart > 0:
-            high = balls.arb.max(balls.arb.min(more / apart, q), zero)
-            put(v, high)
-        else:
-            # The upper end is infinite, or nearly the lower one.
-            infinite += balls.arb.max(more, zero)
-        if u is None:
-            lost += q - high
-        else:
-            put(u, q - high)
+            lost, infinite = lost + q, infinite + p
+            continue
+        high = balls.arb.max(balls.arb.min((p - q * low) / apart, q), zero)
+        put(v, high)
+        put(u, q - high)
     return found.on_nodes(replace(empty, lost=lost, infinite=infinite))
 
 
-def gather(empty: Law, outcomes: Outcomes, is_free: bool) -> Law:
-    """Return a law below: cells in groups; if its offset is free, most of the mass is at a node."""
-    cells, lost = [], outcomes.lost
+def gather(empty: Law, outcomes: Outcomes) -> Law:
+    """Return a law below: cells in groups, in which ratios and masses are known to some digits."""
+    cells: list[tuple[Ball, Ball]] = []
     for q, p, u, v in outcomes.cells:
-        if _is_known(q) and _is_known(p) and u is not v:
-            cells.append((q, p))
-        elif v is None:
-            lost += q
-        else:
-            cells += _raised(q, v.exp())
-    if is_free and cells:
-        empty = _at_least_ratios(empty, cells)
-    return replace(empty, lost=lost).filled(cells)
+        is_known = u is not v and _is_known(q) and _is_known(p)
+        cells += [(q, p)] if is_known else _raised(q, v.exp())
+    return replace(empty, lost=outcomes.lost).filled(cells)
 
 
 def _raised(q: Ball, most: Ball) -> list[tuple[Ball, Ball]]:
     """Return as much mass under Q as there may be, at the largest ratio, with its mass under P."""
     raised = balls.arb(q.upper())
     return [(raised, raised * most)] if raised > 0 else []
-
-
-def _at_least_ratios(empty: Law, cells: list[tuple[Ball, Ball]]) -> Law:
-    """Return the grid with a node at the mean of all ratios that are nearly the least one.
-
-    Rare samples tell nearly always as little. What is left of such a group, up to the next node
-    above it, must have as much beyond that node to be gathered with.
-    """
-    losses = np.array([float((p / q).log().mid()) for q, p in cells])
-    of_q = np.array([float(q.mid()) for q, _ in cells])
-    chosen = [len(cells) - 1]
-    # No mass is above a largest ratio, to be gathered with.
-    if of_q[-1] * math.exp(min(losses[-1], 700.0)) <= _ATOM:
-        step = float(empty.step.mid())
-        beyond = losses - float(empty.offset.mid()) - step
-        if beyond[0] < -1.5 * step:
-            return empty
-        over = of_q * np.expm1(np.minimum(beyond, 700.0))
-        lacking = -np.cumsum(np.where(beyond < 0, over, 0.0)[::-1])[::-1]
-        is_small = (beyond < -step / 2) | (lacking > over[beyond > 0].sum() / 2)
-        chosen = np.flatnonzero(is_small & (beyond < 0)).tolist()
-    q, p = (sum((cells[k][side] for k in chosen), balls.arb(0)) for side in (0, 1))
-    return replace(empty, offset=balls.arb((p / q).log().upper())) if q > 0 else empty
 
 
 def gathered(

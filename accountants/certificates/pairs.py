@@ -5,8 +5,8 @@ nodes of a grid.
 
 * Below, only the cell is reported. This is post-processing, so that the mechanism dominates it.
 * Above, a cell's masses under P and Q are moved to its two ends, so that both are kept
-  (Doroshenko et al. 2022, "connect the dots"); of outputs beyond all cells, the ratio may be 0 or
-  infinite.
+  (Doroshenko et al. 2022, "connect the dots").
+* Outputs beyond all cells have a ratio of 0 or an infinite one above, an infinite one below.
 
 Where outputs are cut is computed in doubles. It decides how wide bounds are, and not whether they
 hold.
@@ -217,10 +217,11 @@ class Line(Pair):
         """Return the intervals between the ends."""
         beyond = self.beyond if above else balls.arb(0)
         ends, log = self.ends(self.least, step, limits), (-beyond).log1p()
-        losses = [None, *(self.loss(x) + log for x in ends), None]
-        both = zip(self.masses(ends), pairwise(losses), strict=True)
-        cells = [(q, (1 - beyond) * p, *logs) for (q, p), logs in both]
-        return Outcomes(cells, self.least + log, infinite=beyond)
+        (left, more), *masses, (right, most) = self.masses(ends)
+        losses = pairwise([self.loss(x) + log for x in ends])
+        cells = [(q, (1 - beyond) * p, *logs) for (q, p), logs in zip(masses, losses, strict=True)]
+        infinite = beyond + (1 - beyond) * (more + most)
+        return Outcomes(cells, self.least + log, left + right, infinite)
 
 
 class _FixedBatch(Pair):
@@ -246,11 +247,15 @@ class _FixedBatch(Pair):
         """Return the intervals on either side of 0."""
         half, zero = balls.arb(1) / 2, balls.arb(0)
         ends = [half, *(x for x in self.line.ends(zero, step, limits) if x > half)]
-        losses = [zero, *(self.line.loss(x) for x in ends[1:]), None]
-        masses = self.line.masses(ends)[1:]
+        losses = [zero, *(self.line.loss(x) for x in ends[1:])]
+        *masses, (q, p) = self.line.masses(ends)[1:]
         right = [(*both, *log) for both, log in zip(masses, pairwise(losses), strict=True)]
-        left = [(p, q, None if v is None else -v, -u) for q, p, u, v in reversed(right)]
-        return Outcomes([*left, (self.atom, self.atom, zero, zero), *right], zero)
+        left = [(p, q, -v, -u) for q, p, u, v in reversed(right)]
+        cells = [*left, (self.atom, self.atom, zero, zero), *right]
+        if above:
+            return Outcomes(cells, zero, p + q, p + q)
+        # What is beyond on the left has no larger ratio.
+        return Outcomes([*points([(-losses[-1], p)]), *cells], zero, q)
 
 
 # -- Laplace and discrete noise
@@ -366,19 +371,13 @@ class _DiscreteGaussian(Pair):
         reach = self._reach(limits)
         outputs = range(-reach, s + reach + 1)
         weights = [(-balls.arb(x * x) / (2 * variance)).exp() for x in outputs]
-        near, far = (_theta_tail(end, variance) for end in (reach + 1, reach + s + 1))
-        whole = sum(weights, balls.arb(0)) + near + far
-        inner = points(
+        beyond = sum(_theta_tail(end, variance) for end in (reach + 1, reach + s + 1))
+        whole = sum(weights, beyond)
+        cells = points(
             ((x - balls.arb(s) / 2) * own, weight / whole)
             for x, weight in zip(outputs, weights, strict=True)
         )
-        # Outputs of either end have smaller, and larger, ratios than all others.
-        low, high = inner[0][2], inner[-1][2]
-        left, right = (
-            (near / whole, far / whole, None, low),
-            (far / whole, near / whole, high, None),
-        )
-        return Outcomes([left, *inner, right], low)
+        return Outcomes(cells, cells[0][2], beyond / whole, beyond / whole)
 
 
 def _theta_tail(x: int, variance: Ball) -> Ball:

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from dpcal.accountants.certificates.balls import Ball, workprec
-from dpcal.accountants.certificates.schema import Rule, whole
+from dpcal.accountants.certificates.schema import whole
 from dpcal.accountants.losses.base import PrivacyLoss
 
 __all__ = [
@@ -74,8 +74,6 @@ class Proof(ABC):
 
     NAME: ClassVar[str]
     """The kind of argument, as in documents and messages."""
-    RULES: ClassVar[tuple[Rule, ...]] = ()
-    """What must hold between the entries of its document."""
 
     bits: Annotated[int, whole(*BITS)]
 

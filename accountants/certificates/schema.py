@@ -1,18 +1,16 @@
 """How the entries of a JSON document are checked and read, by descriptions that are data.
 
 A reader takes a JSON value and the name that an error message gives it. It returns a Python value,
-or raises :class:`~dpcal.errors.CertificateRejected` with a sentence. A :class:`Shape` is the reader
-of one kind of JSON object: it names a reader for each entry, and the rules between entries.
+or raises :class:`~dpcal.errors.CertificateRejected` with a sentence. That of one kind of JSON
+object has a reader for each entry; what must hold between entries, what is built of them checks.
 
->>> interval = Shape("an interval", dict, {"low": number(), "high": number()}, (
-...     ("high", "at least low", lambda item: item["high"] >= item["low"]),
-... ))
+>>> interval = shape("an interval", dict, {"low": number(), "high": positive})
 >>> interval({"low": 1, "high": 2.5}, "interval")
 {'low': 1.0, 'high': 2.5}
 >>> interval({"low": 1, "high": 0}, "interval")
 Traceback (most recent call last):
     ...
-dpcal.errors.CertificateRejected: high of the certificate must be at least low, got 0.0.
+dpcal.errors.CertificateRejected: high of the certificate must be a finite number > 0, got 0.
 """
 
 from __future__ import annotations
@@ -20,15 +18,13 @@ from __future__ import annotations
 import json
 import reprlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, NoReturn, get_type_hints
 
 from dpcal.errors import CertificateRejected
 
 Reader = Callable[[Any, str], Any]
-# The entry named in an error, its condition in words, and whether the built object meets it.
-Rule = tuple[str, str, Callable[[Any], bool]]
 
 # Numbers of larger magnitude are rejected: doubles end at 1.8e308.
 _LARGEST = 1e300
@@ -84,57 +80,32 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return entries
 
 
-@dataclass(frozen=True)
-class Shape:
-    """The reader of one kind of JSON object.
+def shape(name: str, build: Callable[..., Any], entries: Mapping[str, Reader]) -> Reader:
+    """Return the reader of a JSON object, which has exactly these entries.
 
-    Attributes
-    ----------
-    name
-        Name of such an object in error messages.
-    build
-        Called with the entries' values as keyword arguments.
-    entries
-        A reader for each entry. An object must have exactly these entries.
-    rules
-        For each condition between entries: the entry to name, the condition in words, and a
-        function from the built object to whether it holds.
+    ``build`` is called with their values as keyword arguments. What it raises is told by the name.
     """
 
-    name: str
-    build: Callable[..., Any]
-    entries: Mapping[str, Reader]
-    rules: tuple[Rule, ...] = ()
-
-    def __call__(self, value: Any, name: str) -> Any:
-        """Read one object."""
-        if not isinstance(value, Mapping) or set(value) != set(self.entries):
+    def read(value: Any, _: str) -> Any:
+        if not isinstance(value, Mapping) or set(value) != set(entries):
             raise CertificateRejected(
-                f"{self.name} must have exactly the entries {list(self.entries)}, "
+                f"{name} must have exactly the entries {list(entries)}, "
                 f"got {shown(list(value) if isinstance(value, Mapping) else value)}."
             )
-        values = {key: read(value[key], key) for key, read in self.entries.items()}
+        values = {key: reader(value[key], key) for key, reader in entries.items()}
         try:
-            built = self.build(**values)
-            broken = [rule for rule in self.rules if not rule[2](built)]
+            return build(**values)
         except (TypeError, ValueError, AttributeError) as error:
             reason = str(error).rstrip(".")
-            raise CertificateRejected(
-                f"{self.name} of the certificate is refused: {reason}."
-            ) from error
-        for key, allowed, _ in broken:
-            reject(key, allowed, values[key])
-        return built
+            raise CertificateRejected(f"{name} of the certificate is refused: {reason}.") from error
+
+    return read
 
 
-def shape_of(name: str, record: type, *rules: Rule) -> Shape:
-    """Return the shape of the documents of a record, with rules between its entries.
-
-    The record is a dataclass with fields such as ``tilt: Annotated[float, number()]``.
-    """
+def shape_of(name: str, record: type) -> Reader:
+    """Return the reader of a dataclass, with fields such as ``x: Annotated[float, positive]``."""
     hints = get_type_hints(record, include_extras=True)
-    readers = {item.name: hints[item.name].__metadata__[0] for item in fields(record)}
-    return Shape(name, record, readers, rules)
+    return shape(name, record, {x.name: hints[x.name].__metadata__[0] for x in fields(record)})
 
 
 def document_of(value: Any) -> Any:
@@ -150,7 +121,9 @@ def document_of(value: Any) -> Any:
     return str(value) if isinstance(value, Decimal) else value
 
 
-def _checked(allowed: str, valid: Callable[[Any], bool], convert: Callable[[Any], Any]) -> Reader:
+def _checked(
+    allowed: str, valid: Callable[[Any], bool], convert: Callable[[Any], Any] = lambda x: x
+) -> Reader:
     """Return a reader of values that are valid, which are converted."""
 
     def read(value: Any, name: str) -> Any:
@@ -163,10 +136,6 @@ def _checked(allowed: str, valid: Callable[[Any], bool], convert: Callable[[Any]
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _LARGEST
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _is_probability(value: Any) -> bool:
@@ -186,26 +155,22 @@ def number(
 def whole(low: int, high: int) -> Reader:
     """Return a reader of whole numbers from ``low`` to ``high``."""
     allowed = f"a whole number in [{low}, {high}]"
-    return _checked(allowed, lambda value: _is_whole(value) and low <= value <= high, int)
+    return _checked(allowed, lambda value: type(value) is int and low <= value <= high)
 
 
 def choice(*options: str) -> Reader:
     """Return a reader of one of several strings."""
     allowed = f"one of {', '.join(options)}"
-    return _checked(allowed, lambda value: isinstance(value, str) and value in options, str)
+    return _checked(allowed, lambda value: isinstance(value, str) and value in options)
 
 
 positive = number("a finite number > 0", lambda x: x > 0)
 not_negative = number("a finite number >= 0", lambda x: x >= 0)
 # A whole number stays whole, so that no digit of it is lost.
-exact_number = _checked(
-    "a finite number",
-    _is_number,
-    lambda value: int(value) if isinstance(value, int) else float(value),
-)
+exact_number = _checked("a finite number", _is_number)
 # A probability, held by a string as a decimal number with any number of digits.
 probability_text = _checked("a decimal in [0, 1], as a string", _is_probability, Decimal)
-text = _checked("a string", lambda value: isinstance(value, str), str)
+text = _checked("a string", lambda value: isinstance(value, str))
 
 
 def list_of(reader: Reader, least: int, most: int) -> Reader:
@@ -217,3 +182,8 @@ def list_of(reader: Reader, least: int, most: int) -> Reader:
         return tuple(reader(item, name) for item in value)
 
     return read
+
+
+def optional(reader: Reader) -> Reader:
+    """Return a reader of null, which becomes None, or of what another one reads."""
+    return lambda value, name: None if value is None else reader(value, name)

@@ -69,18 +69,18 @@ class Line:
     last: Annotated[int, whole(-_FARTHEST, _FARTHEST)]
     reach: Annotated[int, whole(0, MAX_POINTS)] = 0
 
+    def __post_init__(self) -> None:
+        """Refuse a line without points, or of too many."""
+        if not 0 < self.points <= MAX_POINTS:
+            raise ValueError(f"last must be in [first, first + {MAX_POINTS - 1}]")
+
     @property
     def points(self) -> int:
         """The number of points."""
         return self.last - self.first + 1
 
 
-# The reader of a line of a document.
-LINE = shape_of(
-    "a line",
-    Line,
-    ("last", f"in [first, first + {MAX_POINTS - 1}]", lambda line: 0 < line.points <= MAX_POINTS),
-)
+LINE = shape_of("a line", Line)
 
 
 class Transform(ABC):

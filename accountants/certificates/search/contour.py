@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 
@@ -36,17 +35,12 @@ from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.allocation import Allocation
 from dpcal.accountants.losses.base import OutOfReach, Reals
 
-__all__ = ["about_log_delta", "choose_contour", "contours", "saddle"]
+__all__ = ["about_log_delta", "choose_contour", "saddle"]
 
 
 # The lines of each loss, and how often it is used.
 Searches = list[tuple[Lines, int]]
 
-# Widths of the attempts over the wanted one, until bounds are as narrow: the last contour is for
-# widths near 1e-15.
-_TIGHTER = (1.0, 1e-2, 1e-4)
-# Width of an attempt at a bound that is below a delta of another direction.
-_COARSE = 0.1
 # Share of the width that each of aliasing, truncation and quadrature may take.
 _SHARE = 1 / 16
 # Most work of a contour: about 5 seconds at 128 bits.
@@ -56,25 +50,10 @@ _MOST_WORK = 1.5e8
 _DISTANCES = np.array([0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 2.5, 3.2, 4.0, 5.0, 6.0, 8.5, 12.0, 20.0])
 # Tilts that are tried of a loss that is never above epsilon.
 _TILTS = tuple(2.0**i for i in range(13))
-# Angles of the lines with the least work over those that are tried.
-_FLATTER = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
-# Bits beside those for the digits of transforms.
-_BITS = 64
+# Bits beside those for the digits of transforms, of which terms of samples lose some on their line.
+_BITS, _TERMS = 64, 1.25
 # Log of the factor by which transforms are more accurate than their powers must be.
 _SPARE_DIGITS = 3.0
-
-
-def contours(parts: Parts, epsilon: float, width: float, floor: float) -> Iterator[ContourProof]:
-    """Yield contours to try, the most promising first.
-
-    Another direction has a delta of at least ``floor``. That this one has less is tried first.
-    """
-    aims = [(width * share, -math.inf) for share in _TIGHTER]
-    if floor > 0:
-        aims.insert(0, (_COARSE, math.log(floor)))
-    with contextlib.suppress(OutOfReach):
-        for aim, log_floor in aims if parts else ():
-            yield choose_contour(parts, epsilon, width=aim, log_floor=log_floor)
 
 
 def saddle(total: Total, epsilon: float) -> tuple[float, float]:
@@ -100,22 +79,10 @@ def saddle(total: Total, epsilon: float) -> tuple[float, float]:
 
 @lru_cache(maxsize=64)
 def about_log_delta(parts: Parts, epsilon: float) -> float:
-    """Return an approximate log delta(epsilon): a bound, or a saddle-point estimate.
-
-    That of a delta of 0 is -inf.
-    """
+    """Return an end of log delta(epsilon) in doubles that says something; -inf for a delta of 0."""
     parts = tuple((getattr(loss, "in_doubles", loss), times) for loss, times in parts)
     bounds = log_delta_bounds(Direction("", parts), epsilon)
-    if bounds.lower > -math.inf:
-        return bounds.lower
-    if bounds.upper > -math.inf:
-        return bounds.upper
-    total = Total(parts)
-    if total.upper <= epsilon:
-        return -math.inf
-    c, peak_width = saddle(total, epsilon)
-    peak = float(total.cumulants([c])[0, 0]) - c * epsilon
-    return peak - math.log(c * (1 + c) * math.sqrt(2 * math.pi) / peak_width)
+    return bounds.lower if bounds.lower > -math.inf else bounds.upper
 
 
 def _large_tilt(total: Total, epsilon: float, log_error: float) -> float:
@@ -175,12 +142,14 @@ def _with_lines(
         (proof.below or proof.tilt, 0.0, 1),
         (proof.above, 0.0, 1),
     )
-    lost, found = 0.0, []
+    found, nats = [], _TERMS * digits
     for search, _ in searches:
         lines = tuple(line for each in asked if (line := search.along(*each)))
-        lost = max(lost, *map(search.nats_lost, (c for c, *_ in asked), lines)) if lines else lost
+        # Sums over one batch are accurate to what lies beyond their reach.
+        reaches = (line.reach * line.step * search.loss.noise_multiplier for line in lines)
+        nats = max(nats, *(reach**2 / 2 for reach in reaches)) if lines else nats
         found.append(lines)
-    bits = min(_BITS + math.ceil((digits + lost) / math.log(2)), BITS[1])
+    bits = min(_BITS + math.ceil(nats / math.log(2)), BITS[1])
     proof = replace(proof, bits=bits, lines=tuple(found))
     if not proof.work(parts) < _MOST_WORK:
         raise OutOfReach
@@ -188,11 +157,11 @@ def _with_lines(
 
 
 def choose_contour(
-    parts: Parts, epsilon: float, *, width: float, log_floor: float = -math.inf
+    parts: Parts, epsilon: float, *, width: float, floor: float = 0.0
 ) -> ContourProof:
     """Return a contour whose bounds on delta are about ``width`` apart, relative to delta.
 
-    If delta is below exp(log_floor), they are so relative to that. The contour is that of the other
+    If delta is below the floor, they are so relative to that. The contour is that of the other
     direction where only this one has transforms.
 
     Raises
@@ -203,7 +172,7 @@ def choose_contour(
     turned = opposite(parts)
     if not (has_contour(parts) or has_contour(turned)):
         raise OutOfReach
-    log_delta = max(log_floor, about_log_delta(parts, epsilon))
+    log_delta = max(math.log(floor) if floor > 0 else -math.inf, about_log_delta(parts, epsilon))
     if log_delta == -math.inf:
         raise OutOfReach
     log_error = log_delta + math.log(_SHARE * width)
@@ -223,17 +192,13 @@ def _contour(parts: Parts, epsilon: float, log_value: float, log_error: float) -
         # Delta is 0: Chernoff's bound is as small as is wanted, at a large tilt.
         c = peak_width = _large_tilt(total, epsilon, log_error)
     step, below, above = _choose_aliases(total, epsilon, c, peak_width, log_error)
+    if not below < c < above:
+        raise OutOfReach
     # The integrand may be far larger than its integral.
     larger = float(total.cumulants([c])[0, 0]) - c * epsilon - math.log(c) - log_value
     digits = math.log(sum(times for _, times in parts)) + log_value - log_error + _SPARE_DIGITS
     digits += max(larger, 0.0)
-    found = []
-    for flatter in _FLATTER:
-        with contextlib.suppress(OutOfReach):
-            searches = [(lines_of(loss, digits, flatter), times) for loss, times in parts]
-            nodes = _choose_nodes(searches, c, step, log_error + c * epsilon)
-            proof = ContourProof(BITS[0], c, step, nodes, below, above, ())
-            found.append(_with_lines(proof, parts, searches, digits))
-    if not found:
-        raise OutOfReach
-    return min(found, key=lambda proof: proof.work(parts))
+    searches = [(lines_of(loss, digits), times) for loss, times in parts]
+    nodes = _choose_nodes(searches, c, step, log_error + c * epsilon)
+    proof = ContourProof(BITS[0], c, step, nodes, below, above, ())
+    return _with_lines(proof, parts, searches, digits)

@@ -28,6 +28,8 @@ __all__ = ["Lines", "lines_of"]
 _WIDEST, _DISTANCE = 1.3, 0.47
 # Angles of the ray of an epoch that are tried.
 _TURNS = (np.pi / 2 - np.geomspace(0.06, 1.2, 14)).tolist()
+# Least tilt of a ray, which is long at small ones.
+_LEAST_TILT = 1e-3
 # Shares of the widest strips that are tried.
 _SHARES = np.arange(1, 32) / 32
 # Powers of L whose means bound what lies beyond the last point.
@@ -42,20 +44,15 @@ _MOST_WORK, _FUNCTIONS, _POLYNOMIALS = 1.5e8, 150.0, 40.0
 class Lines:
     """The lines on which the transform of a loss is summed to ``digits`` nats.
 
-    The transform of a sample falls faster along a contour on lines that are ``flatter`` than those
-    with the least work. A Gaussian, which has a closed form, has none.
+    A Gaussian, which has a closed form, has none.
     """
 
-    def __init__(self, loss: Any, digits: float, flatter: float = 1.0) -> None:
-        self.loss, self.digits, self.flatter = loss, digits, flatter
+    def __init__(self, loss: Any, digits: float) -> None:
+        self.loss, self.digits = loss, digits
 
     def along(self, c: float, far: float, nodes: int) -> Line | None:
         """Return a line for so many nodes from c to c + i far."""
         return None
-
-    def nats_lost(self, c: float, line: Line) -> float:
-        """Return the nats by which terms exceed their sum on a line, roughly."""
-        return 0.0
 
     def log_beyond(self, c: float, t: float) -> float:
         """Return the log of a bound on the transform beyond c + i t, roughly."""
@@ -78,7 +75,7 @@ class _OfSample(Lines):
         fixed = self.digits + min(convex, flat)
         # The growth of weights of an added record is like that of wider noise.
         wide = math.hypot(sigma, math.sqrt(max(-power, 0.0)) / 2)
-        angle = min(_WIDEST, _DISTANCE * math.sqrt(fixed) / wide) / self.flatter
+        angle = min(_WIDEST, _DISTANCE * math.sqrt(fixed) / wide)
         turned = min(0.0, power) * math.log(math.cos(angle))
         needed = fixed + 2 * (angle * sigma) ** 2 + turned
         step = 2 * math.pi * angle * sigma**2 / needed
@@ -88,12 +85,6 @@ class _OfSample(Lines):
         if not (high - low) / step < MAX_POINTS - 2:
             raise OutOfReach
         return Line(angle, step, math.floor(low / step), math.ceil(high / step))
-
-    def nats_lost(self, c: float, line: Line) -> float:
-        """Return the growth of the density on the line, and of the weights."""
-        removing = self.loss.direction == "remove"
-        turned = 0.0 if removing else -c * math.log(math.cos(line.angle / 2))
-        return float((line.angle * self.loss.noise_multiplier) ** 2 / 2 + turned)
 
     def log_beyond(self, c: float, t: float) -> float:
         """Return the log of the sum of absolute values on the line, with the error of the rule."""
@@ -116,77 +107,60 @@ class _OfEpoch(Lines):
     """Rays of the transform of an epoch of random allocation."""
 
     def along(self, c: float, far: float, nodes: int) -> Line:
-        """Return the ray with nearly the least work."""
+        """Return the ray with nearly the least work, at an angle among some."""
         return _ray(self.loss, c, far, nodes, self.digits)
-
-    def nats_lost(self, c: float, line: Line) -> float:
-        """Return the nats to which the sums over x are accurate, beyond those of the transform."""
-        return float((line.reach * line.step * self.loss.noise_multiplier) ** 2 / 2 - self.digits)
 
     def log_beyond(self, c: float, t: float) -> float:
         """Return the log of the bound by a projection."""
         return float(self.loss.cumulants([c])[0, 0] - self.loss.rate_of_decay * t * t)
 
 
-def lines_of(loss: PrivacyLoss, digits: float, flatter: float = 1.0) -> Lines:
+def lines_of(loss: PrivacyLoss, digits: float) -> Lines:
     """Return the lines of a loss that has a transform."""
     sampled, epoch = isinstance(loss, SampledGaussian), isinstance(loss, Allocation)
-    return (_OfSample if sampled else _OfEpoch if epoch else Lines)(loss, digits, flatter)
+    return (_OfSample if sampled else _OfEpoch if epoch else Lines)(loss, digits)
 
 
 @lru_cache(maxsize=64)
 def _ray(loss: Allocation, c: float, far: float, nodes: int, digits: float) -> Line:
     """Return the ray with nearly the least work, for the values from c to c + i far."""
-    u = np.array([0.0, far / 2, far]) if far else np.zeros(1)
-    needed = _Needed(c, u, float(loss.cumulants([c])[0, 0]), digits)
-    found = [_at_angle(loss, needed, angle, nodes) for angle in _TURNS]
-    work, line = min(found, key=lambda item: item[0])
+    found = [_at_angle(loss, c, far, nodes, digits, angle) for angle in _TURNS if c >= _LEAST_TILT]
+    work, line = min(found, key=lambda item: item[0], default=(math.inf, None))
     if line is None or not work < _MOST_WORK:
         raise OutOfReach
     return line
 
 
-class _Needed:
-    """The points c - i u at which F is needed, its log size there at u = 0, and its digits."""
-
-    def __init__(self, c: float, u: Reals, size: float, digits: float) -> None:
-        self.c, self.u, self.size, self.digits = c, u, size, digits
-        self.log_gamma = np.real(loggamma(c - 1j * u))
-
-    def scale(self, angle: float) -> Reals:
-        """Return the log of what terms are divided by, to be relative to F at u = 0."""
-        return np.asarray(self.log_gamma + self.u * angle + self.size)
-
-    def step(self, angle: float) -> float:
-        """Return the largest step of v."""
-        steps, shares = [], _SHARES[:, None]
-        for sign, widest in ((1, math.pi / 2 + angle), (-1, math.pi / 2 - angle)):
-            y = widest * shares
-            away = angle - sign * y
-            sizes = gammaln(self.c) - self.log_gamma - self.u * away - self.c * np.log(np.cos(away))
-            steps.append((2 * math.pi * y / np.maximum(sizes + self.digits, 1.0)).max(0))
-        return float(np.min(steps))
-
-
 def _at_angle(
-    loss: Allocation, needed: _Needed, angle: float, nodes: int
+    loss: Allocation, c: float, far: float, nodes: int, digits: float, angle: float
 ) -> tuple[float, Line | None]:
     """Return the work of a ray at this angle, and the ray; infinity if too much."""
-    c = needed.c
-    if c < 1e-3:
-        return math.inf, None
-    step, goal = needed.step(angle), needed.scale(angle) - needed.digits
-    low = float(((goal - math.log(1 / c + step)) / c).min())
-    k = _POWERS[:, None]
-    # The log of a bound on G at Re s = r, for each power, without its -k log r.
-    bounds = _log_moment_bounds(loss)[:, None] + k * (np.log(k) - 1)
-    falls = k - c
-    with np.errstate(invalid="ignore", divide="ignore"):
-        ends = bounds - k * math.log(math.cos(angle)) + np.log(1 / falls + step) - goal
-        high = float(np.where(falls > 0, ends / falls, math.inf).min(0).max())
+    # What is least, or largest, is so at the first node or the last one: sizes are convex.
+    u, turned = np.array([0.0, far]), math.log(math.cos(angle))
+    log_gamma, log_m = np.real(loggamma(c - 1j * u)), float(loss.cumulants([c])[0, 0])
+    least = float((log_gamma + u * angle).min() + log_m)
+    steps = []
+    for sign in (1, -1):
+        y = (math.pi / 2 + sign * angle) * _SHARES[:, None]
+        away = angle - sign * y
+        sizes = gammaln(c) - log_gamma - u * away - c * np.log(np.cos(away))
+        steps.append((2 * math.pi * y / np.maximum(sizes + digits, 1.0)).max(0).min())
+    step, goal = float(min(steps)), least - digits
+    low = (goal - math.log(1 / c + step)) / c
+    powers = _POWERS[c < _POWERS]
+    drift = sum(chance / sigma**2 for sigma, _, chance in loss.groups)
+    spread = sum(chance**2 / (m * sigma**2) for sigma, m, chance in loss.groups)
+    # A bound on E L^-n gives one on what is beyond a point, for each power n.
+    bounds = powers * (drift / 2 + np.log(powers) - 1 - turned) + powers**2 * spread / 2
+    ends = (bounds + np.log(1 / (powers - c) + step) - goal) / (powers - c)
+    high = float(ends.min(initial=math.inf))
     if not low < high < math.inf:
         return math.inf, None
-    nats = needed.digits + _SPARE_OF_MEANS + _lost(needed, angle, (low, high), loss)
+    # An error of a mean is multiplied by the other factors of the power.
+    batches = sum(group.batches for group in loss.groups)
+    largest = min(max(chance / m for _, m, chance in loss.groups), 0.5)
+    lost = math.log(batches) - c * math.log1p(-largest) + gammaln(c) + log_m - c * turned - least
+    nats = digits + _SPARE_OF_MEANS + max(lost, 0.0)
     for group in loss.groups:
         t = 1 / group.noise_multiplier
         d = (math.pi / 2 - angle) / t * _SHARES
@@ -199,27 +173,3 @@ def _at_angle(
     table = (points + 2 * reach) * len(loss.groups)
     work = points * (nodes + _FUNCTIONS) + table * _FUNCTIONS + _POLYNOMIALS * (table + 2 * reach)
     return work * max(1.0, nats / 90) ** 1.5, line
-
-
-def _log_moment_bounds(loss: Allocation) -> Reals:
-    """Return bounds on log E L^-n for each of the powers."""
-    drift = sum(chance / sigma**2 for sigma, _, chance in loss.groups)
-    spread = sum(chance**2 / (m * sigma**2) for sigma, m, chance in loss.groups)
-    return np.asarray(_POWERS * drift / 2 + _POWERS**2 * spread / 2)
-
-
-def _lost(needed: _Needed, angle: float, ends: tuple[float, float], loss: Allocation) -> float:
-    """Return the nats that errors of the means grow by in F.
-
-    An error of a mean is multiplied by the other factors of the power, which fall with v as G does.
-    """
-    batches = sum(group.batches for group in loss.groups)
-    largest = max(chance / m for _, m, chance in loss.groups)
-    v = np.linspace(*ends, 65)
-    log_r = v + math.log(math.cos(angle))
-    powers = _POWERS[:, None]
-    falls = powers * (np.log(powers) - 1 - log_r) + _log_moment_bounds(loss)[:, None]
-    share = max(0.0, 1 - largest)
-    grown = math.log(batches) + share * np.minimum(falls.min(0), 0.0)
-    sizes = needed.c * v[:, None] + grown[:, None] - needed.scale(angle)
-    return max(0.0, float(sizes.max()) + math.log(ends[1] - ends[0] + 1))

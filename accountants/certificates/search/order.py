@@ -30,8 +30,8 @@ __all__ = ["choose_order"]
 _CUT, _SHARE = 1 / 32, 1 / 2
 # Grids that are tried, and by how much the next one is finer: errors are squares of steps.
 _TRIES, _FINER, _SPARE = 4, (1 / 16, 0.7), 0.85
-# Width of the first try, and one to which as fine a grid as there is may be tried in vain.
-_FIRST, _DISTANT = 1e-3, 1e-5
+# Width of the first try.
+_FIRST = 1e-3
 # Most work of a proof: about ten seconds.
 _MOST_WORK = 1.5e8
 # Bits beside those of delta, of its width and of uses.
@@ -75,9 +75,7 @@ def choose_order(
             found = float(((upper - lower) / upper).upper()) if upper > 0 else 0.0
         if not best or found < least:
             best, least = proof, found
-        span = max(_spans(parts, proof), default=0.0)
-        reachable = found * (span / proof.step / MAX_NODES_OF_LAW) ** 2
-        if not found > width or upper <= enough or reachable > 4 * max(width, _DISTANT):
+        if not found > width or upper <= enough or found > least:
             break
         finer = min(max(_SPARE * math.sqrt(width / found), _FINER[0]), _FINER[1])
         nodes = min(math.ceil(proof.nodes / finer), MAX_NODES_OF_LAW)
@@ -95,9 +93,8 @@ def _first(parts: Parts, epsilon: float, log_delta: float, width: float) -> Orde
     log_rest = log_tail - math.log(count) - 1
     bits = _BITS + math.ceil((math.log(count / width) - known) / math.log(2))
     top = max(epsilon, 0.0) - log_rest + 8
-    if any(isinstance(loss, DiscreteGaussian) for loss, _ in parts):
-        # Outputs beyond all others are lost, not lowered.
-        log_tail -= epsilon
+    # What is lost below counts exp(epsilon) times.
+    log_tail -= epsilon
     tail = 0.0 if log_delta == -math.inf or log_tail < -700 else math.exp(log_tail)
     tilt, variance = _saddle(parts, epsilon, OrderProof(BITS[0], 1.0, 2, tail, top))
     # A moment of a ratio grows by tilt (tilt + 1) / 2 of what the variance of its logarithm does.
