@@ -51,7 +51,7 @@ from numpy.typing import NDArray
 
 from dpcal._ext.sums import grid_step
 from dpcal.adapters.sites import Site, Watch, booked_in
-from dpcal.adapters.stepwise import FRACTION
+from dpcal.adapters.stepwise import BELOW, FRACTION
 from dpcal.errors import needing
 
 with needing("torch"):
@@ -67,8 +67,8 @@ __all__ = ["ClippedSums", "records_in"]
 Integers = NDArray[np.int64]
 Signals = tuple[Tensor, Tensor]
 
-# A bound has up to 2^21 steps of the release's grid.
-_STEPS = 21
+# A bound has up to 2^21 steps of the release's grid, and so many digits of fractions of them.
+_DIGITS = 21 + FRACTION
 # Bits that the two vectors of a product are cut to, for T = 1 and for the longest sequences.
 _FEWEST, _MOST = 20, 24
 # Records that are summed together: 2^12 numbers of 41 bits add up in doubles.
@@ -156,8 +156,8 @@ class _Term(Protocol):
     def most(self, exponent: int) -> Tensor:
         """Return factors, shape (m,), up to which a record's numbers have room."""
 
-    def whole(self, factors: Tensor, exponent: int) -> Iterator[tuple[Tensor, int]]:
-        """Yield sums of whole numbers of 2^(exponent - bits), and the bits."""
+    def whole(self, factors: Tensor, exponent: int) -> Iterator[Tensor]:
+        """Yield sums, which are whole numbers of 2^(exponent - 48)."""
 
 
 @dataclass
@@ -175,9 +175,9 @@ class _Table:
     def most(self, exponent: int) -> Tensor:
         return torch.full_like(self.values[:, 0], math.inf)
 
-    def whole(self, factors: Tensor, exponent: int) -> Iterator[tuple[Tensor, int]]:
+    def whole(self, factors: Tensor, exponent: int) -> Iterator[Tensor]:
         scaled = self.values * (factors * 2.0 ** (40 - exponent)).unsqueeze(1)
-        yield _cut(scaled).sum(0), 40
+        yield _cut(scaled).sum(0).mul_(2.0 ** (_DIGITS - 40))
 
 
 @dataclass
@@ -204,12 +204,12 @@ class _Rows:
     def most(self, exponent: int) -> Tensor:
         return 2.0 ** (exponent + 12) / self._mass()
 
-    def whole(self, factors: Tensor, exponent: int) -> Iterator[tuple[Tensor, int]]:
+    def whole(self, factors: Tensor, exponent: int) -> Iterator[Tensor]:
         scaled = self.signal * (factors * 2.0 ** (40 - exponent)).reshape(-1, 1, 1)
-        cut = _cut(scaled)
+        cut = _cut(scaled).mul_(2.0 ** (_DIGITS - 40))
         for some in _together(self.most(exponent) / factors):
             total = torch.zeros(self.shape, dtype=torch.double, device=cut.device)
-            yield total.index_add_(0, self.index[some].flatten(), cut[some].flatten(0, 1)), 40
+            yield total.index_add_(0, self.index[some].flatten(), cut[some].flatten(0, 1))
 
 
 class _Products:
@@ -243,14 +243,14 @@ class _Products:
     def most(self, exponent: int) -> Tensor:
         return 2.0 ** (exponent + 52 - 2 * self.bits) / self.mass.amax(1)
 
-    def whole(self, factors: Tensor, exponent: int) -> Iterator[tuple[Tensor, int]]:
+    def whole(self, factors: Tensor, exponent: int) -> Iterator[Tensor]:
         fraction, _ = self.lengths.frexp()
         powers = torch.where(fraction == 0, 1.0, self.lengths / fraction).unsqueeze(3)
         right = _cut(self.right * (2.0**self.bits / powers))
         scales = powers * (factors * 2.0 ** (self.bits - exponent)).reshape(-1, 1, 1, 1)
-        left = _cut(self.left * scales)
+        left = _cut(self.left * scales).mul_(2.0 ** (_DIGITS - 2 * self.bits))
         for some in _together(self.most(exponent) / factors):
-            yield _added(left[some], right[some]), 2 * self.bits
+            yield _added(left[some], right[some])
 
 
 def _together(room: Tensor) -> Iterator[slice]:
@@ -338,9 +338,8 @@ class ClippedSums:
         Returns
         -------
         tuple[numpy.ndarray, numpy.ndarray]
-            Whole steps of the bound's grid, and fractions in 2^-27 steps, both of shape
-            (dimension,). Blocks of a batch add up in both; one record moves the steps plus the
-            fractions rounded down by at most C in L2 norm.
+            Whole steps of the bound's grid, and fractions of 2^-27 steps, both of shape
+            (dimension,): as :meth:`StepwiseOracle.add_whole` takes them.
         """
         count, device = records_in(inputs, targets), next(iter(values.values())).device
         parts = self._gradients(inputs, targets, values, count)
@@ -358,20 +357,21 @@ class ClippedSums:
         """Return the sum of what ``parts`` hold of ``count`` records, as :meth:`__call__` does."""
         exponent = math.frexp(bound)[1]
         size = max(1, min(_TOGETHER, _NUMBERS // sum(part.numbers for part in parts.values())))
-        steps = torch.zeros(self.dimension, dtype=torch.int64, device=device)
-        fractions = torch.zeros_like(steps)
+        # The sum of 2^12 records is below 2^60 fractions.
+        fine = torch.empty(self.dimension, dtype=torch.int64, device=device)
+        steps: Any = 0
         for first in range(0, count, size):
+            if first:
+                steps += fine >> FRACTION
+                fine &= BELOW
             terms = {name: part[first : first + size] for name, part in parts.items()}
             factors = self._factors(list(terms.values()), bound, exponent)
             for name, term in terms.items():
-                place = self._places[name]
-                for total, bits in term.whole(factors, exponent):
-                    whole, step = total.flatten(), 2.0 ** (bits - _STEPS)
-                    down = (whole / step).floor_()
-                    rest = whole.sub_(down, alpha=step).mul_(2.0**FRACTION / step)
-                    steps[place] += down.long()
-                    fractions[place] += rest.long()
-        return steps.cpu().numpy(), fractions.cpu().numpy()
+                part = fine[self._places[name]]
+                for k, total in enumerate(term.whole(factors, exponent)):
+                    part.add_(total.flatten().long()) if first or k else part.copy_(total.flatten())
+        steps += fine >> FRACTION
+        return steps.cpu().numpy(), fine.bitwise_and_(BELOW).cpu().numpy()
 
     def _factors(self, terms: list[_Term], bound: float, exponent: int) -> Tensor:
         """Return what each record's gradient is multiplied by, shape (m,)."""

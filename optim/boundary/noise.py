@@ -203,7 +203,9 @@ class Mechanism:
             DiscreteNormals.covering(sigma, self._streams.noise).add(total)
         else:
             add_gaussian(total, sigma, self._streams.noise)
-        return self.values(total, bound) / size
+        mean = self.values(total, bound)
+        mean /= size
+        return mean
 
 
 def _numbers(query: Query, dimension: int) -> int:
