@@ -1,5 +1,6 @@
 # make run    set up everything and run the main job (writes dpcal-report/)
 # make test   set up everything, then lint, types, doctests, tests, notebooks
+# make test-torch  the tests of PyTorch and Opacus, which it installs; make test runs them where they are
 # make quick  the tests that are not marked as slow, for daily work
 # make marks  the tests, and which of them lack or need not the mark `slow`
 # make bench  slower tests, studies, and timings against other packages
@@ -20,7 +21,7 @@ SOURCES := $(filter-out build/%,$(sort $(wildcard *.py* */*.py* */*/*.py* */*/*/
 # The editable install links file by file, so a new file asks for a new install: the list is in the name.
 INSTALLED := $(VENV)/installed-$(shell printf '%s' '$(SOURCES)' | cksum | cut -d' ' -f1)
 
-.PHONY: run test quick marks lint types unit bench docs docs-test coverage lock wheel oldest newest install clean
+.PHONY: run test test-torch quick marks lint types unit bench docs docs-test coverage lock wheel oldest newest install clean
 
 run: install
 	$(BIN)/python notebooks/demonstration.py
@@ -37,6 +38,11 @@ lint: install
 
 types: install
 	$(BIN)/mypy -p dpcal
+
+# PyTorch's wheel for processors is not on PyPI, whose own brings 3 GB for devices.
+test-torch: install
+	$(BIN)/python -m pip install --quiet --extra-index-url https://download.pytorch.org/whl/cpu torch opacus
+	$(TESTS) tests/adapters tests/optim/boundary
 
 unit: install
 	$(TESTS)

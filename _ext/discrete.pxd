@@ -1,4 +1,4 @@
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t, uint16_t, uint64_t
 from numpy.random cimport bitgen_t
 
 cdef enum:
@@ -7,6 +7,8 @@ cdef enum:
 
 cdef class DiscreteTable:
     cdef const uint64_t[::1] high, low
+    cdef uint16_t[::1] guide
+    cdef int64_t most
     cdef readonly double standard_deviation
     cdef void add(
         self,
@@ -17,7 +19,7 @@ cdef class DiscreteTable:
         Py_ssize_t size,
     ) noexcept nogil
     cdef void settle(
-        self, bitgen_t* bits, const uint64_t* words, int64_t* places
+        self, bitgen_t* bits, const uint64_t* words, int64_t* places, Py_ssize_t count
     ) noexcept nogil
 
 

@@ -1,9 +1,10 @@
 """Discrete Gaussian numbers from uniform bits: a search in a table of cumulative probabilities.
 
-The table holds P(X <= x) in units of 2^-128. A search makes as many comparisons as the table has
-bits of length, whatever it finds: neither the instructions nor their number depend on the number
-that is drawn, but for one search in 2^50 that needs the lower half of the table. What it reads lies
-within 64 KiB, which stay in a processor's second cache.
+The table holds P(X <= x) in units of 2^-128. A search looks up where it begins, and makes one
+comparison if the table is a discrete Gaussian's (``search.h``): neither the instructions nor their
+number depend on the number that is drawn, but for one search in 2^45 that needs the lower half of
+the table or more comparisons. What it reads lies within 128 KiB, which stay in a processor's second
+cache.
 
 A wide law is a sum of terms, whole numbers times numbers from the table: see
 :mod:`dpcal.optim.boundary.discrete` for which sums are near the law, and how near.
@@ -20,7 +21,7 @@ A wide law is a sum of terms, whole numbers times numbers from the table: see
 """
 
 from libc.math cimport ceil, sqrt
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t, uint16_t, uint64_t
 from numpy.random cimport bitgen_t
 
 import numpy as np
@@ -30,16 +31,22 @@ from dpcal._ext.noise cimport bits_of
 
 cdef extern from "search.h":
     enum:
-        LANES "DPCAL_SIDE_BY_SIDE"  # searches side by side: their comparisons do not wait for each other
+        RANGES "DPCAL_RANGES"
+    int64_t guide_of "dpcal_guide"(
+        const uint64_t* high, int64_t m, uint16_t* guide
+    ) noexcept nogil
     bint search "DPCAL_WIDEST(dpcal_search)"(
         const uint64_t* words,
+        int64_t count,
         const uint64_t* high,
-        int64_t m,
+        const uint16_t* guide,
+        int64_t most,
         int64_t* places,
     ) noexcept nogil
 
 cdef enum:
-    CHUNK = 256  # numbers that are drawn at once
+    CHUNK = 256  # numbers that are drawn at once, and words that a search takes at most
+    GROUP = 32  # words are taken in groups, the last one of numbers that are drawn at once as well
     TRIED = 64  # factors of the last term but one that are tried
 
 # From this standard deviation on, factors make a sum that is hardly wider than it must be.
@@ -130,17 +137,19 @@ cdef class DiscreteTable:
         Of the law.
     high, low
         Upper and lower words of P(X <= x) in units of 2^-128, for consecutive whole numbers x
-        around zero; in increasing order. Their number is a power of two less one.
+        around zero; in increasing order. Their number is a power of two less one, below 2^16.
     """
 
     def __init__(self, double standard_deviation, high, low):
         self.standard_deviation, self.high, self.low = standard_deviation, high, low
         cdef Py_ssize_t m = self.high.shape[0]
-        if self.low.shape[0] != m or m < 1 or m & (m + 1):
+        if self.low.shape[0] != m or not 0 < m < 1 << 16 or m & (m + 1):
             raise ValueError(
-                "high and low must hold the same number of words, a power of two less one, got "
-                f"{m} and {self.low.shape[0]}."
+                "high and low must hold the same number of words, a power of two less one below "
+                f"2^16, got {m} and {self.low.shape[0]}."
             )
+        self.guide = np.empty(RANGES, dtype=np.uint16)
+        self.most = guide_of(&self.high[0], m, &self.guide[0])
 
     def words(self):
         """Return the upper and the lower words."""
@@ -175,51 +184,48 @@ cdef class DiscreteTable:
         int64_t* out,
         Py_ssize_t size,
     ) noexcept nogil:
-        cdef uint64_t[(TERMS + 1) * CHUNK + LANES] words
-        cdef int64_t[LANES] places
+        cdef uint64_t[(TERMS + 1) * CHUNK] words
+        cdef int64_t[CHUNK] places
+        cdef const uint64_t* high = &self.high[0]
         cdef int64_t least = -(self.high.shape[0] // 2)
-        cdef Py_ssize_t count, total, i, lane, number, run
+        cdef Py_ssize_t count
         cdef int term
         while size > 0:
             count = min(size, <Py_ssize_t>CHUNK)
-            total = count * terms
-            words_of(bits, words, total)
-            for i in range(LANES):
-                words[total + i] = 0
-            i = number = 0
-            term = 0
-            while i < total:
-                if search(&words[i], &self.high[0], self.high.shape[0], places):
-                    self.settle(bits, &words[i], places)
-                lane = 0
-                while lane < LANES and term < terms:
-                    run = min(LANES - lane, count - number)
-                    accumulate(factors[term], least, &places[lane], &out[number], run)
-                    lane += run
-                    number += run
-                    if number == count:
-                        number = 0
-                        term += 1
-                i += LANES
+            words_of(bits, words, count * terms)
+            for term in range(terms):
+                if search(&words[term * count], count, high, &self.guide[0], self.most, places):
+                    self.settle(bits, &words[term * count], places, count)
+                accumulate(factors[term], least, places, out, count)
+            if high[0] == 0:
+                # A group is filled up with words 0, which are ties, and seeds keep their numbers.
+                for _ in range(-count * terms & (GROUP - 1)):
+                    bits.next_uint64(bits.state)
             out += count
             size -= count
 
     cdef void settle(
-        self, bitgen_t* bits, const uint64_t* words, int64_t* places
+        self, bitgen_t* bits, const uint64_t* words, int64_t* places, Py_ssize_t count
     ) noexcept nogil:
-        """Correct the places of words that equal upper words, by the 64 bits that come after."""
+        """Correct the places of words that were not compared with all entries near them.
+
+        A word that equals upper words is settled by the 64 bits that come after.
+        """
         cdef uint64_t rest
-        cdef Py_ssize_t lane
-        for lane in range(LANES):
-            if places[lane] == 0 or self.high[places[lane] - 1] != words[lane]:
+        cdef int64_t m = self.high.shape[0]
+        cdef Py_ssize_t i
+        for i in range(count):
+            while places[i] < m and self.high[places[i]] <= words[i]:
+                places[i] += 1
+            if places[i] == 0 or self.high[places[i] - 1] != words[i]:
                 continue
             rest = bits.next_uint64(bits.state)
             while (
-                places[lane] > 0
-                and self.high[places[lane] - 1] == words[lane]
-                and rest < self.low[places[lane] - 1]
+                places[i] > 0
+                and self.high[places[i] - 1] == words[i]
+                and rest < self.low[places[i] - 1]
             ):
-                places[lane] -= 1
+                places[i] -= 1
 
 
 cdef inline void accumulate(

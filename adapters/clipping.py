@@ -12,13 +12,15 @@ that parameter alone.
 does, a record's loss depends on that record alone.
 
 **One record moves the sum by at most the bound, exactly.** Vectors are cut to b >= 20 bits towards
-zero, a_t after scaling by a power of two to a norm in [1/2, 1], and s_t by the inverse. Products
-are then whole numbers of ``2^(e - 2 b)``, with e such that the bound C is in [2^(e - 1), 2^e), and
-doubles add them without rounding, in any order, as long as the absolute values of a sum add up to
-at most 2^53. Records are summed together only as far as that holds, and blocks of them add up in
-whole numbers. At the end the sum is rounded down to the grid of the release, once.
+zero, a_t in units of ``2^-b |a_t|`` and s_t, which is scaled by the record's factor and ``|a_t|``,
+in units of ``2^(e - b)``, with e such that the bound C is in [2^(e - 1), 2^e). Products are then
+whole numbers of ``2^(e - 2 b)``, and doubles add them without rounding, in any order, as long as
+the absolute values of a sum add up to at most 2^53. Records are summed together only as far as that
+holds, and blocks of them add up in whole numbers. At the end the sum is rounded down to the grid of
+the release, once.
 
-For one position, cutting only shortens both vectors. For T > 1 positions and a weight of o by i
+For one position, cutting only shortens both vectors, but for the rounding of units, which a part in
+2^20 of the bound is kept for. For T > 1 positions and a weight of o by i
 numbers, with ``m = sum_t |s_t| |a_t|``, it moves the gradient by at most ``sqrt(i) 2^(1 - b) m +
 sqrt(o) T 2^(e - b)``. A norm is rounded up by more than the first term, and by more than the
 rounding of doubles, which is ``2^-52 (i + o + T^2 + 16) m^2`` in its square; the bound is shortened
@@ -51,7 +53,7 @@ from numpy.typing import NDArray
 
 from dpcal._ext.sums import grid_step
 from dpcal.adapters.sites import Site, Watch, booked_in
-from dpcal.adapters.stepwise import FRACTION
+from dpcal.adapters.stepwise import BELOW, FRACTION
 from dpcal.errors import needing
 
 with needing("torch"):
@@ -67,8 +69,8 @@ __all__ = ["ClippedSums", "records_in"]
 Integers = NDArray[np.int64]
 Signals = tuple[Tensor, Tensor]
 
-# A bound has up to 2^21 steps of the release's grid.
-_STEPS = 21
+# A bound has up to 2^21 steps of the release's grid, and so many digits of fractions of them.
+_DIGITS = 21 + FRACTION
 # Bits that the two vectors of a product are cut to, for T = 1 and for the longest sequences.
 _FEWEST, _MOST = 20, 24
 # Records that are summed together: 2^12 numbers of 41 bits add up in doubles.
@@ -89,11 +91,11 @@ class _Use:
 
     def __getitem__(self, some: slice) -> Signals:
         """Return both vectors of some records, in doubles; row numbers are whole."""
-        left = self.site.left(self.signals[some].double())
-        right = self.site.right(self.inputs[some])
+        left, inputs = self.site.left(self.signals[some].double()), self.inputs[some]
         if self.site.rows:
-            return left, right
-        return left.reshape(*right.shape[:3], -1), right.double()
+            return left, self.site.right(inputs)
+        right = self.site.right(inputs.double())
+        return left.reshape(*right.shape[:3], -1), right
 
 
 class _Weight:
@@ -153,11 +155,11 @@ class _Term(Protocol):
     def shorter(self, exponent: int) -> float:
         """Return by how much more cutting lengthens what is added, whatever the factor is."""
 
-    def most(self, exponent: int) -> Tensor:
+    def most(self, exponent: int) -> Tensor | float:
         """Return factors, shape (m,), up to which a record's numbers have room."""
 
-    def whole(self, factors: Tensor, exponent: int) -> Iterator[tuple[Tensor, int]]:
-        """Yield sums of whole numbers of 2^(exponent - bits), and the bits."""
+    def whole(self, factors: Tensor, exponent: int) -> Iterator[Tensor]:
+        """Yield sums, which are whole numbers of 2^(exponent - 48)."""
 
 
 @dataclass
@@ -172,12 +174,12 @@ class _Table:
     def shorter(self, exponent: int) -> float:
         return 0.0
 
-    def most(self, exponent: int) -> Tensor:
-        return torch.full_like(self.values[:, 0], math.inf)
+    def most(self, exponent: int) -> float:
+        return math.inf
 
-    def whole(self, factors: Tensor, exponent: int) -> Iterator[tuple[Tensor, int]]:
-        scaled = self.values * (factors * 2.0 ** (40 - exponent)).unsqueeze(1)
-        yield _cut(scaled).sum(0), 40
+    def whole(self, factors: Tensor, exponent: int) -> Iterator[Tensor]:
+        units = (2.0 ** (exponent - 40) / factors).unsqueeze(1)
+        yield _cut(self.values, units).sum(0).mul_(2.0 ** (_DIGITS - 40))
 
 
 @dataclass
@@ -204,12 +206,12 @@ class _Rows:
     def most(self, exponent: int) -> Tensor:
         return 2.0 ** (exponent + 12) / self._mass()
 
-    def whole(self, factors: Tensor, exponent: int) -> Iterator[tuple[Tensor, int]]:
-        scaled = self.signal * (factors * 2.0 ** (40 - exponent)).reshape(-1, 1, 1)
-        cut = _cut(scaled)
+    def whole(self, factors: Tensor, exponent: int) -> Iterator[Tensor]:
+        units = (2.0 ** (exponent - 40) / factors).reshape(-1, 1, 1)
+        cut = _cut(self.signal, units).mul_(2.0 ** (_DIGITS - 40))
         for some in _together(self.most(exponent) / factors):
             total = torch.zeros(self.shape, dtype=torch.double, device=cut.device)
-            yield total.index_add_(0, self.index[some].flatten(), cut[some].flatten(0, 1)), 40
+            yield total.index_add_(0, self.index[some].flatten(), cut[some].flatten(0, 1))
 
 
 class _Products:
@@ -240,24 +242,26 @@ class _Products:
             return 0.0
         return math.ldexp(math.sqrt(self.o * self.groups) * self.T, exponent - self.bits)
 
-    def most(self, exponent: int) -> Tensor:
+    def most(self, exponent: int) -> Tensor | float:
+        if self.T == 1:
+            return math.inf
         return 2.0 ** (exponent + 52 - 2 * self.bits) / self.mass.amax(1)
 
-    def whole(self, factors: Tensor, exponent: int) -> Iterator[tuple[Tensor, int]]:
-        fraction, _ = self.lengths.frexp()
-        powers = torch.where(fraction == 0, 1.0, self.lengths / fraction).unsqueeze(3)
-        right = _cut(self.right * (2.0**self.bits / powers))
-        scales = powers * (factors * 2.0 ** (self.bits - exponent)).reshape(-1, 1, 1, 1)
-        left = _cut(self.left * scales)
+    def whole(self, factors: Tensor, exponent: int) -> Iterator[Tensor]:
+        # Vectors of length 0 stay.
+        lengths = self.lengths.unsqueeze(3) + 1e-300
+        right = _cut(self.right, lengths * 2.0**-self.bits)
+        units = (2.0 ** (exponent - self.bits) / factors).reshape(-1, 1, 1, 1) / lengths
+        left = _cut(self.left, units).mul_(2.0 ** (_DIGITS - 2 * self.bits))
         for some in _together(self.most(exponent) / factors):
-            yield _added(left[some], right[some]), 2 * self.bits
+            yield _added(left[some], right[some])
 
 
 def _together(room: Tensor) -> Iterator[slice]:
-    """Yield slices of records; each has ``room`` in a sum of so many, or NaN if in any sum."""
+    """Yield slices of records, of which each has ``room`` in a sum of so many."""
     count = len(room)
-    size = max(1, math.floor(min(float(room.nan_to_num(math.inf, math.inf).amin()), count)))
-    for first in range(0, count, size):
+    size = max(1, math.floor(min(float(room.amin()), count)) if count else 0)
+    for first in range(0, max(1, count), size):
         yield slice(first, first + size)
 
 
@@ -268,11 +272,9 @@ def _added(left: Tensor, right: Tensor) -> Tensor:
     return torch.einsum("mtgo,mtgi->goi", left, right)
 
 
-def _cut(scaled: Tensor) -> Tensor:
-    """Return whole numbers, in doubles, no longer than the given ones; zero for no number."""
-    if not bool(scaled.sum().isfinite()):
-        scaled = scaled.nan_to_num_(0.0, 0.0, 0.0)
-    return scaled.trunc_()
+def _cut(numbers: Tensor, units: Tensor) -> Tensor:
+    """Return whole numbers of units, cut towards zero."""
+    return numbers.div(units, rounding_mode="trunc")
 
 
 def _up(squares: Tensor, count: int, mass: Tensor) -> Tensor:
@@ -338,9 +340,8 @@ class ClippedSums:
         Returns
         -------
         tuple[numpy.ndarray, numpy.ndarray]
-            Whole steps of the bound's grid, and fractions in 2^-27 steps, both of shape
-            (dimension,). Blocks of a batch add up in both; one record moves the steps plus the
-            fractions rounded down by at most C in L2 norm.
+            Whole steps of the bound's grid, and fractions of 2^-27 steps, both of shape
+            (dimension,): as :meth:`StepwiseOracle.add_whole` takes them.
         """
         count, device = records_in(inputs, targets), next(iter(values.values())).device
         parts = self._gradients(inputs, targets, values, count)
@@ -358,20 +359,26 @@ class ClippedSums:
         """Return the sum of what ``parts`` hold of ``count`` records, as :meth:`__call__` does."""
         exponent = math.frexp(bound)[1]
         size = max(1, min(_TOGETHER, _NUMBERS // sum(part.numbers for part in parts.values())))
-        steps = torch.zeros(self.dimension, dtype=torch.int64, device=device)
-        fractions = torch.zeros_like(steps)
+        # The sum of 2^12 records is below 2^60 fractions.
+        fine = torch.empty(self.dimension, dtype=torch.int64, device=device)
+        steps: Any = 0
         for first in range(0, count, size):
-            terms = {name: part[first : first + size] for name, part in parts.items()}
-            factors = self._factors(list(terms.values()), bound, exponent)
-            for name, term in terms.items():
-                place = self._places[name]
-                for total, bits in term.whole(factors, exponent):
-                    whole, step = total.flatten(), 2.0 ** (bits - _STEPS)
-                    down = (whole / step).floor_()
-                    rest = whole.sub_(down, alpha=step).mul_(2.0**FRACTION / step)
-                    steps[place] += down.long()
-                    fractions[place] += rest.long()
-        return steps.cpu().numpy(), fractions.cpu().numpy()
+            if first:
+                steps += fine >> FRACTION
+                fine &= BELOW
+            some: Any = slice(first, first + size)
+            terms = [part[some] for part in parts.values()]
+            factors = self._factors(terms, bound, exponent)
+            if not bool(factors.all()):
+                # Records of which nothing is added, because they are not finite.
+                some = first + factors.nonzero().flatten()
+                terms, factors = [part[some] for part in parts.values()], factors[some - first]
+            for name, term in zip(parts, terms, strict=True):
+                part = fine[self._places[name]]
+                for k, total in enumerate(term.whole(factors, exponent)):
+                    part.add_(total.flatten().long()) if first or k else part.copy_(total.flatten())
+        steps += fine >> FRACTION
+        return steps.cpu().numpy(), fine.bitwise_and_(BELOW).cpu().numpy()
 
     def _factors(self, terms: list[_Term], bound: float, exponent: int) -> Tensor:
         """Return what each record's gradient is multiplied by, shape (m,)."""
@@ -385,7 +392,7 @@ class ClippedSums:
         norms = torch.stack([term.squares() for term in terms]).sum(0).sqrt()
         factors = (limit * (1 - _ROOM) / norms).clamp_max(1.0)
         for term in terms:
-            factors = torch.minimum(factors, term.most(exponent))
+            factors = factors.clamp(max=term.most(exponent))
         return torch.where(norms.isfinite(), factors, 0.0)
 
     def _gradients(

@@ -14,17 +14,26 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from dpcal import _annexes
+from dpcal._ext.sums import grid_step
 from dpcal.accountants import Epsilon, epsilon, events
 from dpcal.accountants.samplers import Poisson
 from dpcal.adapters import loaders
-from dpcal.errors import UnsupportedEvent, needing
+from dpcal.calibrate.plan import Plan
+from dpcal.errors import BudgetExceeded, UnsupportedEvent, needing
+from dpcal.optim.boundary.seeds import Seed, key_of, keyed_generator, root_of
 
 with needing("opacus"):
+    import torch
     from opacus.accountants import registry
     from opacus.accountants.accountant import IAccountant
-    from opacus.optimizers import AdaClipDPOptimizer
+    from opacus.optimizers import (
+        AdaClipDPOptimizer,
+        DPOptimizer,
+        DPOptimizerFastGradientClipping,
+    )
 
-__all__ = ["Accountant"]
+__all__ = ["Accountant", "correlate"]
 
 
 class Accountant(IAccountant):  # type: ignore[misc]
@@ -158,6 +167,83 @@ class Accountant(IAccountant):  # type: ignore[misc]
         """Take over the history of a ``state_dict``, after Opacus' own checks of it."""
         super().load_state_dict(state_dict)
         self.history = [tuple(row) for row in state_dict["history"]]
+
+
+def correlate(optimizer: DPOptimizer, plan: Plan, loader: Any, *, seed: Seed = None) -> None:
+    """Let an optimizer of Opacus add the correlated noise of a plan, in hooks or ghost mode.
+
+    Each step takes the next row of noise, and its price is the plan's, ``plan.price()``, not the
+    accountant's of the engine: that one is told of steps without noise, and answers infinity. Sums
+    and noise are in single precision, as Opacus' own are, which the claim leaves out of account.
+
+    Parameters
+    ----------
+    optimizer
+        What ``make_private`` returned, on one process and with one bound on whole gradients, which
+        is the plan's ``max_norm``.
+    plan
+        Of :func:`dpcal.calibrate.correlated_dpsgd`, for instance.
+    loader
+        Of the run's batches, from its first step on.
+    seed
+        For tests: a seed that others know voids the claim.
+
+    Raises
+    ------
+    UnsupportedEvent
+        If the plan has independent noise, the optimizer is none of these, or the loader's batches
+        are not drawn as the plan says; by a step, if it covers several batches. BudgetExceeded is
+        raised by a step after the plan's last, and gradients are deleted.
+    """
+    query = plan.queries[0]
+    if len(plan.queries) > 1 or query.kind != "gradient" or query.correlation is None:
+        raise UnsupportedEvent("plan must have one query of gradients, with correlated noise.")
+    if type(optimizer) not in (DPOptimizer, DPOptimizerFastGradientClipping):
+        raise UnsupportedEvent(
+            "optimizer must be Opacus' DPOptimizer, or that of ghost mode, on one process and with "
+            f"one bound on whole gradients, got {type(optimizer).__name__}."
+        )
+    if optimizer.max_grad_norm != query.max_norm:
+        raise ValueError(
+            f"max_grad_norm must be the plan's max_norm={query.max_norm!r}, got "
+            f"{optimizer.max_grad_norm!r}."
+        )
+    found, wanted = loaders.check(loader), query.sampling
+    fits = found.law == wanted
+    if isinstance(found.law, Poisson) and isinstance(wanted, Poisson):
+        fits = found.law.sampling_probability <= wanted.sampling_probability
+    if not fits:
+        raise UnsupportedEvent(
+            f"The plan is for batches of {wanted!r}, and the loader has {found.name}: "
+            f"{found.law!r}. {found.sentence}"
+        )
+    step = grid_step(query.max_norm)
+    root = root_of(seed, "opacus", plan.to_json())
+    rows = _annexes.RoundedStream(
+        query.correlation.strategy,
+        sum(each.numel() for each in optimizer.params),
+        query.noise_multiplier * (query.max_norm / step),
+        lambda: keyed_generator(key_of(root, "rows")),
+    )
+
+    without = optimizer.add_noise
+
+    def add_noise() -> None:
+        try:
+            if rows.step == query.count:
+                raise BudgetExceeded(f"the plan's {query.count} steps are spent.")
+            if optimizer.accumulated_iterations > 1:
+                raise UnsupportedEvent("a step must be on one batch, got several accumulated ones.")
+            noise = torch.from_numpy(rows.read() * step)
+            without()
+            sizes = [each.numel() for each in optimizer.params]
+            for each, part in zip(optimizer.params, noise.split(sizes), strict=True):
+                each.grad += part.to(each.grad).view_as(each)
+        except BaseException:
+            optimizer.zero_grad(set_to_none=True)
+            raise
+
+    optimizer.add_noise, optimizer.noise_multiplier = add_noise, 0.0
 
 
 def _event(noise_multiplier: float, sample_rate: float, steps: int) -> events.DpEvent:

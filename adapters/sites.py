@@ -22,6 +22,7 @@ from typing import Any
 from dpcal.errors import needing
 
 with needing("torch"):
+    import torch
     from torch import Tensor
     from torch.nn import functional
     from torch.overrides import TorchFunctionMode
@@ -130,13 +131,15 @@ def _convolution(
 
     def right(a: Tensor) -> Tensor:
         a = functional.pad(a.reshape(len(a), -1, *a.shape[-len(kernel) :]), margins)
+        places = torch.arange(a[0].numel(), device=a.device).reshape(1, *a.shape[1:])
         for axis, (size, step, apart) in axes:
-            a = a.unfold(axis, (size - 1) * apart + 1, step)[..., ::apart]
-        # From (m, channels, places.., kernel..) to (m, T, groups, numbers of a group).
-        a = a.flatten(2, 1 + len(kernel)).transpose(1, 2)
-        return a.reshape(len(a), a.shape[1], groups, -1)
+            places = places.unfold(axis, (size - 1) * apart + 1, step)[..., ::apart]
+        # From (1, channels, places.., kernel..) to T times the numbers of each group.
+        places = places.flatten(2, 1 + len(kernel)).transpose(1, 2)
+        found = a.flatten(1).index_select(1, places.flatten())
+        return found.reshape(len(a), places.shape[1], groups, -1)
 
-    return Site(name, named(bias), lambda s: s.reshape(len(s), outputs, -1).mT, right)
+    return Site(name, named(bias), lambda s: s.reshape(len(s), outputs, -1).mT.contiguous(), right)
 
 
 def _embedding(

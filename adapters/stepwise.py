@@ -40,12 +40,13 @@ from dpcal.optim.objectives.arrays import Rows, Vector
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.contributions import Asked, Contributions, Table, shaped
 
-__all__ = ["FRACTION", "Elsewhere", "Guarded", "OutOfTurn", "Piece", "StepwiseOracle"]
+__all__ = ["BELOW", "FRACTION", "Elsewhere", "Guarded", "OutOfTurn", "Piece", "StepwiseOracle"]
 
 # A part of a batch, with its number.
 Piece = tuple[int, Rows]
-# Whole steps of a bound's grid, and fractions of 2^-FRACTION steps.
+# Binary digits of fractions of whole steps of a bound's grid.
 FRACTION = 27
+BELOW = (1 << FRACTION) - 1
 _NOTHING = (0, 0)
 Places = Rows | slice
 WholeSums = Callable[[Places, float], tuple[NDArray[np.int64], NDArray[np.int64] | int]]
@@ -217,8 +218,8 @@ class StepwiseOracle(PrivateOracle, Spender):
         count
             Number of records, at least 0.
         sums
-            ``sums(some, bound)`` returns whole steps of the bound's grid and fractions, whole
-            numbers of 2^-27 steps, shape (dimension,): one record moves the steps of the whole
+            ``sums(some, bound)`` returns whole steps of the bound's grid, and fractions below 1 in
+            units of 2^-27 steps, shape (dimension,): one record moves the steps of the whole
             batch, plus all fractions rounded down together, by at most the bound in L2 norm.
             ``some`` of the records are numbers from 0 to ``count - 1``, or a slice of all.
 
@@ -240,12 +241,14 @@ class StepwiseOracle(PrivateOracle, Spender):
             self._elsewhere.hand_in(rows, sums)
             at = np.zeros(self.dimension)
             steps = self._mechanism.gradient_sum(self._elsewhere, at, rows, bound)
-            total = (steps, self._elsewhere.fractions)
+            fractions = self._elsewhere.fractions
             if self._total is not _NOTHING:
-                total = (total[0] + self._total[0], total[1] + self._total[1])
+                fractions = fractions + self._total[1]
+                steps = steps + self._total[0] + (fractions >> FRACTION)
+                fractions &= BELOW
             # In this order: an interrupt in between leaves records out, and sums none twice.
             self._batch = self._batch[count:]
-            self._total = total
+            self._total = steps, fractions
 
     @contextmanager
     def together(self) -> Iterator[None]:
@@ -273,9 +276,8 @@ class StepwiseOracle(PrivateOracle, Spender):
             if self._total is _NOTHING:
                 self.add(np.empty((0, self.dimension)))
             (query,) = self.plan.queries
-            (steps, fractions), self._total = self._total, None
-            total = steps + (fractions >> FRACTION)
-            return self._noisy_mean(total, query, query.max_norm)
+            (steps, _), self._total = self._total, None
+            return self._noisy_mean(steps, query, query.max_norm)
 
     def give_up(self) -> None:
         """Forget a batch that was drawn; its answer stays in the ledger, and nothing leaves."""

@@ -19,6 +19,7 @@ import os
 import pickle
 import random
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -27,12 +28,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal import _validate
+from dpcal._ext.sums import grid_step
 from dpcal.adapters import loaders
 from dpcal.adapters.clipping import ClippedSums, records_in
 from dpcal.adapters.ranks import Alone, RankedOracle, Ranks, RanksLost, check_same
 from dpcal.adapters.stepwise import Guarded, OutOfTurn, StepwiseOracle
-from dpcal.calibrate.plan import Plan
+from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import BudgetExceeded, needing
+from dpcal.optim.boundary.discrete import DiscreteNormals
+from dpcal.optim.boundary.noise import Mechanism
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.objectives.arrays import Rows, Vector
 
@@ -41,13 +45,16 @@ with needing("torch"):
     import torch.distributed as dist
     from torch import Tensor, nn
     from torch.utils._pytree import tree_map
-    from torch.utils.data import Dataset, default_collate
+    from torch.utils.data import Dataset, TensorDataset, default_collate
 
 __all__ = ["Guard", "collate"]
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 Gradients = Callable[[nn.Module, Any, Any], Mapping[str, Tensor]]
 Collate = Callable[[list[Any]], Any]
+
+# Parameters from which on noise is drawn in a thread of its own.
+_MANY = 1 << 14
 
 
 class Guard(Guarded):
@@ -136,7 +143,7 @@ class Guard(Guarded):
         alone = ranks.size == 1 and group is None and store is None
         if plan is not None and alone:
             dimension = self._clipped.dimension
-            self._oracle = StepwiseOracle(plan, dimension=dimension, seed=seed, noise=noise)
+            self._oracle = _Ahead(plan, dimension=dimension, seed=seed, noise=noise)
             return
         if noise not in (None, "discrete"):
             raise ValueError(
@@ -315,6 +322,38 @@ class Guard(Guarded):
             start = stop
 
 
+class _Ahead(StepwiseOracle):
+    """Draws the noise of a step in a thread, while gradients are taken: it depends on none of them.
+
+    The thread is given the step's noise after its answer is in the ledger. Noise of a step that is
+    given up is used for no other step.
+    """
+
+    _noise: Future[NDArray[np.int64]] | None = None
+    _thread: ThreadPoolExecutor | None = None
+
+    def _take(self, rows: Rows) -> None:
+        self._noise = None
+        super()._take(rows)
+        (query,) = self.plan.queries
+        # A mechanism that a recorder sees draws the noise itself.
+        independent = type(self._mechanism) is Mechanism and query.correlation is None
+        if independent and self.noise == "discrete" and self.dimension >= _MANY:
+            sigma = query.noise_multiplier * (query.max_norm / grid_step(query.max_norm))
+            normals = DiscreteNormals.covering(sigma, self._streams.noise)
+            self._thread = self._thread or ThreadPoolExecutor(1)
+            self._noise = self._thread.submit(normals.draw, self.dimension)
+
+    def _noisy_mean(self, total: Any, query: Query, bound: float, **how: Any) -> Vector:
+        noise, self._noise = self._noise, None
+        if noise is None:
+            return super()._noisy_mean(total, query, bound, **how)
+        total += noise.result()
+        mean = self._mechanism.values(total, bound)
+        mean /= self._slot(query).size
+        return mean
+
+
 class _Processes:
     """The ranks of a process group; see :class:`dpcal.adapters.ranks.Ranks`."""
 
@@ -466,6 +505,8 @@ def _told_apart(part: Any) -> Iterator[bytes]:
 
 
 def _loaded(dataset: Any, rows: Rows, collate_fn: Collate) -> Any:
+    if type(dataset) is TensorDataset and collate_fn is default_collate:
+        return [each[torch.from_numpy(rows)] for each in dataset.tensors]
     if len(rows):
         return collate_fn([dataset[int(row)] for row in rows])
     return _emptied(collate_fn([dataset[0]]))

@@ -11,7 +11,7 @@ The noise is one of two, with bits from AES in counter mode:
 - ``"gaussian"``: Gaussians in floating point, each rounded to a whole number. For a sum x of whole
   numbers and a real-valued Gaussian g, ``x + round(g) = round(x + g)`` is post-processing of the
   mechanism that the plan prices. But g is drawn in doubles, from a law at a distance from a
-  Gaussian's that is not bounded here: outside the claim. A number takes less than half the time.
+  Gaussian's that is not bounded here: outside the claim. A number takes as long.
 
 >>> from dpcal.optim import FromGradients
 >>> table = np.array([[3.0, 4.0], [0.3, 0.4], [np.nan, 1.0]])
@@ -203,7 +203,9 @@ class Mechanism:
             DiscreteNormals.covering(sigma, self._streams.noise).add(total)
         else:
             add_gaussian(total, sigma, self._streams.noise)
-        return self.values(total, bound) / size
+        mean = self.values(total, bound)
+        mean /= size
+        return mean
 
 
 def _numbers(query: Query, dimension: int) -> int:

@@ -216,11 +216,11 @@ def terms(seed):
 
 def whole(term, factors, exponent):
     """Return what a term adds, in units of 2^-48 of 2^exponent, as whole numbers of Python's."""
-    total = 0
-    for sums, bits in term.whole(factors, exponent):
-        assert bool((sums == sums.round()).all())
-        assert float(sums.abs().max()) < 2.0**53
-        total = total + sums.flatten().long().numpy().astype(object) * 2 ** (48 - bits)
+    total, unit = 0, 2.0 ** (48 - 2 * getattr(term, "bits", 20))
+    for sums in term.whole(factors, exponent):
+        assert bool((sums / unit == (sums / unit).round()).all())
+        assert float(sums.abs().max()) < 2.0**53 * unit
+        total = total + sums.flatten().long().numpy().astype(object)
     return total
 
 

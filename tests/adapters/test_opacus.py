@@ -23,10 +23,12 @@ from scipy.stats import binom, norm
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
+from dpcal import calibrate
+from dpcal.accountants.matrix import LambdaCGD
 from dpcal.adapters.loaders import PoissonSampler, check
-from dpcal.adapters.opacus import Accountant
+from dpcal.adapters.opacus import Accountant, correlate
 from dpcal.adapters.torch import collate
-from dpcal.errors import UnsupportedEvent
+from dpcal.errors import BudgetExceeded, UnsupportedEvent
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -235,3 +237,63 @@ def test_random_numbers_for_an_empty_batch_have_no_price():
     assert "twice its bound" in check(with_numbers).sentence
     assert check(with_numbers).event is None
     assert check(DPDataLoader(records, sample_rate=0.01)).event is not None
+
+
+def correlated(mode="hooks", bound=0.5, **options):
+    """A model whose loss has no gradient: each step is a row of noise."""
+    model, n = nn.Linear(40, 50), 200
+    plan = calibrate.correlated_dpsgd(
+        LambdaCGD(60, 0.5), n=n, batch_size=20, noise_multiplier=2.0, delta=1e-5, max_norm=0.5,
+        statistics=False, draws=1000, seed=1,
+    )  # fmt: skip
+    data = TensorDataset(torch.randn(n, 40), torch.zeros(n, dtype=torch.long))
+    made = PrivacyEngine(accountant="dpcal").make_private(
+        module=model, optimizer=torch.optim.SGD(model.parameters(), lr=1.0),
+        noise_multiplier=1.0, max_grad_norm=bound, loss_reduction="sum", grad_sample_mode=mode,
+        criterion=nn.CrossEntropyLoss(reduction="sum"),
+        data_loader=DataLoader(data, batch_sampler=PoissonSampler(n, 0.1)),
+        poisson_sampling=False, **options,
+    )  # fmt: skip
+    return plan, *made[:2], made[-1]
+
+
+@pytest.mark.parametrize("mode", ["hooks", "ghost"])
+def test_opacus_adds_a_plans_correlated_noise(mode):
+    plan, model, optimizer, loader = correlated(mode)
+    correlate(optimizer, plan, loader, seed=3)
+    query, rows = plan.queries[0], []
+
+    def step():
+        for each in optimizer.params:
+            each.grad_sample, each.summed_grad = torch.zeros(1, *each.shape), None
+            each.grad = torch.zeros_like(each)
+        optimizer.step()
+
+    for _ in range(query.count):
+        before = torch.cat([each.detach().flatten().clone() for each in model.parameters()])
+        step()
+        now = torch.cat([each.detach().flatten() for each in model.parameters()])
+        rows.append((before - now).double().numpy())
+    white = query.correlation.strategy.matrix() @ np.array(rows)
+    spread = query.noise_multiplier * query.max_norm
+    assert abs(white.std() / spread - 1) < 0.01
+    assert abs(np.corrcoef(white)[np.triu_indices(len(white), 1)]).max() < 0.12
+    with pytest.raises(BudgetExceeded, match="60 steps are spent"):
+        step()
+    assert all(each.grad is None for each in optimizer.params)
+
+
+def test_what_cannot_be_correlated_is_a_sentence():
+    plan, _, optimizer, loader = correlated()
+    denser = DataLoader(loader.dataset, batch_sampler=PoissonSampler(200, 0.11))
+    with pytest.raises(UnsupportedEvent, match="the loader has PoissonSampler"):
+        correlate(optimizer, plan, denser)
+    alone = calibrate.dpsgd(n=200, batch_size=20, steps=2, epsilon=2.0, delta=1e-5)
+    with pytest.raises(UnsupportedEvent, match="with correlated noise"):
+        correlate(optimizer, alone, loader)
+    optimizer.max_grad_norm = 1.0
+    with pytest.raises(ValueError, match=r"max_norm=0\.5, got 1\.0"):
+        correlate(optimizer, plan, loader)
+    _, _, layers, loader = correlated(bound=[0.3, 0.4], clipping="per_layer")
+    with pytest.raises(UnsupportedEvent, match="got DPPerLayerOptimizer"):
+        correlate(layers, plan, loader)

@@ -157,6 +157,25 @@ def test_ties_are_settled_by_the_bits_that_follow(monkeypatch):
     assert (out + 1).tolist() == [0, 1, 2, 2, 3]
 
 
+@pytest.mark.parametrize("spread", [0.4, 312.0])
+def test_every_word_finds_its_place(spread, monkeypatch):
+    """Words beside the entries and near both ends, in the order of a table's search and alone."""
+    high, low = discrete._table(spread).words()
+    powers = [(1 << k) + d for k in range(65) for d in (-1, 0, 1)]
+    near = {int(h) + d for h in high for d in (-1, 1)} | {*powers, *(2**64 - p for p in powers)}
+    words = np.array(sorted(near - set(high.tolist()) - {-1, 2**64, 2**64 + 1}), dtype="<u8")
+
+    class Cipher:
+        def update_into(self, zeros, out):
+            out[: len(zeros)] = given[: len(zeros) // 8].tobytes().ljust(len(zeros), b"\1")
+
+    monkeypatch.setattr(keyed, "counter_mode", lambda key, block: Cipher())
+    for given in (*np.array_split(words, len(words) // 100), words[:1], words[-1:]):
+        out = np.zeros(len(given), dtype=np.int64)
+        DiscreteTable(1.0, high, low).draw((1,), out, keyed_generator())
+        assert (out + len(high) // 2 == np.searchsorted(high, given, side="right")).all()
+
+
 def test_wide_laws_are_hardly_wider_than_asked():
     for wanted in np.geomspace(discrete.WIDE, discrete.MOST, 100):
         spread = math.sqrt(sum(k * k for k in factors_of(wanted, discrete.WIDEST)))
