@@ -1,4 +1,3 @@
-from dpcal.report.composition import composed_reports as composed_reports
 from dpcal.report.files import (
     FORMAT as FORMAT,
     bind as bind,
@@ -31,6 +30,7 @@ from dpcal.report.statement import (
 from dpcal.report.verification import (
     claims_of as claims_of,
     composed_epsilon as composed_epsilon,
+    composed_reports as composed_reports,
     event_of as event_of,
     verify as verify,
 )

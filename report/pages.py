@@ -30,12 +30,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
 from dpcal.report.metrics import SHARES
 from dpcal.report.output import at_most
 
-__all__ = ["answers_page", "statement_page"]
+__all__ = ["answers_page", "rendered", "statement_page"]
 
 Cells = tuple[list[str], list[list[str]]]
 
@@ -44,14 +44,19 @@ Cells = tuple[list[str], list[list[str]]]
 def _templates() -> Environment:
     found = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
-        autoescape=True,
+        autoescape=select_autoescape(),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     found.filters["g"] = "{:g}".format
-    found.globals |= {"up": at_most, "sentence": _sentence, "scored": _scored}
+    found.globals |= {"up": at_most, "sentence": _sentence, "scored": _scored, "repr": repr}
     return found
+
+
+def rendered(template: str, parts: Mapping[str, Any]) -> str:
+    """Return the text of a template of ``report/templates/`` with its parts, by name."""
+    return _templates().get_template(template).render(parts)
 
 
 def _sentence(text: str) -> str:
@@ -107,8 +112,7 @@ def _page(template: str, document: Mapping[str, Any], **parts: Any) -> str:
     paid = document["everything"] if number is None and len(runs) > 1 else runs[number or 0]
     upper = float(paid["epsilon"]["upper"])
     factor = math.exp(upper) if upper < 700 else math.inf
-    page = _templates().get_template(template)
-    return page.render(document, paid=paid, factor=factor, **parts)
+    return rendered(template, {**document, **parts, "paid": paid, "factor": factor})
 
 
 def _models(document: Mapping[str, Any]) -> list[list[str]]:
