@@ -17,7 +17,7 @@ WORKERS ?= 2
 TESTS := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 KERNELS := $(wildcard _ext/*.pyx _ext/*.pxd _ext/*.h)
-SOURCES := $(filter-out build/%,$(sort $(wildcard *.py* */*.py* */*/*.py* */*/*/*.py* calibrate/papers/*/*.txt)))
+SOURCES := $(filter-out build/%,$(sort $(wildcard *.py* */*.py* */*/*.py* */*/*/*.py* calibrate/papers/*/*.txt report/templates/*)))
 # The editable install links file by file, so a new file asks for a new install: the list is in the name.
 INSTALLED := $(VENV)/installed-$(shell printf '%s' '$(SOURCES)' | cksum | cut -d' ' -f1)
 

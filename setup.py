@@ -151,6 +151,7 @@ setup(
     package_data={
         "": ["*.pyi"],
         "dpcal.calibrate.papers": ["*/*.txt"],
+        "dpcal.report": ["templates/*"],
         "dpcal": ["py.typed"],
         "dpcal._ext": ["*.pxd", "*.h"],
     },

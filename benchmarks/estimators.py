@@ -1,6 +1,6 @@
-"""How good are private estimators, at what epsilon, and beside which others? Tables and a figure.
+"""How good are private estimators, at what epsilon, and beside which others? A table of six tables.
 
-``python -m benchmarks.estimators [--seeds 10] [--out DIR]`` fits on six tables: four that
+``python -m benchmarks.estimators [--seeds 10]`` fits on six tables: four that
 scikit-learn ships (breast cancer, digits, wine, diabetes), and two that are made here from fixed
 seeds, with the columns and the noise of house prices ("houses": 20,000 records, 8 columns, as
 California's) and of a census ("census": 20,000 records, 14 columns, six of them of categories, as
@@ -17,12 +17,10 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import json
 import math
 import warnings
 from collections.abc import Callable
 from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
 from scipy.optimize import brentq
@@ -236,49 +234,14 @@ def table(rows):
     return "\n".join(lines)
 
 
-def figure(rows, path):
-    """Draw score over epsilon, a panel for each table."""
-    import matplotlib.pyplot as plt
-
-    names = list(dict.fromkeys(row[0] for row in rows))
-    drawn, axes = plt.subplots(2, 3, figsize=(9, 5), sharex=True)
-    for axis, name in zip(axes.flat, names, strict=False):
-        for number, method in enumerate(METHODS):
-            found = [row for row in rows if row[:2] == (name, method)]
-            if method == "not private":
-                for row in found:
-                    axis.axhline(row[3], color="gray", linestyle=":", label=method)
-            elif found:
-                # Scores below -0.5 say no more than that they are.
-                shown = [row for row in found if row[3] > -0.5]
-                columns = ([row[place] for row in shown] for place in (2, 3, 4))
-                axis.errorbar(*columns, marker="o", color=f"C{number}", label=method)
-        axis.set(title=name, xscale="log", xticks=EPSILONS)
-        if axis.get_ylim()[0] < -0.5:
-            axis.set_ylim(-0.5, 1.0)
-        axis.set_xticks(EPSILONS, [f"{each:g}" for each in EPSILONS])
-        axis.minorticks_off()
-    axes[1][0].set_xlabel("epsilon")
-    axes[0][0].set_ylabel("test accuracy")
-    axes[1][1].set_ylabel("test R^2")
-    axes[0][0].legend(fontsize=7)
-    drawn.tight_layout()
-    drawn.savefig(path)
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--tables", nargs="*", default=list(TABLES), choices=list(TABLES))
     parser.add_argument("--methods", nargs="*", default=list(METHODS), choices=list(METHODS))
-    parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     rows = study(options.seeds, options.tables, options.methods)
     print(table(rows))
-    if options.out is not None:
-        options.out.mkdir(parents=True, exist_ok=True)
-        (options.out / "estimators.json").write_text(json.dumps(rows))
-        figure(rows, options.out / "estimators.svg")
 
 
 if __name__ == "__main__":

@@ -1,17 +1,11 @@
-"""What does the boundary cost? Every optimizer's step beside plain numpy, and other speeds.
+"""What does the boundary cost? Every optimizer's step beside the same answers in plain numpy.
 
-    python -m benchmarks.overhead [--only steps blas draws ledger memory] [--json]
+    python -m benchmarks.overhead [--cases CASE ...] [--rounds 5] [--json]
 
-* ``steps``: every optimizer at n = 500 and d = 20, beside the same answers in plain numpy
-  (``benchmarks.plain``), which has no plan, no ledger and no checks. CPU time of one more
-  answer: of a whole run less one that its callback ends at the first step, over the answers that
-  they differ by. What a run takes beside its answers (making the oracle, digest, seeds, result) is
-  its opening.
-* ``blas``: steps on all of 20,000 records of 100 features, beside the two products of a matrix and
-  a vector that they cannot do without (three for differences), and the same normals.
-* ``draws``: discrete Gaussian numbers a second.
-* ``ledger``: writing one answer down.
-* ``memory``: the largest room that objectives take while they are made, in units of the records.
+At n = 500 and d = 20; the numpy (``benchmarks.plain``) has no plan, no ledger and no checks. CPU
+time of one more answer: of a whole run less one that its callback ends at the first step, over the
+answers that they differ by. What a run takes beside its answers (making the oracle, digest, seeds,
+result) is its opening.
 """
 
 import argparse
@@ -21,13 +15,10 @@ import math
 import os
 import sys
 import time
-import tracemalloc
 import warnings
-from functools import partial
 
 N, D = 500, 20
 STEPS = 2_000
-PARTS = ("steps", "blas", "draws", "ledger", "memory")
 
 
 def restart_with_one_thread():
@@ -195,137 +186,22 @@ def steps(rounds, cases=tuple(CASES)):
         return {case: timed(case, rounds) for case in cases}
 
 
-def blas(rounds, n=20_000, d=100, count=20):
-    """Return microseconds of steps on all records, and of what BLAS needs at least."""
-    import numpy as np
-
-    from benchmarks.plain import Records
-    from dpcal.calibrate import Plan, Query
-    from dpcal.optim import Logistic, PrivateOracle
-
-    rows, rng = Records(n, d), np.random.default_rng(0)
-    shared = {"sampler": "full", "max_norm": 1.0, "noise_multiplier": 1.0, "count": 10**9}
-    queries = (
-        Query(name="gradient", kind="gradient", **shared),
-        Query(name="difference", kind="gradient difference", **shared),
-    )
-    plan = Plan(optimizer="any", n=n, queries=queries, epsilon=1.0, delta=1e-6)
-    oracle = PrivateOracle(
-        Logistic(rows.X, rows.signs, fit_intercept=False, classes_from_data=True), plan
-    )
-    w, v = rng.standard_normal((2, d)) * 0.1
-    slopes = rng.standard_normal(n)
-
-    def repeated(step):
-        return lambda: [step() for _ in range(count)]
-
-    def products(vectors):
-        for vector in vectors:
-            rows.X @ vector
-        rows.X.T @ slopes
-        rng.standard_normal(d)
-
-    taken = least(
-        {
-            "gradient": repeated(lambda: oracle.gradient(w, "gradient")),
-            "two products": repeated(lambda: products([w])),
-            "difference": repeated(lambda: oracle.difference(w, v, "difference")),
-            "three products": repeated(lambda: products([w, v])),
-        },
-        rounds,
-    )
-    return {name: 1e6 * value / count for name, value in taken.items()}
-
-
-def draws(rounds, size=1 << 20):
-    """Return millions of discrete Gaussian numbers a second, by their standard deviation."""
-    from dpcal.optim.boundary.discrete import DiscreteNormals
-
-    noises = {f"{scale:g}": DiscreteNormals(scale) for scale in (100.0, float(1 << 20))}
-    runs = {name: partial(noise.draw, size) for name, noise in noises.items()}
-    return {name: size / value / 1e6 for name, value in least(runs, rounds).items()}
-
-
-def ledger(rounds, count=2_000):
-    """Return microseconds of writing one answer to the ledger."""
-    from dpcal import calibrate, optim
-
-    plan = calibrate.dpsgd(n=N, batch_size=50, steps=10**6, epsilon=4.0, delta=1e-5)
-    (query,) = plan.queries
-
-    def written():
-        held = optim.Ledger.of(plan)
-        for _ in range(count):
-            held.record(query, 1)
-
-    return {"an answer": 1e6 * least({"written": written}, rounds)["written"] / count}
-
-
-def makers(d, n=20_000):
-    """Return what makes each objective, and the room of its records."""
-    import numpy as np
-
-    from benchmarks.plain import Records
-    from dpcal.optim import Logistic, Softmax
-
-    rows = Records(n, d)
-    labels = np.arange(n) % 4
-
-    def embedded(k):
-        matrix = np.random.default_rng(0).standard_normal((k, d)) / math.sqrt(k)
-        return lambda: Logistic(
-            rows.X, rows.signs, fit_intercept=False, classes_from_data=True
-        ).embedded(matrix)
-
-    made = {
-        f"softmax, d = {d}": lambda: Softmax(rows.X, labels, classes_from_data=True),
-        f"linear, d = {d}": lambda: Logistic(rows.X, rows.signs, classes_from_data=True),
-        f"embedded, d = {d}, k = {d // 2}": embedded(d // 2),
-    }
-    return made, rows.X.nbytes
-
-
-def memory():
-    """Return the peak room of each objective while it is made, in units of its records."""
-    found = {}
-    for d in (50, 64):
-        made, room = makers(d)
-        for name, make in made.items():
-            tracemalloc.start()
-            make()
-            found[name] = tracemalloc.get_traced_memory()[1] / room
-            tracemalloc.stop()
-    return found
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES), metavar="CASE")
     parser.add_argument("--json", action="store_true", help="print JSON only")
     options = parser.parse_args()
-    parts = {
-        "steps": partial(steps, cases=options.cases),
-        "blas": blas,
-        "draws": draws,
-        "ledger": ledger,
-    }
-    found = {name: parts[name](options.rounds) for name in options.only if name in parts}
-    if "memory" in options.only:
-        found["memory"] = memory()
+    found = steps(options.rounds, options.cases)
     if options.json:
         print(json.dumps(found))
         return
-    for case, row in found.pop("steps", {}).items():
+    for case, row in found.items():
         print(
             f"{case:36} {row['answers']:6} answers {row['ours']:9.2f} us, numpy "
             f"{row['numpy']:9.2f} us, ratio {row['ours'] / row['numpy']:.2f}, opening "
             f"{row['opening']:7.0f} us"
         )
-    for part, values in found.items():
-        for name, value in values.items():
-            print(f"{part:8} {name:28} {value:10.3f}")
 
 
 if __name__ == "__main__":

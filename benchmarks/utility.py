@@ -34,7 +34,7 @@ from dpcal.calibrate import Constants
 from dpcal.calibrate.plans.common import Given
 from dpcal.calibrate.plans.kl_problem import Problem
 from dpcal.optim.registry import OPTIMIZERS
-from dpcal.plot import BLUE, MUTED, RED
+from dpcal.plot import BLUE, RED
 
 TARGET: dict[str, Any] = {"epsilon": 2.0, "delta": 1e-6}
 
@@ -117,8 +117,8 @@ def on_tables():
     ]
 
 
-def report_tables(found, output):
-    """Print excess risk and held-out score, a line an optimizer, and draw them against epsilon."""
+def report_tables(found, _):
+    """Print excess risk and held-out score, a line an optimizer."""
     spare = min(row["spare"] for _, rows in found for each in rows.values() for row in each)
     print(f"excess risk (held-out score), means; no run spent more than its target ({spare:.0e})")
     for table in tables():
@@ -133,36 +133,6 @@ def report_tables(found, output):
                     for e in EPSILONS
                 ]
                 print(f"| `{each.label}` | " + " | ".join(cells) + " |")
-    save(picture(found), output / "optimizers.png")
-
-
-def picture(found):
-    """Excess risk against epsilon: a row a table, a column an optimizer, DP-SGD in each in grey."""
-    from matplotlib.figure import Figure
-
-    names, others = list(dict.fromkeys(each.panel for each, _ in found)), STUDIED[1:]
-    figure = Figure(figsize=(1.65 * len(others), 2.0 * len(names) + 0.5), layout="constrained")
-    places = figure.subplots(len(names), len(others), sharex=True, sharey="row", squeeze=False)
-    rows_of = {(each.panel, each.label): rows for each, rows in found}
-    for name, line in zip(names, places, strict=True):
-        for other, axes in zip(others, line, strict=True):
-            for which, colour in (("dpsgd", MUTED), (other, BLUE)):
-                rows = rows_of[name, which]
-                logs = np.log([[row["error"] for row in rows[e]] for e in EPSILONS])
-                middle, spread = logs.mean(axis=1), logs.std(axis=1, ddof=1)
-                band = np.exp(middle - spread), np.exp(middle + spread)
-                axes.fill_between(EPSILONS, *band, color=colour, alpha=0.2, lw=0)
-                axes.plot(EPSILONS, np.exp(middle), color=colour, marker="o", ms=3, lw=1.4)
-            axes.set(xscale="log", yscale="log")
-            axes.set_xticks(EPSILONS, [f"{e:g}" for e in EPSILONS])
-            axes.minorticks_off()
-            axes.grid(alpha=0.25)
-        line[0].set_ylabel(name.replace(", ", "\n"), fontsize=9)
-    for other, axes in zip(others, places[0], strict=True):
-        axes.set_title(other.replace("e_r", "e_\nr"), fontsize=9)
-    figure.supxlabel("epsilon (grey: DP-SGD; bands: one standard deviation)", fontsize=10)
-    figure.supylabel("excess of the regularised training loss", fontsize=10)
-    return figure
 
 
 # ------------------------------------------------------------------------------------------ slopes

@@ -1,21 +1,16 @@
-from dpcal.plot.accuracy import (
-    Point as Point,
-    added as added,
-    along_run as along_run,
-    strategies as strategies,
-    utility as utility,
-)
-from dpcal.plot.loaders import samplers as samplers
-from dpcal.plot.predicted import crossings as crossings, errors as errors
 from dpcal.plot.privacy import (
     STYLES as STYLES,
     Curve as Curve,
     Line as Line,
-    RenyiCurve as RenyiCurve,
-    TradeOffCurve as TradeOffCurve,
     profile as profile,
-    renyi_curve as renyi_curve,
     trade_off_curve as trade_off_curve,
+)
+from dpcal.plot.scores import (
+    added as added,
+    along_run as along_run,
+    crossings as crossings,
+    errors as errors,
+    samplers as samplers,
 )
 from dpcal.plot.style import (
     BLUE as BLUE,
@@ -23,8 +18,10 @@ from dpcal.plot.style import (
     MUTED as MUTED,
     RED as RED,
     check_picture as check_picture,
+    figure_and_axes as figure_and_axes,
+    legend as legend,
     note as note,
-    png as png,
+    plain_ticks as plain_ticks,
     save as save,
     svg as svg,
 )

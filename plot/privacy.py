@@ -1,32 +1,23 @@
-"""Pictures of what a mechanism costs: privacy profiles, trade-offs, Renyi divergences.
+"""Pictures of what a mechanism costs: privacy profiles and trade-offs.
 
 >>> from dpcal.accountants import events
->>> curve = RenyiCurve.of(events.GaussianDpEvent(1.0), "sigma = 1", highest=8.0)
->>> bool(np.allclose(curve.divergences, curve.orders / 2))  # Mironov 2017, Proposition 7
-True
->>> [axes.get_xlabel() for axes in renyi_curve([curve], delta=1e-5).axes]
-['order']
+>>> curve = Curve.of(events.GaussianDpEvent(1.0), "sigma = 1", accountants=["renyi"])
+>>> [axes.get_xlabel() for axes in profile([curve]).axes]
+['epsilon']
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from dpcal import _validate, accountants
-from dpcal.accountants import (
-    epsilon,
-    log_delta,
-    privacy_profile,
-    trade_off,
-    trade_off_from_deltas,
-)
-from dpcal.accountants.curves.conversions import epsilon_from_renyi, renyi_divergence
+from dpcal import _validate
+from dpcal.accountants import epsilon, log_delta, privacy_profile
 from dpcal.accountants.curves.tradeoff import TradeOff
 from dpcal.accountants.events import (
     CorrelatedGaussianDpEvent,
@@ -46,7 +37,6 @@ from dpcal.plot.style import (
     legend,
     note,
     plain_ticks,
-    ticker,
 )
 
 if TYPE_CHECKING:
@@ -56,10 +46,7 @@ __all__ = [
     "STYLES",
     "Curve",
     "Line",
-    "RenyiCurve",
-    "TradeOffCurve",
     "profile",
-    "renyi_curve",
     "trade_off_curve",
 ]
 
@@ -85,14 +72,11 @@ BELOW: Mapping[str, Any] = {"linestyle": ":", "linewidth": 1.5, "drawstyle": "st
 WHOLE_POINTS = 10
 # Least epsilon that is drawn, over the largest.
 WHOLE_RANGE = 0.01
-# A trade-off of such a run is a bound by lines at so many epsilons, up to that at the delta below:
-# an axis from 0 to 1 shows no more.
-TRADE_OFF_POINTS, TRADE_OFF_DELTA = 20, 1e-3
 # PLD and PRV take seconds for a dense curve; marks on the others show that they agree.
 MARKS = 4
 
-# Events that are priced alone, and have no divergences.
-WHOLE_RUNS = CorrelatedGaussianDpEvent, ShuffledEpochsDpEvent
+# Events that are priced as a whole.
+WHOLE_RUNS = CorrelatedGaussianDpEvent, RandomAllocationDpEvent, ShuffledEpochsDpEvent
 
 Vector = NDArray[np.float64]
 
@@ -146,7 +130,7 @@ class Curve:
         """
         neighboring_relation = _validate.relation(neighboring_relation)
         about = _about(event, neighboring_relation)
-        if _contains(event, *WHOLE_RUNS, RandomAllocationDpEvent):
+        if any(isinstance(leaf, WHOLE_RUNS) for leaf in leaves(event)):
             lines = _whole_run(event, neighboring_relation)
             return cls(label=label, lines=lines, target=target, about=about)
 
@@ -162,11 +146,6 @@ class Curve:
             grid = np.geomspace(low, high, 160 if dense else MARKS)
             found.append(_line(event, name, grid, neighboring_relation))
         return cls(label=label, lines=tuple(found), target=target, about=about)
-
-
-def _contains(event: DpEvent, *kinds: type[DpEvent]) -> bool:
-    """Return whether a mechanism of these kinds is in an event."""
-    return any(isinstance(leaf, kinds) for leaf in leaves(event))
 
 
 def _about(event: DpEvent, relation: str) -> str:
@@ -234,13 +213,7 @@ def profile(curves: Sequence[Curve]) -> Any:
     drawn = list(dict.fromkeys(line.accountant for curve in curves for line in curve.lines))
     for curve, color in in_colors(curves):
         for line in curve.lines:
-            axes.plot(
-                line.epsilon,
-                line.delta,
-                color=color,
-                **_style(line.accountant),
-                zorder=3,
-            )
+            axes.plot(line.epsilon, line.delta, color=color, **_style(line.accountant), zorder=3)
             if line.lower is not None:
                 _band(axes, line.epsilon, np.maximum(line.lower, LOWEST / 100), line.delta, color)
         if curve.target is not None:
@@ -248,13 +221,8 @@ def profile(curves: Sequence[Curve]) -> Any:
         _label_curve(axes, curve, color, alone=len(curves) == 1)
     _profile_axes(axes, curves)
     _accountant_legend(axes, drawn, targets=any(curve.target for curve in curves))
-    caption(figure, _together(curve.about for curve in curves))
+    caption(figure, "; ".join(filter(None, dict.fromkeys(curve.about for curve in curves))))
     return figure
-
-
-def _together(captions: Iterable[str]) -> str:
-    """Return different captions as one."""
-    return "; ".join(filter(None, dict.fromkeys(captions)))
 
 
 def _band(axes: Any, x: Vector, lower: Vector, upper: Vector, color: str) -> None:
@@ -262,55 +230,8 @@ def _band(axes: Any, x: Vector, lower: Vector, upper: Vector, color: str) -> Non
     axes.fill_between(x, lower, upper, color=color, alpha=0.25, linewidth=0, zorder=2)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class TradeOffCurve:
-    """The trade-off curve of one event, and what it was computed from.
-
-    Attributes
-    ----------
-    curve
-        The bounds.
-    label
-        Empty where the curve is exact between its bounds; otherwise it says that ``curve.lower`` is
-        a bound, and from how many epsilons.
-    points
-        These epsilons, and upper bounds on delta at them.
-    """
-
-    curve: TradeOff
-    label: str = ""
-    points: tuple[tuple[float, float], ...] = ()
-
-    @classmethod
-    def of(
-        cls, event: DpEvent, rates: ArrayLike, *, neighboring_relation: str = "add-or-remove-one"
-    ) -> TradeOffCurve:
-        """Return false-negative rates at false-positive rates, numbers in (0, 1), shape (n,).
-
-        A run with correlated noise, by random allocation or over shuffled epochs is priced point by
-        point: delta is computed at twenty epsilons, which prove a lower bound.
-        """
-        neighboring_relation = _validate.relation(neighboring_relation)
-        relation: dict[str, Any] = {"neighboring_relation": neighboring_relation}
-        if not _contains(event, *WHOLE_RUNS, RandomAllocationDpEvent):
-            return cls(curve=trade_off(event, rates, **relation))
-        highest = epsilon(event, delta=TRADE_OFF_DELTA, **relation).upper
-        if not math.isfinite(highest):
-            highest = 0.0
-        epsilons = np.unique(np.linspace(0.0, highest, TRADE_OFF_POINTS)).tolist()
-        deltas = [accountants.delta(event, epsilon=at, **relation).upper for at in epsilons]
-        return cls(
-            curve=trade_off_from_deltas(epsilons, deltas, rates, **relation),
-            label=f"lower bound from {len(epsilons)} epsilons",
-            points=tuple(zip(epsilons, deltas, strict=True)),
-        )
-
-
 def trade_off_curve(
-    curves: Sequence[tuple[str, TradeOff]],
-    *,
-    attacks: Sequence[tuple[str, Vector, Vector]] = (),
-    shaded: bool = True,
+    curves: Sequence[tuple[str, TradeOff]], *, attacks: Sequence[tuple[str, Vector, Vector]] = ()
 ) -> Any:
     """Draw false-negative against false-positive rates, between their bounds.
 
@@ -320,151 +241,50 @@ def trade_off_curve(
         At least one label and curve, ordered by privacy.
     attacks
         What attacks achieved: labels, false-positive and false-negative rates, shape (k,).
-    shaded
-        Whether what lies between the bounds is shaded. Without it, the lower bounds stand alone.
 
     Returns
     -------
     matplotlib.figure.Figure
     """
-    figure, axes = figure_and_axes(square=True)
+    figure, axes = figure_and_axes(height=4.9)
     for (label, curve), color in in_colors(curves):
         rates = np.concatenate([[0.0], curve.false_positive_rates, [1.0]])
-        lower = np.concatenate([[1.0], curve.lower, [0.0]])
-        upper = np.concatenate([[1.0], curve.upper, [0.0]])
+        lower, upper = (np.concatenate([[1.0], ends, [0.0]]) for ends in (curve.lower, curve.upper))
         axes.plot(rates, lower, color=color, linewidth=2.0, label=label, zorder=3)
-        if shaded:
-            _band(axes, rates, lower, upper, color)
+        _band(axes, rates, lower, upper, color)
     for label, positives, negatives in attacks:
         axes.plot(positives, negatives, color=RED, linewidth=1.2, label=label, zorder=4)
     axes.plot([0, 1], [1, 0], color=MUTED, linewidth=1.0, linestyle=(0, (4, 2)), zorder=1)
-    how: dict[str, Any] = {
-        "rotation": -45,
-        "rotation_mode": "anchor",
-        "color": MUTED,
-        "fontsize": 9,
-    }
+    how: dict[str, Any] = {"rotation": -45, "rotation_mode": "anchor", "color": MUTED}
     note(axes, "guessing", (0.5, 0.5), (4, 4), **how)
-    axes.set(
-        xlabel="false-positive rate", ylabel="false-negative rate", xlim=(0, 1), ylim=(0, 1),
-        aspect="equal",
-    )  # fmt: skip
+    ends: dict[str, Any] = {"xlim": (0, 1), "ylim": (0, 1), "aspect": "equal"}
+    axes.set(xlabel="false-positive rate", ylabel="false-negative rate", **ends)
     axes.set_title("Trade-off: no attack is below the curve", loc="left", color=INK)
     if attacks or any(label for label, _ in curves):
         legend(axes, loc="upper right")
-    caption(figure, _together(curve.neighboring_relation for _, curve in curves))
-    return figure
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class RenyiCurve:
-    """Renyi divergences of one event at many orders, rounded up."""
-
-    label: str
-    orders: Vector
-    divergences: Vector
-    about: str = ""
-
-    @classmethod
-    def of(
-        cls,
-        event: DpEvent,
-        label: str,
-        *,
-        neighboring_relation: str = "add-or-remove-one",
-        highest: float = 256.0,
-    ) -> RenyiCurve:
-        """Return the divergences at real orders from 1.05 to the highest.
-
-        Raises
-        ------
-        UnsupportedEvent
-            If the event is not supported, or is priced as a whole.
-        """
-        neighboring_relation = _validate.relation(neighboring_relation)
-        if _contains(event, *WHOLE_RUNS):
-            raise UnsupportedEvent(
-                "A run that is priced as a whole (shuffled epochs, or correlated noise) has no "
-                "Renyi picture, for what is known is delta at single epsilons, and no finite "
-                "divergence follows from finitely many of these: use the privacy "
-                "profile or the trade-off curve."
-            )
-        orders = 1 + np.geomspace(0.05, highest - 1, 160)
-        values = [
-            renyi_divergence(event, order=float(order), neighboring_relation=neighboring_relation)
-            for order in orders
-        ]
-        about = _about(event, neighboring_relation)
-        return cls(label=label, orders=orders, divergences=np.array(values), about=about)
-
-    def best(self, delta: float) -> tuple[float, float, float]:
-        """Return the order, divergence and epsilon of the smallest epsilon at a delta."""
-        pairs = zip(self.orders.tolist(), self.divergences.tolist(), strict=True)
-        epsilons = [epsilon_from_renyi(value, order=order, delta=delta) for order, value in pairs]
-        place = int(np.argmin(epsilons))
-        return float(self.orders[place]), float(self.divergences[place]), epsilons[place]
-
-
-def renyi_curve(curves: Sequence[RenyiCurve], *, delta: float | None = None) -> Any:
-    """Draw Renyi divergences against the order, and mark the best order at a delta.
-
-    Parameters
-    ----------
-    curves
-        At least one, ordered by privacy.
-    delta
-        In (0, 1), or None.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
-    figure, axes = figure_and_axes()
-    for curve, color in in_colors(curves):
-        label = {"label": curve.label} if curve.label else {}
-        axes.plot(curve.orders, curve.divergences, color=color, linewidth=2.0, zorder=3, **label)
-        if delta is not None:
-            order, value, best = curve.best(delta)
-            axes.plot(order, value, color=color, **TARGET, zorder=4)
-            text = f"order {order:.3g} gives epsilon = {best:.4g}\nat delta = {delta:g}"
-            how: dict[str, Any] = {"va": "top", "color": color, "fontsize": 9, "zorder": 5}
-            note(axes, text, (order, value), (10, -4), boxed=True, **how)
-    axes.set(xscale="log", yscale="log", xlabel="order", ylabel="Renyi divergence")
-    plain_ticks(axes.xaxis, axes.get_xlim())
-    axes.yaxis.set_minor_locator(ticker().NullLocator())
-    axes.set_title("Renyi divergence, worse direction", loc="left", color=INK)
-    if any(curve.label for curve in curves):
-        legend(axes, loc="upper left")
-    caption(figure, _together(curve.about for curve in curves))
+    caption(figure, "; ".join(dict.fromkeys(curve.neighboring_relation for _, curve in curves)))
     return figure
 
 
 def _label_curve(axes: Any, curve: Curve, color: str, *, alone: bool) -> None:
     """Write a curve's label at its claim if it is the only one, and at its lower end otherwise."""
-    first = curve.lines[0]
-    how: dict[str, Any] = {"va": "top", "color": color, "fontweight": "bold", "zorder": 5}
-    if alone and curve.target is not None:
-        note(axes, curve.label, curve.target, (-8, -8), boxed=True, ha="right", **how)
-    else:
-        end = float(first.epsilon[-1]), float(first.delta[-1])
-        note(axes, curve.label, end, (0, -5), boxed=True, ha="center", **how)
+    at, offset, side = curve.target, (-8, -8), "right"
+    if at is None or not alone:
+        line = curve.lines[0]
+        at, offset, side = (line.epsilon[-1], line.delta[-1]), (0, -5), "center"
+    how: dict[str, Any] = {"va": "top", "ha": side, "fontweight": "bold", "zorder": 5}
+    note(axes, curve.label, at, offset, boxed=True, color=color, **how)
 
 
 def _profile_axes(axes: Any, curves: Sequence[Curve]) -> None:
     axes.set(xscale="log", yscale="log", xlabel="epsilon", ylabel="delta")
     axes.set_ylim(LOWEST / 8, 1.0)
     axes.set_yticks([10.0**k for k in range(-10, 1, 2)])
-    axes.yaxis.set_minor_locator(ticker().NullLocator())
+    axes.set_yticks([], minor=True)
     plain_ticks(axes.xaxis, axes.get_xlim())
-    targets = {curve.target[1] for curve in curves if curve.target is not None}
-    for delta in targets:
+    for delta in {curve.target[1] for curve in curves if curve.target is not None}:
         axes.axhline(delta, color=MUTED, linewidth=0.8, zorder=1)
-        how: dict[str, Any] = {
-            "xycoords": ("axes fraction", "data"),
-            "va": "top",
-            "color": MUTED,
-            "fontsize": 9,
-        }
+        how: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "va": "top", "color": MUTED}
         note(axes, f"delta = {delta:g}", (0.005, delta), (2, -4), **how)
     axes.set_title("Privacy profile: upper bounds on delta", loc="left", color=INK)
 
@@ -475,9 +295,7 @@ def _accountant_legend(axes: Any, drawn: Sequence[str], *, targets: bool) -> Non
         return
     from matplotlib.lines import Line2D
 
-    handles = [Line2D([], [], color=INK, **_style(name)) for name in drawn]
-    names = [NAMES.get(name, name) for name in drawn]
-    if targets:
-        handles.append(Line2D([], [], color=INK, **TARGET))
-        names.append("claimed (epsilon, delta)")
-    legend(axes, handles, names, loc="lower left", frameon=True)
+    named = [(NAMES.get(name, name), _style(name)) for name in drawn]
+    named += [("claimed (epsilon, delta)", TARGET)] if targets else []
+    handles = [Line2D([], [], color=INK, **style) for _, style in named]
+    legend(axes, handles, [name for name, _ in named], loc="lower left")

@@ -1,10 +1,11 @@
-r"""The house style of pictures: colours, one pair of axes, ticks, and a picture's file.
+r"""The house style of pictures: colours, pairs of axes, ticks, and a picture's file.
 
+Text is set in 10 points on a width of 4.9 inches, so that a picture can be read on a telephone.
 matplotlib is imported when a figure is made, and its global state is never touched.
 
 >>> figure, axes = figure_and_axes()
->>> png(figure)[:4]
-b'\x89PNG'
+>>> svg(figure, title="An empty picture", description="Nothing")[:5]
+'<?xml'
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import io
 import itertools
 import math
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -35,58 +36,48 @@ __all__ = [
     "legend",
     "note",
     "plain_ticks",
-    "png",
     "save",
     "svg",
-    "ticker",
 ]
 
 # Paul Tol's palettes: distinct to readers with any colour vision, and in grey.
 INK, MUTED, BLUE, RED = "#222222", "#777777", "#0077BB", "#CC3311"
 ORDERED = ("#88CCEE", "#44AA99", "#117733", "#AA4499", "#332288")
-DPI = 200
-Curve = TypeVar("Curve")
-# A caption in the size that it is given has so many letters an inch; more would not fit.
-_LETTERS_PER_INCH = 17
 TARGET: Mapping[str, Any] = {
     "linestyle": "",
     "marker": "D",
     "markersize": 8,
     "markeredgecolor": "white",
 }
+# Inches: in 340 pixels, the least that a page has for it, 10 points are 9.6 pixels high.
+_WIDTH = 4.9
+# Pixels an inch of a PNG file.
+_DPI = 250
+# A caption has so many letters an inch; more would not fit.
+_LETTERS_PER_INCH = 17
+Curve = TypeVar("Curve")
 
 
-def _matplotlib(load: Callable[[], Any]) -> Any:
-    try:
-        return load()
-    except ImportError as error:
-        raise MissingExtra(f"Pictures need matplotlib: {extra('plot')}.") from error
-
-
-def figure_and_axes(*, square: bool = False) -> tuple[Any, Any]:
-    """A figure with one pair of axes, in the house style."""
-    figure, (axes,) = figure_and_panels(1, (5.4, 5.4) if square else (7.2, 4.6))
+def figure_and_axes(*, height: float = 3.6) -> tuple[Any, Any]:
+    """Return a figure of a height in inches with one pair of axes, in the house style."""
+    figure, (axes,) = figure_and_panels(1, height)
     return figure, axes
 
 
-def figure_and_panels(count: int, size: tuple[float, float]) -> tuple[Any, list[Any]]:
-    """A figure of a size in inches; panels, three in a row at most, that share one scale."""
-
-    def load() -> Any:
+def figure_and_panels(count: int, height: float) -> tuple[Any, list[Any]]:
+    """Return a figure with panels, two in a row at most, that share one scale."""
+    try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
-
-        return Figure, FigureCanvasAgg
-
-    figure_class, canvas_class = _matplotlib(load)
-    figure = figure_class(figsize=size, layout="constrained")
-    canvas_class(figure)
+    except ImportError as error:
+        raise MissingExtra(f"Pictures need matplotlib: {extra('plot')}.") from error
+    figure = Figure(figsize=(_WIDTH, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    columns = min(count, 2)
     panels: list[Any] = []
-    columns = min(count, 3)
     for place in range(count):
-        axes = figure.add_subplot(
-            -(-count // columns), columns, place + 1, sharey=panels[0] if panels else None
-        )
+        shared = panels[0] if panels else None
+        axes = figure.add_subplot(-(-count // columns), columns, place + 1, sharey=shared)
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(color="#E6E6E6", linewidth=0.7)
         axes.set_axisbelow(True)
@@ -107,78 +98,54 @@ def note(
     axes.annotate(text, at, textcoords="offset points", xytext=offset, **{**box, **how})
 
 
-def legend(axes: Any, *entries: Sequence[Any], loc: str, **how: Any) -> None:
+def legend(axes: Any, *entries: Sequence[Any], loc: str) -> None:
     """Name what is drawn, before a white ground."""
-    axes.legend(*entries, loc=loc, **{"framealpha": 1.0, "edgecolor": "none", "fontsize": 9, **how})
+    axes.legend(*entries, loc=loc, framealpha=1.0, edgecolor="none")
 
 
-def ticker() -> Any:
-    """Return matplotlib's module of tick locators and formatters."""
-    from matplotlib import ticker as module
-
-    return module
-
-
-def plain_ticks(axis: Any, limits: tuple[float, float]) -> None:
-    """Set ticks at 1, 2, 5 times powers of ten, or at more digits if these are few, written out."""
+def plain_ticks(axis: Any, limits: tuple[float, float], at: Sequence[float] = ()) -> None:
+    """Set ticks, written out, at numbers or at 1, 2, 5 times powers of ten; at more if few fit."""
     low, high = limits
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    ticks: list[float] = []
-    for digits in ((1, 2, 5), (1, 2, 3, 5, 7), tuple(range(1, 10))):
-        ticks = [m * 10.0**k for k in decades for m in digits if low <= m * 10.0**k <= high]
-        if len(ticks) >= 5:
-            break
+    ticks = [*at]
+    for digits in ((1,), (1, 2, 5), (1, 2, 3, 5, 7), range(1, 10)):
+        if len(ticks) < 4:
+            ticks = [m * 10.0**k for k in decades for m in digits if low <= m * 10.0**k <= high]
     axis.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks])
-    axis.set_minor_locator(ticker().NullLocator())
+    axis.set_ticks([], minor=True)
 
 
 def caption(figure: Any, text: str) -> None:
-    """Write a text under a figure, in place of an earlier one; an empty text changes nothing."""
-    if text:
-        width = round(_LETTERS_PER_INCH * figure.get_figwidth())
-        lines = textwrap.wrap(text, width=width, break_on_hyphens=False)
-        figure.supxlabel("\n".join(lines), fontsize=7, color=MUTED)
+    """Write a text under a figure, in place of an earlier one."""
+    width = round(_LETTERS_PER_INCH * figure.get_figwidth())
+    lines = textwrap.wrap(text, width=width, break_on_hyphens=False)
+    figure.supxlabel("\n".join(lines), fontsize=7, color=MUTED)
 
 
-def png(figure: Any, *, title: str = "", description: str = "") -> bytes:
-    """Return a figure as a PNG picture that says what it is about, under it and in its metadata.
+def svg(figure: Any, *, title: str, description: str) -> str:
+    """Return a figure as an SVG picture, for a page that has its description below it.
 
     Parameters
     ----------
     figure
         Of matplotlib.
     title, description
-        What the picture shows, and of what: mechanism, neighboring relation, version; left out
-        where they are empty.
+        What the picture shows, and of what: mechanism, neighboring relation, version. They are in
+        its metadata.
     """
-    caption(figure, description)
-    buffer = io.BytesIO()
-    about = {"Title": title, "Description": description, "Software": "dpcal"}
-    metadata = {name: text for name, text in about.items() if text}
-    figure.savefig(buffer, format="png", dpi=DPI, metadata=metadata)
-    return buffer.getvalue()
+    caption(figure, "")
+    return _saved(figure, "svg", title, description).decode()
 
 
-def svg(figure: Any, *, title: str, description: str) -> str:
-    """Return a figure as an SVG picture that says what it is about, in it and under it.
-
-    Parameters
-    ----------
-    figure
-        Of matplotlib.
-    title
-        What the picture shows.
-    description
-        Of what: mechanism, neighboring relation, version.
-    """
+def _saved(figure: Any, kind: str, title: str, description: str) -> bytes:
     import matplotlib as module
 
-    caption(figure, description)
-    buffer = io.StringIO()
-    metadata = {"Title": title, "Description": description, "Creator": "dpcal", "Date": None}
-    # Names inside the picture follow from its title, so that two pictures fit on one page.
-    with module.rc_context({"svg.hashsalt": title}):
-        figure.savefig(buffer, format="svg", metadata=metadata)
+    buffer = io.BytesIO()
+    about = {"Title": title, "Description": description}
+    about |= {"Creator": "dpcal", "Date": None} if kind == "svg" else {"Software": "dpcal"}
+    # Names inside an SVG follow from its title, so that two pictures fit on one page.
+    with module.rc_context({"svg.hashsalt": title, "svg.fonttype": "none"}):
+        figure.savefig(buffer, format=kind, dpi=_DPI, metadata=about)
     return buffer.getvalue()
 
 
@@ -191,14 +158,13 @@ def save(figure: Any, path: Path, *, title: str = "", description: str = "") -> 
         A figure of matplotlib, and where it goes.
     title, description
         What the picture shows; the name of the file where it is empty, and of what: mechanism,
-        neighboring relation, version.
+        neighboring relation, version, written below it.
     """
     check_picture(path)
-    about = {"title": title or path.stem, "description": description}
-    if path.suffix.lower() == ".svg":
-        replace_file(path, svg(figure, **about).encode())
-    else:
-        replace_file(path, png(figure, **about))
+    if description:
+        caption(figure, description)
+    kind = path.suffix.lower().removeprefix(".")
+    replace_file(path, _saved(figure, kind, title or path.stem, description))
 
 
 def check_picture(path: Path) -> None:

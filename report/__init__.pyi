@@ -1,5 +1,3 @@
-from dpcal.report.answers import answers_page as answers_page
-from dpcal.report.composition import composed_reports as composed_reports
 from dpcal.report.files import (
     FORMAT as FORMAT,
     bind as bind,
@@ -10,7 +8,10 @@ from dpcal.report.files import (
     replacing as replacing,
     write_report as write_report,
 )
-from dpcal.report.page import statement_page as statement_page
+from dpcal.report.pages import (
+    answers_page as answers_page,
+    statement_page as statement_page,
+)
 from dpcal.report.policy import Policy as Policy, facts_of as facts_of
 from dpcal.report.saving import (
     composed_by_silo as composed_by_silo,
@@ -29,6 +30,7 @@ from dpcal.report.statement import (
 from dpcal.report.verification import (
     claims_of as claims_of,
     composed_epsilon as composed_epsilon,
+    composed_reports as composed_reports,
     event_of as event_of,
     verify as verify,
 )

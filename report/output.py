@@ -48,7 +48,7 @@ def interval(lower: float, upper: float, *, digits: int = 10) -> str:
     return f"[{_rounded(lower, digits, ROUND_FLOOR)}, {at_most(upper, digits=digits)}]"
 
 
-def at_most(upper: float, *, digits: int) -> str:
+def at_most(upper: float, *, digits: int = 4) -> str:
     """Return an upper bound to ``digits`` significant digits, rounded up."""
     return _rounded(upper, digits, ROUND_CEILING)
 

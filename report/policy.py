@@ -23,7 +23,7 @@ from dpcal._files import document_of, text_of
 from dpcal.calibrate.plan import RELATIONS
 from dpcal.calibrate.samplers import SAMPLERS
 from dpcal.errors import reason_of
-from dpcal.report.page import up
+from dpcal.report.output import at_most
 
 __all__ = ["Policy", "facts_of"]
 
@@ -186,7 +186,7 @@ def facts_of(
 def _words_of(fact: list[str] | float) -> str:
     if isinstance(fact, list):
         return ", ".join(fact)
-    return str(fact) if isinstance(fact, int) else up(fact, 6)
+    return str(fact) if isinstance(fact, int) else at_most(fact, digits=6)
 
 
 def _of_a_person(query: Mapping[str, Any]) -> bool:

@@ -37,12 +37,10 @@ from typing import Any, Protocol
 from dpcal.calibrate.persons import unit_of
 from dpcal.optim import Result
 from dpcal.optim.boundary.ledger import ONE_OF_A_SILO
-from dpcal.report.answers import answers_page
-from dpcal.report.composition import composed_reports
 from dpcal.report.files import FORMAT, bind, check_replaceable, write_report
-from dpcal.report.page import statement_page
+from dpcal.report.pages import answers_page, statement_page
 from dpcal.report.statement import privacy_statement, released, software
-from dpcal.report.verification import composed_epsilon
+from dpcal.report.verification import composed_epsilon, composed_reports
 
 __all__ = [
     "ELSEWHERE",

@@ -21,11 +21,11 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from dpcal.calibrate import Plan, Query
-from dpcal.calibrate.descent import Descent
+from dpcal.calibrate import Plan
 from dpcal.calibrate.persons import unit_of
-from dpcal.calibrate.query import KINDS, LAPLACE
+from dpcal.calibrate.query import KINDS
 from dpcal.optim import Result
+from dpcal.report.pages import rendered
 
 __all__ = ["fingerprint", "privacy_statement", "released", "sentence_on_reading", "software"]
 
@@ -83,13 +83,6 @@ _SEED = (
 )
 
 
-_PERSONS = {
-    "row": "",
-    "user": "A record is here a person: the sum of a person's rows is clipped, and n counts "
-    "persons. ",
-}
-
-
 def privacy_statement(
     result: Result, *, outside: Iterable[str] = (), unit: str | None = None
 ) -> dict[str, Any]:
@@ -107,10 +100,11 @@ def privacy_statement(
     return {
         "unit": unit or unit_of(result.plan.group_size),
         "neighboring_relation": result.plan.neighboring_relation,
-        "mechanism": f"{_mechanism(result.plan)} {_PERSONS[result.plan.clipped]}"
-        f"{_NOISE[result.noise]}",
+        "mechanism": f"{_mechanism(result.plan)} {_NOISE[result.noise]}",
         "noise": result.noise,
-        "covered": _covered(result.plan),
+        "covered": "the released parameters, and no other iterate"
+        if _last_alone(result.plan)
+        else "the released parameters and every iterate of the run",
         "not_covered": [
             _about_n(result.plan),
             "The columns and the classes are treated as public.",
@@ -120,13 +114,6 @@ def privacy_statement(
             *outside,
         ],
     }
-
-
-def _covered(plan: Plan) -> str:
-    """Return what may be released at the price that is named."""
-    if all(query.descent is None for query in plan.queries):
-        return "the released parameters and every iterate of the run"
-    return "the released parameters, and no other iterate"
 
 
 def sentence_on_reading(read_from_data: Sequence[str]) -> list[str]:
@@ -157,109 +144,17 @@ def _about_n(plan: Plan) -> str:
 
 def _mechanism(plan: Plan) -> str:
     """Return what is released, in words."""
-    if plan.optimizer == "dpsgd":
-        query = plan.query("gradient")
-        return (
-            f"DP-SGD (Abadi et al. 2016, Algorithm 1): each step {_drawn(query)}, clips each "
-            f"record's gradient to L2 norm {query.max_norm!r}, and adds Gaussian noise of standard "
-            "deviation noise_multiplier * max_norm to the sum. All iterates may be published."
-        )
-    parts = [f"{plan.optimizer} releases noisy sums, and iterates that are functions of them."]
-    if any(query.descent is not None for query in plan.queries):
-        parts = [f"{plan.optimizer} releases the last of its iterates alone."]
-    if all(KINDS[query.kind].cells or KINDS[query.kind].choice for query in plan.queries):
-        parts = ["Totals and choices are released with noise, and functions of them."]
-    parts += [_answer(query) for query in plan.queries]
-    budget = plan.queries[0].budget
-    if budget is not None:
-        parts.append(
-            "Noise multipliers are chosen from earlier answers; all answers together spend no more "
-            f"than one with noise multiplier {budget!r}, and are charged as that."
-        )
-    return " ".join(parts)
+    kinds = [KINDS[query.kind] for query in plan.queries]
+    alone = {
+        "only_totals": all(kind.cells or kind.choice for kind in kinds),
+        "last_iterate_alone": _last_alone(plan),
+    }
+    words = rendered("mechanism.txt", {"plan": plan, "kinds": KINDS, **alone})
+    return " ".join(words.split())
 
 
-def _drawn(query: Query) -> str:
-    """Return which records a step of DP-SGD takes, in words."""
-    if query.sampler == "poisson":
-        return (
-            "samples every training record independently with probability "
-            f"{query.sampling_probability!r}"
-        )
-    return f"takes {query.sampling.sentence}"
-
-
-_DEVIATION = "Gaussian noise of standard deviation"
-_LAPLACE = {
-    "above threshold": "on a threshold, and of twice that scale on each score",
-    "noisy max": "on each score",
-}
-
-
-def _answer(query: Query) -> str:
-    """Return what one query releases, in words."""
-    if query.kind == "labels":
-        return (
-            f"Query {query.name!r}, at most {query.count} times: the labels are released whose "
-            f"counts, with {_DEVIATION} "
-            f"{query.noise_multiplier!r}, exceed {query.threshold!r}."
-        )
-    if query.kind == "selection":
-        return (
-            f"Query {query.name!r}, at most {query.count} times: a candidate is drawn by the "
-            "exponential mechanism, from scores that one record moves by at most "
-            f"{query.max_norm!r}, with epsilon {2 / query.noise_multiplier!r}."
-        )
-    records = query.sampling.sentence
-    if query.descent is not None:
-        return _last_iterate(query, query.descent)
-    if KINDS[query.kind].cells:
-        noise = "Laplace noise of scale" if query.kind != "total" else _DEVIATION
-        return (
-            f"Query {query.name!r}: over cells, of which a record is in one at most, and adds at "
-            f"most {query.max_norm!r} to its total; {noise} "
-            f"{query.noise_multiplier * query.max_norm!r} is added to each total."
-        )
-    if query.kind in LAPLACE:
-        return (
-            f"Query {query.name!r}, at most {query.count} times: over {records}, scores that "
-            "one record moves by at most 1 are compared after Laplace noise of scale "
-            f"{query.noise_multiplier!r}, {_LAPLACE[query.kind]}."
-        )
-    if query.composition == "disjoint":
-        records += " of a part that shares none with others"
-    bound = f"{query.max_norm!r}" + (" per unit of distance" if query.proportional else "")
-    if query.cap is not None:
-        bound += f", and {query.cap!r} at most"
-    least = "at least " if query.budget is not None else ""
-    noise = f"Gaussian noise of {least}{query.noise_multiplier!r} times that bound"
-    if query.correlation is not None:
-        noise = (
-            f"row t of C^-1 z, with C the matrix of strategy {query.correlation.strategy.kind!r} "
-            f"and z {noise},"
-        )
-    clipped, result = query.kind, "sum"
-    if query.kind == "one pass":
-        clipped, result = "step in a pass", "mean iterate"
-    return (
-        f"Query {query.name!r}, at most {query.count} times: over {records}, one record's "
-        f"{clipped} is clipped to L2 norm {bound}, and {noise} is added to the {result}."
-    )
-
-
-def _last_iterate(query: Query, descent: Descent) -> str:
-    """Return the theorem on the last iterate, and its conditions, in words."""
-    ball = "" if descent.radius is None else f", projected onto a ball of radius {descent.radius!r}"
-    return (
-        f"Query {query.name!r}, at most {query.count} times: the last of {descent.steps} steps of "
-        f"size {descent.learning_rate!r} over every record{ball}; one record's gradient is clipped "
-        f"to L2 norm {query.max_norm!r}, and {_DEVIATION} {query.noise_multiplier!r} times that "
-        "bound is added to each sum. It is priced by shifted interpolation (Bok, Su and Altschuler "
-        "2024): losses are of a linear model and convex, also where they are clipped, with "
-        f"smoothness {descent.smoothness!r} at most, to which longer rows are shortened; the "
-        f"regulariser has strength {descent.l2!r} and strong convexity "
-        f"{descent.strong_convexity!r}; so steps contract distances to {descent.contraction!r}."
-    )
+def _last_alone(plan: Plan) -> bool:
+    return any(query.descent is not None for query in plan.queries)
 
 
 def released(result: Result) -> dict[str, Any]:

@@ -1,23 +1,33 @@
 """Is a report's claim covered by what its plans cost, and are its ledgers within its plans?
 
-Two runs of two answers with noise multiplier 2 cost as much as one answer with noise multiplier 1.
+Two runs of two answers with noise multiplier 2 cost as much as one answer with noise multiplier 1,
+and so do two reports of one run each.
 
 >>> from dpcal.calibrate import Query
 >>> query = Query(name="gradient", kind="gradient", sampler="full",
 ...               max_norm=1.0, noise_multiplier=2.0, count=2)
+>>> plan = Plan(optimizer="noisy_gd", n=100, queries=(query,), epsilon=3.0, delta=1e-5)
 >>> ledger = Ledger(100, "add-or-remove-one", entries=[query])
 >>> together = composed_epsilon([ledger, ledger], 1e-5)["epsilon"]["upper"]
 >>> print(f"{together:.6f} {epsilon(events.GaussianDpEvent(1.0), delta=1e-5):.6f}")
 4.377178 4.377178
+>>> run = {"plan": json.loads(plan.to_json()), "ledger": json.loads(ledger.to_json()),
+...        "delta": 1e-5}
+>>> print(f"{composed_reports([{'runs': [run]}, {'runs': [run]}]):.6f}")
+4.377178
 """
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-from dpcal.accountants import epsilon, events
+from dpcal.accountants import Epsilon, epsilon, events
+from dpcal.accountants.together import price_together
 from dpcal.calibrate import Plan
 from dpcal.calibrate.persons import unit_of
 from dpcal.errors import LedgerMismatch
@@ -25,10 +35,25 @@ from dpcal.optim import Ledger, Result
 from dpcal.optim.boundary.ledger import check_ledger
 from dpcal.report.files import FORMAT
 
-__all__ = ["claims_of", "composed_epsilon", "event_of", "priced", "verify"]
+__all__ = ["claims_of", "composed_epsilon", "composed_reports", "event_of", "priced", "verify"]
 
 # A price may differ by this between two machines, relatively.
 _ROUNDING = 1e-6
+# So many ways to choose one silo of each report are priced one by one; where there are more, all
+# silos are taken together, which is no less. Silos that paid alike count once.
+_MOST = 16
+
+_Run = Mapping[str, Any]
+_Cost = Plan | Ledger
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    """Say of a document without what a report has that it is none."""
+    try:
+        yield
+    except (KeyError, TypeError, IndexError) as error:
+        raise ValueError(f"document must be a report in JSON, lacks or misuses {error}.") from error
 
 
 def composed_epsilon(runs: Iterable[Ledger | Result], delta: float) -> dict[str, Any]:
@@ -38,36 +63,30 @@ def composed_epsilon(runs: Iterable[Ledger | Result], delta: float) -> dict[str,
     costs its whole plan; its ledger alone would not say so.
     """
     runs = list(runs)
-    ledgers = [run if isinstance(run, Ledger) else run.ledger for run in runs]
-    relations = {ledger.neighboring_relation for ledger in ledgers}
-    if len(relations) != 1:
-        raise ValueError(f"runs must share one neighboring relation, got {sorted(relations)}.")
+    _one_relation(run if isinstance(run, Ledger) else run.ledger for run in runs)
     return _composed(runs, delta)
 
 
-def claims_of(document: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
+def claims_of(document: Mapping[str, Any]) -> dict[str, list[_Run]]:
     """Return the runs that each claim of a report is about, by the claim's name.
 
     All runs together, of silos those of the silo that paid most; and held-out scores, if they were
     paid for, which are about other records.
     """
-    parts: dict[int | None, list[Mapping[str, Any]]] = {}
-    for run in document["runs"]:
-        parts.setdefault(_silo_of(run), []).append(run)
-    delta = document["everything"]["delta"]
+    silos, delta = _by_silo(document["runs"]), document["everything"]["delta"]
 
-    def paid(runs: list[Mapping[str, Any]]) -> float:
-        price = _composed([priced(run)[0] for run in runs], delta)["epsilon"]["upper"]
-        return float(price)
+    def paid(runs: list[_Run]) -> float:
+        return _upper(_composed([priced(run)[0] for run in runs], delta)["epsilon"])
 
-    whole = next(iter(parts.values())) if len(parts) == 1 else max(parts.values(), key=paid)
-    found = {"all runs together" if len(parts) == 1 else "the silo that paid most": whole}
-    if document.get("evaluation", {}).get("held_out") == "noisy":
-        found["held-out scores"] = [document["evaluation"]]
-    return found
+    if len(silos) == 1:
+        found = {"all runs together": [*document["runs"]]}
+    else:
+        found = {"the silo that paid most": max(silos.values(), key=paid)}
+    scores = _scores_of(document)
+    return found | ({"held-out scores": scores} if scores else {})
 
 
-def event_of(runs: Iterable[Mapping[str, Any]]) -> tuple[events.DpEvent, str]:
+def event_of(runs: Iterable[_Run]) -> tuple[events.DpEvent, str]:
     """Return the event of runs of a report about the same records, and their relation.
 
     Raises
@@ -75,32 +94,64 @@ def event_of(runs: Iterable[Mapping[str, Any]]) -> tuple[events.DpEvent, str]:
     ValueError
         If a run is none, or their neighboring relations differ.
     """
-    try:
+    with _reading():
         costs = [priced(run)[0] for run in runs]
-    except (KeyError, TypeError, IndexError) as error:
-        raise ValueError(f"runs must be those of a report, lack or misuse {error}.") from error
-    relations = {cost.neighboring_relation for cost in costs}
-    if len(relations) != 1:
-        raise ValueError(f"runs must share one neighboring relation, got {sorted(relations)}.")
+    relation = _one_relation(costs)
     size = max(cost.group_size for cost in costs)
     each = [cost.event_for(size) for cost in costs]
-    return each[0] if len(each) == 1 else events.ComposedDpEvent(each), relations.pop()
+    return each[0] if len(each) == 1 else events.ComposedDpEvent(each), relation
 
 
-def _price(cost: Plan | Ledger, delta: float) -> dict[str, Any]:
-    relation, who = cost.neighboring_relation, cost.accountant
-    return epsilon(cost.event, delta=delta, neighboring_relation=relation, accountant=who).to_dict()
+def composed_reports(documents: Iterable[Mapping[str, Any]], delta: float | None = None) -> Epsilon:
+    """Return the epsilon of all runs in all reports, as if all were about the same records.
 
+    The unit is the largest person whom a run is about: runs about single records are priced for
+    persons with so many. Every run costs its whole plan, or what its ledger holds where that is not
+    within the plan. The claim holds where no run was chosen with a look at another one's results. A
+    record is in one silo of a report at most: of runs over silos the worst choice of one silo a
+    report counts.
 
-def _composed(runs: Sequence[Plan | Ledger | Result], delta: float) -> dict[str, Any]:
-    size = max(run.group_size for run in runs)
-    event = events.ComposedDpEvent([run.event_for(size) for run in runs])
-    relation = runs[0].under()[1]
-    # Runs that were priced by several accountants are priced by the one that bounds most closely.
-    named = {run.accountant for run in runs}
-    accountant = named.pop() if len(named) == 1 else "auto"
-    price = epsilon(event, delta=delta, neighboring_relation=relation, accountant=accountant)
-    return {"runs": len(runs), "delta": delta, "epsilon": price.to_dict(), "unit": unit_of(size)}
+    Parameters
+    ----------
+    documents
+        Parsed ``report.json`` files.
+    delta
+        Of everything, in (0, 1); the largest delta of a run when omitted.
+
+    Raises
+    ------
+    ValueError
+        If a document is no report, or their neighboring relations differ.
+    UnsupportedEvent
+        If runs with correlated noise leave no delta for the others.
+    """
+    with _reading():
+        parts = []
+        for document in documents:
+            parts.append([*_by_silo(document["runs"]).values()])
+            # Held-out records of one report may be training records of another one.
+            parts += [[[scores]] for scores in _scores_of(document)]
+        costs = {id(run): priced(run)[0] for silos in parts for own in silos for run in own}
+        relation = _one_relation(costs.values())
+        size = max(cost.group_size for cost in costs.values())
+        choices = []
+        for silos in parts:
+            paid = [
+                [(costs[id(run)].event_for(size), float(run["delta"])) for run in own]
+                for own in silos
+            ]
+            choices.append([own for place, own in enumerate(paid) if own not in paid[:place]])
+    if math.prod(map(len, choices)) > _MOST:
+        choices = [[[each for own in silos for each in own]] for silos in choices]
+    if delta is None:
+        delta = max(share for silos in choices for own in silos for _, share in own)
+    prices = [
+        price_together(
+            [each for own in chosen for each in own], delta=delta, neighboring_relation=relation
+        )
+        for chosen in itertools.product(*choices)
+    ]
+    return max(prices, key=lambda price: float(price.upper))
 
 
 def verify(document: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -131,58 +182,45 @@ def verify(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     if not isinstance(document, Mapping):
         kind = type(document).__name__
         raise ValueError(f"document must be a report in JSON, an object, got a {kind}.")
-    try:
+    with _reading():
         if document["format"] != FORMAT:
             raise ValueError(f"format must be {FORMAT!r}, got {document['format']!r}.")
-        rows, relations, kept = [], set(), True
-        # Runs of different silos are about different records: nothing is summed over silos.
-        parts: dict[int | None, list[Plan | Ledger]] = {}
-        for run in document["runs"]:
-            cost, agrees = priced(run)
-            proved = _price(cost, run["delta"])
-            name = f"target epsilon {run['plan']['epsilon']:g}"
-            silo = _silo_of(run)
-            row = _checked(name if silo is None else f"{name}, silo {silo}", run, proved)
-            rows.append({**row, "holds": row["holds"] and agrees})
-            parts.setdefault(silo, []).append(cost)
-            relations.add(cost.neighboring_relation)
-            kept = kept and agrees
-        everything = document["everything"]
-        if len(relations) != 1:
-            raise ValueError(f"runs must share one neighboring relation, got {sorted(relations)}.")
-        relation = relations.pop()
-        if None in parts and len(parts) > 1:
-            raise ValueError("document must name the silo of each run, or of none.")
-        together = [_composed(own, everything["delta"]) for own in parts.values()]
-        proved = max((price["epsilon"] for price in together), key=lambda price: price["upper"])
-        evaluation = document.get("evaluation", {})
-        if evaluation.get("held_out") == "noisy":
-            # About records that no run has seen: each record pays for one of the two.
-            cost, agrees = priced(evaluation)
-            delta, about = evaluation["delta"], cost.neighboring_relation
-            scores = _price(cost, delta)
-            units = {each.group_size for own in [*parts.values(), [cost]] for each in own}
-            agrees = agrees and len(units) == 1
-            row = _checked("held-out scores", evaluation, scores)
-            rows.append({**row, "holds": row["holds"] and agrees})
-            kept = kept and agrees and about == relation and delta == everything["delta"]
-            proved = max(proved, scores, key=lambda price: price["upper"])
-        whole = "all runs together" if None in parts else "all runs of each silo"
-        row = _checked(whole, everything, proved)
-        return [*rows, {**row, "holds": row["holds"] and kept}]
-    except (KeyError, TypeError, IndexError) as error:
-        raise ValueError(f"document must be a report in JSON, lacks or misuses {error}.") from error
+        return _verified(document)
 
 
-def _silo_of(run: Mapping[str, Any]) -> int | None:
-    """Return the silo number of a run, or None if the run has a single silo."""
-    silo = run.get("silo")
-    if silo is not None and (isinstance(silo, bool) or not isinstance(silo, int) or silo < 0):
-        raise ValueError(f"silo must be a whole number >= 0, got {silo!r}.")
-    return silo
+def _verified(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the row of each run, of held-out scores, and of everything together."""
+    everything, runs = document["everything"], document["runs"]
+    costs = {id(run): priced(run) for run in runs}
+    rows = []
+    for run in runs:
+        cost, kept = costs[id(run)]
+        name = f"target epsilon {run['plan']['epsilon']:g}"
+        silo = "" if run.get("silo") is None else f", silo {run['silo']}"
+        rows.append(_checked(name + silo, run, _price(cost, run["delta"]), kept))
+    # Runs of different silos are about different records: nothing is summed over silos.
+    silos = _by_silo(runs)
+    relation = _one_relation(cost for cost, _ in costs.values())
+    if None in silos and len(silos) > 1:
+        raise ValueError("document must name the silo of each run, or of none.")
+    delta, within = everything["delta"], all(kept for _, kept in costs.values())
+    prices = [
+        _composed([costs[id(run)][0] for run in own], delta)["epsilon"] for own in silos.values()
+    ]
+    for scores in _scores_of(document):
+        # About records that no run has seen: each record pays for one of the two.
+        cost, kept = priced(scores)
+        kept = kept and {each.group_size for each, _ in costs.values()} == {cost.group_size}
+        prices.append(_price(cost, scores["delta"]))
+        rows.append(_checked("held-out scores", scores, prices[-1], kept))
+        within = (
+            within and kept and (cost.neighboring_relation, scores["delta"]) == (relation, delta)
+        )
+    whole = "all runs together" if None in silos else "all runs of each silo"
+    return [*rows, _checked(whole, everything, max(prices, key=_upper), within)]
 
 
-def priced(run: Mapping[str, Any]) -> tuple[Plan | Ledger, bool]:
+def priced(run: _Run) -> tuple[_Cost, bool]:
     """Return what a run costs, by its plan or ledger, and whether its ledger is within its plan."""
     plan = Plan.from_json(json.dumps(run["plan"]))
     ledger = Ledger.from_json(json.dumps(run["ledger"]))
@@ -194,7 +232,55 @@ def priced(run: Mapping[str, Any]) -> tuple[Plan | Ledger, bool]:
     return plan, True
 
 
-def _checked(name: str, claim: Mapping[str, Any], proved: Mapping[str, Any]) -> dict[str, Any]:
+def _one_relation(costs: Iterable[_Cost]) -> str:
+    relations = {cost.neighboring_relation for cost in costs}
+    if len(relations) != 1:
+        raise ValueError(f"runs must share one neighboring relation, got {sorted(relations)}.")
+    return relations.pop()
+
+
+def _upper(price: Mapping[str, Any]) -> float:
+    return float(price["upper"])
+
+
+def _price(cost: _Cost, delta: float) -> dict[str, Any]:
+    relation, who = cost.neighboring_relation, cost.accountant
+    return epsilon(cost.event, delta=delta, neighboring_relation=relation, accountant=who).to_dict()
+
+
+def _composed(runs: Sequence[_Cost | Result], delta: float) -> dict[str, Any]:
+    size = max(run.group_size for run in runs)
+    event = events.ComposedDpEvent([run.event_for(size) for run in runs])
+    # Runs that were priced by several accountants are priced by the one that bounds most closely.
+    named = {run.accountant for run in runs}
+    how = {
+        "neighboring_relation": runs[0].under()[1],
+        "accountant": named.pop() if len(named) == 1 else "auto",
+    }
+    price = epsilon(event, delta=delta, **how).to_dict()
+    return {"runs": len(runs), "delta": delta, "epsilon": price, "unit": unit_of(size)}
+
+
+def _by_silo(runs: Iterable[_Run]) -> dict[int | None, list[_Run]]:
+    """Return the runs of each silo; of None where runs name none."""
+    found: dict[int | None, list[_Run]] = {}
+    for run in runs:
+        silo = run.get("silo")
+        if silo is not None and (isinstance(silo, bool) or not isinstance(silo, int) or silo < 0):
+            raise ValueError(f"silo must be a whole number >= 0, got {silo!r}.")
+        found.setdefault(silo, []).append(run)
+    return found
+
+
+def _scores_of(document: Mapping[str, Any]) -> list[_Run]:
+    """Return the noisy scores of held-out records, which are a run of their own, if any."""
+    section: _Run = document.get("evaluation", {})
+    return [section] if section.get("held_out") == "noisy" else []
+
+
+def _checked(
+    name: str, claim: Mapping[str, Any], proved: Mapping[str, Any], kept: bool
+) -> dict[str, Any]:
     """Return a claim's row. Upper bounds are compared: intervals that meet prove no claim."""
     claimed = claim["epsilon"]
     holds = claimed["upper"] >= proved["upper"] * (1 - _ROUNDING)
@@ -205,5 +291,5 @@ def _checked(name: str, claim: Mapping[str, Any], proved: Mapping[str, Any]) -> 
         "claimed": claimed["upper"],
         "recomputed": proved["upper"],
         "label": proved.get("label"),
-        "holds": bool(holds and same),
+        "holds": bool(holds and same and kept),
     }

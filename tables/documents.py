@@ -120,7 +120,8 @@ def add_pages(
     for name, draw in pictures.items():
         title = name.removesuffix(".svg").replace("-", " ").capitalize()
         try:
-            drawn[title] = text = plot.svg(draw(), title=title, description=_about(document))
+            about = _about(document)
+            drawn[f"{title}: {about}"] = text = plot.svg(draw(), title=title, description=about)
             replace_file(folder / name, text.encode())
         except Exception as error:
             print(f"dpcal: warning: {name} could not be drawn: {error}.", file=sys.stderr)

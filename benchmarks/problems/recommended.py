@@ -13,15 +13,13 @@ import warnings
 from collections import Counter
 
 import numpy as np
-from scipy.optimize import minimize
 
+from benchmarks.problems.untuned import DELTA, Problem
 from dpcal import calibrate, optim
-
-DELTA = 1e-6
 
 
 def drawn(rng):
-    """Return an objective of random size, spectrum and norms, and what a recommendation asks."""
+    """Return a problem of random size, spectrum and norms, and what a recommendation asks."""
     n, d = int(np.exp(rng.uniform(np.log(500), np.log(20_000)))), int(rng.integers(3, 41))
     scales = np.arange(1, d + 1) ** (-rng.uniform(0, 1) / 2)
     X = np.clip(rng.standard_t(rng.choice([4, 30]), (n, d)), -5, 5) * scales
@@ -29,39 +27,25 @@ def drawn(rng):
     epsilon, l2 = float(rng.choice([0.5, 1.0, 2.0, 4.0])), float(rng.choice([0.0, 0.01]))
     X *= rng.choice([0.3, 1.0, 3.0]) / np.sqrt((X**2).sum(axis=1).mean())
     scores = X @ w
-    loss = str(rng.choice(["logistic", "logistic", "squared"]))
-    if loss == "logistic":
+    if str(rng.choice(["logistic", "logistic", "squared"])) == "logistic":
         scores *= rng.uniform(0.5, 4) / scores.std()
-        labels = rng.random(n) < 1 / (1 + np.exp(-scores))
-        objective = optim.Logistic(X, labels, l2=l2, fit_intercept=False, classes=[False, True])
+        targets = rng.random(n) < 1 / (1 + np.exp(-scores))
     else:
         scores *= rng.uniform(0.1, 0.5) / scores.std()
         targets = scores + rng.uniform(0.05, 0.4) * rng.standard_normal(n)
-        objective = optim.Squared(X, np.clip(targets, -1, 1), l2=l2, fit_intercept=False)
-    norms = np.linalg.norm(X, axis=1)
-    typical = float(np.sqrt((norms**2).mean()))
+        targets = np.clip(targets, -1, 1)
+    problem = Problem(X, targets, l2)
     sizes = {"n": n, "dimension": d, "epsilon": epsilon, "delta": DELTA, "l2": l2}
-    return objective, {
-        "loss": loss,
-        **sizes,
-        "row_norm": float(norms.max()),
-        "typical_norm": typical,
-    }
+    norms = {"row_norm": problem.bound, "typical_norm": problem.typical}
+    return problem, {"loss": problem.loss, **sizes, **norms}
 
 
-def measured(objective, row, seeds):
+def measured(problem, row, seeds):
     """Return the mean excess of a row's runs."""
-    fitted = minimize(
-        objective.loss,
-        np.zeros(objective.dimension),
-        jac=objective.gradient,
-        method="L-BFGS-B",
-        options={"maxiter": 3000, "ftol": 1e-15, "gtol": 1e-10},
-    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        ends = [optim.run(objective, row.plan, **row.options).w for _ in range(seeds)]
-    return max(1e-12, np.mean([objective.loss(w) for w in ends]) - fitted.fun)
+        ends = [optim.run(problem.objective, row.plan, **row.options).w for _ in range(seeds)]
+    return max(1e-12, np.mean([problem.objective.loss(w) for w in ends]) - problem.least)
 
 
 def main(problems, seeds, *, fit):
@@ -69,9 +53,9 @@ def main(problems, seeds, *, fit):
     rng = np.random.default_rng(2 if fit else 5)
     regrets, against_sgd, ratios, first = [], [], [], Counter()
     for number in range(problems):
-        objective, asked = drawn(rng)
+        problem, asked = drawn(rng)
         table = calibrate.recommend(asked.pop("loss"), **asked)
-        found = {row.optimizer: measured(objective, row, seeds) for row in table.rows}
+        found = {row.optimizer: measured(problem, row, seeds) for row in table.rows}
         chosen, best = table.rows[0].optimizer, min(found, key=found.get)
         first[chosen] += 1
         regrets.append(found[chosen] / found[best])

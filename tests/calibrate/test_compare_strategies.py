@@ -6,7 +6,7 @@ from concurrent.futures import ProcessPoolExecutor
 import numpy as np
 import pytest
 
-from dpcal import calibrate, plot
+from dpcal import calibrate
 from dpcal.accountants import correlated, epsilon, events
 from dpcal.accountants.matrix import (
     BLT,
@@ -222,16 +222,3 @@ def test_draws_stop_where_a_proof_needs_no_more_noise():
     assert found.confirmation <= 1e-6 * (1 + 1e-3)
     asked = {"noise_multiplier": found.noise_multiplier, "statistics": "none", "delta": 1e-6}
     assert correlated.epsilon(run, sampler=sampler, **asked) <= 1.0
-
-
-@pytest.mark.slow
-def test_picture_shows_what_the_table_says():
-    pytest.importorskip("matplotlib")
-    table = calibrate.compare_strategies(steps=6, strategies=(Identity(6), Tree(6)), **TARGET)
-    (axes,) = plot.strategies(table).axes
-    points = {(line.get_xdata()[0], line.get_ydata()[0]) for line in axes.lines}
-    level = table.baseline.mean_error
-    assert any(list(line.get_ydata()) == [level, level] for line in axes.lines)
-    for row in table.rows:
-        shown = {(row.noise_multiplier, error) for error in (row.mean_error, row.max_error)}
-        assert shown <= points

@@ -1,0 +1,184 @@
+"""Pages that need no network: the statement of a report, and answers to an auditor's questions.
+
+The statement is for whoever the records are about, and for their lawyers. The answers are in the
+order of NIST SP 800-226 (Near, Darais, Lefkovitz and Howarth 2025, Guidelines for evaluating
+differential privacy guarantees): the guarantee and its unit, the algorithms and their utility, and
+the deployment that they stand on. What plan and ledger do not know is marked. Templates are in
+``report/templates/``.
+
+>>> price = {"upper": 1.0, "accountant": "characteristic", "method": "contour"}
+>>> page = statement_page({
+...     "written": "2026-01-01T00:00:00+00:00",
+...     "privacy": {"unit": "one record",
+...                 "neighboring_relation": "replace-special",
+...                 "mechanism": "Noise <was> added.", "covered": "the model",
+...                 "not_covered": ["x"]},
+...     "data": {"name": "a.csv", "read_from_data": []},
+...     "runs": [{"epsilon": price, "delta": 1e-6, "complete": True, "message": "done"}],
+...     "risk": {"false_positive_rate": 0.01, "true_positive_rate": 0.03},
+...     "software": {"dpcal": "0.1.0"},
+... }, pictures={})
+>>> "Noise &lt;was&gt; added." in page, "at most 3.0 percent" in page, "http" in page
+(True, True, False)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+
+from dpcal.report.metrics import SHARES
+from dpcal.report.output import at_most
+
+__all__ = ["answers_page", "rendered", "statement_page"]
+
+Cells = tuple[list[str], list[list[str]]]
+
+
+@cache
+def _templates() -> Environment:
+    found = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=select_autoescape(),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.filters["g"] = "{:g}".format
+    found.globals |= {"up": at_most, "sentence": _sentence, "scored": _scored, "repr": repr}
+    return found
+
+
+def rendered(template: str, parts: Mapping[str, Any]) -> str:
+    """Return the text of a template of ``report/templates/`` with its parts, by name."""
+    return _templates().get_template(template).render(parts)
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}".rstrip(".") + "."
+
+
+def statement_page(document: Mapping[str, Any], *, pictures: Mapping[str, str]) -> str:
+    """Return the statement of a report as a page of HTML.
+
+    Parameters
+    ----------
+    document
+        What ``report.json`` says. Of several runs its claim is that of all together, or of the one
+        whose number is ``published_run``; then the page says what all cost, too.
+    pictures
+        SVG texts, by what they show.
+    """
+    runs, evaluation = document["runs"], document.get("evaluation", {})
+    by_silo = all("silo" in run for run in runs)
+    what, whole = f"{len(runs)} trained models together are", "models"
+    if by_silo or len(runs) == 1 or "published_run" in document:
+        what, whole = "trained model is", "model"
+    if "release" in document:
+        what, whole = "released numbers together are", "numbers"
+    return _page(
+        "statement.html",
+        document,
+        what=what,
+        whole=whole,
+        by_silo=by_silo,
+        models=_models(document) if len(runs) > 1 and not by_silo else (),
+        statistics=_statistics(document.get("release", {})),
+        tables=_tables(evaluation) if "confusion" in evaluation else (),
+        # A picture stands in the page without what is before its first element.
+        pictures={what: svg[max(svg.find("<svg"), 0) :] for what, svg in pictures.items()},
+    )
+
+
+def answers_page(document: Mapping[str, Any]) -> str:
+    """Return an auditor's questions, answered by a report, as a page of HTML.
+
+    Parameters
+    ----------
+    document
+        What ``report.json`` says.
+    """
+    return _page("answers.html", document)
+
+
+def _page(template: str, document: Mapping[str, Any], **parts: Any) -> str:
+    """Return a page about what is paid: a run that stands for itself, or all runs together."""
+    runs, number = document["runs"], document.get("published_run")
+    paid = document["everything"] if number is None and len(runs) > 1 else runs[number or 0]
+    upper = float(paid["epsilon"]["upper"])
+    factor = math.exp(upper) if upper < 700 else math.inf
+    return rendered(template, {**document, **parts, "paid": paid, "factor": factor})
+
+
+def _models(document: Mapping[str, Any]) -> list[list[str]]:
+    """Return a row for the runs of each target."""
+    groups: dict[tuple[float, float], list[Mapping[str, Any]]] = {}
+    for run in document["runs"]:
+        groups.setdefault((float(run["plan"]["epsilon"]), float(run["delta"])), []).append(run)
+    return [
+        [
+            str(len(group)),
+            at_most(max(run["epsilon"]["upper"] for run in group), digits=6),
+            f"{delta:g}",
+            f"{group[0]['plan']['queries'][0]['noise_multiplier']:.5g}",
+            "{count} x {kind}".format_map(group[0]["plan"]["queries"][0]),
+        ]
+        for (_, delta), group in groups.items()
+    ]
+
+
+def _statistics(found: Mapping[str, Any]) -> list[list[str]]:
+    keys = ("statistic", "value", "standard_error", "low", "high")
+    return [
+        [
+            str(row["statistic"]),
+            ", ".join(f"{name} {row[name]}" for name in row if name not in keys),
+            *("-" if row[key] is None else f"{row[key]:.6g}" for key in keys[1:]),
+        ]
+        for row in found.get("statistics", ())
+    ]
+
+
+def _tables(found: Mapping[str, Any]) -> tuple[Cells, ...]:
+    """Return the tables of a classifier: confusion, thresholds and calibration."""
+    said, error = list(found["confusion"]), found["confusion_standard_error"]
+    names = ("recall", "false_alarms", "precision")
+    confusion = [
+        [true, *(_with_error(row[label], error, ".0f") for label in said)]
+        for true, row in found["confusion"].items()
+    ]
+    thresholds = [
+        [f"{row['threshold']:g}", *(_scored(row, name) for name in names)]
+        for row in found["thresholds"]
+    ]
+    calibration = [
+        [
+            f"{row['from']:g} to {row['to']:g}",
+            _scored(row, "observed", "standard_error"),
+            f"{row['records']:.0f}",
+        ]
+        for row in found["calibration"]
+    ]
+    return (
+        (["true class", *(f"answered {label}" for label in said)], confusion),
+        (["said from", *(name.replace("_", " ") for name in names)], thresholds),
+        (["probability said", "share observed", "records"], calibration),
+    )
+
+
+def _scored(found: Mapping[str, Any], name: str, error: str = "") -> str:
+    """Return a score with its standard error."""
+    digits = ".3f" if error or name in SHARES else ".4g"
+    return _with_error(found[name], found[error or f"{name}_standard_error"], digits)
+
+
+def _with_error(value: float | None, error: float | None, digits: str) -> str:
+    """Return a number with its standard error; a bar where the error is the larger one."""
+    if value is None or error is None or error > abs(value):
+        return "-"
+    return f"{value:{digits}} \u00b1 {error:.2g}" if error else f"{value:{digits}}"
