@@ -38,8 +38,6 @@ def train(
     loss: Literal["logistic", "squared"] = "logistic",
     l2: float = 0.0,
     intercept: bool = True,
-    features: Literal["linear", "bins", "splines", "random"] = "linear",
-    bounds: tuple[float, float] | None = None,
     optimizer: str | None = None,
     epochs: float | None = None,
     batch_size: int | None = None,
@@ -81,11 +79,6 @@ def train(
         Regulariser >= 0.
     intercept
         Fit an intercept; without one and with l2 the loss is strongly convex.
-    features
-        What a number becomes: itself (linear), bins or splines, so that the model adds up a curve a
-        column, or random waves of all numbers. All but linear need ranges.
-    bounds
-        Public range of every feature, for tables without a schema.
     optimizer
         One of those that 'dpcal optimizers' lists (default: dpsgd or noisy_gd, with the steps of
         the smallest predicted error, as 'dpcal recommend' has it; dpsgd, if settings are given).
@@ -131,7 +124,9 @@ def train(
     Raises
     ------
     ValueError
-        If an argument is not what it must be, or does not go with the others. No record was read.
+        If an argument is not what it must be, or does not go with the others. Nothing was spent.
+    UnsupportedEvent
+        If no theorem prices what is asked for.
     MissingExtra
         If polars or matplotlib is not installed.
     BudgetExceeded

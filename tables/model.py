@@ -110,9 +110,9 @@ class Model:
                 f"weights must be finite numbers, more than {sizes['width']} hidden units, got "
                 f"{self.weights.size}."
             )
-        self._score(np.zeros((1, len(self.coding.names))))  # refuses another number of weights
+        self.scores(np.zeros((1, len(self.coding.names))))  # refuses another number of weights
 
-    def _score(self, X: Vector) -> Vector:
+    def scores(self, X: Vector) -> Vector:
         """Return the scores of coded rows."""
         if self.network is None:
             return np.asarray(X @ self.weights + self.intercept)
@@ -136,7 +136,7 @@ class Model:
         """
         X, kept = self.coding.encode(table_of(table))
         return np.asarray(
-            np.where(kept, self._score(np.where(kept[:, np.newaxis], X, 0.0)), np.nan)
+            np.where(kept, self.scores(np.where(kept[:, np.newaxis], X, 0.0)), np.nan)
         )
 
     def predict(self, table: Any) -> NDArray[Any]:

@@ -14,18 +14,19 @@ from dpcal.calibrate import Query
 from dpcal.optim import Result
 from dpcal.optim.linear_fit import SCALE
 from dpcal.report.output import answer
-from dpcal.tables.task import Run, Task
 
 __all__ = ["scores_line", "summary"]
 
 
-def summary(task: Task, run: Run, evaluation: Mapping[str, Any]) -> str:
-    """Return the text on what a run released, its epsilon, and its held-out scores."""
-    result = run.result
-    n = f", {task.objective.n} training records"
-    n += "" if task.owners is None else f" of {task.n} persons"
+def summary(result: Result, data: Mapping[str, Any], evaluation: Mapping[str, Any]) -> str:
+    """Return the text on what a run released, its epsilon, and its held-out scores.
+
+    ``data`` and ``evaluation`` are sections of its report.
+    """
+    n = f", {data['training_records']} training records" if "training_records" in data else ""
+    n += f" of {data['training_persons']} persons" if "training_persons" in data else ""
     lines = [
-        f"{result.message}" + (n if not result.plan.public_n else ""),
+        f"{result.message}{n}",
         *_answers(result),
         answer("epsilon", result.epsilon(result.plan.delta), f"delta = {result.plan.delta:g}"),
     ]

@@ -51,10 +51,12 @@ def by_shell(options, accountant, tmp_path, cli):
     X, y = records(500)
     rows = "".join(f"{a},{b},{label}\n" for (a, b), label in zip(X, y, strict=True))
     (tmp_path / "table.csv").write_text("a,b,answer\n" + rows)
-    (plan, report), bounds = [tmp_path / name for name in ("plan.json", "report")], "--bounds=-1:1"
+    plan, report, schema = (tmp_path / name for name in ("plan.json", "report", "schema.toml"))
+    columns = [f"[columns.{name}]\ntype = 'number'\nrange = [-1, 1]\n" for name in "ab"]
+    schema.write_text("".join(columns) + "[columns.answer]\ntype = 'number'")
     target = f"--n 400 --epsilon 3 --delta 1e-5 --accountant {accountant} -o"
     cli("calibrate", options, target, plan)
-    asked = ["--target answer --held-out none --seed 0 --use-plan", plan, bounds]
+    asked = ["--target answer --held-out none --seed 0 --schema", schema, "--use-plan", plan]
     (run,) = cli.json("train", tmp_path / "table.csv", *asked, "-o", report)["runs"]
     assert cli("verify", report)
     assert run["epsilon"]["accountant"] == accountant
