@@ -118,6 +118,7 @@ class LinearSettings:
     def __post_init__(self) -> None:
         _validate.non_negative(l2=self.l2)
         _validate.choice(RELEASES, release=self.release)
+        _validate.flag(fit_intercept=self.fit_intercept)
         for name in ("max_norm", "learning_rate"):
             if getattr(self, name) is not None:
                 _validate.positive(**{name: getattr(self, name)})
@@ -389,7 +390,7 @@ def fit_linear(
     Wang, Ye and Xu 2017, Algorithm 3; Bok, Su and Altschuler 2024 (``release="last"``).
     """
     settings, group_size = settings or LinearSettings(), _validate.count(group_size=group_size)
-    _check(loss, X, settings, initial)
+    _check(loss, X, settings, initial, callback)
     n, d = X.shape
     if plan is None:
         given: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "settings": settings}
@@ -398,23 +399,25 @@ def fit_linear(
     how: dict[str, Any] = {"seed": seed, "noise": noise, "store": store}
     X = X if settings.classes is None else of_classes(X, y, settings.classes)
     relation, size = _validate.instance(Plan, plan=plan).neighboring_relation, plan.group_size
-    factor, entries, own = 1.0, [], plan
+    factor, own, norm = 1.0, plan, row_norm or 1.0
+    entries: Sequence[Query] = ()
+    objective = objective_of(partial(_loss_of, settings=settings), X, y)
     with prepaid(plan.event, relation, label=plan.optimizer, group_size=size):
-        typical = row_norm
+        typical = norm
         if plan.queries[0].name == SCALE:
             typical, entries = _typical_norm(X, plan, row_norm if guess is None else None, **how)
         if "one_release" in plan.parameters:
             sizes = settings.loss(loss), d * settings.columns
-            own = _stepped(plan, *sizes, typical, row_norm, settings)
+            own = _stepped(plan, *sizes, typical, norm, settings)
         elif entries and guess is not None:
             own, factor = replace(plan, queries=plan.queries[1:]), guess / typical
             X = by_row(partial(np.multiply, factor), X)
             settings = replace(settings, l2=settings.l2 * factor**2)
-        objective = objective_of(partial(_loss_of, settings=settings), X, y)
+            objective = objective_of(partial(_loss_of, settings=settings), X, y)
         if owners is not None:
             objective = Users(objective, owners, group_size=group_size)
         averaged = own.optimizer in AVERAGED and settings.release == "all"
-        options = {"output": "linear"} if averaged else {}
+        options: dict[str, Any] = {"output": "linear"} if averaged else {}
         result: Result = run(objective, own, initial=initial, callback=callback, **options, **how)
     if not entries and own is plan:
         return result
@@ -427,13 +430,17 @@ def fit_linear(
     )
 
 
-def _check(loss: str, X: Any, settings: LinearSettings, initial: ArrayLike | None) -> None:
+def _check(
+    loss: str, X: Any, settings: LinearSettings, initial: ArrayLike | None, callback: Any
+) -> None:
     """Refuse arguments of a fit that do not go together, before anything is spent."""
     _validate.choice(("logistic", "squared"), loss=loss)
     if (loss == "logistic") != (settings.classes is not None):
         raise ValueError(f"classes go with loss='logistic', got {settings.classes!r}, {loss!r}.")
     if len(getattr(X, "shape", ())) != 2:
         raise ValueError(f"X must be an array of shape (n, d), got {type(X).__name__}.")
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback must be a function or None, got {callback!r}.")
     if initial is not None:
         start, shape = numbers("initial", initial), (X.shape[1] * settings.columns,)
         if start.shape != shape or not np.isfinite(start).all():
@@ -473,11 +480,12 @@ def _typical_norm(
 
     ``bound`` is the unit of the norms that the plan's query is about; one when None.
     """
-    query, release = plan.queries[0], plan.parameters.get("one_release")
+    query = plan.queries[0]
     shares = by_row(partial(_shares, norm=bound or 1.0, most=1.0 if bound else math.inf), X)
     square, ledger = mean_square(shares, replace(plan, optimizer="sum" if bound else SCALE), **how)
     # Rows are taken to be longer by one deviation: too low a clip costs more than it saves.
     if bound is not None:
+        release: Any = plan.parameters["one_release"]
         square += release / math.sqrt(SCALE_SHARE) / plan.n
         return bound * math.sqrt(min(1.0, max(_LEAST_SCALE, square))), ledger.entries
     square = min(query.max_norm, square + query.noise_multiplier * query.max_norm / plan.n)

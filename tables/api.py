@@ -44,7 +44,6 @@ def train(
     max_grad_norm: float | None = None,
     settings: Mapping[str, Any] | None = None,
     use_plan: Plan | str | Path | None = None,
-    class_weights: Sequence[float] | None = None,
     group_size: int | None = None,
     test_fraction: float = 0.2,
     held_out: Literal["noisy", "unprotected", "none"] | None = None,
@@ -93,9 +92,6 @@ def train(
         loss: smoothness and gap. 'dpcal optimizers NAME' lists those of an optimizer.
     use_plan
         A :class:`dpcal.Plan` that is run in place of a target, or the file of one.
-    class_weights
-        Public weights > 0 of the classes, in their order: what the loss of a record is multiplied
-        by, before clipping (default: the schema's, or 1).
     group_size
         Rows of one person at most, >= 1, by the schema's column of type person; more are left out
         (default: the schema's, or 1).

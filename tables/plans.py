@@ -144,8 +144,8 @@ def _tuned(request: Request, dimension: int, norm: float, target: Mapping[str, A
     if first is None:
         length = {"epochs": passes} if whole else {"steps": settled.steps}
         given |= {} if sampler is None else {"sampler": sampler}
-        sizes = {**length, "batch_size": settled.batch_size, "max_norm": clip}
-        plan: Plan = request.row.build()(**target, **sizes, **given)
+        given |= {**length, "batch_size": settled.batch_size, "max_norm": clip}
+        plan: Plan = request.row.build()(**target, **given)
     else:
         query = replace(first.queries[-1], max_norm=clip)
         parameters = {"steps": settled.steps, "batch_size": settled.batch_size}

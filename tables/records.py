@@ -125,8 +125,7 @@ def load(
     classes, labels = column, column.categories if classification else ()
     if classification and not labels:
         labels = _labels(frame[target], missing, target)
-        rule = {"missing": column.missing}
-        classes = Column(name=target, type="class", categories=labels, **rule)
+        classes = Column(name=target, type="class", categories=labels, missing=column.missing)
     if classification:
         codes, known = codes_of(frame[target], classes, missing)
         y: Vector = codes.astype(np.float64)

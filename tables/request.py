@@ -130,7 +130,6 @@ class Request:
         use_plan: Plan | str | Path | None,
         neighboring_relation: str | None,
         budget: str | Path | None,
-        class_weights: Any,
         **given: Any,
     ) -> Request:
         """Return the request that the arguments of :func:`dpcal.train` make.
@@ -176,14 +175,9 @@ class Request:
         target = target or (None if known is None else known.target)
         if target is None:
             raise ValueError("target is needed: no schema names it.")
-        described = _numbers(source) if known is None else known
-        if class_weights is not None:
-            weights = tuple(map(float, class_weights))
-            column = replace(described.column(target), weights=weights)
-            described = described.with_column(column)
         return cls(
             source=source,
-            schema=described,
+            schema=_numbers(source) if known is None else known,
             target=target,
             described=known is not None,
             n=n,
@@ -392,8 +386,8 @@ def _relation(given: str | None, row: Optimizer, n: int | None) -> str:
         )
     if given not in row.relations and n is not None:
         raise ValueError(
-            f"n {n} is for neighboring_relation='add-or-remove-one', which optimizer {row.name} does "
-            "not have: omit n, here and in the schema."
+            f"n {n} is for neighboring_relation='add-or-remove-one', which optimizer {row.name} "
+            "does not have: omit n, here and in the schema."
         )
     if given not in row.relations:
         raise ValueError(

@@ -25,7 +25,7 @@ import json
 import math
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -233,13 +233,6 @@ class Schema:
         if not found:
             raise ValueError(f"table must hold a column beside the target, got only {target!r}.")
         return found
-
-    def with_column(self, column: Column) -> Schema:
-        """Return the schema with the column of that name replaced."""
-        return replace(
-            self,
-            columns=tuple(column if each.name == column.name else each for each in self.columns),
-        )
 
     def copied(self) -> list[str]:
         """Return what was read off the records, as words: "range of 'age'"."""

@@ -81,7 +81,8 @@ def evaluate(
             # The run is paid and released; its scores are what the book has no room for.
             return _left_out(f"the budget book has no room ({error})")
     if records.labels:
-        return told | metrics(*found, records.labels, noise=noise, group=group)
+        first, second = found
+        return told | metrics(first, second, records.labels, noise=noise, group=group)
     n = plan.n if plan.public_n and how == "noisy" else len(records.y_test)
     # The squares of squared errors were halved, in units of their largest.
     means, ends = found[0] / n * np.array([16.0, 512.0, 4.0, 16.0]), records.target.range

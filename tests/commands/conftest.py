@@ -10,7 +10,7 @@ from dpcal.tables.documents import add_pages
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
-    """A separable table of 200 rows, three features in [0, 10], two classes; its schema beside it."""
+    """A table of 200 rows, three features in [0, 10], two classes; its schema is beside it."""
     X = np.random.default_rng(0).uniform(0, 10, (200, 3))
     labels = np.where(X @ [1.0, -1.0, 0.5] > 2.5, "yes", "no")
     rows = [",".join([*map(repr, row), y]) for row, y in zip(X.tolist(), labels, strict=True)]

@@ -324,23 +324,17 @@ def test_a_weight_finds_more_of_a_rare_class_at_the_same_price():
     heavy = columns | {"y": target | {"weights": [1, 5]}}
     table = {"x": x, "y": np.where(rare, "yes", "no")}
     options = {"epsilon": 8.0, "delta": 1e-6, "held_out": "none", "seed": 3}
-    none, option, schema = (
-        dpcal.train(table, {"columns": each}, target="y", **options, **more)
-        for each, more in ((columns, {}), (columns, {"class_weights": [1, 5]}), (heavy, {}))
+    none, heavier = (
+        dpcal.train(table, {"columns": each}, target="y", **options) for each in (columns, heavy)
     )
-    for found, weights in (
-        (none, None),
-        (option, {"no": 1, "yes": 5}),
-        (schema, {"no": 1, "yes": 5}),
-    ):
+    for found, weights in ((none, None), (heavier, {"no": 1, "yes": 5})):
         assert found.document["training"].get("class_weights") == weights
         query = found.result.plan.queries[0]
         assert query.noise_multiplier == none.result.plan.queries[0].noise_multiplier
     # Without clipping and noise the boundary would move from 2 to 2 - log(5) = 0.4, and what is
     # found from 0.67 to 0.92 of the class.
-    shares = [(each.model.predict({"x": x}) == "yes")[rare].mean() for each in (none, option)]
+    shares = [(each.model.predict({"x": x}) == "yes")[rare].mean() for each in (none, heavier)]
     assert shares[1] > shares[0] + 0.05
-    assert option.model.weights.tolist() == schema.model.weights.tolist()
 
 
 @pytest.mark.usefixtures("without_pictures")
