@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from breast_cancer import HELD_OUT, RANGES, breast_cancer, scaling
+from breast_cancer import HELD_OUT, Task, breast_cancer, scaling
 
-from dpcal import calibrate, plot
+from dpcal import calibrate, plot, run
 from dpcal.accountants import events
 from dpcal.calibrate import Needs, Plan
+from dpcal.optim import Result
 from dpcal.report import (
     bind,
     check_replaceable,
@@ -30,7 +31,6 @@ from dpcal.report import (
 from dpcal.report.output import at_most, dump, interval
 from dpcal.tables.documents import about_data, add_pages, risk
 from dpcal.tables.plans import default_sizes
-from dpcal.tables.task import Run, Task, spend
 
 # The target of the model that is published, and targets of others beside it.
 TARGET = {"epsilon": 1.0, "delta": 1e-5}
@@ -81,15 +81,19 @@ def demonstrate(output: Path) -> None:
     """Calibrate, train, and write the report."""
     check_replaceable(output, force=True)
     task = breast_cancer()
-    sizes = default_sizes(task.n, {})
-    how = {"n": task.n, "delta": TARGET["delta"], **RELATION, **sizes}
+    n = task.objective.n
+    sizes = default_sizes(n, {})
+    how = {"n": n, "delta": TARGET["delta"], **RELATION, **sizes}
     plans = {epsilon: calibrate.dpsgd(epsilon=epsilon, **how) for epsilon in EPSILONS}
     plan = plans[TARGET["epsilon"]]
     needs, tuning = _needs(plan), _tuning(plan)
     print(f"{noise_table(needs, sizes)}\n\n{tuning_text(tuning)}\n", flush=True)
-    runs = {at: [spend(task, each, seed=seed) for seed in SEEDS] for at, each in plans.items()}
+    runs = {
+        at: [run(task.objective, each, seed=seed, output="linear") for seed in SEEDS]
+        for at, each in plans.items()
+    }
     points = [
-        Point(epsilon=at, scores=tuple(task.score(run.result.w) for run in group))
+        Point(epsilon=at, scores=tuple(task.score(each.w) for each in group))
         for at, group in runs.items()
     ]
     optimum = task.score(task.objective.minimize())
@@ -170,10 +174,10 @@ def tuning_text(tuning: Mapping[str, Any]) -> str:
 
 def accuracy_table(document: Mapping[str, Any], optimum: float) -> str:
     """Return the accuracy of the published model, and those of all beside the optimum."""
-    run, whole = document["runs"][document["published_run"]], document["everything"]
+    shown, whole = document["runs"][document["published_run"]], document["everything"]
     lines = [
-        f"Private logistic regression: the model with epsilon = {run['plan']['epsilon']:g} is right "
-        f"about {run['accuracy']:.1%} of\n{HELD_OUT} held-out records. What epsilon buys, over "
+        f"Private logistic regression: the model with epsilon = {shown['plan']['epsilon']:g} is right "
+        f"about {shown['accuracy']:.1%} of\n{HELD_OUT} held-out records. What epsilon buys, over "
         f"{len(SEEDS)} seeds:",
         f"{'epsilon':>7}  {'mean':>7}  {'spread (sd)':>11}  {'non-private optimum':>19}",
     ]
@@ -215,30 +219,31 @@ def accuracy_picture(points: list[Point], optimum: float) -> Any:
 # -- report
 
 
-def _document(task: Task, runs: Mapping[float, list[Run]], points: list[Point]) -> dict[str, Any]:
+def _document(
+    task: Task, runs: Mapping[float, list[Result]], points: list[Point]
+) -> dict[str, Any]:
     """Return the content of ``report.json``."""
-    results = [run.result for group in runs.values() for run in group]
-    published = runs[TARGET["epsilon"]][0].result
+    results = [each for group in runs.values() for each in group]
+    published = runs[TARGET["epsilon"]][0]
     sections = {
         "data": about_data(
             published,
-            task,
+            [task.X_train, task.y_train, task.X_test, task.y_test],
             name="Wisconsin diagnostic breast cancer, as shipped by scikit-learn",
-            features=len(RANGES),
             scaling=scaling(),
             read_from_data=READ,
         ),
         "training": {
-            "loss": task.loss,
-            "l2": task.l2,
+            "loss": "logistic",
+            "l2": task.objective.l2,
             "learning_rate": "dpcal.optim.first_order.dpsgd.default_steps",
             "averaging": "linear",
         },
         "accuracy": [point.to_dict() for point in points],
         "runs": [
-            {**released(run.result), "seed": seed, "accuracy": score}
+            {**released(each), "seed": seed, "accuracy": score}
             for point, group in zip(points, runs.values(), strict=True)
-            for run, seed, score in zip(group, SEEDS, point.scores, strict=True)
+            for each, seed, score in zip(group, SEEDS, point.scores, strict=True)
         ],
         "published_run": next(i for i, each in enumerate(results) if each is published),
         "everything": composed_epsilon(results, published.plan.delta),

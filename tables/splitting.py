@@ -7,9 +7,9 @@ shuffle of row numbers would deal all of them anew.
 >>> import numpy as np
 >>> records = np.arange(2000.0).reshape(1000, 2)
 >>> key = b"a secret of the run"
->>> coins = coins_of(digests(records, key), key)
+>>> coins = coins_of(digests(records.T, key), key)
 >>> fewer = np.delete(records, 17, axis=0)
->>> bool(np.array_equal(coins_of(digests(fewer, key), key), np.delete(coins, 17)))
+>>> bool(np.array_equal(coins_of(digests(fewer.T, key), key), np.delete(coins, 17)))
 True
 >>> 0.15 < float((coins < 0.2).mean()) < 0.25
 True
@@ -28,23 +28,23 @@ __all__ = ["coins_of", "coins_of_people", "digests", "within_group_size"]
 _BITS = 53  # of a coin: as many as a double between 0 and 1 holds
 
 
-def digests(rows: NDArray[np.float64], key: bytes) -> NDArray[np.uint64]:
+def digests(columns: Iterable[NDArray[np.float64]], key: bytes) -> NDArray[np.uint64]:
     """Return 64 bits for each record, by a hash with a secret key.
 
     Parameters
     ----------
-    rows
-        Shape (m, d).
+    columns
+        One or more, each of shape (m,).
     key
         At most 64 bytes.
     """
-    # Zero has two signs, which are one value.
-    words = (np.ascontiguousarray(rows) + 0.0).view(np.uint64)
-    secrets = _secrets(key, "records", words.shape[1] + 1)
-    state = np.full(len(words), secrets[0])
-    for column, secret in zip(words.T, secrets[1:], strict=True):
-        # Each step is one to one in the state: records that differ in one cell never collide.
-        state = _mixed((state + column) ^ secret)
+    columns = [*columns]
+    start, *secrets = _secrets(key, "records", len(columns) + 1)
+    state = np.full(len(columns[0]), start)
+    for column, secret in zip(columns, secrets, strict=True):
+        # Zero has two signs, which are one value. Each step is one to one in the state: records
+        # that differ in one cell never collide.
+        state = _mixed((state + (column + 0.0).view(np.uint64)) ^ secret)
     return state
 
 

@@ -52,11 +52,15 @@ def trained(cli, tmp_path, monkeypatch):
     [
         "",
         "--held-out unprotected --test-fraction 0.5",
-        "--features splines",
-        "--features random",
+        "splines",
+        "random",
     ],
 )
-def test_one_record_does_not_end_a_training(trained, words):
+def test_one_record_does_not_end_a_training(trained, tmp_path, words):
+    if words in ("splines", "random"):
+        text = SCHEMA.replace("range =", f'coding = "{words}"\nrange =')
+        (tmp_path / "schema.toml").write_text(text)
+        words = ""
     usual, _ = trained(words)
     sizes = {"rows": 400, "left_out": 0, "features": usual["data"]["features"]}
     for name, cell in [(name, cell) for name, cells in ODD.items() for cell in cells]:

@@ -1,4 +1,4 @@
-"""``dpcal train --features``: a model of curves, which predicts, is drawn, and costs the same."""
+"""A schema codes numbers as curves: the model predicts, is drawn, and costs the same."""
 
 import json
 
@@ -33,10 +33,20 @@ def folder(cli, tmp_path_factory):
     folder = tmp_path_factory.mktemp("curves")
     rows().write_csv(folder / "t.csv")
     rows(seed=1).drop("sick").write_csv(folder / "new.csv")
-    (folder / "s.toml").write_text(SCHEMA)
-    asked = ["train", folder / "t.csv", "--schema", folder / "s.toml", "--seed 5", TARGET]
     for features in ("linear", *FEATURES):
-        cli(*asked, "--features", features, "-o", folder / features)
+        coding = "" if features == "linear" else f'coding = "{features}"\n'
+        schema = folder / f"{features}.toml"
+        schema.write_text(SCHEMA.replace("range =", f"{coding}range ="))
+        cli(
+            "train",
+            folder / "t.csv",
+            "--seed 5",
+            TARGET,
+            "--schema",
+            schema,
+            "-o",
+            folder / features,
+        )
     return folder
 
 
@@ -71,12 +81,14 @@ def test_the_price_and_the_split_are_those_of_a_line(cli, folder):
         assert cli("verify", folder / features)
 
 
-def test_values_in_one_bin_have_coins_of_their_own(cli, tmp_path):
-    rows().select("age", "sick").write_csv(tmp_path / "t.csv")
-    words = "--target sick --bounds 0:100 --features bins -o"
-    told = cli.json("train", tmp_path / "t.csv", TARGET, words, tmp_path / "r")
+def test_values_in_one_bin_have_coins_of_their_own():
+    number = {"type": "number", "range": [0, 100], "coding": "bins"}
+    schema = {"columns": {"age": number, "sick": {"type": "number"}}}
+    data = dpcal.train(
+        rows().select("age", "sick"), schema, target="sick", epsilon=1.0, delta=1e-6
+    ).document["data"]
     # 5,000 coins of chance 1/5: six standard deviations are 170.
-    assert abs(told["data"]["held_out_records"] - 1000) < 170
+    assert abs(data["held_out_records"] - 1000) < 170
 
 
 @pytest.mark.slow
