@@ -381,7 +381,7 @@ def fit_linear(
     )
     how: dict[str, Any] = {"seed": seed, "noise": noise}
     X = X if settings.classes is None else of_classes(X, y, settings.classes)
-    with prepaid(plan.event, _RELATION, label=plan.optimizer, group_size=plan.group_size):
+    with prepaid(plan):
         objective = objective_of(partial(_loss_of, settings=settings), X, y)
         if settings.release == "last":
             last: Result = run(objective, plan, initial=initial, **how)

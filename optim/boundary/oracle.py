@@ -169,7 +169,7 @@ class Admitted(Admits):
 
     def _owed_by(self, plan: Plan) -> Callable[[], None] | None:
         """Return what charges the budgets in use at the first answer."""
-        return budget.owed_by(plan)
+        return budget.owed(plan)
 
     @property
     def dimension(self) -> int:

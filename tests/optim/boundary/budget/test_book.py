@@ -1,6 +1,7 @@
 """Budget books: nothing is answered that the book does not hold, and no total is overrun."""
 
 import contextlib
+import dataclasses
 import gc
 import json
 import math
@@ -496,14 +497,16 @@ def test_the_budget_of_a_book_is_its_content(make):
     with dpcal.budget(book=book.path) as shared:
         assert shared.group_size == 2
         before = shared.spent
-        event = events.GaussianDpEvent(40.0)
-        shared.check(event, "add-or-remove-one", group_size=2)
         with pytest.raises(BudgetExceeded):
-            shared.check(events.GaussianDpEvent(1.0), "add-or-remove-one")
+            shared.pay(events.GaussianDpEvent(1.0), "add-or-remove-one")
         assert shared.spent == before
         assert len(book.runs) == 1
         whole = dpcal.epsilon(shared.event, delta=DELTA)
         assert float(whole) == pytest.approx(before, rel=1e-12)
+        plan = dataclasses.replace(gaussian(40.0), delta=DELTA / 2)
+        optim.noisy_gd(OBJECTIVE, plan, learning_rate=0.1)
+    row = book.runs[-1].plan
+    assert (row.delta, row.epsilon) == (DELTA / 2, plan.price().upper)  # its own, not the book's
 
 
 def test_a_budget_in_memory_is_one_event_for_the_largest_person():
