@@ -30,8 +30,7 @@ from dpcal.accountants import events
 from dpcal.calibrate import Constants, Plan, Query, noise_multiplier, noisy_gd
 from dpcal.calibrate.defaults import SCALE_SHARE, Defaults, full_steps
 from dpcal.calibrate.plans.common import repeated
-from dpcal.optim.algorithms import run
-from dpcal.optim.boundary.access import Store, oracle_of
+from dpcal.optim.algorithms import Store, oracle_of, run
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.budget import prepaid

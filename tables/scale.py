@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from dpcal.calibrate import Plan, Query
 from dpcal.calibrate.defaults import SCALE_SHARE
 from dpcal.optim import Ledger
-from dpcal.optim.boundary.access import Store
+from dpcal.optim.algorithms import Store
 from dpcal.optim.linear_fit import SCALE, mean_square
 from dpcal.optim.objectives.domains import blanked, finite_rows
 from dpcal.tables.coding import Coding

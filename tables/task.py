@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal.optim import Logistic, Result, Squared, Users, run
-from dpcal.optim.boundary.access import Store
+from dpcal.optim.algorithms import Store
 from dpcal.optim.objectives.domains import finite_rows
 from dpcal.tables.coding import REACH
 from dpcal.tables.model import Model

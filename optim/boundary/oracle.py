@@ -52,7 +52,7 @@ refused within a process, and in forked ones, and must not happen across process
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -78,7 +78,7 @@ from dpcal.optim.objectives.contributions import kernel_of
 if TYPE_CHECKING:
     from dpcal.optim.boundary.store import Answers
 
-__all__ = ["Admitted", "PrivateOracle"]
+__all__ = ["CompiledWalk", "PrivateOracle"]
 
 # Bound, in units of a gradient, below which a proportional query's contribution is set to zero
 # and no noise is added: noise in proportion to it could itself round to zero in double precision.
@@ -88,6 +88,9 @@ NEGLIGIBLE = 1e-290
 _DRAWN = ("full", "poisson", "fixed-size")
 _COMPILED = ("gradient", "gradient difference", "gradient norm")
 _NUMBERS = ("gradient norm", "scalar")
+# Steps that the ledger holds together, before the first of them: of fewer, one at a time leave it
+# exact where a run stops; of more, it would name too many where a run is interrupted.
+FEWEST, MOST = 4, 256
 
 
 class Slot(NamedTuple):
@@ -102,10 +105,32 @@ class Slot(NamedTuple):
     draws: bool = False
 
 
-class Admitted(Admits):
-    """The plan of an oracle with its ledger, its random streams and the queries that are left.
+class PrivateOracle(Admits):
+    """Answers a plan's queries about an objective's records, with noise, and keeps the ledger.
 
-    See :class:`PrivateOracle` for the parameters.
+    Parameters
+    ----------
+    objective
+        Objective that holds the plan's number of records. A user's own is refused by
+        BrokenObjective if its sums are not those of its records.
+    plan
+        Queries, with their counts and their noise.
+    seed, noise
+        Those of :func:`dpcal.optim.run`. Sampling, noise, partitions and public choices have
+        independent streams. Discrete noise raises UnsupportedEvent where rounding has no proof:
+        see :mod:`dpcal.optim.boundary.noise`, ``lattice`` for correlated noise, and ``one_pass``.
+
+    Notes
+    -----
+    Methods share these arguments: parameters ``w`` and ``v``, shape (dimension,), finite, which
+    must be functions of released values; and ``query``, the name of a query of the method's kind in
+    the plan. Adaptive queries need ``noise_multiplier``, and others refuse it: the noise of this
+    answer in units of the query's ``max_norm``, at least the plan's, a function of released values.
+
+    Methods raise ``BudgetExceeded`` if the plan's count, its adaptive budget, the records of a
+    partition or a budget in use are used up: no record is touched and nothing is spent. They raise
+    ``NonFiniteAnswer`` if the answer is not finite, which happens if the regulariser overflows; the
+    ledger then holds the answer.
     """
 
     # Whether the end of a run closes the oracle.
@@ -227,51 +252,6 @@ class Admitted(Admits):
         if vector is None:
             vector = parameters(numbers(name, w), self.objective.dimension)
         return vector
-
-
-def _check_unit(objective: Objective, plan: Plan) -> None:
-    """Refuse records that are not those of the claim: rows, or persons with so many rows."""
-    most = getattr(objective, "group_size", None)
-    if plan.clipped == "user" and most is None:
-        raise ValueError(
-            "plan must be for rows, which are the objective's records, got one with "
-            "clipped='user', which is for optim.Users."
-        )
-    if most is not None and (plan.clipped == "row" or most > plan.group_size):
-        raise ValueError(
-            "plan must be for persons, who are the objective's records, with clipped='user' and "
-            f"group_size of at least {most}, got clipped={plan.clipped!r} and group_size="
-            f"{plan.group_size!r}."
-        )
-
-
-class PrivateOracle(Admitted):
-    """Answers a plan's queries about an objective's records, with noise, and keeps the ledger.
-
-    Parameters
-    ----------
-    objective
-        Objective that holds the plan's number of records. A user's own is refused by
-        BrokenObjective if its sums are not those of its records.
-    plan
-        Queries, with their counts and their noise.
-    seed, noise
-        Those of :func:`dpcal.optim.run`. Sampling, noise, partitions and public choices have
-        independent streams. Discrete noise raises UnsupportedEvent where rounding has no proof:
-        see :mod:`dpcal.optim.boundary.noise`, ``lattice`` for correlated noise, and ``one_pass``.
-
-    Notes
-    -----
-    Methods share these arguments: parameters ``w`` and ``v``, shape (dimension,), finite, which
-    must be functions of released values; and ``query``, the name of a query of the method's kind in
-    the plan. Adaptive queries need ``noise_multiplier``, and others refuse it: the noise of this
-    answer in units of the query's ``max_norm``, at least the plan's, a function of released values.
-
-    Methods raise ``BudgetExceeded`` if the plan's count, its adaptive budget, the records of a
-    partition or a budget in use are used up: no record is touched and nothing is spent. They raise
-    ``NonFiniteAnswer`` if the answer is not finite, which happens if the regulariser overflows; the
-    ledger then holds the answer.
-    """
 
     def gradient(
         self, w: ArrayLike, query: str, *, noise_multiplier: float | None = None
@@ -514,10 +494,10 @@ class PrivateOracle(Admitted):
         size = self._slot(query).size
         return self._mechanism.noisy_mean(total, query, bound, size=size, row=row, moved=moved)
 
-    def _steps(self, w: Vector, *names: str, **how: Any) -> Steps | None:
-        """Return steps along answers to two queries in compiled code.
+    def _walk(self, w: Vector, *names: str, **how: Any) -> CompiledWalk | None:
+        """Return a walk along answers to two queries in compiled code.
 
-        They are None unless both queries are not adaptive, draw a fresh batch for each answer, and
+        It is None unless both queries are not adaptive, draw a fresh batch for each answer, and
         have independent noise.
         """
         queries = [self._queries[name] for name in names if name in self._queries]
@@ -529,7 +509,64 @@ class PrivateOracle(Admitted):
         slots = [slot for slot in (self._slot(query).compiled for query in queries) if slot]
         if len(slots) < len(names):
             return None
-        return Steps(slots[0], slots[1] if len(names) == 2 else None, w, **how)
+        return CompiledWalk(self, queries, slots, w, **how)
+
+
+class CompiledWalk(Steps):
+    """A :class:`dpcal.optim.driver.Walk` that takes many steps at once, as a part of the boundary.
+
+    ``slots`` are those of an oracle's queries; ``how`` as for a walk.
+    """
+
+    def __init__(
+        self,
+        oracle: PrivateOracle,
+        queries: list[Query],
+        slots: list[CompiledSlot],
+        w: Vector,
+        *,
+        period: int = 1,
+        **how: Any,
+    ) -> None:
+        refresh, difference = (*slots, None)[:2]
+        super().__init__(refresh, difference, w, period=period, **how)
+        self._oracle, self._queries, self._period = oracle, queries, period
+
+    def take(self, steps: int = 1) -> bool:
+        """Take up to so many steps; false where the next iterate would not be finite.
+
+        The ledger holds all of these steps before the first is taken.
+        """
+        steps = min(steps, MOST) if steps >= FEWEST else 1
+        self._oracle._check_process()
+        with self._oracle._lock:
+            self._oracle._admit(*self._due(self.step, steps))
+            return super().take(steps) == steps
+
+    def _due(self, first: int, steps: int) -> Iterator[tuple[Query, int]]:
+        """Yield the answers of these steps in order, those to one query in a row together."""
+        while steps:
+            since = first % self._period
+            count = 1 if not since else self._period - since
+            count = steps if self._period == 1 else min(steps, count)
+            yield self._queries[since > 0], count
+            first, steps = first + count, steps - count
+
+
+def _check_unit(objective: Objective, plan: Plan) -> None:
+    """Refuse records that are not those of the claim: rows, or persons with so many rows."""
+    most = getattr(objective, "group_size", None)
+    if plan.clipped == "user" and most is None:
+        raise ValueError(
+            "plan must be for rows, which are the objective's records, got one with "
+            "clipped='user', which is for optim.Users."
+        )
+    if most is not None and (plan.clipped == "row" or most > plan.group_size):
+        raise ValueError(
+            "plan must be for persons, who are the objective's records, with clipped='user' and "
+            f"group_size of at least {most}, got clipped={plan.clipped!r} and group_size="
+            f"{plan.group_size!r}."
+        )
 
 
 def _draws(query: Query) -> bool:
