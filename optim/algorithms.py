@@ -275,7 +275,6 @@ class Algorithm(Protocol[_R_co]):
         **options: Any,
     ) -> _R_co:
         """Spend a plan; return the outcome."""
-        ...
 
 
 class _Enter(Protocol):
@@ -289,7 +288,6 @@ class _Enter(Protocol):
 
     def __call__(self, loop: Callable[..., Any]) -> Algorithm[Any]:
         """Return the optimizer."""
-        ...
 
 
 def algorithm(

@@ -204,8 +204,7 @@ class BudgetBook:
             if value is not None and value != own[name]:
                 known = "of its first run" if own[name] is None else repr(own[name])
                 raise ValueError(
-                    f"{name} must be that of budget book {str(self.path)!r}, {known}, or be "
-                    f"left out, got {value!r}."
+                    f"{name} must be that of {self._file}, {known}, or be left out, got {value!r}."
                 )
 
     @property
@@ -294,7 +293,7 @@ class BudgetBook:
 
     def check(self, plan: Plan | Charge) -> None:
         """Refuse a plan as :meth:`oracle` does on account of the budget; nothing is written."""
-        _admitted(plan, self._file.snapshot(charged=True), self.path)
+        _admitted(plan, self._file.snapshot(charged=True), str(self._file))
 
     def oracle(
         self,
@@ -426,7 +425,7 @@ class BudgetBook:
         if known:
             names = ", ".join(repr(row["name"]) for row in now.records)
             raise ValueError(
-                f"records must be those that budget book {str(self.path)!r} is about ({names}), "
+                f"records must be those that {self._file} is about ({names}), "
                 f"got others in {name!r}: use another book, or enter them as another "
                 "form of the same people's records (add_records; dpcal budget FILE --add-records)."
             )
@@ -454,7 +453,7 @@ class BudgetBook:
             (row,) = now.runs[:1] or [None]
             if row and (self._store is None or row["root"] != root):
                 raise NoiseReused(
-                    f"budget book {str(self.path)!r} has seen this seed: two runs that share "
+                    f"{self._file} has seen this seed: two runs that share "
                     "their noise give the records away. Use another seed, or seed=None; where "
                     "runs differ in a learning rate, one seed for each of them. To "
                     "reproduce a run that was released, run it without the book."
@@ -482,7 +481,7 @@ class BudgetBook:
 
     def _written(self, now: Snapshot, plan: Plan | Charge, *row: str | None) -> list[Statement]:
         """Return what writes a row, and the records of the next run, if the plan fits."""
-        order = _admitted(plan, now, self.path).order_for(plan)
+        order = _admitted(plan, now, str(self._file)).order_for(plan)
         label, *rest = row
         columns = "number, label, started, plan, seed, root, ended"
         values = (now.count + 1, label, _now(), plan.to_json(), *rest)
@@ -578,10 +577,7 @@ def _make(
 ) -> None:
     """Make a book, unless another process makes it first."""
     if epsilon is None or delta is None:
-        raise ValueError(
-            f"There is no budget book {str(file.path)!r}; a new one needs its total, epsilon and "
-            "delta."
-        )
+        raise ValueError(f"There is no {file}; a new one needs its total, epsilon and delta.")
     account = Account(
         epsilon=_validate.positive(epsilon=epsilon),
         delta=_validate.probability(delta=delta),
@@ -600,13 +596,13 @@ def _make(
     file.begin(facts, (_now(), account.epsilon, account.delta))
 
 
-def _admitted(plan: Plan | Charge, now: Snapshot, path: Path) -> Account:
+def _admitted(plan: Plan | Charge, now: Snapshot, book: str) -> Account:
     """Refuse a plan that does not fit; return the account that it would be charged to."""
     own = _validate.instance(Plan, Charge, plan=plan).neighboring_relation
     relation = _relation_of(now) or own
     if own != relation:
         raise ValueError(
-            f"plan must be for the relation of budget book {str(path)!r}, {relation!r}, got one "
+            f"plan must be for the relation of {book}, {relation!r}, got one "
             f"for {own!r}: make it with neighboring_relation={relation!r} (in commands, "
             f"--neighboring-relation {relation}), or use another book for runs of this relation."
         )
@@ -615,7 +611,7 @@ def _admitted(plan: Plan | Charge, now: Snapshot, path: Path) -> Account:
         before = _account_of(now).group_size
         if account.group_size > before:
             raise UnsupportedEvent(
-                f"The filter of budget book {str(path)!r} has been about {unit_of(before)} since "
+                f"The filter of {book} has been about {unit_of(before)} since "
                 f"its first run, and this run is about {unit_of(plan.group_size)}: use another "
                 "book."
             )
