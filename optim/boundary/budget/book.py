@@ -117,10 +117,10 @@ class BookedRun:
         """State of the run, in words."""
         if self.ended is None:
             return "goes on, or was killed"
-        if self.ledger is None or isinstance(self.plan, Charge):
-            return "charged whole"
         if not self.charged:
             return "ended before its first answer, free"
+        if self.ledger is None or isinstance(self.plan, Charge):
+            return "charged whole"
         planned = sum(query.count for query in self.plan.queries)
         given = self.ledger.answers
         return f"{'all' if given == planned else f'{given} of'} {planned} planned answers"
@@ -451,7 +451,7 @@ class BudgetBook:
 
         def entered(now: Snapshot) -> list[Statement]:
             (row,) = now.runs[:1] or [None]
-            if row and (self._store is None or row["root"] != root):
+            if row and seed is not None:
                 raise NoiseReused(
                     f"{self._file} has seen this seed: two runs that share "
                     "their noise give the records away. Use another seed, or seed=None; where "
