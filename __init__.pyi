@@ -22,9 +22,9 @@ from dpcal.calibrate.plan import Plan as Plan
 from dpcal.calibrate.query import Query as Query
 from dpcal.optim.algorithms import run as run
 from dpcal.optim.boundary.budget.book import BudgetBook as BudgetBook
-from dpcal.optim.boundary.budget.shared import budget as budget
 from dpcal.optim.boundary.ledger import Ledger as Ledger
 from dpcal.optim.boundary.oracle import PrivateOracle as PrivateOracle
+from dpcal.optim.budget import budget as budget
 from dpcal.optim.objectives.custom import FromGradients as FromGradients
 from dpcal.optim.objectives.linear import Logistic as Logistic, Squared as Squared
 from dpcal.optim.objectives.softmax import Softmax as Softmax

@@ -39,7 +39,6 @@ cdef object copy_of(const double* x, Py_ssize_t size):
     return made
 
 
-@cython.final
 cdef class Steps:
     """Steps ``w <- P(w - eta_t g_t)``. The caller writes answers into the ledger before.
 

@@ -341,7 +341,7 @@ class RankedOracle(StepwiseOracle):
             whole = steps + ((fractions >> FRACTION) << self._noise.digits)
             self._ranks.told(partial(self._released, whole))
             self.give_up()
-            size = self._slot(query).size * 2.0**self._noise.digits
+            size = query.expected_batch_size(self.plan.n) * 2.0**self._noise.digits
             return self._mechanism.values(whole, query.max_norm) / size
 
     def _released(self, whole: Integers) -> None:

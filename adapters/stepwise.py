@@ -19,8 +19,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from threading import Lock, RLock
 from typing import Any, NoReturn, Self
 
@@ -249,21 +248,6 @@ class StepwiseOracle(PrivateOracle, Spender):
             # In this order: an interrupt in between leaves records out, and sums none twice.
             self._batch = self._batch[count:]
             self._total = steps, fractions
-
-    @contextmanager
-    def together(self) -> Iterator[None]:
-        """Add all gradients that are added inside or, after an exception, none of them.
-
-        They may then be handed in again, and no record is summed twice.
-        """
-        with self._turn:
-            total, batch = self._total, self._batch
-            try:
-                yield
-            except BaseException:
-                self._total = total
-                self._batch = batch
-                raise
 
     def answer(self) -> Vector:
         """Return the noisy mean gradient of the batch, shape (dimension,); the batch may be empty.

@@ -280,8 +280,7 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
         """Return a context that charges a plan to the budgets before anything is read for it."""
         self._refuse_elsewhere()
         refuse_unasked()
-        size = plan.group_size
-        return prepaid(plan.event, RELATION, label=plan.optimizer, group_size=size)
+        return prepaid(plan)
 
     @contextmanager
     def _asking(self, plan: Plan, *, first: bool = True) -> Iterator[Answers]:

@@ -28,7 +28,7 @@ from sklearn.utils.validation import check_is_fitted
 from dpcal.accountants import events
 from dpcal.estimators.base import Answers, PrivateEstimator, Table
 from dpcal.estimators.queries import RELATION, labels_of_columns
-from dpcal.optim.budget import _collected, prepaid
+from dpcal.optim.budget import Charge, _collected, prepaid
 from dpcal.optim.objectives.domains import blanked
 from dpcal.optim.objectives.placed import by_row
 
@@ -217,7 +217,10 @@ def _fit_learning_bounds(
         blank.fit(zeros, *(by_row(blank._blank_targets, each) for each in y))
     whole = events.ComposedDpEvent([plan.event, *found])
     told = Answers(estimator, replace(plan, optimizer="bounds"))
-    with prepaid(whole, RELATION, label=plan.optimizer):
+    charge = Charge(
+        optimizer=plan.optimizer, event=whole, delta=delta, neighboring_relation=RELATION
+    )
+    with prepaid(charge):
         choices = told.choices(by_row(_orders, columns), known=known)
         ends = np.array([_range(choices.labels("bounds", j), j) for j in range(columns.shape[1])])
         widths = [parts[name].shape[1] for name in names]

@@ -50,7 +50,7 @@ from dpcal.estimators.parts import private_steps, refuse_mixing, refuse_unasked
 from dpcal.estimators.queries import RELATION, single_release
 from dpcal.estimators.reading import numbers_in, one_for_each
 from dpcal.optim.boundary.seeds import keyed_generator
-from dpcal.optim.budget import _collected, prepaid, scoring
+from dpcal.optim.budget import Charge, _collected, prepaid, scoring
 
 __all__ = ["PrivateSearch", "SearchLedger"]
 
@@ -207,7 +207,13 @@ class PrivateSearch(BaseSearchCV):  # type: ignore[misc]
         ledger = SearchLedger(_one_for_all(planned), mean, float(self.shape))
         runs = number_of_runs(mean, ledger.shape, self._rng())
         epsilon = ledger.epsilon(delta)
-        with prepaid(ledger.event, RELATION, label="PrivateSearch", at_once=True):
+        charge = Charge(
+            optimizer="PrivateSearch",
+            event=ledger.event,
+            delta=delta,
+            neighboring_relation=RELATION,
+        )
+        with prepaid(charge, at_once=True):
             best = self._best_of(runs, tried, planned, records, share)
         if best is None:
             raise ValueError(

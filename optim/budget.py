@@ -7,7 +7,7 @@ cross-validation. What is refused before its first answer costs nothing.
 >>> from dpcal.accountants import events
 >>> with Budget(epsilon=1.0, delta=1e-6) as shared:
 ...     for run in range(3):
-...         owed(events.GaussianDpEvent(6.0), "replace-special")()
+...         shared.pay(events.GaussianDpEvent(6.0), "replace-special")
 Traceback (most recent call last):
     ...
 dpcal.errors.BudgetExceeded: This would bring the budget to epsilon=1.239 at delta=1e-06, \
@@ -23,7 +23,7 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from threading import RLock
 from types import TracebackType
@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import attr
 
-from dpcal import _validate
+from dpcal import _validate, optim
 from dpcal._files import document_of
 from dpcal._spending import Spender
 from dpcal.accountants import epsilon as epsilon_of, events
@@ -46,10 +46,10 @@ if TYPE_CHECKING:
 __all__ = [
     "Budget",
     "Charge",
+    "budget",
     "charge_of",
     "in_use",
     "owed",
-    "owed_by",
     "prepaid",
     "scoring",
     "this_process",
@@ -65,11 +65,11 @@ _LOCK = RLock()
 # Tells processes of different machines apart: in containers, their numbers are often the same.
 _MACHINE = secrets.token_hex(8)
 
-# What pays, once, for all runs that this thread opens and that are paid for together.
-_PREPAID: ContextVar[Callable[[], None] | None] = ContextVar("prepaid", default=None)
-
-# Where this thread's runs are noted instead of being charged, while their price is computed.
-_COLLECTED: ContextVar[list[events.DpEvent] | None] = ContextVar("collected", default=None)
+# What this thread's runs owe, where it is not to the budgets in use: they are paid for together, or
+# noted while their price is computed.
+_PAYER: ContextVar[Callable[[Plan | Charge], Callable[[], None] | None] | None] = ContextVar(
+    "payer", default=None
+)
 
 # Budgets in the order in which they were made. This thread's runs are checked against those below
 # a number, and not charged to them.
@@ -82,26 +82,35 @@ _SCORING: ContextVar[tuple[Budget, ...]] = ContextVar("scoring", default=())
 
 @dataclass(frozen=True, kw_only=True)
 class Charge:
-    """An event that a budget book charges whole, with its own price.
+    """An event that a budget charges whole.
 
     Parameters
     ----------
     optimizer, event
         Name of the method, and all that it may release.
     epsilon, delta
-        Its own price, which the book shows; all charges together are priced by their events.
+        Its own price, which a book computes and shows, at this delta; all charges together are
+        priced by their events.
     neighboring_relation
         Relation of neighbouring data sets.
     group_size
         Largest number of records of a person whom it is about.
     """
 
-    optimizer: str
+    optimizer: str = "run"
     event: events.DpEvent
-    epsilon: float
+    epsilon: float = math.inf
     delta: float
     neighboring_relation: str
     group_size: int = 1
+
+    @classmethod
+    def of(cls, run: Plan | Self) -> Self:
+        """Return the charge of a plan, or a charge as it is."""
+        if isinstance(run, cls):
+            return run
+        names = ("optimizer", "event", "delta", "neighboring_relation", "group_size")
+        return cls(**{name: getattr(run, name) for name in names})
 
     def event_for(self, group_size: int) -> events.DpEvent:
         """See :meth:`dpcal.calibrate.plan.Priced.event_for`."""
@@ -156,26 +165,43 @@ def _event(value: Any) -> Any:
 class Budget(Spender):
     """A privacy budget that several runs about the same records are paid from.
 
-    It is used in a ``with`` statement. The price is that of all runs together, composed exactly,
-    and not the sum of their epsilons. Runs are priced as if their settings had been fixed
-    beforehand. For Gaussian mechanisms on all records the same price
-    holds if each is chosen from released values of earlier ones (Smith and Thakurta 2022); with
-    other mechanisms, do not choose an epsilon from released values.
+    It is used in a ``with`` statement, or given to estimators as ``budget``. Inside ``with
+    dpcal.budget(epsilon=2.0, delta=1e-6):`` every private run of this process is charged before it
+    reads a record, and the first one that the budget does not cover raises
+    :class:`dpcal.errors.BudgetExceeded`. Nested budgets are all charged. The price is that of all
+    runs together, composed exactly, and not the sum of their epsilons. Runs are priced as if their
+    settings had been fixed beforehand. For Gaussian mechanisms on all records the same price holds
+    if each is chosen from released values of earlier ones (Smith and Thakurta 2022); with other
+    mechanisms, do not choose an epsilon from released values. An argument out of range, or another
+    one than an existing book's, raises a ValueError or a TypeError.
 
     Parameters
     ----------
     epsilon, delta
-        A finite number > 0, and a number in (0, 1).
+        A finite number > 0, and a number in (0, 1). With an existing book, its own, or None.
     neighboring_relation
-        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``; that of the first run
-        when omitted, and None before it. Runs for another one are refused.
+        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``; that of the book or of
+        the first run when omitted, and None before it. Runs for another one are refused; estimators
+        are for ``"replace-special"``.
     score_share
         In (0, 1]: while the budget is in use, ``score`` of an estimator of
         :mod:`dpcal.estimators` is a noisy answer about the records that it is given, with this
         share of the estimator's epsilon, and is paid from the budget too.
     book
-        A book, whose total and neighboring relation are then the budget's: charges are rows of its
-        file, on the disk before a run reads a record, and other processes share them.
+        A :class:`dpcal.optim.BudgetBook`, or its path, where it is made if there is none: charges
+        are rows of this file, on the disk before a run reads a record, which other processes and
+        ``dpcal budget`` share. They stay when this process ends. Runs that are given the book as
+        their store must stay outside the ``with`` statement, or they are charged twice.
+
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = folder.name + "/clinic.budget"
+    >>> with Budget(epsilon=2.0, delta=1e-6, book=path) as shared:
+    ...     shared.pay(events.GaussianDpEvent(8.0), "replace-special", label="a scaler")
+    >>> with Budget(book=path) as later:
+    ...     print(f"{later.spent:.3f}", [(run.label, run.state) for run in later.book.runs])
+    0.504 [('a scaler', 'charged whole')]
+    >>> folder.cleanup()
     """
 
     def __init__(
@@ -185,23 +211,26 @@ class Budget(Spender):
         delta: float | None = None,
         neighboring_relation: str | None = None,
         score_share: float = 0.1,
-        book: BudgetBook | None = None,
+        book: str | os.PathLike[str] | BudgetBook | None = None,
     ) -> None:
+        relation = _validate.relation(neighboring_relation)
+        if isinstance(book, str | os.PathLike):
+            book = optim.BudgetBook(
+                book, epsilon=epsilon, delta=delta, neighboring_relation=relation
+            )
         if book is not None:
-            epsilon, delta = book.epsilon, book.delta
-            neighboring_relation = book.neighboring_relation
-        neighboring_relation = _validate.relation(neighboring_relation)
+            epsilon, delta, relation = book.epsilon, book.delta, book.neighboring_relation
         self.epsilon = _validate.positive(epsilon=epsilon)
         self.delta = _validate.probability(delta=delta)
-        if neighboring_relation is not None:
-            _validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
-        self.neighboring_relation = neighboring_relation
+        if relation is not None:
+            _validate.choice(RELATIONS, neighboring_relation=relation)
+        self.neighboring_relation = relation
         self.score_share = _validate.rate(score_share=score_share)
         self.book = book
         self._charged: list[Charge] = []
         self._process = this_process()
         # What the last check was about, and its price: a run is checked again when it pays.
-        self._checked: tuple[Any, events.DpEvent, float] | None = None
+        self._checked: tuple[tuple[Charge, int], float] | None = None
         self._number = next(_NUMBERS)
 
     @property
@@ -237,41 +266,31 @@ class Budget(Spender):
             return 0.0
         return epsilon_of(_together(charged), delta=self.delta, neighboring_relation=relation).upper
 
-    def check(
-        self,
-        event: events.DpEvent,
-        neighboring_relation: str,
-        label: str = "run",
-        group_size: int = 1,
-    ) -> Charge:
-        """Return a run's charge, or refuse it as :func:`owed` does; charge nothing."""
-        charge = self._charge(event, neighboring_relation, label, group_size)
+    def check(self, charge: Charge) -> None:
+        """Refuse a run's charge as :func:`owed` does; charge nothing."""
+        self._check_relation(charge.neighboring_relation)
         if self.book is not None:
             self.book.check(charge)
-            return charge
-        about = (id(event), len(self._charged), group_size, neighboring_relation)
-        known = self._checked
-        if known is None or known[0] != about:
-            price = self._price([*self._charged, charge], neighboring_relation)
-            # The event is kept, so that no other one has its identity.
-            known = self._checked = (about, event, price)
-        price = known[2]
+            return
+        about = (charge, len(self._charged))
+        if self._checked is None or self._checked[0] != about:
+            price = self._price([*self._charged, charge], charge.neighboring_relation)
+            self._checked = (about, price)
+        price = self._checked[1]
         if price > self.epsilon:
             raise BudgetExceeded(
                 f"This would bring the budget to epsilon={price:.4g} at delta={self.delta:g}, and "
                 f"epsilon={self.epsilon:g} is all there is; epsilon={self.spent:.4g} is spent, and "
                 "nothing more was."
             )
-        return charge
 
-    def _charge(self, event: events.DpEvent, relation: str, label: str, group_size: int) -> Charge:
-        """Return a charge, of which a book alone needs its own price; refuse another relation."""
+    def _check_relation(self, relation: str) -> None:
+        """Refuse a run for another relation, or in another process."""
         if this_process() != self._process:
             raise BudgetExceeded(
                 "This budget was opened in another process and cannot be charged here. Use "
                 "n_jobs=1, or threads, while a budget is in use."
             )
-        price = math.inf
         if self.book is not None:
             # The first run of the book, here or in another process, may have told it meanwhile.
             self.neighboring_relation = self.neighboring_relation or self.book.neighboring_relation
@@ -281,16 +300,6 @@ class Budget(Spender):
                 f"run is for {relation!r}. Estimators are for 'replace-special', and "
                 "plans are calibrated for the one that neighboring_relation= names."
             )
-        if self.book is not None:
-            price = epsilon_of(event, delta=self.delta, neighboring_relation=relation).upper
-        return Charge(
-            optimizer=label,
-            event=event,
-            epsilon=price,
-            delta=self.delta,
-            neighboring_relation=relation,
-            group_size=group_size,
-        )
 
     def pay(
         self,
@@ -300,12 +309,28 @@ class Budget(Spender):
         group_size: int = 1,
     ) -> None:
         """Charge a run, by its event, relation, name and unit; a refused run changes nothing."""
+        self.charge(
+            Charge(
+                optimizer=label,
+                event=event,
+                delta=self.delta,
+                neighboring_relation=neighboring_relation,
+                group_size=group_size,
+            )
+        )
+
+    def charge(self, charge: Charge) -> None:
+        """Charge a run; a refused run changes nothing."""
+        relation = charge.neighboring_relation
         if self.book is not None:
-            self.book.charge(self._charge(event, neighboring_relation, label, group_size))
+            self._check_relation(relation)
+            alone = epsilon_of(charge.event, delta=charge.delta, neighboring_relation=relation)
+            self.book.charge(replace(charge, epsilon=alone.upper))
             return
         with _LOCK:
-            self._charged.append(self.check(event, neighboring_relation, label, group_size))
-            self.neighboring_relation = neighboring_relation
+            self.check(charge)
+            self._charged.append(charge)
+            self.neighboring_relation = relation
 
     def __enter__(self) -> Self:
         with _LOCK:
@@ -327,6 +352,9 @@ class Budget(Spender):
             f"<Budget of epsilon={self.epsilon:g} at delta={self.delta:g}, {self.spent:.4g} spent"
             f"{person}>"
         )
+
+
+budget = Budget
 
 
 def _together(charged: Sequence[Plan | Charge]) -> events.DpEvent:
@@ -358,73 +386,36 @@ class _Once:
                 self._pay = None
 
 
-def _noted() -> None:
-    """Pay nothing, because the event was noted."""
-
-
-def owed(
-    event: events.DpEvent,
-    neighboring_relation: str,
-    *,
-    label: str = "run",
-    group_size: int = 1,
-) -> Callable[[], None]:
+def owed(run: Plan | Charge) -> Callable[[], None] | None:
     """Return what charges every budget that is in use now, once, or refuse and charge none.
 
-    It is called before the first answer of the run. BudgetExceeded is raised if all runs together
-    would cost more than the budget, or it is another process's; UnsupportedEvent if the relation is
-    not the budget's, or no theorem prices the event.
-
-    Parameters
-    ----------
-    event, neighboring_relation
-        All that a run may release, and the relation of its plan.
-    label
-        Name of the run where charges are written down.
-    group_size
-        Largest number of records of a person whom the run is about.
+    It is called before the first answer of a run that may release no more than a plan or a charge
+    says; None where nobody pays. BudgetExceeded is raised if all runs together would cost more than
+    the budget, or it is another process's; UnsupportedEvent if the relation is not the budget's, or
+    no theorem prices the event.
     """
-    neighboring_relation = _validate.relation(neighboring_relation)
-    collecting = _COLLECTED.get()
-    if collecting is not None:
-        if group_size > 1:
-            raise UnsupportedEvent(
-                "Runs that are paid for together are about single records, got one about persons "
-                f"of {group_size} records."
-            )
-        collecting.append(event)
-        return _noted
-    together = _PREPAID.get()
-    if together is not None:
-        return together
+    payer = _PAYER.get()
+    if payer is not None:
+        return payer(run)
     # A budget in a file comes first: charges of others may have exhausted it meanwhile.
     found = {id(each): each for each in _IN_USE}.values()
     budgets = sorted(found, key=lambda each: each.book is None)
+    if not budgets:
+        return None
+    charge = Charge.of(run)
     paying = [each for each in budgets if each._number >= _ASIDE.get()]
 
     def pay() -> None:
         for each in budgets if len(budgets) > 1 else ():
             # The only one checks before it pays.
-            each.check(event, neighboring_relation, label, group_size)
+            each.check(charge)
         for each in paying:
-            each.pay(event, neighboring_relation, label, group_size)
+            each.charge(charge)
 
     with _LOCK:
         for each in budgets:
-            each.check(event, neighboring_relation, label, group_size)
+            each.check(charge)
     return _Once(pay)
-
-
-def owed_by(plan: Plan) -> Callable[[], None] | None:
-    """Return what charges a plan that is opened now; None where nobody pays."""
-    together = _PREPAID.get()
-    if _COLLECTED.get() is None and together is not None:
-        return together
-    if _COLLECTED.get() is None and not in_use():
-        return None
-    return owed(
-        plan.event, plan.neighboring_relation, label=plan.optimizer, group_size=plan.group_size
-    )
 
 
 @contextmanager
@@ -438,22 +429,15 @@ def _within(variable: ContextVar[T], value: T) -> Iterator[None]:
 
 
 @contextmanager
-def prepaid(
-    event: events.DpEvent,
-    neighboring_relation: str,
-    *,
-    label: str = "run",
-    group_size: int = 1,
-    at_once: bool = False,
-) -> Iterator[None]:
+def prepaid(run: Plan | Charge, *, at_once: bool = False) -> Iterator[None]:
     """Charge several runs together, as :func:`owed` does, at the first answer of one of them.
 
     ``at_once`` charges them now, for runs in other threads and processes, which do not know it.
     """
-    pay = owed(event, neighboring_relation, label=label, group_size=group_size)
-    if at_once:
+    pay = owed(run)
+    if at_once and pay is not None:
         pay()
-    with _within(_PREPAID, pay), _within(_COLLECTED, None):
+    with _within(_PAYER, lambda _: pay):
         yield
 
 
@@ -465,7 +449,16 @@ def _collected() -> Iterator[list[events.DpEvent]]:
     whose answers are not used.
     """
     found: list[events.DpEvent] = []
-    with _within(_COLLECTED, found):
+
+    def note(run: Plan | Charge) -> None:
+        if run.group_size > 1:
+            raise UnsupportedEvent(
+                "Runs that are paid for together are about single records, got one about persons "
+                f"of {run.group_size} records."
+            )
+        found.append(run.event)
+
+    with _within(_PAYER, note):
         yield found
 
 

@@ -31,9 +31,8 @@ from numpy.typing import ArrayLike
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import NonFiniteAnswer, warn_caller
-from dpcal.optim.boundary.access import written
+from dpcal.optim.boundary.oracle import CompiledWalk, PrivateOracle
 from dpcal.optim.boundary.protocol import Oracle
-from dpcal.optim.boundary.walk import CompiledWalk, Walk
 from dpcal.optim.ending import Ending, first_late
 from dpcal.optim.objectives.arrays import Vector, l2_norm, numbers, parameters
 from dpcal.optim.result import Result, Trace
@@ -43,9 +42,12 @@ __all__ = [
     "Progress",
     "Run",
     "RunOver",
+    "Walk",
     "check_callback",
+    "walk_of",
     "warn_of_noise",
     "worth",
+    "written",
 ]
 
 
@@ -299,6 +301,119 @@ class Run(AbstractContextManager[None]):
             self._message = (
                 f"stopped by the callback after {self.step} of {self._steps} planned steps"
             )
+
+
+class Walk:
+    """Steps ``w <- P(w - eta_t g_t)``, one at a time, over the answers of any oracle.
+
+    Of step t, g_t answers ``refresh`` at w_t if t is a multiple of ``period``. Otherwise an answer
+    to ``difference`` between w_t and w_(t-1) is added to g_(t-1).
+
+    Parameters
+    ----------
+    oracle, refresh, difference
+        The oracle, and names of its queries of kinds ``"gradient"`` and ``"gradient difference"``,
+        not adaptive; the latter None with a period of 1.
+    w
+        Where to start, shape (dimension,).
+    rates
+        eta_t of all steps of the run.
+    period
+        Steps from one fresh gradient to the next.
+    step
+        Number of the first step.
+    radius
+        Of the ball around the origin that iterates are projected onto; infinite for none.
+    reach
+        No rate is above ``reach / sqrt(|g_0|^2 + ... + |g_t|^2)``.
+    averaged_from, growth
+        The step from which on iterates are averaged, in which iterate k of them has weight 1, or k
+        if ``growth`` is 1; no step when omitted.
+    fixed, project
+        How many leading parameters stay where they are; and a projection of the others, shape
+        (dimension - fixed,), which gives a new array.
+
+    Attributes
+    ----------
+    w, previous, gradient, mean
+        The iterate, the one before, the estimate there, and the mean; copies, shape (dimension,).
+    """
+
+    def __init__(
+        self,
+        oracle: Oracle,
+        w: Vector,
+        refresh: str,
+        difference: str | None = None,
+        *,
+        rates: Vector,
+        period: int = 1,
+        step: int = 0,
+        radius: float = math.inf,
+        reach: float = math.inf,
+        averaged_from: int | None = None,
+        growth: float = 0.0,
+        fixed: int = 0,
+        project: Callable[[Vector], Vector] | None = None,
+    ) -> None:
+        self._oracle, self._refresh, self._difference = oracle, refresh, difference
+        self._rates, self._period, self._radius, self._reach = rates, period, radius, reach
+        self._averaged_from = len(rates) if averaged_from is None else averaged_from
+        self._growth, self._fixed, self._project = growth, fixed, project
+        self._squares, self.mean = np.zeros(1), np.zeros_like(w)
+        self.start(w, w, np.zeros_like(w), step)
+
+    def start(self, w: Vector, previous: Vector, gradient: Vector, step: int) -> None:
+        """Go on from an iterate, the one before, the estimate there, and a number of steps."""
+        self.w, self.previous, self.gradient, self.step = w, previous, gradient, step
+
+    def take(self, steps: int = 1) -> bool:
+        """Take up to so many steps; false where the next iterate would not be finite."""
+        w, oracle = self.w, self._oracle
+        if self.step % self._period == 0 or self._difference is None:
+            self.gradient = oracle.gradient(w, self._refresh)
+        else:
+            self.gradient = self.gradient + oracle.difference(w, self.previous, self._difference)
+        rate = self._rates[self.step]
+        if self._reach < math.inf and self.gradient.any():
+            # One after another, as a compiled loop adds them.
+            self._squares[0] = np.cumsum(np.append(self._squares, self.gradient**2))[-1]
+            rate = min(rate, self._reach / math.sqrt(self._squares[0]))
+        moved = w - rate * self.gradient
+        moved[: self._fixed] = w[: self._fixed]
+        if self._project is not None:
+            moved[self._fixed :] = self._project(moved[self._fixed :])
+        norm = l2_norm(moved)
+        if not math.isfinite(norm):
+            return False
+        if norm > self._radius:
+            moved *= self._radius / norm
+        self.w, self.previous, self.step = moved, w, self.step + 1
+        count = self.step - self._averaged_from
+        if count > 0:
+            change = (moved - self.mean) * (1 + self._growth) / (count + self._growth)
+            self.mean = self.mean + change
+        return True
+
+
+def walk_of(
+    oracle: Oracle, w: Vector, refresh: str, difference: str | None = None, **how: Any
+) -> Walk | CompiledWalk:
+    """Return a walk from ``w``, in compiled code where it can be; ``how`` as for :class:`Walk`.
+
+    Both have the same bits and the same ledger, whose entries are written before a record is read.
+    """
+    if isinstance(oracle, PrivateOracle):
+        names = [refresh] if difference is None else [refresh, difference]
+        compiled = oracle._walk(w, *names, **how)
+        if compiled is not None:
+            return compiled
+    return Walk(oracle, w, refresh, difference, **how)
+
+
+def written(oracle: Oracle) -> None:
+    """Write answers that wait in an oracle to its file, before anything that depends on them."""
+    getattr(oracle, "flush", lambda: None)()
 
 
 def check_callback(callback: Any) -> None:

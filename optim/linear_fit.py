@@ -30,8 +30,7 @@ from dpcal.accountants import events
 from dpcal.calibrate import Constants, Plan, Query, noise_multiplier, noisy_gd
 from dpcal.calibrate.defaults import SCALE_SHARE, Defaults, full_steps
 from dpcal.calibrate.plans.common import repeated
-from dpcal.optim.algorithms import run
-from dpcal.optim.boundary.access import Store, oracle_of
+from dpcal.optim.algorithms import Store, oracle_of, run
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.budget import prepaid
@@ -398,11 +397,11 @@ def fit_linear(
         plan = plan_linear(loss, n=n, dimension=d, **given)
     how: dict[str, Any] = {"seed": seed, "noise": noise, "store": store}
     X = X if settings.classes is None else of_classes(X, y, settings.classes)
-    relation, size = _validate.instance(Plan, plan=plan).neighboring_relation, plan.group_size
+    relation = _validate.instance(Plan, plan=plan).neighboring_relation
     factor, own, norm = 1.0, plan, row_norm or 1.0
     entries: Sequence[Query] = ()
     objective = objective_of(partial(_loss_of, settings=settings), X, y)
-    with prepaid(plan.event, relation, label=plan.optimizer, group_size=size):
+    with prepaid(plan):
         typical = norm
         if plan.queries[0].name == SCALE:
             typical, entries = _typical_norm(X, plan, row_norm if guess is None else None, **how)

@@ -26,7 +26,7 @@ from dpcal.accountants.events import DpEvent, SelfComposedDpEvent
 from dpcal.calibrate import Plan, Query, noise_multiplier
 from dpcal.calibrate.persons import rows_of_one_person
 from dpcal.errors import BudgetExceeded
-from dpcal.optim.boundary.access import Store, oracle_of
+from dpcal.optim.algorithms import Store, oracle_of
 from dpcal.optim.objectives.domains import blanked, finite_rows
 from dpcal.optim.objectives.placed import objective_of, vectors_of
 from dpcal.optim.result import Result

@@ -1,4 +1,3 @@
-from dpcal.optim.boundary.access import released as released
 from dpcal.optim.boundary.choices import PrivateChoices as PrivateChoices
 from dpcal.optim.boundary.last_iterate import LastIterate as LastIterate
 from dpcal.optim.boundary.ledger import Ledger as Ledger

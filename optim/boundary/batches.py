@@ -124,13 +124,10 @@ class Batches:
         Number of records, of which the plan may have a public number.
     noise
         The name of the noise, whose rows are drawn for correlated queries.
+    parts
+        The partitions of the plan's disjoint queries; new ones when omitted.
     everyone
         Returns the row numbers of all n records, as the objective takes them.
-
-    Attributes
-    ----------
-    parts
-        The partitions of the plan's disjoint queries.
     """
 
     def __init__(
@@ -141,12 +138,13 @@ class Batches:
         *,
         n: int,
         noise: str = "discrete",
+        parts: Parts | None = None,
         everyone: Callable[[int], Rows] = everyone,
     ) -> None:
         self._plan, self._dimension, self._streams = plan, dimension, streams
         self._noise = noise
         self._n, self._all = n, everyone
-        self.parts = Parts(plan, streams)
+        self.parts = Parts(plan, streams) if parts is None else parts
 
     @cached_property
     def _everyone(self) -> Rows:

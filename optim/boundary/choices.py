@@ -114,7 +114,7 @@ class PrivateChoices(Admits):
         self._spread: dict[int, Vector] = {}
         # Answers of several threads are written, and given, one after the other.
         self._lock = Lock()
-        self._owed = budget.owed_by(plan)
+        self._owed = budget.owed(plan)
 
     def _digest(self) -> bytes:
         kept = self._records

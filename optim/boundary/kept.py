@@ -93,6 +93,10 @@ class KeptFile:
         self.path, self.kind = Path(path), kind
         self._format = f"dpcal {kind} 2"
 
+    def __str__(self) -> str:
+        """Return its kind and its name, as sentences have them."""
+        return f"{self.kind} {str(self.path)!r}"
+
     def exists(self) -> bool:
         """Return whether something is at the path, other than a file without a byte."""
         found = self.path.exists()
@@ -132,7 +136,7 @@ class KeptFile:
         try:
             check_regular(self.path)
         except FileNotFoundError as error:
-            raise ValueError(f"There is no {self.kind} {str(self.path)!r}.") from error
+            raise ValueError(f"There is no {self}.") from error
         except (OSError, ValueError) as error:
             raise self._other(reason_of(error)) from error
         with self.named():
@@ -203,10 +207,7 @@ class KeptFile:
 
     def damaged(self, told: str) -> ValueError:
         """Return the sentence on a file that is damaged."""
-        return Damaged(
-            f"{self.kind} {str(self.path)!r} is damaged, {told}: go on with a copy of it that is "
-            "whole."
-        )
+        return Damaged(f"{self} is damaged, {told}: go on with a copy of it that is whole.")
 
     def _other(self, told: object) -> ValueError:
         return ValueError(f"{str(self.path)!r} must be a {self.kind}: {told}.")
@@ -230,9 +231,7 @@ class KeptFile:
         except UnicodeDecodeError as error:  # of a column's name
             raise self.damaged("a text of it is no UTF-8") from error
         except sqlite3.ProgrammingError as error:
-            raise ValueError(
-                f"{self.kind} {str(self.path)!r} is closed, because its run has ended."
-            ) from error
+            raise ValueError(f"{self} is closed, because its run has ended.") from error
         except (sqlite3.Error, OSError) as error:
             told = str(error)
             if "Could not decode" in told:  # SQLite's own words would repeat the text
@@ -240,9 +239,7 @@ class KeptFile:
             if "no such table" in told or "not a database" in told:
                 raise self._other(told) from error
             if isinstance(error, sqlite3.OperationalError | OSError):
-                raise OSError(
-                    f"{self.kind} {str(self.path)!r} cannot be read or written: {told}."
-                ) from error
+                raise OSError(f"{self} cannot be read or written: {told}.") from error
             raise self.damaged(told) from error
 
 

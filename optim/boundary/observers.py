@@ -55,15 +55,12 @@ class Observer(Protocol):
 
     def streams(self, seed: Seed, plan: Plan, digest: Callable[[], bytes]) -> Streams:
         """Return the random streams of an oracle that is about to be opened."""
-        ...
 
     def watched(self, mechanism: Mechanism, plan: Plan, ledger: Ledger) -> Mechanism:
         """Return the mechanism that the oracle uses in place of its own."""
-        ...
 
     def choosing(self, plan: Plan, ledger: Ledger) -> Chooser:
         """Return what gives the answers of an oracle that chooses among candidates."""
-        ...
 
 
 _OBSERVER: ContextVar[Observer | None] = ContextVar("observer", default=None)

@@ -52,21 +52,22 @@ refused within a process, and in forked ones, and must not happen across process
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cached_property
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
-from dpcal._ext.answers import Records, Slot as CompiledSlot, copied, distance
+from dpcal._ext.answers import Records, Slot, copied, distance
 from dpcal._ext.loops import Steps
 from dpcal.accountants.samplers import everyone
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.optim import boundary, budget
 from dpcal.optim.boundary import observers
-from dpcal.optim.boundary.batches import Batches
+from dpcal.optim.boundary.batches import Batches, Parts
 from dpcal.optim.boundary.ledger import Admits, Ledger
 from dpcal.optim.boundary.noise import NOISES, Mechanism, noise_of
 from dpcal.optim.boundary.seeds import Seed, Streams
@@ -78,7 +79,7 @@ from dpcal.optim.objectives.contributions import kernel_of
 if TYPE_CHECKING:
     from dpcal.optim.boundary.store import Answers
 
-__all__ = ["Admitted", "PrivateOracle"]
+__all__ = ["CompiledWalk", "PrivateOracle"]
 
 # Bound, in units of a gradient, below which a proportional query's contribution is set to zero
 # and no noise is added: noise in proportion to it could itself round to zero in double precision.
@@ -88,24 +89,37 @@ NEGLIGIBLE = 1e-290
 _DRAWN = ("full", "poisson", "fixed-size")
 _COMPILED = ("gradient", "gradient difference", "gradient norm")
 _NUMBERS = ("gradient norm", "scalar")
+# Steps that the ledger holds together, before the first of them: of fewer, one at a time leave it
+# exact where a run stops; of more, it would name too many where a run is interrupted.
+FEWEST, MOST = 4, 256
 
 
-class Slot(NamedTuple):
-    """What answers to one query of an open oracle are made of, beside the query itself.
+class PrivateOracle(Admits):
+    """Answers a plan's queries about an objective's records, with noise, and keeps the ledger.
 
-    Its public divisor; its answers in compiled code, None without; and whether these draw their
-    batches.
-    """
+    Parameters
+    ----------
+    objective
+        Objective that holds the plan's number of records. A user's own is refused by
+        BrokenObjective if its sums are not those of its records.
+    plan
+        Queries, with their counts and their noise.
+    seed, noise
+        Those of :func:`dpcal.optim.run`. Sampling, noise, partitions and public choices have
+        independent streams. Discrete noise raises UnsupportedEvent where rounding has no proof:
+        see :mod:`dpcal.optim.boundary.noise`, ``lattice`` for correlated noise, and ``one_pass``.
 
-    size: float
-    compiled: CompiledSlot | None = None
-    draws: bool = False
+    Notes
+    -----
+    Methods share these arguments: parameters ``w`` and ``v``, shape (dimension,), finite, which
+    must be functions of released values; and ``query``, the name of a query of the method's kind in
+    the plan. Adaptive queries need ``noise_multiplier``, and others refuse it: the noise of this
+    answer in units of the query's ``max_norm``, at least the plan's, a function of released values.
 
-
-class Admitted(Admits):
-    """The plan of an oracle with its ledger, its random streams and the queries that are left.
-
-    See :class:`PrivateOracle` for the parameters.
+    Methods raise ``BudgetExceeded`` if the plan's count, its adaptive budget, the records of a
+    partition or a budget in use are used up: no record is touched and nothing is spent. They raise
+    ``NonFiniteAnswer`` if the answer is not finite, which happens if the regulariser overflows; the
+    ledger then holds the answer.
     """
 
     # Whether the end of a run closes the oracle.
@@ -149,27 +163,35 @@ class Admitted(Admits):
         screen(objective)
         self.objective = objective
         self._streams = streams
-        self._batches = Batches(
-            plan,
-            objective.dimension,
-            streams,
-            n=objective.n,
-            noise=noise,
-            everyone=everyone if objective.rows_are_arrays else AllRows.of,
-        )
-        self._begin_ledger(plan, parts=self._batches.parts, ledger=ledger)
+        disjoint = any(query.composition == "disjoint" for query in plan.queries)
+        parts = Parts(plan, streams) if disjoint else None
+        self._begin_ledger(plan, parts=parts, ledger=ledger)
         mechanism = Mechanism(noise, plan, objective.dimension, streams)
         self._mechanism = observers.watched(mechanism, plan, self.ledger)
-        self._slots: dict[str, Slot] = {}
+        self._slots: dict[str, Slot | None] = {}
         kernel = kernel_of(objective) if self._mechanism.fused else None
         self._records = None if kernel is None else Records(kernel, objective.strengths)
         self._kept = kept
         self._lock = Lock()
         self._owed = self._owed_by(plan)
 
+    @cached_property
+    def _batches(self) -> Batches:
+        """Draws batches that compiled code does not draw itself."""
+        objective = self.objective
+        return Batches(
+            self.plan,
+            objective.dimension,
+            self._streams,
+            n=objective.n,
+            noise=self.noise,
+            parts=self._parts,
+            everyone=everyone if objective.rows_are_arrays else AllRows.of,
+        )
+
     def _owed_by(self, plan: Plan) -> Callable[[], None] | None:
         """Return what charges the budgets in use at the first answer."""
-        return budget.owed_by(plan)
+        return budget.owed(plan)
 
     @property
     def dimension(self) -> int:
@@ -227,51 +249,6 @@ class Admitted(Admits):
         if vector is None:
             vector = parameters(numbers(name, w), self.objective.dimension)
         return vector
-
-
-def _check_unit(objective: Objective, plan: Plan) -> None:
-    """Refuse records that are not those of the claim: rows, or persons with so many rows."""
-    most = getattr(objective, "group_size", None)
-    if plan.clipped == "user" and most is None:
-        raise ValueError(
-            "plan must be for rows, which are the objective's records, got one with "
-            "clipped='user', which is for optim.Users."
-        )
-    if most is not None and (plan.clipped == "row" or most > plan.group_size):
-        raise ValueError(
-            "plan must be for persons, who are the objective's records, with clipped='user' and "
-            f"group_size of at least {most}, got clipped={plan.clipped!r} and group_size="
-            f"{plan.group_size!r}."
-        )
-
-
-class PrivateOracle(Admitted):
-    """Answers a plan's queries about an objective's records, with noise, and keeps the ledger.
-
-    Parameters
-    ----------
-    objective
-        Objective that holds the plan's number of records. A user's own is refused by
-        BrokenObjective if its sums are not those of its records.
-    plan
-        Queries, with their counts and their noise.
-    seed, noise
-        Those of :func:`dpcal.optim.run`. Sampling, noise, partitions and public choices have
-        independent streams. Discrete noise raises UnsupportedEvent where rounding has no proof:
-        see :mod:`dpcal.optim.boundary.noise`, ``lattice`` for correlated noise, and ``one_pass``.
-
-    Notes
-    -----
-    Methods share these arguments: parameters ``w`` and ``v``, shape (dimension,), finite, which
-    must be functions of released values; and ``query``, the name of a query of the method's kind in
-    the plan. Adaptive queries need ``noise_multiplier``, and others refuse it: the noise of this
-    answer in units of the query's ``max_norm``, at least the plan's, a function of released values.
-
-    Methods raise ``BudgetExceeded`` if the plan's count, its adaptive budget, the records of a
-    partition or a budget in use are used up: no record is touched and nothing is spent. They raise
-    ``NonFiniteAnswer`` if the answer is not finite, which happens if the regulariser overflows; the
-    ledger then holds the answer.
-    """
 
     def gradient(
         self, w: ArrayLike, query: str, *, noise_multiplier: float | None = None
@@ -426,33 +403,31 @@ class PrivateOracle(Admitted):
                 self._sampled(query, again=True)
             return held[0] if query.kind in _NUMBERS else held
 
-    def _slot(self, query: Query) -> Slot:
-        """Return what answers to a query are made of. Before the first one nothing is drawn."""
-        slot = self._slots.get(query.name)
-        if slot is None:
-            slot = self._slots[query.name] = self._prepared(query)
-        if slot.compiled is not None and query.budget is not None:
-            slot.compiled.sums = self._mechanism.compiled_sums(query.noise_multiplier)
+    def _slot(self, query: Query) -> Slot | None:
+        """Return a query's answers in compiled code, if there are; nothing is drawn before one."""
+        if query.name not in self._slots:
+            self._slots[query.name] = self._prepared(query)
+        slot = self._slots[query.name]
+        if slot is not None and query.budget is not None:
+            slot.sums = self._mechanism.compiled_sums(query.noise_multiplier)
         return slot
 
-    def _prepared(self, query: Query) -> Slot:
-        size = query.expected_batch_size(self.plan.n)
+    def _prepared(self, query: Query) -> Slot | None:
         if self._records is None or query.kind not in _COMPILED:
-            return Slot(size)
-        draws = _draws(query)
-        compiled = CompiledSlot(
+            return None
+        drawn = _draws(query) and query.sampler != "full"
+        return Slot(
             self._records,
             self._mechanism.compiled_sums(query.noise_multiplier),
-            sampling=self._streams.sampling if draws and query.sampler != "full" else None,
+            sampling=self._streams.sampling if drawn else None,
             sampling_probability=query.sampling_probability or 1.0,
             batch_size=query.batch_size or 0,
             everyone=query.sampler == "full",
             max_norm=query.max_norm,
             proportional=query.proportional,
             cap=math.inf if query.cap is None else query.cap,
-            size=size,
+            size=query.expected_batch_size(self.plan.n),
         )
-        return Slot(size, compiled, draws and query.kind != "gradient norm")
 
     def _sampled(self, query: Query, *, again: bool = False) -> Rows:
         """Return the rows of the next answer; ``again`` for one that is kept."""
@@ -463,23 +438,25 @@ class PrivateOracle(Admitted):
 
     def _noisy_answer(self, query: Query, bound: float, *at: Vector) -> Any:
         """Return an answer that is in the ledger: batch, sum, noise, regulariser."""
-        slot = self._slot(query)
-        answer: Any = slot.compiled.answer(*at) if slot.draws and slot.compiled else None
+        slot, answer = self._slot(query), None
+        norm = query.kind == "gradient norm"
+        if slot is not None and not norm and _draws(query):
+            answer = slot.answer(*at)
         if answer is not None:
             return answer
         rows = self._sampled(query)
         rounds = None if query.correlation is None else self._batches.rounds[query.name]
-        if slot.compiled is not None and query.kind != "gradient norm":
+        if slot is not None and not norm:
             row, digits = (None, 0) if rounds is None else (rounds.noise, rounds.digits)
-            answer = slot.compiled.answer(*at, rows=rows, row=row, digits=digits)
-        elif slot.compiled is not None and rounds is None:
-            answer = slot.compiled.norm(*at, rows=rows)
+            answer = slot.answer(*at, rows=rows, row=row, digits=digits)
+        elif slot is not None and rounds is None:
+            answer = slot.norm(*at, rows=rows)
         if answer is not None:
             return answer
         if bound < NEGLIGIBLE:
             return self._penalty(*at)
         with np.errstate(all="ignore"):
-            total = self._sum(slot, query, bound, rows, *at)
+            total = self._sum(query, bound, rows, *at)
         mean = self._noisy_mean(total, query, bound)
         if query.kind == "gradient norm":
             return mean[0]
@@ -487,9 +464,7 @@ class PrivateOracle(Admitted):
             return mean[0] + self.objective.regularizer(*at)
         return mean + self._penalty(*at)
 
-    def _sum(
-        self, slot: Slot, query: Query, bound: float, rows: Rows, w: Vector, *v: Vector
-    ) -> Any:
+    def _sum(self, query: Query, bound: float, rows: Rows, w: Vector, *v: Vector) -> Any:
         """Return a sum of contributions, without the floating-point errors of single records."""
         if query.kind == "gradient difference":
             return self._mechanism.difference_sum(self.objective, w, v[0], rows, bound)
@@ -497,7 +472,7 @@ class PrivateOracle(Admitted):
             return self._mechanism.loss_sum(self.objective, w, rows, bound)
         total = self._mechanism.gradient_sum(self.objective, w, rows, bound)
         if query.kind == "gradient norm":
-            offset = slot.size * self.objective.regularizer_gradient(w)
+            offset = query.expected_batch_size(self.plan.n) * self.objective.regularizer_gradient(w)
             return self._mechanism.norm(total, offset, bound)
         return total
 
@@ -511,13 +486,13 @@ class PrivateOracle(Admitted):
     ) -> Vector:
         """Return a total with the noise of a bound on contributions, over a public size."""
         row = None if query.correlation is None else self._batches.rounds[query.name].noise
-        size = self._slot(query).size
+        size = query.expected_batch_size(self.plan.n)
         return self._mechanism.noisy_mean(total, query, bound, size=size, row=row, moved=moved)
 
-    def _steps(self, w: Vector, *names: str, **how: Any) -> Steps | None:
-        """Return steps along answers to two queries in compiled code.
+    def _walk(self, w: Vector, *names: str, **how: Any) -> CompiledWalk | None:
+        """Return a walk along answers to two queries in compiled code.
 
-        They are None unless both queries are not adaptive, draw a fresh batch for each answer, and
+        It is None unless both queries are not adaptive, draw a fresh batch for each answer, and
         have independent noise.
         """
         queries = [self._queries[name] for name in names if name in self._queries]
@@ -526,10 +501,67 @@ class PrivateOracle(Admitted):
             return None
         if any(query.budget is not None or not _draws(query) for query in queries):
             return None
-        slots = [slot for slot in (self._slot(query).compiled for query in queries) if slot]
+        slots = [slot for slot in map(self._slot, queries) if slot is not None]
         if len(slots) < len(names):
             return None
-        return Steps(slots[0], slots[1] if len(names) == 2 else None, w, **how)
+        return CompiledWalk(self, queries, slots, w, **how)
+
+
+class CompiledWalk(Steps):
+    """A :class:`dpcal.optim.driver.Walk` that takes many steps at once, as a part of the boundary.
+
+    ``slots`` are those of an oracle's queries; ``how`` as for a walk.
+    """
+
+    def __init__(
+        self,
+        oracle: PrivateOracle,
+        queries: list[Query],
+        slots: list[Slot],
+        w: Vector,
+        *,
+        period: int = 1,
+        **how: Any,
+    ) -> None:
+        refresh, difference = (*slots, None)[:2]
+        super().__init__(refresh, difference, w, period=period, **how)
+        self._oracle, self._queries, self._period = oracle, queries, period
+
+    def take(self, steps: int = 1) -> bool:
+        """Take up to so many steps; false where the next iterate would not be finite.
+
+        The ledger holds all of these steps before the first is taken.
+        """
+        steps = min(steps, MOST) if steps >= FEWEST else 1
+        self._oracle._check_process()
+        with self._oracle._lock:
+            self._oracle._admit(*self._due(self.step, steps))
+            return super().take(steps) == steps
+
+    def _due(self, first: int, steps: int) -> Iterator[tuple[Query, int]]:
+        """Yield the answers of these steps in order, those to one query in a row together."""
+        while steps:
+            since = first % self._period
+            count = 1 if not since else self._period - since
+            count = steps if self._period == 1 else min(steps, count)
+            yield self._queries[since > 0], count
+            first, steps = first + count, steps - count
+
+
+def _check_unit(objective: Objective, plan: Plan) -> None:
+    """Refuse records that are not those of the claim: rows, or persons with so many rows."""
+    most = getattr(objective, "group_size", None)
+    if plan.clipped == "user" and most is None:
+        raise ValueError(
+            "plan must be for rows, which are the objective's records, got one with "
+            "clipped='user', which is for optim.Users."
+        )
+    if most is not None and (plan.clipped == "row" or most > plan.group_size):
+        raise ValueError(
+            "plan must be for persons, who are the objective's records, with clipped='user' and "
+            f"group_size of at least {most}, got clipped={plan.clipped!r} and group_size="
+            f"{plan.group_size!r}."
+        )
 
 
 def _draws(query: Query) -> bool:

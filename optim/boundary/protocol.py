@@ -40,47 +40,37 @@ class Oracle(Protocol):
     @property
     def dimension(self) -> int:
         """Number of parameters."""
-        ...
 
     @property
     def plan(self) -> Plan:
         """Queries, with their counts and their noise."""
-        ...
 
     @property
     def ledger(self) -> Ledger:
         """The answers so far."""
-        ...
 
     @property
     def public(self) -> np.random.Generator:
         """A generator for public choices."""
-        ...
 
     def gradient(
         self, w: ArrayLike, query: str, *, noise_multiplier: float | None = None
     ) -> Vector:
         """Return a noisy gradient of the regularised objective, shape (dimension,)."""
-        ...
 
     def difference(
         self, w: ArrayLike, v: ArrayLike, query: str, *, noise_multiplier: float | None = None
     ) -> Vector:
         """Return a noisy difference of gradients, at w minus at v, shape (dimension,)."""
-        ...
 
     def norm(self, w: ArrayLike, query: str, *, noise_multiplier: float | None = None) -> float:
         """Return a noisy norm of the gradient; possibly negative."""
-        ...
 
     def scalar(self, w: ArrayLike, query: str, *, noise_multiplier: float | None = None) -> float:
         """Return a noisy mean of clipped losses."""
-        ...
 
     def remaining(self, query: str) -> int:
         """Return the number of answers that are left to the query."""
-        ...
 
     def affords(self, query: str, noise_multiplier: float) -> bool:
         """Return whether one more answer to an adaptive query, with this noise, is allowed."""
-        ...

@@ -58,32 +58,28 @@ from dpcal.optim.objectives.base import Objective
 __all__ = ["Answers", "Store", "read_ledger", "stored"]
 
 
-class Store:
+class Store(KeptFile):
     """The file of one run, held open: its secret root, and a row an answer.
 
     The last run that opened the file owns it: two runs must not go on from one state.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._kept = KeptFile(path, "store")
+        super().__init__(path, "store")
         self._owner = secrets.token_hex(16)
         self._file: sqlite3.Connection | None = None
-        if self._kept.exists():
+        if self.exists():
             self._open()
 
-    @property
-    def _path(self) -> str:
-        return str(self._kept.path)
-
     def _open(self) -> None:
-        self._kept.hide()
-        self._file = self._kept.connect()
+        self.hide()
+        self._file = self.connect()
 
     def known(self) -> dict[str, str]:
         """Return the facts about the run in the file, its plan and its root; none before a run."""
         if self._file is None:
             return {}
-        with self._kept.named():
+        with self.named():
             run = self._file.execute("SELECT plan, root FROM runs").fetchone()
             return {} if run is None else {**facts_of(self._file), **dict(run)}
 
@@ -91,7 +87,7 @@ class Store:
         """Refuse, by a ValueError, a run in the file about which other facts are known."""
         for name, value in about.items():
             if known and known.get(name) != value:
-                raise ValueError(f"store {self._path!r} holds a run with other {name}.")
+                raise ValueError(f"{self} holds a run with other {name}.")
 
     def begun(
         self,
@@ -125,16 +121,16 @@ class Store:
         return streams
 
     def _streams_of(self, known: Mapping[str, str], plan: Plan) -> Streams:
-        with self._kept.whole():
+        with self.whole():
             return Streams.restored(document_of(known["root"]), plan)
 
     def _entered(self, about: Mapping[str, str], root: str) -> dict[str, str]:
         """Own the file; return what is known of its run, which is written if there is none."""
         if self._file is None:
-            self._kept.make()
+            self.make()
             self._open()
         assert self._file is not None
-        with self._kept.writing(self._file):
+        with self.writing(self._file):
             known = self.known()
             self.check(known, about)
             if not known:
@@ -150,14 +146,14 @@ class Store:
         return known
 
     @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
+    def owned(self) -> Iterator[sqlite3.Connection]:
         """Write inside in one transaction; LedgerMismatch if another run has opened the file."""
         assert self._file is not None
-        with self._kept.writing(self._file):
+        with self.writing(self._file):
             row = self._file.execute("SELECT value FROM about WHERE name = 'owner'").fetchone()
             if row is None or row[0] != self._owner:
                 raise LedgerMismatch(
-                    f"store {self._path!r} was opened by another run, which goes on in its place; "
+                    f"{self} was opened by another run, which goes on in its place; "
                     "the answer was not released."
                 )
             yield self._file
@@ -165,7 +161,7 @@ class Store:
     def row(self, position: int) -> sqlite3.Row | None:
         """Return the row of an answer, if there is one."""
         assert self._file is not None
-        with self._kept.named():
+        with self.named():
             columns = "question, answer, entry, state"
             rows = self._file.execute(
                 f"SELECT {columns} FROM answers WHERE position = ?", (position,)
@@ -175,19 +171,19 @@ class Store:
 
     def put(self, position: int, question: str, answer: bytes, entry: str) -> None:
         """Write a question, and its answer unless that is empty; refuse others in their place."""
-        with self.writing() as file:
+        with self.owned() as file:
             held = self.row(position)
             if held is None:
                 row = (position, question, answer, entry, "")
                 file.execute("INSERT INTO answers VALUES (?, ?, ?, ?, ?)", row)
             elif held["question"] != question:
                 raise LedgerMismatch(
-                    f"answer {position} in store {self._path!r} is to other parameters: start the "
+                    f"answer {position} in {self} is to other parameters: start the "
                     "run from a checkpoint of it, with the same learning rate and settings."
                 )
             elif answer and held["answer"] not in (b"", answer):
                 raise LedgerMismatch(
-                    f"answer {position} in store {self._path!r} was another one: the records, the "
+                    f"answer {position} in {self} was another one: the records, the "
                     "loss and the size of pieces must be those of the run. It was not released."
                 )
             elif answer:
@@ -226,7 +222,7 @@ class Answers(Store):
         self._streams = streams
         streams.in_file = True
         assert self._file is not None
-        with self._kept.named():
+        with self.named():
             (self._stored,) = self._file.execute("SELECT count(*) FROM answers").fetchone()
 
     def again(self, query: Query, points: tuple[Vector, ...]) -> Vector | None:
@@ -236,18 +232,18 @@ class Answers(Store):
         """
         if self._at >= self._stored:
             if self._state is not None:
-                with self._kept.whole():
+                with self.whole():
                     self._streams.move_to(document_of(self._state))
                 self._state = None
             return None
         row = self.row(self._at)
         if row is None or row["question"] != _question(query, points):
             raise LedgerMismatch(
-                f"answer {self._at} in store {self._path!r} is to another question: start the run "
+                f"answer {self._at} in {self} is to another question: start the run "
                 "with the same call that it was started with."
             )
         due = _DUE.get(query.kind, len(points[0]))
-        with self._kept.whole():
+        with self.whole():
             answer = np.frombuffer(row["answer"], dtype="<f8", count=due).astype(np.float64)
         self._at += 1
         self._state = row["state"]
@@ -275,7 +271,7 @@ class Answers(Store):
             rows = [(*row, "") for row in self._waiting[:-1]]
             # The positions after the last answer: a run goes on from there, not before.
             rows.append((*self._waiting[-1], json.dumps(self._streams.positions())))
-            with self.writing() as file:
+            with self.owned() as file:
                 file.executemany("INSERT INTO answers VALUES (?, ?, ?, ?, ?)", rows)
             self._waiting.clear()
 
@@ -288,7 +284,7 @@ class Answers(Store):
 
     def held(self, ledger: Ledger) -> Ledger:
         """Return all releases: the file's, while a run with this ledger has not caught up."""
-        return read_ledger(self._path) if self._at < self._stored else ledger
+        return read_ledger(self.path) if self._at < self._stored else ledger
 
 
 # Numbers of an answer, if they are not as many as parameters; -1 for all that there are.

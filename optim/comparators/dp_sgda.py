@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
-from dpcal.optim.algorithms import Optimizer, Settings, algorithm
+from dpcal.optim.algorithms import Optimizer, Settings, algorithm, planned
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.driver import Run
 from dpcal.optim.minimax.blocks import Blocks
@@ -52,10 +52,11 @@ def _settings(
     dual_set: ConvexSet | None = None,
     output: str = "last",
 ) -> Settings:
+    (query,) = planned(plan, "gradient")
     blocks = Blocks.of(objective, plan, dual_set)
     read = plan.parameters.get
     return Settings(
-        plan.query("gradient").count,
+        query.count,
         initial=np.concatenate(blocks.start(initial, initial_dual)),
         blocks=blocks,
         descent=_validate.positive(learning_rate=read("learning_rate")),

@@ -25,7 +25,7 @@ import numpy as np
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
-from dpcal.optim.algorithms import Optimizer, Settings, algorithm
+from dpcal.optim.algorithms import Optimizer, Settings, algorithm, planned
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.driver import Run
 from dpcal.optim.minimax.result import MinimaxResult
@@ -36,6 +36,7 @@ __all__ = ["ada_dp_spider", "sto_spider"]
 
 
 def _sto_settings(objective: Objective | Oracle, plan: Plan) -> Settings:
+    planned(plan, *("gradient", "gradient difference")[: len(plan.queries)])
     period = _validate.count(period=plan.parameters.get("period"))
     return Settings(_validate.count(steps=plan.parameters.get("steps")), period=period)
 
@@ -65,6 +66,7 @@ def sto_spider(run: Run, oracle: Oracle, plan: Plan, *, period: int) -> MinimaxR
 
 
 def _ada_settings(objective: Objective | Oracle, plan: Plan) -> Settings:
+    planned(plan, "gradient", "gradient difference")
     allowed = _validate.positive(drift=plan.parameters.get("drift"))
     return Settings(_validate.count(steps=plan.parameters.get("steps")), allowed=allowed)
 

@@ -33,7 +33,7 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
-from dpcal.optim.algorithms import Optimizer, Settings, algorithm
+from dpcal.optim.algorithms import Optimizer, Settings, algorithm, planned
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.driver import Run
 from dpcal.optim.minimax.blocks import Blocks
@@ -53,6 +53,7 @@ def _settings(
     initial_dual: ArrayLike | None = None,
     dual_set: ConvexSet | None = None,
 ) -> Settings:
+    planned(plan, *("gradient", "gradient", "gradient difference")[: len(plan.queries)])
     blocks = Blocks.of(objective, plan, dual_set)
     read = plan.parameters.get
     return Settings(

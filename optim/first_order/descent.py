@@ -17,8 +17,7 @@ from __future__ import annotations
 
 import math
 
-from dpcal.optim.boundary.walk import walk_of
-from dpcal.optim.driver import Run
+from dpcal.optim.driver import Run, walk_of
 from dpcal.optim.objectives.arrays import Vector
 
 __all__ = ["OUTPUTS", "averaged_descent", "projected_descent"]

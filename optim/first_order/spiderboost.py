@@ -30,8 +30,7 @@ from dpcal import _validate
 from dpcal.calibrate.plan import Plan
 from dpcal.optim.algorithms import Optimizer, Settings, algorithm, planned, step_size
 from dpcal.optim.boundary.protocol import Oracle
-from dpcal.optim.boundary.walk import walk_of
-from dpcal.optim.driver import Run
+from dpcal.optim.driver import Run, walk_of
 from dpcal.optim.objectives.arrays import Vector, l2_norm
 from dpcal.optim.objectives.base import Objective
 

@@ -41,7 +41,7 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
-from dpcal.optim.algorithms import Optimizer, Settings, algorithm
+from dpcal.optim.algorithms import Optimizer, Settings, algorithm, planned
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.driver import Run, worth
 from dpcal.optim.minimax.blocks import Blocks
@@ -138,6 +138,8 @@ def _settings(
     initial_dual: ArrayLike | None = None,
     dual_set: ConvexSet | None = None,
 ) -> Settings:
+    fresh = ("gradient",) * (2 if plan.queries[0].name == "warm start" else 1)
+    planned(plan, *(*fresh, "gradient difference")[: len(plan.queries)])
     blocks = Blocks.of(objective, plan, dual_set)
     return Settings(
         _validate.count(steps=plan.parameters.get("steps")),

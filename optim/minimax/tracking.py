@@ -34,7 +34,7 @@ from dpcal import _validate
 from dpcal.calibrate.plan import Plan
 from dpcal.errors import NonFiniteAnswer
 from dpcal.optim.boundary.protocol import Oracle
-from dpcal.optim.boundary.walk import walk_of
+from dpcal.optim.driver import walk_of
 from dpcal.optim.minimax.sets import ConvexSet
 from dpcal.optim.objectives.arrays import Vector
 

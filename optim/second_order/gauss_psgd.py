@@ -319,11 +319,6 @@ class Spider:
         self.state: State | None = None
         self.calls = self.fresh_calls = self.difference_calls = 0
 
-    @property
-    def records_left(self) -> tuple[int, ...]:
-        """Number of unused records of the current pass, for each silo."""
-        return tuple(plan.n - used for plan, used in zip(self._plans, self._used, strict=True))
-
     def query(self, w: Vector) -> Vector:
         """Return an estimate of the gradient at ``w``; raise PoolEmpty if the last pass is over."""
         before, alive = self.state, self._alive()

@@ -30,8 +30,7 @@ from numpy.typing import ArrayLike
 from dpcal.accountants import events
 from dpcal.calibrate.plan import Plan, Priced
 from dpcal.calibrate.plans.kl_problem import number, numbers as numbers_of
-from dpcal.optim.algorithms import Optimizer, check_plan
-from dpcal.optim.boundary.access import keeps_ledger, oracle_of
+from dpcal.optim.algorithms import Optimizer, check_plan, keeps_ledger, oracle_of
 from dpcal.optim.boundary.ledger import Ledger, check_ledger
 from dpcal.optim.boundary.seeds import Seed, spawned
 from dpcal.optim.objectives.arrays import Vector, numbers, parameters

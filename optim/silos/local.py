@@ -38,7 +38,7 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
-from dpcal.optim.boundary.access import Store, oracle_of
+from dpcal.optim.algorithms import Store, oracle_of
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed

@@ -264,8 +264,7 @@ def _answers(
     """
     plan, ledgers = asked.plan, []
     groups: dict[str, list[Any]] = {}
-    relation, size = plan.neighboring_relation, plan.group_size
-    with prepaid(plan.event, relation, label=plan.optimizer, group_size=size):
+    with prepaid(plan):
         for name in found:
             part = replace(plan, queries=(plan.query(GROUPS),))
             choices = PrivateChoices(rows.cells[name], part, known=rows.known[name])

@@ -14,7 +14,6 @@ from dpcal.accountants import delta, epsilon, events
 from dpcal.calibrate import Plan, Query
 from dpcal.calibrate.persons import for_group, rows_of_one_person
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
-from dpcal.optim.budget import owed
 from dpcal.report import composed_reports
 
 RELATIONS = ("add-or-remove-one", "replace-special")
@@ -129,8 +128,8 @@ def test_runs_about_rows_are_priced_for_the_persons_of_other_runs(tmp_path):
     ]
     assert composed_reports(told) == pytest.approx(book.spent().upper, rel=1e-6)
     fixed = events.SampledWithoutReplacementDpEvent(400, 40, events.GaussianDpEvent(4.0))
-    with shared, pytest.raises(UnsupportedEvent, match="prices SampledWithout"):
-        owed(fixed, "add-or-remove-one")()
+    with pytest.raises(UnsupportedEvent, match="prices SampledWithout"):
+        shared.pay(fixed, "add-or-remove-one")
 
 
 def test_the_unit_of_a_filter_does_not_grow(tmp_path):

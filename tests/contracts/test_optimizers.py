@@ -170,7 +170,9 @@ def test_a_plan_that_is_not_the_optimizers_own_is_refused_before_it_costs_anythi
     assert OPTIMIZERS[name].build() is getattr(calibrate, name)
     plan, one = run.plan, run.plan.queries[0]
     other_kind = dataclasses.replace(one, kind="scalar", correlation=None, proportional=False)
-    for changed in ({"optimizer": "another"}, {"n": plan.n + 1}, {"queries": (other_kind,)}):
+    spare = (*plan.queries, dataclasses.replace(other_kind, name="spare"))
+    changes = ({"optimizer": "another"}, {"n": plan.n + 1}, {"queries": (other_kind,)})
+    for changed in (*changes, {"queries": spare}):
         wrong = dataclasses.replace(plan, **changed)
         with shared, first_entries() as first, pytest.raises(ValueError, match="must "):
             getattr(optim, name)(run.objective(), wrong, seed=5)

@@ -12,7 +12,7 @@ from dpcal.optim.attacks.promises import broken_promises
 from dpcal.optim.attacks.recording import record
 from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.boundary.noise import Mechanism
-from dpcal.optim.boundary.oracle import Admitted
+from dpcal.optim.boundary.oracle import PrivateOracle
 from tests._bad_records import CELLS, EXTREMES, LABELS, strict, with_cell, with_labels
 from tests.estimators._models import (
     CLASSIFIERS,
@@ -82,7 +82,7 @@ def test_a_record_with_an_odd_cell_label_or_target_is_blank(name):
 @pytest.mark.parametrize("name", PAID)
 def test_a_blank_record_contributes_nothing_to_any_answer(name, monkeypatch):
     asked, choices = [], []
-    open_oracle, open_choices = Admitted._open, PrivateChoices.__init__
+    open_oracle, open_choices = PrivateOracle._open, PrivateChoices.__init__
 
     def opened(self, objective, *given, **options):
         asked.append(objective)
@@ -93,7 +93,7 @@ def test_a_blank_record_contributes_nothing_to_any_answer(name, monkeypatch):
         asked.clear()  # bounds are learned after a trial about zeros, which no record enters
         open_choices(self, *given, **options)
 
-    monkeypatch.setattr(Admitted, "_open", opened)
+    monkeypatch.setattr(PrivateOracle, "_open", opened)
     monkeypatch.setattr(PrivateChoices, "__init__", chosen)
     _fitted(name, with_cell(X, ROW, np.nan), target_of(name))
     assert asked or choices

@@ -205,7 +205,7 @@ def test_what_a_book_cannot_hold_is_refused_before_it_is_written(tmp_path):
     with pytest.raises(ValueError, match="a new one needs its total"):
         dpcal.budget(book=path)
     assert not path.exists()
-    with pytest.raises(ValueError, match="epsilon and delta must be numbers, got None and 1e-06"):
+    with pytest.raises(TypeError, match="epsilon must be a finite number > 0, got None"):
         dpcal.budget(delta=1e-6)
     special = {"neighboring_relation": "replace-special"}
     shared = dpcal.budget(epsilon=1.0, delta=1e-6, book=path, **special)

@@ -14,7 +14,7 @@ from dpcal.calibrate import Constants
 from dpcal.errors import BudgetExceeded
 from dpcal.optim import Cauchy, Logistic, PrivateOracle, Sigmoid, Softmax, spiderboost, tree_spider
 from dpcal.optim.boundary.seeds import Streams
-from dpcal.optim.boundary.walk import walk_of
+from dpcal.optim.driver import walk_of
 
 # The normals of runs are drawn here again, by numpy.
 pytestmark = pytest.mark.usefixtures("redrawn")

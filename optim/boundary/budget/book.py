@@ -75,7 +75,7 @@ from dpcal.optim.boundary.budget.file import (
 from dpcal.optim.boundary.kept import Statement
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.oracle import PrivateOracle
-from dpcal.optim.boundary.seeds import Seed, Streams
+from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.boundary.store import read_ledger, stored
 from dpcal.optim.budget import Charge, charge_of
 from dpcal.optim.objectives.base import Objective
@@ -101,7 +101,7 @@ class BookedRun:
         Its answers; None if only the event of ``plan`` is known, and before its end, unless it was
         opened again.
     charged
-        False for a run that ended without an answer.
+        False for a run of an earlier release that ended without an answer.
     """
 
     number: int
@@ -117,14 +117,12 @@ class BookedRun:
         """State of the run, in words."""
         if self.ended is None:
             return "goes on, or was killed"
-        if self.ledger is None or isinstance(self.plan, Charge):
-            return "charged whole"
         if not self.charged:
             return "ended before its first answer, free"
+        if self.ledger is None or isinstance(self.plan, Charge):
+            return "charged whole"
         planned = sum(query.count for query in self.plan.queries)
         given = self.ledger.answers
-        if not given:
-            return "opened again before its first answer, and charged whole"
         return f"{'all' if given == planned else f'{given} of'} {planned} planned answers"
 
     def to_dict(self) -> dict[str, Any]:
@@ -196,7 +194,7 @@ class BudgetBook:
         if records is not None:
             self.about(records)
         if new:
-            self._bind()
+            self._file.decide(self._entries)
 
     def _check(self, **given: Any) -> None:
         """Refuse arguments that contradict the book."""
@@ -206,8 +204,7 @@ class BudgetBook:
             if value is not None and value != own[name]:
                 known = "of its first run" if own[name] is None else repr(own[name])
                 raise ValueError(
-                    f"{name} must be that of budget book {str(self.path)!r}, {known}, or be "
-                    f"left out, got {value!r}."
+                    f"{name} must be that of {self._file}, {known}, or be left out, got {value!r}."
                 )
 
     @property
@@ -296,7 +293,7 @@ class BudgetBook:
 
     def check(self, plan: Plan | Charge) -> None:
         """Refuse a plan as :meth:`oracle` does on account of the budget; nothing is written."""
-        _admitted(plan, self._file.snapshot(charged=True), self.path)
+        _admitted(plan, self._file.snapshot(charged=True), str(self._file))
 
     def oracle(
         self,
@@ -310,8 +307,9 @@ class BudgetBook:
     ) -> PrivateOracle:
         """Return an oracle whose run is in the book.
 
-        The run's row is written now, and completed when the run ends, when the oracle is dropped,
-        or when the interpreter exits. If the process is killed the row charges the whole plan.
+        The run's row is written before its first answer, which is refused if other runs have used
+        the total up by then. It is completed when the run ends, when the oracle is dropped, or when
+        the interpreter exits. If the process is killed the row charges the whole plan.
 
         Parameters
         ----------
@@ -427,15 +425,11 @@ class BudgetBook:
         if known:
             names = ", ".join(repr(row["name"]) for row in now.records)
             raise ValueError(
-                f"records must be those that budget book {str(self.path)!r} is about ({names}), "
+                f"records must be those that {self._file} is about ({names}), "
                 f"got others in {name!r}: use another book, or enter them as another "
                 "form of the same people's records (add_records; dpcal budget FILE --add-records)."
             )
         return [(_ENTER, (tag, name, _now()))]
-
-    def _bind(self) -> None:
-        """Enter the records of the next run now."""
-        self._file.decide(self._entries)
 
     def _tag(self, role: str, secret: bytes) -> str:
         """Return a keyed digest."""
@@ -446,54 +440,56 @@ class BudgetBook:
         return _account_of(self._file.snapshot(charged=True))
 
     def _enter(self, oracle: PrivateOracle, label: str) -> None:
-        """Write the row of a run, or refuse it; its first answer is refused without the row."""
+        """Refuse a run, or have its row written before its first answer, or that refused."""
         if observers.observed():  # it is not released, and costs nothing
             self.check(oracle.plan)
             return
-        number = self._row_of(oracle.plan, oracle._streams, label)
-        owed = oracle._owed
-
-        def pay(streams: Streams = oracle._streams) -> None:
-            if owed is not None:
-                owed()
-            self._confirm(number, streams)
-
-        oracle._owed = pay
-        ends = weakref.finalize(oracle, self._complete, number, oracle.ledger, os.getpid())
-        oracle._ends = ends
-
-    def _row_of(self, plan: Plan, streams: Streams, label: str) -> int:
-        """Return the number of the row of a run: a new one, or that of a run that goes on."""
-        given, numbers = streams._seed, list[int]()
-        seed = None if given is None else self._tag("seed", given.encode())
+        plan, streams, owed = oracle.plan, oracle._streams, oracle._owed
         root = self._tag("root", streams.root["secret"].encode())
+        seed = None if streams._seed is None else self._tag("seed", streams._seed.encode())
+        same: tuple[Any, ...] = ("root = ? OR seed = ?", root, seed)
 
         def entered(now: Snapshot) -> list[Statement]:
-            if now.runs and given is not None:
+            (row,) = now.runs[:1] or [None]
+            if row and seed is not None:
                 raise NoiseReused(
-                    f"budget book {str(self.path)!r} has seen this seed: two runs that share "
+                    f"{self._file} has seen this seed: two runs that share "
                     "their noise give the records away. Use another seed, or seed=None; where "
                     "runs differ in a learning rate, one seed for each of them. To "
                     "reproduce a run that was released, run it without the book."
                 )
-            if now.runs:  # it goes on from its store
-                numbers[:] = [now.runs[0]["number"]]
-                return _reopened(now.runs[0], plan)
-            numbers[:] = [now.count + 1]
-            return _written(self.path, now, plan, label or plan.optimizer, seed, root, None)
+            if row is None or row["free"]:
+                return self._written(now, plan, label or plan.optimizer, seed, root, None)
+            if row["plan"] != plan.to_json():  # it goes on from its store
+                number = row["number"]
+                raise LedgerMismatch(f"run {number} in the budget book has another plan.")
+            return []
 
-        self._file.decide(entered, "root = ? OR seed = ?", root, seed, charged=True)
-        return int(numbers[0])
+        now = self._file.snapshot(*same, charged=True)
+        statements = entered(now)
 
-    def _confirm(self, number: int, streams: Streams) -> None:
-        """Refuse a run's first answer unless its row is in the book, and charged."""
-        (row,) = self._file.snapshot("number = ?", number).runs or ({"free": 1},)
-        if row["free"] or row["root"] != self._tag("root", streams.root["secret"].encode()):
-            raise LedgerMismatch(
-                f"run {number} is not charged in budget book {str(self.path)!r} any more: another "
-                "process has changed the file. Start the run again."
-            )
-        self._bind()
+        def pay() -> None:
+            if owed is not None:
+                owed()
+            # What was decided at the opening holds unless another process has written since.
+            if not (statements and self._file.write(now.version, *statements)):
+                self._file.decide(entered, *same, charged=True)
+
+        oracle._owed = pay
+        ends = weakref.finalize(oracle, self._complete, root, oracle.ledger, os.getpid())
+        oracle._ends = ends
+
+    def _written(self, now: Snapshot, plan: Plan | Charge, *row: str | None) -> list[Statement]:
+        """Return what writes a row, and the records of the next run, if the plan fits."""
+        order = _admitted(plan, now, str(self._file)).order_for(plan)
+        label, *rest = row
+        columns = "number, label, started, plan, seed, root, ended"
+        values = (now.count + 1, label, _now(), plan.to_json(), *rest)
+        insert = f"INSERT INTO runs ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)"
+        written: list[Statement] = [*self._entries(now), (insert, values)]
+        if order is not None and "order" not in now.facts:
+            written.append(("INSERT INTO about VALUES ('order', ?)", (repr(order),)))
+        return written
 
     def charge(self, charge: Charge) -> None:
         """Write the row of a charge before anything is released, or refuse it as ``check`` does.
@@ -503,32 +499,31 @@ class BudgetBook:
         if observers.observed():
             self.check(charge)
             return
-        label, ended = charge.optimizer, _now()
 
         def charged(now: Snapshot) -> list[Statement]:
-            return [
-                *self._entries(now),
-                *_written(self.path, now, charge, label, None, None, ended),
-            ]
+            return self._written(now, charge, charge.optimizer, None, None, _now())
 
         self._file.decide(charged, charged=True)
 
-    def _complete(self, number: int, ledger: Ledger, process: int | None = None) -> None:
-        """Complete a run's row, in the process that wrote it; warn if this fails.
+    def _complete(self, root: str, ledger: Ledger, process: int) -> None:
+        """Complete a run's row, in the process that opened it; warn if this fails.
 
-        The row has the larger of its ledgers. A run that ends before it has caught up with its file
-        is charged for the answers in the file.
+        A run without an answer has none. The row has the largest of its ledgers: a run that ends
+        before it has caught up with its file is charged for the answers in the file.
         """
-        if process not in (None, os.getpid()):
+        if process != os.getpid():
             return
         ledger.end()
+
+        def completed(now: Snapshot) -> list[Statement]:
+            held = ledger if self._store is None or not now.runs else read_ledger(self._store)
+            return _completed(now.runs, max(held, ledger, key=lambda each: each.answers))
+
         try:
-            held = ledger if self._store is None else read_ledger(self._store)
-            largest = max(held, ledger, key=lambda each: each.answers)
-            self._file.decide(lambda now: _completed(now.runs, largest), "number = ?", number)
+            self._file.decide(completed, "root = ?", root)
         except (OSError, ValueError, sqlite3.Error) as error:
             warnings.warn(
-                f"run {number} stays in the budget book as one that did not end: {error}",
+                f"a run stays in the budget book as one that did not end: {error}",
                 RuntimeWarning,
                 stacklevel=2,
             )
@@ -582,10 +577,7 @@ def _make(
 ) -> None:
     """Make a book, unless another process makes it first."""
     if epsilon is None or delta is None:
-        raise ValueError(
-            f"There is no budget book {str(file.path)!r}; a new one needs its total, epsilon and "
-            "delta."
-        )
+        raise ValueError(f"There is no {file}; a new one needs its total, epsilon and delta.")
     account = Account(
         epsilon=_validate.positive(epsilon=epsilon),
         delta=_validate.probability(delta=delta),
@@ -604,13 +596,13 @@ def _make(
     file.begin(facts, (_now(), account.epsilon, account.delta))
 
 
-def _admitted(plan: Plan | Charge, now: Snapshot, path: Path) -> Account:
+def _admitted(plan: Plan | Charge, now: Snapshot, book: str) -> Account:
     """Refuse a plan that does not fit; return the account that it would be charged to."""
     own = _validate.instance(Plan, Charge, plan=plan).neighboring_relation
     relation = _relation_of(now) or own
     if own != relation:
         raise ValueError(
-            f"plan must be for the relation of budget book {str(path)!r}, {relation!r}, got one "
+            f"plan must be for the relation of {book}, {relation!r}, got one "
             f"for {own!r}: make it with neighboring_relation={relation!r} (in commands, "
             f"--neighboring-relation {relation}), or use another book for runs of this relation."
         )
@@ -619,7 +611,7 @@ def _admitted(plan: Plan | Charge, now: Snapshot, path: Path) -> Account:
         before = _account_of(now).group_size
         if account.group_size > before:
             raise UnsupportedEvent(
-                f"The filter of budget book {str(path)!r} has been about {unit_of(before)} since "
+                f"The filter of {book} has been about {unit_of(before)} since "
                 f"its first run, and this run is about {unit_of(plan.group_size)}: use another "
                 "book."
             )
@@ -627,49 +619,12 @@ def _admitted(plan: Plan | Charge, now: Snapshot, path: Path) -> Account:
     return account
 
 
-def _written(
-    path: Path, now: Snapshot, plan: Plan | Charge, label: str, *keys_and_end: str | None
-) -> list[Statement]:
-    """Return what writes a row, if the plan fits."""
-    order = _admitted(plan, now, path).order_for(plan)
-    columns = "number, label, started, plan, seed, root, ended"
-    row = (now.count + 1, label, _now(), plan.to_json(), *keys_and_end)
-    written: list[Statement] = [(f"INSERT INTO runs ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)", row)]
-    if order is not None and "order" not in now.facts:
-        written.append(("INSERT INTO about VALUES ('order', ?)", (repr(order),)))
-    return written
-
-
-def _reopened(row: Mapping[str, Any], plan: Plan) -> list[Statement]:
-    """Return what marks the row of a run that goes on.
-
-    Whoever opened the run before may still be there, and end without an answer. The row has a
-    ledger from now on, which says that it is never free.
-    """
-    number = row["number"]
-    if row["plan"] != plan.to_json():
-        raise LedgerMismatch(f"run {number} in the budget book has another plan.")
-    if row["ledger"] is not None:
-        return []
-    opened = Ledger.of(plan).to_json()
-    return [("UPDATE runs SET ledger = ? WHERE number = ?", (opened, number))]
-
-
 def _completed(runs: list[dict[str, Any]], ledger: Ledger) -> list[Statement]:
-    """Return what writes the end of a row, and whether it is free.
-
-    A run without an answer is free, unless its row has a ledger: it has an end, and answers may
-    have been shown, or it was opened again.
-    """
-    (row,) = runs
-    before = [] if row["ledger"] is None else [_ledger_of(row["ledger"])]
-    larger = max([ledger, *before], key=lambda each: each.answers)
+    """Return what writes the end of a row, with the larger of its ledger and this one."""
     end = "UPDATE runs SET ended = ?, ledger = ? WHERE number = ?"
-    statements: list[Statement] = [(end, (_now(), larger.to_json(), row["number"]))]
-    if not larger.entries and row["ledger"] is None:
-        free = "UPDATE runs SET free = 1, seed = NULL, root = NULL WHERE number = ?"
-        statements.append((free, (row["number"],)))
-    return statements
+    before = [_ledger_of(row["ledger"]) for row in runs if row["ledger"] is not None]
+    larger = max([ledger, *before], key=lambda each: each.answers).to_json()
+    return [(end, (_now(), larger, row["number"])) for row in runs]
 
 
 def _ledger_of(text: str) -> Ledger:

@@ -37,8 +37,8 @@ PLAN = calibrate.dpsgd(n=120, batch_size=40, steps=10, epsilon=2.0, delta=1e-4)
 
 def frees_by_the_open_ledger(runs, ledger):
     """Completes a row by the ledger of the run that is open, whatever the row says."""
-    end = "UPDATE runs SET ended = '2026', ledger = ?, free = ? WHERE number = ?"
-    return [(end, (ledger.to_json(), int(not ledger.entries), runs[0]["number"]))]
+    end = "UPDATE runs SET ended = '2026', ledger = ? WHERE number = ?"
+    return [(end, (ledger.to_json(), runs[0]["number"]))]
 
 
 def rolls_back(self, state):

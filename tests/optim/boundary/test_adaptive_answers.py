@@ -24,7 +24,7 @@ from dpcal.calibrate import noise_multiplier
 from dpcal.errors import BudgetExceeded, LedgerMismatch
 from dpcal.optim import Ledger, PrivateOracle
 from dpcal.optim.boundary.seeds import Streams
-from dpcal.optim.boundary.walk import walk_of
+from dpcal.optim.driver import walk_of
 
 # The normals of runs are drawn here again, by numpy.
 pytestmark = pytest.mark.usefixtures("redrawn")

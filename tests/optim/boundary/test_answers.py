@@ -41,9 +41,9 @@ from dpcal.calibrate import Correlation
 from dpcal.errors import BudgetExceeded
 from dpcal.optim import FromGradients, Ledger, Logistic, PrivateOracle, Softmax, minimax
 from dpcal.optim.attacks.recording import without
+from dpcal.optim.boundary.oracle import CompiledWalk
 from dpcal.optim.boundary.seeds import Streams
-from dpcal.optim.boundary.walk import CompiledWalk, walk_of
-from dpcal.optim.driver import Run
+from dpcal.optim.driver import Run, walk_of
 from dpcal.optim.first_order.descent import projected_descent
 
 # The normals of runs are drawn here again, by numpy.

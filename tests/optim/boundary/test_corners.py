@@ -1,5 +1,6 @@
 """The boundary at its corners: what is refused, and rare paths that must keep the same law."""
 
+import dataclasses
 import functools
 import math
 import os
@@ -179,9 +180,10 @@ def test_a_stored_scalar_is_answered_again(tmp_path):
 
 def test_runs_that_are_paid_together_are_about_single_records():
     event = events.GaussianDpEvent(4.0)
+    charge = budget.Charge(event=event, delta=1e-6, neighboring_relation="replace-special")
     assert "collected" not in vars(budget)  # it would be a way around every budget
     with budget._collected() as found:
-        budget.owed(event, "replace-special")()
+        budget.owed(charge)
         with pytest.raises(UnsupportedEvent, match="single records, got one about persons of 2"):
-            budget.owed(event, "replace-special", group_size=2)
+            budget.owed(dataclasses.replace(charge, group_size=2))
     assert found == [event]

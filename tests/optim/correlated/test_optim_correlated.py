@@ -21,8 +21,9 @@ from dpcal.accountants.matrix import Banded, Dense, Identity, LambdaCGD
 from dpcal.calibrate import Correlation, Plan
 from dpcal.errors import BudgetExceeded, LedgerMismatch, UnsupportedEvent
 from dpcal.optim import FromGradients, Ledger, PrivateOracle, correlated_dpsgd, replaying
+from dpcal.optim.boundary.oracle import CompiledWalk
 from dpcal.optim.boundary.store import read_ledger, stored
-from dpcal.optim.boundary.walk import CompiledWalk, walk_of
+from dpcal.optim.driver import walk_of
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from saddles import ToySaddle
 from dpcal import optim
 from dpcal.errors import NonFiniteAnswer
 from dpcal.optim.boundary.noise import Mechanism
-from dpcal.optim.boundary.walk import CompiledWalk
+from dpcal.optim.boundary.oracle import CompiledWalk
 from dpcal.optim.minimax.sets import Everywhere
 from dpcal.optim.minimax.tracking import Tracker, Tracking
 

@@ -53,7 +53,6 @@ def test_a_run_that_ended_is_not_refunded_by_opening_its_store_again(tmp_path):
     spent = float(book.spent())
     book.with_store(tmp_path / "store").oracle(OBJECTIVE, PLAN).close()
     assert float(book.spent()) == spent > 0
-    book._complete(1, optim.Ledger(PLAN.n))  # by whoever opened it too, and answered nothing
     assert rows(book) == [(True, COUNT)]
     oracle = book.with_store(tmp_path / "store").oracle(OBJECTIVE, PLAN)
     (tmp_path / "store").unlink()
@@ -118,26 +117,38 @@ def test_a_run_that_is_opened_twice_before_its_first_answer_is_charged_once(tmp_
     assert float(book.spent()) >= PRICES[1]
     oracle.close()
     assert rows(book) == [(True, COUNT)]
-    # What was opened again, and never asked, stays charged: somebody else may have asked.
-    for _ in range(2):
-        kept = book.with_store(tmp_path / "other").oracle(OBJECTIVE, PLAN)
-    kept.close()
-    assert book.runs[1].charged
-    assert book.runs[1].state == "opened again before its first answer, and charged whole"
 
 
-def test_the_first_answer_is_refused_where_its_row_is_not_charged(tmp_path):
+def test_a_run_that_goes_on_is_charged_again_where_its_row_is_not(tmp_path):
     """The file was put back to an earlier copy of it, or another process freed the row."""
-    for change in ("UPDATE runs SET free = 1, root = NULL", "DELETE FROM runs"):
-        folder = tmp_path / change[:6]
+    changes = ("UPDATE runs SET free = 1, root = NULL", "DELETE FROM runs")
+    for change in (*changes, "UPDATE runs SET free = 1"):
+        folder = tmp_path / str(len(change))
         folder.mkdir()
-        oracle = book_in(folder).oracle(OBJECTIVE, PLAN)
-        with closing(sqlite3.connect(folder / "book")) as file, file:
+        book = book_in(folder)
+        kept = book.with_store(folder / "store")
+        run(book, folder / "store", callback=lambda progress: True)
+        oracle = kept.oracle(OBJECTIVE, PLAN)
+        with closing(sqlite3.connect(book.path)) as file, file:
             file.execute(change)
-        with pytest.raises(LedgerMismatch, match="is not charged in budget book"):
-            oracle.gradient(point(0), "gradient")
-        assert not oracle.ledger.entries
+        if change in changes:
+            oracle.gradient(np.zeros(D), "gradient")
+            assert float(book.spent()) >= PRICES[1]
+        else:
+            with pytest.raises(ValueError, match="is damaged"):
+                oracle.gradient(np.zeros(D), "gradient")
+            assert not oracle.ledger.entries
         oracle._ends.detach()
+
+
+def test_of_two_runs_that_were_opened_the_first_that_asks_is_answered(tmp_path):
+    book = book_in(tmp_path, PRICES[1] * 1.01)
+    first, second = (book.oracle(OBJECTIVE, PLAN) for _ in range(2))
+    second.gradient(point(0), "gradient")
+    with pytest.raises(BudgetExceeded, match="no record was touched"):
+        first.gradient(point(0), "gradient")
+    assert not first.ledger.entries
+    assert [each.charged for each in book.runs] == [True]
 
 
 def test_an_oracle_answers_no_more_once_its_row_has_an_end(tmp_path):
@@ -225,7 +236,6 @@ class Books(RuleBasedStateMachine):
         self.owner = {}  # the last opener of each store
         self.shown = {"store0": 0, "store1": 0}  # how many answers of each store were ever shown
         self.gone = 0  # runs that were shown, and whose store is gone
-        self.again = False  # whether a run was ever opened while it had no end
 
     def teardown(self):
         for _, opener in self.open:
@@ -248,7 +258,6 @@ class Books(RuleBasedStateMachine):
         self.start(store, every, here)
 
     def start(self, store, every, here):
-        self.again = self.again or (self.folder / store).exists()
         self.owner[store] = None
         try:
             opener = (Opener if here else self.other.Opener)(self.folder, store, every)
@@ -300,7 +309,6 @@ class Books(RuleBasedStateMachine):
 
     @rule(store=STORES)
     def fail_early(self, store):
-        self.again = self.again or (self.folder / store).exists()
         self.owner[store] = None
 
         def fail(*given, **options):
@@ -339,10 +347,8 @@ class Books(RuleBasedStateMachine):
                 assert read_ledger(self.folder / store).answers >= shown
 
     @invariant()
-    def a_row_without_an_answer_is_charged_only_if_it_was_opened_again(self):
-        if not self.again:
-            ends = [each.ledger.answers for each in self.book.runs if each.ended and each.charged]
-            assert all(ends)
+    def no_row_is_without_an_answer(self):
+        assert all(each.ledger.answers for each in self.book.runs if each.ended)
 
 
 @pytest.mark.slow
