@@ -1,7 +1,6 @@
 from dpcal.calibrate.constants import Constants as Constants
 from dpcal.optim import attacks as attacks, minimax as minimax, registry as registry
 from dpcal.optim.algorithms import (
-    Settings as Settings,
     algorithm as algorithm,
     released as released,
     run as run,

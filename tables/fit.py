@@ -32,7 +32,7 @@ from dpcal import plot
 from dpcal.calibrate import Plan
 from dpcal.calibrate.recommending.recommendation import Recommendation, recommend
 from dpcal.optim import Result
-from dpcal.optim.boundary.access import Store
+from dpcal.optim.algorithms import Store
 from dpcal.optim.linear_fit import AVERAGED, LinearSettings, fit_linear
 from dpcal.report import (
     bind,

@@ -16,11 +16,12 @@ TARGET = {"n": 400, "epsilon": 4.0, "delta": 1e-5}
 
 
 @optim.algorithm()
-def dp_momentum(run, oracle, plan, *, rate=0.1, momentum=0.5):
+def dp_momentum(objective, plan, begin, *, rate=0.1, momentum=0.5):
     """Descend along a running mean of noisy gradients."""
-    mean = np.zeros(oracle.dimension)
+    run = begin()
+    mean = np.zeros_like(run.w)
     while run.going:
-        mean = momentum * mean + oracle.gradient(run.w, "gradient")
+        mean = momentum * mean + run.oracle.gradient(run.w, "gradient")
         run.move(run.w - rate * mean)
 
 
