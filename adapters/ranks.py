@@ -328,6 +328,7 @@ class RankedOracle(StepwiseOracle):
 
         LedgerMismatch is raised if the file has another answer to the question.
         """
+        self._check_process()
         with self._turn:
             if not self.drawn:
                 raise OutOfTurn("A batch must be drawn before it is answered for.")

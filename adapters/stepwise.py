@@ -254,6 +254,7 @@ class StepwiseOracle(PrivateOracle, Spender):
 
         The divisor is the expected size of a batch, which is public.
         """
+        self._check_process()
         with self._turn:
             if not self.drawn:
                 raise OutOfTurn("A batch must be drawn before it is answered for.")

@@ -350,7 +350,7 @@ class _Ahead(StepwiseOracle):
             return super()._noisy_mean(total, query, bound, **how)
         total += noise.result()
         mean = self._mechanism.values(total, bound)
-        mean /= self._slot(query).size
+        mean /= query.expected_batch_size(self.plan.n)
         return mean
 
 

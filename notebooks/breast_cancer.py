@@ -72,7 +72,7 @@ def breast_cancer() -> Task:
     X, y = scaled(table.data), table.target_names[table.target]
     training, held_out = split(len(y), HELD_OUT)
     # scikit-learn's default, C = 1, in these units: a function of n, which is told.
-    known = {"classes": ("benign", "malignant"), "l2": 1 / len(training)}
+    known: dict[str, Any] = {"classes": ("benign", "malignant"), "l2": 1 / len(training)}
     return Task(
         objective=Logistic(X[training], y[training], **known),
         X_train=X[training],

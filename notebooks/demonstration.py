@@ -33,7 +33,7 @@ from dpcal.tables.documents import about_data, add_pages, risk
 from dpcal.tables.plans import default_sizes
 
 # The target of the model that is published, and targets of others beside it.
-TARGET = {"epsilon": 1.0, "delta": 1e-5}
+TARGET: Mapping[str, Any] = {"epsilon": 1.0, "delta": 1e-5}
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
 # The number of records is counted from the table, so a record is blanked, not added or removed.
 RELATION: Mapping[str, Any] = {"neighboring_relation": "replace-special"}
@@ -176,9 +176,9 @@ def accuracy_table(document: Mapping[str, Any], optimum: float) -> str:
     """Return the accuracy of the published model, and those of all beside the optimum."""
     shown, whole = document["runs"][document["published_run"]], document["everything"]
     lines = [
-        f"Private logistic regression: the model with epsilon = {shown['plan']['epsilon']:g} is right "
-        f"about {shown['accuracy']:.1%} of\n{HELD_OUT} held-out records. What epsilon buys, over "
-        f"{len(SEEDS)} seeds:",
+        f"Private logistic regression: the model with epsilon = {shown['plan']['epsilon']:g} is "
+        f"right about {shown['accuracy']:.1%} of\n{HELD_OUT} held-out records. What epsilon buys, "
+        f"over {len(SEEDS)} seeds:",
         f"{'epsilon':>7}  {'mean':>7}  {'spread (sd)':>11}  {'non-private optimum':>19}",
     ]
     lines += [
@@ -188,7 +188,8 @@ def accuracy_table(document: Mapping[str, Any], optimum: float) -> str:
     ]
     together = at_most(whole["epsilon"]["upper"])
     lines.append(
-        f"All {whole['runs']} models together would cost epsilon = {together}: nobody publishes all."
+        f"All {whole['runs']} models together would cost epsilon = {together}: "
+        "nobody publishes all."
     )
     return "\n".join(lines)
 

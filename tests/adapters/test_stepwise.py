@@ -7,6 +7,7 @@ steps through it.
 import copy
 import importlib
 import json
+import os
 import pickle
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -16,13 +17,14 @@ import numpy as np
 import pytest
 from _built_plans import rounding
 from _steps import planned
+from _stored_runs import forked, forks
 
 import dpcal
 from dpcal import calibrate
 from dpcal.accountants.matrix import LambdaCGD
 from dpcal.adapters.ranks import Alone, RankedOracle
 from dpcal.adapters.stepwise import Guarded, OutOfTurn, StepwiseOracle
-from dpcal.errors import BudgetExceeded, LedgerMismatch
+from dpcal.errors import BudgetExceeded, LedgerMismatch, NoiseReused
 
 N, COUNT = 40, 12
 
@@ -237,6 +239,21 @@ def test_no_copy_of_a_spender_is_made(kind, between):
         with pytest.raises(TypeError, match="must not be copied or pickled"):
             twin(each.spender)
     assert batch is None or each.answer(batch).shape == (3,)
+
+
+@forks
+@pytest.mark.parametrize("kind", [Oracle, Ranked])
+def test_a_batch_is_not_answered_in_a_fork_as_well(kind):
+    """Both processes would draw the same noise, for gradients that may differ."""
+    each = kind(planned())
+    batch = each.draw()
+
+    def answers():
+        with pytest.raises(NoiseReused, match="made before a fork"):
+            each.answer(batch)
+
+    assert os.waitpid(forked(answers), 0)[1] == 0
+    assert each.answer(batch).shape == (3,)
 
 
 @pytest.fixture

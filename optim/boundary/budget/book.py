@@ -450,7 +450,7 @@ class BudgetBook:
         same: tuple[Any, ...] = ("root = ? OR seed = ?", root, seed)
 
         def entered(now: Snapshot) -> list[Statement]:
-            (row,) = now.runs[:1] or [None]
+            row = next(iter(now.runs), None)
             if row and seed is not None:
                 raise NoiseReused(
                     f"{self._file} has seen this seed: two runs that share "
