@@ -425,8 +425,8 @@ static int dpcal_choose_nodes(dpcal_question *ask) {
     if (dpcal_end_at(ask, nodes) == DPCAL_DONE)
         return DPCAL_DONE;
     /* One that shall be closer than the last gets what is left. */
-    most = ask->coarse ? DPCAL_COARSE_WORK : ask->wanted < DPCAL_WANTED ? DPCAL_ALL_WORK : DPCAL_MOST_WORK;
-    most = dpcal_larger(DPCAL_WORK * (double)ask->k, fmin(most, DPCAL_ALL_WORK - ask->spent)) / points;
+    most = fmin(ask->wanted < DPCAL_WANTED ? DPCAL_ALL_WORK : DPCAL_MOST_WORK, DPCAL_ALL_WORK - ask->spent);
+    most = (ask->coarse ? DPCAL_COARSE_WORK : dpcal_larger(DPCAL_WORK * (double)ask->k, most)) / points;
     nodes = fmin(last / (ask->step * eta), fmin(DPCAL_MOST_SMOOTHED, most));
     nodes = dpcal_larger(nodes, DPCAL_SMOOTHED);
     status = dpcal_cut_off(ask, nodes);

@@ -59,13 +59,14 @@ def log_delta_on_contours(total: Total, epsilon: float) -> Bounds | None:
     It is None if there is no contour of affordable size.
     """
     ask = partial(question.log_delta, epsilon=epsilon)
-    return together(_ways(total, ask, partial(_at_cut, total, epsilon)), of_epsilon=False)
+    return _inverted(total, ask, partial(_at_cut, total, epsilon), of_epsilon=False)
 
 
-def _ways(total: Total, ask: Any, cut: Way) -> list[Way]:
-    """Return contours of a compiled question: one, one below a cut, and a long one.
+def _inverted(total: Total, ask: Any, cut: Way, *, of_epsilon: bool) -> Bounds | None:
+    """Return what contours of a compiled question say: a long one.
 
-    Where no large losses may be rare there is the long one alone: a cut is quicker.
+    Where large losses may be rare, a short one and one below a cut are quicker, and closer where
+    they have both ends.
     """
     direction = Direction("", total.parts)
 
@@ -77,9 +78,12 @@ def _ways(total: Total, ask: Any, cut: Way) -> list[Way]:
             found = ask(laws, patient=patient)
         return None if found is None else Bounds(*found)
 
-    long = partial(on_one, True)
-    rare = any(loss.has_rare_losses for loss, _ in total.parts)
-    return [partial(on_one, False), cut, long] if rare else [long]
+    found = None
+    if any(loss.has_rare_losses for loss, _ in total.parts):
+        found = together([partial(on_one, False), cut], of_epsilon=of_epsilon)
+        if found is not None and found.lower > (0.0 if of_epsilon else -math.inf):
+            return found
+    return together([lambda: found, partial(on_one, True)], of_epsilon=of_epsilon)
 
 
 def together(ways: Sequence[Way], *, of_epsilon: bool) -> Bounds | None:
@@ -137,7 +141,7 @@ def epsilon_on_contours(total: Total, log_delta: float) -> Bounds | None:
     It is None if no contour has a root.
     """
     ask = partial(question.epsilon, log_delta=log_delta)
-    return together(_ways(total, ask, partial(_on_cut, total, log_delta)), of_epsilon=True)
+    return _inverted(total, ask, partial(_on_cut, total, log_delta), of_epsilon=True)
 
 
 def _on_cut(total: Total, log_delta: float) -> Bounds | None:
