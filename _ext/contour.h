@@ -57,8 +57,8 @@ static const double DPCAL_WANTED = 2e-7;
 /* What the nodes beyond a contour may add, over that width: it is far below delta, where that is far below the peak of the
    integrand, too. */
 static const double DPCAL_OF_WANTED = 5e-6;
-/* Distance of a root, over it, from the epsilon of a smoothed contour whose width is that of its smoothing. */
-static const double DPCAL_NEAR = 0.03;
+/* Nats of delta between a root and the epsilon of a smoothed contour whose width is that of its smoothing. */
+static const double DPCAL_NEAR = 0.5;
 
 /* What of delta lies beyond a cut, where a step has a large loss (inversion/cut.py): p - exp(epsilon) q, and at most
    exp(bounds - tilts epsilon) more; and no more than p. */
@@ -425,8 +425,8 @@ static int dpcal_choose_nodes(dpcal_question *ask) {
     if (dpcal_end_at(ask, nodes) == DPCAL_DONE)
         return DPCAL_DONE;
     /* One that shall be closer than the last gets what is left. */
-    most = ask->coarse ? DPCAL_COARSE_WORK : ask->wanted < DPCAL_WANTED ? DPCAL_ALL_WORK : DPCAL_MOST_WORK;
-    most = dpcal_larger(DPCAL_WORK * (double)ask->k, fmin(most, DPCAL_ALL_WORK - ask->spent)) / points;
+    most = fmin(ask->wanted < DPCAL_WANTED ? DPCAL_ALL_WORK : DPCAL_MOST_WORK, DPCAL_ALL_WORK - ask->spent);
+    most = (ask->coarse ? DPCAL_COARSE_WORK : dpcal_larger(DPCAL_WORK * (double)ask->k, most)) / points;
     nodes = fmin(last / (ask->step * eta), fmin(DPCAL_MOST_SMOOTHED, most));
     nodes = dpcal_larger(nodes, DPCAL_SMOOTHED);
     status = dpcal_cut_off(ask, nodes);
@@ -597,7 +597,8 @@ static void dpcal_interval(
     error = exp(fmin(aliases - scale, 700.0)) + exp(fmin(ask->remainder, 700.0));
     error += DPCAL_UNIT * (ask->rounding + phases * ask->first + prefactors * fabs(total));
     gain = dpcal_gain(ask, sums, phases, prefactors);
-    *value = total > 0 ? scale + log(total) : NAN;
+    /* Of a density half of the gain is there. */
+    *value = total > 0 ? scale + log(dpcal_larger(total - 0.5 * gain, 0.5 * total)) : NAN;
     *slope = total > 0 ? (turned - c * total) / total : NAN;
     *lower = total > error + gain ? scale + log(total - error - gain) : -INFINITY;
     *upper = total + error > 0 ? scale + log(total + error) : INFINITY;
@@ -703,6 +704,9 @@ static int dpcal_search_epsilon(dpcal_question *ask, double log_delta, dpcal_ans
     const int most_tries = ask->patient ? 9 : 3;
     ask->coarse = ask->patient;
     for (int tries = 0; tries < most_tries; tries++) {
+        const double before = ask->spent;
+        if (before >= DPCAL_ALL_WORK)
+            break;
         ask->epsilon = at;
         if (tries > 0 && (status = dpcal_tilt_of(ask, 0.0)))
             return status;
@@ -720,16 +724,16 @@ static int dpcal_search_epsilon(dpcal_question *ask, double log_delta, dpcal_ans
         }
         dpcal_interval(ask, at, &lower, &upper, &value, &slope);
         /* Another contour would be the same, or hardly closer. */
-        const double near = ask->smoothing > 0 ? DPCAL_NEAR : 1e-3;
-        const int last = !ask->coarse
-            && (fabs(at - ask->epsilon) < near * at || at == ask->epsilon || (ask->patient && tries == most_tries - 1));
+        const double near = ask->smoothing > 0 ? DPCAL_NEAR / -slope : 1e-3 * at, left = DPCAL_ALL_WORK - ask->spent;
+        const int end = ask->patient && (tries == most_tries - 1 || left <= 0.0);
+        const int last = !ask->coarse && (fabs(at - ask->epsilon) < near || at == ask->epsilon || end);
         const double close = ask->coarse ? DPCAL_WANTED : DPCAL_TIGHT;
         const double accepted = ask->smoothing > 0 ? close : last ? DPCAL_LAST : DPCAL_ACCEPTED;
         const double width = upper - lower, most = fmax(0.5, -slope * at) * accepted;
         out->smoothed = ask->smoothing > 0;
-        /* Next to atoms the gain of smoothing, which moves one end alone, is larger than its square suggests. */
-        if (last && out->smoothed && at > 0 && tries < most_tries - 1 && width > most && closer == 1.0
-            && fabs(value - lower - (upper - value)) > 0.5 * width) {
+        /* Next to atoms the gain of smoothing is larger than its square suggests: closer, where what is left may do. */
+        if (last && out->smoothed && at > 0 && !end && width > most && closer == 1.0
+            && sqrt(2.0 * width / most) * (ask->spent - before) < left) {
             closer = dpcal_larger(0.5 * most / width, 0.01);
             continue;
         }
@@ -754,7 +758,6 @@ static int dpcal_search_log_delta(dpcal_question *ask, double epsilon, double ta
     int status;
     dpcal_closed_bounds(ask, &log_seen, &most);
     ask->epsilon = epsilon;
-    ask->coarse = ask->patient > 1;
     out->upper = 0.0;
     if (target < 0 && (log_seen <= target || most <= epsilon)) {
         out->lower = -INFINITY, out->upper = most <= epsilon ? -INFINITY : log_seen;

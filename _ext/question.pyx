@@ -191,12 +191,11 @@ def epsilon(list parts not None, double log_delta, bint patient=False, beyond=No
     return bounded(DPCAL_EPSILON, parts, 0.0, log_delta, patient, beyond)
 
 
-def log_delta(list parts not None, double epsilon, int patient=0, beyond=None):
+def log_delta(list parts not None, double epsilon, bint patient=False, beyond=None):
     """Return (lower, upper, method) of log delta at a finite epsilon >= 0.
 
-    It is None if one contour does not answer the question. A ``patient`` contour may be long (1) or
-    smoothed (1 or 2), and its bounds wide. ``beyond`` is what delta has beyond the laws' cut
-    (:class:`dpcal.accountants.inversion.cut.Beyond`), or None.
+    It is None if one contour does not answer the question; ``patient`` and ``beyond`` are those of
+    :func:`epsilon`.
     """
     return bounded(DPCAL_LOG_DELTA, parts, epsilon, 0.0, patient, beyond)
 

@@ -159,8 +159,10 @@ def _needs_less(direction: Direction, found: Bounds, log_delta: float) -> bool:
     known = None if parts is None else question.at_most(parts, found.upper, log_delta)
     if known is not None:
         return known
-    smaller = is_smaller(direction, found.lower, log_delta)
-    return smaller or log_delta_bounds(direction, found.upper).upper <= log_delta
+    if is_smaller(direction, found.lower, log_delta):
+        return True
+    given_finite = partial(finite_log_delta, epsilon=found.upper)
+    return failure.log_delta(direction, given_finite).upper <= log_delta
 
 
 # -- finite losses

@@ -47,32 +47,30 @@ _TIGHT = 1e-6
 _LEAST, _MOST, _ABOUT = 1e-12, 1e6, 0.05
 # Most cuts that are moved with the root, and how near the last epsilon need not be moved further.
 _CUTS, _NEAR = 6, 0.02
-# Halvings or doublings of an estimate, as that of a bulk with rare large losses is up to a hundred
-# times too large, and halvings of the last interval.
-_HALVINGS, _LAST_HALVINGS = 6, 12
 # Relative distance of the sides between which Brent's method leaves a root: a thousand units.
 _SIDES = Stop(relative=1e-13)
 # Log delta that stands for that of delta = 0: Brent's method interpolates between finite numbers.
 _OF_ZERO = -1e300
 
 
-def log_delta_on_contours(total: Total, epsilon: float, patient: int = 1) -> Bounds | None:
+def log_delta_on_contours(total: Total, epsilon: float) -> Bounds | None:
     """Return bounds on log delta(epsilon), epsilon >= 0, by one contour or by a cut.
 
-    It is None if there is no contour of affordable size, which is smaller for ``patient`` = 2.
+    It is None if there is no contour of affordable size.
     """
     ask = partial(question.log_delta, epsilon=epsilon)
-    return together(_ways(total, ask, partial(_at_cut, total, epsilon), patient), of_epsilon=False)
+    return _inverted(total, ask, partial(_at_cut, total, epsilon), of_epsilon=False)
 
 
-def _ways(total: Total, ask: Any, cut: Way, patient: int) -> list[Way]:
-    """Return contours of a compiled question: one, one below a cut, and a long one.
+def _inverted(total: Total, ask: Any, cut: Way, *, of_epsilon: bool) -> Bounds | None:
+    """Return what contours of a compiled question say: a long one.
 
-    Where no large losses may be rare there is the long one alone: a cut is quicker.
+    Where large losses may be rare, a short one and one below a cut are quicker, and closer where
+    they have both ends.
     """
     direction = Direction("", total.parts)
 
-    def on_one(patient: int) -> Bounds | None:
+    def on_one(patient: bool) -> Bounds | None:
         """Return the answer about as many points as it takes, or None."""
         laws = direction.laws
         found = None if laws is None else ask(laws, patient=patient)
@@ -80,9 +78,12 @@ def _ways(total: Total, ask: Any, cut: Way, patient: int) -> list[Way]:
             found = ask(laws, patient=patient)
         return None if found is None else Bounds(*found)
 
-    long = partial(on_one, patient)
-    rare = any(loss.has_rare_losses for loss, _ in total.parts)
-    return [partial(on_one, 0), cut, long] if rare else [long]
+    found = None
+    if any(loss.has_rare_losses for loss, _ in total.parts):
+        found = together([partial(on_one, False), cut], of_epsilon=of_epsilon)
+        if found is not None and found.lower > (0.0 if of_epsilon else -math.inf):
+            return found
+    return together([lambda: found, partial(on_one, True)], of_epsilon=of_epsilon)
 
 
 def together(ways: Sequence[Way], *, of_epsilon: bool) -> Bounds | None:
@@ -140,45 +141,7 @@ def epsilon_on_contours(total: Total, log_delta: float) -> Bounds | None:
     It is None if no contour has a root.
     """
     ask = partial(question.epsilon, log_delta=log_delta)
-    ways = _ways(total, ask, partial(_on_cut, total, log_delta), 1)
-    found = together(ways, of_epsilon=True)
-    if found is not None and found.lower > 0:
-        return found
-    halving = partial(_by_halving, total, log_delta)
-    return together([lambda: found, halving], of_epsilon=True)
-
-
-def _by_halving(total: Total, log_delta: float) -> Bounds | None:
-    """Return bounds by halving, where delta is below its rounding about the root of an estimate."""
-    known: dict[float, Bounds] = {}
-    first = min(_epsilon_estimate(total, log_delta), total.upper)
-
-    def meets(epsilon: float) -> bool:
-        if epsilon >= total.upper:
-            return True
-        bounds = log_delta_on_contours(total, epsilon, patient=2)
-        if bounds is None:
-            raise OutOfReach
-        known[epsilon] = bounds
-        return bounds.upper <= log_delta
-
-    with contextlib.suppress(NoBracket, OutOfReach):
-        if meets(first):
-            last = first / 2**_HALVINGS
-            fall = {"miss": first, "start": first / 2, "factor": 0.5, "last": last}
-            found = bracket(lambda at: not meets(at), **fall)
-            sides = Sides(meet=found.miss, miss=found.meet)
-        else:
-            sides = bracket(meets, miss=first, start=2 * first, last=first * 2**_HALVINGS)
-        miss = bisect(meets, sides, Stop(evaluations=_LAST_HALVINGS)).miss
-        for further in (miss / 2, miss / 4):
-            meets(further)
-    if not known:
-        return None
-    below = (at for at, bounds in known.items() if bounds.lower >= log_delta)
-    above = (at for at, bounds in known.items() if bounds.upper <= log_delta)
-    method = list(known.values())[-1].method
-    return Bounds(max(below, default=0.0), min(above, default=total.upper), method)
+    return _inverted(total, ask, partial(_on_cut, total, log_delta), of_epsilon=True)
 
 
 def _on_cut(total: Total, log_delta: float) -> Bounds | None:
