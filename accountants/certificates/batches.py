@@ -179,11 +179,12 @@ class _OfBatch(Pair):
         law, _ = law_of(self.answers, self._of_answers(limits), above)
         if self.batches:
             return self._epoch(law, limits)
-        q, infinite = self.share, self.share * law.infinite
+        q = self.share
         cells = points(((q * at.expm1()).log1p(), m) for at, m in law.logs())
         if not above:
-            return Outcomes(cells, cells[0][2], law.lost, infinite)
-        return Outcomes([*points([((1 - q).log(), law.lost)]), *cells], (1 - q).log(), 0, infinite)
+            return Outcomes(cells, cells[0][2], right=(law.lost, 0))
+        cells = [*points([((1 - q).log(), law.lost)]), *cells]
+        return Outcomes(cells, (1 - q).log(), right=(0, q * law.infinite))
 
     def _epoch(self, law: Law, limits: Limits) -> Outcomes:
         """Return the multiples of an interval, over the sums of ratios of all batches."""
@@ -212,10 +213,11 @@ class _OfBatch(Pair):
             cells = ((mass, mass * at) for at, mass in rows if mass > 0)
             one = gathered(cells, arb, lambda ratio: float(ratio.mid()))
         sums = power([one.get(k, zero) for k in range(count + 1)], self.batches, sum_of)
-        mean = sum((mass * k for k, mass in enumerate(sums)), zero) * step
-        lost = sums[0] if law.above else 1 - sum(sums, zero)
         found = points(((k * step).log(), sums[k]) for k in range(1, count + 1))
-        return Outcomes(found, step.log(), lost, arb.max(1 - mean, zero))
+        if not law.above:
+            return Outcomes(found, step.log(), right=(1 - sum(sums, zero), 0))
+        mean = sum((mass * k for k, mass in enumerate(sums)), zero) * step
+        return Outcomes(found, step.log(), (sums[0], 0), (0, arb.max(1 - mean, zero)))
 
 
 def _above(rows: list[tuple[Ball, Ball]], lost: Ball, most: int) -> Masses:

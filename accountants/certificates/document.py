@@ -45,7 +45,7 @@ from dpcal.errors import CertificateRejected
 __all__ = ["Certificate", "DeltaBounds", "DirectionBounds", "relative_width"]
 
 # Name and version of the document's form.
-_FORMAT = "dpcal-certificate-5"
+_FORMAT = "dpcal-certificate-6"
 # The reader of each kind of proof, by the method that it states.
 _PROOFS = {
     each.NAME: shape_of(f"a proof by {each.NAME}", each)

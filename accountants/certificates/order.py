@@ -66,16 +66,15 @@ class Outcomes:
         Masses and ratios.
     at
         A logarithm of a ratio that is a node.
-    lost
-        Mass under Q beside the cells: at a ratio of 0 above, at an infinite one below.
-    infinite
-        Mass under P of infinite ratios beside the cells, above.
+    left, right
+        Masses under Q and P of outcomes with smaller ratios than those of all cells, and with
+        larger ones.
     """
 
     cells: list[Cell]
     at: Ball
-    lost: Ball = 0
-    infinite: Ball = 0
+    left: tuple[Ball, Ball] = (0, 0)
+    right: tuple[Ball, Ball] = (0, 0)
 
 
 def _tiny() -> Ball:
@@ -155,16 +154,26 @@ class Law:
         """Return the law without nodes at either end that have at most this mass together.
 
         Above, their mass goes to the ratios 0 and infinity; below, to the least node that is kept,
-        and to infinity.
+        and to the largest one, with as much from those before it as keeps the mean.
         """
-        masses = list(self.masses)
-        low, (q, p) = self._end(range(len(masses)), tail)
+        low, (q, p) = self._end(range(len(self.masses)), tail)
         # What was cut off at one end is not cut off again.
-        high, (r, s) = self._end(range(len(masses) - 1, low - 1, -1), tail)
-        kept = replace(self, first=self.first + low, masses=masses[low : high + 1])
+        high, (r, s) = self._end(range(len(self.masses) - 1, low - 1, -1), tail)
+        masses = self.masses[low : high + 1]
+        kept = replace(self, first=self.first + low, masses=masses)
         if self.above:
             return replace(kept, lost=self.lost + q + r, infinite=self.infinite + p + s)
-        kept.masses[0] += q
+        masses[0] += q
+        node = self.node(self.first + high)
+        for place in reversed(range(len(masses) - 1)):
+            below = self.node(kept.first + place)
+            needed = balls.arb(((s - r * node) / (node - below)).upper())
+            if needed <= masses[place]:
+                masses[place] -= needed
+                masses[-1] += r + needed
+                return kept
+            r, s = r + masses[place], s + masses[place] * below
+            masses[place] = balls.arb(0)
         return replace(kept, lost=self.lost + r)
 
     def _end(self, places: range, tail: float) -> tuple[int, tuple[Ball, Ball]]:
@@ -244,7 +253,8 @@ def spread(empty: Law, outcomes: Outcomes) -> Law:
     zero, one = balls.arb(0), balls.arb(1)
     step, tiny = empty.step, _tiny()
     width = step.expm1()
-    lost, infinite = outcomes.lost, outcomes.infinite
+    # What is beside the cells goes to 0 and infinity.
+    lost, infinite = (zero + a + b for a, b in zip(outcomes.left, outcomes.right, strict=True))
 
     def put(at: Ball, mass: Ball) -> None:
         nonlocal lost, infinite
@@ -265,33 +275,36 @@ def spread(empty: Law, outcomes: Outcomes) -> Law:
         infinite += mass * empty.node(nearest) * (more + less)
 
     for q, p, u, v in outcomes.cells:
-        if u is v:
-            put(u, q)
-            continue
         low = u.exp()
-        apart = v.exp() - low
-        if not (_is_known(q) and apart > 0):
+        apart, more = v.exp() - low, p - q * low
+        if not apart > 0:
+            # A point, or nearly one.
+            put(u, q)
+            infinite += balls.arb.max(more, zero)
+        elif _is_known(q):
+            high = balls.arb.max(balls.arb.min(more / apart, q), zero)
+            put(v, high)
+            put(u, q - high)
+        else:
             # Mass of few digits would count twice, at an end and beyond it.
             lost, infinite = lost + q, infinite + p
-            continue
-        high = balls.arb.max(balls.arb.min((p - q * low) / apart, q), zero)
-        put(v, high)
-        put(u, q - high)
     return found.on_nodes(replace(empty, lost=lost, infinite=infinite))
 
 
 def gather(empty: Law, outcomes: Outcomes) -> Law:
-    """Return a law below: cells in groups, in which ratios and masses are known to some digits."""
+    """Return a law below: outcomes in groups, if their masses are known to some digits."""
     cells: list[tuple[Ball, Ball]] = []
-    for q, p, u, v in outcomes.cells:
+    for q, p, u, v in ((*outcomes.left, None, outcomes.cells[0][2]), *outcomes.cells):
         is_known = u is not v and _is_known(q) and _is_known(p)
         cells += [(q, p)] if is_known else _raised(q, v.exp())
-    return replace(empty, lost=outcomes.lost).filled(cells)
+    if all(map(_is_known, outcomes.right)):
+        return empty.filled([*cells, outcomes.right])
+    return replace(empty, lost=balls.arb(outcomes.right[0])).filled(cells)
 
 
 def _raised(q: Ball, most: Ball) -> list[tuple[Ball, Ball]]:
     """Return as much mass under Q as there may be, at the largest ratio, with its mass under P."""
-    raised = balls.arb(q.upper())
+    raised = balls.arb(balls.arb(q).upper())
     return [(raised, raised * most)] if raised > 0 else []
 
 
@@ -351,7 +364,7 @@ def _share(about: Ball) -> Ball:
 
 def _is_known(mass: Ball) -> bool:
     """Return whether a mass is positive, and known to some digits."""
-    return bool(mass > 0 and mass.rel_accuracy_bits() > _LEAST_BITS)
+    return bool(mass > 0 and balls.arb(mass).rel_accuracy_bits() > _LEAST_BITS)
 
 
 class Masses(dict[int | None, Ball]):

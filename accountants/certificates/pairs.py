@@ -6,7 +6,7 @@ nodes of a grid.
 * Below, only the cell is reported. This is post-processing, so that the mechanism dominates it.
 * Above, a cell's masses under P and Q are moved to its two ends, so that both are kept
   (Doroshenko et al. 2022, "connect the dots").
-* Outputs beyond all cells have a ratio of 0 or an infinite one above, an infinite one below.
+* Outputs beyond all cells have ratios of 0 and infinity above.
 
 Where outputs are cut is computed in doubles. It decides how wide bounds are, and not whether they
 hold.
@@ -217,11 +217,12 @@ class Line(Pair):
         """Return the intervals between the ends."""
         beyond = self.beyond if above else balls.arb(0)
         ends, log = self.ends(self.least, step, limits), (-beyond).log1p()
-        (left, more), *masses, (right, most) = self.masses(ends)
-        losses = pairwise([self.loss(x) + log for x in ends])
-        cells = [(q, (1 - beyond) * p, *logs) for (q, p), logs in zip(masses, losses, strict=True)]
-        infinite = beyond + (1 - beyond) * (more + most)
-        return Outcomes(cells, self.least + log, left + right, infinite)
+        (first, least), *masses, (last, most) = self.masses(ends)
+        losses = [self.loss(x) + log for x in ends]
+        both = zip(masses, pairwise(losses), strict=True)
+        cells = [(q, (1 - beyond) * p, *logs) for (q, p), logs in both]
+        right = last, (1 - beyond) * most + beyond
+        return Outcomes(cells, self.least + log, (first, (1 - beyond) * least), right)
 
 
 class _FixedBatch(Pair):
@@ -252,10 +253,7 @@ class _FixedBatch(Pair):
         right = [(*both, *log) for both, log in zip(masses, pairwise(losses), strict=True)]
         left = [(p, q, -v, -u) for q, p, u, v in reversed(right)]
         cells = [*left, (self.atom, self.atom, zero, zero), *right]
-        if above:
-            return Outcomes(cells, zero, p + q, p + q)
-        # What is beyond on the left has no larger ratio.
-        return Outcomes([*points([(-losses[-1], p)]), *cells], zero, q)
+        return Outcomes(cells, zero, (p, q), (q, p))
 
 
 # -- Laplace and discrete noise
@@ -371,13 +369,14 @@ class _DiscreteGaussian(Pair):
         reach = self._reach(limits)
         outputs = range(-reach, s + reach + 1)
         weights = [(-balls.arb(x * x) / (2 * variance)).exp() for x in outputs]
-        beyond = sum(_theta_tail(end, variance) for end in (reach + 1, reach + s + 1))
-        whole = sum(weights, beyond)
+        near, far = (_theta_tail(end, variance) for end in (reach + 1, reach + s + 1))
+        whole = sum(weights, near + far)
         cells = points(
             ((x - balls.arb(s) / 2) * own, weight / whole)
             for x, weight in zip(outputs, weights, strict=True)
         )
-        return Outcomes(cells, cells[0][2], beyond / whole, beyond / whole)
+        near, far = near / whole, far / whole
+        return Outcomes(cells, cells[0][2], (near, far), (far, near))
 
 
 def _theta_tail(x: int, variance: Ball) -> Ball:

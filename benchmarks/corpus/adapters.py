@@ -80,8 +80,6 @@ def _google_event(values):
         given["event"] = _google_event(given["event"])
     if "events" in given:
         given["events"] = [_google_event(each) for each in given["events"]]
-    if given.get("shape") == "inf":
-        given["shape"] = math.inf
     return cls(**given)
 
 
@@ -301,15 +299,6 @@ def dpcal(row):
     try:
         if row["direction"] != "worst":
             return _direction(event, row)
-        if row["event"]["type"] == "CorrelatedGaussianDpEvent":
-            found = package.accountants.correlated.delta(
-                event.strategy,
-                event.sampler,
-                epsilon=asked(row, "epsilon"),
-                noise_multiplier=event.noise_multiplier,
-                seed=0,
-            )
-            return found.lower, float(found)
         if "delta" in row["asked"]:
             found = package.accountants.epsilon(
                 event, delta=row["asked"]["delta"], neighboring_relation=relation

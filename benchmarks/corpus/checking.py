@@ -10,14 +10,13 @@ from flint import arb, ctx
 from benchmarks.corpus import exact
 from benchmarks.corpus.exact import Question
 from benchmarks.corpus.rows import event_of
-from benchmarks.corpus.strips import independent, one_of_two, two_rounds
 from dpcal import accountants
 from dpcal.accountants.certificates.enclosure import decimal_down, decimal_up
 from dpcal.errors import CertificateRejected
 
 Row = dict[str, Any]
 
-CERTIFICATE, STRIPS = "ball certificate", "strips of the plane in balls"
+CERTIFICATE = "ball certificate"
 # Digits of a bound, and precisions in bits that are tried.
 _DIGITS, _BITS = 30, (256, 1024)
 
@@ -27,9 +26,6 @@ def problem(row: Row, certificate: Row | None) -> str | None:
     lower, upper = Decimal(row["lower"]), Decimal(row["upper"])
     if row["proof"] == CERTIFICATE:
         return _of_certificate(row, certificate, lower, upper)
-    if row["proof"] == STRIPS:
-        low, high = of_strips(row)
-        return None if lower <= low and high <= upper else f"delta is in [{low}, {high}]"
     known = Question.of(row["event"], row["neighboring_relation"], row["direction"])
     if known is None or known.kind != row["proof"]:
         return "no such proof is known for the event"
@@ -79,21 +75,3 @@ def of_delta(known: Question, epsilon: float | Decimal) -> tuple[Decimal, Decima
 def settles(known: Question, lower: Decimal, upper: Decimal, delta: Decimal) -> bool:
     """Return whether epsilon is proved to be between two decimals at a delta."""
     return of_delta(known, upper)[1] <= delta and of_delta(known, lower)[0] >= delta
-
-
-def of_strips(row: Row) -> tuple[Decimal, Decimal]:
-    """Return bounds on delta of two rounds of correlated noise."""
-    event, found = row["event"], []
-    with ctx.workprec(128):
-        q = event["sampler"].get("sampling_probability")
-        law = one_of_two() if q is None else independent(arb(q))
-        for direction in ("remove", "add") if row["direction"] == "worst" else (row["direction"],):
-            lower, upper = two_rounds(
-                event["strategy"],
-                law,
-                event["noise_multiplier"],
-                direction,
-                arb(row["asked"]["epsilon"]),
-            )
-            found.append((decimal_down(lower, _DIGITS), decimal_up(upper, _DIGITS)))
-    return max(low for low, _ in found), max(high for _, high in found)

@@ -107,7 +107,7 @@ def _exact(items: Leaves, relation: str) -> Found | None:
         return None
     if single in _SINGLE:
         function = _SINGLE[single]
-        kind = BRACKET if single in _BRACKETS else CLOSED
+        kind = BRACKET if function is _truncated else CLOSED
         return kind, lambda direction, epsilon: function(items[0][0], relation, direction, epsilon)
     if single == "PoissonSampledDpEvent" and _inner(items[0][0]) in _NOISE:
         return CLOSED, lambda direction, epsilon: _both(
@@ -306,92 +306,14 @@ def _bounded_range(event: Event, relation: str, direction: str, epsilon: Ball) -
     return _both(((epsilon - top) / 2).expm1() ** 2 / (-(-top).expm1()))
 
 
-def _best_of_gaussians(event: Event, relation: str, direction: str, epsilon: Ball) -> Bounds:
-    """Bound delta of the best of several runs of one Gaussian mechanism.
-
-    Below: scores grow with the answer, and the test asks for large answers. Above: Renyi
-    divergences at the best of a grid of orders (Papernot and Steinke 2022, Theorems 2 and 6).
-    """
-    sigma = arb(event["event"]["noise_multiplier"]) / (2 if relation == "replace-one" else 1)
-    runs = _Runs(event["mean"], event["shape"])
-    below, above = arb(0), arb(1)
-    for step in range(-8, 65):
-        x = sigma * arb(step) / 8
-        p = (((x - 1) / sigma) / arb(2).sqrt()).erfc() / 2
-        q = (x / sigma / arb(2).sqrt()).erfc() / 2
-        below = arb.max(below, runs.beats(p) - epsilon.exp() * runs.beats(q))
-    for step in range(48):
-        order = 1 + arb(1.25) ** (step - 16)
-        divergence = order / (2 * sigma**2) + runs.cost(order, sigma)
-        c = order - 1
-        bound = (c * (divergence - epsilon) - c.log1p() + c * (c / order).log()).exp()
-        above = arb.min(above, bound)
-    return below, above
-
-
-@dataclass(frozen=True)
-class _Runs:
-    """The law of the number of runs: Poisson's, or a truncated negative binomial one."""
-
-    mean: float
-    shape: float | str
-
-    def beats(self, chance: Ball) -> Ball:
-        """Return the chance that some run is in the top outputs, which have this chance each."""
-        if self.shape == "inf":
-            return 1 - (-arb(self.mean) * chance).exp()
-        eta, gamma = arb(self.shape), self.gamma
-        if self.shape == 0:
-            # f(x) = log(1 - (1 - gamma) x) / log(gamma).
-            return 1 - (1 - (1 - gamma) * (1 - chance)).log() / gamma.log()
-        base = (1 - (1 - gamma) * (1 - chance)) ** -eta - 1
-        return 1 - base / (gamma**-eta - 1)
-
-    @property
-    def gamma(self) -> Ball:
-        """The parameter of the law of this mean; geometric and logarithmic laws alone."""
-        return 1 / arb(self.mean) if self.shape == 1 else _gamma_of_logarithmic(self.mean, ctx.prec)
-
-    def cost(self, order: Ball, sigma: Ball) -> Ball:
-        """Return the increase of the divergence of an order of a Gaussian run."""
-        best = None
-        for step in range(40):
-            other = 1 + arb(1.4) ** (step - 20)
-            if self.shape == "inf":
-                # Delta of one run at epsilon = log(1 + 1 / (order - 1)), by its closed form.
-                at = (1 + 1 / (order - 1)).log()
-                mu, root = 1 / sigma, arb(2).sqrt()
-                below, above = at / mu - mu / 2, at / mu + mu / 2
-                delta = (below / root).erfc() / 2 - at.exp() * (above / root).erfc() / 2
-                return arb(self.mean) * delta + arb(self.mean).log() / (order - 1)
-            extra = (1 + arb(self.shape)) * (
-                (1 - 1 / other) * other / (2 * sigma**2) + (1 / self.gamma).log() / other
-            )
-            best = extra if best is None else arb.min(best, extra)
-        return best + arb(self.mean).log() / (order - 1)
-
-
-@lru_cache(maxsize=64)
-def _gamma_of_logarithmic(mean: float, bits: int) -> Ball:
-    """Return gamma of the logarithmic law of this mean, (1 / gamma - 1) / log(1 / gamma)."""
-    low, high = arb(2) ** -200, 1 - arb(2) ** -40
-    for _ in range(2 * bits):
-        # The mean falls in gamma.
-        middle = ((low * high).sqrt()).mid()
-        low, high = (middle, high) if (1 / middle - 1) / -middle.log() > mean else (low, middle)
-    return low.union(high)
-
-
 _SINGLE: dict[str, Callable[[Event, str, str, Ball], Bounds]] = {
     "SampledWithReplacementDpEvent": _with_replacement,
     "MixtureOfGaussiansDpEvent": _mixture,
     "TruncatedSubsampledGaussianDpEvent": _truncated,
     "ExponentialMechanismDpEvent": _bounded_range,
-    "RepeatAndSelectDpEvent": _best_of_gaussians,
 }
 # Pairs of a replaced record are not known, or only from above.
 _NOT_REPLACED = ("SampledWithReplacementDpEvent", "MixtureOfGaussiansDpEvent")
-_BRACKETS = ("TruncatedSubsampledGaussianDpEvent", "RepeatAndSelectDpEvent")
 _NOISE = {"GaussianDpEvent": normal, "LaplaceDpEvent": laplace}
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ QUESTIONS, PROOFS = "questions.jsonl", "certificates.jsonl.gz"
 
 def event_of(values: dict[str, Any]) -> Any:
     """Return an event of dpcal's vocabulary, which is dp-accounting's with a few more."""
-    from dpcal.accountants import correlated, events
+    from dpcal.accountants import events
 
     given = {name: value for name, value in values.items() if name != "type"}
     if "event" in given:
@@ -29,15 +28,6 @@ def event_of(values: dict[str, Any]) -> Any:
         given["events"] = [event_of(each) for each in given["events"]]
     if "groups" in given:
         given["groups"] = tuple(map(tuple, given["groups"]))
-    if given.get("shape") == "inf":
-        given["shape"] = math.inf
-    if values["type"] == "CorrelatedGaussianDpEvent":
-        import numpy as np
-
-        given["strategy"] = correlated.Matrix(np.array(given["strategy"]))
-        sampler = dict(given["sampler"])
-        given["sampler"] = getattr(correlated, sampler.pop("type"))(**sampler)
-        given["seed"] = 0
     return getattr(events, values["type"])(**given)
 
 

@@ -1,7 +1,7 @@
 """The corpus of questions with proved answers: our answers hold, and are hardly wider.
 
 Each row of ``benchmarks/corpus/questions.jsonl`` has a bracket of the truth, proved without this
-package. The hardest 197 rows are those that the fewest packages answer soundly.
+package. The hardest 185 rows are those that the fewest packages answer soundly.
 """
 
 import json
@@ -39,7 +39,7 @@ BEYOND = {
     "laplace-fixed": 1e-3,
     "laplace-sampled": 0.1,
     "fixed-batches-replaced": 0.5,
-    **dict.fromkeys(("best-run", "correlated", "floors", "large-losses"), math.inf),
+    **dict.fromkeys(("floors", "large-losses"), math.inf),
 }
 
 # There is no double between 0 and this one.
@@ -85,7 +85,7 @@ def wrong(names, beyond=math.inf):
 @pytest.mark.slow
 @pytest.mark.parametrize("chunk", range(4))
 def test_our_answers_to_the_hardest_rows_hold(chunk):
-    assert len(HARDEST) == len(set(HARDEST)) == 197
+    assert len(HARDEST) == len(set(HARDEST)) == 185
     assert len({name.rpartition("-")[0] for name in HARDEST}) >= 25
     assert wrong(HARDEST[chunk::4]) == {}
 

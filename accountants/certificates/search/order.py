@@ -93,8 +93,9 @@ def _first(parts: Parts, epsilon: float, log_delta: float, width: float) -> Orde
     log_rest = log_tail - math.log(count) - 1
     bits = _BITS + math.ceil((math.log(count / width) - known) / math.log(2))
     top = max(epsilon, 0.0) - log_rest + 8
-    # What is lost below counts exp(epsilon) times.
-    log_tail -= epsilon
+    if any(isinstance(loss, DiscreteGaussian) for loss, _ in parts):
+        # Outputs beyond all others are lost, not lowered.
+        log_tail -= epsilon
     tail = 0.0 if log_delta == -math.inf or log_tail < -700 else math.exp(log_tail)
     tilt, variance = _saddle(parts, epsilon, OrderProof(BITS[0], 1.0, 2, tail, top))
     # A moment of a ratio grows by tilt (tilt + 1) / 2 of what the variance of its logarithm does.

@@ -46,14 +46,17 @@ class PairOfFinite(Pair):
         return 1.0
 
     def outcomes(self, step, limits, above):
-        cells = []
-        for q, p in ((ball(q), ball(p)) for q, p in self.loss.masses):
-            at = (p / q).log() if q > 0 and p > 0 else None
-            ends = (at, at) if at is not None else (arb(3), None) if p > 0 else (None, arb(-3))
-            if self.loss.in_cells and at is not None:
-                ends = at - arb(0.25), at + arb(0.125)
+        cells, beyond = [], {side: [arb(0), arb(0)] for side in ("left", "right")}
+        for masses in self.loss.masses:
+            q, p = map(ball, masses)
+            if not all(masses):
+                side = "left" if q > 0 else "right"
+                beyond[side] = [x + y for x, y in zip(beyond[side], (q, p), strict=True)]
+                continue
+            at = (p / q).log()
+            ends = (at - arb(0.25), at + arb(0.125)) if self.loss.in_cells else (at, at)
             cells.append((q, p, *ends))
-        return Outcomes(cells, arb(0))
+        return Outcomes(cells, arb(0), **beyond)
 
 
 pair_of.register(Finite, PairOfFinite)
