@@ -44,6 +44,7 @@ __all__ = [
     "RandomAllocation",
     "Sampler",
     "ShuffledEpochs",
+    "TruncatedPoisson",
     "everyone",
 ]
 
@@ -172,6 +173,61 @@ class FixedSize(Sampler):
         if self.n is None:
             raise ValueError("n must be given for the law of batches of a fixed size, got None.")
         return poisson(self.batch_size / self.n, rounds)
+
+
+@dataclass(frozen=True)
+class TruncatedPoisson(Sampler):
+    """A Poisson sample, of which ``batch_size`` random records are kept where it has more.
+
+    Parameters
+    ----------
+    batch_size
+        Most records of a batch, at least 1.
+    sampling_probability
+        In (0, 1], of the sample.
+
+    Notes
+    -----
+    Ganesh, McKenna, McMahan, Smith and Wang 2025, It's my data too: private ML for datasets with
+    multi-user training examples, and arXiv:2508.15089 (batches of a fixed shape).
+    """
+
+    name: ClassVar[str] = "truncated-poisson"
+    words: ClassVar[str] = (
+        "a Poisson sample at rate {sampling_probability!r}, of which at most {batch_size!r} random "
+        "records are kept"
+    )
+    fresh: ClassVar[bool] = True
+    independent_noise: ClassVar[bool] = True
+    refused: ClassVar[str] = (
+        "Truncated samples are refused under correlated noise: the record that a full batch gains, "
+        "another record of it loses. Use sampler 'poisson' (Poisson)."
+    )
+    batch_size: int
+    sampling_probability: float
+
+    def event(self, mechanism: events.DpEvent, n: int) -> events.DpEvent:
+        """Return a Gaussian mechanism on a truncated sample; UnsupportedEvent for any other one."""
+        if not isinstance(mechanism, events.GaussianDpEvent):
+            raise UnsupportedEvent(
+                "Truncated samples are priced for Gaussian noise, got "
+                f"{type(mechanism).__name__}: use sampler 'poisson'."
+            )
+        return events.TruncatedSubsampledGaussianDpEvent(
+            n, self.sampling_probability, self.batch_size, mechanism.noise_multiplier
+        )
+
+    def expected_batch_size(self, n: int, rounds: int) -> float:
+        """Return q n, which a batch has on average without truncation, or the most."""
+        return min(self.sampling_probability * n, float(self.batch_size))
+
+    def draw(self, n: int, generator: np.random.Generator) -> Rows:
+        """Return the row numbers of a Poisson sample, or of a random subset of it."""
+        rows = drawn(n, self.sampling_probability, 0, generator)
+        if len(rows) > self.batch_size:
+            kept = generator.choice(len(rows), self.batch_size, replace=False, shuffle=False)
+            rows = rows[np.sort(kept)]
+        return rows
 
 
 @dataclass(frozen=True)

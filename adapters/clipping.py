@@ -31,6 +31,7 @@ What is not proved: that the numbers a module computes for a record do not depen
 batch. Library kernels may choose another order of operations for another size, in the last digits.
 
 >>> import torch  # doctest: +SKIP
+>>> from dpcal._ext.sums import grid_step
 >>> model = torch.nn.Linear(2, 1)  # doctest: +SKIP
 >>> sums = ClippedSums(model, {"weight": (1, 2)}, torch.nn.functional.mse_loss)  # doctest: +SKIP
 >>> values = dict(model.named_parameters())  # doctest: +SKIP
@@ -51,7 +52,6 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal._ext.sums import grid_step
 from dpcal.adapters.sites import Site, Watch, booked_in
 from dpcal.adapters.stepwise import BELOW, FRACTION
 from dpcal.errors import needing
@@ -64,7 +64,7 @@ with needing("torch"):
     from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.utils._pytree import tree_flatten, tree_leaves, tree_map
 
-__all__ = ["ClippedSums", "records_in"]
+__all__ = ["ClippedSums", "Threshold", "records_in"]
 
 Integers = NDArray[np.int64]
 Signals = tuple[Tensor, Tensor]
@@ -79,6 +79,39 @@ _TOGETHER = 1 << 12
 _NUMBERS = 1 << 23
 # Relative room for the rounding of factors, and of sums of up to 2^30 squares.
 _ROOM = 2.0**-20
+
+
+@dataclass
+class Threshold:
+    """A clipping norm that follows a quantile of the norms of gradients (Andrew et al. 2021).
+
+    Sums have one number more, the records within the norm less those beyond it, in units of
+    ``share`` of the bound; gradients that are as long as the norm have the other ``kept`` of it.
+    One record moves both together by at most the bound, as the squares of both add up to 1.
+
+    Attributes
+    ----------
+    norm
+        What gradients are clipped to, public.
+    quantile
+        The share of records that shall be within it, in (0, 1).
+    share
+        In (0, 1).
+    """
+
+    norm: float
+    quantile: float
+    share: float
+
+    @property
+    def kept(self) -> float:
+        """The share of the bound that gradients have."""
+        return math.sqrt(1 - self.share**2) * (1 - 1e-9)
+
+    def follow(self, within: float) -> None:
+        """Move the norm, by a noisy share of the records that are within it."""
+        surplus = min(max(within, 0.0), 1.0) - self.quantile
+        self.norm = min(max(self.norm * math.exp(-0.2 * surplus), 1e-150), 1e150)
 
 
 @dataclass
@@ -277,6 +310,11 @@ def _cut(numbers: Tensor, units: Tensor) -> Tensor:
     return numbers.div(units, rounding_mode="trunc")
 
 
+def _step(exponent: int) -> float:
+    """Return the step of the release's grid."""
+    return math.ldexp(1.0, exponent - _DIGITS + FRACTION)
+
+
 def _up(squares: Tensor, count: int, mass: Tensor) -> Tensor:
     """Return sums of products, rounded up by more than ``count`` operations in doubles."""
     return squares + 2.0**-52 * (count + 16) * mass.square()
@@ -323,7 +361,12 @@ class ClippedSums:
         self.dimension = int(ends[-1])
 
     def __call__(
-        self, inputs: Any, targets: Any, values: Mapping[str, Tensor], bound: float
+        self,
+        inputs: Any,
+        targets: Any,
+        values: Mapping[str, Tensor],
+        bound: float,
+        threshold: Threshold | None = None,
     ) -> tuple[Integers, Integers]:
         """Return the sum of clipped gradients.
 
@@ -336,39 +379,54 @@ class ClippedSums:
             All parameters of the module, by name.
         bound
             C > 0.
+        threshold
+            What gradients are clipped to, before they are scaled to the bound; the bound when
+            omitted.
 
         Returns
         -------
         tuple[numpy.ndarray, numpy.ndarray]
             Whole steps of the bound's grid, and fractions of 2^-27 steps, both of shape
-            (dimension,): as :meth:`StepwiseOracle.add_whole` takes them.
+            (dimension,), or of one number more: as :meth:`StepwiseOracle.add_whole` takes them.
         """
         count, device = records_in(inputs, targets), next(iter(values.values())).device
         parts = self._gradients(inputs, targets, values, count)
-        return self._total(parts, count, bound, device)
+        return self._total(parts, count, bound, device, threshold)
 
-    def of(self, gradients: Mapping[str, Tensor], bound: float) -> tuple[Integers, Integers]:
+    def of(
+        self, gradients: Mapping[str, Tensor], bound: float, threshold: Threshold | None = None
+    ) -> tuple[Integers, Integers]:
         r"""Return the sum of gradients of single records, shapes (m, \*shape), each clipped."""
         given = {name: _Given(gradients[name]) for name in self._shapes}
         first = gradients[next(iter(given))]
-        return self._total(given, len(first), bound, first.device)
+        return self._total(given, len(first), bound, first.device, threshold)
 
     def _total(
-        self, parts: Mapping[str, Any], count: int, bound: float, device: torch.device
+        self,
+        parts: Mapping[str, Any],
+        count: int,
+        bound: float,
+        device: torch.device,
+        threshold: Threshold | None,
     ) -> tuple[Integers, Integers]:
         """Return the sum of what ``parts`` hold of ``count`` records, as :meth:`__call__` does."""
         exponent = math.frexp(bound)[1]
         size = max(1, min(_TOGETHER, _NUMBERS // sum(part.numbers for part in parts.values())))
         # The sum of 2^12 records is below 2^60 fractions.
-        fine = torch.empty(self.dimension, dtype=torch.int64, device=device)
+        numbers = self.dimension + (threshold is not None)
+        fine = torch.empty(numbers, dtype=torch.int64, device=device)
         steps: Any = 0
+        within, longest, most = 0, bound, 1.0
+        if threshold is not None:
+            longest = threshold.kept * bound
+            most = longest / threshold.norm
         for first in range(0, count, size):
             if first:
                 steps += fine >> FRACTION
                 fine &= BELOW
             some: Any = slice(first, first + size)
             terms = [part[some] for part in parts.values()]
-            factors = self._factors(terms, bound, exponent)
+            factors = self._factors(terms, longest, exponent, most)
             if not bool(factors.all()):
                 # Records of which nothing is added, because they are not finite.
                 some = first + factors.nonzero().flatten()
@@ -377,20 +435,25 @@ class ClippedSums:
                 part = fine[self._places[name]]
                 for k, total in enumerate(term.whole(factors, exponent)):
                     part.add_(total.flatten().long()) if first or k else part.copy_(total.flatten())
+            within += 2 * int((factors == most).sum()) - len(factors) if threshold else 0
         steps += fine >> FRACTION
+        if threshold is not None:
+            fine[-1], steps[-1] = 0, within * math.floor(threshold.share * bound / _step(exponent))
         return steps.cpu().numpy(), fine.bitwise_and_(BELOW).cpu().numpy()
 
-    def _factors(self, terms: list[_Term], bound: float, exponent: int) -> Tensor:
-        """Return what each record's gradient is multiplied by, shape (m,)."""
+    def _factors(
+        self, terms: list[_Term], bound: float, exponent: int, most: float = 1.0
+    ) -> Tensor:
+        """Return what each record's gradient is multiplied by, shape (m,), at most ``most``."""
         cut = math.sqrt(sum(term.shorter(exponent) ** 2 for term in terms))
-        limit = bound - (math.sqrt(self.dimension) + 1) * grid_step(bound) - cut
+        limit = bound - (math.sqrt(self.dimension) + 1) * _step(exponent) - cut
         if limit < 0.9 * bound:
             raise ValueError(
                 f"model must have fewer parameters or positions, got {self.dimension} parameters "
                 f"and sequences for which rounding takes {1 - limit / bound:.0%} of max_norm."
             )
         norms = torch.stack([term.squares() for term in terms]).sum(0).sqrt()
-        factors = (limit * (1 - _ROOM) / norms).clamp_max(1.0)
+        factors = (limit * (1 - _ROOM) / norms).clamp_max(most)
         for term in terms:
             factors = factors.clamp(max=term.most(exponent))
         return torch.where(norms.isfinite(), factors, 0.0)

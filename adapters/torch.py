@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from dpcal import _validate
 from dpcal._ext.sums import grid_step
 from dpcal.adapters import loaders
-from dpcal.adapters.clipping import ClippedSums, records_in
+from dpcal.adapters.clipping import ClippedSums, Threshold, records_in
 from dpcal.adapters.ranks import Alone, RankedOracle, Ranks, RanksLost, check_same
 from dpcal.adapters.stepwise import Guarded, OutOfTurn, StepwiseOracle
 from dpcal.calibrate.plan import Plan, Query
@@ -87,6 +87,12 @@ class Guard(Guarded):
         ``gradients(model, inputs, targets)`` returns, for each trained parameter's name, the
         gradients of single records, shape (m, \*shape); it takes the place of ``torch.vmap`` where
         that cannot run the model. A record's gradient must depend on that record alone.
+    quantile
+        In (0, 1): gradients are clipped to this quantile of their norms instead, which
+        ``threshold.norm`` follows from ``max_norm`` on, and scaled to ``max_norm``. How many
+        records are within it is one more number of each answer, for which a little of the bound is
+        kept, so that the price is the plan's (Andrew, Thakkar, McMahan and Ramaswamy 2021,
+        Differentially private learning with adaptive clipping). Not for correlated noise.
     noise
         That of :func:`dpcal.optim.run`.
     seed
@@ -115,6 +121,7 @@ class Guard(Guarded):
         *,
         loss: Loss = nn.functional.cross_entropy,
         gradients: Gradients | None = None,
+        quantile: float | None = None,
         noise: str | None = None,
         seed: Seed = None,
         store: str | os.PathLike[str] | None = None,
@@ -142,7 +149,8 @@ class Guard(Guarded):
         self._ranked: RankedOracle | None = None
         alone = ranks.size == 1 and group is None and store is None
         if plan is not None and alone:
-            dimension = self._clipped.dimension
+            self.threshold = _threshold(plan, quantile)
+            dimension = self._clipped.dimension + (quantile is not None)
             self._oracle = _Ahead(plan, dimension=dimension, seed=seed, noise=noise)
             return
         if noise not in (None, "discrete"):
@@ -153,9 +161,11 @@ class Guard(Guarded):
         # The model's functions, whatever its parameters become: shards, and hooks that gather them.
         held = {id(each): nn.Parameter(each.to("meta")) for each in model.parameters()}
         self._clipped.model = copy.deepcopy(model, held)
+        shapes = self._shapes if quantile is None else {**self._shapes, "": (1,)}
         self._oracle = self._ranked = RankedOracle(
-            plan, ranks, self._shapes, self._question, seed=seed, store=store
+            plan, ranks, shapes, self._question, seed=seed, store=store
         )
+        self.threshold = _threshold(self.plan, quantile)
 
     def loader(
         self,
@@ -260,9 +270,28 @@ class Guard(Guarded):
                 self._oracle.add_whole(count, partial(self._sums, inputs, targets))
         if self._left:
             return False
-        self._fill(self._oracle.answer())
+        mean = self._oracle.answer()
+        if self.threshold is not None:
+            bound = self.plan.queries[0].max_norm
+            mean[:-1] *= self.threshold.norm / (self.threshold.kept * bound)
+            self.threshold.follow((mean[-1] / (self.threshold.share * bound) + 1) / 2)
+        self._fill(mean)
         self._values = {}
         return True
+
+    def state_dict(self) -> dict[str, Any]:
+        """See :meth:`dpcal.adapters.stepwise.Guarded.state_dict`."""
+        norm = None if self.threshold is None else self.threshold.norm
+        return {**super().state_dict(), "threshold": norm}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """See :meth:`dpcal.adapters.stepwise.Guarded.load_state_dict`."""
+        norm = state.get("threshold")
+        if (norm is None) != (self.threshold is None):
+            raise ValueError("state must be of a guard with a quantile if this one has one.")
+        super().load_state_dict(state)
+        if self.threshold is not None:
+            self.threshold.norm = _validate.positive(threshold=norm)
 
     def _question(self) -> bytes:
         """Return a digest of the parameters, which are gathered for this step if they are shards.
@@ -270,6 +299,7 @@ class Guard(Guarded):
         A ValueError is raised for shards and gradients of a function of one's own.
         """
         digest = hashlib.blake2b(digest_size=32)
+        digest.update(repr(self.threshold).encode() if self.threshold else b"")
         for name, each in self.model.named_parameters():
             found: Any = each.detach()
             if _is_sharded(each):
@@ -300,7 +330,7 @@ class Guard(Guarded):
                 for own, each in pairs:
                     own.training = each.training
             values = self._values or dict(self.model.named_parameters())
-            return self._clipped(inputs, targets, values, bound)
+            return self._clipped(inputs, targets, values, bound, self.threshold)
         with torch.enable_grad():
             found = self._gradients(self.model, inputs, targets)
         count = records_in(inputs, targets)
@@ -310,7 +340,7 @@ class Guard(Guarded):
                     f"gradients of {name!r} must have shape {(count, *shape)}, one a record, "
                     f"got {tuple(found[name].shape)}."
                 )
-        return self._clipped.of(found, bound)
+        return self._clipped.of(found, bound, self.threshold)
 
     def _fill(self, gradient: Vector) -> None:
         start, parameters = 0, dict(self.model.named_parameters())
@@ -394,6 +424,21 @@ def _reached() -> Iterator[None]:
     except RuntimeError as error:
         reason = str(error).splitlines()[0].rstrip(".")
         raise RanksLost(f"the ranks of the run do not answer: {reason}.") from error
+
+
+def _threshold(plan: Plan, quantile: float | None) -> Threshold | None:
+    """Return the first threshold: the noise of its share of records is a twentieth, as a rule."""
+    if quantile is None:
+        return None
+    _validate.probability(quantile=quantile)
+    query = plan.queries[0]
+    if query.correlation is not None:
+        raise ValueError(
+            "quantile must be None for a plan with correlated noise: what noise takes back of "
+            "earlier noise would be scaled by another threshold."
+        )
+    share = min(10 * query.noise_multiplier / query.expected_batch_size(plan.n), 0.3)
+    return Threshold(query.max_norm, quantile, share)
 
 
 def _ranks(group: Any) -> Ranks:

@@ -53,6 +53,7 @@ def _alike(*names: str) -> dict[str, str]:
 _ALL = (
     _Named(kinds.Poisson, _alike("sampling_probability")),
     _Named(kinds.FixedSize, _alike("batch_size")),
+    _Named(kinds.TruncatedPoisson, _alike("sampling_probability", "batch_size")),
     _Named(kinds.Full, {}),
     _Named(kinds.CyclicPoisson, {**_alike("sampling_probability"), "separation": "bands"}),
     # Batches of a run have the same expected size from the first batch on.

@@ -66,15 +66,16 @@ def dpsgd(
         ``"poisson"``; ``"random-allocation"``, where each record draws one batch of an epoch by
         itself, afresh for every epoch; or ``"shuffled-epochs"``, where a fresh permutation of the
         records is cut into the batches of an epoch, which needs several times the noise: no exact
-        price is known, and the upper end of a bracket is charged. Or the name of a registered
-        sampler.
+        price is known, and the upper end of a bracket is charged; ``"truncated-poisson"``, where
+        at most batch_size + 6 sqrt(batch_size) random records of a Poisson sample are kept, which
+        bounds memory at hardly a price. Or the name of a registered sampler.
     """
     relation, n = _validate.relation(neighboring_relation), _validate.count(n=n)
     batch_size = at_most(n, batch_size=batch_size)
     check_one(epochs=epochs, steps=steps)
     check_one(epsilon=epsilon, noise_multiplier=noise_multiplier)
     others = tuple(name for name in known_samplers() if name not in OWN)
-    _validate.choice((*PLANNED, *others), sampler=sampler)
+    _validate.choice((*PLANNED, "truncated-poisson", *others), sampler=sampler)
     fields = sampling(sampler, n, batch_size)
     epoch = fields.get("epoch", 1)
     if steps is None:
@@ -101,5 +102,7 @@ def sampling(sampler: str, n: int, batch_size: int) -> dict[str, Any]:
         "participations": 1,
         "epoch": -(-n // batch_size),
     }
+    if sampler == "truncated-poisson":
+        values["batch_size"] = min(n, math.ceil(batch_size + 6 * math.sqrt(batch_size)))
     own = fields_of(sampler)
     return {"sampler": sampler, **{name: value for name, value in values.items() if name in own}}

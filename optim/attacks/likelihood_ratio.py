@@ -263,10 +263,13 @@ class _Ratios(Recorder):
         return total, told
 
 
+_SIZED = ("fixed-size", "truncated-poisson")
+
+
 def _judged(plan: Plan, members: Vector, others: Vector, confidence: float) -> Likelihood:
     """Bound the error rates, and find the noise that would allow them."""
-    # Records of batches of a fixed size are not independent.
-    fixed = [query for query in plan.queries if query.sampler == "fixed-size"]
+    # Records of batches of a fixed size, or of a largest one, are not independent.
+    fixed = [query for query in plan.queries if query.sampling.name in _SIZED]
     rates = together if any(query.composition == "sequential" for query in fixed) else independent
     found = at_a_level(members, others, delta=plan.delta, confidence=confidence, rates=rates)
     hits, alarms = int((members > 0).sum()), int((others > 0).sum())

@@ -250,6 +250,26 @@ def test_a_record_moves_a_sum_by_at_most_the_bound_exactly():
     assert np.median(shares) > 0.99
 
 
+@pytest.mark.parametrize("norm", [1e-3, 0.3, 40.0])
+def test_a_record_and_its_count_move_a_sum_by_at_most_the_bound(norm):
+    """Beside the sum, the records within the threshold less those beyond it."""
+    torch.manual_seed(5)
+    model, x, y = nn.Linear(6, 3), 3 * torch.randn(50, 6), torch.randint(0, 3, (50,))
+    norms = np.linalg.norm(one_by_one(model, x, y), axis=1)
+    sums, _ = sums_of(model, x, y)
+    values, threshold = dict(model.named_parameters()), clipping.Threshold(norm, 0.5, 0.25)
+    alone = [sums(x[k : k + 1], y[k : k + 1], values, C, threshold) for k in range(50)]
+    fine = [steps.astype(object) * 2**FRACTION + rest for steps, rest in alone]
+    most = (C / grid_step(C)) * 2**FRACTION
+    longest = max(math.sqrt(sum(int(x) ** 2 for x in each)) for each in fine)
+    assert longest <= most
+    assert longest > 0.99 * most or norms.max() < norm
+    steps, rest = sums(x, y, values, C, threshold)
+    assert (steps.astype(object) * 2**FRACTION + rest == sum(fine)).all()
+    within = np.count_nonzero(norms <= norm * (1 - 1e-5))
+    assert steps[-1] == math.floor(0.25 * C / grid_step(C)) * (2 * within - 50)
+
+
 def test_many_equal_records_and_large_batches_add_up_exactly():
     """Of 65,536 records, each of which is clipped to the bound along one coordinate."""
     model = nn.Linear(1, 1)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from _steps import network, task
 
-from dpcal import calibrate
+from dpcal import calibrate, optim
+from dpcal.accountants.matrix import LambdaCGD
 from dpcal.errors import BudgetExceeded
 
 torch = pytest.importorskip("torch")
@@ -14,7 +15,7 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 from torch.utils.data import TensorDataset  # noqa: E402
 
-from dpcal.adapters import clipping  # noqa: E402
+from dpcal.adapters import clipping, torch as adapter  # noqa: E402
 from dpcal.adapters.clipping import ClippedSums  # noqa: E402
 from dpcal.adapters.stepwise import OutOfTurn  # noqa: E402
 from dpcal.adapters.torch import Guard  # noqa: E402
@@ -190,3 +191,68 @@ def test_a_batch_that_is_given_up_in_the_midst_of_its_pieces_ends_there():
     steps = sum(guard.backward(*batch) for batch in batches)
     assert steps == 2
     assert guard.ledger.answers == 3
+
+
+@pytest.mark.parametrize("kept", [False, True], ids=["alone", "with a store"])
+def test_a_threshold_follows_a_quantile_and_goes_on_from_a_state(kept, tmp_path):
+    """From far away, within a few steps, and at the price of the plan."""
+    dataset, plan = task(), planned(epsilon=50.0, max_norm=30.0)
+    found = one_by_one(network(), *dataset.tensors).values()
+    norms = np.linalg.norm(torch.cat([each.flatten(1) for each in found], 1), axis=1)
+    store = str(tmp_path / "run.dpcal") if kept else None
+    guard = Guard(network(), plan, quantile=0.5, store=store)
+    assert trained(guard, dataset, rate=0.0) > 0
+    assert np.quantile(norms, 0.4) < guard.threshold.norm < np.quantile(norms, 0.6)
+    assert guard.epsilon(1e-5) <= 50.0
+    other = Guard(network(), plan, quantile=0.5)
+    if not kept:
+        other.load_state_dict(guard.state_dict())
+        assert other.threshold.norm == guard.threshold.norm
+        with pytest.raises(ValueError, match="with a quantile"):
+            Guard(network(), plan).load_state_dict(guard.state_dict())
+
+
+def test_a_quantile_is_for_independent_noise():
+    plan = calibrate.correlated_dpsgd(
+        LambdaCGD(4, 0.5), n=600, batch_size=100, noise_multiplier=2.0, delta=1e-5,
+        statistics=False, draws=1000, seed=1,
+    )  # fmt: skip
+    with pytest.raises(ValueError, match="None for a plan with correlated noise"):
+        Guard(network(), plan, quantile=0.5)
+    with pytest.raises(ValueError, match="quantile must be"):
+        Guard(network(), planned(), quantile=1.0)
+
+
+def test_noise_that_is_drawn_beside_the_passes_is_that_of_the_step_alone(monkeypatch):
+    """The same bits as in one thread, none of them twice, and none of a step that is given up."""
+
+    def released(many, left_out=None):
+        monkeypatch.setattr(adapter, "_MANY", many)
+        guard, found = Guard(network(), planned(steps=5), seed=3), {}
+        for step, batch in enumerate(guard.loader(task())):
+            if step == left_out:
+                guard.give_up()
+            elif guard.backward(*batch):
+                found[step] = torch.cat([each.grad.ravel() for each in guard.model.parameters()])
+        return found
+
+    with optim.replaying():
+        beside, alone, fewer = released(1), released(1 << 40), released(1, left_out=2)
+    for step, answer in alone.items():
+        assert torch.equal(beside[step], answer)
+        assert step == 2 or torch.equal(fewer[step], answer)
+    assert 2 not in fewer
+
+
+def test_noise_that_cannot_be_drawn_ends_its_step_alone(monkeypatch):
+    monkeypatch.setattr(adapter, "_MANY", 1)
+    guard = Guard(network(), planned(steps=2), seed=3)
+    batches, draw = guard.loader(task()), adapter.DiscreteNormals.draw
+    monkeypatch.setattr(adapter.DiscreteNormals, "draw", lambda self, size: 1 / 0)
+    batch = next(batches)
+    monkeypatch.setattr(adapter.DiscreteNormals, "draw", draw)
+    with pytest.raises(ZeroDivisionError):
+        guard.backward(*batch)
+    assert all(each.grad is None for each in guard.model.parameters())
+    assert [guard.backward(*batch) for batch in batches] == [True]
+    assert guard.ledger.answers == 2

@@ -2,10 +2,12 @@
 
 import re
 from dataclasses import dataclass, make_dataclass
+from itertools import islice
 from typing import ClassVar
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from dpcal import calibrate, optim
 from dpcal.accountants import events, samplers
@@ -18,6 +20,7 @@ from dpcal.errors import UnsupportedEvent
 FIELDS = {
     "poisson": {"sampling_probability": 0.2},
     "fixed-size": {"batch_size": 20},
+    "truncated-poisson": {"sampling_probability": 0.2, "batch_size": 25},
     "full": {},
     "cyclic-poisson": {"separation": 3, "sampling_probability": 0.6},
     "min-separation": {"separation": 3, "sampling_probability": 0.25},
@@ -54,6 +57,7 @@ def test_events_of_one_answer_and_a_batch_of_fixed_size_without_a_law():
         "full": gaussian,
         "poisson": events.PoissonSampledDpEvent(0.2, gaussian),
         "fixed-size": events.SampledWithoutReplacementDpEvent(N, 20, gaussian),
+        "truncated-poisson": events.TruncatedSubsampledGaussianDpEvent(N, 0.2, 25, 2.0),
     }.items():
         assert query(name, FIELDS[name]).event(N) == event
 
@@ -88,6 +92,30 @@ def test_fields_are_those_of_the_sampler_and_within_range(name):
     for value in FIELDS[name].values():
         assert repr(value) in re.findall(r"\d[\d.]*\d|\d", said.sentence)
     assert "{" not in said.sentence
+
+
+def test_a_truncated_sample_is_a_random_subset_of_a_poisson_sample():
+    """The sizes are those of a binomial law, cut; any record is in it as often."""
+    sampler, counts = samplers.TruncatedPoisson(25, 0.2), np.zeros(N)
+    rows = list(islice(sampler.batches(N, 4000, np.random.default_rng(0)), 4000))
+    sizes = np.array([len(each) for each in rows])
+    for each in rows:
+        counts[each] += 1
+    assert all((np.diff(each) > 0).all() for each in rows)
+    assert sizes.max() == 25
+    assert abs((sizes == 25).mean() - binom.sf(24, N, 0.2)) < 0.04
+    assert abs((sizes == 20).mean() - binom.pmf(20, N, 0.2)) < 0.03
+    assert abs(counts / counts.mean() - 1).max() < 0.15
+    plans = [
+        calibrate.dpsgd(n=N, batch_size=20, steps=9, noise_multiplier=2.0, delta=1e-5, sampler=each)
+        for each in ("poisson", "truncated-poisson")
+    ]
+    assert plans[1].queries[0].batch_size == 47
+    assert plans[0].epsilon <= plans[1].epsilon < 1.0001 * plans[0].epsilon
+    with pytest.raises(UnsupportedEvent, match="priced for Gaussian noise"):
+        sampler.event(events.LaplaceDpEvent(1.0), N)
+    with pytest.raises(UnsupportedEvent, match="under correlated noise"):
+        _ = sampler.law
 
 
 DRAWN = [
