@@ -7,7 +7,7 @@
 # make docs   the site, into build/site, and all notebooks; make docs-test opens it in Chromium
 # make coverage  the lines that the tests reach, into build/coverage
 # make wheel  build the wheel and the source distribution into dist/
-# make install CONSTRAINTS=constraints.txt  the same versions of everything as last time; make lock renews them
+# make install CONSTRAINTS=.github/constraints.txt  the same versions of everything as last time; make lock renews them
 # make oldest, make newest  the dependencies at their oldest, or nightly, versions; tests then run with these
 
 PYTHON ?= python3
@@ -93,7 +93,7 @@ lock: install
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --no-annotate --no-header \
 		--group dev --group docs $(addprefix --extra ,demo train dask completion) \
-		pyproject.toml --output-file constraints.txt
+		pyproject.toml --output-file .github/constraints.txt
 
 install: $(INSTALLED)
 

@@ -34,7 +34,7 @@ html_title = f"dpcal {release}"
 html_last_updated_fmt = "%Y-%m-%d"
 
 root_doc = "docs/index"
-include_patterns = ["docs/**", "notebooks/*.ipynb", "*.md"]
+include_patterns = ["docs/**", "notebooks/*.ipynb", "*.md", ".github/[CS]*.md"]
 exclude_patterns = ["README.md", "docs/site"]
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "myst_nb"]
 html_theme = "furo"
@@ -85,8 +85,9 @@ PAGES = {
     "Notebooks": "../notebooks/01_from_target_to_model ../notebooks/02_audit "
     "../notebooks/03_correlated_noise ../notebooks/04_estimators ../notebooks/05_torch",
     "Reference": "api/dpcal glossary ../CHANGELOG",
-    "Contribute": "../CONTRIBUTING architecture internals/inverting internals/fused_loops "
-    "internals/mutants internals/correlated_proofs ../SECURITY ../CODE_OF_CONDUCT",
+    "Contribute": "../.github/CONTRIBUTING architecture internals/inverting internals/fused_loops "
+    "internals/mutants internals/correlated_proofs ../.github/SECURITY "
+    "../.github/CODE_OF_CONDUCT",
 }
 
 
