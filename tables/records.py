@@ -124,16 +124,11 @@ def load(
     frame = rows_of(source.frame(numbers=numbers, columns=used))
     coding = Coding(features, missing_values=schema.missing_values)
     X, kept = coding.encode(frame)
-    classes, labels = column, column.categories if classification else ()
-    if classification and not labels:
-        labels = _labels(frame[target], missing, target)
-        classes = Column(name=target, type="class", categories=labels, missing=column.missing)
     if classification:
-        codes, known = codes_of(frame[target], classes, missing)
-        y: Vector = codes.astype(np.float64)
+        y, known, labels = _classes(frame[target], column, missing)
     else:
         values, known = values_of(frame[target], column, missing)
-        y = scaled(values, column)
+        y, labels = scaled(values, column), ()
     kept &= known
     X, y = (X, y) if kept.all() else (X[kept], y[kept])
     counts = {"rows": frame.height, "left_out": int(frame.height - kept.sum())}
@@ -174,12 +169,18 @@ def rows_of(frame: Any) -> Any:
     return frame.filter(~polars().all_horizontal(polars().all().is_null()))
 
 
-def _labels(series: Any, missing: Collection[str], name: str) -> tuple[str, ...]:
-    """Return the two classes that a column holds, in sort order."""
-    found = sorted(texts_of(series, missing).drop_nulls().unique().to_list())
-    if len(found) != 2:
-        raise ValueError(_too_many(len(found), name))
-    return tuple(found)
+def _classes(
+    series: Any, column: Column, missing: Collection[str]
+) -> tuple[Vector, NDArray[np.bool_], tuple[str, ...]]:
+    """Return the numbers of classes, which records are kept, and the classes: read if not given."""
+    if not column.categories:
+        found = sorted(texts_of(series, missing).drop_nulls().unique().to_list())
+        if len(found) != 2:
+            raise ValueError(_too_many(len(found), column.name))
+        rule, name = column.missing, column.name
+        column = Column(name=name, type="class", categories=tuple(found), missing=rule)
+    codes, known = codes_of(series, column, missing)
+    return codes.astype(np.float64), known, column.categories
 
 
 def _persons(people: Any, key: bytes, told: bool) -> tuple[NDArray[np.int64], Vector]:
