@@ -76,16 +76,15 @@ OUTSIDE = (
     "The schema, batch size, epochs, "
     "clipping norm and the other options are taken as public, but for what is listed as read from "
     "the data: the claim does not cover a choice that looked at records.",
-    "Each record is held out by a coin of its own, a keyed hash of it. Held-out records played no "
-    "part in the parameters; how they are protected, if at all, is said beside their scores.",
+    "Held-out records played no part in the parameters; how they are protected, if at all, is said "
+    "beside their scores.",
     "The fingerprint is keyed; its key, in a file beside the report's folder, must not be "
     "published: with it, guesses of a record can be tested.",
 )
-# Where a record has another value it may have another coin.
-SPLIT = (
-    "The split into training and held-out records is taken as fixed: a record's coin is a hash of "
-    "what it holds, and under replace-one the record in its place is taken to be on the same side.",
-)
+SPLIT = {
+    True: "Held-out records were drawn by their places in the table, not by what they hold.",
+    False: "Each record, or person, is held out by a coin of its own, a keyed hash of it.",
+}
 # Classes as numbers.
 CLASSES = (0.0, 1.0)
 # What a column's value adds to, by loss.
@@ -217,7 +216,7 @@ def train(
         Rows of one person at most, >= 1, by the schema's column of type person; more are left out
         (default: the schema's, or 1).
     test_fraction
-        Chance in [0, 1) that a record is held out.
+        Share in [0, 1) of the records, or persons, that are held out.
     held_out
         How the scores of held-out records are computed: noisy, paid by these records; unprotected;
         or not at all (default: noisy; none with a budget book, which charges scores like a run).
@@ -264,11 +263,14 @@ class Planned:
         Number of parameters.
     table
         Predicted errors of the optimizers, where these chose; None where one was named.
+    drawn
+        Whether another split, which a run without a seed draws, may leave another number n.
     """
 
     plan: Plan
     dimension: int
     table: Recommendation | None
+    drawn: bool
 
 
 def planned(request: Request) -> Planned:
@@ -278,7 +280,9 @@ def planned(request: Request) -> Planned:
     asked, plan = compared(request, *sizes), calibrated(request, *sizes)
     print_warnings(warn_before(plan))
     table = None if asked is None else recommend(**asked)
-    return Planned(plan=plan, dimension=sizes[1], table=table)
+    rows = records.schema.person is not None and not request.by_person
+    drawn = request.n is None and (rows or records.counts["left_out"] > 0)
+    return Planned(plan=plan, dimension=sizes[1], table=table, drawn=drawn)
 
 
 def fitted(
@@ -336,6 +340,7 @@ def read(request: Request) -> Records:
             target=request.target,
             key=key,
             held_out=request.test_fraction,
+            told=request.n is None,
             classification=request.loss == "logistic",
         )
     except ValueError as error:
@@ -460,8 +465,7 @@ def _document(
         counts=records.counts,
         owners=records.owners if request.by_person else None,
     )
-    split = SPLIT if result.plan.neighboring_relation == "replace-one" else ()
-    outside = [*OUTSIDE, *split, *sentence_on_reading(told)]
+    outside = [*OUTSIDE, SPLIT[request.n is None], *sentence_on_reading(told)]
     if result.seed_given and len(records.y_test):
         outside.append(SEEDED_SPLIT)
     unit = None

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from dpcal.tables.coding import Coding, codes_of, persons_of, scaled, texts_of, values_of
 from dpcal.tables.reading import Source, polars
 from dpcal.tables.schema import Column, Schema
-from dpcal.tables.splitting import coins_of, coins_of_people, digests, within_group_size
+from dpcal.tables.splitting import coins_of, coins_of_people, dealt, digests, within_group_size
 
 __all__ = ["Records", "load", "rows_of"]
 
@@ -87,6 +87,7 @@ def load(
     target: str,
     key: bytes,
     held_out: float,
+    told: bool = True,
     classification: bool = True,
 ) -> Records:
     """Read a table.
@@ -102,7 +103,10 @@ def load(
     key
         Secret of the coins that split the records, 16 to 64 bytes.
     held_out
-        Probability in [0, 1) that a record, or a person, is held out.
+        Share in [0, 1) of the records, or persons, that are held out.
+    told
+        Whether the number of rows is told, and coins are dealt to places in the table: as many are
+        held out in every split, but of rows that the schema leaves out, and of rows of persons.
     classification
         Whether the target is one of two classes; a number otherwise.
 
@@ -116,33 +120,29 @@ def load(
     numbers = [each.name for each in features if each.type == "number"]
     numbers += [] if classification else [target]
     used = [*(each.name for each in features), target, *([schema.person] if schema.person else [])]
-    frame, missing = (
-        rows_of(source.frame(numbers=numbers, columns=used)),
-        ("", *schema.missing_values),
-    )
+    missing = ("", *schema.missing_values)
+    frame = rows_of(source.frame(numbers=numbers, columns=used))
     coding = Coding(features, missing_values=schema.missing_values)
     X, kept = coding.encode(frame)
-    classes, labels = column, column.categories if classification else ()
-    if classification and not labels:
-        labels = _labels(frame[target], missing, target)
-        classes = Column(name=target, type="class", categories=labels, missing=column.missing)
     if classification:
-        codes, known = codes_of(frame[target], classes, missing)
-        y: Vector = codes.astype(np.float64)
+        y, known, labels = _classes(frame[target], column, missing)
     else:
         values, known = values_of(frame[target], column, missing)
-        y = scaled(values, column)
+        y, labels = scaled(values, column), ()
     kept &= known
     X, y = (X, y) if kept.all() else (X[kept], y[kept])
     counts = {"rows": frame.height, "left_out": int(frame.height - kept.sum())}
     owners = None
-    if schema.person is None:
+    if schema.person is None and told:
+        coins = dealt(frame.height, key)[kept]
+    elif schema.person is None:
         # Two values in one bin are two records: which features there are does not move a coin.
         plain = coding.linear()
-        told = X if plain is coding else plain.encode(frame)[0][kept]
-        coins = coins_of(digests([*told.T, y], key), key)
+        cells = X if plain is coding else plain.encode(frame)[0][kept]
+        coins = coins_of(digests([*cells.T, y], key), key)
     else:
-        owners, coins = _persons(persons_of(frame[schema.person], missing).filter(kept), key)
+        owners, coins = _persons(persons_of(frame[schema.person], missing), key, told)
+        owners, coins = owners[kept], coins[kept]
         few = within_group_size(owners, schema.group_size, key)
         counts["beyond_group_size"] = int((~few).sum())
         X, y, owners, coins = X[few], y[few], owners[few], coins[few]
@@ -169,21 +169,28 @@ def rows_of(frame: Any) -> Any:
     return frame.filter(~polars().all_horizontal(polars().all().is_null()))
 
 
-def _labels(series: Any, missing: Collection[str], name: str) -> tuple[str, ...]:
-    """Return the two classes that a column holds, in sort order."""
-    found = sorted(texts_of(series, missing).drop_nulls().unique().to_list())
-    if len(found) != 2:
-        raise ValueError(_too_many(len(found), name))
-    return tuple(found)
+def _classes(
+    series: Any, column: Column, missing: Collection[str]
+) -> tuple[Vector, NDArray[np.bool_], tuple[str, ...]]:
+    """Return the numbers of classes, which records are kept, and the classes: read if not given."""
+    if not column.categories:
+        found = sorted(texts_of(series, missing).drop_nulls().unique().to_list())
+        if len(found) != 2:
+            raise ValueError(_too_many(len(found), column.name))
+        rule, name = column.missing, column.name
+        column = Column(name=name, type="class", categories=tuple(found), missing=rule)
+    codes, known = codes_of(series, column, missing)
+    return codes.astype(np.float64), known, column.categories
 
 
-def _persons(people: Any, key: bytes) -> tuple[NDArray[np.int64], Vector]:
+def _persons(people: Any, key: bytes, told: bool) -> tuple[NDArray[np.int64], Vector]:
     """Return the number of each row's person, in order of their first rows, and the coins."""
     pl, people = polars(), people.rename("person")
     names = people.unique(maintain_order=True)
     places = pl.Series(range(len(names)), dtype=pl.Int64)
     number = people.replace_strict(names, places, return_dtype=pl.Int64).to_numpy()
-    return number, coins_of_people(names.to_list(), key)[number]
+    coins = dealt(len(names), key) if told else coins_of_people(names.to_list(), key)
+    return number, coins[number]
 
 
 def _reached(frame: Any, columns: Collection[Column]) -> dict[str, Vector]:

@@ -2,14 +2,9 @@
 
 Of the table, no more than the names of its columns is looked at here.
 
->>> >>> from dpcal import train
->>> given = {name: each.default for name, each in inspect.signature(train).parameters.items()}
->>> columns = {"age": {"type": "number", "range": [0, 9]}, "y": {"type": "number"}}
->>> given |= {"table": {"age": [3.0], "y": [1.0]}, "schema": {"columns": columns}}
->>> given |= {"target": "y", "loss": "squared", "epsilon": 1.0, "delta": 1e-6, "n": 100}
->>> request = Request.of(**given)
->>> request.relation, request.trained_on, request.row.name
-('add-or-remove-one', 80, 'dpsgd')
+>>> schema = schema_of({"columns": {"who": {"type": "person"}}}, group_size=3)
+>>> schema.person, schema.group_size
+('who', 3)
 """
 
 from __future__ import annotations
@@ -108,6 +103,9 @@ class Request:
     coding: Coding = field(init=False)
 
     def __post_init__(self) -> None:
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) is not None:
+                _validate.choice(choices, **{name: getattr(self, name)})
         _validate.non_negative(l2=self.l2)
         if not 0 <= self.test_fraction < 1:
             got = self.test_fraction
@@ -141,14 +139,9 @@ class Request:
         ValueError
             If an argument is not what it must be, or does not go with the others.
         """
-        for name, choices in _CHOICES.items():
-            if given[name] is not None:
-                _validate.choice(choices, **{name: given[name]})
-        relation = neighboring_relation and relation_of(neighboring_relation)
-        settings, known = (
-            _settings(given),
-            None if schema is None else schema_of(schema, group_size),
-        )
+        settings, relation = _settings(given), neighboring_relation
+        relation = relation and relation_of(relation)
+        known = None if schema is None else schema_of(schema, group_size)
         plan = None if use_plan is None else _plan(use_plan)
         if plan is not None:
             asked = {**given, "optimizer": optimizer, "neighboring_relation": relation}

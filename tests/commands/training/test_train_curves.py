@@ -9,7 +9,7 @@ from _tree import DATA
 from sklearn.metrics import roc_auc_score
 
 import dpcal
-from dpcal.tables import Coding, Column, Schema
+from dpcal.tables import Coding, Column, Schema, Source, load
 
 SCHEMA = (DATA / "curves.toml").read_text(encoding="utf-8")
 FEATURES = ("bins", "splines", "random")
@@ -82,13 +82,12 @@ def test_the_price_and_the_split_are_those_of_a_line(cli, folder):
 
 
 def test_values_in_one_bin_have_coins_of_their_own():
-    number = {"type": "number", "range": [0, 100], "coding": "bins"}
-    schema = {"columns": {"age": number, "sick": {"type": "number"}}}
-    data = dpcal.train(
-        rows().select("age", "sick"), schema, target="sick", epsilon=1.0, delta=1e-6
-    ).document["data"]
+    columns = [Column(name="age", type="number", range=(0, 100), coding="bins")]
+    schema = Schema(columns=(*columns, Column(name="sick", type="number")))
+    source = Source(rows().select("age", "sick"))
+    found = load(source, schema, target="sick", key=b"a key", held_out=0.2, told=False)
     # 5,000 coins of chance 1/5: six standard deviations are 170.
-    assert abs(data["held_out_records"] - 1000) < 170
+    assert abs(len(found.y_test) - 1000) < 170
 
 
 @pytest.mark.slow

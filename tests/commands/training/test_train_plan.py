@@ -19,6 +19,7 @@ def test_a_plan_is_printed_and_nothing_is_spent_or_written(cli, table, tmp_path)
     # What is printed is a plan within its target, and its cost is the plan's.
     plan = calibrate.Plan.from_json(json.dumps(told["plan"]))
     assert plan.price() <= 1.0
+    assert plan.n == 160  # as many as of any run: splits are of one size
     assert told["passes"] == pytest.approx(plan.evaluations / plan.n)
     assert told["chosen"]
     names = [row["optimizer"] for row in told["recommendation"]["rows"]]
