@@ -309,7 +309,9 @@ class StepwiseOracle(PrivateOracle, Spender):
             ledger=Ledger.from_json(json.dumps(state["ledger"])),
             streams=streams,
         )
-        oracle._run = str(state.get("run", oracle._run))
+        # States of earlier releases do not name their run, and those with correlated noise a root.
+        secret = (state["seed"] or {}).get("secret")
+        oracle._run = str(state.get("run") or secret or oracle._run)
         return oracle
 
     def restored(self, state: Mapping[str, Any]) -> StepwiseOracle:

@@ -400,7 +400,7 @@ class PrivateOracle(Admits):
                 self._kept.keep(query, points, np.atleast_1d(answer))
                 return answer
             if not _draws(query):  # its batches, or its noise, hang together
-                self._sampled(query, again=True)
+                self._sampled(query)
             return held[0] if query.kind in _NUMBERS else held
 
     def _slot(self, query: Query) -> Slot | None:
@@ -429,11 +429,11 @@ class PrivateOracle(Admits):
             size=query.expected_batch_size(self.plan.n),
         )
 
-    def _sampled(self, query: Query, *, again: bool = False) -> Rows:
-        """Return the rows of the next answer; ``again`` for one that is kept."""
+    def _sampled(self, query: Query) -> Rows:
+        """Return the rows of the next answer."""
         if query.correlation is not None:
             # A round is over once it has begun: neither its batch nor its noise is used again.
-            self._batches.rounds[query.name].begin(again=again)
+            self._batches.rounds[query.name].begin()
         return self._batches.sample(query)
 
     def _noisy_answer(self, query: Query, bound: float, *at: Vector) -> Any:
