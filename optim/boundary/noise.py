@@ -44,8 +44,7 @@ from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.contributions import gradients, kernel_of, losses
 
 if TYPE_CHECKING:
-    from dpcal.optim.boundary.last_iterate import LastIterate
-    from dpcal.optim.boundary.one_pass import Pass
+    from dpcal.optim.boundary.sealed import LastIterate, Pass
 
     Steps: TypeAlias = Pass | LastIterate
 

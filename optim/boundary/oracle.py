@@ -79,7 +79,7 @@ from dpcal.optim.objectives.contributions import kernel_of
 if TYPE_CHECKING:
     from dpcal.optim.boundary.store import Answers
 
-__all__ = ["CompiledWalk", "PrivateOracle"]
+__all__ = ["Admitted", "CompiledWalk", "PrivateOracle"]
 
 # Bound, in units of a gradient, below which a proportional query's contribution is set to zero
 # and no noise is added: noise in proportion to it could itself round to zero in double precision.
@@ -94,32 +94,10 @@ _NUMBERS = ("gradient norm", "scalar")
 FEWEST, MOST = 4, 256
 
 
-class PrivateOracle(Admits):
-    """Answers a plan's queries about an objective's records, with noise, and keeps the ledger.
+class Admitted(Admits):
+    """The plan of an oracle with its ledger, its random streams and the queries that are left.
 
-    Parameters
-    ----------
-    objective
-        Objective that holds the plan's number of records. A user's own is refused by
-        BrokenObjective if its sums are not those of its records.
-    plan
-        Queries, with their counts and their noise.
-    seed, noise
-        Those of :func:`dpcal.optim.run`. Sampling, noise, partitions and public choices have
-        independent streams. Discrete noise raises UnsupportedEvent where rounding has no proof:
-        see :mod:`dpcal.optim.boundary.noise`, ``lattice`` for correlated noise, and ``one_pass``.
-
-    Notes
-    -----
-    Methods share these arguments: parameters ``w`` and ``v``, shape (dimension,), finite, which
-    must be functions of released values; and ``query``, the name of a query of the method's kind in
-    the plan. Adaptive queries need ``noise_multiplier``, and others refuse it: the noise of this
-    answer in units of the query's ``max_norm``, at least the plan's, a function of released values.
-
-    Methods raise ``BudgetExceeded`` if the plan's count, its adaptive budget, the records of a
-    partition or a budget in use are used up: no record is touched and nothing is spent. They raise
-    ``NonFiniteAnswer`` if the answer is not finite, which happens if the regulariser overflows; the
-    ledger then holds the answer.
+    See :class:`PrivateOracle` for the parameters.
     """
 
     # Whether the end of a run closes the oracle.
@@ -250,6 +228,35 @@ class PrivateOracle(Admits):
             vector = parameters(numbers(name, w), self.objective.dimension)
         return vector
 
+
+class PrivateOracle(Admitted):
+    """Answers a plan's queries about an objective's records, with noise, and keeps the ledger.
+
+    Parameters
+    ----------
+    objective
+        Objective that holds the plan's number of records. A user's own is refused by
+        BrokenObjective if its sums are not those of its records.
+    plan
+        Queries, with their counts and their noise.
+    seed, noise
+        Those of :func:`dpcal.optim.run`. Sampling, noise, partitions and public choices have
+        independent streams. Discrete noise raises UnsupportedEvent where rounding has no proof:
+        see :mod:`dpcal.optim.boundary.noise`, ``lattice`` for correlated noise, and ``sealed``.
+
+    Notes
+    -----
+    Methods share these arguments: parameters ``w`` and ``v``, shape (dimension,), finite, which
+    must be functions of released values; and ``query``, the name of a query of the method's kind in
+    the plan. Adaptive queries need ``noise_multiplier``, and others refuse it: the noise of this
+    answer in units of the query's ``max_norm``, at least the plan's, a function of released values.
+
+    Methods raise ``BudgetExceeded`` if the plan's count, its adaptive budget, the records of a
+    partition or a budget in use are used up: no record is touched and nothing is spent. They raise
+    ``NonFiniteAnswer`` if the answer is not finite, which happens if the regulariser overflows; the
+    ledger then holds the answer.
+    """
+
     def gradient(
         self, w: ArrayLike, query: str, *, noise_multiplier: float | None = None
     ) -> Vector:
@@ -311,7 +318,7 @@ class PrivateOracle(Admits):
         Step i moves against the clipped gradient of record i, plus ``strength (w - center)``, plus
         the regulariser's gradient, by the learning rate eta, and projects onto a ball. If every
         step is a contraction, replacing a record moves the mean of the iterates by at most 2 eta
-        times the clipping bound (see :mod:`dpcal.optim.boundary.one_pass`). A loss that is not
+        times the clipping bound (see :mod:`dpcal.optim.boundary.sealed`). A loss that is not
         smooth enough for that is scaled down, so that the claim does not rest on constants.
 
         UnsupportedEvent is raised, before any record is read, if no theorem says that clipped steps
@@ -361,7 +368,7 @@ class PrivateOracle(Admits):
         The steps are those of the query's :class:`~dpcal.calibrate.descent.Descent`, from ``w`` on.
         Their answers stay in here, so that the price need not grow with their number. The ledger
         holds the whole descent before a record is read. UnsupportedEvent is raised, before that, if
-        no theorem covers the objective (see :mod:`dpcal.optim.boundary.last_iterate`).
+        no theorem covers the objective (see :mod:`dpcal.optim.boundary.sealed`).
         """
         w = self._parameters("w", w)
         asked = self._asked(query, "last iterate")

@@ -21,7 +21,7 @@ from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.boundary.discrete import DiscreteNormals
 from dpcal.optim.boundary.lattice import Grid, LatticeStream
 from dpcal.optim.boundary.noise import Mechanism, noise_of
-from dpcal.optim.boundary.one_pass import Pass
+from dpcal.optim.boundary.sealed import Pass
 from dpcal.optim.boundary.seeds import KeyStream, keyed_generator
 from dpcal.optim.objectives import contributions
 from dpcal.optim.objectives.arrays import norm_of
