@@ -188,8 +188,6 @@ class StepwiseOracle(PrivateOracle, Spender):
             self._check_turn()
             self._admit((self._asked(query.name, "gradient"), 1))
             _GIVEN.claim(self._run, self.ledger.count(query.name))
-            if query.correlation is not None:
-                self._batches.rounds[query.name].begin()
             rows = self._batches.sample(query)
             self._take(rows)
         length = at_most or max(1, len(rows))

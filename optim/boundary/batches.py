@@ -195,11 +195,13 @@ class Batches:
     def sample(self, query: Query) -> Rows:
         """Return the row numbers of the query's next answer.
 
-        A query with correlated noise is about the round that was begun last. Of an epoch, each call
-        takes the next batch.
+        Of correlated noise each call begins the next round, which is over then: neither its batch
+        nor its row of noise is used again. Of an epoch each call takes the next batch.
         """
         if query.correlation is not None:
-            return self.rounds[query.name].batch
+            rounds = self.rounds[query.name]
+            rounds.begin()
+            return rounds.batch
         if query.composition == "disjoint":
             return self.parts.take(query)
         if query.sampler == "full":

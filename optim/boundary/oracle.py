@@ -351,7 +351,7 @@ class PrivateOracle(Admitted):
         one_pass = one_pass.shortened(self.objective, w, known=self.noise == "discrete")
 
         def made() -> Vector:
-            rows = self._sampled(asked)
+            rows = self._batches.sample(asked)
             with np.errstate(all="ignore"):
                 mean = self._mechanism.mean_iterate(one_pass, self.objective, w, rows)
             return self._mechanism.noisy_mean(mean, asked, asked.max_norm, size=1.0)
@@ -376,7 +376,9 @@ class PrivateOracle(Admitted):
 
         @np.errstate(all="ignore")
         def made() -> Vector:
-            return steps.taken(self._mechanism, self.objective, w, self._sampled(asked), asked)
+            return steps.taken(
+                self._mechanism, self.objective, w, self._batches.sample(asked), asked
+            )
 
         answer: Vector = self._given(asked, (w,), made)
         return answer
@@ -407,7 +409,7 @@ class PrivateOracle(Admitted):
                 self._kept.keep(query, points, np.atleast_1d(answer))
                 return answer
             if not _draws(query):  # its batches, or its noise, hang together
-                self._sampled(query)
+                self._batches.sample(query)
             return held[0] if query.kind in _NUMBERS else held
 
     def _slot(self, query: Query) -> Slot | None:
@@ -436,13 +438,6 @@ class PrivateOracle(Admitted):
             size=query.expected_batch_size(self.plan.n),
         )
 
-    def _sampled(self, query: Query) -> Rows:
-        """Return the rows of the next answer."""
-        if query.correlation is not None:
-            # A round is over once it has begun: neither its batch nor its noise is used again.
-            self._batches.rounds[query.name].begin()
-        return self._batches.sample(query)
-
     def _noisy_answer(self, query: Query, bound: float, *at: Vector) -> Any:
         """Return an answer that is in the ledger: batch, sum, noise, regulariser."""
         slot, answer = self._slot(query), None
@@ -451,7 +446,7 @@ class PrivateOracle(Admitted):
             answer = slot.answer(*at)
         if answer is not None:
             return answer
-        rows = self._sampled(query)
+        rows = self._batches.sample(query)
         rounds = None if query.correlation is None else self._batches.rounds[query.name]
         if slot is not None and not norm:
             row, digits = (None, 0) if rounds is None else (rounds.noise, rounds.digits)
