@@ -468,11 +468,9 @@ class PrivateOracle(Admitted):
 
     def _sum(self, query: Query, bound: float, rows: Rows, w: Vector, *v: Vector) -> Any:
         """Return a sum of contributions, without the floating-point errors of single records."""
-        if query.kind == "gradient difference":
-            return self._mechanism.difference_sum(self.objective, w, v[0], rows, bound)
         if query.kind == "scalar":
             return self._mechanism.loss_sum(self.objective, w, rows, bound)
-        total = self._mechanism.gradient_sum(self.objective, w, rows, bound)
+        total = self._mechanism.gradient_sum(self.objective, w, *v, rows, bound)
         if query.kind == "gradient norm":
             offset = query.expected_batch_size(self.plan.n) * self.objective.regularizer_gradient(w)
             return self._mechanism.norm(total, offset, bound)
