@@ -122,7 +122,7 @@ class CertificateRejected(DpcalError):  # noqa: N818
 
 
 class UnobservedOracle(DpcalError):  # noqa: N818
-    """An attack on a run could not see an oracle of its process, or of another."""
+    """An attack on a run could not see an oracle of its process, or of a forked one."""
 
 
 class VacuousSchedule(UserWarning):

@@ -189,8 +189,6 @@ class StepwiseOracle(PrivateOracle, Spender):
             self._check_turn()
             self._admit((self._asked(query.name, "gradient"), 1))
             _GIVEN.claim(self._run, self.ledger.count(query.name))
-            if query.correlation is not None:
-                self._batches.rounds[query.name].begin()
             rows = self._batches.sample(query)
             self._take(rows)
         length = at_most or max(1, len(rows))
@@ -312,7 +310,9 @@ class StepwiseOracle(PrivateOracle, Spender):
             ledger=Ledger.from_json(json.dumps(state["ledger"])),
             streams=streams,
         )
-        oracle._run = str(state.get("run", oracle._run))
+        # States of earlier releases do not name their run, and those with correlated noise a root.
+        secret = (state["seed"] or {}).get("secret")
+        oracle._run = str(state.get("run") or secret or oracle._run)
         return oracle
 
     def restored(self, state: Mapping[str, Any]) -> StepwiseOracle:

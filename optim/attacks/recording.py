@@ -213,11 +213,8 @@ class Watched:
 
     def gradient_sum(self, *about: Any) -> Any:
         """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
-        return self._summed("gradient", self._inner.gradient_sum, *about)
-
-    def difference_sum(self, *about: Any) -> Any:
-        """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
-        return self._summed("gradient difference", self._inner.difference_sum, *about)
+        kind = "gradient difference" if len(about) > 4 else "gradient"
+        return self._summed(kind, self._inner.gradient_sum, *about)
 
     def loss_sum(self, *about: Any) -> Any:
         """See :class:`dpcal.optim.boundary.noise.Mechanism`."""

@@ -56,8 +56,6 @@ class Rounds:
         Generator of batches, for this query alone.
     stream
         Its rows of noise.
-    claim
-        ``claim(row)`` refuses a row of noise that was drawn before; None for no such check.
     everyone
         That of :class:`Batches`.
 
@@ -78,7 +76,6 @@ class Rounds:
         *,
         sampling: np.random.Generator,
         stream: Stream,
-        claim: Callable[[int], None] | None = None,
         everyone: Callable[[int], Rows] = everyone,
     ) -> None:
         if query.correlation is None:
@@ -94,13 +91,10 @@ class Rounds:
             else query.sampling.batches(n, strategy.steps, sampling)
         )
         self._round = 0
-        self._claim = claim
 
-    def begin(self, *, again: bool = False) -> None:
-        """Draw the next round's batch and its noise; ``again`` for an answer that a file holds."""
+    def begin(self) -> None:
+        """Draw the next round's batch and its noise."""
         _check_whole(self._round, self._stream.step)
-        if self._claim is not None and not again:
-            self._claim(self._round)
         self.noise = self._stream.read(self.noise if len(self.noise) else None)
         self.batch = next(self._batches)
         self._round += 1
@@ -162,7 +156,6 @@ class Batches:
                 self._n,
                 sampling=child,
                 stream=self._stream(query),
-                claim=self._streams.claims(query.name),
                 everyone=self._all,
             )
             for query, child in zip(correlated, children, strict=True)
@@ -175,7 +168,7 @@ class Batches:
             query.name: query.sampling.batches(
                 self._n,
                 -(-query.count // query.epoch) * query.epoch,
-                self._streams.allotting(query.name),
+                self._streams.allotting("epochs", query.name),
             )
             for query in self._plan.queries
             if query.correlation is None and query.epoch is not None
@@ -202,11 +195,13 @@ class Batches:
     def sample(self, query: Query) -> Rows:
         """Return the row numbers of the query's next answer.
 
-        A query with correlated noise is about the round that was begun last. Of an epoch, each call
-        takes the next batch.
+        Of correlated noise each call begins the next round, which is over then: neither its batch
+        nor its row of noise is used again. Of an epoch each call takes the next batch.
         """
         if query.correlation is not None:
-            return self.rounds[query.name].batch
+            rounds = self.rounds[query.name]
+            rounds.begin()
+            return rounds.batch
         if query.composition == "disjoint":
             return self.parts.take(query)
         if query.sampler == "full":
@@ -240,8 +235,10 @@ class Parts:
     def _order(self) -> dict[str, RandomOrder]:
         """A random order of the records for each partition, made when it is first needed."""
         # A long order is drawn while it is handed out, and so has a stream of its own.
-        parting = self._streams.ordering if is_long(self._n) else lambda _: self._streams.parting
-        return {name: RandomOrder(self._n, parting(name)) for name in self._names}
+        streams, n = self._streams, self._n
+        if not is_long(n):
+            return {name: RandomOrder(n, streams.parting) for name in self._names}
+        return {name: RandomOrder(n, streams.allotting("order", name)) for name in self._names}
 
     def check(self, query: Query, count: int, spent: int) -> None:
         """Refuse ``count`` answers after ``spent`` if the partition has not enough records left."""

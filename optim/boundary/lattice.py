@@ -336,12 +336,6 @@ class Grid:
 
 
 @lru_cache(maxsize=8)
-def _grid(
-    strategy: Strategy, dimension: int, sigma: float, bound: float, signs: bool
-) -> Grid | None:
-    return Grid.of(strategy, dimension, sigma=sigma, bound=bound, signs=signs)
-
-
 def grid_of(query: Query, dimension: int) -> Grid:
     """Return the grid of a query with correlated noise; UnsupportedEvent where there is none."""
     assert query.correlation is not None
@@ -352,7 +346,8 @@ def grid_of(query: Query, dimension: int) -> Grid:
             f"negative entries, got query {query.name!r} with {strategy!r}."
         )
     bound = query.max_norm / grid_step(query.max_norm)
-    found = _grid(strategy, dimension, query.noise_multiplier * bound, bound, signs)
+    sigma = query.noise_multiplier * bound
+    found = Grid.of(strategy, dimension, sigma=sigma, bound=bound, signs=signs)
     if found is None:
         raise UnsupportedEvent(
             f"noise='discrete' would make the correlated noise of query {query.name!r} wider than "

@@ -258,20 +258,18 @@ class Ledger(Priced):
         return event
 
     def _check_streams(self) -> None:
-        for name, count in self._counts.items():
-            streams = {
-                _counted(query, 1)
-                for query, _ in self._rows
-                if query.name == name and query.correlation is not None
-            }
-            if len(streams) > 1:
-                raise LedgerMismatch(f"answers to {name!r} name {len(streams)} streams of noise.")
-            for entry in streams:
-                steps = entry.correlation.strategy.steps if entry.correlation else 0
-                if count > steps:
-                    raise LedgerMismatch(
-                        f"query {name!r} was answered {count} times, its noise has {steps} rows."
-                    )
+        """Refuse several streams of noise of one name, and more answers than a stream has rows."""
+        streams = {_counted(query, 1) for query, _ in self._rows if query.correlation is not None}
+        for stream in streams:
+            name, count = stream.name, self._counts[stream.name]
+            alike = sum(each.name == name for each in streams)
+            if alike > 1:
+                raise LedgerMismatch(f"answers to {name!r} name {alike} streams of noise.")
+            steps = stream.correlation.strategy.steps if stream.correlation else 0
+            if count > steps:
+                raise LedgerMismatch(
+                    f"query {name!r} was answered {count} times, its noise has {steps} rows."
+                )
 
     def _check_partitions(self) -> None:
         """Refuse more parts of a partition than its records allow."""

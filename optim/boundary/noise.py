@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,8 +44,7 @@ from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.contributions import gradients, kernel_of, losses
 
 if TYPE_CHECKING:
-    from dpcal.optim.boundary.last_iterate import LastIterate
-    from dpcal.optim.boundary.one_pass import Pass
+    from dpcal.optim.boundary.sealed import LastIterate, Pass
 
     Steps: TypeAlias = Pass | LastIterate
 
@@ -133,16 +132,13 @@ class Mechanism:
         return found
 
     @staticmethod
-    def gradient_sum(objective: Objective, w: Vector, rows: Rows, bound: float) -> Integers:
-        """Return the sum over ``rows`` of gradients, each clipped to ``bound``."""
-        return gradients(objective, rows, w).whole(bound)
+    def gradient_sum(objective: Objective, *about: Any) -> Integers:
+        """Return the sum of gradients at w, or at w minus at v, each clipped to a bound.
 
-    @staticmethod
-    def difference_sum(
-        objective: Objective, w: Vector, v: Vector, rows: Rows, bound: float
-    ) -> Integers:
-        """Return the sum over ``rows`` of gradients at w minus at v, each clipped."""
-        return gradients(objective, rows, w, v).whole(bound)
+        ``about`` is w, or w and v, row numbers, and the bound.
+        """
+        *at, rows, bound = about
+        return gradients(objective, rows, *at).whole(bound)
 
     @staticmethod
     def loss_sum(objective: Objective, w: Vector, rows: Rows, bound: float) -> Integers:

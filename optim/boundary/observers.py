@@ -27,11 +27,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar, copy_context
-from functools import partial
-from tempfile import mkstemp
-from threading import Lock, Thread
+from contextlib import contextmanager
+from contextvars import ContextVar
+from threading import Lock
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
@@ -65,91 +63,32 @@ class Observer(Protocol):
 
 _OBSERVER: ContextVar[Observer | None] = ContextVar("observer", default=None)
 
-# Holds the number of the process that observes, and the name of a file that is there as long as it
-# does. Processes that it starts meanwhile, in whatever way, inherit the variable, and so refuse to
-# open oracles while the file is there: one that outlives the observation opens them again.
-_OBSERVING = "DPCAL_OBSERVING"
-
-
-class _Active:
-    """The observations of this process, and the number of oracles that each of them missed."""
-
-    def __init__(self) -> None:
-        self.missed: dict[object, int] = {}
-        self._before: str | None = None
-        self._lock = Lock()
-        self._start: Callable[[Thread], None] | None = None
-
-    def begin(self) -> object:
-        """Enter an observation; it includes threads that observed code starts."""
-        with self._lock:
-            token = object()
-            if not self.missed:
-                self._start, self._before = Thread.start, os.environ.get(_OBSERVING)
-                descriptor, path = mkstemp(prefix="dpcal-observing-")
-                os.close(descriptor)
-                os.environ[_OBSERVING] = f"{os.getpid()}:{path}"
-                Thread.start = _started_inside(Thread.start)  # type: ignore[method-assign, assignment]
-            self.missed[token] = 0
-            return token
-
-    def end(self, token: object) -> int:
-        """Remove an observation; return the number of oracles that it may have missed."""
-        with self._lock:
-            missed = self.missed.pop(token)
-            if not self.missed and self._start is not None:
-                Thread.start = self._start  # type: ignore[method-assign, assignment]
-                with suppress(OSError):
-                    os.unlink(_observing()[1])
-                del os.environ[_OBSERVING]
-                if self._before is not None:
-                    os.environ[_OBSERVING] = self._before
-            return missed
-
-    def miss(self) -> None:
-        """Count an oracle that was opened outside of the observed code."""
-        with self._lock:
-            for token in self.missed:
-                self.missed[token] += 1
-
-
-_ACTIVE = _Active()
-
-
-def _observing() -> tuple[str, str]:
-    """Return the process that observes this one or itself, and the file that is there meanwhile."""
-    process, _, path = os.environ.get(_OBSERVING, "").partition(":")
-    return process, path
-
-
-def _started_inside(start: Callable[[Thread], None]) -> Callable[[Thread], None]:
-    """Return a function that starts threads, in which observed code stays observed."""
-
-    def started(thread: Thread) -> None:
-        if _OBSERVER.get() is not None:
-            thread.run = partial(copy_context().run, thread.run)  # type: ignore[method-assign]
-        start(thread)
-
-    return started
+# The observations that go on, each with its process and the number of oracles that it missed.
+_MISSED: dict[tuple[int, object], int] = {}
+_LOCK = Lock()
 
 
 @contextmanager
 def observing(observer: Observer) -> Iterator[None]:
-    """Let ``observer`` watch every oracle that is opened inside, and in threads started inside.
+    """Let ``observer`` watch every oracle that is opened inside, in this thread's context.
 
-    UnobservedOracle is raised at the end if the process opened an oracle elsewhere meanwhile: in an
-    older thread, which may belong to the code inside or not.
+    UnobservedOracle is raised at the end if the process opened an oracle elsewhere meanwhile: in
+    another thread, which may belong to the code inside or not.
     """
-    before, token = _OBSERVER.set(observer), _ACTIVE.begin()
+    token = os.getpid(), object()
+    before = _OBSERVER.set(observer)
+    with _LOCK:
+        _MISSED[token] = 0
     try:
         yield
     finally:
         _OBSERVER.reset(before)
-        missed = _ACTIVE.end(token)
+        with _LOCK:
+            missed = _MISSED.pop(token)
     if missed:
         raise UnobservedOracle(
-            f"{missed} oracles were opened in threads that had been started before: nobody saw "
-            "what they answered. Start the threads of a run inside of it, and let the process do "
+            f"{missed} oracles were opened in other threads: nobody saw what they answered. Start "
+            "the threads of a run with contextvars.copy_context().run, and let the process do "
             "nothing else meanwhile."
         )
 
@@ -157,14 +96,14 @@ def observing(observer: Observer) -> Iterator[None]:
 def _present() -> Observer | None:
     """Return the observer of this context; refuse an oracle that its observer cannot see."""
     observer = _OBSERVER.get()
-    process, path = _observing()
-    if process != str(os.getpid()) and os.path.exists(path):
-        raise UnobservedOracle(
-            "an oracle cannot be observed in a process of its own: let the run that is attacked "
-            "work in threads."
-        )
-    if observer is None and _ACTIVE.missed:
-        _ACTIVE.miss()
+    with _LOCK:
+        if any(process != os.getpid() for process, _ in _MISSED):
+            raise UnobservedOracle(
+                "an oracle cannot be observed in a forked process: let the run that is attacked "
+                "work in threads."
+            )
+        for token in _MISSED if observer is None else ():
+            _MISSED[token] += 1
     return observer
 
 

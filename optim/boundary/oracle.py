@@ -79,7 +79,7 @@ from dpcal.optim.objectives.contributions import kernel_of
 if TYPE_CHECKING:
     from dpcal.optim.boundary.store import Answers
 
-__all__ = ["CompiledWalk", "PrivateOracle"]
+__all__ = ["Admitted", "CompiledWalk", "PrivateOracle"]
 
 # Bound, in units of a gradient, below which a proportional query's contribution is set to zero
 # and no noise is added: noise in proportion to it could itself round to zero in double precision.
@@ -94,32 +94,10 @@ _NUMBERS = ("gradient norm", "scalar")
 FEWEST, MOST = 4, 256
 
 
-class PrivateOracle(Admits):
-    """Answers a plan's queries about an objective's records, with noise, and keeps the ledger.
+class Admitted(Admits):
+    """The plan of an oracle with its ledger, its random streams and the queries that are left.
 
-    Parameters
-    ----------
-    objective
-        Objective that holds the plan's number of records. A user's own is refused by
-        BrokenObjective if its sums are not those of its records.
-    plan
-        Queries, with their counts and their noise.
-    seed, noise
-        Those of :func:`dpcal.optim.run`. Sampling, noise, partitions and public choices have
-        independent streams. Discrete noise raises UnsupportedEvent where rounding has no proof:
-        see :mod:`dpcal.optim.boundary.noise`, ``lattice`` for correlated noise, and ``one_pass``.
-
-    Notes
-    -----
-    Methods share these arguments: parameters ``w`` and ``v``, shape (dimension,), finite, which
-    must be functions of released values; and ``query``, the name of a query of the method's kind in
-    the plan. Adaptive queries need ``noise_multiplier``, and others refuse it: the noise of this
-    answer in units of the query's ``max_norm``, at least the plan's, a function of released values.
-
-    Methods raise ``BudgetExceeded`` if the plan's count, its adaptive budget, the records of a
-    partition or a budget in use are used up: no record is touched and nothing is spent. They raise
-    ``NonFiniteAnswer`` if the answer is not finite, which happens if the regulariser overflows; the
-    ledger then holds the answer.
+    See :class:`PrivateOracle` for the parameters.
     """
 
     # Whether the end of a run closes the oracle.
@@ -250,6 +228,35 @@ class PrivateOracle(Admits):
             vector = parameters(numbers(name, w), self.objective.dimension)
         return vector
 
+
+class PrivateOracle(Admitted):
+    """Answers a plan's queries about an objective's records, with noise, and keeps the ledger.
+
+    Parameters
+    ----------
+    objective
+        Objective that holds the plan's number of records. A user's own is refused by
+        BrokenObjective if its sums are not those of its records.
+    plan
+        Queries, with their counts and their noise.
+    seed, noise
+        Those of :func:`dpcal.optim.run`. Sampling, noise, partitions and public choices have
+        independent streams. Discrete noise raises UnsupportedEvent where rounding has no proof:
+        see :mod:`dpcal.optim.boundary.noise`, ``lattice`` for correlated noise, and ``sealed``.
+
+    Notes
+    -----
+    Methods share these arguments: parameters ``w`` and ``v``, shape (dimension,), finite, which
+    must be functions of released values; and ``query``, the name of a query of the method's kind in
+    the plan. Adaptive queries need ``noise_multiplier``, and others refuse it: the noise of this
+    answer in units of the query's ``max_norm``, at least the plan's, a function of released values.
+
+    Methods raise ``BudgetExceeded`` if the plan's count, its adaptive budget, the records of a
+    partition or a budget in use are used up: no record is touched and nothing is spent. They raise
+    ``NonFiniteAnswer`` if the answer is not finite, which happens if the regulariser overflows; the
+    ledger then holds the answer.
+    """
+
     def gradient(
         self, w: ArrayLike, query: str, *, noise_multiplier: float | None = None
     ) -> Vector:
@@ -311,7 +318,7 @@ class PrivateOracle(Admits):
         Step i moves against the clipped gradient of record i, plus ``strength (w - center)``, plus
         the regulariser's gradient, by the learning rate eta, and projects onto a ball. If every
         step is a contraction, replacing a record moves the mean of the iterates by at most 2 eta
-        times the clipping bound (see :mod:`dpcal.optim.boundary.one_pass`). A loss that is not
+        times the clipping bound (see :mod:`dpcal.optim.boundary.sealed`). A loss that is not
         smooth enough for that is scaled down, so that the claim does not rest on constants.
 
         UnsupportedEvent is raised, before any record is read, if no theorem says that clipped steps
@@ -344,7 +351,7 @@ class PrivateOracle(Admits):
         one_pass = one_pass.shortened(self.objective, w, known=self.noise == "discrete")
 
         def made() -> Vector:
-            rows = self._sampled(asked)
+            rows = self._batches.sample(asked)
             with np.errstate(all="ignore"):
                 mean = self._mechanism.mean_iterate(one_pass, self.objective, w, rows)
             return self._mechanism.noisy_mean(mean, asked, asked.max_norm, size=1.0)
@@ -361,7 +368,7 @@ class PrivateOracle(Admits):
         The steps are those of the query's :class:`~dpcal.calibrate.descent.Descent`, from ``w`` on.
         Their answers stay in here, so that the price need not grow with their number. The ledger
         holds the whole descent before a record is read. UnsupportedEvent is raised, before that, if
-        no theorem covers the objective (see :mod:`dpcal.optim.boundary.last_iterate`).
+        no theorem covers the objective (see :mod:`dpcal.optim.boundary.sealed`).
         """
         w = self._parameters("w", w)
         asked = self._asked(query, "last iterate")
@@ -369,7 +376,9 @@ class PrivateOracle(Admits):
 
         @np.errstate(all="ignore")
         def made() -> Vector:
-            return steps.taken(self._mechanism, self.objective, w, self._sampled(asked), asked)
+            return steps.taken(
+                self._mechanism, self.objective, w, self._batches.sample(asked), asked
+            )
 
         answer: Vector = self._given(asked, (w,), made)
         return answer
@@ -400,7 +409,7 @@ class PrivateOracle(Admits):
                 self._kept.keep(query, points, np.atleast_1d(answer))
                 return answer
             if not _draws(query):  # its batches, or its noise, hang together
-                self._sampled(query, again=True)
+                self._batches.sample(query)
             return held[0] if query.kind in _NUMBERS else held
 
     def _slot(self, query: Query) -> Slot | None:
@@ -429,13 +438,6 @@ class PrivateOracle(Admits):
             size=query.expected_batch_size(self.plan.n),
         )
 
-    def _sampled(self, query: Query, *, again: bool = False) -> Rows:
-        """Return the rows of the next answer; ``again`` for one that is kept."""
-        if query.correlation is not None:
-            # A round is over once it has begun: neither its batch nor its noise is used again.
-            self._batches.rounds[query.name].begin(again=again)
-        return self._batches.sample(query)
-
     def _noisy_answer(self, query: Query, bound: float, *at: Vector) -> Any:
         """Return an answer that is in the ledger: batch, sum, noise, regulariser."""
         slot = self._slot(query)
@@ -445,7 +447,7 @@ class PrivateOracle(Admits):
             answer = slot.answer(*at)
         if answer is not None:
             return answer
-        rows = self._sampled(query)
+        rows = self._batches.sample(query)
         rounds = None if query.correlation is None else self._batches.rounds[query.name]
         if slot is not None and not norm:
             row, digits = (None, 0) if rounds is None else (rounds.noise, rounds.digits)
@@ -467,11 +469,9 @@ class PrivateOracle(Admits):
 
     def _sum(self, query: Query, bound: float, rows: Rows, w: Vector, *v: Vector) -> Any:
         """Return a sum of contributions, without the floating-point errors of single records."""
-        if query.kind == "gradient difference":
-            return self._mechanism.difference_sum(self.objective, w, v[0], rows, bound)
         if query.kind == "scalar":
             return self._mechanism.loss_sum(self.objective, w, rows, bound)
-        total = self._mechanism.gradient_sum(self.objective, w, rows, bound)
+        total = self._mechanism.gradient_sum(self.objective, w, *v, rows, bound)
         if query.kind == "gradient norm":
             offset = query.expected_batch_size(self.plan.n) * self.objective.regularizer_gradient(w)
             return self._mechanism.norm(total, offset, bound)

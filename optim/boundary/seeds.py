@@ -69,43 +69,25 @@ _BITS = 256
 _DOMAIN = b"dpcal seeds 1"
 
 
-class _Drawn:
-    """The roots from which this process has drawn noise, as digests that do not reveal them."""
-
-    def __init__(self) -> None:
-        self._roots: set[str] = set()
-        self._rows: dict[str, int] = {}
-        self._lock = Lock()
-
-    def claim(self, root: str) -> None:
-        """Refuse a root from which noise was drawn before."""
-        kept = _digest("drawn", root)
-        with self._lock:
-            if kept in self._roots and not _REPLAYING.get():
-                raise NoiseReused(
-                    "this process has drawn the noise of this seed, plan and records already: the "
-                    "difference of two runs that share their noise has none. Use another seed, or "
-                    "seed=None; where runs differ in a learning rate, one seed for each of them. "
-                    "To reproduce a run that was released, or in tests, run it inside "
-                    "dpcal.optim.replaying()."
-                )
-            self._roots.add(kept)
-
-    def claim_row(self, key: str, row: int) -> None:
-        """Refuse a row of correlated noise if it, or a later row, was drawn before."""
-        with self._lock:
-            if row < self._rows.get(key, 0) and not _REPLAYING.get():
-                raise NoiseReused(
-                    f"this process has drawn row {row} of this run's correlated noise already: the "
-                    "difference of two answers that share their noise has none. Go on from a state "
-                    "once, and from the last one. To reproduce a run that was released, run it "
-                    "inside dpcal.optim.replaying()."
-                )
-            self._rows[key] = row + 1
-
-
-_DRAWN = _Drawn()
+# The roots from which this process has drawn noise, as digests that do not reveal them.
+_DRAWN: set[str] = set()
+_LOCK = Lock()
 _REPLAYING: ContextVar[bool] = ContextVar("replaying", default=False)
+
+
+def _claim(root: str) -> None:
+    """Refuse a root from which noise was drawn before."""
+    kept = _digest("drawn", root)
+    with _LOCK:
+        if kept in _DRAWN and not _REPLAYING.get():
+            raise NoiseReused(
+                "this process has drawn the noise of this seed, plan and records already: the "
+                "difference of two runs that share their noise has none. Use another seed, or "
+                "seed=None; where runs differ in a learning rate, one seed for each of them. "
+                "To reproduce a run that was released, or in tests, run it inside "
+                "dpcal.optim.replaying()."
+            )
+        _DRAWN.add(kept)
 
 
 @contextmanager
@@ -142,14 +124,10 @@ class Streams:
     allotment
         Root of batches of whole epochs, from which no noise follows; set before the first draw to
         go on with those of an earlier run, and otherwise made from the secret root.
-    in_file
-        Whether a file holds every answer before it is released: then the file records which rows
-        of correlated noise were used, and a row that was drawn and not released is drawn again.
     """
 
     def __init__(self, seed: Seed, plan: Plan, digest: Callable[[], bytes]) -> None:
         self.given = seed is not None
-        self.in_file = False
         self.allotment: str | None = None
         words = _words(seed)
         self._plan, self._digest = plan, digest
@@ -198,15 +176,12 @@ class Streams:
         """Return ``count`` generators of batches, independent of each other and of the rest."""
         return [self._keyed(f"sampling {number}") for number in range(count)]
 
-    def allotting(self, name: str) -> np.random.Generator:
-        """Return the generator of all batches of a query that hang together, at its start."""
-        return self._allotted("epochs", name)
+    def allotting(self, role: str, name: str) -> np.random.Generator:
+        """Return a generator at its start.
 
-    def ordering(self, name: str) -> np.random.Generator:
-        """Return the generator of the order of one partition, at its start."""
-        return self._allotted("order", name)
-
-    def _allotted(self, role: str, name: str) -> np.random.Generator:
+        It is that of all batches of a query that hang together, whose role is ``"epochs"``, or of
+        the order of one partition, ``"order"``.
+        """
         if self.allotment is None:
             self.allotment = _digest("allotment", self._secret())
         return keyed_generator(bytes.fromhex(_digest(role, name, self.allotment)))
@@ -225,16 +200,6 @@ class Streams:
         for role, position in positions.items():
             self._stream(role).bit_generator.state = position
 
-    def claims(self, name: str) -> Callable[[int], None]:
-        """Return a function that refuses a row of a query's noise that this process has drawn."""
-        key = _digest("rows", name, self._secret())
-
-        def claim(row: int) -> None:
-            if not self.in_file:
-                _DRAWN.claim_row(key, row)
-
-        return claim
-
     def _stream(self, role: str) -> np.random.Generator:
         with self._lock:
             if role not in self._made:
@@ -250,7 +215,7 @@ class Streams:
             self._root = secrets.token_hex(_BITS // 8)
         elif self._root is None and self._seed is not None:
             root = _digest("secret", self._seed, self._plan.to_json(), self._digest().hex())
-            _DRAWN.claim(root)
+            _claim(root)
             self._root = root
         assert self._root is not None
         return self._root

@@ -220,7 +220,6 @@ class Answers(Store):
     def begin(self, streams: Streams) -> None:
         """Begin with the first answer of the file, and give the streams their place after it."""
         self._streams = streams
-        streams.in_file = True
         assert self._file is not None
         with self.named():
             (self._stored,) = self._file.execute("SELECT count(*) FROM answers").fetchone()

@@ -167,7 +167,7 @@ class SecondOrderOracle(PrivateOracle):
 
         @np.errstate(all="ignore")
         def made() -> Vector:
-            rows = self._sampled(asked)
+            rows = self._batches.sample(asked)
             total = self._mechanism.gradient_sum(sums, w, rows, asked.max_norm)
             return self._noisy_mean(total, asked, asked.max_norm, moved=moved)
 
@@ -208,7 +208,7 @@ class SecondOrderOracle(PrivateOracle):
 
         @np.errstate(all="ignore")
         def made() -> Vector:
-            rows = self._sampled(asked)
+            rows = self._batches.sample(asked)
             scores = [self._score(w, rows, thresholds, norms) for w in checked]
             noisy = [score + self._laplace(asked.noise_multiplier) for score in scores]
             return np.array([np.argmin(noisy)])

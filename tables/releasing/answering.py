@@ -29,8 +29,7 @@ from numpy.typing import NDArray
 from dpcal import _validate
 from dpcal.calibrate.persons import unit_of
 from dpcal.optim import Ledger, Result
-from dpcal.optim.boundary.choices import PrivateChoices
-from dpcal.optim.boundary.totals import PrivateTotals
+from dpcal.optim.boundary.choices import PrivateChoices, PrivateTotals
 from dpcal.optim.budget import Budget, prepaid
 from dpcal.optim.result import Trace
 from dpcal.report import (

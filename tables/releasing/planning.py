@@ -1,6 +1,6 @@
 """How much noise does each statistic have? One scale, solved for all of them together.
 
-A statistic is a function of totals over cells (:mod:`dpcal.optim.boundary.totals`), which others
+A statistic is a function of totals over cells (:mod:`dpcal.optim.boundary.choices`), which others
 may share: the mean of a column and its variance need one sum, and all means by clinic one count.
 Each total has a share of the budget, and its noise multiplier is the scale over the root of the
 share; the scale is solved for the exact price of all answers. Noise is Gaussian or Laplace,

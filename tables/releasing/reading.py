@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal.optim.boundary.totals import Cells
+from dpcal.optim.boundary.choices import Cells
 from dpcal.tables import Column, Schema, Source
 from dpcal.tables.coding import codes_of, persons_of, texts_of, values_of
 from dpcal.tables.records import rows_of

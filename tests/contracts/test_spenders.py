@@ -22,9 +22,8 @@ from dpcal._spending import Spender
 from dpcal.accountants import Account, Odometer, PrivacyFilter, epsilon, events
 from dpcal.adapters.ranks import Alone, RankedOracle
 from dpcal.adapters.stepwise import StepwiseOracle
-from dpcal.optim.boundary.choices import PrivateChoices
+from dpcal.optim.boundary.choices import Cells, PrivateChoices, PrivateTotals
 from dpcal.optim.boundary.store import stored
-from dpcal.optim.boundary.totals import Cells, PrivateTotals
 from dpcal.optim.budget import Budget, Charge
 from dpcal.optim.second_order.oracle import SecondOrderOracle
 

@@ -164,8 +164,8 @@ def test_the_ledger_is_first_and_each_record_is_in_one_batch_of_an_epoch(name, m
     for owner, method in ((Streams, "allotting"), (Batches, "sample")):
         before = getattr(owner, method)
 
-        def noted(self, query, before=before, seen=seen[method]):
-            seen.append((oracle.ledger.answers, before(self, query)))
+        def noted(self, *about, before=before, seen=seen[method]):
+            seen.append((oracle.ledger.answers, before(self, *about)))
             return seen[-1][1]
 
         monkeypatch.setattr(owner, method, noted)

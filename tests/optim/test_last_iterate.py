@@ -15,7 +15,7 @@ from dpcal.calibrate import Constants
 from dpcal.calibrate.descent import Descent
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
 from dpcal.optim.attacks.recording import record
-from dpcal.optim.boundary.last_iterate import LastIterate
+from dpcal.optim.boundary.sealed import LastIterate
 from dpcal.optim.boundary.seeds import Streams
 from dpcal.optim.objectives.linear import as_smooth_as
 from dpcal.report import verify

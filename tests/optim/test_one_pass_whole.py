@@ -11,7 +11,7 @@ from dpcal._ext.sums import grid_step
 from dpcal.errors import UnsupportedEvent
 from dpcal.optim import Logistic, PrivateOracle, Squared
 from dpcal.optim.boundary.noise import Mechanism
-from dpcal.optim.boundary.one_pass import Pass
+from dpcal.optim.boundary.sealed import Pass
 
 N, D, ETA, BOUND = 200, 6, 0.5, 0.1
 RNG = np.random.default_rng(0)

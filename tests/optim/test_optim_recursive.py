@@ -184,7 +184,7 @@ def test_without_the_step_condition_the_bound_is_broken(monkeypatch):
     assert spread_of_neighbours(1.9) <= 1.0
     assert spread_of_neighbours(3.7) <= 1.0
     monkeypatch.setattr(
-        "dpcal.optim.boundary.one_pass.smoothness_of", lambda kernel, rows: np.zeros(len(rows))
+        "dpcal.optim.boundary.sealed.smoothness_of", lambda kernel, rows: np.zeros(len(rows))
     )
     assert spread_of_neighbours(1.9) <= 1.0
     assert spread_of_neighbours(3.7) > 2.0

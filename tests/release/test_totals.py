@@ -10,10 +10,9 @@ from dpcal import accountants
 from dpcal.accountants import events
 from dpcal.calibrate import Plan, Query
 from dpcal.errors import BudgetExceeded
-from dpcal.optim.boundary.choices import PrivateChoices
+from dpcal.optim.boundary.choices import Cells, PrivateChoices, PrivateTotals
 from dpcal.optim.boundary.discrete import whole_laplace
 from dpcal.optim.boundary.seeds import keyed_generator
-from dpcal.optim.boundary.totals import Cells, PrivateTotals
 
 KINDS = ("total", "laplace total")
 

@@ -543,7 +543,7 @@ def _priced(text: str, group_size: int) -> tuple[events.DpEvent, float]:
 def _relation_of(now: Snapshot) -> str | None:
     """Return the relation of a book: its own, or that of the first run that is charged, or None."""
     own = now.facts["neighboring_relation"]
-    return own or (None if now.first is None else _plan_of(now.first).neighboring_relation)
+    return own or (_plan_of(now.charged[0]).neighboring_relation if now.charged else None)
 
 
 def _account_of(now: Snapshot, group_size: int = 1, relation: str = RELATIONS[0]) -> Account:
@@ -638,15 +638,9 @@ def _ledger_of(text: str) -> Ledger:
 
 
 def _run_of(row: Mapping[str, Any]) -> BookedRun:
-    return BookedRun(
-        number=row["number"],
-        label=row["label"],
-        started=row["started"],
-        ended=row["ended"],
-        plan=_plan_of(row["plan"]),
-        ledger=None if row["ledger"] is None else _ledger_of(row["ledger"]),
-        charged=not row["free"],
-    )
+    told = {name: row[name] for name in ("number", "label", "started", "ended")}
+    ledger = None if row["ledger"] is None else _ledger_of(row["ledger"])
+    return BookedRun(**told, plan=_plan_of(row["plan"]), ledger=ledger, charged=not row["free"])
 
 
 def _now() -> str:

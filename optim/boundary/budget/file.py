@@ -26,9 +26,8 @@ import math
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -43,18 +42,19 @@ Records = str | os.PathLike[str] | ArrayLike
 
 # Facts about a book, beside its format and the version of its rows.
 _FACTS = ("key", "made", "neighboring_relation", "composition")
+# Columns of numbers, of texts, and of texts that a run has at its end.
+_TOTAL, _RUN, _END = ("epsilon", "delta"), ("label", "started", "plan"), ("ended", "ledger")
 
 Row = dict[str, Any]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Snapshot:
+class Snapshot(NamedTuple):
     """Content of a book at one moment.
 
     Every change of the book increases ``version``. The other fields are the ``facts`` about the
     book, by name, the rows of the tables ``totals`` and ``records``, the number ``count`` of all
     runs, the rows of the ``runs`` that were asked for, and the plans that are ``charged``, in their
-    order of writing, of which ``first`` is known in any case.
+    order of writing; the first of them alone if they were not asked for.
     """
 
     version: int
@@ -64,7 +64,6 @@ class Snapshot:
     count: int
     runs: list[Row]
     charged: list[str]
-    first: str | None
 
 
 class BookFile(KeptFile):
@@ -75,12 +74,9 @@ class BookFile(KeptFile):
 
     def begin(self, facts: Mapping[str, str], total: tuple[str, float, float]) -> None:
         """Make a book with these facts and its first total, unless there is one."""
-        rows = [("INSERT INTO about VALUES (?, ?)", row) for row in facts.items()]
-        self.make(
-            ("INSERT INTO about VALUES ('version', '0')", ()),
-            *rows,
-            ("INSERT INTO totals VALUES (1, ?, ?, ?)", total),
-        )
+        told = {"version": "0", **facts}.items()
+        rows = [("INSERT INTO about VALUES (?, ?)", row) for row in told]
+        self.make(*rows, ("INSERT INTO totals VALUES (1, ?, ?, ?)", total))
 
     def snapshot(self, which: str = "FALSE", *values: Any, charged: bool = False) -> Snapshot:
         """Return the content of the book at one moment; ValueError if it is not a budget book.
@@ -106,16 +102,7 @@ class BookFile(KeptFile):
             costs = "SELECT plan FROM runs WHERE NOT free ORDER BY number LIMIT ?"
             plans = [plan for (plan,) in file.execute(costs, [-1 if charged else 1])]
         self._check(facts, totals, runs)
-        return Snapshot(
-            version=int(facts["version"]),
-            facts=facts,
-            totals=totals,
-            records=records,
-            count=count,
-            runs=runs,
-            charged=plans if charged else [],
-            first=plans[0] if plans else None,
-        )
+        return Snapshot(int(facts["version"]), facts, totals, records, count, runs, plans)
 
     def decide(
         self,
@@ -136,19 +123,21 @@ class BookFile(KeptFile):
 
     def _check(self, facts: Mapping[str, str], totals: list[Row], runs: list[Row]) -> None:
         """Refuse a book whose facts, totals or runs are not those that a book writes."""
-        told = next((f"it has no {name}" for name in _FACTS if name not in facts), "")
-        if not told and not (
+        for name in _FACTS:
+            if name not in facts:
+                raise self.damaged(f"it has no {name}")
+        if not (
             str(facts.get("version")).isdecimal()
             and re.fullmatch(r"[0-9a-f]{64}", facts["key"])
             and facts["neighboring_relation"] in ("", *RELATIONS)
             and facts["composition"] in COMPOSITIONS
             and totals
-            and all(map(_is_total, totals))
-            and all(map(_is_run, runs))
+            and all(isinstance(row.get(name), float) for row in totals for name in _TOTAL)
+            and all(0 < row["epsilon"] < math.inf and 0 < row["delta"] < 1 for row in totals)
+            and all(isinstance(row.get(name), str) for row in runs for name in _RUN)
+            and all(isinstance(row.get(name), str | None) for row in runs for name in _END)
         ):
-            told = "a row of it is not what a book writes"
-        if told:
-            raise self.damaged(told)
+            raise self.damaged("a row of it is not what a book writes")
 
     def write(self, version: int, *statements: Statement) -> bool:
         """Write statements in one transaction, and return True, if the book's version is this one.
@@ -163,18 +152,6 @@ class BookFile(KeptFile):
                 file.execute(statement, values)
             file.execute("UPDATE about SET value = ? WHERE name = 'version'", (str(version + 1),))
         return True
-
-
-def _is_total(row: Row) -> bool:
-    epsilon, delta = row.get("epsilon"), row.get("delta")
-    if not (isinstance(epsilon, float) and isinstance(delta, float)):
-        return False
-    return 0 < epsilon < math.inf and 0 < delta < 1
-
-
-def _is_run(row: Row) -> bool:
-    always = all(isinstance(row.get(name), str) for name in ("label", "started", "plan"))
-    return always and all(isinstance(row.get(name, 0), str | None) for name in ("ended", "ledger"))
 
 
 def name_of(records: Records) -> str:

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import warnings
+from types import SimpleNamespace
 from unittest import mock
 
 import numpy as np
@@ -185,8 +186,8 @@ def runs_twice_on_one_seed(table):
 class Long(PrivateOracle):
     """Clips to twice the bound that its noise is for."""
 
-    def _sum(self, slot, query, bound, rows, *at):
-        return super()._sum(slot, query, 2 * bound, rows, *at)
+    def _sum(self, query, bound, rows, *at):
+        return super()._sum(query, 2 * bound, rows, *at)
 
 
 class Bare(PrivateOracle):
@@ -200,9 +201,10 @@ class Bare(PrivateOracle):
 class Inner(PrivateOracle):
     """Samples the records that are near the origin."""
 
-    def _sampled(self, query, **again):
+    @property
+    def _batches(self):
         rows = np.flatnonzero(np.abs(self.objective.kernel.features[:, :D]).max(axis=1) < 2)
-        return rows.astype(np.intp)
+        return SimpleNamespace(sample=lambda query: rows.astype(np.intp))
 
 
 def asked_of(made):

@@ -49,7 +49,7 @@ def test_sums_are_those_of_users_each_clipped(bound):
         wanted["loss"] += min(bound, rows.clipped_loss_sum(w, mine, np.inf))
     found = {
         "gradient": Mechanism.gradient_sum(users, w, some, bound),
-        "difference": Mechanism.difference_sum(users, w, v, some, bound),
+        "difference": Mechanism.gradient_sum(users, w, v, some, bound),
         "loss": Mechanism.loss_sum(users, w, some, bound),
     }
     for name, total in found.items():

@@ -1,22 +1,19 @@
 """The boundary at its corners: what is refused, and rare paths that must keep the same law."""
 
 import dataclasses
-import functools
 import math
-import os
 
 import numpy as np
 import pytest
 from _answers import EVERYONE, LOGISTIC, D, N, W, X, Y, oracle_for, plan_for, query
 
-from dpcal import calibrate, optim
 from dpcal._ext import grid
 from dpcal._ext.gradients import ClippedSum
 from dpcal._ext.losses import AreaLoss
 from dpcal.accountants import events
 from dpcal.accountants.matrix import Banded, LambdaCGD
 from dpcal.calibrate import Correlation
-from dpcal.errors import NonFiniteAnswer, UnobservedOracle, UnsupportedEvent
+from dpcal.errors import NonFiniteAnswer, UnsupportedEvent
 from dpcal.optim import FromGradients, Logistic, PrivateOracle, budget, replaying
 from dpcal.optim.boundary import lattice, stored
 from dpcal.optim.boundary.batches import Rounds
@@ -24,7 +21,7 @@ from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.boundary.discrete import DiscreteNormals
 from dpcal.optim.boundary.lattice import Grid, LatticeStream
 from dpcal.optim.boundary.noise import Mechanism, noise_of
-from dpcal.optim.boundary.one_pass import Pass
+from dpcal.optim.boundary.sealed import Pass
 from dpcal.optim.boundary.seeds import KeyStream, keyed_generator
 from dpcal.optim.objectives import contributions
 from dpcal.optim.objectives.arrays import norm_of
@@ -147,24 +144,6 @@ def test_choices_about_records_elsewhere_have_noise_of_these_records():
         for digest in (b"one", b"two", b"one")
     ]
     assert secrets[0] == secrets[2] != secrets[1]
-
-
-def test_a_process_that_is_observed_goes_on_being_observed(monkeypatch, tmp_path):
-    """An attack within an attacked process gives back what it found; a child opens no oracle."""
-    present = tmp_path / "observing"
-    present.touch()
-    train = functools.partial(
-        optim.run, plan=calibrate.dpsgd(n=N, batch_size=10, steps=2, epsilon=2.0, delta=1e-6)
-    )
-    monkeypatch.setenv("DPCAL_OBSERVING", f"1:{present}")
-    with pytest.raises(UnobservedOracle, match="in a process of its own"):
-        train(LOGISTIC)
-    with replaying():
-        optim.attacks.replay(train, LOGISTIC, LOGISTIC)
-    assert os.environ["DPCAL_OBSERVING"] == f"1:{present}"
-    # Once the attack is over, a child that it started opens oracles as any other process.
-    present.unlink()
-    train(LOGISTIC)
 
 
 def test_a_stored_scalar_is_answered_again(tmp_path):

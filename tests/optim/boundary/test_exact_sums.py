@@ -46,7 +46,7 @@ def test_one_record_moves_a_sum_by_at_most_the_bound(objective, bound):
     everyone = np.arange(objective.n, dtype=np.intp)
     asked = {
         "gradient_sum": (objective, objective.clipped_sum, (w,)),
-        "difference_sum": (objective, objective.clipped_difference_sum, (w, v)),
+        "gradient_sum of differences": (objective, objective.clipped_difference_sum, (w, v)),
     }
     if isinstance(objective, Logistic):
         asked["loss_sum"] = (objective, objective.clipped_loss_sum, (w,))

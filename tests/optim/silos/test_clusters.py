@@ -37,7 +37,7 @@ def test_runs_have_the_same_bits_on_any_workers_and_in_any_partitions():
             assert each.gradient(w) == pytest.approx(here.gradient(w))
             for kind, at in (
                 ("gradient_sum", (w,)),
-                ("difference_sum", (w, v)),
+                ("gradient_sum", (w, v)),
                 ("loss_sum", (w,)),
             ):
                 for some in (rows, np.arange(N), rows[:0], np.resize(rows, N)):

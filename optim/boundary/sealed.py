@@ -1,0 +1,344 @@
+"""Where do steps lead that nobody sees? The mean iterate of one pass, and the last iterate of many.
+
+**One pass.** If every step is a contraction, replacing a record moves all later iterates, and their
+mean, by at most 2 eta times the clipping bound (Hardt, Recht and Singer 2016, Lemma 3.7; Feldman,
+Koren and Talwar 2020). That holds for losses that are convex and L-smooth with eta <= 2 / L, also
+after clipping if clipped gradients are those of such a loss. Nothing here is private by itself: the
+oracle adds the noise.
+
+Computed steps are contractions up to rounding only. For a loss of a linear model each one is within
+e of its value, where u = 2^-53, R bounds the norms of iterates and t is the regulariser's center:
+
+    e <= (4 d + 100) u (R + ||t|| + eta C).
+
+A score is computed up to (d + 2) u ||x|| R, which moves the step by as much times eta s beta ||x||,
+and s beta ||x||^2 <= 2 / eta for the record's scale s and smoothness beta. All else has relative
+errors: slopes and clipped rows of a few u of C, the pull of a few u of R + ||t||, the norm in the
+projection of (d + 4) u. Contractions keep errors as they are, so that a computed mean over m steps
+is within m e of a real one, its own sums included, and two of them are within 2 eta C + 2 m e. For
+noise in whole numbers gradients are clipped by so much shorter (:meth:`Pass.shortened`), and by
+what rounding the mean to the grid adds, that a mean moves by no more than the plan prices.
+
+**The last iterate.** All steps of an answer are taken here, at once: no iterate, loss, norm or
+count is kept, handed on or written, no data decide how many steps there are, and none can fail.
+What a record can do to the last iterate is bounded in
+:mod:`dpcal.accountants.mechanisms.last_iterate`, for steps that are contractions. The conditions
+are held, not assumed. A record's clipped gradient is that of a convex loss no less smooth
+(:func:`dpcal.optim.objectives.linear.smoothness_of`), and a row that is too long for the plan's
+smoothness is shortened, by itself. The regulariser is the plan's.
+
+Computed steps are contractions up to rounding. With u = 2^-53, R a bound on iterates and C the
+clipping bound, a step of size eta on n records of d columns is within
+
+    e = u ((4 d + 100) (R + eta C) + n eta C)
+
+of its value: scores are off by (d + 2) u ||x|| R, which moves a step by as much times eta beta
+||x||, and eta beta ||x||^2 <= 2; a sum of n gradients, in any order, by n u times n C; slopes,
+norms, the regulariser and a projection by a few d u of R and eta C. On the grid of discrete noise,
+whose step is h, rounding a step, and the shift that the proof moves it by, change distances by 2 h
+sqrt(d) more. So gradients are clipped shorter: a record and the rounding of both runs move a step
+by eta C / n together (:attr:`LastIterate.lost`). R is finite, since every iterate is projected onto
+a public ball that noise reaches with a probability below 1e-30, or onto the plan's.
+
+>>> from dpcal.calibrate import Plan
+>>> from dpcal.optim import Logistic, PrivateOracle
+>>> descent = Descent(steps=9, learning_rate=4.0, smoothness=0.25, l2=0.1, strong_convexity=0.1)
+>>> query = Query(name="last", kind="last iterate", sampler="full", max_norm=1.0,
+...               noise_multiplier=2.0, count=1, descent=descent)
+>>> plan = Plan(optimizer="noisy_gd", n=2, queries=(query,), epsilon=9.0, delta=1e-6)
+>>> objective = Logistic([[0.6], [0.8]], [0, 1], l2=0.1, fit_intercept=False, classes=[0, 1])
+>>> PrivateOracle(objective, plan).last_iterate([0.0], "last").shape
+(1,)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from dpcal import _validate
+from dpcal._ext.gradients import ClippedSum
+from dpcal._ext.passes import one_pass
+from dpcal._ext.sums import grid_step
+from dpcal.calibrate.descent import Descent
+from dpcal.calibrate.query import Query
+from dpcal.errors import UnsupportedEvent
+from dpcal.optim.boundary.noise import Mechanism
+from dpcal.optim.objectives.arrays import Rows, Vector, norm_of
+from dpcal.optim.objectives.base import Objective
+from dpcal.optim.objectives.contributions import Kernel, gradients, kernel_of
+from dpcal.optim.objectives.linear import as_smooth_as, smoothness_of
+
+__all__ = ["LastIterate", "Pass"]
+
+# Share of the largest step size 2 / L that is not used, so that rounding in the sum of the
+# smoothness of a loss and of its regulariser cannot make a step longer than a contraction's.
+_MARGIN = 2.0**-40
+# Share of the bound that rounding may take.
+_MOST_LOST = 2.0**-4
+# Longest iterate in units of the bound, so that whole steps of the grid have less than 62 bits.
+_FARTHEST_WHOLE = 2.0**40
+# Largest norm of a start or center of a pass, so that iterates cannot overflow for any records: a
+# step is at most as long as the distance to the center plus 1e140.
+_FARTHEST = 1e150
+# Deviations of one coordinate's noise in which it is found, but for a probability below 1e-32.
+_DEVIATIONS = 12.0
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Pass:
+    """One pass over records in order, a projected gradient step for each.
+
+    Parameters
+    ----------
+    learning_rate, max_norm
+        eta > 0, and the clipping bound > 0 on each record's gradient.
+    pull, target
+        Strength >= 0 and center of the regulariser in each coordinate, shape (dimension,).
+    radius
+        That of :func:`dpcal.optim.run`.
+    bound
+        The query's bound on how far a record moves the mean.
+    steps
+        Number of records.
+    """
+
+    learning_rate: float
+    max_norm: float
+    pull: Vector
+    target: Vector
+    radius: float
+    bound: float
+    steps: int
+
+    @classmethod
+    def planned(
+        cls,
+        query: Query,
+        objective: Objective,
+        *,
+        learning_rate: float,
+        strength: float,
+        center: Vector | None,
+        radius: float,
+    ) -> Self:
+        """Return the pass that answers a query, which bounds how far a record moves its mean.
+
+        The query's ``max_norm`` is the learning rate times the bound on gradients. Steps include
+        the objective's regulariser and a further one, ``strength / 2 ||w - center||^2``, whose
+        center is the origin for None.
+        """
+        eta = _validate.positive(learning_rate=learning_rate)
+        pull = np.full(objective.dimension, _validate.non_negative(strength=strength))
+        target = np.zeros_like(pull) if center is None else center * pull
+        pull[: objective.penalized] += objective.l2
+        np.divide(target, pull, out=target, where=pull > 0)
+        return cls(
+            learning_rate=eta,
+            max_norm=query.max_norm / eta,
+            pull=pull,
+            target=target,
+            radius=_validate.radius(radius=radius),
+            bound=query.max_norm,
+            steps=query.batch_size or 0,
+        )
+
+    @property
+    def room(self) -> float:
+        """Largest smoothness of one record's loss for which its step is a contraction."""
+        return 2 / self.learning_rate * (1 - _MARGIN) - float(self.pull.max())
+
+    def check(self, objective: Objective, w: Vector) -> None:
+        """Refuse an objective, a step size or a start that the theorem does not cover."""
+        if not norm_of(w) + norm_of(self.target) < _FARTHEST:
+            raise ValueError(
+                f"w and center must be shorter than {_FARTHEST:g}, so that no iterate overflows."
+            )
+        kernel = kernel_of(objective, of_all=False)
+        known = smoothness_of(kernel, np.empty(0, dtype=np.intp)) is not None
+        if not known or not self.room > 0:
+            raise UnsupportedEvent(
+                "one pass needs a convex loss of a linear model, and a learning rate below 2 over "
+                "the regulariser's smoothness: then its steps are contractions. Got "
+                f"{type(objective).__name__} and learning_rate={self.learning_rate!r}, with a "
+                f"regulariser of smoothness {self.pull.max():.6g}."
+            )
+
+    def shortened(self, objective: Objective, w: Vector, *, known: bool) -> Self:
+        """Return a pass whose rounded mean, from ``w`` on, a record moves by the bound at most.
+
+        That is proved for losses that are computed in this package. UnsupportedEvent is raised for
+        others if rounding has to be ``known``, and if it would take more than a sixteenth of the
+        bound.
+        """
+        if known and kernel_of(objective) is None:
+            raise UnsupportedEvent(
+                "noise='discrete' is for one pass over losses whose rounding is known, got a loss "
+                f"of one's own in {type(objective).__name__}."
+            )
+        start, center = norm_of(w), norm_of(self.target)
+        reach = start + 2 * center + self.steps * self.bound * (1 + 2.0**-20)
+        if math.isfinite(self.radius):
+            reach = max(start, self.radius) * (1 + 2.0**-20)
+        error = self.steps * (4 * len(w) + 100) * 2.0**-53 * (reach + center + self.bound)
+        lost = (error + math.sqrt(len(w)) / 2 * grid_step(self.bound)) / self.bound + 2.0**-40
+        if not (lost <= _MOST_LOST and reach <= _FARTHEST_WHOLE * self.bound):
+            raise UnsupportedEvent(
+                f"one pass leaves {_MOST_LOST} of the bound on a mean iterate to rounding, "
+                f"which takes up to {lost:.2g} of it: {self.steps} steps of {len(w)} parameters "
+                f"that may be {reach:.2g} long. A radius bounds them."
+            )
+        return replace(self, max_norm=self.max_norm * (1 - lost))
+
+    def mean_iterate(self, objective: Objective, w: Vector, rows: Rows) -> Vector:
+        """Return the mean of the iterates at which gradients are taken, from ``w`` on.
+
+        A loss that is not smooth enough for a contraction is scaled down.
+        """
+        smoothness = np.asarray(smoothness_of(kernel_of(objective, of_all=False), rows))
+        scales = np.divide(
+            self.room, smoothness, out=np.ones_like(smoothness), where=smoothness > self.room
+        )
+        kernel = kernel_of(objective)
+        if kernel is None:
+            return self._interpreted(objective, w, rows, scales)
+        mean: Vector = one_pass(
+            kernel,
+            w,
+            rows,
+            scales,
+            self.pull,
+            self.target,
+            learning_rate=self.learning_rate,
+            max_norm=self.max_norm,
+            radius=self.radius,
+        )
+        return mean
+
+    def _interpreted(self, objective: Objective, w: Vector, rows: Rows, scales: Vector) -> Vector:
+        """Return the mean iterate for an objective that has no kernel."""
+        mean = np.zeros_like(w)
+        for i, row in enumerate(rows):
+            mean += (w - mean) / (i + 1)
+            gradient = gradients(objective, np.array([row], dtype=np.intp), w).clipped(
+                self.max_norm
+            )
+            w = w - self.learning_rate * (scales[i] * gradient + self.pull * (w - self.target))
+            norm = math.sqrt(w @ w)
+            if norm > self.radius:
+                w *= self.radius / norm
+        return mean
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LastIterate:
+    """The steps behind one answer; as a pass of the mechanism, a single step.
+
+    Parameters
+    ----------
+    descent
+        The public conditions.
+    kernel
+        Sums of gradients, of losses as smooth as the descent says.
+    strengths
+        Of the regulariser in each parameter, shape (dimension,).
+    max_norm
+        Bound on one record's gradient, without what rounding takes.
+    bound
+        Bound on how far a record moves a step.
+    reach
+        Radius of the ball that iterates are projected onto.
+    n
+        Number of records, which sums are divided by.
+    """
+
+    descent: Descent
+    kernel: ClippedSum
+    strengths: Vector
+    max_norm: float
+    bound: float
+    reach: float
+    n: int
+
+    @classmethod
+    def planned(cls, query: Query, objective: Objective, w: Vector, n: int) -> Self:
+        """Return the steps from ``w`` on; refuse what the theorem does not cover.
+
+        UnsupportedEvent is raised for another objective than the plan's descent is about, or if
+        rounding would take more than a sixteenth of the clipping bound. No refusal depends on what
+        a record holds.
+        """
+        descent = query.descent
+        assert descent is not None
+        kernel = as_smooth_as(_kernel(objective, descent), descent.smoothness)
+        eta, d, length = descent.learning_rate, len(w), query.max_norm
+        bound = eta * length / n
+        start = norm_of(w)
+        noise = query.noise_multiplier * bound * math.sqrt(d) * _DEVIATIONS
+        reach = start + descent.steps * (eta * length + noise)
+        if descent.radius is not None:
+            reach = descent.radius
+        far = max(start, reach)
+        error = 2.0**-53 * ((4 * d + 100) * (far + eta * length) + n * eta * length)
+        lost = 2 * (error + math.sqrt(d) * grid_step(bound)) / bound + 2.0**-40
+        if not (lost <= _MOST_LOST and far <= _FARTHEST_WHOLE * bound):
+            raise UnsupportedEvent(
+                f"the last iterate alone has a price if rounding takes at most {_MOST_LOST} of the "
+                f"bound on a record, and it may take {lost:.2g} of it: {descent.steps} steps on "
+                f"{n} records, from a start of norm {start:.3g}. A radius bounds iterates."
+            )
+        return cls(
+            descent=descent,
+            kernel=kernel,
+            strengths=objective.strengths,
+            max_norm=length * (1 - lost),
+            bound=bound,
+            reach=reach,
+            n=n,
+        )
+
+    @property
+    def lost(self) -> float:
+        """Share of the clipping bound that rounding may take."""
+        return 1 - self.max_norm * self.descent.learning_rate / (self.n * self.bound)
+
+    def taken(
+        self, mechanism: Mechanism, objective: Objective, w: Vector, rows: Rows, query: Query
+    ) -> Vector:
+        """Return the last iterate from ``w`` on, with the query's noise in every step."""
+        for _ in range(self.descent.steps):
+            moved = mechanism.mean_iterate(self, objective, w, rows)
+            w = mechanism.noisy_mean(moved, query, self.bound, size=1.0)
+            norm = norm_of(w)
+            if norm > self.reach:
+                w = w * (self.reach / norm)
+        return w
+
+    def mean_iterate(self, objective: Objective, w: Vector, rows: Rows) -> Vector:
+        """Return where a step from ``w`` leads without noise."""
+        gradient = Kernel(self.kernel, rows, w).clipped(self.max_norm) / self.n
+        moved: Vector = w - self.descent.learning_rate * (gradient + self.strengths * w)
+        return moved
+
+
+def _kernel(objective: Objective, descent: Descent) -> ClippedSum:
+    """Return the sums of an objective that the theorem, and this descent, is about."""
+    kernel = kernel_of(objective)
+    if smoothness_of(kernel, np.empty(0, dtype=np.intp)) is None:
+        raise UnsupportedEvent(
+            "the last iterate alone has a price for convex losses of this package's linear models "
+            "of one score, such as Logistic and Squared: gradients of others are not those of a "
+            f"convex loss once they are clipped. Got {type(objective).__name__}."
+        )
+    least = float(objective.strengths.min())
+    if objective.l2 != descent.l2 or descent.strong_convexity > least:
+        raise UnsupportedEvent(
+            f"the plan's descent is for l2={descent.l2!r} with strong_convexity="
+            f"{descent.strong_convexity!r}, got an objective with l2={objective.l2!r} that "
+            f"regularises every parameter by {least!r} at least."
+        )
+    assert isinstance(kernel, ClippedSum)
+    return kernel
