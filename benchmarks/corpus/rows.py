@@ -20,7 +20,7 @@ QUESTIONS, PROOFS = "questions.jsonl", "certificates.jsonl.gz"
 
 def event_of(values: dict[str, Any]) -> Any:
     """Return an event of dpcal's vocabulary, which is dp-accounting's with a few more."""
-    from dpcal.accountants import correlated, events
+    from dpcal.accountants import correlated, events, matrix
 
     given = {name: value for name, value in values.items() if name != "type"}
     if "event" in given:
@@ -34,7 +34,7 @@ def event_of(values: dict[str, Any]) -> Any:
     if values["type"] == "CorrelatedGaussianDpEvent":
         import numpy as np
 
-        given["strategy"] = correlated.Matrix(np.array(given["strategy"]))
+        given["strategy"] = matrix.Dense(np.array(given["strategy"]))
         sampler = dict(given["sampler"])
         given["sampler"] = getattr(correlated, sampler.pop("type"))(**sampler)
         given["seed"] = 0
