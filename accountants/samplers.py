@@ -349,6 +349,10 @@ class MinSeparation(Sampler):
         """The separation."""
         return self.separation
 
+    def groups(self, rounds: int) -> Groups | None:
+        """Return one group, which may join every round, for a separation of 1; None for others."""
+        return Groups(self.sampling_probability, (slice(None),)) if self.separation == 1 else None
+
     def automaton(self, rounds: int) -> Automaton:
         """Return the law of one record's participations in ``rounds`` rounds."""
         # The state is the number of rounds until the record is eligible.

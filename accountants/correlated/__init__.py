@@ -5,10 +5,10 @@ and the sampler, and label each answer ``exact``, ``certified`` or ``statistical
 confidence``.
 
 >>> import numpy as np
->>> from dpcal.accountants import correlated
+>>> from dpcal.accountants import correlated, matrix
 >>> C = np.eye(100) + np.diag(np.full(99, 0.5), -1)
 >>> answer = correlated.epsilon(
-...     correlated.Matrix(C), correlated.CyclicPoisson(bands=2, sampling_probability=0.02),
+...     matrix.Dense(C), correlated.CyclicPoisson(bands=2, sampling_probability=0.02),
 ...     noise_multiplier=1.0, delta=1e-5)
 >>> print(f"{answer:.6f} {answer.label}")
 1.578946 exact

@@ -3,7 +3,7 @@ from dpcal.accountants.correlated.answers import (
     CorrelatedEpsilon as CorrelatedEpsilon,
 )
 from dpcal.accountants.correlated.draws.montecarlo import simulate as simulate
-from dpcal.accountants.correlated.mechanism import Matrix as Matrix, Mechanism as Mechanism
+from dpcal.accountants.correlated.mechanism import Mechanism as Mechanism
 from dpcal.accountants.correlated.price import (
     delta as delta,
     epsilon as epsilon,

@@ -137,9 +137,7 @@ class Likelihood(Plain):
 
     @property
     def _decay(self) -> float:
-        walk = self.mechanism.walk
-        assert walk is not None  # The memory is that of one sum.
-        return walk[0]
+        return (self.mechanism.walk or (0.0, 0.0))[0]
 
     def _weights(self, above: bool) -> tuple[Floats, NDArray[np.intp]]:
         """Return distinct rows of exp(-overlap) over the memories, and the row of each round."""

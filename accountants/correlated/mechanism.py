@@ -11,29 +11,28 @@ For C with entries of both signs, the pair of abs(C) dominates
 (``docs/internals/correlated_proofs.md``, "Mixed signs"), so that every mechanism here is one with
 C >= 0.
 
+>>> from dpcal.accountants.matrix import Dense
 >>> C = np.array([[1.0, 0.0], [0.5, 1.0]])
->>> mechanism = Mechanism.of(Matrix(C), noise_multiplier=2.0)
->>> mechanism.kind, mechanism.sigma, round(mechanism.largest_column, 6)
-('lambda-CGD', 2.0, 1.118034)
+>>> mechanism = Mechanism.of(Dense(C), noise_multiplier=2.0)
+>>> mechanism.walk, mechanism.sigma, round(mechanism.largest_column, 6)
+((0.5, 0.5), 2.0, 1.118034)
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.linalg import toeplitz
 
 from dpcal import _validate
 from dpcal.accountants.matrix.base import Strategy
-from dpcal.accountants.matrix.participation import Participation
-from dpcal.accountants.matrix.sensitivity import Sensitivity, of_matrix
 
-__all__ = ["WIDEST_BAND", "Matrix", "Mechanism", "Plain", "Shape", "Shaped"]
+__all__ = ["WIDEST_BAND", "Mechanism", "Plain"]
 
 Floats = NDArray[np.float64]
 
@@ -48,50 +47,6 @@ _FOURIER = 1e-12
 _DENSE_STEPS = 2**14
 
 
-@dataclass(frozen=True, eq=False)
-class Matrix:
-    """A matrix C supplied by the user, for pricing. A run needs a ``matrix.Strategy``.
-
-    Parameters
-    ----------
-    C
-        Shape (T, T), finite, zero above the diagonal and nonzero on it. If entries have both signs,
-        their absolute values count.
-    """
-
-    C: ArrayLike = field(repr=False)
-
-    # Toeplitz matrices and series are recognised by their entries.
-    coefficients: ClassVar[None] = None
-    series: ClassVar[None] = None
-
-    def __post_init__(self) -> None:
-        C = _validate.reals(C=self.C)
-        if C.ndim != 2 or C.shape[0] != C.shape[1] or not C.size:
-            raise ValueError(f"C must be a square matrix, got shape {C.shape}.")
-        if not np.isfinite(C).all() or np.triu(C, 1).any():
-            raise ValueError("C must be lower triangular with finite entries.")
-        if not np.diagonal(C).all():
-            raise ValueError("C must have a diagonal without zeros.")
-        object.__setattr__(self, "C", C)
-
-    @property
-    def steps(self) -> int:
-        """Number T of rows of C."""
-        return len(self.matrix())
-
-    def matrix(self) -> Floats:
-        """Return C."""
-        return np.asarray(self.C)
-
-    def sensitivity(self, participation: Participation) -> Sensitivity:
-        """Return the largest norm of one record's part of C G; see the strategies."""
-        return of_matrix(self.matrix(), participation)
-
-
-Shaped = Strategy | Matrix
-
-
 class Plain:
     """Data whose copies hold only its fields, not the tables that follow from them."""
 
@@ -101,13 +56,13 @@ class Plain:
 
 
 @dataclass(frozen=True, eq=False)
-class Shape(Plain):
-    """The matrix of correlated noise, whatever its standard deviation is.
+class Mechanism(Plain):
+    """One run of correlated noise: abs(C), and the standard deviation of Z.
 
     Attributes
     ----------
-    kind
-        ``"diagonal"``, ``"banded"``, ``"lambda-CGD"``, ``"BLT"`` or ``"dense"``.
+    strategy
+        The strategy itself, whose C may have entries of both signs.
     steps
         Number of rounds.
     column
@@ -120,152 +75,75 @@ class Shape(Plain):
         Decay and scale of the number w that carries the past, or None if one is not enough: a round
         of k participations after a state w has the mean ``scale w + k``, and the state becomes
         ``decay w + k``. It is that of lambda-CGD, and of one buffer that decays.
-    strategy
-        The strategy itself, whose C may have entries of both signs.
+    sigma
+        Standard deviation of the entries of Z, in units of the clipping norm: the noise multiplier.
     """
 
-    kind: str
+    strategy: Strategy
     steps: int
     column: Floats | None
     dense: Floats | None
     bands: int
     walk: tuple[float, float] | None
-    strategy: Shaped
+    sigma: float = 1.0
+    _unit: Mechanism | None = field(default=None, repr=False)
 
     @classmethod
-    def of(cls, strategy: Shaped) -> Shape:
-        """Return the shape of a strategy."""
-        if not isinstance(strategy, Shaped):
-            raise TypeError(
-                "strategy must be a dpcal.accountants.matrix.Strategy, or your own C as a "
-                f"dpcal.accountants.correlated.Matrix, got {strategy!r}."
-            )
-        if strategy.coefficients is not None:
-            column: Floats | None = np.abs(strategy.coefficients)
-            dense = None
-        else:
+    def of(cls, strategy: Strategy, *, noise_multiplier: float = 1.0) -> Mechanism:
+        """Return the run of a strategy.
+
+        Parameters
+        ----------
+        strategy
+            A :class:`dpcal.accountants.matrix.Strategy`; your own C is its ``Dense``.
+        noise_multiplier
+            sigma > 0, not divided by a norm of C; 1 when omitted.
+        """
+        column, dense = _validate.instance(Strategy, strategy=strategy).coefficients, None
+        if column is None:
             dense = np.ascontiguousarray(np.abs(strategy.matrix()))
             column = _column(dense)
-            dense = dense if column is None else None
+        if column is not None:
+            column, dense = np.abs(column), None
         bands = _bands(column, dense)
-        walk = None if bands == 1 or column is None else _walk(column, strategy.series)
-        if bands == 1:
-            kind = "diagonal"
-        elif walk is not None:
-            kind = "lambda-CGD" if walk[0] == walk[1] else "BLT"
-        else:
-            kind = "banded" if bands <= WIDEST_BAND else "dense"
-        return cls(kind, strategy.steps, column, dense, bands, walk, strategy)
+        walk = None if bands == 1 or column is None else _walk(column)
+        return cls(strategy, strategy.steps, column, dense, bands, walk).at(noise_multiplier)
+
+    def at(self, noise_multiplier: float) -> Mechanism:
+        """Return the run with another noise multiplier, which shares the products of columns."""
+        sigma = _validate.noise(noise_multiplier=noise_multiplier)
+        return replace(self, sigma=sigma, _unit=self.unit)
+
+    @property
+    def unit(self) -> Mechanism:
+        """The run with the noise multiplier 1."""
+        return self._unit or self
 
     @cached_property
     def matrix(self) -> Floats:
-        """abs(C), of shape (steps, steps).
+        """C >= 0, lower triangular, of shape (steps, steps).
 
         Raises
         ------
         ValueError
             If it would not fit into memory.
         """
-        if self.dense is not None:
+        if self._unit is not None:
+            return self._unit.matrix
+        if self.column is None:
+            assert self.dense is not None
             return self.dense
         if self.steps > _DENSE_STEPS:
             raise ValueError(
                 f"steps must be at most {_DENSE_STEPS} for a method that needs the dense matrix, "
                 f"got {self.steps}."
             )
-        assert self.column is not None
         return toeplitz(self.column, np.zeros(self.steps))
-
-    @cached_property
-    def energies(self) -> Floats:
-        """Squared norms of the columns of C."""
-        if self.column is not None:
-            return np.ascontiguousarray(np.cumsum(self.column * self.column)[::-1])
-        return np.ascontiguousarray((self.matrix * self.matrix).sum(axis=0))
-
-    @cached_property
-    def gram(self) -> Floats:
-        """C^T C."""
-        return self.matrix.T @ self.matrix
-
-    @cached_property
-    def gram_bands(self) -> Floats:
-        """Entries (t, t + k) of C^T C for k < bands, of shape (steps, bands)."""
-        T, bands = self.steps, self.bands
-        out = np.zeros((T, bands))
-        for k in range(bands):
-            if self.column is not None:
-                products = self.column[: T - k] * self.column[k:]
-                # Columns t and t + k overlap in the rounds from t + k on.
-                out[: T - k, k] = np.cumsum(products)[::-1]
-            else:
-                out[: T - k, k] = np.diagonal(self.gram, k)
-        return out
-
-
-@dataclass(frozen=True, eq=False)
-class Mechanism(Plain):
-    """One run of correlated noise: its shape, and the standard deviation of Z.
-
-    Attributes
-    ----------
-    shape
-        The matrix.
-    sigma
-        Standard deviation of the entries of Z, in units of the clipping norm: the noise multiplier.
-    """
-
-    shape: Shape
-    sigma: float
-
-    @classmethod
-    def of(cls, strategy: Shaped, *, noise_multiplier: float) -> Mechanism:
-        """Return the run of a strategy.
-
-        Parameters
-        ----------
-        strategy
-            A :class:`dpcal.accountants.matrix.Strategy`, or a :class:`Matrix`.
-        noise_multiplier
-            sigma > 0, not divided by a norm of C.
-        """
-        sigma = _validate.noise(noise_multiplier=noise_multiplier)
-        return cls(Shape.of(strategy), sigma)
-
-    @property
-    def kind(self) -> str:
-        """Kind of the matrix."""
-        return self.shape.kind
-
-    @property
-    def bands(self) -> int:
-        """Number of diagonals of C that are not zero."""
-        return self.shape.bands
-
-    @property
-    def column(self) -> Floats | None:
-        """First column of C, of shape (steps,), if C is Toeplitz, else None."""
-        return self.shape.column
-
-    @property
-    def walk(self) -> tuple[float, float] | None:
-        """Decay and scale of the number that carries the past; see :class:`Shape`."""
-        return self.shape.walk
-
-    @property
-    def matrix(self) -> Floats:
-        """C >= 0, lower triangular, of shape (steps, steps)."""
-        return self.shape.matrix
-
-    @property
-    def steps(self) -> int:
-        """Number of rounds."""
-        return self.shape.steps
 
     @property
     def largest_column(self) -> float:
         """Largest norm of a column of C: sigma over it is often called z in the literature."""
-        return math.sqrt(float(self.shape.energies.max()))
+        return math.sqrt(float(self.unit.energies.max()))
 
     @property
     def variance(self) -> float:
@@ -275,24 +153,40 @@ class Mechanism(Plain):
     @cached_property
     def gram(self) -> Floats:
         """C^T C / sigma^2."""
-        return np.ascontiguousarray(self.shape.gram / self.variance)
+        if self._unit is not None:
+            return np.ascontiguousarray(self._unit.gram / self.variance)
+        return self.matrix.T @ self.matrix
 
     @cached_property
     def energies(self) -> Floats:
         """Squared norms of the columns of C, over sigma^2."""
-        return self.shape.energies / self.variance
+        if self._unit is not None:
+            return self._unit.energies / self.variance
+        if self.column is not None:
+            return np.ascontiguousarray(np.cumsum(self.column * self.column)[::-1])
+        return np.ascontiguousarray((self.matrix * self.matrix).sum(axis=0))
 
     @cached_property
     def gram_bands(self) -> Floats:
         """Entries (t, t + k) of the Gram matrix for k < bands, of shape (steps, bands)."""
-        return self.shape.gram_bands / self.variance
+        if self._unit is not None:
+            return self._unit.gram_bands / self.variance
+        T, column = self.steps, self.column
+        out = np.zeros((T, self.bands))
+        for k in range(self.bands):
+            if column is None:
+                out[: T - k, k] = np.diagonal(self.gram, k)
+            else:
+                # Columns t and t + k overlap in the rounds from t + k on.
+                out[: T - k, k] = np.cumsum(column[: T - k] * column[k:])[::-1]
+        return out
 
     @cached_property
     def overlaps(self) -> Floats:
         """The largest product of two columns k or more apart, over sigma^2, for each k."""
         products = np.zeros(self.steps + 1)
         if self.column is None:
-            gram = self.shape.gram
+            gram = self.unit.gram
             products[: self.bands] = [np.diagonal(gram, k).max() for k in range(self.bands)]
             products *= 1 + self.steps * _FOURIER
         else:
@@ -319,8 +213,21 @@ class Mechanism(Plain):
         return np.ascontiguousarray(scale * np.cumsum(powers * self.column)[::-1] / self.variance)
 
     def means(self, y: Floats) -> Floats:
-        """Return C y, of the shape (steps, draws) of the participations."""
-        return self._convolved(y) if self.column is not None else np.asarray(self.matrix @ y)
+        """Return C y, of the shape (steps, draws) of the participations, by short recurrences."""
+        from scipy.signal import lfilter, oaconvolve
+
+        if self.column is None:
+            return np.asarray(self.matrix @ y)
+        if self.walk is not None:
+            decay, scale = self.walk
+            return np.asarray(lfilter([1.0, scale - decay], [1.0, -decay], y, axis=0))
+        column = self.column[: self.bands]
+        if self.bands > WIDEST_BAND:
+            return np.asarray(oaconvolve(y, column[:, None], axes=0)[: len(y)])
+        found = column[0] * y
+        for k in range(1, self.bands):
+            found[k:] += column[k] * y[:-k]
+        return np.asarray(found)
 
     def products(self, patterns: Floats) -> Floats:
         """Products of the means of patterns, over sigma^2, of shape (patterns, patterns)."""
@@ -329,21 +236,8 @@ class Mechanism(Plain):
 
     def fields(self, x: Floats) -> Floats:
         """Return C^T x / sigma^2, of the shape (steps, draws) of the observations."""
-        found = self.matrix.T @ x if self.column is None else self._convolved(x[::-1])[::-1]
+        found = self.matrix.T @ x if self.column is None else self.means(x[::-1])[::-1]
         return np.ascontiguousarray(found / self.variance)
-
-    def _convolved(self, y: Floats) -> Floats:
-        """Return the Toeplitz matrix C times y, by a recurrence where it is short."""
-        from scipy.signal import lfilter, oaconvolve
-
-        assert self.column is not None
-        column = self.column[: self.bands]
-        if self.walk is not None:
-            decay, scale = self.walk
-            return np.asarray(lfilter([1.0, scale - decay], [1.0, -decay], y, axis=0))
-        if self.bands <= WIDEST_BAND:
-            return np.asarray(lfilter(column, [1.0], y, axis=0))
-        return np.asarray(oaconvolve(y, column[:, None], axes=0)[: len(y)])
 
 
 def _column(C: Floats) -> Floats | None:
@@ -355,20 +249,14 @@ def _column(C: Floats) -> Floats | None:
     return None
 
 
-def _walk(column: Floats, series: tuple[Floats, Floats] | None) -> tuple[float, float] | None:
+def _walk(column: Floats) -> tuple[float, float] | None:
     """Return decay and scale of one geometric series below a unit diagonal, which decays."""
-    if series is not None:
-        if len(series[0]) != 1:
-            return None
-        decay, scale = float(series[0][0]), float(series[1][0])
-    else:
-        scale = float(column[1])
-        decay = float(column[2] / scale) if len(column) > 2 and scale else scale
-        if decay == 0:
-            return None  # Two bands have a window.
-        decay = scale if math.isclose(decay, scale, rel_tol=1e-12) else decay
-    if not (0 <= decay < 1 and scale >= 0):
-        return None
+    scale = float(column[1])
+    decay = float(column[2] / scale) if len(column) > 2 and scale else scale
+    if math.isclose(decay, scale, rel_tol=1e-12):
+        decay = scale
+    if not (0 < decay < 1 and scale >= 0):
+        return None  # Two bands have a window.
     ideal = np.concatenate([[1.0], scale * decay ** np.arange(len(column) - 1)])
     return (decay, scale) if np.allclose(column, ideal, rtol=1e-12, atol=1e-14) else None
 

@@ -7,10 +7,9 @@
 3. :func:`~dpcal.accountants.correlated.draws.evidence.collected`: draws, if they are wanted.
 4. :func:`answer`: the smaller of proof and draws, and its label.
 
->>> import numpy as np
 >>> from dpcal.accountants import correlated, matrix
->>> identity = correlated.Matrix(np.eye(1000))
->>> answer = epsilon(identity, correlated.Poisson(0.01), noise_multiplier=0.8, delta=1.76713759e-5)
+>>> answer = epsilon(matrix.Identity(1000), correlated.Poisson(0.01), noise_multiplier=0.8,
+...                  delta=1.76713759e-5)
 >>> print(f"{answer:.6f} {answer.label}")
 3.000000 exact
 >>> run = matrix.LambdaCGD(100, 0.5)
@@ -51,8 +50,9 @@ from dpcal.accountants.correlated.bounds.replicas import ReplicaMoments
 from dpcal.accountants.correlated.draws.evidence import collected, provenance
 from dpcal.accountants.correlated.draws.montecarlo import MOST_DRAWS
 from dpcal.accountants.correlated.likelihood import Likelihood
-from dpcal.accountants.correlated.mechanism import Mechanism, Shape, Shaped
+from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.events import CorrelatedGaussianDpEvent
+from dpcal.accountants.matrix.base import Strategy
 from dpcal.accountants.participations import Epochs, Floats, Groups
 from dpcal.accountants.samplers import (
     BallsInBins,
@@ -93,7 +93,7 @@ _COMPOSITION = "composition of sampled Gaussians, {}"
 
 
 def epsilon(
-    strategy: Shaped,
+    strategy: Strategy,
     sampler: Sampler,
     *,
     delta: float,
@@ -106,8 +106,7 @@ def epsilon(
     Parameters
     ----------
     strategy
-        A :class:`dpcal.accountants.matrix.Strategy`, or a
-        :class:`~dpcal.accountants.correlated.Matrix` of your own.
+        A :class:`dpcal.accountants.matrix.Strategy`, such as ``Dense(C)`` for a C of your own.
     sampler
         How batches are drawn, such as :class:`~dpcal.accountants.correlated.Poisson`.
     delta
@@ -149,7 +148,7 @@ def epsilon(
 
 
 def delta(
-    strategy: Shaped,
+    strategy: Strategy,
     sampler: Sampler,
     *,
     epsilon: float,
@@ -162,8 +161,7 @@ def delta(
     Parameters
     ----------
     strategy
-        A :class:`dpcal.accountants.matrix.Strategy`, or a
-        :class:`~dpcal.accountants.correlated.Matrix` of your own.
+        A :class:`dpcal.accountants.matrix.Strategy`.
     sampler
         How batches are drawn.
     epsilon
@@ -185,7 +183,7 @@ def delta(
 
 
 def revealed_delta(
-    strategy: Shaped,
+    strategy: Strategy,
     sampler: Sampler,
     *,
     epsilon: float,
@@ -196,8 +194,7 @@ def revealed_delta(
     Parameters
     ----------
     strategy
-        A :class:`dpcal.accountants.matrix.Strategy`, or a
-        :class:`~dpcal.accountants.correlated.Matrix` of your own.
+        A :class:`dpcal.accountants.matrix.Strategy`.
     epsilon
         At least 0.
     noise_multiplier
@@ -320,13 +317,13 @@ class Question:
     @classmethod
     def of(
         cls,
-        strategy: Shaped | Shape,
+        strategy: Strategy | Mechanism,
         sampler: Sampler,
         noise_multiplier: float,
         options: Options | None = None,
         relation: str = "zero-out",
     ) -> Question:
-        """Return the question about a strategy or its shape, with a secret seed if it has none.
+        """Return the question about a strategy or a run of it, with a secret seed if it has none.
 
         Raises
         ------
@@ -335,8 +332,7 @@ class Question:
         UnsupportedEvent
             If no theorem covers the sampler.
         """
-        sigma, options = _validate.noise(noise_multiplier=noise_multiplier), options or Options()
-        shape = strategy if isinstance(strategy, Shape) else Shape.of(strategy)
+        options = options or Options()
         if options.seed is None:
             options = replace(options, seed=secrets.randbits(63))
         if type(sampler) not in _PRICED:
@@ -344,11 +340,12 @@ class Question:
                 "sampler must be one of the samplers of dpcal.accountants.correlated, "
                 f"got {sampler!r} of type {type(sampler).__name__}."
             )
-        law = sampler.law
+        run = strategy if isinstance(strategy, Mechanism) else Mechanism.of(strategy)
+        mechanism, law = run.at(noise_multiplier), sampler.law
         # By joint convexity: a record that waits sees a part of a run that it is free to begin.
-        if isinstance(sampler, MinSeparation) and sampler.warm_start and shape.column is not None:
+        if isinstance(sampler, MinSeparation) and mechanism.column is not None:
             law = replace(sampler, warm_start=False)
-        return cls(Mechanism(shape, sigma), law, options, relation, dominated=law is not sampler)
+        return cls(mechanism, law, options, relation, dominated=law != sampler)
 
     @cached_property
     def route(self) -> str:
@@ -369,11 +366,6 @@ class Question:
         memory = Likelihood.memory_of(mechanism, separated=self._separated)
         return _LONG_MEMORY if memory is None else "automaton"
 
-    @property
-    def refusal(self) -> str:
-        """The reason why draws do not answer; empty if they do."""
-        return "" if self.route in ("product", "bins", "automaton") else self.route
-
     # -- bounds
 
     @cached_property
@@ -386,8 +378,7 @@ class Question:
         """
         mechanism, sampler = self.mechanism, self.sampler
         replaced = self.relation == "replace-one"
-        sigma = mechanism.sigma / (2 if replaced else 1)
-        public = revealed(Mechanism(mechanism.shape, sigma), sampler)
+        public = revealed(mechanism.at(mechanism.sigma / (2 if replaced else 1)), sampler)
         if self._groups is not None and self._separated:
             return self._of_groups(self._groups, public)
         if replaced:
@@ -397,14 +388,15 @@ class Question:
             if allocated is not None and allocated.exact:
                 return allocated
             return public if allocated is None else Least((allocated, public))
-        both = (*spaced(mechanism, sampler), public)
+        both, removing = (*spaced(mechanism, sampler), public), public
         if self.joining is not None:
-            removing = ReplicaMoments(mechanism, self.joining), *both
-            adding = Adding.of(mechanism, self.joining), *both
-            return Directions((Least(removing), Least(adding)))
-        if self.patterns is not None:
-            return Directions((Least(both), Least((Adding.of_bins(self.gram), *both))))
-        return Least(both)
+            removing = ReplicaMoments(mechanism, self.joining)
+            adding = Adding.of(mechanism, self.joining)
+        elif self.patterns is not None:
+            adding = Adding.of_bins(self.gram)
+        else:
+            return Least(both)
+        return Least((Directions((removing, adding)), *both))
 
     def _of_groups(self, groups: Groups, public: Bound) -> Bound:
         """Return the price of independent rounds of the worst group."""

@@ -59,7 +59,6 @@ from dpcal.accountants import events
 from dpcal.accountants.answers import Delta, Epsilon
 from dpcal.accountants.correlated.bounds.base import Bound
 from dpcal.accountants.correlated.bounds.reductions import Reduction, largest_norm
-from dpcal.accountants.correlated.mechanism import Shaped
 from dpcal.accountants.correlated.price import DRAWING, Goal, Question, priced
 from dpcal.accountants.directions import RELATIONS
 from dpcal.accountants.interface import delta as event_delta, epsilon as event_epsilon
@@ -67,6 +66,7 @@ from dpcal.accountants.loaders.beside import beside as beside_of
 from dpcal.accountants.losses.base import Pairs, PrivacyLoss, Reals
 from dpcal.accountants.losses.failure import MomentBound
 from dpcal.accountants.losses.gaussian import Gaussian
+from dpcal.accountants.matrix.base import Strategy
 from dpcal.accountants.mechanisms.decompose import leaves
 from dpcal.accountants.samplers import CyclicPoisson, Poisson, Sampler
 from dpcal.errors import UnsupportedEvent
@@ -82,7 +82,7 @@ _MARGIN = 1 - 1e-9
 
 
 def whole_run(
-    strategy: Shaped,
+    strategy: Strategy,
     sampler: Sampler,
     *,
     noise_multiplier: float,
@@ -187,9 +187,9 @@ def losses(run: events.CorrelatedGaussianDpEvent, relation: str) -> Pairs:
     """Return the losses of a run that is no composition, when a record is removed and added."""
     question, replaced = _question(run, relation), relation == "replace-one"
     mechanism, bound = question.mechanism, question.proved
-    distance = (2 if replaced else 1) * largest_norm(mechanism.shape, run.sampler)
+    distance = (2 if replaced else 1) * largest_norm(mechanism.unit, run.sampler)
     public = Gaussian(mechanism.sigma / distance * _MARGIN)
-    kind = f"{mechanism.kind} noise on {run.sampler.name} batches"
+    kind = f"correlated noise on {run.sampler.name} batches"
     # The directions of a replaced record are mirror images.
     names = "remove", "remove" if replaced else "add"
     removed, added = (RunLoss(kind, name, public, bound) for name in names)

@@ -34,7 +34,7 @@ from dpcal.accountants.correlated.answers import CERTIFIED, EXACT
 from dpcal.accountants.correlated.bounds.base import Proof
 from dpcal.accountants.correlated.draws import evidence
 from dpcal.accountants.correlated.draws.montecarlo import draws_needed
-from dpcal.accountants.correlated.mechanism import Shape
+from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.correlated.price import Goal, Options, Question
 from dpcal.calibrate.noise import noise_multiplier as independent_noise
 from dpcal.errors import DrawsCannotTell, TargetUnreachable, warn_caller
@@ -120,8 +120,8 @@ class Calibration:
 
     Parameters
     ----------
-    shape
-        The matrix.
+    mechanism
+        The strategy, at any noise multiplier.
     sampler
         How batches are drawn.
     epsilon, delta
@@ -132,7 +132,7 @@ class Calibration:
         ones, so many are made.
     """
 
-    shape: Shape
+    mechanism: Mechanism
     sampler: Sampler
     epsilon: float
     delta: float
@@ -171,7 +171,7 @@ class Calibration:
 
     def question(self, sigma: float, **changes: Any) -> Question:
         """Return the run with a noise multiplier, and with other draws."""
-        return Question.of(self.shape, self.sampler, sigma, replace(self.options, **changes))
+        return Question.of(self.mechanism, self.sampler, sigma, replace(self.options, **changes))
 
     def least(self) -> CalibratedNoise:
         """Return the least multiplier by draws, or by proofs where draws save no noise.
@@ -204,7 +204,7 @@ class Calibration:
 
         Repeated rounds add up.
         """
-        T, epochs = self.shape.steps, self.sampler.epochs(self.shape.steps)
+        T, epochs = self.mechanism.steps, self.sampler.epochs(self.mechanism.steps)
         rate = min(1.0, max(float(self.sampler.automaton(T).rates.mean()), 1e-12))
 
         def event(sigma: float) -> events.DpEvent:
@@ -212,7 +212,7 @@ class Calibration:
 
         found = independent_noise(event, epsilon=max(self.epsilon, 1e-3), delta=self.delta)
         repeated = 1 if epochs is None else epochs.repeated
-        return found * math.sqrt(repeated * float(self.shape.energies.max()))
+        return found * math.sqrt(repeated * float(self.mechanism.unit.energies.max()))
 
     def _bound(self, sigma: float) -> Proof:
         return self.question(sigma, statistics="none", seed=0).proved.epsilon(self.delta)
@@ -259,7 +259,8 @@ class Calibration:
             nonlocal reason
             question = self.question(sigma, seed=seed, draws=few, failure_probability=self.failure)
             try:
-                return evidence.expected_epsilon(question, self._goal, self.options.draws)
+                draws = self.options.draws
+                return evidence.collected(question, self._goal, draws).expected(self._left, draws)
             except DrawsCannotTell as error:
                 reason = str(error)
                 return math.inf
@@ -364,7 +365,7 @@ def noise_multiplier(
     target = _validate.probability(delta=delta)
     at = _validate.non_negative(epsilon=epsilon)
     draws = Options(failure_probability=failure_probability, seed=seed, **options)
-    calibration = Calibration(Shape.of(strategy), sampler, at, target, draws)
+    calibration = Calibration(Mechanism.of(strategy), sampler, at, target, draws)
     found = calibration.least()
     found.warn()
     if found.confirmation is not None:

@@ -25,7 +25,7 @@ from dpcal import _validate
 from dpcal.accountants import events, matrix, samplers
 from dpcal.accountants.correlated import Sampler, pricing
 from dpcal.accountants.correlated.bounds.base import least_until_rising
-from dpcal.accountants.correlated.mechanism import Shape
+from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.correlated.price import Options
 from dpcal.accountants.directions import RELATIONS
 from dpcal.accountants.matrix import PREFIX_SUMS, Participation, Strategy, Workload
@@ -127,7 +127,7 @@ class SampledBatches:
             sigma = noise_multiplier(event, **target)
             return CalibratedNoise(sigma, "composition of sampled Gaussians", "exact")
         goal = target["epsilon"], target["delta"]
-        return Calibration(Shape.of(strategy), sampler, *goal, self._options).least()
+        return Calibration(Mechanism.of(strategy), sampler, *goal, self._options).least()
 
     def of(self, strategy: Strategy) -> Sampler:
         """Return the sampler of a strategy."""

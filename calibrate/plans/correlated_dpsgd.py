@@ -21,7 +21,7 @@ from typing import Any
 from dpcal import _validate
 from dpcal.accountants import epsilon as epsilon_of, events
 from dpcal.accountants.correlated.answers import CERTIFIED
-from dpcal.accountants.correlated.mechanism import Shape
+from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.correlated.price import Options
 from dpcal.accountants.matrix import LeastSeparation, Strategy
 from dpcal.calibrate.correlated.calibration import CONFIRMATIONS, Calibration
@@ -220,8 +220,8 @@ def _calibrated(
         return dataclasses.replace(query, noise_multiplier=sigma), known
     drawing: Any = told_of(correlation, "statistics draws failure_probability seed")
     options = Options(executor=executor, **drawing)
-    shape = Shape.of(correlation.strategy)
-    calibration = Calibration(shape, query.sampling.law, epsilon, delta, options)
+    mechanism = Mechanism.of(correlation.strategy)
+    calibration = Calibration(mechanism, query.sampling.law, epsilon, delta, options)
     found = calibration.least()
     found.warn()
     # Where no draws stand behind the price, none are to be paid for.

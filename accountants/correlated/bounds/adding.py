@@ -10,8 +10,10 @@ KL(rho | s) (Donsker and Varadhan). So log L is at least normal, mu N - kappa wi
 sigma. Here rho has a share of the chances of a free record, and KL adds up over the rounds that it
 is free in (chain rule); or rho is the law itself.
 
-**A convex log-likelihood.** With f = log L and participations that are independent, three facts
-bound the moments of 1 / L.
+**A convex log-likelihood.** With f = log L and o_t the largest odds of a participation in round t
+given all others, three facts bound the moments of 1 / L. With independent rounds of chance r_t the
+odds are r_t / (1 - r_t). With b-min-separation a participation takes the place of b rounds in which
+a free record does not join, so that they are at most r / (1 - r)^b.
 
 1. f is convex in the output x. By the variational formula of Boue and Dupuis (1998),
    -log E e^(-p f) is the least ``E[p f(B + v) + |v|^2 / 2]`` over adapted drifts v, and f(B + v) is
@@ -21,9 +23,9 @@ bound the moments of 1 / L.
        E_Q L^(-p) <= exp(-p E f + p^2 Var(f) / 2),    Var(f) <= sigma^2 E |grad f|^2 (Poincare).
 
 2. ``sigma^2 grad f = C E[y | x]``. Given x and the other rounds, the log-odds of y_t are at most
-   logit r_t + h_t, because participations repel each other for C >= 0, so that ``E[y_t | x]`` is at
-   most o_t e^(h_t), with odds o_t = r_t / (1 - r_t). With J = C^T C / sigma^2, the mean of
-   e^(h_t + h_u) under Q is e^(J_tu), and therefore
+   log o_t + h_t with h_t = (C^T x)_t / sigma^2 - J_tt / 2 and J = C^T C / sigma^2, because
+   participations repel each other for C >= 0, so that ``E[y_t | x]`` is at most o_t e^(h_t). The
+   mean of e^(h_t + h_u) under Q is e^(J_tu), and therefore
 
        Var(f) <= V = sum_{t,u} o_t o_u J_tu e^(J_tu).
 
@@ -57,7 +59,7 @@ then at most that of a Gaussian log L, whatever C and the law of participations 
 True
 >>> log_l = np.random.default_rng(0).normal(-0.08, 0.4, (1, 4096))
 >>> tail = ConvexTail.of(log_l, failure_probability=1e-9)
->>> half_space_delta(0.08, 0.4, 2.0) < tail.delta(2.0) < 1e-4
+>>> bool(half_space_delta(np.array(0.08), np.array(0.4), 2.0) < tail.delta(2.0) < 1e-4)
 True
 """
 
@@ -71,13 +73,13 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr, ndtr, ndtri
+from scipy.special import ndtri
 
-from dpcal.accountants.correlated.bounds.base import Bound
+from dpcal.accountants.correlated.bounds.base import Bound, half_space_delta
 from dpcal.accountants.correlated.bounds.joining import Joining
 from dpcal.accountants.correlated.mechanism import Mechanism
 
-__all__ = ["Adding", "ConvexTail", "half_space_delta", "lower_tail"]
+__all__ = ["Adding", "ConvexTail", "lower_tail"]
 
 Floats = NDArray[np.float64]
 _Pairs = tuple[tuple[float, float], ...]
@@ -133,8 +135,8 @@ class Adding(Bound):
         never = -float(np.log1p(-joining.chances).sum()) * (1 + _MARGIN)
         parts = math.ceil(_SHARES.size * mechanism.steps / _AT_ONCE)
         found = [_of_shares(mechanism, joining, each) for each in np.array_split(_SHARES, parts)]
-        tail = lower_tail(mechanism, joining.chances) if joining.independent else None
-        return cls(tuple(itertools.chain.from_iterable(found)), tail, never)
+        pairs = tuple(itertools.chain.from_iterable(found))
+        return cls(pairs, lower_tail(mechanism, joining.odds), never)
 
     @classmethod
     def of_bins(cls, gram: Floats) -> Adding:
@@ -146,13 +148,13 @@ class Adding(Bound):
         """Return a bound on delta of adding a record at an epsilon >= 0."""
         if epsilon >= self.never:
             return 0.0
-        found = [half_space_delta(kappa, mu, epsilon) for kappa, mu in self.pairs]
+        found = float(half_space_delta(*np.array(self.pairs).T, epsilon).min())
         if self.tail is not None:
             p, (mean, deviation) = _POWERS, self.tail
             exponents = p * (mean - epsilon) + 0.5 * (p * deviation) ** 2
             exponents += p * np.log(p) - (p + 1) * np.log1p(p)
-            found.append(math.exp(min(0.0, float(exponents.min()) * (1 - 1e-12) + 1e-12)))
-        return min(found)
+            found = min(found, math.exp(min(0.0, float(exponents.min()) * (1 - 1e-12) + 1e-12)))
+        return found
 
     def log_mgf(self, c: float, direction: str) -> float:
         """Return a bound on log M(c) of adding a record: on E_Q L^(-c)."""
@@ -161,18 +163,8 @@ class Adding(Bound):
         return min(moments) if direction == "add" else math.inf
 
 
-def half_space_delta(kappa: float, mu: float, epsilon: float) -> float:
-    """Return E(1 - e^(epsilon - kappa + mu N))_+ for N standard normal, rounded up."""
-    cut = (kappa - epsilon) / mu
-    high = float(ndtr(cut))
-    low = math.exp(min(epsilon - kappa + mu * mu / 2 + float(log_ndtr(cut - mu)), 0.0))
-    # The margin covers the rounding of kappa and of sums over the rounds in both terms.
-    return max(high - low, 0.0) + _MARGIN * high
-
-
-def lower_tail(mechanism: Mechanism, rates: Floats) -> tuple[float, float] | None:
-    """Return K and the root of V for independent participations; None if they overflow."""
-    odds = rates / (1 - rates)
+def lower_tail(mechanism: Mechanism, odds: Floats) -> tuple[float, float] | None:
+    """Return K and the root of V for the largest odds of each round; None if they overflow."""
     if mechanism.column is None:
         J, weights = mechanism.gram, np.asarray(odds[:, None] * odds)
     else:
@@ -202,7 +194,9 @@ class ConvexTail(Bound):
     method: ClassVar[str] = "convexity of log-likelihoods"
 
     @classmethod
-    def of(cls, log_l: NDArray[np.float64], *, failure_probability: float) -> ConvexTail:
+    def of(
+        cls, log_l: NDArray[np.float64], *, failure_probability: float, draws: int = 0
+    ) -> ConvexTail:
         """Return the tail that draws from Q prove.
 
         Parameters
@@ -212,14 +206,17 @@ class ConvexTail(Bound):
             (2, draws), or the ratios, shape (1, draws).
         failure_probability
             Probability in (0, 1) that any of the bounds on probabilities is wrong.
+        draws
+            If given, about the tail that so many draws would prove, which is not a proof.
         """
         from scipy.stats import beta
 
-        (above, below), draws = np.sort(log_l[[0, -1]], axis=1), log_l.shape[1]
+        (above, below), kept = np.sort(log_l[[0, -1]], axis=1), log_l.shape[1]
         each = failure_probability / (len(_LOW) + len(_HIGH))
-        low, high = (np.ceil(levels * draws).astype(int) for levels in (_LOW, _HIGH))
+        low, high = (np.ceil(levels * kept).astype(int) for levels in (_LOW, _HIGH))
         first = below[low - 1] - 1e-12 * (1 + np.abs(below[low - 1]))
-        second = above[high - 1]
+        second, draws = above[high - 1], draws or kept
+        low, high = low * draws // kept, high * draws // kept
         most = np.asarray(beta.isf(each, low, draws - low + 1)) * (1 + 1e-9)
         least = np.asarray(beta.ppf(each, high, draws - high + 1)) * (1 - 1e-9)
         known = np.isfinite(first)[:, None] & np.isfinite(second)
@@ -230,12 +227,8 @@ class ConvexTail(Bound):
 
     def delta(self, epsilon: float) -> float:
         """Return a bound on delta of adding a record at an epsilon >= 0."""
-        found = [
-            half_space_delta(kappa, mu, epsilon)
-            for first, kappa, mu in self.lines
-            if -epsilon <= first
-        ]
-        return min(1.0, *found) if found else 1.0
+        known = self.lines[self.lines[:, 0] >= -epsilon, 1:]
+        return float(half_space_delta(*known.T, epsilon).min(initial=1.0))
 
 
 def _of_epochs(mechanism: Mechanism, M: int) -> tuple[float, float]:

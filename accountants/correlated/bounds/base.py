@@ -25,12 +25,20 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_ndtr, ndtr
+
 from dpcal._roots import NoBracket, Stop, bisect, bracket
 
 __all__ = ["Bound", "Directions", "Least", "Proof", "Worst"]
-__all__ += ["least_epsilon", "least_until_rising"]
+__all__ += ["half_space_delta", "least_epsilon", "least_until_rising"]
 
+Floats = NDArray[np.float64]
 Tried = TypeVar("Tried")
+
+# Relative margin, outward: sums of up to 1e12 numbers >= 0 round by less.
+_MARGIN = 1e-9
 
 # Relative width at which the search for epsilon ends; the upper end of the interval is returned.
 _WIDTH = 1e-9
@@ -118,6 +126,11 @@ class Least(Bound):
 
     _of: ClassVar[Callable[..., Any]] = min
 
+    @property
+    def adding(self) -> Bound:
+        """The bound on adding a record."""
+        return type(self)(tuple(part.adding for part in self.parts))
+
     def _one(self, found: list[Proof]) -> Proof:
         value, method, _ = type(self)._of(found)
         return Proof(value, method, max(each.lower for each in found))
@@ -154,6 +167,18 @@ class Directions(Worst):
         return self.parts[direction == "add"].log_mgf(c, direction)
 
 
+def half_space_delta(kappa: Floats, mu: Floats, epsilon: float) -> Floats:
+    """Return E(1 - e^(epsilon - kappa + mu N))_+ for N standard normal, rounded up.
+
+    With kappa = mu^2 / 2 it is the delta of a Gaussian mechanism of sensitivity mu over sigma.
+    """
+    cut = (kappa - epsilon) / np.where(mu > 0, mu, 1.0)
+    high = np.where(mu > 0, ndtr(cut), kappa > epsilon)
+    low = np.exp(np.minimum(epsilon - kappa + 0.5 * mu * mu + log_ndtr(cut - mu), 0.0))
+    # The margin covers the rounding of kappa and of sums over the rounds in both terms.
+    return np.asarray(np.maximum(high - low, 0.0) + _MARGIN * high)
+
+
 def least_epsilon(bound: Callable[[float], float], delta: float) -> float:
     """Return the least epsilon whose bound on delta is at most ``delta``; infinity if none.
 
@@ -173,16 +198,16 @@ def least_epsilon(bound: Callable[[float], float], delta: float) -> float:
 
 
 def least_until_rising(tried: Iterable[tuple[float, Tried]]) -> tuple[float, Tried] | None:
-    """Return the pair of least value, up to two pairs in a row without progress; None of none.
+    """Return the pair of least value, up to two pairs in a row that gain nothing; None of none.
 
-    Values fall and then rise, or fall by less than a thousandth.
+    A pair gains nothing if its value is not below the one before it by a thousandth.
     """
-    best, worse = None, 0
+    best, last, worse = None, None, 0
     for value, each in tried:
-        gains = best is None or best[0] - value > _PROGRESS * abs(value)
+        gains = last is None or last - value > _PROGRESS * abs(value)
         if best is None or value < best[0]:
             best = value, each
-        worse = 0 if gains else worse + 1
+        last, worse = value, 0 if gains else worse + 1
         if worse == 2:
             break
     return best

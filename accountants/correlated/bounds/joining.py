@@ -79,12 +79,19 @@ class Joining(Plain):
         """Whether rounds are independent."""
         return self.separation == 1 and not self.epoch
 
+    @property
+    def odds(self) -> Floats:
+        """The largest odds of a participation given all others, of shape (rounds,)."""
+        return self.chances / (1 - self.chances) ** self.separation * (1 + _MARGIN)
+
     def largest_state(self, decay: float) -> float:
         """Return the largest number w' = decay w + y of a record's participations."""
         if self.epoch:
             # The last one, the one just before it, and one epoch each before that.
             return 1 + decay / (1 - decay**self.epoch)
-        return 1 / (1 - decay ** max(self.separation, self.period))
+        apart = max(self.separation, self.period)
+        times = -(-len(self.chances) // apart)
+        return (1 - decay ** (apart * times)) / (1 - decay**apart) * (1 + _MARGIN)
 
 
 @lru_cache(maxsize=64)

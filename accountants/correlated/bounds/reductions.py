@@ -46,12 +46,12 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr, logsumexp, ndtr
+from scipy.special import logsumexp
 
 from dpcal.accountants import events
 from dpcal.accountants.answers import Delta, Epsilon
-from dpcal.accountants.correlated.bounds.base import Bound, Proof, Worst
-from dpcal.accountants.correlated.mechanism import Mechanism, Shape
+from dpcal.accountants.correlated.bounds.base import Bound, Proof, Worst, half_space_delta
+from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.interface import delta as event_delta, epsilon as event_epsilon
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.loaders.subsets import SubsetBelow
@@ -108,16 +108,18 @@ class Reduction(Bound):
 
     def proof(self, epsilon: float) -> Proof:
         """Return a bound on delta at an epsilon >= 0."""
-        found = _delta(self.event, epsilon, self.relation)
-        known = found.lower if self.exact else 0.0
-        lower = known if self.below is None else self.below.delta(epsilon)
-        return Proof(found.upper, self.name.format(found.method), lower)
+        lower = 0.0 if self.below is None else self.below.delta(epsilon)
+        how = {"neighboring_relation": self.relation}
+        return self._proof(event_delta(self.event, epsilon=epsilon, **how), lower)
 
     def epsilon(self, delta: float) -> Proof:
         """Return a bound on epsilon at a delta in (0, 1)."""
-        found = _epsilon(self.event, delta, self.relation)
-        known = found.lower if self.exact else 0.0
-        lower = known if self.below is None else self.below.epsilon(delta)
+        lower = 0.0 if self.below is None else self.below.epsilon(delta)
+        how = {"neighboring_relation": self.relation}
+        return self._proof(event_epsilon(self.event, delta=delta, **how), lower)
+
+    def _proof(self, found: Delta | Epsilon, lower: float) -> Proof:
+        lower = found.lower if self.exact else lower
         return Proof(found.upper, self.name.format(found.method), lower)
 
     def log_mgf(self, c: float, direction: str) -> float:
@@ -128,17 +130,6 @@ class Reduction(Bound):
             return float(total.moments([c])[0][0])
         except OutOfReach:
             return float(total.log_mgf_bounds(np.array([c]))[0])
-
-
-# Both directions rest on one event, and so do epsilon and its lower end.
-@lru_cache(maxsize=16)
-def _epsilon(event: events.DpEvent, delta: float, relation: str) -> Epsilon:
-    return event_epsilon(event, delta=delta, neighboring_relation=relation)
-
-
-@lru_cache(maxsize=16)
-def _delta(event: events.DpEvent, epsilon: float, relation: str) -> Delta:
-    return event_delta(event, epsilon=epsilon, neighboring_relation=relation)
 
 
 @lru_cache(maxsize=64)
@@ -158,7 +149,7 @@ def compositions(mechanism: Mechanism, groups: Groups) -> Iterable[events.DpEven
 
     If C is Toeplitz, the columns of later groups are those of the first one, cut off.
     """
-    norms = np.sqrt(mechanism.shape.energies)
+    norms = np.sqrt(mechanism.unit.energies)
     for rows in groups.rounds if mechanism.column is None else groups.rounds[:1]:
         parts: list[tuple[events.DpEvent, int]] = []
         for norm, count in zip(*np.unique(norms[rows], return_counts=True), strict=True):
@@ -268,15 +259,6 @@ class TwoBlanks(Bound):
 # -- public participations
 
 
-def gaussian_delta(epsilon: float, mu: Floats) -> Floats:
-    """Return deltas of Gaussian mechanisms with sensitivity mu >= 0 over sigma, rounded up."""
-    safe = np.where(mu > 0, mu, 1.0)
-    high = ndtr(safe / 2 - epsilon / safe)
-    low = np.exp(np.minimum(epsilon + log_ndtr(-safe / 2 - epsilon / safe), 0.0))
-    up = np.maximum(high - low, 0.0) + _ROUNDING * 1e-3 * high
-    return np.where(mu > 0, np.minimum(up, 1.0), 0.0)
-
-
 @dataclass(frozen=True, eq=False)
 class Revealed(Bound):
     """The bound with participations known: the mean of Gaussian deltas over a record's patterns.
@@ -300,8 +282,8 @@ class Revealed(Bound):
 
     def delta(self, epsilon: float) -> float:
         """Return the bound at an epsilon >= 0."""
-        found = float(self.weights @ gaussian_delta(epsilon, self.norms))
-        return min(1.0, found * (1 + _ROUNDING))
+        deltas = half_space_delta(0.5 * self.norms**2, self.norms, epsilon)
+        return min(1.0, float(self.weights @ deltas) * (1 + _ROUNDING))
 
     def log_mgf(self, c: float, direction: str) -> float:
         """Return the log of the mean of Gaussian moments, the same in both directions."""
@@ -319,17 +301,17 @@ def revealed(mechanism: Mechanism, sampler: Sampler) -> Bound:
         A strategy of any kind, and any sampler: only the law of a record's number of participations
         counts, and the least distance of two.
     """
-    laws = _unit_laws(mechanism.shape, sampler)
+    laws = _unit_laws(mechanism.unit, sampler)
     parts = tuple(Revealed(weights, norms / mechanism.sigma) for weights, norms in laws)
     return parts[0] if len(parts) == 1 else Worst(parts)
 
 
 @lru_cache(maxsize=8)
-def _unit_laws(shape: Shape, sampler: Sampler) -> list[tuple[Floats, Floats]]:
+def _unit_laws(unit: Mechanism, sampler: Sampler) -> list[tuple[Floats, Floats]]:
     """Return probabilities of numbers of participations, and norms, of each group of records."""
     from scipy.stats import binom
 
-    T, most, groups = shape.steps, largest_norm(shape, sampler), sampler.groups(shape.steps)
+    T, most, groups = unit.steps, largest_norm(unit, sampler), sampler.groups(unit.steps)
     separation = _worst_case(sampler, T)[1]
     if sampler.epochs(T) is not None:
         # The number of participations is known.
@@ -346,25 +328,25 @@ def _unit_laws(shape: Shape, sampler: Sampler) -> list[tuple[Floats, Floats]]:
     beyond = binom.sf(largest, rounds, rate) if largest < possible else 0.0
     # The first group has most rounds. If C is Toeplitz, it is the worst one: later ones see its
     # sequence, truncated.
-    known = groups is not None and not groups.secret and shape.column is None
+    known = groups is not None and not groups.secret and unit.column is None
     each = groups.rounds if groups is not None and known else (slice(None),)
-    norms = (_norms(shape, rows, separation, largest, most) for rows in each)
+    norms = (_norms(unit, rows, separation, largest, most) for rows in each)
     return [(np.append(weights, beyond), of_group) for of_group in norms]
 
 
-def _norms(shape: Shape, rows: slice, separation: int, largest: int, most: float) -> Floats:
+def _norms(unit: Mechanism, rows: slice, separation: int, largest: int, most: float) -> Floats:
     """Return bounds on ||C y|| for 0, 1, ..., ``largest`` participations in rows, and for more.
 
     For C Toeplitz with non-increasing columns the earliest participations attain the bound
     (Kalinin and Lampert 2024). Otherwise it is from the k largest sums of the k largest entries of
     the rows of C^T C. No norm exceeds ``most``, that of the worst pattern of all.
     """
-    column, counts = shape.column, range(1, largest + 1)
+    column, counts = unit.column, range(1, largest + 1)
     if column is not None and (np.diff(column) <= 0).all():
         schemas = (LeastSeparation(separation, k) for k in counts)
-        norms = [of_toeplitz(column, shape.bands, each).value for each in schemas]
+        norms = [of_toeplitz(column, unit.bands, each).value for each in schemas]
     else:
-        gram = shape.gram[rows, rows]
+        gram = unit.gram[rows, rows]
         sums = np.cumsum(-np.sort(-gram, axis=1), axis=1)
         columns = (sums[:, min(k, len(gram)) - 1] for k in counts)
         norms = [math.sqrt(np.sort(each)[::-1][:k].sum()) for k, each in enumerate(columns, 1)]
@@ -382,13 +364,13 @@ def _worst_case(sampler: Sampler, steps: int) -> tuple[Participation, int]:
 
 
 @lru_cache(maxsize=8)
-def largest_norm(shape: Shape, sampler: Sampler) -> float:
+def largest_norm(unit: Mechanism, sampler: Sampler) -> float:
     """Return a bound on ||C y|| over all patterns that a sampler may draw."""
-    found = shape.strategy.sensitivity(_worst_case(sampler, shape.steps)[0]).value
-    epochs = sampler.epochs(shape.steps)
-    if epochs is not None and epochs.times == 1 and epochs.drawn > 1 and shape.column is not None:
+    found = unit.strategy.sensitivity(_worst_case(sampler, unit.steps)[0]).value
+    epochs = sampler.epochs(unit.steps)
+    if epochs is not None and epochs.times == 1 and epochs.drawn > 1 and unit.column is not None:
         # Rounds of epochs that are s apart are more than s - 1 epochs apart.
-        E, products = epochs.drawn, Mechanism(shape, 1.0).overlaps
+        E, products = epochs.drawn, unit.overlaps
         square = E * float(products[0])
         square += 2 * sum(
             (E - s) * float(products[(s - 1) * epochs.rounds + 1]) for s in range(1, E)

@@ -53,7 +53,7 @@ sigma^2) the likelihood ratio, and G = C^T C / sigma^2 >= 0:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import ClassVar
@@ -135,6 +135,16 @@ def _windows(order: int, length: int, every: int, most: int) -> NDArray[np.int64
     return kept
 
 
+def _after(windows: NDArray[np.int64], q: int) -> NDArray[np.intp]:
+    """Return the place of the window after each count, of shape (q + 1, windows); -1 for none."""
+    powers = (q + 1) ** np.arange(windows.shape[1])[::-1]
+    codes = windows @ powers
+    order = np.argsort(codes)
+    after = np.arange(q + 1)[:, None] * powers[:1].sum() + codes // (q + 1)
+    place = np.minimum(np.searchsorted(codes[order], after), len(codes) - 1)
+    return np.where(codes[order][place] == after, order[place], -1)
+
+
 @dataclass(frozen=True, eq=False)
 class Past:
     """One number w that carries the past of a record: ``w' = decay w + y``, a mean of scale w + y.
@@ -208,52 +218,6 @@ class _Tables:
     sums: Floats
 
 
-def _tables(
-    joining: Joining, q: int, length: int, decay: float, sums: Floats, capped: bool
-) -> _Tables | None:
-    """Return the states for an order and a grid of sums, which may be the number 0 alone."""
-    every, most = (joining.epoch, 2 * q) if joining.epoch else (joining.separation, q)
-    windows = _windows(q, length, every, most)
-    if windows is None or windows.size * len(sums) * q > _LARGEST_TABLE or _is_long(length, q):
-        return None
-    powers = (q + 1) ** np.arange(length)[::-1]
-    codes = windows @ powers
-    order = np.argsort(codes)
-    counts = np.arange(q + 1)[:, None]
-    after = counts * powers[:1].sum() + codes // (q + 1)
-    place = np.minimum(np.searchsorted(codes[order], after), len(codes) - 1)
-    place = np.where(codes[order][place] == after, order[place], -1)
-    cell, share = np.zeros((q + 1, 1), dtype=np.int64), np.zeros((q + 1, 1))
-    if capped:
-        # The next whole cell, also of a sum that is a node but for rounding.
-        moved = (decay * sums + counts) * (1 + 1e-14)
-        cell = np.minimum(np.searchsorted(sums, moved, side="left"), len(sums) - 1)
-        share = np.zeros(cell.shape)
-    elif len(sums) > 1:
-        moved = decay * sums + counts
-        cell = np.clip(np.searchsorted(sums, moved, side="right") - 1, 0, len(sums) - 2)
-        share = (moved - sums[cell]) / (sums[cell + 1] - sums[cell])
-        share = np.where(moved > 0, share * (1 + _SHARE) + _SHARE, 0.0)
-    to = np.where(place[:, :, None] < 0, -1, place[:, :, None] * len(sums) + cell[:, None, :])
-    free = np.full((1, len(windows)), q)
-    if joining.epoch:
-        free = np.repeat(q - counts, len(windows), axis=1)
-    elif joining.separation > 1:
-        free = q - windows[:, : joining.separation - 1].sum(axis=1)[None]
-    return _Tables(
-        windows,
-        np.ascontiguousarray(to.reshape(q + 1, -1), dtype=np.intc),
-        np.ascontiguousarray(np.tile(share, len(windows))),
-        np.ascontiguousarray(np.repeat(free, len(sums), axis=1), dtype=np.intc),
-        np.tile(sums, len(windows)),
-    )
-
-
-def _is_long(length: int, q: int) -> bool:
-    """Return whether the number that stands for the last counts would not fit into 64 bits."""
-    return length * math.log2(q + 1) > 62
-
-
 @dataclass(frozen=True, eq=False)
 class ReplicaSum:
     """The sum over replicas of one order, from the last round on.
@@ -307,11 +271,43 @@ class ReplicaSum:
     @cached_property
     def tables(self) -> _Tables | None:
         """The states, and where counts lead; None if there are too many."""
-        length = max(self._lags, self.joining.separation - 1)
+        joining, q = self.joining, self.order
+        length = max(self._lags, joining.separation - 1)
+        every, most = (joining.epoch, 2 * q) if joining.epoch else (joining.separation, q)
+        windows, cells = _windows(q, length, every, most), self.cells + 1
+        # The number that stands for the last counts has 62 bits.
+        fits = length * math.log2(q + 1) <= 62
+        if windows is None or windows.size * cells * q > _LARGEST_TABLE or not fits:
+            return None
+        counts, place = np.arange(q + 1)[:, None], _after(windows, q)
+        sums, cell, share = self._grid(counts)
+        to = np.where(place[:, :, None] < 0, -1, place[:, :, None] * cells + cell[:, None, :])
+        free = np.full((1, len(windows)), q)
+        if joining.epoch:
+            free = np.repeat(q - counts, len(windows), axis=1)
+        elif joining.separation > 1:
+            free = q - windows[:, : joining.separation - 1].sum(axis=1)[None]
+        return _Tables(
+            windows,
+            np.ascontiguousarray(to.reshape(q + 1, -1), dtype=np.intc),
+            np.ascontiguousarray(np.tile(share, len(windows))),
+            np.ascontiguousarray(np.repeat(free, cells, axis=1), dtype=np.intc),
+            np.tile(sums, len(windows)),
+        )
+
+    def _grid(self, counts: NDArray[np.intp]) -> tuple[Floats, NDArray[np.intp], Floats]:
+        """Return the sums of a grid, the cell that each count leads to, and its share there."""
         if self.past is None:
-            return _tables(self.joining, self.order, length, 0.0, np.zeros(1), False)
+            return np.zeros(1), np.zeros(counts.shape, dtype=np.intp), np.zeros(counts.shape)
         sums = self.order * self.cap * np.arange(self.cells + 1) / self.cells
-        return _tables(self.joining, self.order, length, self.past.decay, sums, self.capped)
+        moved = self.past.decay * sums + counts
+        if self.capped:
+            # The next whole cell, also of a sum that is a node but for rounding.
+            cell = np.searchsorted(sums, moved * (1 + 1e-14), side="left")
+            return sums, np.minimum(cell, self.cells), np.zeros(cell.shape)
+        cell = np.clip(np.searchsorted(sums, moved, side="right") - 1, 0, self.cells - 1)
+        share = (moved - sums[cell]) / (sums[cell + 1] - sums[cell])
+        return sums, cell, np.where(moved > 0, share * (1 + _SHARE) + _SHARE, 0.0)
 
     @cached_property
     def _energies(self) -> Floats:
@@ -450,11 +446,12 @@ def _ratios(now: Floats, before: Floats) -> tuple[float, float]:
 
 @dataclass(frozen=True, order=True)
 class Key:
-    """One moment: the exponent k of the tail 10^(-k / 2) (0: none), order, and shared overlap."""
+    """One moment: the exponent k of the tail 10^(-k / 2) (0: none), order, overlap, and grid."""
 
     tail: int
     order: int
     shared: float = 0.0
+    fine: bool = False
 
     @property
     def beyond(self) -> float:
@@ -462,38 +459,28 @@ class Key:
         return 10.0 ** (-self.tail / 2) if self.tail else 0.0
 
 
-_Cost = Callable[[Key, bool], float]
+_Cost = Callable[[Key], float]
 
 
-def _descent(key: Key, cost: _Cost, *, fine: bool) -> tuple[float, Key]:
+def _descent(key: Key, cost: _Cost) -> tuple[float, Key]:
     """Return the least cost from one order to its neighbors; on fine grids of tails, too."""
     last = None
-    if math.isinf(cost(key, fine)):
+    if math.isinf(cost(key)):
         key = replace(key, order=_ORDERS[0])
     while key != last:
         last, near = key, [key]
         near += [replace(key, order=q) for q in (key.order - 1, key.order + 1) if q in _ORDERS]
-        if fine and key.tail:
+        if key.fine and key.tail:
             near += [replace(key, tail=k) for k in (key.tail - 1, key.tail + 1) if k]
-        key = min(near, key=lambda each: cost(each, fine))
-    return cost(key, fine), key
+        key = min(near, key=cost)
+    return cost(key), key
 
 
-def _coarse(key: Key, cost: _Cost) -> tuple[float, Key]:
-    """Return the least cost of moments of one tail on coarse grids."""
-    return min(_descent(replace(key, shared=share), cost, fine=False) for share in _SHARED)
-
-
-def _by_tails(key: Key, cost: _Cost, first: int) -> Iterator[tuple[float, Key]]:
+def _by_tails(key: Key, cost: _Cost, tails: Iterable[int]) -> Iterator[tuple[float, Key]]:
     """Yield the least costs on coarse grids of one tail after the other."""
-    for tail in range(first, max(first, _LAST_TAIL) + 1):
-        value, key = _coarse(replace(key, tail=tail), cost)
+    for tail in tails:
+        value, key = min(_descent(replace(key, tail=tail, shared=s), cost) for s in _SHARED)
         yield value, key
-
-
-def _tail_below(log_delta: float) -> int:
-    """Return the first tail whose probability is below a delta."""
-    return max(1, math.floor(-2 * log_delta / math.log(10)) + 1) if log_delta < 0 else 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -510,14 +497,13 @@ class ReplicaMoments(Bound):
 
     mechanism: Mechanism
     joining: Joining
-    _moments: dict[tuple[Key, bool], float] = field(default_factory=dict, repr=False)
+    _moments: dict[Key, float] = field(default_factory=dict, repr=False)
 
     method: ClassVar[str] = "Renyi moments of replicas"
 
     def log_moment(self, order: int) -> float:
         """Return a bound on the logarithm of E_Q L^q, infinite if none is computed."""
-        keys = [Key(0, order, shared) for shared in _SHARED]
-        return min(self._moment(key, fine=True) for key in keys)
+        return min(self._moment(Key(0, order, shared, fine=True)) for shared in _SHARED)
 
     def log_mgf(self, c: float, direction: str) -> float:
         """Return a chord of the bound on log M(c) of removing a record, from whole orders."""
@@ -548,8 +534,6 @@ class ReplicaMoments(Bound):
                 return window
         decay, joining = self._past.decay, self.joining
         cap = joining.largest_state(decay)
-        if joining.independent:
-            cap = min(cap, (1 - decay**self.mechanism.steps) / (1 - decay) * (1 + _MARGIN))
         if key.tail:
             rate, period = float(joining.chances.max()), joining.period
             rounds = -(-self.mechanism.steps // period)
@@ -557,15 +541,15 @@ class ReplicaMoments(Bound):
         run = self.mechanism, self.joining, key.order
         return ReplicaSum(*run, self._past, cap, key.shared, cells, key.tail > 0)
 
-    def _moment(self, key: Key, fine: bool) -> float:
-        if (key, fine) not in self._moments:
-            total = self.total(key, (_CAPPED if key.tail else _CELLS)[fine])
-            self._moments[key, fine] = total.log()
+    def _moment(self, key: Key) -> float:
+        if key not in self._moments:
+            total = self.total(key, (_CAPPED if key.tail else _CELLS)[key.fine])
+            self._moments[key] = total.log()
             if total.past is None:  # There is no grid.
-                self._moments[key, not fine] = self._moments[key, fine]
+                self._moments[replace(key, fine=not key.fine)] = self._moments[key]
         # A fine grid may be too large where a coarse one, which is a proof as well, is not.
-        found = self._moments[key, fine]
-        return self._moment(key, fine=False) if fine and math.isinf(found) else found
+        found = self._moments[key]
+        return self._moment(replace(key, fine=False)) if key.fine and math.isinf(found) else found
 
     def best_order(self, epsilon: float, shared: float = 0.0) -> tuple[float, int]:
         """Return the logarithm of the least bound on delta of sums of C itself, and its order."""
@@ -576,11 +560,11 @@ class ReplicaMoments(Bound):
         )
         return found or (math.inf, _ORDERS[0])
 
-    def _log_delta(self, key: Key, epsilon: float, fine: bool = False) -> float:
-        found = self._moment(key, fine) + log_tangent(key.order, epsilon)
+    def _log_delta(self, key: Key, epsilon: float) -> float:
+        found = self._moment(key) + log_tangent(key.order, epsilon)
         return float(np.logaddexp(found, math.log(key.beyond))) if key.tail else found
 
-    def _least(self, cost: _Cost, first: Callable[[float], int]) -> Proof:
+    def _least(self, cost: _Cost, log_delta: float | None = None) -> Proof:
         """Return the least cost of moments, without a cap and with one.
 
         Coarse grids, of which the costs are near enough, choose where fine ones begin.
@@ -588,37 +572,38 @@ class ReplicaMoments(Bound):
         Parameters
         ----------
         cost
-            What a moment proves, on a fine grid or on a coarse one.
-        first
-            The first tail that is tried, from the least cost without a cap.
+            What a moment proves.
+        log_delta
+            The logarithm of the delta that is asked about; the cost is one if it is None.
         """
-        value, key = _coarse(Key(0, _ORDERS[0]), cost)
+        ((value, key),) = _by_tails(Key(0, _ORDERS[0]), cost, (0,))
         tried = [key]
         if self.joining.independent and self.total(key, 0).past is not None:
-            best = least_until_rising(_by_tails(key, cost, first(value)))
+            # The first tail is below delta.
+            least = -2 * min(value if log_delta is None else log_delta, 0.0) / math.log(10)
+            first = math.floor(least) + 1
+            best = least_until_rising(
+                _by_tails(key, cost, range(first, max(first, _LAST_TAIL) + 1))
+            )
             assert best is not None
             tried.append(best[1])
-        found, key = min(_descent(each, cost, fine=True) for each in tried)
+        found, key = min(_descent(replace(each, fine=True), cost) for each in tried)
         return Proof(found, f"{self.method}, order {key.order}")
 
     def epsilon(self, delta: float) -> Proof:
         """Return a bound on epsilon at a delta in (0, 1)."""
 
-        def cost(key: Key, fine: bool) -> float:
+        def cost(key: Key) -> float:
             left = delta - key.beyond
             if left <= 0:
                 return math.inf
-            at_zero = self._moment(key, fine) + log_tangent(key.order, 0.0)
+            at_zero = self._moment(key) + log_tangent(key.order, 0.0)
             return max(0.0, (at_zero - math.log(left)) / (key.order - 1))
 
-        found = self._least(cost, lambda _: _tail_below(math.log(delta)))
+        found = self._least(cost, math.log(delta))
         return found._replace(value=found.value * (1 + _MARGIN))
 
     def proof(self, epsilon: float) -> Proof:
         """Return a bound on delta at an epsilon >= 0."""
-
-        def cost(key: Key, fine: bool) -> float:
-            return self._log_delta(key, epsilon, fine)
-
-        found = self._least(cost, _tail_below)
+        found = self._least(lambda key: self._log_delta(key, epsilon))
         return found._replace(value=exp_up(min(found.value, 0.0)))

@@ -84,8 +84,6 @@ __all__ = ["Bins", "Direct", "Estimator", "Tilted", "best_tilt"]
 
 Floats = NDArray[np.float64]
 
-# Normals that are drawn at once, 1 MB: more would not fit the cache of a core.
-_NOISE_AT_ONCE = 2**17
 # Cells of the polygon that draws use, whose weights are within 1e-4 of 1.
 _CELLS = 1500
 # Entries of a table: 128 MB.
@@ -172,32 +170,24 @@ class Direct(Estimator):
         """Number of rounds, which is the number of values of one draw."""
         return self.engine.mechanism.steps
 
-    def noisy(self, x: Floats, generator: np.random.Generator) -> Floats:
-        """Return x with a draw from Q added to each column, in place, by parts."""
-        rows = max(1, _NOISE_AT_ONCE // x.shape[1])
-        for t in range(0, len(x), rows):
-            part = x[t : t + rows]
-            part += self.engine.mechanism.sigma * generator.standard_normal(part.shape)
-        return x
+    def noisy_fields(self, x: Floats, generator: np.random.Generator) -> Floats:
+        """Return the fields of x with a draw from Q added to each column."""
+        mechanism = self.engine.mechanism
+        return mechanism.fields(x + mechanism.sigma * generator.standard_normal(x.shape))
 
     def sides(self, a: Floats) -> Floats:
         """Return bounds on log L above and below it, of shape (2, draws); none where in doubt."""
-        high = self.engine.log_ratio(a)
+        high, slack = self.engine.log_ratio(a), self.engine.slack
         low = high if self.engine.exact else self.engine.log_ratio(a, above=False)
-        slack = self.engine.slack
-        return np.stack(
-            [
-                np.where(np.isnan(high), np.inf, high + slack),
-                np.where(np.isnan(low), -np.inf, low - slack),
-            ]
-        )
+        above = np.where(np.isnan(high), np.inf, high + slack)
+        return np.stack([above, np.where(np.isnan(low), -np.inf, low - slack)])
 
     def draw(self, draws: int, generator: np.random.Generator) -> Floats:
         """Return the numbers that are kept of draws, shape (rows, draws)."""
         mechanism, x = self.engine.mechanism, np.zeros((self.steps, draws))
         if self.direction == "remove":
             x = mechanism.means(self.engine.law.sample(draws, generator)[0])
-        return self.sides(mechanism.fields(self.noisy(x, generator)))
+        return self.sides(self.noisy_fields(x, generator))
 
 
 @dataclass(frozen=True, eq=False)
@@ -384,7 +374,7 @@ class Tilted(Direct):
         """Return the numbers that are kept of draws, shape (rows, draws)."""
         mechanism = self.engine.mechanism
         counts, log_weight = self.counts(draws, generator)
-        a = mechanism.fields(self.noisy(mechanism.means(counts), generator))
+        a = self.noisy_fields(mechanism.means(counts), generator)
         sides = self.sides(a)
         power = sides[1]
         if not self.shared:

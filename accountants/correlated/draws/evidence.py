@@ -40,13 +40,13 @@ from dpcal.errors import DrawsCannotTell
 if TYPE_CHECKING:
     from dpcal.accountants.correlated.price import Goal, Question
 
-__all__ = ["Evidence", "collected", "expected_epsilon", "provenance", "removing"]
+__all__ = ["Evidence", "collected", "provenance", "removing"]
 
 # Plain draws for the tail of adding a record: the band around their law is then 0.04 wide at a
 # failure probability of 1e-12. Half as many leave epsilon 2 percent larger where adding decides.
 _PLAIN_DRAWS = 8192
-# An eighth of these draws are in a band as wide where it fails so often.
-_FAILS_OFTEN = 5e-2
+# The part of these draws from which a search estimates what all of them will prove.
+_FEW = 4
 # So many times the least number of plain draws bound delta where a few of them exceed epsilon.
 _ENOUGH = 1.25
 # About the part of a proved epsilon that draws prove: the order of a tilt is chosen there.
@@ -67,8 +67,8 @@ def removing(question: Question, goal: Goal, draws: int = 0) -> Estimator:
     DrawsCannotTell
         If draws do not answer such a question, with the reason.
     """
-    if question.refusal:
-        raise DrawsCannotTell(f"{question.sampler.name!r} batches: {question.refusal}.")
+    if question.route not in ("bins", "automaton"):
+        raise DrawsCannotTell(f"{question.sampler.name!r} batches: {question.route}.")
     level = goal.near if goal.epsilon is None else goal.epsilon
     if level is None:
         level = _NEAR * min(goal.proof(question.proved).value, _LARGEST_EPSILON)
@@ -86,11 +86,11 @@ def removing(question: Question, goal: Goal, draws: int = 0) -> Estimator:
 
 
 def adding(question: Question, draws: int, failure: float) -> Bound:
-    """Return the bound on adding a record that plain draws prove."""
+    """Return the bound on adding a record that plain draws prove, or about it if they are few."""
     bins = question.route == "bins"
     law = Bins(question.gram, "add") if bins else Direct(question.engine, direction="add")
     log_l = _simulated(question, law, 1, draws).kept[:2]
-    return ConvexTail.of(log_l, failure_probability=failure)
+    return ConvexTail.of(log_l, failure_probability=failure, draws=_PLAIN_DRAWS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,13 +131,26 @@ class Evidence:
         lower = least_epsilon(partial(drawn.lower, failure_probability=each), delta)
         return Reading(min(lower, upper), min(least_epsilon(drawn.mean, delta), upper), upper)
 
+    def expected(self, delta: float, draws: int) -> float:
+        """Return an estimate of the epsilon that ``draws`` draws will prove, from fewer draws."""
+        left, failure = delta - self.failure_probability, self.failure_probability
+        return max(expected(self.removing, left, draws, failure), self.adding.epsilon(left).value)
+
     def reading(self, goal: Goal) -> Reading:
         """Return the epsilon at the goal's delta, or the delta at its epsilon."""
         return self.at(goal.epsilon or 0.0) if goal.delta is None else self.epsilon(goal.delta)
 
 
-def collected(question: Question, goal: Goal) -> Evidence:
+def collected(question: Question, goal: Goal, later: int = 0) -> Evidence:
     """Return draws for removing a record, and draws for adding one if the goal needs them.
+
+    Parameters
+    ----------
+    question, goal
+        The run, and what is asked of it.
+    later
+        If given, so many draws will be made later, and these are fewer, for an estimate of what
+        they will prove.
 
     Raises
     ------
@@ -146,16 +159,18 @@ def collected(question: Question, goal: Goal) -> Evidence:
     ValueError
         If the failure probability is not a part of the given delta.
     """
-    sample, failure = _drawn_removing(question, goal, question.options.draws)
+    failure = question.options.failure(goal.delta)
+    sample = _drawn_removing(question, goal, later or question.options.draws, failure)
     bound = question.proved.adding
     if goal.delta is None:
         level = goal.epsilon or 0.0
         most = sample.at(level, failure_probability=0.5 * failure).upper
     else:
         most = goal.delta - failure
-        level = expected(sample, most, sample.draws, failure)
+        level = expected(sample, most, later or sample.draws, failure)
     if bound.delta(level) > most:
-        bound = Least((bound, adding(question, _PLAIN_DRAWS, 0.5 * failure)))
+        tail = adding(question, _PLAIN_DRAWS // (_FEW if later else 1), 0.5 * failure)
+        bound = Least((bound, tail))
     return Evidence(sample, bound, failure)
 
 
@@ -176,44 +191,14 @@ def expected(sample: Sample, delta: float, draws: int, failure: float) -> float:
     return found
 
 
-def expected_epsilon(question: Question, goal: Goal, draws: int) -> float:
-    """Return an estimate of the epsilon that ``draws`` draws will prove, from fewer draws.
-
-    Parameters
-    ----------
-    question
-        The run, with the few draws.
-    goal
-        Its delta is the target, without the part that is reserved for other confirmations.
-    draws
-        Number of the later draws.
-
-    Raises
-    ------
-    DrawsCannotTell
-        If draws prove no bound.
-    """
-    sample, failure = _drawn_removing(question, goal, draws)
-    left = (goal.delta or 0.0) - failure
-    found, least = expected(sample, left, draws, failure), question.proved.adding.epsilon(left)
-    if least.value <= found:
-        return found
-    tail = adding(question, _PLAIN_DRAWS // 8, _FAILS_OFTEN).epsilon(left)
-    return max(found, min(least.value, tail.value))
-
-
-def _drawn_removing(question: Question, goal: Goal, draws: int) -> tuple[Sample, float]:
-    """Return draws for removing a record, and their failure probability.
-
-    They are refused if ``draws`` of them could not answer.
-    """
-    target, failure = goal.delta, question.options.failure(goal.delta)
-    if target is not None and failure >= target and not question.refusal:
+def _drawn_removing(question: Question, goal: Goal, draws: int, failure: float) -> Sample:
+    """Return draws for removing a record, refused if ``draws`` of them could not answer."""
+    target, estimator = goal.delta, removing(question, goal, draws)
+    if target is not None and failure >= target:
         raise ValueError(
             f"failure_probability must be less than delta={target!r}, of which it is a part, "
             f"got {failure!r}."
         )
-    estimator = removing(question, goal, draws)
     # The range of tilted draws reaches every delta at some epsilon, and that of plain ones none.
     if target is not None and estimator.largest(_LARGEST_EPSILON) == 1:
         needed = draws_needed(target - failure, failure_probability=0.5 * failure)
@@ -222,7 +207,7 @@ def _drawn_removing(question: Question, goal: Goal, draws: int) -> tuple[Sample,
                 f"draws={draws} cannot bound delta={target:g} with failure probability "
                 f"{failure:g}, even if no draw exceeded epsilon; choose draws >= {needed}."
             )
-    return _simulated(question, estimator, 0, question.options.draws), failure
+    return _simulated(question, estimator, 0, question.options.draws)
 
 
 def _simulated(question: Question, law: Estimator, stream: int, draws: int) -> Sample:

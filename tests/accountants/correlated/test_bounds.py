@@ -99,7 +99,8 @@ def test_the_lower_tail_against_integrals_of_its_moments():
         weights = np.exp(log_q)
         mean = float(weights @ log_l)
         variance = float(weights @ (log_l - mean) ** 2)
-        proved = lower_tail(Mechanism.of(run, noise_multiplier=sigma), np.full(2, rate))
+        odds = np.full(2, rate / (1 - rate))
+        proved = lower_tail(Mechanism.of(run, noise_multiplier=sigma), odds)
         assert -mean <= proved[0]
         assert variance <= proved[1] ** 2
         for power in (0.5, 2.0, 6.0):
@@ -273,7 +274,7 @@ STRATEGIES = [
     matrix.LambdaCGD(24, 0.95),
     matrix.Banded(24, 6, 0.7 ** np.arange(6)),
     matrix.BISR(24, 4),
-    correlated.Matrix(np.tril(np.random.default_rng(7).normal(size=(24, 24)))),
+    matrix.Dense(np.tril(np.random.default_rng(7).normal(size=(24, 24)))),
 ]
 
 
@@ -290,7 +291,7 @@ def test_no_price_is_above_that_of_public_participations(strategy, sampler, wors
 
 
 def test_a_first_group_bounds_no_other_one_where_columns_grow():
-    growing = correlated.Matrix(np.tril(np.ones((6, 6))) * np.arange(1, 7))
+    growing = matrix.Dense(np.tril(np.ones((6, 6))) * np.arange(1, 7))
     for kind, secret in ((CyclicPoisson, "random_shift"), (MinSeparation, "warm_start")):
         question = Question.of(growing, kind(2, 0.3, **{secret: True}), 2.0)
         assert (question.joining, question.dominated) == (None, False)
@@ -386,7 +387,7 @@ def test_moments_of_replicas_against_all_tuples_of_patterns(strategy, sampler, g
         matrix.BISR(6, 3),
         matrix.Tree(6),
         matrix.Banded(6, 5, (1.0, 0.9, 0.9, 0.8, 0.8)),
-        correlated.Matrix(np.tril(np.random.default_rng(3).uniform(0.1, 1, size=(6, 6)))),
+        matrix.Dense(np.tril(np.random.default_rng(3).uniform(0.1, 1, size=(6, 6)))),
     ],
     ids=lambda each: type(each).__name__,
 )
