@@ -141,7 +141,7 @@ def _saved(figure: Any, kind: str, title: str, description: str) -> bytes:
     import matplotlib as module
 
     buffer = io.BytesIO()
-    about = {"Title": title, "Description": description}
+    about: dict[str, str | None] = {"Title": title, "Description": description}
     about |= {"Creator": "dpcal", "Date": None} if kind == "svg" else {"Software": "dpcal"}
     # Names inside an SVG follow from its title, so that two pictures fit on one page.
     with module.rc_context({"svg.hashsalt": title, "svg.fonttype": "none"}):
