@@ -253,7 +253,7 @@ def _composed(runs: Sequence[_Cost | Result], delta: float) -> dict[str, Any]:
     event = events.ComposedDpEvent([run.event_for(size) for run in runs])
     # Runs that were priced by several accountants are priced by the one that bounds most closely.
     named = {run.accountant for run in runs}
-    how = {
+    how: dict[str, Any] = {
         "neighboring_relation": runs[0].under()[1],
         "accountant": named.pop() if len(named) == 1 else "auto",
     }
