@@ -144,7 +144,7 @@ def samplers(rows: Sequence[tuple[str, str, Mapping[str, float]]], *, delta: flo
     axes.set_yticks(range(len(rows)), labels=[name for name, *_ in rows])
     axes.set_ylim(len(rows) - 0.5, -0.7)
     axes.grid(visible=False, axis="y")
-    axes.set_title("The same noise, by how batches are drawn", loc="left", color=INK)
+    axes.set_title("By how batches are drawn", loc="left", color=INK)
     return figure
 
 

@@ -30,22 +30,24 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
-
+from dpcal import _lazy
 from dpcal.report.metrics import SHARES
 from dpcal.report.output import at_most
 
 __all__ = ["answers_page", "rendered", "statement_page"]
 
+# It takes as long to load as numpy, and estimators that write no page need none of it.
+_jinja = _lazy.Module("jinja2")
+
 Cells = tuple[list[str], list[list[str]]]
 
 
 @cache
-def _templates() -> Environment:
-    found = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
-        autoescape=select_autoescape(),
-        undefined=StrictUndefined,
+def _templates() -> Any:
+    found = _jinja.Environment(
+        loader=_jinja.FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=_jinja.select_autoescape(),
+        undefined=_jinja.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -56,7 +58,8 @@ def _templates() -> Environment:
 
 def rendered(template: str, parts: Mapping[str, Any]) -> str:
     """Return the text of a template of ``report/templates/`` with its parts, by name."""
-    return _templates().get_template(template).render(parts)
+    text: str = _templates().get_template(template).render(parts)
+    return text
 
 
 def _sentence(text: str) -> str:

@@ -10,6 +10,7 @@ r"""Is a claim one that an organisation allows? Limits in a TOML file, held agai
 from __future__ import annotations
 
 import json
+import operator
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,19 +30,11 @@ __all__ = ["Policy", "facts_of"]
 
 
 class _Limit(NamedTuple):
-    """The check of a limit's value, what it is about, and whether a fact keeps it."""
+    """The check of a limit's value, what it is about, and whether it allows what was found."""
 
     check: Callable[..., Any]
     about: str
     kept: Callable[[Any, Any], bool]
-
-
-def _least(check: Callable[..., Any], about: str) -> _Limit:
-    return _Limit(check, about, lambda allowed, found: found >= allowed)
-
-
-def _most(check: Callable[..., Any], about: str) -> _Limit:
-    return _Limit(check, about, lambda allowed, found: found <= allowed)
 
 
 def _among(about: str, *names: str) -> _Limit:
@@ -57,9 +50,9 @@ def _among(about: str, *names: str) -> _Limit:
 
 _LIMITS: Mapping[str, _Limit] = MappingProxyType(
     {
-        "max_epsilon": _most(_validate.positive, "epsilon is"),
-        "max_delta": _most(_validate.probability, "delta is"),
-        "min_records": _least(_validate.count, "the number of records is"),
+        "max_epsilon": _Limit(_validate.positive, "epsilon is", operator.ge),
+        "max_delta": _Limit(_validate.probability, "delta is", operator.ge),
+        "min_records": _Limit(_validate.count, "the number of records is", operator.le),
         "neighboring_relations": _among("the relations are", *RELATIONS),
         "units": _among("the units are", "record", "person", "client"),
         "samplers": _among("the samplers are", *SAMPLERS),

@@ -4,6 +4,7 @@ import doctest
 import importlib
 import pkgutil
 import re
+import runpy
 import shlex
 import tomllib
 
@@ -114,3 +115,8 @@ def test_cross_references_lead_somewhere():
                 if not missing(reference):
                     lost.append(f"{name}: {reference}")
     assert not lost, "\n".join(lost)
+
+
+def test_the_picture_of_imports_is_that_of_the_code():
+    module = runpy.run_path(str(ROOT / "docs" / "draw_imports.py"))
+    assert module["picture"]() == module["PICTURE"].read_text(encoding="utf-8")
