@@ -15,7 +15,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import re
 import secrets
@@ -46,7 +45,7 @@ from dpcal.report import (
 )
 from dpcal.report.output import dump
 from dpcal.tables.booking import booked, opened_book
-from dpcal.tables.documents import about_data, about_model, add_pages, risk
+from dpcal.tables.documents import about_data, add_pages, risk
 from dpcal.tables.model import Model
 from dpcal.tables.plans import calibrated, compared
 from dpcal.tables.records import Records, load
@@ -313,12 +312,20 @@ def fitted(
     print_warnings(warn_after(evaluation, records))
     key = secrets.token_bytes(32)
     document = _document(request, records, result, model, evaluation, key) | booked(request.budget)
+    said: dict[str, Any] = {"document": document, "interrupted": bool(interrupted)}
+    return Fitted(model=_claimed(model, document), result=result, _key=key, **said)
+
+
+def _claimed(model: Model, document: Mapping[str, Any]) -> Model:
+    """Return a model whose file says what its report claims."""
     paid = max(document["runs"], key=lambda run: float(run["epsilon"]["upper"]))
-    released = {name: paid[name] for name in ("complete", "message", "plan")}
-    model = replace(model, about={**model.about, **about_model(document, paid), **released})
-    return Fitted(
-        model=model, document=document, result=result, interrupted=bool(interrupted), _key=key
-    )
+    privacy = document["privacy"]
+    claim = {"epsilon": paid["epsilon"]["upper"], "delta": paid["delta"]}
+    claim |= {name: privacy[name] for name in ("neighboring_relation", "unit")}
+    about = {**model.about, "claim": claim}
+    about |= {name: document[name] for name in ("written", "software")}
+    about |= {name: paid[name] for name in ("complete", "message", "plan")}
+    return replace(model, about=about)
 
 
 def read(request: Request) -> Records:
@@ -514,8 +521,8 @@ def _scaling(records: Records) -> dict[str, Any]:
 
 def _parameters(model: Model) -> dict[str, Any]:
     """Return the released parameters, for scaled features, as JSON values."""
-    told = json.loads(model.to_json())
-    found = {name: told[name] for name in ("weights", "intercept")}
+    weights = dict(zip(model.coding.names, model.weights.tolist(), strict=True))
+    found: dict[str, Any] = {"weights": weights, "intercept": float(model.intercept)}
     found["for"] = "scaled features, as under data.scaling"
     if model.labels:
         found["classes"] = list(model.labels)

@@ -103,11 +103,11 @@ def _unasked(records: Records, how: str | None, book: Store) -> str:
         return "no record is held out: test_fraction above 0 does"
     if how is None and book is not None:
         return (
-            "a budget book charges scores like a run: held_out='noisy' measures them, and "
-            "test_fraction=0 keeps no record back"
+            "a budget book charges scores like a run: held_out='noisy' (--held-out noisy) "
+            "measures them, and test_fraction=0 keeps no record back"
         )
     if how == "none":
-        return "held_out='none' was asked; held_out='noisy' measures them"
+        return "held_out='none' was asked; held_out='noisy' (--held-out noisy) measures them"
     if not records.labels and how != "unprotected" and records.target.range is None:
         return "a target without a range in the schema has no bound to scale noise by"
     return ""
