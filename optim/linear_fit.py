@@ -54,6 +54,7 @@ __all__ = [
     "mean_square",
     "of_classes",
     "plan_linear",
+    "query_on_all",
     "scale_query",
     "sum_query",
     "tuned",
@@ -159,16 +160,23 @@ class LinearSettings:
         return "softmax" if self.columns > 1 else name
 
 
+def query_on_all(
+    name: str,
+    bound: float,
+    multiplier: float,
+    count: int = 1,
+    *,
+    kind: str = "gradient",
+    **more: Any,
+) -> Query:
+    """Return a query of ``count`` noisy answers about all records, of which each has a bound."""
+    noise: dict[str, Any] = {"max_norm": bound, "noise_multiplier": multiplier}
+    return Query(name=name, kind=kind, sampler="full", count=count, **noise, **more)
+
+
 def sum_query(name: str, norm: float, multiplier: float, count: int = 1) -> Query:
     """Return the query of ``count`` noisy sums of one vector a record, over all records."""
-    return Query(
-        name=name,
-        kind="gradient",
-        sampler="full",
-        max_norm=norm * _ROOM,
-        noise_multiplier=multiplier,
-        count=count,
-    )
+    return query_on_all(name, norm * _ROOM, multiplier, count)
 
 
 def scale_query(release: float) -> Query:

@@ -31,7 +31,7 @@ from dpcal.report import (
     statement_page,
 )
 
-__all__ = ["about_data", "about_model", "add_pages", "risk"]
+__all__ = ["about_data", "add_pages", "risk"]
 
 
 def about_data(
@@ -81,26 +81,6 @@ def about_data(
         "read_from_data": list(read_from_data),
         "fingerprint": fingerprint([*tables, *([] if owners is None else [owners])], key=key),
     }
-
-
-def about_model(document: Mapping[str, Any], paid: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a model's file holds of its report.
-
-    Parameters
-    ----------
-    document
-        The content of ``report.json``.
-    paid
-        The run, or all of them together, whose price is the model's.
-    """
-    privacy = document["privacy"]
-    claim = {
-        "epsilon": paid["epsilon"]["upper"],
-        "delta": paid["delta"],
-        "neighboring_relation": privacy["neighboring_relation"],
-        "unit": privacy["unit"],
-    }
-    return {"claim": claim, "written": document["written"], "software": document["software"]}
 
 
 def add_pages(

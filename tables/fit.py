@@ -15,7 +15,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import re
 import secrets
@@ -26,7 +25,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import current_thread, main_thread
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from dpcal import plot
 from dpcal.calibrate import Plan
@@ -46,12 +45,11 @@ from dpcal.report import (
 )
 from dpcal.report.output import dump
 from dpcal.tables.booking import booked, opened_book
-from dpcal.tables.documents import about_data, about_model, add_pages, risk
+from dpcal.tables.documents import about_data, add_pages, risk
 from dpcal.tables.model import Model
 from dpcal.tables.plans import calibrated, compared
 from dpcal.tables.records import Records, load
 from dpcal.tables.request import Request, check_extras, drafts_one, schema_of
-from dpcal.tables.schema import Schema
 from dpcal.tables.scores import evaluate, print_warnings, warn_after, warn_before
 from dpcal.tables.summary import summary
 
@@ -67,10 +65,7 @@ __all__ = [
     "key_file",
     "planned",
     "schema_of",
-    "train",
 ]
-
-Relation = Literal["add-or-remove-one", "replace-one", "replace-special"]
 
 OUTSIDE = (
     "The schema, batch size, epochs, "
@@ -147,110 +142,6 @@ class Fitted:
         return key
 
 
-def train(
-    table: Any,
-    schema: Schema | Mapping[str, Any] | str | Path | None = None,
-    *,
-    target: str | None = None,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    n: int | None = None,
-    loss: Literal["logistic", "squared"] = "logistic",
-    l2: float = 0.0,
-    intercept: bool = True,
-    optimizer: str | None = None,
-    epochs: float | None = None,
-    batch_size: int | None = None,
-    max_grad_norm: float | None = None,
-    settings: Mapping[str, Any] | None = None,
-    use_plan: Plan | str | Path | None = None,
-    group_size: int | None = None,
-    test_fraction: float = 0.2,
-    held_out: Literal["noisy", "unprotected", "none"] | None = None,
-    budget: str | Path | None = None,
-    seed: int | None = None,
-    neighboring_relation: Relation | None = None,
-    mechanism: Literal["discrete", "gaussian"] | None = None,
-) -> Fitted:
-    """Fit a private linear model to a table, with everything that its report says.
-
-    Parameters
-    ----------
-    table
-        A polars or pandas data frame, a mapping from names to columns, a list of rows as mappings,
-        or the path of a file.
-    schema
-        Types, ranges and classes of the columns: a :class:`dpcal.tables.Schema`, its JSON values,
-        or a TOML file, which 'dpcal schema FILE' drafts. Without one every feature is a number.
-    target
-        The column that is predicted (default: the schema's).
-    epsilon
-        The target of privacy, > 0; that of the plan when omitted.
-    delta
-        The target's delta, in (0, 1); that of the plan when omitted.
-    n
-        Public number of records, or of persons with clipped=user, for a claim under
-        add-or-remove-one (default: the schema's, which counts rows, or read, for one under
-        replace-special).
-    loss
-        Of two classes, or of numbers.
-    l2
-        Regulariser >= 0.
-    intercept
-        Fit an intercept; without one and with l2 the loss is strongly convex.
-    optimizer
-        One of those that 'dpcal optimizers' lists (default: dpsgd or noisy_gd, with the steps of
-        the smallest predicted error, as 'dpcal recommend' has it; dpsgd, if settings are given).
-    epochs
-        Passes > 0 over the records (default: by the noise, for dpsgd).
-    batch_size
-        Expected batch, in [1, n] (default: from passes and steps, for dpsgd).
-    max_grad_norm
-        Clipping norm > 0 of a record's gradient (default: from ranges).
-    settings
-        More keywords of the optimizer's plan builder, such as steps=100, or public constants of the
-        loss: smoothness and gap. 'dpcal optimizers NAME' lists those of an optimizer.
-    use_plan
-        A :class:`dpcal.Plan` that is run in place of a target, or the file of one.
-    group_size
-        Rows of one person at most, >= 1, by the schema's column of type person; more are left out
-        (default: the schema's, or 1).
-    test_fraction
-        Share in [0, 1) of the records, or persons, that are held out.
-    held_out
-        How the scores of held-out records are computed: noisy, paid by these records; unprotected;
-        or not at all (default: noisy; none with a budget book, which charges scores like a run).
-    budget
-        Charge the run to this budget book, and refuse it if it does not fit; a new book takes the
-        run's epsilon and delta for its total.
-    seed
-        Of the noise, >= 0; to be kept secret (default: fresh from the system).
-    neighboring_relation
-        What neighbors differ by (default: replace-special, or add-or-remove-one with n).
-    mechanism
-        Discrete noise and exact sums, or Gaussian noise in floating point, which the claim leaves
-        out (default: discrete, unless noise is correlated).
-
-    Returns
-    -------
-    Fitted
-        The model, the run and the report's content; ``save(folder)`` writes what ``dpcal verify``
-        checks.
-
-    Raises
-    ------
-    ValueError
-        If an argument is not what it must be, or does not go with the others. Nothing was spent.
-    UnsupportedEvent
-        If no theorem prices what is asked for.
-    MissingExtra
-        If polars or matplotlib is not installed.
-    BudgetExceeded
-        If the run does not fit into the budget book.
-    """
-    return fitted(Request.of(**locals()))
-
-
 @dataclass(frozen=True, kw_only=True)
 class Planned:
     """The plan of a training, before anything is spent.
@@ -313,12 +204,20 @@ def fitted(
     print_warnings(warn_after(evaluation, records))
     key = secrets.token_bytes(32)
     document = _document(request, records, result, model, evaluation, key) | booked(request.budget)
+    said: dict[str, Any] = {"document": document, "interrupted": bool(interrupted)}
+    return Fitted(model=_claimed(model, document), result=result, _key=key, **said)
+
+
+def _claimed(model: Model, document: Mapping[str, Any]) -> Model:
+    """Return a model whose file says what its report claims."""
     paid = max(document["runs"], key=lambda run: float(run["epsilon"]["upper"]))
-    released = {name: paid[name] for name in ("complete", "message", "plan")}
-    model = replace(model, about={**model.about, **about_model(document, paid), **released})
-    return Fitted(
-        model=model, document=document, result=result, interrupted=bool(interrupted), _key=key
-    )
+    privacy = document["privacy"]
+    claim = {"epsilon": paid["epsilon"]["upper"], "delta": paid["delta"]}
+    claim |= {name: privacy[name] for name in ("neighboring_relation", "unit")}
+    about = {**model.about, "claim": claim}
+    about |= {name: document[name] for name in ("written", "software")}
+    about |= {name: paid[name] for name in ("complete", "message", "plan")}
+    return replace(model, about=about)
 
 
 def read(request: Request) -> Records:
@@ -514,8 +413,8 @@ def _scaling(records: Records) -> dict[str, Any]:
 
 def _parameters(model: Model) -> dict[str, Any]:
     """Return the released parameters, for scaled features, as JSON values."""
-    told = json.loads(model.to_json())
-    found = {name: told[name] for name in ("weights", "intercept")}
+    weights = dict(zip(model.coding.names, model.weights.tolist(), strict=True))
+    found: dict[str, Any] = {"weights": weights, "intercept": float(model.intercept)}
     found["for"] = "scaled features, as under data.scaling"
     if model.labels:
         found["classes"] = list(model.labels)

@@ -16,7 +16,7 @@ from dpcal import _validate
 from dpcal.calibrate import Plan, Query
 from dpcal.calibrate.defaults import SCALE_SHARE, Defaults
 from dpcal.calibrate.recommending.recommendation import first_choice
-from dpcal.optim.linear_fit import SCALE, asked_before, tuned
+from dpcal.optim.linear_fit import SCALE, asked_before, query_on_all, tuned
 from dpcal.tables.coding import REACH, Coding
 from dpcal.tables.request import Request
 
@@ -174,15 +174,7 @@ def _scale(coding: Coding, *, release: float, n: int, group_size: int) -> Query 
     cut = min(coding.square_bound / guess, max(_LEAST_CUT, _NOISE * n / multiplier))
     if cut * multiplier / n > _LOUDEST:
         return None
-    return Query(
-        name=SCALE,
-        kind="gradient",
-        sampler="full",
-        max_norm=cut * guess,
-        noise_multiplier=multiplier,
-        count=1,
-        group_size=group_size,
-    )
+    return query_on_all(SCALE, cut * guess, multiplier, group_size=group_size)
 
 
 def default_sizes(n: int, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,10 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal.accountants.events import DpEvent, SelfComposedDpEvent
-from dpcal.calibrate import Plan, Query, noise_multiplier
+from dpcal.calibrate import Plan, noise_multiplier
 from dpcal.calibrate.persons import rows_of_one_person
 from dpcal.errors import BudgetExceeded
 from dpcal.optim.algorithms import Store, oracle_of
+from dpcal.optim.linear_fit import query_on_all
 from dpcal.optim.objectives.domains import blanked, finite_rows
 from dpcal.optim.objectives.placed import objective_of, vectors_of
 from dpcal.optim.result import Result
@@ -70,13 +71,19 @@ def evaluate(
     how = how or "noisy"
     if reason:
         return _left_out(reason)
-    sums = _classified(records, model) if records.labels else _missed(records, model)
-    noise, told = 0.0, {"held_out": how, "covered_by_the_claim": False}
+    sums = _Sums(bound=3.25**0.5, rows=_errors, width=4, count=1)
+    if records.labels:
+        # The scores of a linear model spread as its weights are long.
+        scale = float(np.linalg.norm(model.weights))
+        rows = partial(_held, center=model.intercept, scale=scale)
+        sums = _Sums(bound=1.0, rows=rows, width=2 * BINS + GRID, count=2)
+    scored, noise = _scores(records, model), 0.0
+    told: dict[str, Any] = {"held_out": how, "covered_by_the_claim": False}
     if how == "unprotected":
-        found = sums.exact()
+        found = sums.asked(lambda before: sums.rows(before, scored).sum(axis=0))
     else:
         try:
-            found, noise, told = _noisy(result, sums, group=group, seed=seed, book=book)
+            found, noise, told = _noisy(result, sums, scored, group=group, seed=seed, book=book)
         except BudgetExceeded as error:
             # The run is paid and released; its scores are what the book has no room for.
             return _left_out(f"the budget book has no room ({error})")
@@ -96,11 +103,11 @@ def _unasked(records: Records, how: str | None, book: Store) -> str:
         return "no record is held out: test_fraction above 0 does"
     if how is None and book is not None:
         return (
-            "a budget book charges scores like a run: held_out='noisy' measures them, and "
-            "test_fraction=0 keeps no record back"
+            "a budget book charges scores like a run: held_out='noisy' (--held-out noisy) "
+            "measures them, and test_fraction=0 keeps no record back"
         )
     if how == "none":
-        return "held_out='none' was asked; held_out='noisy' measures them"
+        return "held_out='none' was asked; held_out='noisy' (--held-out noisy) measures them"
     if not records.labels and how != "unprotected" and records.target.range is None:
         return "a target without a range in the schema has no bound to scale noise by"
     return ""
@@ -115,20 +122,20 @@ class _Sums:
     """Sums over held-out records, each made of a row a record, of norm at most ``bound``.
 
     ``rows(before, scored)`` returns the rows, shape (m, width), of records with their scores and
-    targets, from the sum before, which is zero for the first of ``count`` sums.
+    targets, from the sum before, which is zero for the first of ``count`` sums: of those that
+    :func:`metrics` is made of, or :func:`root_errors`, in units of their largest.
     """
 
     bound: float
     rows: Callable[[Vector, Vector], Vector]
-    scored: Any
     width: int
-    count: int = 1
+    count: int
 
-    def exact(self) -> list[Vector]:
-        """Return the sums without noise."""
+    def asked(self, answer: Callable[[Vector], Vector]) -> list[Vector]:
+        """Return all sums, each the answer to the sum before."""
         found = [np.zeros(self.width)]
         for _ in range(self.count):
-            found.append(self.rows(found[-1], self.scored).sum(axis=0))
+            found.append(answer(found[-1]))
         return found[1:]
 
 
@@ -139,25 +146,11 @@ def _scores(records: Records, model: Model) -> Vector:
     return blanked(np.stack([model.scores(blanked(X, known)), y], axis=1), known, np.nan)
 
 
-def _classified(records: Records, model: Model) -> _Sums:
-    """Return the sums that :func:`metrics` is made of."""
-    # The scores of a linear model spread as its weights are long.
-    scale = float(np.linalg.norm(model.weights))
-    rows = partial(_held, center=model.intercept, scale=scale)
-    scored = _scores(records, model)
-    return _Sums(bound=1.0, rows=rows, scored=scored, width=2 * BINS + GRID, count=2)
-
-
 def _held(before: Vector, scored: Vector, **grid: float) -> Vector:
     """Return counts of records; and their ranks, once there is a sum of counts."""
     scores, labels = scored.T
     held = Held(scores, np.where(np.isnan(labels), -1, labels), **grid)
     return held.ranks(before) if before.any() else held.counts()
-
-
-def _missed(records: Records, model: Model) -> _Sums:
-    """Return the sums that :func:`root_errors` is made of, in units of their largest."""
-    return _Sums(bound=3.25**0.5, rows=_errors, scored=_scores(records, model), width=4)
 
 
 def _errors(before: Vector, scored: Vector) -> Vector:
@@ -170,10 +163,10 @@ def _errors(before: Vector, scored: Vector) -> Vector:
 
 
 def _noisy(
-    result: Result, sums: _Sums, *, group: int, seed: int | None, book: Store
+    result: Result, sums: _Sums, scored: Vector, *, group: int, seed: int | None, book: Store
 ) -> tuple[list[Vector], float, dict[str, Any]]:
     """Return the sums as answers of an oracle, with a plan and a ledger of its own."""
-    trained, count, n = result.plan, sums.count, len(sums.scored)
+    trained, count, public = result.plan, sums.count, result.plan.public_n
     names = ("epsilon", "delta", "neighboring_relation")
     target: dict[str, Any] = {name: getattr(trained, name) for name in names}
 
@@ -182,43 +175,26 @@ def _noisy(
         return once if count == 1 else SelfComposedDpEvent(once, count)
 
     sigma = noise_multiplier(all_of, **target)
-    query = Query(
-        name="scores",
-        kind="gradient",
-        sampler="full",
-        max_norm=sums.bound,
-        noise_multiplier=sigma,
-        count=count,
-        group_size=group,
-    )
-    plan = Plan(
-        optimizer="evaluation",
-        n=trained.n if trained.public_n else n,
-        queries=(query,),
-        public_n=trained.public_n,
-        **target,
-    )
-    rows = partial(vectors_of, sums.rows, sums.width, block=1 << 14)
-    records = objective_of(rows, sums.scored)
+    query = query_on_all("scores", sums.bound, sigma, count, group_size=group)
+    n = trained.n if public else len(scored)
+    plan = Plan(optimizer="evaluation", n=n, queries=(query,), public_n=public, **target)
+    records = objective_of(partial(vectors_of, sums.rows, sums.width, block=1 << 14), scored)
     # A seed serves once: the scores take a child of the one that training took.
     child = None if seed is None else np.random.SeedSequence(seed, spawn_key=(1,))
     oracle = oracle_of(records, plan, child, book, result.noise)
-    found = [np.zeros(sums.width)]
-    for _ in range(count):
-        found.append(oracle.gradient(found[-1], "scores") * plan.n)
+    found = sums.asked(lambda before: oracle.gradient(before, "scores") * plan.n)
     if hasattr(oracle, "close"):
         oracle.close()
-    price = oracle.ledger.epsilon(plan.delta)
     told = {
         "held_out": "noisy",
         "covered_by_the_claim": True,
         "noise_standard_deviation": sigma * sums.bound,
-        "plan": json.loads(plan.to_json()),
+        "plan": plan.to_dict(),
         "ledger": json.loads(oracle.ledger.to_json()),
-        "epsilon": price.to_dict(),
+        "epsilon": oracle.ledger.epsilon(plan.delta).to_dict(),
         "delta": plan.delta,
     }
-    return found[1:], sigma * sums.bound, told
+    return found, sigma * sums.bound, told
 
 
 def warn_before(plan: Plan) -> list[str]:

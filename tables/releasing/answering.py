@@ -66,7 +66,7 @@ from dpcal.tables.request import schema_of, source_of
 from dpcal.tables.schema import Schema
 from dpcal.tables.scores import print_warnings, warn_before
 
-__all__ = ["Release", "release"]
+__all__ = ["Release", "answered"]
 
 _SHOWN = {"statistic", "share", "value", "standard_error", "low", "high"}
 COVERED = "every number in the section 'release', and all of them together"
@@ -142,69 +142,21 @@ class Release:
         )
 
 
-def release(
+def answered(
     table: Any,
-    schema: Schema | Mapping[str, Any] | str | Path,
+    schema: Any,
     statistics: Sequence[str],
     *,
     epsilon: float,
     delta: float,
-    by: str | None = None,
-    where: str | None = None,
-    find_groups: bool = False,
-    n: int | None = None,
-    group_size: int | None = None,
-    budget: str | Path | None = None,
+    by: str | None,
+    where: str | None,
+    find_groups: bool,
+    n: int | None,
+    group_size: int | None,
+    budget: str | Path | None,
 ) -> Release:
-    """Release statistics of a table, with noise that is solved for all of them together.
-
-    Parameters
-    ----------
-    table
-        A polars or pandas data frame, a mapping from names to columns, a list of rows as mappings,
-        or the path of a file.
-    schema
-        Types, ranges and categories of the columns: a :class:`dpcal.tables.Schema`, its JSON
-        values, or a TOML file, which 'dpcal schema FILE' drafts. Numbers are clamped to their
-        ranges.
-    statistics
-        ``"count"`` or ``"count age > 65"``, ``"sum stay"``, ``"mean stay"``, ``"variance stay"``,
-        ``"histogram department, sex"`` or ``"histogram age:20"``, ``"quantile bp 0.1 0.5 0.9"``;
-        each may end in ``where CONDITION`` and ``by AXES``.
-    epsilon
-        The target of privacy of all of them together, > 0.
-    delta
-        The target's delta, in (0, 1).
-    by
-        Groups of all statistics: columns with commas between them, NAME or NAME:PARTS (a number
-        with a range, in so many equal parts).
-    where
-        Rows that count: comparisons with and, or, not, in.
-    find_groups
-        Find the groups of a column in ``by`` that the schema does not describe: those that enough
-        rows have.
-    n
-        Public number of rows, for a claim under add-or-remove-one (default: the schema's, or read,
-        for one under replace-special).
-    group_size
-        Rows that a person has at most (default: the schema's).
-    budget
-        Charge the release to this budget book, and refuse it if it does not fit; a new book takes
-        the release's epsilon and delta for its total.
-
-    Returns
-    -------
-    Release
-        Values with standard errors and intervals of confidence; ``frame()`` is a data frame, and
-        ``save(folder)`` writes what ``dpcal verify`` checks.
-
-    Raises
-    ------
-    ValueError
-        If an argument is not what it must be, or a cell is not what the schema says.
-    BudgetExceeded
-        If the release does not fit into the budget book.
-    """
+    """Return what :func:`dpcal.release` does for these arguments."""
     if isinstance(statistics, str) or not statistics:
         raise ValueError(f"statistics must be a list of one or more, got {statistics!r}.")
     _check_target(epsilon, delta)

@@ -27,6 +27,7 @@ from dpcal.calibrate import Plan, Query, noise_multiplier
 from dpcal.calibrate.plan import compose
 from dpcal.calibrate.query import LAPLACE_TOTAL
 from dpcal.errors import UnsupportedEvent
+from dpcal.optim.linear_fit import query_on_all
 from dpcal.tables import Column
 from dpcal.tables.releasing.statistics import Statistic
 
@@ -245,15 +246,8 @@ def _total(noise: str, scale: float, total: Total, share: float, group_size: int
     Shares are of the sum of inverse squares of Gaussian noise multipliers, or of the sum of losses
     where noise is Laplace.
     """
-    return Query(
-        name=total.name,
-        kind=noise,
-        sampler="full",
-        max_norm=total.max_norm,
-        noise_multiplier=scale / share ** (1.0 if noise == LAPLACE_TOTAL else 0.5),
-        count=1,
-        group_size=group_size,
-    )
+    multiplier = scale / share ** (1.0 if noise == LAPLACE_TOTAL else 0.5)
+    return query_on_all(total.name, total.max_norm, multiplier, kind=noise, group_size=group_size)
 
 
 def _tree(noise: str, scale: float, name: str, statistic: Statistic) -> Query:
@@ -262,14 +256,8 @@ def _tree(noise: str, scale: float, name: str, statistic: Statistic) -> Query:
         steps_of(statistic),
         (2.0, 1.0) if noise == LAPLACE_TOTAL else (1.0, 0.5),
     )
-    return Query(
-        name=name,
-        kind="selection",
-        sampler="full",
-        max_norm=_reach(statistic.shares),
-        noise_multiplier=wide * scale * (levels / _QUANTILE["tree"]) ** power,
-        count=levels,
-    )
+    multiplier = wide * scale * (levels / _QUANTILE["tree"]) ** power
+    return query_on_all(name, _reach(statistic.shares), multiplier, levels, kind="selection")
 
 
 def _size(queries: Sequence[Query]) -> float:
@@ -283,15 +271,7 @@ def _size(queries: Sequence[Query]) -> float:
 def _groups(scale: float, surprise: float, group_size: int) -> Query:
     """Return the query that finds groups, whose threshold a group of one person rarely passes."""
     threshold = group_size + scale * NormalDist().inv_cdf(1 - surprise) * (1 + 1e-9)
-    return Query(
-        name=GROUPS,
-        kind="labels",
-        sampler="full",
-        max_norm=1.0,
-        noise_multiplier=scale,
-        threshold=threshold,
-        count=1,
-    )
+    return query_on_all(GROUPS, 1.0, scale, kind="labels", threshold=threshold)
 
 
 def open_axes(statistics: Iterable[Statistic]) -> set[str]:

@@ -37,16 +37,8 @@ def folder(cli, tmp_path_factory):
         coding = "" if features == "linear" else f'coding = "{features}"\n'
         schema = folder / f"{features}.toml"
         schema.write_text(SCHEMA.replace("range =", f"{coding}range ="))
-        cli(
-            "train",
-            folder / "t.csv",
-            "--seed 5",
-            TARGET,
-            "--schema",
-            schema,
-            "-o",
-            folder / features,
-        )
+        asked = ["train", folder / "t.csv", "--seed 5", TARGET, "--schema", schema]
+        cli(*asked, "-o", folder / features)
     return folder
 
 

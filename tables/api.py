@@ -1,0 +1,199 @@
+"""Train a model on a table, and release statistics of it: typed, and light until they are called.
+
+>>> import inspect
+>>> [*inspect.signature(train).parameters][:5]
+['table', 'schema', 'target', 'epsilon', 'delta']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from dpcal import _lazy
+
+if TYPE_CHECKING:
+    from dpcal.calibrate import Plan
+    from dpcal.tables.fit import Fitted
+    from dpcal.tables.releasing.answering import Release
+    from dpcal.tables.schema import Schema
+
+__all__ = ["release", "train"]
+
+_fit = _lazy.Module("dpcal.tables.fit")
+_releasing = _lazy.Module("dpcal.tables.releasing.answering")
+
+Relation = Literal["add-or-remove-one", "replace-one", "replace-special"]
+
+
+def train(
+    table: Any,
+    schema: Schema | Mapping[str, Any] | str | Path | None = None,
+    *,
+    target: str | None = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    n: int | None = None,
+    loss: Literal["logistic", "squared"] = "logistic",
+    l2: float = 0.0,
+    intercept: bool = True,
+    optimizer: str | None = None,
+    epochs: float | None = None,
+    batch_size: int | None = None,
+    max_grad_norm: float | None = None,
+    settings: Mapping[str, Any] | None = None,
+    use_plan: Plan | str | Path | None = None,
+    group_size: int | None = None,
+    test_fraction: float = 0.2,
+    held_out: Literal["noisy", "unprotected", "none"] | None = None,
+    budget: str | Path | None = None,
+    seed: int | None = None,
+    neighboring_relation: Relation | None = None,
+    mechanism: Literal["discrete", "gaussian"] | None = None,
+) -> Fitted:
+    """Fit a private linear model to a table, with everything that its report says.
+
+    Parameters
+    ----------
+    table
+        A polars or pandas data frame, a mapping from names to columns, a list of rows as mappings,
+        or the path of a file.
+    schema
+        Types, ranges and classes of the columns: a :class:`dpcal.tables.Schema`, its JSON values,
+        or a TOML file, which 'dpcal schema FILE' drafts. Without one every feature is a number.
+    target
+        The column that is predicted (default: the schema's).
+    epsilon
+        The target of privacy, > 0; that of the plan when omitted.
+    delta
+        The target's delta, in (0, 1); that of the plan when omitted.
+    n
+        Public number of records, or of persons with clipped=user, for a claim under
+        add-or-remove-one (default: the schema's, which counts rows, or read, for one under
+        replace-special).
+    loss
+        Of two classes, or of numbers.
+    l2
+        Regulariser >= 0.
+    intercept
+        Fit an intercept; without one and with l2 the loss is strongly convex.
+    optimizer
+        One of those that 'dpcal optimizers' lists (default: dpsgd or noisy_gd, with the steps of
+        the smallest predicted error, as 'dpcal recommend' has it; dpsgd, if settings are given).
+    epochs
+        Passes > 0 over the records (default: by the noise, for dpsgd).
+    batch_size
+        Expected batch, in [1, n] (default: from passes and steps, for dpsgd).
+    max_grad_norm
+        Clipping norm > 0 of a record's gradient (default: from ranges).
+    settings
+        More keywords of the optimizer's plan builder, such as steps=100, or public constants of the
+        loss: smoothness and gap. 'dpcal optimizers NAME' lists those of an optimizer.
+    use_plan
+        A :class:`dpcal.Plan` that is run in place of a target, or the file of one.
+    group_size
+        Rows of one person at most, >= 1, by the schema's column of type person; more are left out
+        (default: the schema's, or 1).
+    test_fraction
+        Share in [0, 1) of the records, or persons, that are held out.
+    held_out
+        How the scores of held-out records are computed: noisy, paid by these records; unprotected;
+        or not at all (default: noisy; none with a budget book, which charges scores like a run).
+    budget
+        Charge the run to this budget book, and refuse it if it does not fit; a new book takes the
+        run's epsilon and delta for its total.
+    seed
+        Of the noise, >= 0; to be kept secret (default: fresh from the system).
+    neighboring_relation
+        What neighbors differ by (default: replace-special, or add-or-remove-one with n).
+    mechanism
+        Discrete noise and exact sums, or Gaussian noise in floating point, which the claim leaves
+        out (default: discrete, unless noise is correlated).
+
+    Returns
+    -------
+    Fitted
+        The model, the run and the report's content; ``save(folder)`` writes what ``dpcal verify``
+        checks.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not what it must be, or does not go with the others. Nothing was spent.
+    UnsupportedEvent
+        If no theorem prices what is asked for.
+    MissingExtra
+        If polars or matplotlib is not installed.
+    BudgetExceeded
+        If the run does not fit into the budget book.
+    """
+    fitted: Fitted = _fit.fitted(_fit.Request.of(**locals()))
+    return fitted
+
+
+def release(
+    table: Any,
+    schema: Schema | Mapping[str, Any] | str | Path,
+    statistics: Sequence[str],
+    *,
+    epsilon: float,
+    delta: float,
+    by: str | None = None,
+    where: str | None = None,
+    find_groups: bool = False,
+    n: int | None = None,
+    group_size: int | None = None,
+    budget: str | Path | None = None,
+) -> Release:
+    """Release statistics of a table, with noise that is solved for all of them together.
+
+    Parameters
+    ----------
+    table
+        A polars or pandas data frame, a mapping from names to columns, a list of rows as mappings,
+        or the path of a file.
+    schema
+        Types, ranges and categories of the columns: a :class:`dpcal.tables.Schema`, its JSON
+        values, or a TOML file, which 'dpcal schema FILE' drafts. Numbers are clamped to their
+        ranges.
+    statistics
+        ``"count"`` or ``"count age > 65"``, ``"sum stay"``, ``"mean stay"``, ``"variance stay"``,
+        ``"histogram department, sex"`` or ``"histogram age:20"``, ``"quantile bp 0.1 0.5 0.9"``;
+        each may end in ``where CONDITION`` and ``by AXES``.
+    epsilon
+        The target of privacy of all of them together, > 0.
+    delta
+        The target's delta, in (0, 1).
+    by
+        Groups of all statistics: columns with commas between them, NAME or NAME:PARTS (a number
+        with a range, in so many equal parts).
+    where
+        Rows that count: comparisons with and, or, not, in.
+    find_groups
+        Find the groups of a column in ``by`` that the schema does not describe: those that enough
+        rows have.
+    n
+        Public number of rows, for a claim under add-or-remove-one (default: the schema's, or read,
+        for one under replace-special).
+    group_size
+        Rows that a person has at most (default: the schema's).
+    budget
+        Charge the release to this budget book, and refuse it if it does not fit; a new book takes
+        the release's epsilon and delta for its total.
+
+    Returns
+    -------
+    Release
+        Values with standard errors and intervals of confidence; ``frame()`` is a data frame, and
+        ``save(folder)`` writes what ``dpcal verify`` checks.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not what it must be, or a cell is not what the schema says.
+    BudgetExceeded
+        If the release does not fit into the budget book.
+    """
+    release: Release = _releasing.answered(**locals())
+    return release
