@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -18,7 +17,7 @@ import numpy as np
 from dpcal.accountants.losses import sampled_gaussian
 from dpcal.accountants.losses.base import PrivacyLoss, Reals
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
-from dpcal.accountants.rounding import UNIT, rounded_up
+from dpcal.accountants.rounding import UNIT, sum_up
 
 __all__ = ["Parts", "Total"]
 
@@ -84,11 +83,7 @@ class Total:
     @cached_property
     def upper(self) -> float:
         """Supremum of the sum, rounded up."""
-        nearest = float(sum(times * loss.upper for loss, times in self.parts))
-        if not math.isfinite(nearest):
-            return nearest
-        exact = sum((times * Fraction(loss.upper) for loss, times in self.parts), Fraction())
-        return rounded_up(nearest, exact)
+        return sum_up((loss.upper for loss, _ in self.parts), (times for _, times in self.parts))
 
     def log_support_bound(self, epsilon: float) -> float:
         """Return an upper bound on log delta(epsilon): its value with all mass at the supremum."""

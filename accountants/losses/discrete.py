@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
@@ -22,7 +21,7 @@ import numpy as np
 from dpcal import _validate
 from dpcal._lazy import special
 from dpcal.accountants.losses.base import Points, PrivacyLoss, Reals
-from dpcal.accountants.rounding import UNIT, rounded_up
+from dpcal.accountants.rounding import UNIT, sum_up
 
 __all__ = [
     "AtomLoss",
@@ -132,11 +131,9 @@ class LatticeLoss(DiscreteLoss):
     @property
     def upper(self) -> float:
         """The largest value, rounded up."""
-        nearest = super().upper
-        if math.isinf(nearest) or self.value_rounding > 0:
-            return nearest
-        exact = Fraction(self.offset) + Fraction(self.unit) * self.multiples[-1]
-        return rounded_up(nearest, exact)
+        if self.value_rounding > 0:
+            return super().upper
+        return sum_up((self.offset, self.unit), (1, self.multiples[-1]))
 
     @property
     def _value_sizes(self) -> Reals:
