@@ -30,7 +30,7 @@ NAMES = [
     *("lower", "upper", "both", "remove", "add"),
     *("add-or-remove-one", "replace-one", "replace-special"),
     *("contour", "parity", "convex order", "finite sum", "Renyi moment"),
-    *("dpcal-certificate-4", "dpcal-certificate-5"),
+    *("dpcal-certificate-5", "dpcal-certificate-6"),
     *("GaussianDpEvent", "LaplaceDpEvent", "EpsilonDeltaDpEvent", "MixtureOfGaussiansDpEvent"),
     "RandomAllocationDpEvent",
 ]
