@@ -287,7 +287,7 @@ def spread(empty: Law, outcomes: Outcomes) -> Law:
     lost, infinite = lost + q - high, infinite + balls.arb.max(p - high * most.exp(), zero)
     for q, p, u, v in outcomes.cells:
         low = u.exp()
-        apart, more = v.exp() - low, p - q * low
+        apart, more = v.exp() - low, zero if u is v else p - q * low
         if not apart > 0:
             # A point, or nearly one.
             put(u, q)

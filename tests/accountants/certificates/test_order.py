@@ -225,3 +225,13 @@ def test_outcomes_above_keep_all_mass_under_both_laws(event, top, monkeypatch):
                 assert whole.overlaps(arb(1))
                 assert whole.rad() < 1e-5
                 assert all(mass.upper() >= 0 for mass in row)
+
+
+def test_draws_that_are_not_told_apart_have_infinite_ratios(monkeypatch):
+    monkeypatch.setattr(samples, "_MOST_DRAWS", 5)
+    event = events.SampledWithReplacementDpEvent(3, 12, GAUSSIAN)
+    loss, _ = samples.pairs_of(event, "add-or-remove-one")
+    beyond = sum(math.comb(12, k) * 2 ** (12 - k) for k in range(6, 13)) / 3**12
+    with ctx.workprec(128):
+        limits = OrderProof(128, 0.1, 200, 1e-3, 20.0)
+        assert pair_of(loss).outcomes(arb(0.1), limits, True).right[1] > 0.999999 * beyond
