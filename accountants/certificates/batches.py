@@ -167,8 +167,8 @@ class _OfBatch(Pair):
         return 2 * math.log1p(q * math.expm1(min(largest, inner.top, 700.0)))
 
     def cells(self, limits: Limits) -> float:
-        """Return the most intervals of an epoch, or nodes of a sample."""
-        return limits.nodes
+        """Return the most intervals of an epoch, or about the nodes of a sample."""
+        return limits.nodes if self.batches else super().cells(limits)
 
     def work(self, limits: Limits) -> float:
         """Return the work with that of the law of all answers."""

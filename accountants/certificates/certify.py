@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from decimal import Decimal
 
 from dpcal import _validate
@@ -140,20 +140,29 @@ class _Search:
         if not math.isfinite(answer.upper):
             raise TargetUnreachable(f"No finite epsilon is known at delta = {delta:g}.")
 
-        def proved(side: float) -> DeltaBounds:
-            # Half of the distance to the target, as a share of delta, is left to the proof.
-            value = interface.log_delta(event, epsilon=side, neighboring_relation=relation).upper
-            accuracy = abs(value - math.log(delta)) / 2
-            return self.delta(side, min(max(accuracy, 1e-14), 0.5), target)
+        def settled(sign: int) -> DeltaBounds | None:
+            """Return the first bounds that settle the target, at growing distances on a side."""
+            for move in _MOVES:
+                side = answer.upper + sign * move * width * answer.upper
+                if side <= 0 and sign < 0:
+                    # A lower bound of 0 on epsilon takes no proof.
+                    return None
+                about = interface.log_delta(event, epsilon=side, neighboring_relation=relation)
+                # Half of the distance to the target, as a share of delta, is left to the proof.
+                accuracy = abs(about.upper - math.log(delta)) / 2
+                with contextlib.suppress(TargetUnreachable):
+                    found = self.delta(side, min(max(accuracy, 1e-14), 0.5), target)
+                    if found.upper <= target if sign > 0 else found.lower >= target:
+                        return found
+            return None
 
-        margin = width * answer.upper
-        upper = _settled(answer.upper, margin, proved, lambda item: item.upper <= target)
-        if upper is None:
+        if (upper := settled(1)) is None:
+            most = answer.upper * (1 + _MOVES[-1] * width)
             raise TargetUnreachable(
                 f"No argument proves an epsilon at delta = {delta:g}: a contour and laws in convex "
-                f"order were tried, up to epsilon = {answer.upper + _MOVES[-1] * margin:.6g}."
+                f"order were tried, up to epsilon = {most:.6g}."
             )
-        lower = _settled(answer.upper, -margin, proved, lambda item: item.lower >= target)
+        lower = settled(-1)
         return (upper,) if lower is None else (lower, upper)
 
     def delta(self, epsilon: float, width: float, target: Decimal | None = None) -> DeltaBounds:
@@ -228,22 +237,3 @@ class _Search:
         gap = relative_width(*decimal_bounds(lower, upper, _DIGITS))
         digits = 3 - math.floor(math.log10(gap)) if gap > 0 else 3
         return DirectionBounds(direction.name, *decimal_bounds(lower, upper, digits), proof)
-
-
-def _settled(
-    start: float,
-    margin: float,
-    proved: Callable[[float], DeltaBounds],
-    settles: Callable[[DeltaBounds], bool],
-) -> DeltaBounds | None:
-    """Return the first bounds that settle a target, at growing distances from the start."""
-    for move in _MOVES:
-        side = start + move * margin
-        if side <= 0 < -margin:
-            # A lower bound of 0 on epsilon takes no proof.
-            return None
-        with contextlib.suppress(TargetUnreachable):
-            found = proved(max(side, 0.0))
-            if settles(found):
-                return found
-    return None

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 from dpcal.accountants.certificates import balls
@@ -53,11 +53,6 @@ class OrderProof(Limits, Proof):
         return law.delta(balls.arb(epsilon), forward)
 
 
-def _of_one(limits: Limits, times: int) -> Limits:
-    """Return the numbers by which one of so many uses is cut: its tails count so often."""
-    return replace(limits, tail=limits.tail / (2 * times))
-
-
 def _level(pair: Pair, step: float, limits: Limits) -> int:
     """Return how often the finest step is doubled, so that one use has no more nodes."""
     nodes = pair.span(limits) / step / max(limits.nodes - 8, 1)
@@ -68,9 +63,9 @@ def work_of_laws(parts: Parts, limits: Limits) -> float:
     """Return the work of the law of a composition on one side."""
     total = 0.0
     for loss, times in parts:
-        pair, cut = pair_of(loss), _of_one(limits, times)
-        doublings = times.bit_length() + _level(pair, limits.step, cut)
-        total += pair.work(cut) + _NODE * limits.nodes * doublings
+        pair = pair_of(loss)
+        doublings = times.bit_length() + _level(pair, limits.step, limits)
+        total += pair.work(limits) + _NODE * limits.nodes * doublings
     return total
 
 
@@ -99,12 +94,11 @@ def _law_of(parts: Parts, limits: Limits, bits: int, above: bool) -> Law:
         step = own / 2 ** min(math.ceil(finer), _MAX_LEVEL)
     found = Law(above, zero, step, 0, [one], zero, zero)
     for (_, times), pair in zip(parts, pairs, strict=True):
-        cut = _of_one(limits, times)
-        coarse = step * 2 ** _level(pair, float(step.mid()), cut)
-        outcomes = pair.outcomes(coarse, cut, above)
+        coarse = step * 2 ** _level(pair, float(step.mid()), limits)
+        outcomes = pair.outcomes(coarse, limits, above)
         empty = Law(above, outcomes.at, coarse, 0, [], zero, zero)
-        once = (spread if above else gather)(empty, outcomes)
-        once = once.trimmed(cut.tail / times.bit_length()).at_most(limits.nodes)
+        once = spread(empty, outcomes) if above else gather(empty, outcomes, pair.spacing is None)
+        once = once.trimmed(tail / (2 * times * times.bit_length())).at_most(limits.nodes)
         several = power(once, times, limits.nodes, tail)
         found = several if len(parts) == 1 else found.times(several, tail).at_most(limits.nodes)
     return found

@@ -31,6 +31,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import chain
 
+import numpy as np
+
 from dpcal.accountants.certificates import balls
 from dpcal.accountants.certificates.balls import Ball
 
@@ -50,6 +52,8 @@ __all__ = [
 MAX_NODES_OF_LAW, _RAISED = 1 << 16, 64
 # Bits that a mass must have before a group may begin with it.
 _LEAST_BITS = 30
+# Mass under P of a largest ratio that is a node.
+_ATOM = 0.02
 
 # Masses under Q and P of outcomes, and the logarithms of their least and largest ratio, which are
 # one ball if these are equal.
@@ -253,8 +257,7 @@ def spread(empty: Law, outcomes: Outcomes) -> Law:
     zero, one = balls.arb(0), balls.arb(1)
     step, tiny = empty.step, _tiny()
     width = step.expm1()
-    # What is beside the cells goes to 0 and infinity.
-    lost, infinite = (zero + a + b for a, b in zip(outcomes.left, outcomes.right, strict=True))
+    lost = infinite = zero
 
     def put(at: Ball, mass: Ball) -> None:
         nonlocal lost, infinite
@@ -274,9 +277,17 @@ def spread(empty: Law, outcomes: Outcomes) -> Law:
         lost += mass * less
         infinite += mass * empty.node(nearest) * (more + less)
 
+    (q, p), least = outcomes.left, outcomes.cells[0][2].exp()
+    high = balls.arb.min(p / least, balls.arb(q)) if _is_known(q) else zero
+    put(outcomes.cells[0][2], high)
+    lost, infinite = lost + q - high, infinite + balls.arb.max(p - high * least, zero)
+    (q, p), most = outcomes.right, outcomes.cells[-1][3]
+    high = balls.arb(q) if _is_known(q) else zero
+    put(most, high)
+    lost, infinite = lost + q - high, infinite + balls.arb.max(p - high * most.exp(), zero)
     for q, p, u, v in outcomes.cells:
         low = u.exp()
-        apart, more = v.exp() - low, p - q * low
+        apart, more = v.exp() - low, zero if u is v else p - q * low
         if not apart > 0:
             # A point, or nearly one.
             put(u, q)
@@ -291,21 +302,49 @@ def spread(empty: Law, outcomes: Outcomes) -> Law:
     return found.on_nodes(replace(empty, lost=lost, infinite=infinite))
 
 
-def gather(empty: Law, outcomes: Outcomes) -> Law:
-    """Return a law below: outcomes in groups, if their masses are known to some digits."""
+def gather(empty: Law, outcomes: Outcomes, is_free: bool) -> Law:
+    """Return a law below: outcomes in groups, if their masses are known to some digits.
+
+    If its offset is free, most of the mass is at a node.
+    """
     cells: list[tuple[Ball, Ball]] = []
     for q, p, u, v in ((*outcomes.left, None, outcomes.cells[0][2]), *outcomes.cells):
         is_known = u is not v and _is_known(q) and _is_known(p)
         cells += [(q, p)] if is_known else _raised(q, v.exp())
     if all(map(_is_known, outcomes.right)):
-        return empty.filled([*cells, outcomes.right])
-    return replace(empty, lost=balls.arb(outcomes.right[0])).filled(cells)
+        cells.append(outcomes.right)
+    else:
+        empty = replace(empty, lost=balls.arb(outcomes.right[0]))
+    return (_at_least_ratios(empty, cells) if is_free and cells else empty).filled(cells)
 
 
 def _raised(q: Ball, most: Ball) -> list[tuple[Ball, Ball]]:
     """Return as much mass under Q as there may be, at the largest ratio, with its mass under P."""
     raised = balls.arb(balls.arb(q).upper())
     return [(raised, raised * most)] if raised > 0 else []
+
+
+def _at_least_ratios(empty: Law, cells: list[tuple[Ball, Ball]]) -> Law:
+    """Return the grid with a node at the mean of all ratios that are nearly the least one.
+
+    Rare samples tell nearly always as little. What is left of such a group, up to the next node
+    above it, must have as much beyond that node to be gathered with.
+    """
+    losses = np.array([float((p / q).log().mid()) for q, p in cells])
+    of_q = np.array([float(q.mid()) for q, _ in cells])
+    chosen = [len(cells) - 1]
+    # No mass is above a largest ratio, to be gathered with.
+    if of_q[-1] * math.exp(min(losses[-1], 700.0)) <= _ATOM:
+        step = float(empty.step.mid())
+        beyond = losses - float(empty.offset.mid()) - step
+        if beyond[0] < -1.5 * step:
+            return empty
+        over = of_q * np.expm1(np.minimum(beyond, 700.0))
+        lacking = -np.cumsum(np.where(beyond < 0, over, 0.0)[::-1])[::-1]
+        is_small = (beyond < -step / 2) | (lacking > over[beyond > 0].sum() / 2)
+        chosen = np.flatnonzero(is_small & (beyond < 0)).tolist()
+    q, p = (sum((cells[k][side] for k in chosen), balls.arb(0)) for side in (0, 1))
+    return replace(empty, offset=balls.arb((p / q).log().upper())) if q > 0 else empty
 
 
 def gathered(

@@ -27,7 +27,8 @@ from dpcal.accountants.certificates.document import Certificate, DirectionBounds
 from dpcal.accountants.certificates.enclosure import decimal_bounds, enclose
 from dpcal.accountants.certificates.mechanisms import values_of
 from dpcal.accountants.certificates.proofs import MAX_WORK
-from dpcal.accountants.directions import Composition, Direction
+from dpcal.accountants.certificates.schema import reject
+from dpcal.accountants.directions import Direction
 from dpcal.errors import CertificateRejected, UnsupportedEvent
 
 __all__ = ["verify_certificate"]
@@ -67,66 +68,50 @@ def verify_certificate(
     if isinstance(document, Certificate):
         document = document.to_dict()
     certificate = Certificate.from_json(document)
-    composition = _composition(certificate)
-    names = [direction.name for direction in composition.directions]
-    for bounds in certificate.proofs:
-        if [item.direction for item in bounds.directions] != names:
-            raise CertificateRejected(
-                f"directions of the certificate must be {names!r}, as its mechanisms have, "
-                f"got {[item.direction for item in bounds.directions]!r}."
-            )
-    claims = [
-        (bounds.epsilon, claim, direction)
-        for bounds in certificate.proofs
-        for claim, direction in zip(bounds.directions, composition.directions, strict=True)
-    ]
-    total, most = 0.0, MAX_WORK if most is None else most
-    for _, claim, direction in claims:
-        total += _work(claim, direction)
-        if total > most:
-            raise CertificateRejected(
-                f"The proofs ask for more work than any proof needs: {total:.3g} units or more, of "
-                f"which at most {most:.3g} are allowed."
-            )
+    try:
+        claims = _claims(certificate)
+        _check_work(claims, MAX_WORK if most is None else most)
+    except (UnsupportedEvent, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        reason = str(error).rstrip(".")
+        raise CertificateRejected(f"The certificate's mechanisms are refused: {reason}.") from error
     for epsilon, claim, direction in claims:
         _check_bounds(claim, direction, epsilon, certificate.rounded)
     _check_epsilon(certificate)
     return certificate
 
 
-def _composition(certificate: Certificate) -> Composition:
-    """Return the losses that the mechanisms compose, by the theorems that cover them."""
+def _claims(certificate: Certificate) -> list[tuple[float, DirectionBounds, Direction]]:
+    """Return each claim with its epsilon, and the losses that theorems give its direction."""
     values = sum(values_of(item.event) for item in certificate.mechanisms)
     if values > _MOST_VALUES:
-        raise CertificateRejected(
-            f"mechanisms of the certificate must have at most {_MOST_VALUES} values together, "
-            f"got {values}."
-        )
-    try:
-        return certificate.composition
-    except (UnsupportedEvent, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        raise _refused(error) from error
+        reject("mechanisms", f"of at most {_MOST_VALUES} values together", values)
+    directions, found = certificate.composition.directions, []
+    names = [direction.name for direction in directions]
+    for bounds in certificate.proofs:
+        if (given := [item.direction for item in bounds.directions]) != names:
+            reject("directions", f"{names!r}, as its mechanisms have", given)
+        pairs = zip(bounds.directions, directions, strict=True)
+        found += [(bounds.epsilon, claim, direction) for claim, direction in pairs]
+    return found
 
 
-def _refused(error: Exception) -> CertificateRejected:
-    """Return the rejection of mechanisms that no theorem or no proof covers."""
-    reason = str(error).rstrip(".")
-    return CertificateRejected(f"The certificate's mechanisms are refused: {reason}.")
-
-
-def _work(claim: DirectionBounds, direction: Direction) -> float:
-    """Return the work of a proof; refuse one that does not fit its losses."""
-    if claim.proof is None:
-        return 0.0
-    parts = direction.finite[1].parts
-    try:
-        if not claim.proof.fits(parts):
+def _check_work(claims: list[tuple[float, DirectionBounds, Direction]], most: float) -> None:
+    """Refuse proofs that do not fit their losses, or ask for more work together."""
+    total = 0.0
+    for _, claim, direction in claims:
+        if (proof := claim.proof) is None:
+            continue
+        parts = direction.finite[1].parts
+        if not proof.fits(parts):
             raise CertificateRejected(
                 f"The proof for direction {direction.name!r} must fit its losses."
             )
-        return claim.proof.work(parts)
-    except (UnsupportedEvent, ArithmeticError, ValueError) as error:
-        raise _refused(error) from error
+        total += proof.work(parts)
+        if total > most:
+            raise CertificateRejected(
+                f"The proofs ask for more work than any proof needs: {total:.3g} units or more, of "
+                f"which at most {most:.3g} are allowed."
+            )
 
 
 def _check_bounds(

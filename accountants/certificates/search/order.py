@@ -122,13 +122,8 @@ def _saddle(parts: Parts, epsilon: float, limits: OrderProof) -> tuple[float, fl
         if 0 < variance < math.inf:
             return tilt, variance
     # Ranges are about twice the reach of normal laws, times their deviations.
-    squares = zip(_spans(parts, limits), parts, strict=True)
-    variance = sum(times * span**2 for span, (_, times) in squares) / (8 * max(limits.nats, 1.0))
-    variance = max(variance, 1e-12)
-    return max(epsilon / variance, 1.0), variance
-
-
-def _spans(parts: Parts, limits: OrderProof) -> list[float]:
-    """Return the ranges of the losses of one use."""
     with balls.workprec(BITS[0]):
-        return [pair_of(oriented(loss)[0]).span(limits) for loss, _ in parts]
+        spans = [(pair_of(oriented(loss)[0]).span(limits), times) for loss, times in parts]
+    squares = sum(times * span**2 for span, times in spans)
+    variance = max(squares / (8 * max(limits.nats, 1.0)), 1e-12)
+    return max(epsilon / variance, 1.0), variance

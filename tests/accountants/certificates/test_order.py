@@ -12,7 +12,9 @@ from _certificates import claim_about, resigned
 from flint import arb, ctx, fmpq
 
 from dpcal.accountants import events, verify_certificate
+from dpcal.accountants.certificates import batches as samples
 from dpcal.accountants.certificates.composed import OrderProof
+from dpcal.accountants.certificates.document import Certificate
 from dpcal.accountants.certificates.enclosure import enclose
 from dpcal.accountants.certificates.mechanisms import Mechanism, mechanisms_of
 from dpcal.accountants.certificates.order import Outcomes
@@ -187,3 +189,49 @@ def test_no_changed_proof_of_a_document_moves_an_exact_delta(composition, docume
             except CertificateRejected:
                 pass
     assert accepted > documents / 10
+
+
+GAUSSIAN, LAPLACE = events.GaussianDpEvent(1.0), events.LaplaceDpEvent(0.5)
+ON_BATCHES = [
+    events.PoissonSampledDpEvent(0.1, events.ComposedDpEvent([LAPLACE, GAUSSIAN])),
+    events.SampledWithoutReplacementDpEvent(9, 2, LAPLACE),
+    events.AllocatedDpEvent(LAPLACE, 5),
+    events.RandomAllocationDpEvent(0.7, 6),
+    events.SampledWithReplacementDpEvent(3, 12, GAUSSIAN),
+]
+ALONE = [
+    events.PoissonSampledDpEvent(0.1, GAUSSIAN),
+    events.SampledWithoutReplacementDpEvent(9, 2, GAUSSIAN),
+    events.DiscreteGaussianDpEvent(2.0, 3),
+    events.RandomizedResponseDpEvent(0.3, 4),
+    LAPLACE,
+]
+
+
+@pytest.mark.parametrize("top", [0.5, 20.0])
+@pytest.mark.parametrize("event", ON_BATCHES + ALONE, ids=lambda event: type(event).__name__)
+def test_outcomes_above_keep_all_mass_under_both_laws(event, top, monkeypatch):
+    """What is told of no cell is beside them: at a ratio of 0 or an infinite one."""
+    monkeypatch.setattr(samples, "_MOST_DRAWS", 5)
+    relation = "add-or-remove-one" if event in ON_BATCHES else "replace-one"
+    certificate = Certificate(relation, mechanisms_of(event), None, ())
+    ((loss, _),) = certificate.composition.directions[0].parts
+    with ctx.workprec(128):
+        limits = OrderProof(128, 0.1, 200, 1e-3, top)
+        found = pair_of(loss).outcomes(arb(0.1), limits, above=True)
+        for side, row in enumerate(zip(*found.cells, strict=True)):
+            if side < 2:
+                whole = sum(row, arb(found.left[side]) + found.right[side])
+                assert whole.overlaps(arb(1))
+                assert whole.rad() < 1e-5
+                assert all(mass.upper() >= 0 for mass in row)
+
+
+def test_draws_that_are_not_told_apart_have_infinite_ratios(monkeypatch):
+    monkeypatch.setattr(samples, "_MOST_DRAWS", 5)
+    event = events.SampledWithReplacementDpEvent(3, 12, GAUSSIAN)
+    loss, _ = samples.pairs_of(event, "add-or-remove-one")
+    beyond = sum(math.comb(12, k) * 2 ** (12 - k) for k in range(6, 13)) / 3**12
+    with ctx.workprec(128):
+        limits = OrderProof(128, 0.1, 200, 1e-3, 20.0)
+        assert pair_of(loss).outcomes(arb(0.1), limits, True).right[1] > 0.999999 * beyond
