@@ -39,6 +39,7 @@ from dpcal.optim.boundary.discrete import DiscreteNormals
 from dpcal.optim.boundary.noise import Mechanism
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.objectives.arrays import Rows, Vector
+from dpcal.optim.result import Result, Trace
 
 with needing("torch"):
     import torch
@@ -278,6 +279,29 @@ class Guard(Guarded):
         self._fill(mean)
         self._values = {}
         return True
+
+    def result(self) -> Result:
+        """Return the run so far, for :func:`dpcal.report.save`; ``w`` are the trained parameters.
+
+        A run that ends before its plan costs the whole plan. That nothing else is learned from the
+        records is the loop's to see to.
+        """
+        parts = [each.detach() for each in self.model.parameters() if each.requires_grad]
+        whole: Any = [each.full_tensor() if _is_sharded(each) else each for each in parts]
+        w = torch.cat([each.flatten().cpu().double() for each in whole]).numpy()
+        steps, none = self.plan.queries[0].count, np.empty(0)
+        return Result(
+            w=w,
+            trace=Trace(step=np.empty(0, dtype=np.int64), norm=none, distance=none),
+            ledger=self.ledger,
+            plan=self.plan,
+            complete=self.remaining == 0,
+            message=f"{steps - self.remaining} of {steps} steps were taken.",
+            status="stopped" if self.remaining else "finished",
+            early=self.remaining > 0,
+            seed_given=self._oracle.seed_given,
+            noise=self._oracle.noise,
+        )
 
     def state_dict(self) -> dict[str, Any]:
         """See :meth:`dpcal.adapters.stepwise.Guarded.state_dict`."""

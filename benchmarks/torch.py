@@ -40,7 +40,7 @@ class Transformer(nn.Module):
         blocks = [nn.TransformerEncoderLayer(32, 4, 64, 0.0, batch_first=True) for _ in range(2)]
         self.blocks, self.last = nn.Sequential(*blocks), nn.Linear(32, 10)
 
-    def forward(self, x):
+    def forward(self, x):  # noqa: D102
         return self.last(self.blocks(self.words(x.unflatten(1, (16, 4)))).mean(1))
 
 

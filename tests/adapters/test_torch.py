@@ -191,6 +191,8 @@ def test_a_batch_that_is_given_up_in_the_midst_of_its_pieces_ends_there():
     steps = sum(guard.backward(*batch) for batch in batches)
     assert steps == 2
     assert guard.ledger.answers == 3
+    assert guard.result().complete
+    assert guard.result().w.shape == (guard._clipped.dimension,)
 
 
 @pytest.mark.parametrize("kept", [False, True], ids=["alone", "with a store"])
