@@ -231,9 +231,7 @@ def check(certificate: Path, *, delta: float | None = None) -> Answer:
 
 def _worth(checkpoint: Path, delta: float) -> Answer:
     """Answer for a file of torch.save, which is a ZIP file."""
-    from dpcal.adapters import opacus
-
-    found = opacus.check(checkpoint, delta=delta)
+    found = dpcal.adapters.opacus.check(checkpoint, delta=delta)
     document = {"steps": found.steps, "delta": delta, "epsilon_if_shuffled": found.shuffled}
     return Answer(
         {**document, "epsilon_if_poisson": found.poisson.upper}, "\n".join(found.sentences)
