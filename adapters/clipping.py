@@ -17,7 +17,7 @@ in units of ``2^(e - b)``, with e such that the bound C is in [2^(e - 1), 2^e). 
 whole numbers of ``2^(e - 2 b)``, and doubles add them without rounding, in any order, as long as
 the absolute values of a sum add up to at most 2^53. Records are summed together only as far as that
 holds, and blocks of them add up in whole numbers. At the end the sum is rounded down to the grid of
-the release, once.
+the release, once. A bias of a weight at one position is the weight of an input that is 1.
 
 For one position, cutting only shortens both vectors, but for the rounding of units, which a part in
 2^20 of the bound is kept for. For T > 1 positions and a weight of o by i
@@ -501,7 +501,7 @@ class ClippedSums:
         of_bias = {name: [use for use in uses if use.site.bias == name] for name in booked}
         for name in booked:
             of_weight, shape = [use for use in uses if use.site.weight == name], self._shapes[name]
-            bias = of_weight[0].site.bias if of_weight else name
+            bias = str(of_weight[0].site.bias) if of_weight else name
             single = all(use.signals[0].numel() == shape[0] for use in of_weight)
             if of_weight and single and len(shape) == 2 and of_bias.get(bias) == of_weight:
                 parts[name, bias] = _Weight(of_weight, shape, with_bias=True)

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal import _validate
+from dpcal._ext.noise import add_gaussian
 from dpcal._ext.sums import grid_step
 from dpcal.adapters import loaders
 from dpcal.adapters.clipping import ClippedSums, Threshold, records_in
@@ -392,11 +393,18 @@ class _Ahead(StepwiseOracle):
         (query,) = self.plan.queries
         # A mechanism that a recorder sees draws the noise itself.
         independent = type(self._mechanism) is Mechanism and query.correlation is None
-        if independent and self.noise == "discrete" and self.dimension >= _MANY:
+        if independent and self.dimension >= _MANY:
             sigma = query.noise_multiplier * (query.max_norm / grid_step(query.max_norm))
-            normals = DiscreteNormals.covering(sigma, self._streams.noise)
             self._thread = self._thread or ThreadPoolExecutor(1)
-            self._noise = self._thread.submit(normals.draw, self.dimension)
+            self._noise = self._thread.submit(self._drawn, sigma, self._streams.noise)
+
+    def _drawn(self, sigma: float, words: np.random.Generator) -> NDArray[np.int64]:
+        noise = np.zeros(self.dimension, dtype=np.int64)
+        if self.noise == "discrete":
+            DiscreteNormals.covering(sigma, words).add(noise)
+        else:
+            add_gaussian(noise, sigma, words)
+        return noise
 
     def _noisy_mean(self, total: Any, query: Query, bound: float, **how: Any) -> Vector:
         noise, self._noise = self._noise, None

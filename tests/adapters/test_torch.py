@@ -225,12 +225,13 @@ def test_a_quantile_is_for_independent_noise():
         Guard(network(), planned(), quantile=1.0)
 
 
-def test_noise_that_is_drawn_beside_the_passes_is_that_of_the_step_alone(monkeypatch):
+@pytest.mark.parametrize("noise", ["gaussian", "discrete"])
+def test_noise_that_is_drawn_beside_the_passes_is_that_of_the_step_alone(noise, monkeypatch):
     """The same bits as in one thread, none of them twice, and none of a step that is given up."""
 
     def released(many, left_out=None):
         monkeypatch.setattr(adapter, "_MANY", many)
-        guard, found = Guard(network(), planned(steps=5), seed=3), {}
+        guard, found = Guard(network(), planned(steps=5), seed=3, noise=noise), {}
         for step, batch in enumerate(guard.loader(task())):
             if step == left_out:
                 guard.give_up()
@@ -249,10 +250,11 @@ def test_noise_that_is_drawn_beside_the_passes_is_that_of_the_step_alone(monkeyp
 def test_noise_that_cannot_be_drawn_ends_its_step_alone(monkeypatch):
     monkeypatch.setattr(adapter, "_MANY", 1)
     guard = Guard(network(), planned(steps=2), seed=3)
-    batches, draw = guard.loader(task()), adapter.DiscreteNormals.draw
-    monkeypatch.setattr(adapter.DiscreteNormals, "draw", lambda self, size: 1 / 0)
-    batch = next(batches)
-    monkeypatch.setattr(adapter.DiscreteNormals, "draw", draw)
+    batches = guard.loader(task())
+    with monkeypatch.context() as patch:
+        patch.setattr(adapter.DiscreteNormals, "covering", lambda *given: 1 / 0)
+        batch = next(batches)
+        guard._oracle._noise.exception()
     with pytest.raises(ZeroDivisionError):
         guard.backward(*batch)
     assert all(each.grad is None for each in guard.model.parameters())
