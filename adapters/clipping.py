@@ -17,7 +17,7 @@ in units of ``2^(e - b)``, with e such that the bound C is in [2^(e - 1), 2^e). 
 whole numbers of ``2^(e - 2 b)``, and doubles add them without rounding, in any order, as long as
 the absolute values of a sum add up to at most 2^53. Records are summed together only as far as that
 holds, and blocks of them add up in whole numbers. At the end the sum is rounded down to the grid of
-the release, once.
+the release, once. A bias of a weight at one position is the weight of an input that is 1.
 
 For one position, cutting only shortens both vectors, but for the rounding of units, which a part in
 2^20 of the bound is kept for. For T > 1 positions and a weight of o by i
@@ -45,7 +45,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -61,13 +60,13 @@ with needing("torch"):
     from torch import Tensor, nn
     from torch.func import functional_call, vmap
     from torch.nn import functional
-    from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.utils._pytree import tree_flatten, tree_leaves, tree_map
 
 __all__ = ["ClippedSums", "Threshold", "records_in"]
 
 Integers = NDArray[np.int64]
 Signals = tuple[Tensor, Tensor]
+Names = tuple[str, ...]
 
 # A bound has up to 2^21 steps of the release's grid, and so many digits of fractions of them.
 _DIGITS = 21 + FRACTION
@@ -114,7 +113,7 @@ class Threshold:
         self.norm = min(max(self.norm * math.exp(-0.2 * surplus), 1e-150), 1e150)
 
 
-@dataclass
+@dataclass(eq=False)
 class _Use:
     """A site with its inputs and the gradients by its outputs, a record at each place."""
 
@@ -134,8 +133,10 @@ class _Use:
 class _Weight:
     """All uses of one weight."""
 
-    def __init__(self, uses: list[_Use], shape: tuple[int, ...]) -> None:
-        self._uses, self._shape = uses, shape
+    def __init__(
+        self, uses: list[_Use], shape: tuple[int, ...], *, with_bias: bool = False
+    ) -> None:
+        self._uses, self._shape, self._with_bias = uses, shape, with_bias
         o, i = shape[0], math.prod(shape[1:])
         sizes = [(math.prod(use.signals.shape[1:]), use.site.rows) for use in uses]
         places = [size // (i if rows else o) for size, rows in sizes]
@@ -153,6 +154,8 @@ class _Weight:
         left, right = pairs[0]
         if len(pairs) > 1:
             left, right = (torch.cat(each, 1) for each in zip(*pairs, strict=True))
+        if self._with_bias:  # a weight of an input that is 1
+            right = functional.pad(right, (0, 1), value=1.0)
         return _Rows(left, right, self._shape) if all(rows) else _Products(left, right)
 
 
@@ -332,9 +335,16 @@ def records_in(inputs: Any, targets: Any) -> int:
     return sizes[0]
 
 
-def _attention(device: torch.device) -> AbstractContextManager[None]:
-    """Return a context without the kernel of attention that vmap has no rule for."""
-    return sdpa_kernel(SDPBackend.MATH) if device.type == "cpu" else nullcontext()
+def _cross_entropy(output: Tensor, target: Tensor) -> Tensor:
+    """Return cross entropy for numbers of classes; vmap takes that of torch apart at each call."""
+    if output.dim() != 2:
+        return functional.cross_entropy(output, target)
+    return -output.log_softmax(1).gather(1, target.unsqueeze(1))
+
+
+def _are_classes(targets: Any) -> bool:
+    whole = isinstance(targets, Tensor) and targets.dtype == torch.int64 and targets.dim() == 1
+    return whole and bool((targets >= 0).all())
 
 
 class ClippedSums:
@@ -397,13 +407,13 @@ class ClippedSums:
         self, gradients: Mapping[str, Tensor], bound: float, threshold: Threshold | None = None
     ) -> tuple[Integers, Integers]:
         r"""Return the sum of gradients of single records, shapes (m, \*shape), each clipped."""
-        given = {name: _Given(gradients[name]) for name in self._shapes}
-        first = gradients[next(iter(given))]
+        given: dict[Names, Any] = {(name,): _Given(gradients[name]) for name in self._shapes}
+        first = gradients[next(iter(self._shapes))]
         return self._total(given, len(first), bound, first.device, threshold)
 
     def _total(
         self,
-        parts: Mapping[str, Any],
+        parts: Mapping[Names, Any],
         count: int,
         bound: float,
         device: torch.device,
@@ -431,10 +441,12 @@ class ClippedSums:
                 # Records of which nothing is added, because they are not finite.
                 some = first + factors.nonzero().flatten()
                 terms, factors = [part[some] for part in parts.values()], factors[some - first]
-            for name, term in zip(parts, terms, strict=True):
-                part = fine[self._places[name]]
+            for names, term in zip(parts, terms, strict=True):
                 for k, total in enumerate(term.whole(factors, exponent)):
-                    part.add_(total.flatten().long()) if first or k else part.copy_(total.flatten())
+                    found = (total,) if len(names) == 1 else total.tensor_split([-1], -1)
+                    for name, each in zip(names, found, strict=True):
+                        part = fine[self._places[name]].view(each.shape)
+                        part.add_(each.long()) if first or k else part.copy_(each)
             within += 2 * int((factors == most).sum()) - len(factors) if threshold else 0
         steps += fine >> FRACTION
         if threshold is not None:
@@ -460,8 +472,11 @@ class ClippedSums:
 
     def _gradients(
         self, inputs: Any, targets: Any, values: Mapping[str, Tensor], count: int
-    ) -> dict[str, Any]:
-        """Return, for each trained parameter, its gradients, or what they are products of."""
+    ) -> dict[Names, Any]:
+        """Return gradients of trained parameters, of a weight and its bias together if they can be.
+
+        They are given, or what they are products of.
+        """
         fixed = {name: each.detach() for name, each in values.items()}
         fixed.update(self.model.named_buffers())
         trained = {name: fixed[name] for name in self._shapes}
@@ -480,11 +495,20 @@ class ClippedSums:
             by = [*apart.values(), *added]
             found = torch.autograd.grad(losses.sum(), by, allow_unused=True, materialize_grads=True)
         uses = list(map(_Use, watch.sites, map(Tensor.detach, a), found[len(apart) :]))
-        parts: dict[str, Any] = dict(zip(apart, map(_Given, found), strict=False))
+        parts: dict[Names, Any] = {
+            (name,): _Given(each) for name, each in zip(apart, found, strict=False)
+        }
+        of_bias = {name: [use for use in uses if use.site.bias == name] for name in booked}
         for name in booked:
-            of_weight = [use for use in uses if use.site.weight == name]
-            of_bias = [use for use in uses if use.site.bias == name]
-            parts[name] = _Weight(of_weight, self._shapes[name]) if of_weight else _Bias(of_bias)
+            of_weight, shape = [use for use in uses if use.site.weight == name], self._shapes[name]
+            bias = str(of_weight[0].site.bias) if of_weight else name
+            single = all(use.signals[0].numel() == shape[0] for use in of_weight)
+            if of_weight and single and len(shape) == 2 and of_bias.get(bias) == of_weight:
+                parts[name, bias] = _Weight(of_weight, shape, with_bias=True)
+                del of_bias[bias]
+            elif of_weight:
+                parts[(name,)] = _Weight(of_weight, shape)
+        parts.update({(name,): _Bias(uses) for name, uses in of_bias.items() if uses})
         return parts
 
     def _sites(
@@ -522,16 +546,17 @@ class ClippedSums:
         targets: Any,
     ) -> tuple[Tensor, list[Tensor], list[Tensor]]:
         """Return losses, and inputs and outputs of all sites, a record at each place."""
-        device = next(iter(fixed.values())).device
+        simple = self._loss is functional.cross_entropy and _are_classes(targets)
+        loss = _cross_entropy if simple else self._loss
 
         def one(apart: Any, added: Any, x: Any, y: Any) -> Any:
             watch.added = added
             x, y = tree_map(lambda each: each.unsqueeze(0), (x, y))
             keywords = x if isinstance(x, Mapping) else {}
             arguments = () if keywords else tuple(x) if isinstance(x, list | tuple) else (x,)
-            with watch, _attention(device):
+            with watch:
                 output = functional_call(self.model, {**fixed, **apart}, arguments, keywords)
-            return self._loss(output, y).sum(), watch.inputs, watch.outputs
+            return loss(output, y).sum(), watch.inputs, watch.outputs
 
         found: tuple[Any, Any, Any] = vmap(one, randomness="different")(
             dict(apart), list(added), inputs, targets

@@ -11,7 +11,10 @@ estimates with errors, and its search for sigma is a solver's.
 from __future__ import annotations
 
 import math
+import os
+import pickle
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from dpcal import _annexes
@@ -33,7 +36,7 @@ with needing("opacus"):
         DPOptimizerFastGradientClipping,
     )
 
-__all__ = ["Accountant", "correlate"]
+__all__ = ["Accountant", "History", "check", "correlate"]
 
 
 class Accountant(IAccountant):  # type: ignore[misc]
@@ -167,6 +170,84 @@ class Accountant(IAccountant):  # type: ignore[misc]
         """Take over the history of a ``state_dict``, after Opacus' own checks of it."""
         super().load_state_dict(state_dict)
         self.history = [tuple(row) for row in state_dict["history"]]
+
+
+@dataclass(frozen=True)
+class History:
+    """What the steps of a checkpoint are worth.
+
+    Attributes
+    ----------
+    steps
+        Their number.
+    poisson
+        Epsilon if all batches were Poisson samples at the rates of the history.
+    shuffled
+        A proved lower and a proved upper end of epsilon if they were the batches of fresh shuffles,
+        as a loader with ``shuffle=True`` makes them; None if rates or noise differ.
+    """
+
+    steps: int
+    poisson: Epsilon
+    shuffled: tuple[float, float] | None
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What holds for which loader, and under which condition."""
+        shuffle = "rates or noise differ, which has no price here"
+        if self.shuffled is not None:
+            shuffle = "epsilon is in [{:.4g}, {:.4g}]".format(*self.shuffled)
+        return (
+            f"{self.steps} steps. If each batch was a Poisson sample (Opacus' own loader, "
+            f"poisson_sampling=True), epsilon is at most {self.poisson.upper:.6g}.",
+            f"If batches were shuffled (shuffle=True, poisson_sampling=False): {shuffle}.",
+            "A checkpoint does not tell which. Both are about sums over a public size, and are too "
+            "small for a loop that divides by the size of the batch that was drawn "
+            "(arXiv:2605.15648).",
+        )
+
+
+def check(checkpoint: str | os.PathLike[str], *, delta: float) -> History:
+    """Return what the steps of a file of ``PrivacyEngine.save_checkpoint`` are worth.
+
+    Parameters
+    ----------
+    checkpoint
+        The file, or one that holds the ``state_dict`` of an accountant; no code in it is run.
+    delta
+        In (0, 1).
+
+    Raises
+    ------
+    ValueError
+        If the file is no such checkpoint, or its accountant took no step.
+    """
+    try:
+        found = torch.load(checkpoint, map_location="cpu", weights_only=True)
+        rows = found.get("privacy_accountant_state_dict", found)["history"]
+        history = [(float(noise), float(rate), int(steps)) for noise, rate, steps in rows]
+    except (AttributeError, KeyError, TypeError, RuntimeError, pickle.UnpicklingError) as error:
+        raise ValueError(
+            f"checkpoint must be a file of Opacus' save_checkpoint, got {checkpoint}."
+        ) from error
+    steps = sum(count for *_, count in history)
+    if not steps:
+        raise ValueError(f"checkpoint must hold steps of an accountant, got none in {checkpoint}.")
+    event = events.ComposedDpEvent([_event(*row) for row in history if row[2]])
+    shuffled = None
+    if len(history) == 1 and history[0][0] > 0:
+        ((noise, rate, _),) = history
+        batches = max(1, round(1 / rate))
+
+        def priced(length: int, epochs: int) -> Epsilon:
+            shuffles = events.ShuffledEpochsDpEvent(noise, length, epochs)
+            return epsilon(shuffles, delta=delta, neighboring_relation="replace-special")
+
+        # An epoch that is broken off costs no more than a whole one; a last batch may be short.
+        whole, begun = steps // batches, -(-steps // batches)
+        least = priced(batches, whole).lower if whole else 0.0
+        shuffled = least, priced(max(1, batches - 1), begun).upper
+    return History(steps, epsilon(event, delta=delta), shuffled)
 
 
 def correlate(optimizer: DPOptimizer, plan: Plan, loader: Any, *, seed: Seed = None) -> None:

@@ -25,6 +25,7 @@ with needing("torch"):
     import torch
     from torch import Tensor
     from torch.nn import functional
+    from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.overrides import TorchFunctionMode
     from torch.utils._pytree import tree_leaves
 
@@ -67,7 +68,12 @@ class Watch(TorchFunctionMode):  # type: ignore[misc]
         if func is functional.multi_head_attention_forward:
             with self:
                 return _opened(func)(*args, **kwargs)
-        result = func(*args, **kwargs)
+        if func is functional.scaled_dot_product_attention and args[0].device.type == "cpu":
+            # Of its kernels vmap has a rule for this one.
+            with sdpa_kernel(SDPBackend.MATH):
+                result = func(*args, **kwargs)
+        else:
+            result = func(*args, **kwargs)
         site = None
         if func in _RULES:
             a, *options = [kwargs.pop("input"), *args] if "input" in kwargs else args

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal import _validate
+from dpcal._ext.noise import add_gaussian
 from dpcal._ext.sums import grid_step
 from dpcal.adapters import loaders
 from dpcal.adapters.clipping import ClippedSums, Threshold, records_in
@@ -39,6 +40,7 @@ from dpcal.optim.boundary.discrete import DiscreteNormals
 from dpcal.optim.boundary.noise import Mechanism
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.objectives.arrays import Rows, Vector
+from dpcal.optim.result import Result, Trace
 
 with needing("torch"):
     import torch
@@ -279,6 +281,29 @@ class Guard(Guarded):
         self._values = {}
         return True
 
+    def result(self) -> Result:
+        """Return the run so far, for :func:`dpcal.report.save`; ``w`` are the trained parameters.
+
+        A run that ends before its plan costs the whole plan. That nothing else is learned from the
+        records is the loop's to see to.
+        """
+        parts = [each.detach() for each in self.model.parameters() if each.requires_grad]
+        whole: Any = [each.full_tensor() if _is_sharded(each) else each for each in parts]
+        w = torch.cat([each.flatten().cpu().double() for each in whole]).numpy()
+        steps, none = self.plan.queries[0].count, np.empty(0)
+        return Result(
+            w=w,
+            trace=Trace(step=np.empty(0, dtype=np.int64), norm=none, distance=none),
+            ledger=self.ledger,
+            plan=self.plan,
+            complete=self.remaining == 0,
+            message=f"{steps - self.remaining} of {steps} steps were taken.",
+            status="stopped" if self.remaining else "finished",
+            early=self.remaining > 0,
+            seed_given=self._oracle.seed_given,
+            noise=self._oracle.noise,
+        )
+
     def state_dict(self) -> dict[str, Any]:
         """See :meth:`dpcal.adapters.stepwise.Guarded.state_dict`."""
         norm = None if self.threshold is None else self.threshold.norm
@@ -368,11 +393,18 @@ class _Ahead(StepwiseOracle):
         (query,) = self.plan.queries
         # A mechanism that a recorder sees draws the noise itself.
         independent = type(self._mechanism) is Mechanism and query.correlation is None
-        if independent and self.noise == "discrete" and self.dimension >= _MANY:
+        if independent and self.dimension >= _MANY:
             sigma = query.noise_multiplier * (query.max_norm / grid_step(query.max_norm))
-            normals = DiscreteNormals.covering(sigma, self._streams.noise)
             self._thread = self._thread or ThreadPoolExecutor(1)
-            self._noise = self._thread.submit(normals.draw, self.dimension)
+            self._noise = self._thread.submit(self._drawn, sigma, self._streams.noise)
+
+    def _drawn(self, sigma: float, words: np.random.Generator) -> NDArray[np.int64]:
+        noise = np.zeros(self.dimension, dtype=np.int64)
+        if self.noise == "discrete":
+            DiscreteNormals.covering(sigma, words).add(noise)
+        else:
+            add_gaussian(noise, sigma, words)
+        return noise
 
     def _noisy_mean(self, total: Any, query: Query, bound: float, **how: Any) -> Vector:
         noise, self._noise = self._noise, None

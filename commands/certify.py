@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+from zipfile import is_zipfile
 
 import dpcal
 from dpcal._files import text_of
@@ -195,19 +196,27 @@ def _agree(accountant: str, certificate: Certificate, event: Any) -> None:
         )
 
 
-def check(certificate: Path) -> Answer:
+def check(certificate: Path, *, delta: float | None = None) -> Answer:
     """Prove the bounds of a certificate again; the exit status is 1 if it does not hold.
+
+    Or say what the steps in a checkpoint of Opacus are worth.
 
     Parameters
     ----------
     certificate
-        A file that 'dpcal certify -o' wrote.
+        A file that 'dpcal certify -o' wrote, or one of Opacus' save_checkpoint.
+    delta
+        Of epsilon of a checkpoint, in (0, 1); 1e-5 if not given.
 
     Examples
     --------
     dpcal check proof.json
     dpcal check proof.json --json
     """
+    if is_zipfile(certificate):
+        return _worth(certificate, 1e-5 if delta is None else delta)
+    if delta is not None:
+        raise ValueError("--delta is for checkpoints of Opacus: a certificate has its own.")
     text = text_of(certificate, "certificate must be a readable file", encoding=None)
     try:
         proved = dpcal.accountants.verify_certificate(text)
@@ -218,6 +227,15 @@ def check(certificate: Path) -> Answer:
         return _refused("its sentence says other than what is proved")
     document = {**proved.to_dict(), **({} if about is None else {"about": about})}
     return Answer({"holds": True, "certificate": document}, f"holds: {_text(proved)}")
+
+
+def _worth(checkpoint: Path, delta: float) -> Answer:
+    """Answer for a file of torch.save, which is a ZIP file."""
+    found = dpcal.adapters.opacus.check(checkpoint, delta=delta)
+    document = {"steps": found.steps, "delta": delta, "epsilon_if_shuffled": found.shuffled}
+    return Answer(
+        {**document, "epsilon_if_poisson": found.poisson.upper}, "\n".join(found.sentences)
+    )
 
 
 def _refused(reason: str) -> Answer:

@@ -26,8 +26,9 @@ from torch.utils.data import DataLoader, TensorDataset
 from dpcal import calibrate
 from dpcal.accountants.matrix import LambdaCGD
 from dpcal.adapters.loaders import PoissonSampler, check
-from dpcal.adapters.opacus import Accountant, correlate
+from dpcal.adapters.opacus import Accountant, check as opened, correlate
 from dpcal.adapters.torch import collate
+from dpcal.cli import main
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -297,3 +298,28 @@ def test_what_cannot_be_correlated_is_a_sentence():
     _, _, layers, loader = correlated(bound=[0.3, 0.4], clipping="per_layer")
     with pytest.raises(UnsupportedEvent, match="got DPPerLayerOptimizer"):
         correlate(layers, plan, loader)
+
+
+@pytest.mark.parametrize("accountant", ["dpcal", "rdp"])
+def test_a_checkpoint_is_worth_what_its_loader_makes_of_it(accountant, tmp_path, capsys):
+    path, model = tmp_path / "model.pt", network()
+    engine = PrivacyEngine(accountant=accountant)
+    engine.accountant.history = [(1.1, 0.05, 59)]
+    engine.save_checkpoint(path=path, module=model)
+    found = opened(path, delta=1e-6)
+    ours = Accountant()
+    ours.history = engine.accountant.history
+    assert found.steps == 59
+    assert found.poisson.upper == ours.get_epsilon(1e-6)
+    assert 2 * found.poisson.upper < found.shuffled[0] < found.shuffled[1]
+    priced = [events.ShuffledEpochsDpEvent(1.1, *each) for each in ((20, 2), (19, 3))]
+    ends = [epsilon(each, delta=1e-6, neighboring_relation="replace-special") for each in priced]
+    assert found.shuffled == (ends[0].lower, ends[1].upper)
+    assert main(["check", str(path), "--delta", "1e-6"]) == 0
+    assert f"[{found.shuffled[0]:.4g}, {found.shuffled[1]:.4g}]" in capsys.readouterr().out
+    torch.save({"history": [(1.0, 0.1, 2), (1.0, 0.2, 2)]}, path)
+    assert opened(path, delta=1e-6).shuffled is None
+    for wrong in ({"history": []}, {"a": 1}, [1]):
+        torch.save(wrong, path)
+        with pytest.raises(ValueError, match="checkpoint must"):
+            opened(path, delta=1e-6)
