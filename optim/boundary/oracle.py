@@ -440,7 +440,8 @@ class PrivateOracle(Admitted):
 
     def _noisy_answer(self, query: Query, bound: float, *at: Vector) -> Any:
         """Return an answer that is in the ledger: batch, sum, noise, regulariser."""
-        slot, answer = self._slot(query), None
+        slot = self._slot(query)
+        answer: Any = None
         norm = query.kind == "gradient norm"
         if slot is not None and not norm and _draws(query):
             answer = slot.answer(*at)
@@ -523,8 +524,8 @@ class CompiledWalk(Steps):
         period: int = 1,
         **how: Any,
     ) -> None:
-        refresh, difference = (*slots, None)[:2]
-        super().__init__(refresh, difference, w, period=period, **how)
+        difference = slots[1] if len(slots) > 1 else None
+        super().__init__(slots[0], difference, w, period=period, **how)
         self._oracle, self._queries, self._period = oracle, queries, period
 
     def take(self, steps: int = 1) -> bool:

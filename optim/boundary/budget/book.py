@@ -384,7 +384,7 @@ class BudgetBook:
             )
             if new == (last["epsilon"], last["delta"]):
                 return []
-            if now.facts["composition"] != "exact" and now.count:
+            if now.facts["composition"] != "exact" and now.last:
                 raise ValueError(
                     f"The total of a book with composition {now.facts['composition']!r} must be "
                     "fixed before its first run: the filter's theorem covers no other."
@@ -453,7 +453,7 @@ class BudgetBook:
         same: tuple[Any, ...] = ("root = ? OR seed = ?", root, seed)
 
         def entered(now: Snapshot) -> list[Statement]:
-            (row,) = now.runs[:1] or [None]
+            row = now.runs[0] if now.runs else None
             if row and seed is not None:
                 raise NoiseReused(
                     f"{self._file} has seen this seed: two runs that share "
@@ -487,7 +487,7 @@ class BudgetBook:
         order = admitted(plan, now, str(self._file)).order_for(plan)
         label, *rest = row
         columns = "number, label, started, plan, seed, root, ended"
-        values = (now.count + 1, label, _now(), plan.to_json(), *rest)
+        values = (now.last + 1, label, _now(), plan.to_json(), *rest)
         insert = f"INSERT INTO runs ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)"
         written: list[Statement] = [*self._entries(now), (insert, values)]
         if order is not None and "order" not in now.facts:

@@ -9,7 +9,7 @@ wrote in between, nothing is written, and the decision is made again.
 >>> file.begin({"key": "0" * 64, "made": "now", "neighboring_relation": "", "composition": "exact"},
 ...            ("now", 2.0, 1e-6))
 >>> now = file.snapshot()
->>> now.facts["composition"], now.count
+>>> now.facts["composition"], now.last
 ('exact', 0)
 >>> file.write(now.version, ("INSERT INTO records VALUES (?, ?, ?)", ("tag", "name", "now")))
 True
@@ -100,8 +100,8 @@ class Snapshot(NamedTuple):
     """Content of a book at one moment.
 
     Every change of the book increases ``version``. The other fields are the ``facts`` about the
-    book, by name, the rows of the tables ``totals`` and ``records``, the number ``count`` of all
-    runs, the rows of the ``runs`` that were asked for, and the plans that are ``charged``, in their
+    book, by name, the rows of the tables ``totals`` and ``records``, the number of the ``last``
+    run, the rows of the ``runs`` that were asked for, and the plans that are ``charged``, in their
     order of writing; the first of them alone if they were not asked for.
     """
 
@@ -109,7 +109,7 @@ class Snapshot(NamedTuple):
     facts: dict[str, str]
     totals: list[Row]
     records: list[Row]
-    count: int
+    last: int
     runs: list[Row]
     charged: list[str]
 
@@ -146,11 +146,11 @@ class BookFile(KeptFile):
             asked = file.execute(f"SELECT * FROM runs WHERE {which} ORDER BY number", values)
             runs = [dict(row) for row in asked]
             # Runs have the numbers from 1 on, also where a row was lost.
-            (count,) = file.execute("SELECT ifnull(max(number), 0) FROM runs").fetchone()
+            (last,) = file.execute("SELECT ifnull(max(number), 0) FROM runs").fetchone()
             costs = "SELECT plan FROM runs WHERE NOT free ORDER BY number LIMIT ?"
             plans = [plan for (plan,) in file.execute(costs, [-1 if charged else 1])]
         self._check(facts, totals, runs)
-        return Snapshot(int(facts["version"]), facts, totals, records, count, runs, plans)
+        return Snapshot(int(facts["version"]), facts, totals, records, last, runs, plans)
 
     def decide(
         self,
