@@ -146,6 +146,7 @@ class Admitted(Admits):
         self._begin_ledger(plan, parts=parts, ledger=ledger)
         mechanism = Mechanism(noise, plan, objective.dimension, streams)
         self._mechanism = observers.watched(mechanism, plan, self.ledger)
+        self._draws = {query.name: _draws(query) for query in plan.queries}
         self._slots: dict[str, Slot | None] = {}
         kernel = kernel_of(objective) if self._mechanism.fused else None
         self._records = None if kernel is None else Records(kernel, objective.strengths)
@@ -408,7 +409,7 @@ class PrivateOracle(Admitted):
                 answer = make()
                 self._kept.keep(query, points, np.atleast_1d(answer))
                 return answer
-            if not _draws(query):  # its batches, or its noise, hang together
+            if not self._draws[query.name]:  # its batches, or its noise, hang together
                 self._batches.sample(query)
             return held[0] if query.kind in _NUMBERS else held
 
@@ -424,7 +425,7 @@ class PrivateOracle(Admitted):
     def _prepared(self, query: Query) -> Slot | None:
         if self._records is None or query.kind not in _COMPILED:
             return None
-        drawn = _draws(query) and query.sampler != "full"
+        drawn = self._draws[query.name] and query.sampler != "full"
         return Slot(
             self._records,
             self._mechanism.compiled_sums(query.noise_multiplier),
@@ -443,7 +444,7 @@ class PrivateOracle(Admitted):
         slot = self._slot(query)
         answer: Any = None
         norm = query.kind == "gradient norm"
-        if slot is not None and not norm and _draws(query):
+        if slot is not None and not norm and self._draws[query.name]:
             answer = slot.answer(*at)
         if answer is not None:
             return answer
@@ -500,7 +501,7 @@ class PrivateOracle(Admitted):
         kinds = [query.kind for query in queries]
         if self._kept is not None or kinds != ["gradient", "gradient difference"][: len(names)]:
             return None
-        if any(query.budget is not None or not _draws(query) for query in queries):
+        if any(query.budget is not None or not self._draws[query.name] for query in queries):
             return None
         slots = [slot for slot in map(self._slot, queries) if slot is not None]
         if len(slots) < len(names):

@@ -38,6 +38,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import cached_property
 from threading import RLock
 
 import numpy as np
@@ -67,17 +68,16 @@ class Store(KeptFile):
     def __init__(self, path: str | os.PathLike[str]) -> None:
         super().__init__(path, "store")
         self._owner = secrets.token_hex(16)
-        self._file: sqlite3.Connection | None = None
-        if self.exists():
-            self._open()
 
-    def _open(self) -> None:
+    @cached_property
+    def _file(self) -> sqlite3.Connection:
+        """A connection to the file, which is there."""
         self.hide()
-        self._file = self.connect()
+        return self.connect()
 
     def known(self) -> dict[str, str]:
         """Return the facts about the run in the file, its plan and its root; none before a run."""
-        if self._file is None:
+        if "_file" not in vars(self) and not self.exists():
             return {}
         with self.named():
             run = self._file.execute("SELECT plan, root FROM runs").fetchone()
@@ -126,10 +126,8 @@ class Store(KeptFile):
 
     def _entered(self, about: Mapping[str, str], root: str) -> dict[str, str]:
         """Own the file; return what is known of its run, which is written if there is none."""
-        if self._file is None:
+        if "_file" not in vars(self):
             self.make()
-            self._open()
-        assert self._file is not None
         with self.writing(self._file):
             known = self.known()
             self.check(known, about)
@@ -148,7 +146,6 @@ class Store(KeptFile):
     @contextmanager
     def owned(self) -> Iterator[sqlite3.Connection]:
         """Write inside in one transaction; LedgerMismatch if another run has opened the file."""
-        assert self._file is not None
         with self.writing(self._file):
             row = self._file.execute("SELECT value FROM about WHERE name = 'owner'").fetchone()
             if row is None or row[0] != self._owner:
@@ -160,7 +157,6 @@ class Store(KeptFile):
 
     def row(self, position: int) -> sqlite3.Row | None:
         """Return the row of an answer, if there is one."""
-        assert self._file is not None
         with self.named():
             columns = "question, answer, entry, state"
             rows = self._file.execute(
@@ -192,7 +188,7 @@ class Store(KeptFile):
 
     def close(self) -> None:
         """Close the file, which stays: another process may have put its run into it."""
-        if self._file is not None:
+        if "_file" in vars(self):
             self._file.close()
 
 
@@ -220,7 +216,6 @@ class Answers(Store):
     def begin(self, streams: Streams) -> None:
         """Begin with the first answer of the file, and give the streams their place after it."""
         self._streams = streams
-        assert self._file is not None
         with self.named():
             (self._stored,) = self._file.execute("SELECT count(*) FROM answers").fetchone()
 

@@ -50,34 +50,37 @@ import secrets
 import sqlite3
 import warnings
 import weakref
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
 
 from dpcal import _validate
-from dpcal.accountants import Epsilon, events
+from dpcal.accountants import Epsilon
 from dpcal.calibrate.persons import unit_of
 from dpcal.calibrate.plan import RELATIONS, Plan
-from dpcal.errors import LedgerMismatch, NoiseReused, UnsupportedEvent
+from dpcal.errors import LedgerMismatch, NoiseReused
 from dpcal.optim.boundary import observers
-from dpcal.optim.boundary.budget.account import COMPOSITIONS, Account
 from dpcal.optim.boundary.budget.file import (
+    COMPOSITIONS,
+    Account,
     BookFile,
     Records,
     Snapshot,
+    account_of,
+    admitted,
     bytes_of,
     name_of,
+    plan_of,
+    relation_of,
 )
 from dpcal.optim.boundary.kept import Statement
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.boundary.store import read_ledger, stored
-from dpcal.optim.budget import Charge, charge_of
+from dpcal.optim.budget import Charge
 from dpcal.optim.objectives.base import Objective
 
 __all__ = ["COMPOSITIONS", "BookedRun", "BudgetBook"]
@@ -199,7 +202,7 @@ class BudgetBook:
     def _check(self, **given: Any) -> None:
         """Refuse arguments that contradict the book."""
         now = self._file.snapshot()
-        own = {**now.facts, **now.totals[-1], "neighboring_relation": _relation_of(now)}
+        own = {**now.facts, **now.totals[-1], "neighboring_relation": relation_of(now)}
         for name, value in given.items():
             if value is not None and value != own[name]:
                 known = "of its first run" if own[name] is None else repr(own[name])
@@ -225,7 +228,7 @@ class BudgetBook:
     @property
     def neighboring_relation(self) -> str | None:
         """Neighbouring relation of data sets; None as long as the first run is to tell it."""
-        return _relation_of(self._file.snapshot())
+        return relation_of(self._file.snapshot())
 
     @property
     def composition(self) -> str:
@@ -293,7 +296,7 @@ class BudgetBook:
 
     def check(self, plan: Plan | Charge) -> None:
         """Refuse a plan as :meth:`oracle` does on account of the budget; nothing is written."""
-        _admitted(plan, self._file.snapshot(charged=True), str(self._file))
+        admitted(plan, self._file.snapshot(charged=True), str(self._file))
 
     def oracle(
         self,
@@ -381,7 +384,7 @@ class BudgetBook:
             )
             if new == (last["epsilon"], last["delta"]):
                 return []
-            if now.facts["composition"] != "exact" and now.count:
+            if now.facts["composition"] != "exact" and now.last:
                 raise ValueError(
                     f"The total of a book with composition {now.facts['composition']!r} must be "
                     "fixed before its first run: the filter's theorem covers no other."
@@ -437,7 +440,7 @@ class BudgetBook:
         return hmac.new(key, role.encode() + b"\0" + secret, hashlib.sha256).hexdigest()
 
     def _account(self) -> Account:
-        return _account_of(self._file.snapshot(charged=True))
+        return account_of(self._file.snapshot(charged=True))
 
     def _enter(self, oracle: PrivateOracle, label: str) -> None:
         """Refuse a run, or have its row written before its first answer, or that refused."""
@@ -450,7 +453,7 @@ class BudgetBook:
         same: tuple[Any, ...] = ("root = ? OR seed = ?", root, seed)
 
         def entered(now: Snapshot) -> list[Statement]:
-            row = next(iter(now.runs), None)
+            row = now.runs[0] if now.runs else None
             if row and seed is not None:
                 raise NoiseReused(
                     f"{self._file} has seen this seed: two runs that share "
@@ -481,10 +484,10 @@ class BudgetBook:
 
     def _written(self, now: Snapshot, plan: Plan | Charge, *row: str | None) -> list[Statement]:
         """Return what writes a row, and the records of the next run, if the plan fits."""
-        order = _admitted(plan, now, str(self._file)).order_for(plan)
+        order = admitted(plan, now, str(self._file)).order_for(plan)
         label, *rest = row
         columns = "number, label, started, plan, seed, root, ended"
-        values = (now.count + 1, label, _now(), plan.to_json(), *rest)
+        values = (now.last + 1, label, _now(), plan.to_json(), *rest)
         insert = f"INSERT INTO runs ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)"
         written: list[Statement] = [*self._entries(now), (insert, values)]
         if order is not None and "order" not in now.facts:
@@ -529,45 +532,6 @@ class BudgetBook:
             )
 
 
-# Every admission composes all plans, so each is read from its JSON only once in a process.
-_plan_of = lru_cache(maxsize=2**14)(charge_of)
-
-
-@lru_cache(maxsize=2**14)
-def _priced(text: str, group_size: int) -> tuple[events.DpEvent, float]:
-    """Return the event, for a person, and the delta of a plan or a charge in JSON."""
-    plan = _plan_of(text)
-    return plan.event_for(group_size), plan.delta
-
-
-def _relation_of(now: Snapshot) -> str | None:
-    """Return the relation of a book: its own, or that of the first run that is charged, or None."""
-    own = now.facts["neighboring_relation"]
-    return own or (_plan_of(now.charged[0]).neighboring_relation if now.charged else None)
-
-
-def _account_of(now: Snapshot, group_size: int = 1, relation: str = RELATIONS[0]) -> Account:
-    """Return the account of all runs, for the largest person whom one of them is about.
-
-    Its relation is the book's, or ``relation`` before the first run.
-    """
-    total, order = now.totals[-1], now.facts.get("order")
-    together = Counter(now.charged)
-    group_size = max(group_size, *(_plan_of(plan).group_size for plan in together), 1)
-    # Equal plans are composed together. A filter adds them up in the order of the runs.
-    exact = now.facts["composition"] == "exact"
-    counts = together.items() if exact else [(plan, 1) for plan in now.charged]
-    return Account(
-        epsilon=total["epsilon"],
-        delta=total["delta"],
-        neighboring_relation=_relation_of(now) or relation,
-        composition=now.facts["composition"],
-        charged=tuple((*_priced(plan, group_size), count) for plan, count in counts),
-        order=None if order is None else float(order),
-        group_size=group_size,
-    )
-
-
 def _make(
     file: BookFile,
     epsilon: float | None,
@@ -596,29 +560,6 @@ def _make(
     file.begin(facts, (_now(), account.epsilon, account.delta))
 
 
-def _admitted(plan: Plan | Charge, now: Snapshot, book: str) -> Account:
-    """Refuse a plan that does not fit; return the account that it would be charged to."""
-    own = _validate.instance(Plan, Charge, plan=plan).neighboring_relation
-    relation = _relation_of(now) or own
-    if own != relation:
-        raise ValueError(
-            f"plan must be for the relation of {book}, {relation!r}, got one "
-            f"for {own!r}: make it with neighboring_relation={relation!r} (in commands, "
-            f"--neighboring-relation {relation}), or use another book for runs of this relation."
-        )
-    account = _account_of(now, plan.group_size, relation)
-    if account.composition != "exact" and now.charged:
-        before = _account_of(now).group_size
-        if account.group_size > before:
-            raise UnsupportedEvent(
-                f"The filter of {book} has been about {unit_of(before)} since "
-                f"its first run, and this run is about {unit_of(plan.group_size)}: use another "
-                "book."
-            )
-    account.admit(plan)
-    return account
-
-
 def _completed(runs: list[dict[str, Any]], ledger: Ledger) -> list[Statement]:
     """Return what writes the end of a row, with the larger of its ledger and this one."""
     end = "UPDATE runs SET ended = ?, ledger = ? WHERE number = ?"
@@ -640,7 +581,7 @@ def _ledger_of(text: str) -> Ledger:
 def _run_of(row: Mapping[str, Any]) -> BookedRun:
     told = {name: row[name] for name in ("number", "label", "started", "ended")}
     ledger = None if row["ledger"] is None else _ledger_of(row["ledger"])
-    return BookedRun(**told, plan=_plan_of(row["plan"]), ledger=ledger, charged=not row["free"])
+    return BookedRun(**told, plan=plan_of(row["plan"]), ledger=ledger, charged=not row["free"])
 
 
 def _now() -> str:

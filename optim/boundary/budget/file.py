@@ -1,4 +1,4 @@
-"""What does a budget book hold at one moment, and how is it changed? The rows of its one file.
+"""What does a budget book hold at one moment, how is it changed, and does another run fit?
 
 A decision that is made from the rows is written with the version of the rows: if another process
 wrote in between, nothing is written, and the decision is made again.
@@ -9,13 +9,30 @@ wrote in between, nothing is written, and the decision is made again.
 >>> file.begin({"key": "0" * 64, "made": "now", "neighboring_relation": "", "composition": "exact"},
 ...            ("now", 2.0, 1e-6))
 >>> now = file.snapshot()
->>> now.facts["composition"], now.count
+>>> now.facts["composition"], now.last
 ('exact', 0)
 >>> file.write(now.version, ("INSERT INTO records VALUES (?, ?, ?)", ("tag", "name", "now")))
 True
 >>> file.write(-1, ("DELETE FROM records", ()))
 False
 >>> folder.cleanup()
+
+An :class:`Account` is what the runs in it have spent, a pure function of its rows:
+
+>>> from dpcal.calibrate import Query
+>>> query = Query(name="gradient", kind="gradient", sampler="full",
+...               max_norm=1.0, noise_multiplier=4.0, count=1)
+>>> plan = Plan(optimizer="noisy_gd", n=9, queries=(query,), epsilon=2.0, delta=1e-6)
+>>> account = Account(epsilon=2.0, delta=1e-6, neighboring_relation="add-or-remove-one",
+...                   composition="exact", charged=((plan.event, 1e-6, 1),))
+>>> print(f"{account.spent():.4f} {account.spent_whatever_was_chosen():.4f} {account.left():.4f}")
+1.0607 1.5406 1.6322
+>>> account.admit(plan)
+>>> from dataclasses import replace
+>>> replace(account, charged=((plan.event, 1e-6, 3),)).admit(plan)  # doctest: +ELLIPSIS
+Traceback (most recent call last):
+    ...
+dpcal.errors.BudgetExceeded: This run would bring what is spent on these records to epsilon = 2.2...
 """
 
 from __future__ import annotations
@@ -25,18 +42,49 @@ import json
 import math
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpcal import _validate
+from dpcal.accountants import Epsilon, epsilon, events
+from dpcal.accountants.adaptive.filters import KINDS, Odometer, PrivacyFilter, renyi_order
 from dpcal.accountants.directions import RELATIONS
-from dpcal.optim.boundary.budget.account import COMPOSITIONS
+from dpcal.accountants.together import price_together
+from dpcal.calibrate.noise import noise_left
+from dpcal.calibrate.persons import unit_of
+from dpcal.calibrate.plan import Plan
+from dpcal.errors import BudgetExceeded, UnsupportedEvent
 from dpcal.optim.boundary.kept import KeptFile, Statement, facts_of
+from dpcal.optim.budget import Charge, charge_of
 
-__all__ = ["BookFile", "Records", "Snapshot", "bytes_of", "name_of"]
+__all__ = [
+    "COMPOSITIONS",
+    "Account",
+    "BookFile",
+    "Records",
+    "Snapshot",
+    "account_of",
+    "admitted",
+    "bytes_of",
+    "name_of",
+    "plan_of",
+    "relation_of",
+]
+
+COMPOSITIONS = ("exact", *KINDS)
+
+# Noise multiplier beyond which the price of an answer is negligible: its epsilon is below 1e-5 at
+# any delta that is in use.
+_NO_ROOM = 1e6
+# Relative: by so much more noise, a cost fits for all rounding of sums.
+_ROUNDING = 1e-9
 
 Records = str | os.PathLike[str] | ArrayLike
 
@@ -52,8 +100,8 @@ class Snapshot(NamedTuple):
     """Content of a book at one moment.
 
     Every change of the book increases ``version``. The other fields are the ``facts`` about the
-    book, by name, the rows of the tables ``totals`` and ``records``, the number ``count`` of all
-    runs, the rows of the ``runs`` that were asked for, and the plans that are ``charged``, in their
+    book, by name, the rows of the tables ``totals`` and ``records``, the number of the ``last``
+    run, the rows of the ``runs`` that were asked for, and the plans that are ``charged``, in their
     order of writing; the first of them alone if they were not asked for.
     """
 
@@ -61,7 +109,7 @@ class Snapshot(NamedTuple):
     facts: dict[str, str]
     totals: list[Row]
     records: list[Row]
-    count: int
+    last: int
     runs: list[Row]
     charged: list[str]
 
@@ -98,11 +146,11 @@ class BookFile(KeptFile):
             asked = file.execute(f"SELECT * FROM runs WHERE {which} ORDER BY number", values)
             runs = [dict(row) for row in asked]
             # Runs have the numbers from 1 on, also where a row was lost.
-            (count,) = file.execute("SELECT ifnull(max(number), 0) FROM runs").fetchone()
+            (last,) = file.execute("SELECT ifnull(max(number), 0) FROM runs").fetchone()
             costs = "SELECT plan FROM runs WHERE NOT free ORDER BY number LIMIT ?"
             plans = [plan for (plan,) in file.execute(costs, [-1 if charged else 1])]
         self._check(facts, totals, runs)
-        return Snapshot(int(facts["version"]), facts, totals, records, count, runs, plans)
+        return Snapshot(int(facts["version"]), facts, totals, records, last, runs, plans)
 
     def decide(
         self,
@@ -152,6 +200,200 @@ class BookFile(KeptFile):
                 file.execute(statement, values)
             file.execute("UPDATE about SET value = ? WHERE name = 'version'", (str(version + 1),))
         return True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Account:
+    """A total, and the plans and other charges that are paid from it.
+
+    Parameters
+    ----------
+    epsilon, delta
+        The total: epsilon > 0, delta in (0, 1).
+    neighboring_relation
+        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
+    composition
+        One of ``COMPOSITIONS``.
+    charged
+        The event of each plan or other charge, its delta, and the number of its runs, in order.
+    order
+        Of a Renyi filter: fixed by the first run, None before it.
+    group_size
+        Largest number of records of a person whom a run is about: events are those for such a
+        person.
+    """
+
+    epsilon: float
+    delta: float
+    neighboring_relation: str
+    composition: str
+    charged: tuple[tuple[events.DpEvent, float, int], ...] = ()
+    order: float | None = None
+    group_size: int = 1
+
+    def spent(self, delta: float | None = None) -> Epsilon:
+        """Return the epsilon of all charged plans, composed exactly; at the total's delta."""
+        return self._price(self._runs(), self.delta if delta is None else delta)
+
+    def spent_whatever_was_chosen(self) -> float:
+        """Return an epsilon that holds however plans were chosen: that of an odometer.
+
+        UnsupportedEvent is raised if a plan has no Renyi divergence here.
+        """
+        odometer = Odometer(delta=self.delta, neighboring_relation=self.neighboring_relation)
+        for event, _, count in self.charged:
+            odometer.spend(event, count)
+        return odometer.epsilon
+
+    def left(self) -> float:
+        """Return the epsilon of one more Gaussian answer that would fit, rounded down; or 0."""
+        noise = self._noise_left()
+        if math.isinf(noise):
+            return 0.0
+        relation = self.neighboring_relation
+        event = events.GaussianDpEvent(noise)
+        return epsilon(event, delta=self.delta, neighboring_relation=relation).lower
+
+    def admit(self, plan: Plan | Charge) -> None:
+        """Refuse a plan that would overrun the total (BudgetExceeded).
+
+        UnsupportedEvent is raised if the filter's theorem does not cover the plan.
+        """
+        event = plan.event_for(self.group_size)
+        if self.composition == "exact":
+            price = self._price([*self._runs(), (event, plan.delta)], self.delta)
+            if price.upper > self.epsilon:
+                raise BudgetExceeded(
+                    "This run would bring what is spent on these records to epsilon = "
+                    f"{price.upper:.6g} at delta = {self.delta:g}, the total is "
+                    f"{self.epsilon:g}; no record was touched."
+                )
+            return
+        budget = self._filter(plan)
+        if budget.would_exceed(event):
+            raise BudgetExceeded(
+                f"This run costs {budget.cost(event):.6g}, and {budget.remaining:.6g} of "
+                f"{budget.budget:.6g} is left ({budget.unit}); no record was touched."
+            )
+
+    def order_for(self, plan: Plan | Charge) -> float | None:
+        """Return the order of a Renyi filter: the first run's, which chooses it by its plan."""
+        if self.composition != "renyi" or self.order is not None:
+            return self.order
+        return renyi_order(
+            plan.event_for(self.group_size),
+            epsilon=self.epsilon,
+            delta=self.delta,
+            neighboring_relation=self.neighboring_relation,
+        )
+
+    def _filter(self, plan: Plan | Charge | None) -> PrivacyFilter:
+        """Return the filter with all charged plans paid."""
+        budget = PrivacyFilter(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            kind=self.composition,
+            neighboring_relation=self.neighboring_relation,
+            order=self.order if plan is None else self.order_for(plan),
+        )
+        for event, _, count in self.charged:
+            budget.spend(event, count)
+        return budget
+
+    def _runs(self) -> list[tuple[events.DpEvent, float]]:
+        """Return events of all runs with their deltas, equal ones together where that is exact."""
+        runs: list[tuple[events.DpEvent, float]] = []
+        for event, delta, count in self.charged:
+            if isinstance(event, events.CorrelatedGaussianDpEvent):
+                # It composes by adding its price, run by run.
+                runs += [(event, delta)] * count
+            else:
+                runs.append((events.SelfComposedDpEvent(event, count), delta))
+        return runs
+
+    def _price(self, runs: list[tuple[events.DpEvent, float]], delta: float) -> Epsilon:
+        relation = self.neighboring_relation
+        return price_together(runs, delta=delta, neighboring_relation=relation)
+
+    def _noise_left(self) -> float:
+        """Noise multiplier of one more Gaussian answer that fits, infinite if none does."""
+        if self.composition == "exact":
+            return noise_left(
+                self._runs(),
+                epsilon=self.epsilon,
+                delta=self.delta,
+                neighboring_relation=self.neighboring_relation,
+            )
+        budget = self._filter(None)
+        if not budget.remaining > 0:
+            return math.inf
+        # A cost is inversely proportional to the square of the noise.
+        cost = budget.cost(events.GaussianDpEvent(1.0))
+        noise = math.sqrt(cost / budget.remaining) * (1 + _ROUNDING)
+        fits = noise <= _NO_ROOM and not budget.would_exceed(events.GaussianDpEvent(noise))
+        return noise if fits else math.inf
+
+
+# Every admission composes all plans, so each is read from its JSON only once in a process.
+plan_of = lru_cache(maxsize=2**14)(charge_of)
+
+
+@lru_cache(maxsize=2**14)
+def _priced(text: str, group_size: int) -> tuple[events.DpEvent, float]:
+    """Return the event, for a person, and the delta of a plan or a charge in JSON."""
+    plan = plan_of(text)
+    return plan.event_for(group_size), plan.delta
+
+
+def relation_of(now: Snapshot) -> str | None:
+    """Return the relation of a book: its own, or that of the first run that is charged, or None."""
+    own = now.facts["neighboring_relation"]
+    return own or (plan_of(now.charged[0]).neighboring_relation if now.charged else None)
+
+
+def account_of(now: Snapshot, group_size: int = 1, relation: str = RELATIONS[0]) -> Account:
+    """Return the account of all runs, for the largest person whom one of them is about.
+
+    Its relation is the book's, or ``relation`` before the first run.
+    """
+    total, order = now.totals[-1], now.facts.get("order")
+    together = Counter(now.charged)
+    group_size = max(group_size, *(plan_of(plan).group_size for plan in together), 1)
+    # Equal plans are composed together. A filter adds them up in the order of the runs.
+    exact = now.facts["composition"] == "exact"
+    counts = together.items() if exact else [(plan, 1) for plan in now.charged]
+    return Account(
+        epsilon=total["epsilon"],
+        delta=total["delta"],
+        neighboring_relation=relation_of(now) or relation,
+        composition=now.facts["composition"],
+        charged=tuple((*_priced(plan, group_size), count) for plan, count in counts),
+        order=None if order is None else float(order),
+        group_size=group_size,
+    )
+
+
+def admitted(plan: Plan | Charge, now: Snapshot, book: str) -> Account:
+    """Refuse a plan that does not fit; return the account that it would be charged to."""
+    own = _validate.instance(Plan, Charge, plan=plan).neighboring_relation
+    relation = relation_of(now) or own
+    if own != relation:
+        raise ValueError(
+            f"plan must be for the relation of {book}, {relation!r}, got one "
+            f"for {own!r}: make it with neighboring_relation={relation!r} (in commands, "
+            f"--neighboring-relation {relation}), or use another book for runs of this relation."
+        )
+    account = account_of(now, plan.group_size, relation)
+    if account.composition != "exact" and now.charged:
+        before = account_of(now).group_size
+        if account.group_size > before:
+            raise UnsupportedEvent(
+                f"The filter of {book} has been about {unit_of(before)} since "
+                f"its first run, and this run is about {unit_of(plan.group_size)}: use another "
+                "book."
+            )
+    account.admit(plan)
+    return account
 
 
 def name_of(records: Records) -> str:
