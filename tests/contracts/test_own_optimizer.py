@@ -56,6 +56,15 @@ def test_plans_name_it(registered, tmp_path):
     assert "dp_momentum" not in registry.OPTIMIZERS
 
 
+def test_a_plan_pays_for_one_run():
+    @optim.algorithm()
+    def twice(objective, plan, begin):
+        return [begin(1), begin(1)]
+
+    with pytest.raises(RuntimeError, match="begin must be called once"):
+        twice(logistic(400, 3), plan_momentum(batch_size=40, steps=30, **TARGET))
+
+
 @pytest.mark.slow
 def test_commands_know_it(registered, cli, tmp_path):
     (row,) = cli.json("optimizers dp_momentum")["optimizers"]
