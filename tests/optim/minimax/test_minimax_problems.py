@@ -126,13 +126,8 @@ def test_the_value_function_has_the_gradient_of_danskin(name):
 
 
 def test_on_a_curved_boundary_the_best_response_turns():
-    edge = Minimax(
-        lambda x, y, rows: (np.outer(np.ones(len(rows)), y), np.outer(np.ones(len(rows)), x)),
-        n=3,
-        dimensions=(2, 2),
-        dual_set=Ball(0.1),
-        dual_l2=1.0,
-    )
+    given = {"n": 3, "dimensions": (2, 2), "dual_set": Ball(0.1), "dual_l2": 1.0}
+    edge = Minimax(lambda x, y, rows: tuple(np.tile(z, (len(rows), 1)) for z in (y, x)), **given)
     # Phi is |x| / 10 there, up to a constant.
     turned = 0.1 * (np.eye(2) - 0.5) / np.sqrt(2)
     assert edge.phi_hessian(np.array([1.0, 1.0])) == pytest.approx(turned, abs=1e-6)
