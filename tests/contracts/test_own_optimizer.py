@@ -56,13 +56,14 @@ def test_plans_name_it(registered, tmp_path):
     assert "dp_momentum" not in registry.OPTIMIZERS
 
 
-def test_a_plan_pays_for_one_run():
+@pytest.mark.parametrize("times", [0, 2])
+def test_a_plan_pays_for_one_run(times):
     @optim.algorithm()
-    def twice(objective, plan, begin):
-        return [begin(1), begin(1)]
+    def begins(objective, plan, begin):
+        return [begin() for _ in range(times)]
 
     with pytest.raises(RuntimeError, match="begin must be called once"):
-        twice(logistic(400, 3), plan_momentum(batch_size=40, steps=30, **TARGET))
+        begins(logistic(400, 3), plan_momentum(batch_size=40, steps=30, **TARGET))
 
 
 @pytest.mark.slow
