@@ -238,7 +238,8 @@ class MLP(Network):
         """See :meth:`Network.record_losses`."""
         scores = self._forward(w, self._X[rows])[1]
         own = scores[np.arange(len(rows)), self._class[rows]]
-        losses = np.logaddexp.reduce(scores, axis=1) - own
+        with np.errstate(invalid="ignore"):
+            losses = np.logaddexp.reduce(scores, axis=1) - own
         return np.where(self._class[rows] >= 0, losses, 0.0)
 
 
