@@ -374,6 +374,9 @@ def keeps_ledger(optimizer: Callable[_P, _T]) -> Callable[_P, _T]:
     return run
 
 
+_ONCE = "begin must be called once: a plan pays for one run."
+
+
 @keeps_ledger
 def _spent(made: Callable[..., Any], names: list[str], given: dict[str, Any]) -> Result:
     """Check the arguments, open the oracle, and run an algorithm to its end."""
@@ -390,7 +393,7 @@ def _spent(made: Callable[..., Any], names: list[str], given: dict[str, Any]) ->
             center: ArrayLike | None = None,
         ) -> Run:
             if begun:
-                raise RuntimeError("begin must be called once: a plan pays for one run.")
+                raise RuntimeError(_ONCE)
             # A run refuses what is wrong before there is a file, or a row of a book, for it.
             state = Run(
                 objective,
@@ -412,6 +415,8 @@ def _spent(made: Callable[..., Any], names: list[str], given: dict[str, Any]) ->
         found = made(objective, plan, begin, **{name: given[name] for name in names})
     if isinstance(found, Result):
         return found
+    if not begun:
+        raise RuntimeError(_ONCE)
     return begun[0].result(found)
 
 

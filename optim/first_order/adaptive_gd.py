@@ -23,8 +23,8 @@ from __future__ import annotations
 import math
 
 from dpcal import _validate
-from dpcal.calibrate.plans.kl_problem import number
-from dpcal.optim.algorithms import Begin, Optimizer, Plan, Problem, Run, Vector, algorithm, planned
+from dpcal.optim.algorithms import Begin, Optimizer, Plan, Problem, Vector, algorithm, planned, read
+from dpcal.optim.driver import Run
 
 __all__ = ["adaptive_gd"]
 
@@ -77,9 +77,8 @@ def adaptive_gd(
     """
     norm_query, query = planned(plan, "gradient norm", "gradient")
     _validate.choice(OUTPUTS, output=output)
-    z_norm, eta, shrink, quantile = (
-        number(plan.parameters, name)
-        for name in ("norm_multiplier", "learning_rate", "shrink", "quantile")
+    z_norm, eta, shrink, quantile = read(
+        plan, _validate.positive, "norm_multiplier", "learning_rate", "shrink", "quantile"
     )
     # The multiplier of a gradient per unit of N_t.
     unit = plan.n / (shrink * quantile * query.max_norm)

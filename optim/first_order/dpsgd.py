@@ -91,14 +91,8 @@ def dpsgd(
 def default_output(objective: Problem, output: str | None, *, tuned: bool) -> str:
     """Return the output that was chosen, or the one that goes with the rate: see :func:`dpsgd`."""
     if output is None:
-        return "linear" if tuned and _linear_loss(objective) else "last"
+        return "linear" if tuned and getattr(objective, "linear_loss", None) else "last"
     return _validate.choice(OUTPUTS, output=output)
-
-
-def _linear_loss(objective: Problem) -> tuple[str, float] | None:
-    # An oracle about records elsewhere may not say.
-    found: tuple[str, float] | None = getattr(objective, "linear_loss", None)
-    return found
 
 
 def default_steps(
@@ -124,7 +118,8 @@ def default_steps(
     >>> print(f"{rate:.4f}", reach)  # 6 / (4 sqrt(100 (1 + 0.225 / 12))), and 6 / 2 / 2
     0.1486 1.5
     """
-    known = _linear_loss(objective)
+    # An oracle about records elsewhere may not say.
+    known = getattr(objective, "linear_loss", None)
     if known is None:
         rate = regret_rate(dimension=objective.dimension, query=query, n=n, radius=radius)
         return rate, math.inf

@@ -35,17 +35,9 @@ import numpy as np
 
 from dpcal import _validate
 from dpcal.errors import UnsupportedEvent
-from dpcal.optim.algorithms import (
-    Begin,
-    Optimizer,
-    Plan,
-    Problem,
-    Vector,
-    algorithm,
-    planned,
-    step_size,
-)
+from dpcal.optim.algorithms import Begin, Optimizer, Plan, Problem, algorithm, planned, step_size
 from dpcal.optim.first_order.descent import projected_descent
+from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
 
 __all__ = ["noisy_gd"]

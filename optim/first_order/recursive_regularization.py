@@ -27,19 +27,10 @@ import itertools
 from dpcal import _validate
 from dpcal.calibrate.plan import Query
 from dpcal.calibrate.plans.recursive_regularization import SUBSOLVERS
-from dpcal.optim.algorithms import (
-    Begin,
-    Optimizer,
-    Plan,
-    Problem,
-    Run,
-    Vector,
-    algorithm,
-    planned,
-    read,
-)
+from dpcal.optim.algorithms import Begin, Optimizer, Plan, Problem, algorithm, planned, read
 from dpcal.optim.boundary.oracle import PrivateOracle
-from dpcal.optim.objectives.arrays import l2_norm
+from dpcal.optim.driver import Run
+from dpcal.optim.objectives.arrays import Vector, l2_norm
 
 __all__ = ["recursive_regularization"]
 

@@ -27,18 +27,9 @@ import math
 import numpy as np
 
 from dpcal import _validate
-from dpcal.optim.algorithms import (
-    Begin,
-    Optimizer,
-    Plan,
-    Problem,
-    Vector,
-    algorithm,
-    planned,
-    step_size,
-)
+from dpcal.optim.algorithms import Begin, Optimizer, Plan, Problem, algorithm, planned, step_size
 from dpcal.optim.driver import walk_of
-from dpcal.optim.objectives.arrays import l2_norm
+from dpcal.optim.objectives.arrays import Vector, l2_norm
 
 __all__ = ["spiderboost"]
 

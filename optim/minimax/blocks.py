@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from dpcal import _validate
 from dpcal.optim.algorithms import Plan, Problem, Vector
 from dpcal.optim.minimax.sets import ConvexSet, Everywhere
-from dpcal.optim.objectives.arrays import numbers
+from dpcal.optim.objectives.arrays import numbers, parameters
 
 __all__ = ["Blocks"]
 
@@ -54,16 +54,13 @@ class Blocks:
 
     def start(self, initial: ArrayLike | None, initial_dual: ArrayLike | None) -> Vector:
         """Return where (x, y) starts; y is projected onto its set."""
-        starts = []
-        for name, given, size in (
-            ("initial", initial, self.dimensions[0]),
-            ("initial_dual", initial_dual, self.dimensions[1]),
-        ):
-            start = np.zeros(size) if given is None else numbers(name, given)
-            if start.shape != (size,):
-                raise ValueError(f"{name} must have shape ({size},), got {start.shape}.")
-            starts.append(start)
-        return np.concatenate([starts[0], self.dual_set.project(starts[1])])
+        d1, d2 = self.dimensions
+        x, y = np.zeros(d1), np.zeros(d2)
+        if initial is not None:
+            x = parameters(numbers("initial", initial), d1, "initial")
+        if initial_dual is not None:
+            y = parameters(numbers("initial_dual", initial_dual), d2, "initial_dual")
+        return np.concatenate([x, self.dual_set.project(y)])
 
     def climbed(self, w: Vector, gradient: Vector, rate: float) -> Vector:
         """Return (x, y) after a projected ascent step of y."""

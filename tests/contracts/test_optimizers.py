@@ -171,10 +171,8 @@ def test_a_plan_that_is_not_the_optimizers_own_is_refused_before_it_costs_anythi
     plan, one = run.plan, run.plan.queries[0]
     other_kind = dataclasses.replace(one, kind="scalar", correlation=None, proportional=False)
     spare = (*plan.queries, dataclasses.replace(plan.queries[-1], name="spare"))
-    for changed in (
-        *({"optimizer": "another"}, {"n": plan.n + 1}),
-        *({"queries": (other_kind,)}, {"queries": spare}),
-    ):
+    others = [{"queries": queries} for queries in ((other_kind,), spare)]
+    for changed in ({"optimizer": "another"}, {"n": plan.n + 1}, *others):
         wrong = dataclasses.replace(plan, **changed)
         with (
             shared,

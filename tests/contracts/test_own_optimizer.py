@@ -56,6 +56,16 @@ def test_plans_name_it(registered, tmp_path):
     assert "dp_momentum" not in registry.OPTIMIZERS
 
 
+@pytest.mark.parametrize("times", [0, 2])
+def test_a_plan_pays_for_one_run(times):
+    @optim.algorithm()
+    def begins(objective, plan, begin):
+        return [begin() for _ in range(times)]
+
+    with pytest.raises(RuntimeError, match="begin must be called once"):
+        begins(logistic(400, 3), plan_momentum(batch_size=40, steps=30, **TARGET))
+
+
 @pytest.mark.slow
 def test_commands_know_it(registered, cli, tmp_path):
     (row,) = cli.json("optimizers dp_momentum")["optimizers"]
