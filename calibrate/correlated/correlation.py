@@ -86,20 +86,13 @@ class Correlation:
         UnsupportedEvent
             If no theorem covers the strategy, the sampler or the relation.
         """
-        strategy, law = self.strategy, sampler.law
+        relation: dict[str, Any] = {"neighboring_relation": neighboring_relation}
         if isinstance(sampler, Full):
             # One Gaussian release at the strategy's sensitivity.
             every_round = LeastSeparation(1, independent=True)
-            return strategy.event(
-                noise_multiplier, every_round, neighboring_relation=neighboring_relation
-            )
-        return pricing.whole_run(
-            strategy,
-            law,
-            noise_multiplier=noise_multiplier,
-            neighboring_relation=neighboring_relation,
-            **self.accounting,
-        )
+            return self.strategy.event(noise_multiplier, every_round, **relation)
+        how = {"noise_multiplier": noise_multiplier, **relation, **self.accounting}
+        return pricing.whole_run(self.strategy, sampler.law, **how)
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON values, which are keywords of the class."""

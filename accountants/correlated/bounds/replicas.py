@@ -60,6 +60,7 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import comb
 
 from dpcal._ext import tilted as kernels
 from dpcal.accountants.correlated.bounds.base import Bound, Proof, least_until_rising
@@ -108,15 +109,11 @@ _OWN_ROUNDS = 32
 @lru_cache(maxsize=_BINOMIALS)
 def binomials(order: int, chance: float) -> Floats:
     """Return Bin(n; f, chance) for f, n = 0, ..., order, of shape (f, n), rounded up."""
-    table = np.zeros((order + 1, order + 1))
-    for f in range(order + 1):
-        for n in range(f + 1):
-            if (n and not chance) or (n < f and chance == 1):
-                continue
-            # Each power is rounded as often as it has factors.
-            found = math.comb(f, n) * chance**n * (1 - chance) ** (f - n)
-            table[f, n] = max(found * (1 + (4 * order + 8) * UNIT), _TINY)
-    return table
+    f, n = np.ogrid[: order + 1, : order + 1]
+    possible = (n <= f) & ((n == 0) | (chance > 0)) & ((n == f) | (chance < 1))
+    # Each power and each coefficient is rounded as often as it has factors.
+    found = comb(f, n) * chance**n * (1 - chance) ** np.maximum(f - n, 0)
+    return np.where(possible, np.maximum(found * (1 + (6 * order + 8) * UNIT), _TINY), 0.0)
 
 
 def _windows(order: int, length: int, every: int, most: int) -> NDArray[np.int64] | None:
