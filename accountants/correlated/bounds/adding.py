@@ -148,7 +148,8 @@ class Adding(Bound):
         """Return a bound on delta of adding a record at an epsilon >= 0."""
         if epsilon >= self.never:
             return 0.0
-        found = float(half_space_delta(*np.array(self.pairs).T, epsilon).min())
+        kappas, mus = np.array(self.pairs).T
+        found = float(half_space_delta(kappas, mus, epsilon).min())
         if self.tail is not None:
             p, (mean, deviation) = _POWERS, self.tail
             exponents = p * (mean - epsilon) + 0.5 * (p * deviation) ** 2
@@ -227,8 +228,8 @@ class ConvexTail(Bound):
 
     def delta(self, epsilon: float) -> float:
         """Return a bound on delta of adding a record at an epsilon >= 0."""
-        known = self.lines[self.lines[:, 0] >= -epsilon, 1:]
-        return float(half_space_delta(*known.T, epsilon).min(initial=1.0))
+        kappas, mus = self.lines[self.lines[:, 0] >= -epsilon, 1:].T
+        return float(half_space_delta(kappas, mus, epsilon).min(initial=1.0))
 
 
 def _of_epochs(mechanism: Mechanism, M: int) -> tuple[float, float]:

@@ -109,14 +109,14 @@ class Reduction(Bound):
     def proof(self, epsilon: float) -> Proof:
         """Return a bound on delta at an epsilon >= 0."""
         lower = 0.0 if self.below is None else self.below.delta(epsilon)
-        how = {"neighboring_relation": self.relation}
-        return self._proof(event_delta(self.event, epsilon=epsilon, **how), lower)
+        found = event_delta(self.event, epsilon=epsilon, neighboring_relation=self.relation)
+        return self._proof(found, lower)
 
     def epsilon(self, delta: float) -> Proof:
         """Return a bound on epsilon at a delta in (0, 1)."""
         lower = 0.0 if self.below is None else self.below.epsilon(delta)
-        how = {"neighboring_relation": self.relation}
-        return self._proof(event_epsilon(self.event, delta=delta, **how), lower)
+        found = event_epsilon(self.event, delta=delta, neighboring_relation=self.relation)
+        return self._proof(found, lower)
 
     def _proof(self, found: Delta | Epsilon, lower: float) -> Proof:
         lower = found.lower if self.exact else lower
