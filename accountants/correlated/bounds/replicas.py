@@ -56,6 +56,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+from itertools import chain
 from typing import ClassVar
 
 import numpy as np
@@ -552,10 +553,8 @@ class ReplicaMoments(Bound):
         """Return the logarithm of the least bound on delta of sums of C itself, and its order."""
         walks = self.mechanism.walk is not None
         orders = (order for order in _ORDERS if walks or self._window(order).affordable)
-        found = least_until_rising(
-            (self._log_delta(Key(0, order, shared), epsilon), order) for order in orders
-        )
-        return found or (math.inf, _ORDERS[0])
+        found = ((self._log_delta(Key(0, order, shared), epsilon), order) for order in orders)
+        return least_until_rising(chain(found, [(math.inf, _ORDERS[0])]))
 
     def _log_delta(self, key: Key, epsilon: float) -> float:
         found = self._moment(key) + log_tangent(key.order, epsilon)
@@ -579,11 +578,8 @@ class ReplicaMoments(Bound):
             # The first tail is below delta.
             least = -2 * min(value if log_delta is None else log_delta, 0.0) / math.log(10)
             first = math.floor(least) + 1
-            best = least_until_rising(
-                _by_tails(key, cost, range(first, max(first, _LAST_TAIL) + 1))
-            )
-            assert best is not None
-            tried.append(best[1])
+            tails = range(first, max(first, _LAST_TAIL) + 1)
+            tried.append(least_until_rising(_by_tails(key, cost, tails))[1])
         found, key = min(_descent(replace(each, fine=True), cost) for each in tried)
         return Proof(found, f"{self.method}, order {key.order}")
 
