@@ -242,11 +242,9 @@ class Mechanism(Plain):
 
 def _column(C: Floats) -> Floats | None:
     """Return the first column if C is Toeplitz, otherwise None."""
-    T = C.shape[0]
     first = C[:, 0]
-    if all(np.array_equal(C[t:, t], first[: T - t]) for t in range(T)):
-        return first.copy()
-    return None
+    alike = (np.array_equal(C[t:, t], first[: len(C) - t]) for t in range(len(C)))
+    return first.copy() if all(alike) else None
 
 
 def _walk(column: Floats) -> tuple[float, float] | None:

@@ -53,7 +53,7 @@ from dpcal.accountants.correlated.likelihood import Likelihood
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.events import CorrelatedGaussianDpEvent
 from dpcal.accountants.matrix.base import Strategy
-from dpcal.accountants.participations import Epochs, Floats, Groups
+from dpcal.accountants.participations import Floats, Groups
 from dpcal.accountants.samplers import (
     BallsInBins,
     CyclicPoisson,
@@ -242,8 +242,8 @@ def priced(
         options = replace(options, failure_probability=failure)
         reserved = (event.confirmations - 1) * failure
     run = event.strategy, event.sampler, event.noise_multiplier
-    found: CorrelatedEpsilon | CorrelatedDelta
-    found = answer(Question.of(*run, options, relation), goal, reserved)
+    question = Question.of(*run, options, relation)
+    found: CorrelatedEpsilon | CorrelatedDelta = answer(question, goal, reserved)
     return found
 
 
@@ -358,8 +358,7 @@ class Question:
                 return _UNKNOWN_GROUP
         if self.relation == "replace-one":
             return _REPLACED
-        epochs, alike = self._epochs, mechanism.column is not None
-        if epochs is not None and epochs.times == mechanism.bands == 1 and alike:
+        if isinstance(self.proved, Reduction) and self.proved.exact:
             return _CLOSE
         if self.patterns is not None:
             return "bins"
@@ -383,8 +382,9 @@ class Question:
             return self._of_groups(self._groups, public)
         if replaced:
             return Least((TwoBlanks(replace(self, relation="zero-out").proved), public))
-        if self._epochs is not None and mechanism.bands == 1 and mechanism.column is not None:
-            allocated = of_epochs(mechanism, self._epochs)
+        epochs = sampler.epochs(mechanism.steps)
+        if epochs is not None and mechanism.bands == 1 and mechanism.column is not None:
+            allocated = of_epochs(mechanism, epochs)
             if allocated is not None and allocated.exact:
                 return allocated
             return public if allocated is None else Least((allocated, public))
@@ -425,10 +425,6 @@ class Question:
     @cached_property
     def _groups(self) -> Groups | None:
         return self.sampler.groups(self.mechanism.steps)
-
-    @cached_property
-    def _epochs(self) -> Epochs | None:
-        return self.sampler.epochs(self.mechanism.steps)
 
     @property
     def _separated(self) -> bool:

@@ -62,11 +62,6 @@ class Correlation:
         # Its other fields are checked there.
         Options(self.statistics, self.draws, self.failure_probability, self.seed)
 
-    @property
-    def accounting(self) -> dict[str, Any]:
-        """How the price is computed, by the names of the event's fields."""
-        return {name: value for name, value in vars(self).items() if name != "strategy"}
-
     def whole_run(
         self, sampler: Sampler, noise_multiplier: float, neighboring_relation: str
     ) -> events.DpEvent:
@@ -86,21 +81,14 @@ class Correlation:
         UnsupportedEvent
             If no theorem covers the strategy, the sampler or the relation.
         """
-        strategy, law = self.strategy, sampler.law
+        how: dict[str, Any] = {"neighboring_relation": neighboring_relation}
         if isinstance(sampler, Full):
             # One Gaussian release at the strategy's sensitivity.
             every_round = LeastSeparation(1, independent=True)
-            return strategy.event(
-                noise_multiplier, every_round, neighboring_relation=neighboring_relation
-            )
-        return pricing.whole_run(
-            strategy,
-            law,
-            noise_multiplier=noise_multiplier,
-            neighboring_relation=neighboring_relation,
-            **self.accounting,
-        )
+            return self.strategy.event(noise_multiplier, every_round, **how)
+        how |= {"sampler": sampler.law, "noise_multiplier": noise_multiplier, **vars(self)}
+        return pricing.whole_run(**how)
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON values, which are keywords of the class."""
-        return {"strategy": self.strategy.to_dict(), **self.accounting}
+        return {**vars(self), "strategy": self.strategy.to_dict()}

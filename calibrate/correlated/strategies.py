@@ -400,9 +400,7 @@ def _row(
     if isinstance(strategy, Best):
         rows = (_row(each, pricing, workload, target) for each in strategy)
         tried = ((math.inf if row.mean_error is None else row.mean_error, row) for row in rows)
-        best = least_until_rising(tried)
-        assert best is not None  # There is always a single band.
-        return best[1]
+        return least_until_rising(tried)[1]
     memory = len(strategy.recurrence(1).buffers)
     try:
         found = pricing(strategy, **target)

@@ -148,8 +148,8 @@ class Adding(Bound):
         """Return a bound on delta of adding a record at an epsilon >= 0."""
         if epsilon >= self.never:
             return 0.0
-        kappa, mu = np.array(self.pairs).T
-        found = float(half_space_delta(kappa, mu, epsilon).min())
+        kappas, mus = np.array(self.pairs).reshape(-1, 2).T
+        found = float(half_space_delta(kappas, mus, epsilon).min(initial=1.0))
         if self.tail is not None:
             p, (mean, deviation) = _POWERS, self.tail
             exponents = p * (mean - epsilon) + 0.5 * (p * deviation) ** 2
@@ -228,8 +228,8 @@ class ConvexTail(Bound):
 
     def delta(self, epsilon: float) -> float:
         """Return a bound on delta of adding a record at an epsilon >= 0."""
-        kappa, mu = self.lines[self.lines[:, 0] >= -epsilon, 1:].T
-        return float(half_space_delta(kappa, mu, epsilon).min(initial=1.0))
+        kappas, mus = self.lines[self.lines[:, 0] >= -epsilon, 1:].T
+        return float(half_space_delta(kappas, mus, epsilon).min(initial=1.0))
 
 
 def _of_epochs(mechanism: Mechanism, M: int) -> tuple[float, float]:

@@ -197,17 +197,17 @@ def least_epsilon(bound: Callable[[float], float], delta: float) -> float:
     return bisect(meets, sides, Stop(relative=_WIDTH, evaluations=_HALVINGS)).meet
 
 
-def least_until_rising(tried: Iterable[tuple[float, Tried]]) -> tuple[float, Tried] | None:
-    """Return the pair of least value, up to two pairs in a row that gain nothing; None of none.
+def least_until_rising(tried: Iterable[tuple[float, Tried]]) -> tuple[float, Tried]:
+    """Return the pair of least value, up to two pairs in a row that gain nothing, of one or more.
 
     A pair gains nothing if its value is not below the one before it by a thousandth.
     """
-    best, last, worse = None, None, 0
-    for value, each in tried:
-        gains = last is None or last - value > _PROGRESS * abs(value)
-        if best is None or value < best[0]:
-            best = value, each
-        last, worse = value, 0 if gains else worse + 1
+    pairs = iter(tried)
+    best = next(pairs)
+    last, worse = best[0], 0
+    for value, each in pairs:
+        worse = 0 if last - value > _PROGRESS * abs(value) else worse + 1
+        best, last = ((value, each) if value < best[0] else best), value
         if worse == 2:
             break
     return best

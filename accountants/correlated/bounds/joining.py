@@ -6,6 +6,9 @@
 [0.25, 0.33, 0.5, 1.0]
 >>> 1.5333 < joining.largest_state(0.5) < 1.5334
 True
+>>> spaced = Joining(np.full(5, 0.1), separation=3)     # at most the rounds 1 and 4, or 2 and 5
+>>> print(f"{spaced.largest_state(0.9):.6f}")
+1.729000
 >>> state_cap(0.5, 0.01, 1000, 1e-6) < 1.9
 True
 """

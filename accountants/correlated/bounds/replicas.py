@@ -56,10 +56,12 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+from itertools import chain
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import comb
 
 from dpcal._ext import tilted as kernels
 from dpcal.accountants.correlated.bounds.base import Bound, Proof, least_until_rising
@@ -108,15 +110,11 @@ _OWN_ROUNDS = 32
 @lru_cache(maxsize=_BINOMIALS)
 def binomials(order: int, chance: float) -> Floats:
     """Return Bin(n; f, chance) for f, n = 0, ..., order, of shape (f, n), rounded up."""
-    table = np.zeros((order + 1, order + 1))
-    for f in range(order + 1):
-        for n in range(f + 1):
-            if (n and not chance) or (n < f and chance == 1):
-                continue
-            # Each power is rounded as often as it has factors.
-            found = math.comb(f, n) * chance**n * (1 - chance) ** (f - n)
-            table[f, n] = max(found * (1 + (4 * order + 8) * UNIT), _TINY)
-    return table
+    f, n = np.ogrid[: order + 1, : order + 1]
+    possible = (n <= f) & ((n == 0) | (chance > 0)) & ((n == f) | (chance < 1))
+    # Each power and each coefficient is rounded as often as it has factors.
+    found = comb(f, n) * chance**n * (1 - chance) ** np.maximum(f - n, 0)
+    return np.where(possible, np.maximum(found * (1 + (6 * order + 8) * UNIT), _TINY), 0.0)
 
 
 def _windows(order: int, length: int, every: int, most: int) -> NDArray[np.int64] | None:
@@ -555,10 +553,8 @@ class ReplicaMoments(Bound):
         """Return the logarithm of the least bound on delta of sums of C itself, and its order."""
         walks = self.mechanism.walk is not None
         orders = (order for order in _ORDERS if walks or self._window(order).affordable)
-        found = least_until_rising(
-            (self._log_delta(Key(0, order, shared), epsilon), order) for order in orders
-        )
-        return found or (math.inf, _ORDERS[0])
+        found = ((self._log_delta(Key(0, order, shared), epsilon), order) for order in orders)
+        return least_until_rising(chain(found, [(math.inf, _ORDERS[0])]))
 
     def _log_delta(self, key: Key, epsilon: float) -> float:
         found = self._moment(key) + log_tangent(key.order, epsilon)
@@ -582,11 +578,8 @@ class ReplicaMoments(Bound):
             # The first tail is below delta.
             least = -2 * min(value if log_delta is None else log_delta, 0.0) / math.log(10)
             first = math.floor(least) + 1
-            best = least_until_rising(
-                _by_tails(key, cost, range(first, max(first, _LAST_TAIL) + 1))
-            )
-            assert best is not None
-            tried.append(best[1])
+            tails = range(first, max(first, _LAST_TAIL) + 1)
+            tried.append(least_until_rising(_by_tails(key, cost, tails))[1])
         found, key = min(_descent(replace(each, fine=True), cost) for each in tried)
         return Proof(found, f"{self.method}, order {key.order}")
 

@@ -85,12 +85,13 @@ def removing(question: Question, goal: Goal, draws: int = 0) -> Estimator:
     return min(tried, key=lambda each: each.largest(level))
 
 
-def adding(question: Question, draws: int, failure: float) -> Bound:
-    """Return the bound on adding a record that plain draws prove, or about it if they are few."""
+def adding(question: Question, failure: float, *, proof: bool) -> Bound:
+    """Return the bound on adding a record that plain draws prove, or about it from fewer draws."""
     bins = question.route == "bins"
     law = Bins(question.gram, "add") if bins else Direct(question.engine, direction="add")
-    log_l = _simulated(question, law, 1, draws).kept[:2]
-    return ConvexTail.of(log_l, failure_probability=failure, draws=_PLAIN_DRAWS)
+    drawn = _simulated(question, law, 1, _PLAIN_DRAWS // (1 if proof else _FEW))
+    later = 0 if proof else _PLAIN_DRAWS
+    return ConvexTail.of(drawn.kept[:2], failure_probability=failure, draws=later)
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,8 +170,7 @@ def collected(question: Question, goal: Goal, later: int = 0) -> Evidence:
         most = goal.delta - failure
         level = expected(sample, most, later or sample.draws, failure)
     if bound.delta(level) > most:
-        tail = adding(question, _PLAIN_DRAWS // (_FEW if later else 1), 0.5 * failure)
-        bound = Least((bound, tail))
+        bound = Least((bound, adding(question, 0.5 * failure, proof=not later)))
     return Evidence(sample, bound, failure)
 
 

@@ -149,15 +149,6 @@ def test_published_state_caps():
 
 
 @pytest.mark.slow
-def test_one_buffer_that_is_nearly_lambda_cgd_is_priced_like_it():
-    same, near = (
-        correlated.epsilon(run, Poisson(0.02), noise_multiplier=2.0, delta=1e-5, statistics="none")
-        for run in (matrix.LambdaCGD(300, 0.6), matrix.BLT(300, (0.6,), (0.6 - 1e-9,)))
-    )
-    assert near == pytest.approx(float(same), rel=1e-6)
-
-
-@pytest.mark.slow
 def test_long_runs_are_priced_without_dense_matrices():
     asked = {"noise_multiplier": 2.0, "delta": 1e-6, "statistics": "none"}
     assert 0 < correlated.epsilon(matrix.LambdaCGD(100_000, 0.5), Poisson(0.001), **asked) < 6

@@ -8,6 +8,7 @@ from _integrals import independent, log_ratios, patterns, toeplitz
 from scipy.special import logsumexp
 
 from dpcal.accountants import correlated, matrix
+from dpcal.accountants.correlated.bounds.joining import Joining
 from dpcal.accountants.correlated.likelihood import Likelihood
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.matrix import BISR, BLT, Banded, LambdaCGD, SquareRoot
@@ -208,20 +209,22 @@ def test_reference_log_likelihoods():
 # -- what a matrix is
 
 
-def test_kinds_are_read_from_matrices_and_not_from_what_a_strategy_says():
-    def walk(run):
-        return Mechanism.of(run).walk
+@pytest.mark.parametrize("name", ["Poisson", "min-separation 3"])
+def test_odds_of_a_participation_given_all_others(name):
+    sampler, log_weights = LAWS[name]
+    weights = np.exp(log_weights).reshape((2,) * ROUNDS)
+    for t, most in enumerate(Joining.of(sampler, ROUNDS).odds):
+        absent, present = np.moveaxis(weights, t, 0)
+        assert (present <= most * absent).all()
+        # It is attained away from the ends.
+        assert t not in range(3, 9) or (present > most * absent * (1 - 1e-6)).any()
 
-    assert walk(BISR(40, 2)) == (0.5, 0.5)
-    assert walk(BLT(40, (0.7,), (0.7,))) == (0.7, 0.7)
+
+def test_walks_are_read_from_matrices():
+    runs = BISR(40, 2), BLT(40, (0.7,), (0.7,)), BISR(40, 3), BLT(40, (0.9, 0.5), (0.1, 0.2))
     # Two sums are too many.
-    assert walk(BISR(40, 3)) is walk(BLT(40, (0.9, 0.5), (0.1, 0.2))) is None
-    assert walk(BLT(40, (0.9,), (0.1,))) == pytest.approx((0.9, 0.1), rel=1e-15)
-
-    class Lying(BLT):
-        series = np.array([0.9]), np.array([0.2])
-
-    assert walk(Lying(40, (0.9,), (0.1,))) == walk(BLT(40, (0.9,), (0.1,)))
+    assert [Mechanism.of(run).walk for run in runs] == [(0.5, 0.5), (0.7, 0.7), None, None]
+    assert Mechanism.of(BLT(40, (0.9,), (0.1,))).walk == pytest.approx((0.9, 0.1), rel=1e-15)
 
 
 def test_signs_are_left_out():
