@@ -12,7 +12,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import numpy as np
@@ -24,6 +23,7 @@ from dpcal.optim.minimax.base import MinimaxObjective
 from dpcal.optim.minimax.sets import ConvexSet
 from dpcal.optim.objectives.arrays import Rows, Vector
 from dpcal.optim.objectives.contributions import shaped
+from dpcal.optim.objectives.custom import UNKNOWN, check_functions
 
 __all__ = ["Minimax"]
 
@@ -64,9 +64,7 @@ class Minimax(MinimaxObjective):
         block_shares: tuple[float, float] | None = None,
         constants: Constants | None = None,
     ) -> None:
-        for name, function in (("gradients", gradients), ("loss", loss)):
-            if not callable(function) and not (name == "loss" and function is None):
-                raise TypeError(f"{name} must be callable, got {function!r}.")
+        check_functions(gradients, loss=loss)
         super().__init__(
             n=n,
             dimensions=dimensions,
@@ -76,8 +74,7 @@ class Minimax(MinimaxObjective):
             block_shares=block_shares,
         )
         self._gradients, self._loss = gradients, loss
-        unknown = Constants(lipschitz=math.inf, smoothness=math.inf)
-        self.constants = _validate.instance(Constants, constants=constants or unknown)
+        self.constants = _validate.instance(Constants, constants=constants or UNKNOWN)
 
     def record_gradients(self, w: Vector, rows: Rows) -> Vector:
         """See :meth:`Objective.record_gradients`."""

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,9 +33,19 @@ from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.contributions import shaped
 from dpcal.optim.objectives.domains import persons
 
-__all__ = ["FromGradients", "Users"]
+__all__ = ["UNKNOWN", "FromGradients", "Users", "check_functions"]
 
 PerRecord = Callable[[Vector, Rows], ArrayLike]
+
+# Constants of losses of which nothing is known.
+UNKNOWN = Constants(lipschitz=math.inf, smoothness=math.inf)
+
+
+def check_functions(gradients: Any, **others: Any) -> None:
+    """Refuse a function that cannot be called; all but ``gradients`` may be None."""
+    for name, function in {"gradients": gradients, **others}.items():
+        if not callable(function) and (name == "gradients" or function is not None):
+            raise TypeError(f"{name} must be callable, got {function!r}.")
 
 
 class FromGradients(Objective):
@@ -79,18 +90,14 @@ class FromGradients(Objective):
         constants: Constants | None = None,
         block: int | None = None,
     ) -> None:
-        given = {"gradients": gradients, "loss": loss, "hessian_vectors": hessian_vectors}
-        for name, function in given.items():
-            if not callable(function) and not (name != "gradients" and function is None):
-                raise TypeError(f"{name} must be callable, got {function!r}.")
+        check_functions(gradients, loss=loss, hessian_vectors=hessian_vectors)
         self._gradients = gradients
         self._loss = loss
         self._hessian_vectors = hessian_vectors
         self.n = _validate.count(n=n)
         self.dimension = self.penalized = _validate.count(dimension=dimension)
         self.l2 = _validate.non_negative(l2=l2)
-        unknown = Constants(lipschitz=math.inf, smoothness=math.inf)
-        self.constants = _validate.instance(Constants, constants=constants or unknown)
+        self.constants = _validate.instance(Constants, constants=constants or UNKNOWN)
         self.block = None if block is None else _validate.count(block=block)
 
     def record_gradients(self, w: Vector, rows: Rows) -> Vector:

@@ -28,7 +28,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
-from dpcal.calibrate.constants import Constants
 from dpcal.optim.objectives.arrays import (
     Vector,
     digest_of,
@@ -39,6 +38,7 @@ from dpcal.optim.objectives.arrays import (
 )
 from dpcal.optim.objectives.base import Labelled
 from dpcal.optim.objectives.contributions import MOST, Contributions, Products, Table
+from dpcal.optim.objectives.custom import UNKNOWN
 
 __all__ = ["KAN", "MLP", "NETWORKS", "network_scores"]
 
@@ -72,7 +72,7 @@ class Network(Labelled):
     """
 
     # No bound is known, and privacy does not rest on one: gradients are clipped.
-    constants = Constants(lipschitz=math.inf, smoothness=math.inf)
+    constants = UNKNOWN
     _two = False
     _intercepts = False
     _arranged: Any = None
