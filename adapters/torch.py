@@ -19,7 +19,6 @@ import os
 import pickle
 import random
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -28,16 +27,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal import _validate
-from dpcal._ext.noise import add_gaussian
-from dpcal._ext.sums import grid_step
 from dpcal.adapters import loaders
+from dpcal.adapters.ahead import Ahead
 from dpcal.adapters.clipping import ClippedSums, Threshold, records_in
 from dpcal.adapters.ranks import Alone, RankedOracle, Ranks, RanksLost, check_same
-from dpcal.adapters.stepwise import Guarded, OutOfTurn, StepwiseOracle
-from dpcal.calibrate.plan import Plan, Query
+from dpcal.adapters.stepwise import Guarded, OutOfTurn
+from dpcal.calibrate.plan import Plan
 from dpcal.errors import BudgetExceeded, needing
-from dpcal.optim.boundary.discrete import DiscreteNormals
-from dpcal.optim.boundary.noise import Mechanism
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.objectives.arrays import Rows, Vector
 from dpcal.optim.result import Result, Trace
@@ -54,9 +50,6 @@ __all__ = ["Guard", "collate"]
 Loss = Callable[[Tensor, Tensor], Tensor]
 Gradients = Callable[[nn.Module, Any, Any], Mapping[str, Tensor]]
 Collate = Callable[[list[Any]], Any]
-
-# Parameters from which on noise is drawn in a thread of its own.
-_MANY = 1 << 14
 
 
 class Guard(Guarded):
@@ -153,7 +146,7 @@ class Guard(Guarded):
         if plan is not None and alone:
             self.threshold = _threshold(plan, quantile)
             dimension = self._clipped.dimension + (quantile is not None)
-            self._oracle = _Ahead(plan, dimension=dimension, seed=seed, noise=noise)
+            self._oracle = Ahead(plan, dimension=dimension, seed=seed, noise=noise)
             return
         if noise not in (None, "discrete"):
             raise ValueError(
@@ -375,45 +368,6 @@ class Guard(Guarded):
             part = part.to(device=each.device, dtype=each.dtype)
             each.grad = _sharded_as(each, part) if _is_sharded(each) else part
             start = stop
-
-
-class _Ahead(StepwiseOracle):
-    """Draws the noise of a step in a thread, while gradients are taken: it depends on none of them.
-
-    The thread is given the step's noise after its answer is in the ledger. Noise of a step that is
-    given up is used for no other step.
-    """
-
-    _noise: Future[NDArray[np.int64]] | None = None
-    _thread: ThreadPoolExecutor | None = None
-
-    def _take(self, rows: Rows) -> None:
-        self._noise = None
-        super()._take(rows)
-        (query,) = self.plan.queries
-        # A mechanism that a recorder sees draws the noise itself.
-        independent = type(self._mechanism) is Mechanism and query.correlation is None
-        if independent and self.dimension >= _MANY:
-            sigma = query.noise_multiplier * (query.max_norm / grid_step(query.max_norm))
-            self._thread = self._thread or ThreadPoolExecutor(1)
-            self._noise = self._thread.submit(self._drawn, sigma, self._streams.noise)
-
-    def _drawn(self, sigma: float, words: np.random.Generator) -> NDArray[np.int64]:
-        noise = np.zeros(self.dimension, dtype=np.int64)
-        if self.noise == "discrete":
-            DiscreteNormals.covering(sigma, words).add(noise)
-        else:
-            add_gaussian(noise, sigma, words)
-        return noise
-
-    def _noisy_mean(self, total: Any, query: Query, bound: float, **how: Any) -> Vector:
-        noise, self._noise = self._noise, None
-        if noise is None:
-            return super()._noisy_mean(total, query, bound, **how)
-        total += noise.result()
-        mean = self._mechanism.values(total, bound)
-        mean /= query.expected_batch_size(self.plan.n)
-        return mean
 
 
 class _Processes:

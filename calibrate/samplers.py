@@ -9,8 +9,8 @@ Poisson(sampling_probability=0.01)
 >>> sampler_of("poisson", sampling_probability=0.01, batch_size=50)
 Traceback (most recent call last):
     ...
-ValueError: batch_size goes with sampler='fixed-size' and only with it, got batch_size=50 with \
-sampler='poisson'.
+ValueError: batch_size goes with sampler='fixed-size' or 'truncated-poisson' and only with them, \
+got batch_size=50 with sampler='poisson'.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 from torch.utils.data import TensorDataset  # noqa: E402
 
-from dpcal.adapters import clipping, torch as adapter  # noqa: E402
+from dpcal.adapters import ahead, clipping  # noqa: E402
 from dpcal.adapters.clipping import ClippedSums  # noqa: E402
 from dpcal.adapters.stepwise import OutOfTurn  # noqa: E402
 from dpcal.adapters.torch import Guard  # noqa: E402
@@ -230,7 +230,7 @@ def test_noise_that_is_drawn_beside_the_passes_is_that_of_the_step_alone(noise, 
     """The same bits as in one thread, none of them twice, and none of a step that is given up."""
 
     def released(many, left_out=None):
-        monkeypatch.setattr(adapter, "_MANY", many)
+        monkeypatch.setattr(ahead, "MANY", many)
         guard, found = Guard(network(), planned(steps=5), seed=3, noise=noise), {}
         for step, batch in enumerate(guard.loader(task())):
             if step == left_out:
@@ -248,11 +248,11 @@ def test_noise_that_is_drawn_beside_the_passes_is_that_of_the_step_alone(noise, 
 
 
 def test_noise_that_cannot_be_drawn_ends_its_step_alone(monkeypatch):
-    monkeypatch.setattr(adapter, "_MANY", 1)
+    monkeypatch.setattr(ahead, "MANY", 1)
     guard = Guard(network(), planned(steps=2), seed=3)
     batches = guard.loader(task())
     with monkeypatch.context() as patch:
-        patch.setattr(adapter.DiscreteNormals, "covering", lambda *given: 1 / 0)
+        patch.setattr(ahead.DiscreteNormals, "covering", lambda *given: 1 / 0)
         batch = next(batches)
         guard._oracle._noise.exception()
     with pytest.raises(ZeroDivisionError):

@@ -1,0 +1,69 @@
+"""When is a step's noise drawn? In a thread, while its gradients are taken: it depends on none.
+
+>>> from dpcal.calibrate import dpsgd
+>>> plan = dpsgd(n=8, batch_size=4, steps=2, epsilon=3.0, delta=1e-6)
+>>> oracle = Ahead(plan, dimension=MANY, seed=0)
+>>> rows = oracle.draw()
+>>> oracle.answer().shape
+(16384,)
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcal._ext.noise import add_gaussian
+from dpcal._ext.sums import grid_step
+from dpcal.adapters.stepwise import StepwiseOracle
+from dpcal.calibrate.plan import Query
+from dpcal.optim.boundary.discrete import DiscreteNormals
+from dpcal.optim.boundary.noise import Mechanism
+from dpcal.optim.objectives.arrays import Rows, Vector
+
+__all__ = ["MANY", "Ahead"]
+
+# Parameters from which on noise is drawn in a thread of its own.
+MANY = 1 << 14
+
+
+class Ahead(StepwiseOracle):
+    """Draws the noise of a step in a thread, while gradients are taken: it depends on none of them.
+
+    The thread is given the step's noise after its answer is in the ledger. Noise of a step that is
+    given up is used for no other step.
+    """
+
+    _noise: Future[NDArray[np.int64]] | None = None
+    _thread: ThreadPoolExecutor | None = None
+
+    def _take(self, rows: Rows) -> None:
+        self._noise = None
+        super()._take(rows)
+        (query,) = self.plan.queries
+        # A mechanism that a recorder sees draws the noise itself.
+        independent = type(self._mechanism) is Mechanism and query.correlation is None
+        if independent and self.dimension >= MANY:
+            sigma = query.noise_multiplier * (query.max_norm / grid_step(query.max_norm))
+            self._thread = self._thread or ThreadPoolExecutor(1)
+            self._noise = self._thread.submit(self._drawn, sigma, self._streams.noise)
+
+    def _drawn(self, sigma: float, words: np.random.Generator) -> NDArray[np.int64]:
+        noise = np.zeros(self.dimension, dtype=np.int64)
+        if self.noise == "discrete":
+            DiscreteNormals.covering(sigma, words).add(noise)
+        else:
+            add_gaussian(noise, sigma, words)
+        return noise
+
+    def _noisy_mean(self, total: Any, query: Query, bound: float, **how: Any) -> Vector:
+        noise, self._noise = self._noise, None
+        if noise is None:
+            return super()._noisy_mean(total, query, bound, **how)
+        total += noise.result()
+        mean = self._mechanism.values(total, bound)
+        mean /= query.expected_batch_size(self.plan.n)
+        return mean
