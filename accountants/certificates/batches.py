@@ -153,7 +153,7 @@ class _OfBatch(Pair):
     def __init__(self, answers: Parts, share: Ball, batches: int) -> None:
         self.answers, self.share, self.batches = answers, share, batches
         # Products of two laws, as often as a number of batches has digits.
-        self.work_of_cell = 400 + 2 * 62 * TERM / FUNCTION if batches else 8
+        self.work_of_cell = 400 + 2 * batches.bit_length() * TERM / FUNCTION if batches else 8
 
     def _of_answers(self, limits: Limits) -> Limits:
         """Return the numbers of the law of all answers, whose ratios are larger."""

@@ -156,10 +156,13 @@ def _at_angle(
     high = float(ends.min(initial=math.inf))
     if not low < high < math.inf:
         return math.inf, None
-    # An error of a mean is multiplied by the other factors of the power.
+    # An error of a mean is multiplied by the other factors of the power, which fall as G does.
     batches = sum(group.batches for group in loss.groups)
-    largest = min(max(chance / m for _, m, chance in loss.groups), 0.5)
-    lost = math.log(batches) - c * math.log1p(-largest) + gammaln(c) + log_m - c * turned - least
+    share = max(0.0, 1 - max(chance / m for _, m, chance in loss.groups))
+    v, n = np.linspace(low, high, 65), _POWERS[:, None]
+    falls = (n * (drift / 2 + np.log(n) - 1 - turned - v) + n**2 * spread / 2).min(0)
+    lost = float((c * v + share * np.minimum(falls, 0.0)).max())
+    lost += math.log(batches * (high - low + 1)) - least
     nats = digits + _SPARE_OF_MEANS + max(lost, 0.0)
     for group in loss.groups:
         t = 1 / group.noise_multiplier

@@ -229,8 +229,7 @@ def test_outcomes_above_keep_all_mass_under_both_laws(event, top, monkeypatch):
 
 def test_draws_that_are_not_told_apart_have_infinite_ratios(monkeypatch):
     monkeypatch.setattr(samples, "_MOST_DRAWS", 5)
-    event = events.SampledWithReplacementDpEvent(3, 12, GAUSSIAN)
-    loss, _ = samples.pairs_of(event, "add-or-remove-one")
+    loss, _ = samples.pairs_of(ON_BATCHES[-1], "add-or-remove-one")
     beyond = sum(math.comb(12, k) * 2 ** (12 - k) for k in range(6, 13)) / 3**12
     with ctx.workprec(128):
         limits = OrderProof(128, 0.1, 200, 1e-3, 20.0)
