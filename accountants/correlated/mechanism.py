@@ -16,6 +16,8 @@ C >= 0.
 >>> mechanism = Mechanism.of(Dense(C), noise_multiplier=2.0)
 >>> mechanism.walk, mechanism.sigma, round(mechanism.largest_column, 6)
 ((0.5, 0.5), 2.0, 1.118034)
+>>> mechanism.at(1.0).gram.tolist()
+[[1.25, 0.5], [0.5, 1.0]]
 """
 
 from __future__ import annotations

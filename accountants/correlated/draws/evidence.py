@@ -10,6 +10,10 @@
 >>> question = Question.of(LambdaCGD(50, 0.5), Poisson(0.02), 2.0, Options(seed=0))
 >>> type(removing(question, Goal(delta=1e-3))).__name__
 'Tilted'
+>>> drawn = simulate(Direct(question.engine, direction="add"), draws=8192, seed=0, stream=1)
+>>> tail = ConvexTail.of(drawn.kept, failure_probability=1e-6)
+>>> 0 < tail.delta(0.1) == adding(question, 1e-6, proof=True).delta(0.1) < 1
+True
 """
 
 from __future__ import annotations
