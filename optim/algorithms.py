@@ -10,13 +10,14 @@
 >>> run(objective, plan, seed=0).message
 'took all 20 planned steps'
 
-The loop of an algorithm takes a run, an oracle and a plan. :func:`algorithm` makes an optimizer of
-it, with those keywords and the loop's own:
+An algorithm is a function that checks its options, begins a run and takes its steps.
+:func:`algorithm` makes an optimizer of it, with those keywords and its own:
 
 >>> @algorithm()
-... def descent(run, oracle, plan, *, rate=0.1):
+... def descent(objective, plan, begin, *, rate=0.1):
+...     run = begin()
 ...     while run.going:
-...         run.move(run.w - rate * oracle.gradient(run.w, "gradient"))
+...         run.move(run.w - rate * run.oracle.gradient(run.w, "gradient"))
 >>> descent(objective, plan, seed=0, rate=0.5, callback=lambda progress: progress.step == 7).message
 'stopped by the callback after 7 of 20 planned steps'
 """
@@ -29,7 +30,7 @@ import math
 import os
 import sqlite3
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeAlias, TypeVar, cast, overload
@@ -54,15 +55,20 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Algorithm",
+    "Begin",
     "Optimizer",
-    "Settings",
+    "Plan",
+    "Problem",
+    "Run",
     "Store",
+    "Vector",
     "algorithm",
     "check_answers",
     "check_plan",
     "keeps_ledger",
     "oracle_of",
     "planned",
+    "read",
     "released",
     "run",
     "step_size",
@@ -76,6 +82,8 @@ _ASKED: ContextVar[list[Oracle] | None] = ContextVar("asked", default=None)
 
 
 Store: TypeAlias = "str | os.PathLike[str] | BudgetBook | None"
+Problem = Objective | Oracle
+
 _F = TypeVar("_F", bound=Callable[..., Any])
 _R = TypeVar("_R", bound=Result)
 _R_co = TypeVar("_R_co", bound=Result, covariant=True)
@@ -162,23 +170,6 @@ def run(
     }
     check_plan(plan)
     return optim.registry.spender(plan.optimizer)(objective, plan=plan, **chosen, **options)
-
-
-class Settings:
-    """Result of an algorithm's checks: planned moves, at least 1, and the keywords of its loop.
-
-    ``initial`` is the start, if it is not the driver's, and ``center`` the centre of the ball.
-    """
-
-    def __init__(
-        self,
-        steps: int,
-        *,
-        initial: ArrayLike | None = None,
-        center: ArrayLike | None = None,
-        **values: Any,
-    ) -> None:
-        self.steps, self.initial, self.center, self.values = steps, initial, center, values
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -277,65 +268,79 @@ class Algorithm(Protocol[_R_co]):
         """Spend a plan; return the outcome."""
 
 
+class Begin(Protocol):
+    """Begins the run of an algorithm, once: opens the oracle, with its file or budget."""
+
+    def __call__(
+        self,
+        steps: int | None = None,
+        *,
+        initial: ArrayLike | None = None,
+        center: ArrayLike | None = None,
+    ) -> Run:
+        """Return the run, with its oracle.
+
+        It has ``steps`` planned moves, by default one for each answer of the plan; a start, if it
+        is not that of the user; and a centre of the ball, the origin when omitted.
+        """
+        ...
+
+
 class _Enter(Protocol):
-    """A decorator of loops: the optimizer returns a Result, or the loop's own kind of it."""
+    """A decorator of algorithms: the optimizer returns a Result, or the algorithm's own kind."""
 
     @overload
-    def __call__(self, loop: Callable[..., Vector | None]) -> Algorithm[Result]: ...
+    def __call__(self, made: Callable[..., Vector | None]) -> Algorithm[Result]: ...
 
     @overload
-    def __call__(self, loop: Callable[..., _R]) -> Algorithm[_R]: ...
+    def __call__(self, made: Callable[..., _R]) -> Algorithm[_R]: ...
 
-    def __call__(self, loop: Callable[..., Any]) -> Algorithm[Any]:
+    def __call__(self, made: Callable[..., Any]) -> Algorithm[Any]:
         """Return the optimizer."""
 
 
-def algorithm(
-    settings: Callable[..., Settings] | None = None,
-    *,
-    initial: bool = True,
-    radius: bool = False,
-) -> _Enter:
-    """Return a decorator that makes an optimizer of a loop ``(run, oracle, plan, **values)``.
+def algorithm(*, initial: bool = True) -> _Enter:
+    """Return a decorator that makes an optimizer of ``algorithm(objective, plan, begin, **own)``.
 
-    The loop takes its steps by ``run.move``. It returns parameters, None for the last iterate, or a
-    :class:`dpcal.optim.Result` of its own kind. The optimizer takes an objective, a plan, the
-    keywords of :func:`dpcal.optim.run` and the algorithm's own options.
+    The algorithm checks the plan and its own options, calls ``begin`` once, and takes the steps of
+    the run that it returns by ``run.move``. What it refuses before has opened and cost nothing. It
+    returns parameters, None for the last iterate, or a :class:`dpcal.optim.Result` of its own kind.
+
+    The optimizer takes an objective, a plan, the keywords of :func:`dpcal.optim.run` and the
+    algorithm's own; the algorithm is given those of ``run`` that it names. One that names
+    ``radius`` lets the user choose a ball.
 
     Parameters
     ----------
-    settings
-        Checks the objective, the plan, its own options and those keywords of ``run`` that it names,
-        before anything is opened. When omitted, the loop's keywords are the options, and it makes
-        one move for each answer of the plan.
-    initial, radius
-        Whether the user may choose where to start, and a ball.
+    initial
+        Whether the user may choose where to start.
     """
-    left_out = {"options", *(() if initial else ("initial",)), *(() if radius else ("radius",))}
 
-    def enter(loop: Callable[..., Any]) -> Algorithm[Any]:
-        takes, checks = inspect.signature(run).parameters, inspect.signature(settings or loop)
-        own = [each for each in checks.parameters.values() if each.kind is each.KEYWORD_ONLY]
-        shared = [each for name, each in takes.items() if name not in left_out]
+    def enter(made: Callable[..., Any]) -> Algorithm[Any]:
+        takes, named = inspect.signature(run).parameters, inspect.signature(made)
+        own = [each for each in named.parameters.values() if each.kind is each.KEYWORD_ONLY]
+        names = [each.name for each in own]
+        hidden = {"options", *([] if initial else ["initial"]), *({"radius"} - {*names})}
+        shared = [each for name, each in takes.items() if name not in hidden]
         new = [each for each in own if each.name not in takes]
-        returned = inspect.signature(loop).return_annotation
+        returned = named.return_annotation
         signature = inspect.Signature(
             [*shared[:3], *new, *shared[3:]],
             return_annotation=returned if str(returned).endswith("Result") else "Result",
         )
 
-        @functools.wraps(loop, assigned=("__module__", "__name__", "__qualname__"))
+        @functools.wraps(made, assigned=("__module__", "__name__", "__qualname__"))
         def optimizer(*args: Any, **keywords: Any) -> Result:
             try:
                 bound = signature.bind(*args, **keywords)
             except TypeError as error:
-                raise TypeError(f"{loop.__name__}() {error}") from None
+                raise TypeError(f"{made.__name__}() {error}") from None
             bound.apply_defaults()
             row = vars(optimizer).get("row")
             check_plan(bound.arguments["plan"], *([row.name] if row else []))
-            return _spent(loop, settings, [each.name for each in own], bound.arguments)
+            return _spent(made, names, bound.arguments)
 
-        optimizer.__doc__ = f"{inspect.getdoc(loop) or ''}\n\n{_SEE_ALSO}"
+        optimizer.__doc__ = f"{inspect.getdoc(made) or ''}\n\n{_SEE_ALSO}"
         optimizer.__signature__ = signature  # type: ignore[attr-defined]  # for ``help``
         return cast(Algorithm[Any], optimizer)
 
@@ -371,42 +376,50 @@ def keeps_ledger(optimizer: Callable[_P, _T]) -> Callable[_P, _T]:
     return run
 
 
+_ONCE = "begin must be called once: a plan pays for one run."
+
+
 @keeps_ledger
-def _spent(
-    loop: Callable[..., Any],
-    settings: Callable[..., Settings] | None,
-    own: list[str],
-    given: dict[str, Any],
-) -> Result:
-    """Check the arguments, open the oracle, and run a loop to its end."""
-    objective, plan, options = (
-        given["objective"],
-        given["plan"],
-        {name: given[name] for name in own},
-    )
+def _spent(made: Callable[..., Any], names: list[str], given: dict[str, Any]) -> Result:
+    """Check the arguments, open the oracle, and run an algorithm to its end."""
+    objective, plan = given["objective"], given["plan"]
     check_answers(objective)
-    if settings is None:
-        made = Settings(sum(query.count for query in plan.queries), **options)
-    else:
-        made = settings(objective, plan, **options)
-    # A run refuses what is wrong before there is a file, or a row of a book, for it.
-    state = Run(
-        objective,
-        steps=made.steps,
-        initial=given.get("initial") if made.initial is None else made.initial,
-        radius=given.get("radius", math.inf),
-        center=made.center,
-        callback=given["callback"],
-        callback_every=given["callback_every"],
-    )
-    warn_of_noise(plan, objective.dimension)
-    state.oracle = oracle_of(
-        objective, plan, given["seed"], given["store"], given["noise"], given["store_every"]
-    )
+    begun: list[Run] = []
     found = None
-    with state.answering():
-        found = loop(state, state.oracle, plan, **made.values)
-    return found if isinstance(found, Result) else state.result(found)
+    with ExitStack() as running:
+
+        def begin(
+            steps: int | None = None,
+            *,
+            initial: ArrayLike | None = None,
+            center: ArrayLike | None = None,
+        ) -> Run:
+            if begun:
+                raise RuntimeError(_ONCE)
+            # A run refuses what is wrong before there is a file, or a row of a book, for it.
+            state = Run(
+                objective,
+                steps=sum(query.count for query in plan.queries) if steps is None else steps,
+                initial=given.get("initial") if initial is None else initial,
+                radius=given.get("radius", math.inf),
+                center=center,
+                callback=given["callback"],
+                callback_every=given["callback_every"],
+            )
+            warn_of_noise(plan, objective.dimension)
+            state.oracle = oracle_of(
+                objective, plan, given["seed"], given["store"], given["noise"], given["store_every"]
+            )
+            running.enter_context(state)
+            begun.append(state)
+            return state
+
+        found = made(objective, plan, begin, **{name: given[name] for name in names})
+    if isinstance(found, Result):
+        return found
+    if not begun:
+        raise RuntimeError(_ONCE)
+    return begun[0].result(found)
 
 
 def oracle_of(
@@ -485,7 +498,7 @@ def released(error: BaseException) -> Ledger | None:
     return ledger if isinstance(ledger, Ledger) else None
 
 
-def step_size(plan: Plan, objective: Objective | Oracle, learning_rate: float | None) -> float:
+def step_size(plan: Plan, objective: Problem, learning_rate: float | None) -> float:
     """Return the learning rate that was chosen, or the plan's, shortened for the regulariser.
 
     The plan's is for the loss alone. One with which the regulariser alone would make iterates
@@ -506,13 +519,23 @@ def step_size(plan: Plan, objective: Objective | Oracle, learning_rate: float | 
 
 
 def planned(plan: Plan, *kinds: str) -> tuple[Query, ...]:
-    """Return a plan's queries; refuse those that are not of these kinds, in order."""
-    if tuple(query.kind for query in plan.queries) != kinds:
+    """Return a plan's queries; refuse those that are not of these kinds, in order.
+
+    Kinds at the end with a question mark, ``"gradient difference?"``, may be missing.
+    """
+    found = [query.kind for query in plan.queries]
+    wanted = [kind for place, kind in enumerate(kinds) if place < len(found) or kind[-1] != "?"]
+    if found != [kind.rstrip("?") for kind in wanted]:
         raise ValueError(
             f"plan must have queries of kinds {list(kinds)}, got "
             f"{[(query.name, query.kind) for query in plan.queries]}."
         )
     return plan.queries
+
+
+def read(plan: Plan, check: Callable[..., _T], *names: str) -> list[_T]:
+    """Return parameters of a plan that pass a check, as ``_validate.positive``."""
+    return [check(**{name: plan.parameters.get(name)}) for name in names]
 
 
 def check_plan(plan: Any, *optimizers: str) -> None:

@@ -7,7 +7,7 @@
 >>> row.build() is calibrate.noisy_gd, row.optimizer() is optim.noisy_gd
 (True, True)
 
-An optimizer is one file: its row, its settings and its loop. A row is read where its optimizer is,
+An optimizer is one file: its row and its algorithm. A row is read where its optimizer is,
 and no other is loaded for it. Other packages enter theirs by :func:`register`, or by an entry point
 of its name in the group ``dpcal.optimizers``, whose object is the row.
 """

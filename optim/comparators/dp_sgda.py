@@ -28,41 +28,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
-from dpcal.calibrate.plan import Plan
-from dpcal.optim.algorithms import Optimizer, Settings, algorithm, planned
-from dpcal.optim.boundary.protocol import Oracle
-from dpcal.optim.driver import Run
+from dpcal.optim.algorithms import Begin, Optimizer, Plan, Problem, algorithm, planned, read
 from dpcal.optim.minimax.blocks import Blocks
 from dpcal.optim.minimax.result import MinimaxResult
 from dpcal.optim.minimax.sets import ConvexSet
 from dpcal.optim.objectives.arrays import l2_norm
-from dpcal.optim.objectives.base import Objective
 
 __all__ = ["dp_sgda"]
 
 OUTPUTS = ("last", "tail")
-
-
-def _settings(
-    objective: Objective | Oracle,
-    plan: Plan,
-    *,
-    initial: ArrayLike | None,
-    initial_dual: ArrayLike | None = None,
-    dual_set: ConvexSet | None = None,
-    output: str = "last",
-) -> Settings:
-    (query,) = planned(plan, "gradient")
-    blocks = Blocks.of(objective, plan, dual_set)
-    read = plan.parameters.get
-    return Settings(
-        query.count,
-        initial=np.concatenate(blocks.start(initial, initial_dual)),
-        blocks=blocks,
-        descent=_validate.positive(learning_rate=read("learning_rate")),
-        ascent=_validate.positive(ascent_rate=read("ascent_rate")),
-        output=_validate.choice(OUTPUTS, output=output),
-    )
 
 
 @Optimizer(
@@ -77,16 +51,16 @@ def _settings(
     blocks=True,
     comparator=True,
 ).describes
-@algorithm(_settings)
+@algorithm()
 def dp_sgda(
-    run: Run,
-    oracle: Oracle,
+    objective: Problem,
     plan: Plan,
+    begin: Begin,
     *,
-    blocks: Blocks,
-    descent: float,
-    ascent: float,
-    output: str,
+    initial: ArrayLike | None,
+    initial_dual: ArrayLike | None = None,
+    dual_set: ConvexSet | None = None,
+    output: str = "last",
 ) -> MinimaxResult:
     """Descend in x and ascend in y by DP-SGDA, spending a plan. A comparator.
 
@@ -104,18 +78,21 @@ def dp_sgda(
     ----------
     Yang, Hu, Wang and Ying 2022, Differentially private SGDA for minimax problems, Algorithm 1.
     """
+    blocks, (query,) = Blocks.of(objective, plan, dual_set), planned(plan, "gradient")
+    eta_x, eta_y = read(plan, _validate.positive, "learning_rate", "ascent_rate")
+    _validate.choice(OUTPUTS, output=output)
+    run = begin(query.count, initial=blocks.start(initial, initial_dual))
     d1, norms = blocks.dimensions[0], []
     mean, averaged = np.zeros_like(run.w), 0
     while run.going:
         with run.answering():
-            w = run.w
-            gradient = oracle.gradient(w, "gradient")
-            norms.append(l2_norm(gradient[:d1]))
-            x = w[:d1] - descent * gradient[:d1]
-            y = blocks.dual_set.project(w[d1:] + ascent * gradient[d1:])
-            run.move(np.concatenate([x, y]))
+            g = run.oracle.gradient(run.w, query.name)
+            norms.append(l2_norm(g[:d1]))
+            w = blocks.climbed(run.w, g, eta_y)
+            w[:d1] -= eta_x * g[:d1]
+            run.move(w)
             if 2 * run.step > run.planned:
                 averaged += 1
                 mean = mean + (run.w - mean) / averaged
     chosen = mean if output == "tail" and averaged else None
-    return MinimaxResult.of(run.result(chosen), primal_dimension=d1, estimate_norms=norms)
+    return MinimaxResult.of(run.result(chosen), d1, norms)

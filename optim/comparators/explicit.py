@@ -24,21 +24,11 @@ from collections.abc import Callable
 import numpy as np
 
 from dpcal import _validate
-from dpcal.calibrate.plan import Plan
-from dpcal.optim.algorithms import Optimizer, Settings, algorithm, planned
-from dpcal.optim.boundary.protocol import Oracle
-from dpcal.optim.driver import Run
+from dpcal.optim.algorithms import Begin, Optimizer, Plan, Problem, Run, algorithm, planned, read
 from dpcal.optim.minimax.result import MinimaxResult
 from dpcal.optim.objectives.arrays import l2_norm
-from dpcal.optim.objectives.base import Objective
 
 __all__ = ["ada_dp_spider", "sto_spider"]
-
-
-def _sto_settings(objective: Objective | Oracle, plan: Plan) -> Settings:
-    planned(plan, *("gradient", "gradient difference")[: len(plan.queries)])
-    period = _validate.count(period=plan.parameters.get("period"))
-    return Settings(_validate.count(steps=plan.parameters.get("steps")), period=period)
 
 
 @Optimizer(
@@ -52,8 +42,8 @@ def _sto_settings(objective: Objective | Oracle, plan: Plan) -> Settings:
     options=("steps", "batch_size", "max_norm", "learning_rate", "group_size"),
     comparator=True,
 ).describes
-@algorithm(_sto_settings)
-def sto_spider(run: Run, oracle: Oracle, plan: Plan, *, period: int) -> MinimaxResult:
+@algorithm()
+def sto_spider(objective: Problem, plan: Plan, begin: Begin) -> MinimaxResult:
     """Minimise by Sto-SPIDER, spending a plan. A comparator.
 
     The result's ``x`` is all of its parameters.
@@ -62,13 +52,8 @@ def sto_spider(run: Run, oracle: Oracle, plan: Plan, *, period: int) -> MinimaxR
     ----------
     Liu, Ganesh, Oh and Thakurta 2023, as Xu et al. 2026 run it.
     """
-    return _followed(run, plan, lambda step, drift: step % period == 0)
-
-
-def _ada_settings(objective: Objective | Oracle, plan: Plan) -> Settings:
-    planned(plan, "gradient", "gradient difference")
-    allowed = _validate.positive(drift=plan.parameters.get("drift"))
-    return Settings(_validate.count(steps=plan.parameters.get("steps")), allowed=allowed)
+    (period,) = read(plan, _validate.count, "period")
+    return _followed(plan, begin, lambda run, drift: run.step % period == 0)
 
 
 @Optimizer(
@@ -82,8 +67,8 @@ def _ada_settings(objective: Objective | Oracle, plan: Plan) -> Settings:
     options=("steps", "batch_size", "max_norm", "learning_rate", "group_size"),
     comparator=True,
 ).describes
-@algorithm(_ada_settings)
-def ada_dp_spider(run: Run, oracle: Oracle, plan: Plan, *, allowed: float) -> MinimaxResult:
+@algorithm()
+def ada_dp_spider(objective: Problem, plan: Plan, begin: Begin) -> MinimaxResult:
     """Minimise by Ada-DP-SPIDER, spending a plan. A comparator.
 
     A step refreshes the estimate if the squared moves since the last refresh have summed up to the
@@ -95,22 +80,26 @@ def ada_dp_spider(run: Run, oracle: Oracle, plan: Plan, *, allowed: float) -> Mi
     ----------
     Tao et al. 2025, as Xu et al. 2026 run it.
     """
+    (allowed,) = read(plan, _validate.positive, "drift")
 
-    def due(step: int, drift: float) -> bool:
-        return step == 0 or (drift >= allowed and oracle.remaining("refresh") > 0)
+    def due(run: Run, drift: float) -> bool:
+        return run.step == 0 or (drift >= allowed and run.oracle.remaining("refresh") > 0)
 
     # The number of refreshes is a function of released values.
-    return dataclasses.replace(_followed(run, plan, due), early=True)
+    return dataclasses.replace(_followed(plan, begin, due), early=True)
 
 
-def _followed(run: Run, plan: Plan, due: Callable[[int, float], bool]) -> MinimaxResult:
+def _followed(plan: Plan, begin: Begin, due: Callable[[Run, float], bool]) -> MinimaxResult:
     """Take every step: refresh where it is due, else add a difference, and descend."""
-    eta = _validate.positive(learning_rate=plan.parameters.get("learning_rate"))
+    planned(plan, "gradient", "gradient difference?")
+    (steps,) = read(plan, _validate.count, "steps")
+    (eta,) = read(plan, _validate.positive, "learning_rate")
+    run = begin(steps)
     v, before, drift, norms = np.zeros_like(run.w), run.w, 0.0, []
     while run.going:
         with run.answering():
             w = run.w
-            if due(run.step, drift):
+            if due(run, drift):
                 v, drift = run.oracle.gradient(w, "refresh"), 0.0
             else:
                 v = v + run.oracle.difference(w, before, "difference")
@@ -118,4 +107,4 @@ def _followed(run: Run, plan: Plan, due: Callable[[int, float], bool]) -> Minima
             norms.append(l2_norm(v))
             drift += (eta * norms[-1]) ** 2
             run.move(w - eta * v)
-    return MinimaxResult.of(run.result(), primal_dimension=len(run.w), estimate_norms=norms)
+    return MinimaxResult.of(run.result(), len(run.w), norms)

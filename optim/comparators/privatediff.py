@@ -32,39 +32,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
-from dpcal.calibrate.plan import Plan
-from dpcal.optim.algorithms import Optimizer, Settings, algorithm, planned
-from dpcal.optim.boundary.protocol import Oracle
-from dpcal.optim.driver import Run
+from dpcal.optim.algorithms import Begin, Optimizer, Plan, Problem, algorithm, planned, read
 from dpcal.optim.minimax.blocks import Blocks
 from dpcal.optim.minimax.result import MinimaxResult
 from dpcal.optim.minimax.sets import ConvexSet
 from dpcal.optim.objectives.arrays import l2_norm
-from dpcal.optim.objectives.base import Objective
 
 __all__ = ["privatediff"]
-
-
-def _settings(
-    objective: Objective | Oracle,
-    plan: Plan,
-    *,
-    initial: ArrayLike | None,
-    initial_dual: ArrayLike | None = None,
-    dual_set: ConvexSet | None = None,
-) -> Settings:
-    planned(plan, *("gradient", "gradient", "gradient difference")[: len(plan.queries)])
-    blocks = Blocks.of(objective, plan, dual_set)
-    read = plan.parameters.get
-    return Settings(
-        _validate.count(steps=read("steps")),
-        initial=np.concatenate(blocks.start(initial, initial_dual)),
-        blocks=blocks,
-        descent=_validate.positive(learning_rate=read("learning_rate")),
-        ascent=_validate.positive(ascent_rate=read("ascent_rate")),
-        period=_validate.count(period=read("period")),
-        inner=_validate.count(inner_steps=read("inner_steps")),
-    )
 
 
 @Optimizer(
@@ -79,17 +53,15 @@ def _settings(
     blocks=True,
     comparator=True,
 ).describes
-@algorithm(_settings)
+@algorithm()
 def privatediff(
-    run: Run,
-    oracle: Oracle,
+    objective: Problem,
     plan: Plan,
+    begin: Begin,
     *,
-    blocks: Blocks,
-    descent: float,
-    ascent: float,
-    period: int,
-    inner: int,
+    initial: ArrayLike | None,
+    initial_dual: ArrayLike | None = None,
+    dual_set: ConvexSet | None = None,
 ) -> MinimaxResult:
     """Descend in x along estimates that restarts and differences keep. A comparator.
 
@@ -104,20 +76,23 @@ def privatediff(
     ----------
     Zhang et al. 2025 (PrivateDiff), approximately; see above.
     """
-    d1 = blocks.dimensions[0]
-    v, before, norms = np.zeros(d1), run.w, []
+    blocks = Blocks.of(objective, plan, dual_set)
+    planned(plan, "gradient", "gradient", "gradient difference?")
+    eta_x, eta_y = read(plan, _validate.positive, "learning_rate", "ascent_rate")
+    steps, period, inner = read(plan, _validate.count, "steps", "period", "inner_steps")
+    run = begin(steps, initial=blocks.start(initial, initial_dual))
+    d1, norms = blocks.dimensions[0], []
+    v, before, oracle = np.zeros(d1), run.w, run.oracle
     while run.going:
         with run.answering():
-            x, y = run.w[:d1], run.w[d1:]
+            w = run.w
             for _ in range(inner):
-                slope = oracle.gradient(np.concatenate([x, y]), "ascent")[d1:]
-                y = blocks.dual_set.project(y + ascent * slope)
-            w = np.concatenate([x, y])
+                w = blocks.climbed(w, oracle.gradient(w, "ascent"), eta_y)
             if run.step % period == 0:
                 v = oracle.gradient(w, "refresh")[:d1]
             else:
                 v = v + oracle.difference(w, before, "difference")[:d1]
             before = w
             norms.append(l2_norm(v))
-            run.move(np.concatenate([x - descent * v, y]))
-    return MinimaxResult.of(run.result(), primal_dimension=d1, estimate_norms=norms)
+            run.move(np.concatenate([w[:d1] - eta_x * v, w[d1:]]))
+    return MinimaxResult.of(run.result(), d1, norms)

@@ -23,13 +23,8 @@ from __future__ import annotations
 import math
 
 from dpcal import _validate
-from dpcal.calibrate.plan import Plan
-from dpcal.calibrate.plans.kl_problem import number
-from dpcal.optim.algorithms import Optimizer, Settings, algorithm, planned
-from dpcal.optim.boundary.protocol import Oracle
+from dpcal.optim.algorithms import Begin, Optimizer, Plan, Problem, Vector, algorithm, planned, read
 from dpcal.optim.driver import Run
-from dpcal.optim.objectives.arrays import Vector
-from dpcal.optim.objectives.base import Objective
 
 __all__ = ["adaptive_gd"]
 
@@ -44,18 +39,6 @@ NO_GRADIENT = "spent its budget on {} steps: the next gradient costs more than i
 TAKEN = "took {} steps"
 
 
-def _settings(objective: Objective | Oracle, plan: Plan, *, output: str = "last") -> Settings:
-    norm_query, query = planned(plan, "gradient norm", "gradient")
-    _validate.choice(OUTPUTS, output=output)
-    z_norm, eta, shrink, quantile = (
-        number(plan.parameters, name)
-        for name in ("norm_multiplier", "learning_rate", "shrink", "quantile")
-    )
-    # The multiplier of a gradient per unit of N_t.
-    unit = plan.n / (shrink * quantile * query.max_norm)
-    return Settings(norm_query.count, output=output, z_norm=z_norm, eta=eta, unit=unit)
-
-
 @Optimizer(
     summary="gradient steps with noise in proportion to a noisy norm",
     problem="smooth; Kurdyka-Lojasiewicz, for the rate, of unknown gamma and 1 <= kappa <= 2",
@@ -66,9 +49,9 @@ def _settings(objective: Objective | Oracle, plan: Plan, *, output: str = "last"
     options=("steps", "l2"),
     beaten="dpsgd",
 ).describes
-@algorithm(_settings)
+@algorithm()
 def adaptive_gd(
-    run: Run, oracle: Oracle, plan: Plan, *, output: str, z_norm: float, eta: float, unit: float
+    objective: Problem, plan: Plan, begin: Begin, *, output: str = "last"
 ) -> Vector | None:
     """Minimise an objective by gradient descent with noise in proportion to the gradient.
 
@@ -92,24 +75,30 @@ def adaptive_gd(
     ----------
     Menart et al. 2024, Algorithm 3; that noise may be chosen on the way: Smith and Thakurta 2022.
     """
+    norm_query, query = planned(plan, "gradient norm", "gradient")
+    _validate.choice(OUTPUTS, output=output)
+    z_norm, eta, shrink, quantile = read(
+        plan, _validate.positive, "norm_multiplier", "learning_rate", "shrink", "quantile"
+    )
+    # The multiplier of a gradient per unit of N_t.
+    unit = plan.n / (shrink * quantile * query.max_norm)
+    run = begin(norm_query.count)
     closing = 0
     if output == "last" and plan.parameters.get("preset") == "practical":
         closing = min(_CLOSING_STEPS, (run.planned + 1) // 2)
     best = run.w
     with run.answering():
-        best, ended = _walk(oracle, run, z_norm, unit, eta, run.planned - closing)
+        best, ended = _walk(run, z_norm, unit, eta, run.planned - closing)
         message = ended.format(run.step)
-        taken = _close(oracle, run, 2 * eta, closing)
+        taken = _close(run, 2 * eta, closing)
         if run.going:
             run.finish(message + (f"; {taken} more took what was left" if taken else ""))
     return best if output == "smallest-norm" else None
 
 
-def _walk(
-    oracle: Oracle, run: Run, z_norm: float, unit: float, eta: float, until: int
-) -> tuple[Vector, str]:
+def _walk(run: Run, z_norm: float, unit: float, eta: float, until: int) -> tuple[Vector, str]:
     """Take the steps of Algorithm 3; return the iterate of the smallest noisy norm, and the end."""
-    least = oracle.plan.query("gradient").noise_multiplier
+    oracle, query = run.oracle, run.oracle.plan.query("gradient")
     smallest, best = math.inf, run.w
     while run.going and run.step < until:
         if not oracle.affords("norm", z_norm):  # 1
@@ -120,15 +109,15 @@ def _walk(
         if N_t <= 0:  # 3
             return best, LOST
         z_t = unit * N_t  # 4
-        if z_t < least or not oracle.affords("gradient", z_t):  # 5
+        if z_t < query.noise_multiplier or not oracle.affords("gradient", z_t):  # 5
             return best, NO_GRADIENT
         g_t = oracle.gradient(run.w, "gradient", noise_multiplier=z_t)  # 6
-        run.hear(g_t, oracle.plan.query("gradient").with_noise(z_t))
+        run.hear(g_t, query.with_noise(z_t))
         run.move(run.w - eta * g_t)  # 6
     return best, TAKEN
 
 
-def _close(oracle: Oracle, run: Run, step_size: float, most: int) -> int:
+def _close(run: Run, step_size: float, most: int) -> int:
     """Spend the rest of the budget on at most ``most`` gradients; return their number.
 
     Of an answer g with noise of variance v in all, ``max(0, 1 - v / ||g||^2)`` is taken for the
@@ -136,7 +125,7 @@ def _close(oracle: Oracle, run: Run, step_size: float, most: int) -> int:
     1961): a step is of its full length 1 / L1 where the noise is small, and none where the gradient
     is lost in it. The length of a step is a function of released values, so it costs nothing.
     """
-    query = oracle.plan.query("gradient")
+    oracle, query = run.oracle, run.oracle.plan.query("gradient")
     rest = 1 - float(oracle.ledger.share(query.budget or 0.0))
     count = min(most, run.planned - run.step, oracle.remaining("gradient"))
     taken = 0

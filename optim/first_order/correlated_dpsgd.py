@@ -26,46 +26,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
-from dpcal.calibrate.plan import Plan
-from dpcal.optim.algorithms import Optimizer, Settings, algorithm, planned
-from dpcal.optim.boundary.protocol import Oracle
-from dpcal.optim.driver import Run
+from dpcal.optim.algorithms import Begin, Optimizer, Plan, Problem, Vector, algorithm, planned
 from dpcal.optim.first_order.descent import averaged_descent
 from dpcal.optim.first_order.dpsgd import default_output, default_steps
-from dpcal.optim.objectives.arrays import Vector
-from dpcal.optim.objectives.base import Objective
 
 __all__ = ["correlated_dpsgd"]
-
-
-def _settings(
-    objective: Objective | Oracle,
-    plan: Plan,
-    *,
-    learning_rate: float | None = None,
-    output: str | None = None,
-    center: ArrayLike | None = None,
-    initial: ArrayLike | None,
-    radius: float,
-) -> Settings:
-    (query,) = planned(plan, "gradient")
-    if query.correlation is None:
-        raise ValueError(f"plan must have a query with correlated noise, got {query}.")
-    chosen = plan.parameters.get("learning_rate") if learning_rate is None else learning_rate
-    output = default_output(objective, output, tuned=chosen is None)
-    if chosen is None:
-        strategy = query.correlation.strategy
-        alike = query.noise_multiplier * strategy.max_error() / math.sqrt(strategy.steps)
-        # Lengths of gradients tell nothing here: much of their noise will be taken back.
-        chosen, _ = default_steps(
-            objective,
-            query=dataclasses.replace(query, noise_multiplier=alike),
-            n=plan.n,
-            radius=radius,
-        )
-    eta = _validate.positive(learning_rate=chosen)
-    start = initial if center is None else center
-    return Settings(query.count, center=start, eta=eta, output=output)
 
 
 @Optimizer(
@@ -82,10 +47,18 @@ def _settings(
     ),
     constants=False,
 ).describes
-@algorithm(_settings, radius=True)
+@algorithm()
 def correlated_dpsgd(
-    run: Run, oracle: Oracle, plan: Plan, *, eta: float, output: str
-) -> Vector | None:
+    objective: Problem,
+    plan: Plan,
+    begin: Begin,
+    *,
+    learning_rate: float | None = None,
+    output: str | None = None,
+    center: ArrayLike | None = None,
+    initial: ArrayLike | None,
+    radius: float,
+) -> Vector:
     """Minimise an objective by DP-SGD with correlated noise, spending a plan.
 
     Step t: sample records, clip each one's gradient to norm C, sum, add ``noise_multiplier * C``
@@ -112,5 +85,21 @@ def correlated_dpsgd(
     Denisov et al. 2022, Algorithm 1; with one-step cancellation and projection, Wang et al. 2026,
     Algorithm 1.
     """
-    (query,) = plan.queries
+    (query,) = planned(plan, "gradient")
+    if query.correlation is None:
+        raise ValueError(f"plan must have a query with correlated noise, got {query}.")
+    chosen = plan.parameters.get("learning_rate") if learning_rate is None else learning_rate
+    output = default_output(objective, output, tuned=chosen is None)
+    if chosen is None:
+        strategy = query.correlation.strategy
+        alike = query.noise_multiplier * strategy.max_error() / math.sqrt(strategy.steps)
+        # Lengths of gradients tell nothing here: much of their noise will be taken back.
+        chosen, _ = default_steps(
+            objective,
+            query=dataclasses.replace(query, noise_multiplier=alike),
+            n=plan.n,
+            radius=radius,
+        )
+    eta = _validate.positive(learning_rate=chosen)
+    run = begin(query.count, center=initial if center is None else center)
     return averaged_descent(run, query.name, np.full(query.count, eta), output)

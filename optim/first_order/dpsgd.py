@@ -21,33 +21,12 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.defaults import Defaults
-from dpcal.calibrate.plan import Plan, Query
-from dpcal.optim.algorithms import Optimizer, Settings, algorithm, planned
-from dpcal.optim.boundary.protocol import Oracle
-from dpcal.optim.driver import Run
+from dpcal.calibrate.plan import Query
+from dpcal.optim.algorithms import Begin, Optimizer, Plan, Problem, Vector, algorithm, planned
 from dpcal.optim.first_order.descent import OUTPUTS, averaged_descent
-from dpcal.optim.objectives.arrays import Vector, numbers
-from dpcal.optim.objectives.base import Objective
+from dpcal.optim.objectives.arrays import numbers
 
 __all__ = ["default_output", "default_steps", "dpsgd", "regret_rate"]
-
-
-def _settings(
-    objective: Objective | Oracle,
-    plan: Plan,
-    *,
-    learning_rate: ArrayLike | None = None,
-    output: str | None = None,
-    radius: float,
-) -> Settings:
-    (query,) = planned(plan, "gradient")
-    _check_parameters(plan, query)
-    chosen = plan.parameters.get("learning_rate") if learning_rate is None else learning_rate
-    output = default_output(objective, output, tuned=chosen is None)
-    reach = math.inf
-    if chosen is None:
-        chosen, reach = default_steps(objective, query=query, n=plan.n, radius=radius)
-    return Settings(query.count, rates=_schedule(chosen, query), output=output, reach=reach)
 
 
 @Optimizer(
@@ -63,9 +42,15 @@ def _settings(
     ),
     constants=False,
 ).describes
-@algorithm(_settings, radius=True)
+@algorithm()
 def dpsgd(
-    run: Run, oracle: Oracle, plan: Plan, *, rates: Vector, output: str, reach: float
+    objective: Problem,
+    plan: Plan,
+    begin: Begin,
+    *,
+    learning_rate: ArrayLike | None = None,
+    output: str | None = None,
+    radius: float,
 ) -> Vector:
     """Minimise an objective by DP-SGD, spending a plan.
 
@@ -92,25 +77,26 @@ def dpsgd(
     Abadi et al. 2016, Algorithm 1; averaging: Polyak and Juditsky 1992, Rakhlin, Shamir and
     Sridharan 2012, Lacoste-Julien, Schmidt and Bach 2012.
     """
-    (query,) = plan.queries
-    return averaged_descent(run, query.name, rates, output, reach=reach)
+    (query,) = planned(plan, "gradient")
+    _check_parameters(plan, query)
+    chosen = plan.parameters.get("learning_rate") if learning_rate is None else learning_rate
+    output = default_output(objective, output, tuned=chosen is None)
+    reach = math.inf
+    if chosen is None:
+        chosen, reach = default_steps(objective, query=query, n=plan.n, radius=radius)
+    rates = _schedule(chosen, query)
+    return averaged_descent(begin(query.count), query.name, rates, output, reach=reach)
 
 
-def default_output(objective: Objective | Oracle, output: str | None, *, tuned: bool) -> str:
+def default_output(objective: Problem, output: str | None, *, tuned: bool) -> str:
     """Return the output that was chosen, or the one that goes with the rate: see :func:`dpsgd`."""
     if output is None:
-        return "linear" if tuned and _linear_loss(objective) else "last"
+        return "linear" if tuned and getattr(objective, "linear_loss", None) else "last"
     return _validate.choice(OUTPUTS, output=output)
 
 
-def _linear_loss(objective: Objective | Oracle) -> tuple[str, float] | None:
-    # An oracle about records elsewhere may not say.
-    found: tuple[str, float] | None = getattr(objective, "linear_loss", None)
-    return found
-
-
 def default_steps(
-    objective: Objective | Oracle, *, query: Query, n: int, radius: float = math.inf
+    objective: Problem, *, query: Query, n: int, radius: float = math.inf
 ) -> tuple[float, float]:
     """Return a learning rate, and a reach that shortens it on the way, from public numbers alone.
 
@@ -132,7 +118,8 @@ def default_steps(
     >>> print(f"{rate:.4f}", reach)  # 6 / (4 sqrt(100 (1 + 0.225 / 12))), and 6 / 2 / 2
     0.1486 1.5
     """
-    known = _linear_loss(objective)
+    # An oracle about records elsewhere may not say.
+    known = getattr(objective, "linear_loss", None)
     if known is None:
         rate = regret_rate(dimension=objective.dimension, query=query, n=n, radius=radius)
         return rate, math.inf

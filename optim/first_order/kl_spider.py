@@ -22,22 +22,13 @@ True
 
 from __future__ import annotations
 
-from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.kl_problem import number
 from dpcal.calibrate.plans.kl_spider import Round, multipliers, schedule
-from dpcal.optim.algorithms import Optimizer, Settings, algorithm, planned
+from dpcal.optim.algorithms import Begin, Optimizer, Plan, Problem, algorithm, planned
 from dpcal.optim.boundary.protocol import Oracle
-from dpcal.optim.driver import Run
 from dpcal.optim.objectives.arrays import l2_norm
-from dpcal.optim.objectives.base import Objective
 
 __all__ = ["kl_spider"]
-
-
-def _settings(objective: Objective | Oracle, plan: Plan) -> Settings:
-    planned(plan, *("gradient", "gradient difference")[: len(plan.queries)])
-    rounds = schedule(plan)
-    return Settings(max(1, sum(each.steps for each in rounds)), rounds=rounds)
 
 
 @Optimizer(
@@ -49,8 +40,8 @@ def _settings(objective: Objective | Oracle, plan: Plan) -> Settings:
     theorem="Menart et al. 2024, Algorithm 1, Theorem 1",
     options=("gamma", "kappa", "beta", "l2"),
 ).describes
-@algorithm(_settings)
-def kl_spider(run: Run, oracle: Oracle, plan: Plan, *, rounds: list[Round]) -> None:
+@algorithm()
+def kl_spider(objective: Problem, plan: Plan, begin: Begin) -> None:
     """Minimise an objective by KL Spider, spending a plan.
 
     Returns
@@ -66,6 +57,10 @@ def kl_spider(run: Run, oracle: Oracle, plan: Plan, *, rounds: list[Round]) -> N
     the transcript costs the budget exactly. No step of its rounds is longer than ||g|| / L1, that
     of the plain steps which a plan without a promise has.
     """
+    planned(plan, "gradient", "gradient difference?")
+    rounds = schedule(plan)
+    run = begin(max(1, sum(each.steps for each in rounds)))
+    oracle = run.oracle
     refunds = plan.parameters["preset"] == "practical" and not plan.parameters["vacuous"]
     longest = 1 / number(plan.parameters, "smoothness")
     for k, each in enumerate(rounds):  # 1, 2

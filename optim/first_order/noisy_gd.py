@@ -34,12 +34,8 @@ from typing import Any
 import numpy as np
 
 from dpcal import _validate
-from dpcal.calibrate.plan import Plan
-from dpcal.calibrate.query import Query
 from dpcal.errors import UnsupportedEvent
-from dpcal.optim.algorithms import Optimizer, Settings, algorithm, planned, step_size
-from dpcal.optim.boundary.protocol import Oracle
-from dpcal.optim.driver import Run
+from dpcal.optim.algorithms import Begin, Optimizer, Plan, Problem, algorithm, planned, step_size
 from dpcal.optim.first_order.descent import projected_descent
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
@@ -47,48 +43,6 @@ from dpcal.optim.objectives.base import Objective
 __all__ = ["noisy_gd"]
 
 OUTPUTS = ("last", "random", "linear")
-
-
-def _settings(
-    objective: Objective | Oracle,
-    plan: Plan,
-    *,
-    learning_rate: float | None = None,
-    output: str = "last",
-    radius: float = math.inf,
-    callback: Any = None,
-    store: Any = None,
-) -> Settings:
-    if any(query.descent is not None for query in plan.queries):
-        (query,) = planned(plan, "last iterate")
-        given = {
-            "learning_rate": learning_rate is not None,
-            "output": output != "last",
-            "radius": math.isfinite(radius),
-            "callback": callback is not None,
-            "store": store is not None,
-        }
-        return _sealed(objective, query, [name for name, is_given in given.items() if is_given])
-    (query,) = planned(plan, "gradient")
-    eta = step_size(plan, objective, learning_rate)
-    return Settings(query.count, eta=eta, output=_validate.choice(OUTPUTS, output=output))
-
-
-def _sealed(objective: Objective | Oracle, query: Query, given: list[str]) -> Settings:
-    """Return the settings of a plan that releases the last iterate alone; close all other ways."""
-    if given:
-        raise UnsupportedEvent(
-            f"{given[0]} must be left out with a plan that releases the last iterate alone: steps "
-            "and ball are the plan's, and no iterate may be averaged, shown or written."
-        )
-    if not isinstance(objective, Objective) and not hasattr(objective, "last_iterate"):
-        raise UnsupportedEvent(
-            "the last iterate alone is released by a PrivateOracle, which takes all steps itself, "
-            f"got a {type(objective).__name__}."
-        )
-    descent = query.descent
-    assert descent is not None
-    return Settings(descent.steps, eta=descent.learning_rate, output="last")
 
 
 @Optimizer(
@@ -100,8 +54,18 @@ def _sealed(objective: Objective | Oracle, query: Query, given: list[str]) -> Se
     theorem="Wang, Ye and Xu 2017, Theorem 5",
     options=("steps", "max_norm", "learning_rate", "group_size"),
 ).describes
-@algorithm(_settings, radius=True)
-def noisy_gd(run: Run, oracle: Oracle, plan: Plan, *, eta: float, output: str) -> Vector | None:
+@algorithm()
+def noisy_gd(
+    objective: Problem,
+    plan: Plan,
+    begin: Begin,
+    *,
+    learning_rate: float | None = None,
+    output: str = "last",
+    radius: float,
+    callback: Any = None,
+    store: Any = None,
+) -> Vector | None:
     """Minimise an objective by noisy gradient descent, spending a plan.
 
     Step t: clip every record's gradient at w_t to norm C, sum, add Gaussian noise of standard
@@ -131,14 +95,42 @@ def noisy_gd(run: Run, oracle: Oracle, plan: Plan, *, eta: float, output: str) -
     Wang, Ye and Xu 2017, Algorithm 3 (gradient descent on non-convex losses).
     Bok, Su and Altschuler 2024, Shifted interpolation for differential privacy (the last iterate).
     """
-    (query,) = plan.queries
-    if query.descent is not None:
-        run.jump(oracle.last_iterate(run.w, query.name), run.planned)  # type: ignore[attr-defined]
+    if any(query.descent is not None for query in plan.queries):
+        given = {
+            "learning_rate": learning_rate is not None,
+            "output": output != "last",
+            "radius": math.isfinite(radius),
+            "callback": callback is not None,
+            "store": store is not None,
+        }
+        _last_iterate(objective, plan, begin, [name for name, told in given.items() if told])
         return None
-    drawn = int(oracle.public.integers(query.count)) if output == "random" else query.count
+    (query,) = planned(plan, "gradient")
+    eta = step_size(plan, objective, learning_rate)
+    _validate.choice(OUTPUTS, output=output)
+    run = begin(query.count)
+    drawn = int(run.oracle.public.integers(query.count)) if output == "random" else query.count
     rates = np.full(query.count, eta)
     if output == "linear":
         return projected_descent(run, query.name, rates, averaged_from=0, growth=1.0)
     picked = projected_descent(run, query.name, rates, until=drawn, tell=output == "last")
     projected_descent(run, query.name, rates)
     return picked if output == "random" else None
+
+
+def _last_iterate(objective: Problem, plan: Plan, begin: Begin, given: list[str]) -> None:
+    """Spend a plan that releases the last iterate alone; close all other ways."""
+    (query,) = planned(plan, "last iterate")
+    if given:
+        raise UnsupportedEvent(
+            f"{given[0]} must be left out with a plan that releases the last iterate alone: steps "
+            "and ball are the plan's, and no iterate may be averaged, shown or written."
+        )
+    if not isinstance(objective, Objective) and not hasattr(objective, "last_iterate"):
+        raise UnsupportedEvent(
+            "the last iterate alone is released by a PrivateOracle, which takes all steps itself, "
+            f"got a {type(objective).__name__}."
+        )
+    assert query.descent is not None
+    run = begin(query.descent.steps)
+    run.jump(run.oracle.last_iterate(run.w, query.name), run.planned)  # type: ignore[attr-defined]

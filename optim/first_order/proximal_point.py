@@ -23,26 +23,13 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from dpcal._ext.answers import norm
-from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.kl_problem import number
 from dpcal.calibrate.plans.proximal_point import stage_weights
-from dpcal.optim.algorithms import Optimizer, Settings, algorithm, planned
+from dpcal.optim.algorithms import Begin, Optimizer, Plan, Problem, Vector, algorithm, planned
 from dpcal.optim.boundary.protocol import Oracle
-from dpcal.optim.driver import Run
-from dpcal.optim.objectives.arrays import Vector
-from dpcal.optim.objectives.base import Objective
 
 __all__ = ["proximal_point"]
-
-
-def _settings(objective: Objective | Oracle, plan: Plan) -> Settings:
-    planned(plan, "gradient")
-    weights = stage_weights(plan)
-    inner_steps = int(number(plan.parameters, "inner_steps"))
-    return Settings(max(1, len(weights)), weights=weights, inner_steps=inner_steps)
 
 
 @Optimizer(
@@ -54,10 +41,8 @@ def _settings(objective: Objective | Oracle, plan: Plan) -> Settings:
     theorem="Menart et al. 2024, Algorithms 2 and 4, Theorem 2",
     options=("gamma", "kappa", "weak_convexity", "beta", "inner_steps", "group_size"),
 ).describes
-@algorithm(_settings)
-def proximal_point(
-    run: Run, oracle: Oracle, plan: Plan, *, weights: Sequence[float], inner_steps: int
-) -> None:
+@algorithm()
+def proximal_point(objective: Problem, plan: Plan, begin: Begin) -> None:
     """Minimise an objective by the private proximal point method, spending a plan.
 
     The steps of callbacks are stages.
@@ -67,9 +52,13 @@ def proximal_point(
     Menart et al. 2024, Algorithms 2 and 4. Weights grow from stage to stage, and the inner steps
     are those of the averaging weights.
     """
+    planned(plan, "gradient")
+    weights = stage_weights(plan)
+    inner_steps = int(number(plan.parameters, "inner_steps"))
+    run = begin(max(1, len(weights)))
     for weight in weights:  # 1, 2
         if run.going:
-            run.move(regularized_descent(oracle, run.w, weight, inner_steps))  # 3
+            run.move(regularized_descent(run.oracle, run.w, weight, inner_steps))  # 3
     if not weights:
         run.finish("returned its start: the theorem promises nothing better at these sizes")
 

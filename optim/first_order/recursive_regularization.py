@@ -23,31 +23,16 @@ True
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 
 from dpcal import _validate
-from dpcal.calibrate.plan import Plan, Query
+from dpcal.calibrate.plan import Query
 from dpcal.calibrate.plans.recursive_regularization import SUBSOLVERS
-from dpcal.optim.algorithms import Optimizer, Settings, algorithm, planned
+from dpcal.optim.algorithms import Begin, Optimizer, Plan, Problem, algorithm, planned, read
 from dpcal.optim.boundary.oracle import PrivateOracle
-from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.driver import Run
 from dpcal.optim.objectives.arrays import Vector, l2_norm
-from dpcal.optim.objectives.base import Objective
 
 __all__ = ["recursive_regularization"]
-
-
-def _settings(objective: Objective | Oracle, plan: Plan) -> Settings:
-    subsolver = _validate.choice(SUBSOLVERS, subsolver=plan.parameters.get("subsolver"))
-    kind = "gradient" if subsolver == "noisy_gd" else "one pass"
-    queries = planned(plan, *[kind] * len(plan.queries))
-    return Settings(
-        sum(query.count for query in queries),
-        solve=_noisy_gd if subsolver == "noisy_gd" else _phased_sgd,
-        rounds=[list(group) for _, group in itertools.groupby(queries, key=_round_of)],
-        regularization=_validate.positive(regularization=plan.parameters.get("regularization")),
-    )
 
 
 @Optimizer(
@@ -61,16 +46,8 @@ def _settings(objective: Objective | Oracle, plan: Plan) -> Settings:
     options=("max_norm", "distance", "subsolver"),
     beaten="dpsgd",
 ).describes
-@algorithm(_settings, initial=False)
-def recursive_regularization(
-    run: Run,
-    oracle: Oracle,
-    plan: Plan,
-    *,
-    solve: Callable[..., Vector],
-    rounds: list[list[Query]],
-    regularization: float,
-) -> Vector:
+@algorithm(initial=False)
+def recursive_regularization(objective: Problem, plan: Plan, begin: Begin) -> Vector:
     """Find a point of small population gradient of a convex loss, spending a plan.
 
     The objective is to be convex, for the rate. Phases of stochastic gradient descent need an
@@ -94,16 +71,24 @@ def recursive_regularization(
     Arora et al. 2022, Algorithm 3 (with T rounds on T blocks, and mu_t for lambda_t in selectors);
     Feldman, Koren and Talwar 2020, Algorithm 2 (phases).
     """
+    subsolver = _validate.choice(SUBSOLVERS, subsolver=plan.parameters.get("subsolver"))
+    solve, kind = (_noisy_gd, "gradient") if subsolver == "noisy_gd" else (_phased_sgd, "one pass")
+    queries = planned(plan, *[kind] * len(plan.queries))
+    (regularization,) = read(plan, _validate.positive, "regularization")
+    rounds = [list(block) for _, block in itertools.groupby(queries, key=_round_of)]
+    rates = [
+        read(plan, _validate.positive, f"learning_rate {t}", f"radius {t}")
+        for t in range(1, len(rounds) + 1)
+    ]
+    run = begin()
     center = weighted = run.w
     weight = 0.0
-    for t, block in enumerate(rounds, start=1):
+    for t, (block, (eta, radius)) in enumerate(zip(rounds, rates, strict=True)):
         # The sum of lam_k ||w - c_k||^2 over k < t is mu_t ||w - weighted mean||^2, but for a
         # constant.
-        share = 2 ** (t - 1) * regularization
+        share = 2**t * regularization
         weight += share
         weighted = weighted + (share / weight) * (center - weighted)
-        eta = _validate.positive(learning_rate=plan.parameters.get(f"learning_rate {t}"))
-        radius = _validate.positive(radius=plan.parameters.get(f"radius {t}"))
         center = solve(run, block, center, (weight, weighted), eta, radius)
         if not run.going:
             break

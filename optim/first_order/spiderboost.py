@@ -27,34 +27,13 @@ import math
 import numpy as np
 
 from dpcal import _validate
-from dpcal.calibrate.plan import Plan
-from dpcal.optim.algorithms import Optimizer, Settings, algorithm, planned, step_size
-from dpcal.optim.boundary.protocol import Oracle
-from dpcal.optim.driver import Run, walk_of
+from dpcal.optim.algorithms import Begin, Optimizer, Plan, Problem, algorithm, planned, step_size
+from dpcal.optim.driver import walk_of
 from dpcal.optim.objectives.arrays import Vector, l2_norm
-from dpcal.optim.objectives.base import Objective
 
 __all__ = ["spiderboost"]
 
 OUTPUTS = ("last", "random", "smallest-norm")
-
-
-def _settings(
-    objective: Objective | Oracle,
-    plan: Plan,
-    *,
-    learning_rate: float | None = None,
-    output: str = "last",
-) -> Settings:
-    kinds = ("gradient", "gradient difference")[: len(plan.queries)]
-    refresh, *rest = planned(plan, *kinds)
-    steps = refresh.count + sum(query.count for query in rest)
-    return Settings(
-        steps,
-        period=_period(plan, steps, refresh.count),
-        eta=step_size(plan, objective, learning_rate),
-        output=_validate.choice(OUTPUTS, output=output),
-    )
 
 
 @Optimizer(
@@ -67,9 +46,14 @@ def _settings(
     options=("steps", "batch_size", "max_norm", "learning_rate", "group_size"),
     beaten="dpsgd",
 ).describes
-@algorithm(_settings)
+@algorithm()
 def spiderboost(
-    run: Run, oracle: Oracle, plan: Plan, *, period: int, eta: float, output: str
+    objective: Problem,
+    plan: Plan,
+    begin: Begin,
+    *,
+    learning_rate: float | None = None,
+    output: str = "last",
 ) -> Vector | None:
     """Find a stationary point by Private SpiderBoost, spending a plan.
 
@@ -94,15 +78,19 @@ def spiderboost(
     ----------
     Arora et al. 2022, Algorithm 1 (with steps 0 to T - 1: the answer of step T would not be used).
     """
-    refresh, *rest = (query.name for query in plan.queries)
-    difference = rest[0] if rest else None
-    drawn = int(oracle.public.integers(run.planned)) if output == "random" else run.planned
+    fresh, *rest = planned(plan, "gradient", "gradient difference?")
+    steps = sum(query.count for query in plan.queries)
+    period, eta = _period(plan, steps, fresh.count), step_size(plan, objective, learning_rate)
+    _validate.choice(OUTPUTS, output=output)
+    run = begin(steps)
+    difference = rest[0].name if rest else None
+    drawn = int(run.oracle.public.integers(steps)) if output == "random" else steps
     walk = walk_of(
-        oracle, run.w, refresh, difference, rates=np.full(run.planned, eta), period=period
+        run.oracle, run.w, fresh.name, difference, rates=np.full(steps, eta), period=period
     )
     picked, shortest = run.w, math.inf
     # The first and the last fresh gradient tell whether the run ended below its start.
-    heard = (0, period * ((run.planned - 1) // period)) if output == "last" else ()
+    heard = (0, period * ((steps - 1) // period)) if output == "last" else ()
     while run.going:
         w = run.w
         if run.step == drawn:
@@ -111,7 +99,7 @@ def spiderboost(
         moves = min(end for end in ends if end > run.step) - run.step
         if run.step in heard or output == "smallest-norm":
             moves = 1
-        run.follow(walk, moves, heard=plan.query(refresh) if run.step in heard else None)
+        run.follow(walk, moves, heard=fresh if run.step in heard else None)
         norm = l2_norm(walk.gradient) if output == "smallest-norm" else math.inf
         if norm < shortest:
             picked, shortest = w, norm

@@ -25,19 +25,11 @@ from __future__ import annotations
 import math
 
 from dpcal import _validate
-from dpcal.calibrate.plan import Plan
-from dpcal.optim.algorithms import Optimizer, Settings, algorithm, planned
+from dpcal.optim.algorithms import Begin, Optimizer, Plan, Problem, Vector, algorithm, planned, read
 from dpcal.optim.boundary.protocol import Oracle
-from dpcal.optim.driver import Run
-from dpcal.optim.objectives.arrays import Vector, l2_norm
-from dpcal.optim.objectives.base import Objective
+from dpcal.optim.objectives.arrays import l2_norm
 
 __all__ = ["tree_spider"]
-
-
-def _settings(objective: Objective | Oracle, plan: Plan) -> Settings:
-    depth, rounds, length, threshold = _shape(plan)
-    return Settings(rounds * 2**depth, depth=depth, length=length, threshold=threshold)
 
 
 @Optimizer(
@@ -50,10 +42,8 @@ def _settings(objective: Objective | Oracle, plan: Plan) -> Settings:
     relations=("replace-one", "replace-special"),
     options=("max_norm", "failure_probability"),
 ).describes
-@algorithm(_settings)
-def tree_spider(
-    run: Run, oracle: Oracle, plan: Plan, *, depth: int, length: float, threshold: float
-) -> Vector:
+@algorithm()
+def tree_spider(objective: Problem, plan: Plan, begin: Begin) -> Vector:
     """Find a stationary point of population risk in one pass, spending a plan.
 
     Steps have a fixed length where the estimate is longer than the plan's threshold, and are in
@@ -70,11 +60,14 @@ def tree_spider(
     Arora et al. 2022, Algorithm 2, which ends at the first leaf below the threshold; here it goes
     on. The step of a round's last leaf is carried over to the next.
     """
+    depth, rounds = _shape(plan)
+    length, threshold = read(plan, _validate.positive, "step_length", "threshold")
+    run = begin(rounds * 2**depth)
     picked, shortest = run.w, math.inf
     path: list[tuple[Vector, Vector]] = []
     while run.going:
         with run.answering():
-            path = _leaf(oracle, path, run.w, run.step % 2**depth, depth)
+            path = _leaf(run.oracle, path, run.w, run.step % 2**depth, depth)
             w, estimate = path[-1]
             norm = l2_norm(estimate)
             if norm < shortest:
@@ -103,8 +96,8 @@ def _leaf(
     return path[:right] + [node] * (depth + 1 - right)
 
 
-def _shape(plan: Plan) -> tuple[int, int, float, float]:
-    """Return depth, rounds, step length and threshold, if the plan's queries agree with them."""
+def _shape(plan: Plan) -> tuple[int, int]:
+    """Return depth and rounds of a plan whose queries are those of a tree."""
     differences = ("gradient difference",) * (len(plan.queries) - 1)
     root, *nodes = planned(plan, "gradient", *differences)
     for j, query in enumerate(nodes, start=1):
@@ -118,6 +111,4 @@ def _shape(plan: Plan) -> tuple[int, int, float, float]:
             "plan must have queries 'root' and 'depth 1', got "
             f"{[query.name for query in plan.queries]}."
         )
-    length = _validate.positive(step_length=plan.parameters.get("step_length"))
-    threshold = _validate.positive(threshold=plan.parameters.get("threshold"))
-    return len(nodes), root.count, length, threshold
+    return len(nodes), root.count

@@ -1,6 +1,6 @@
 from dpcal.optim.minimax.auc import AUCMaximization as AUCMaximization
 from dpcal.optim.minimax.base import MinimaxObjective as MinimaxObjective
-from dpcal.optim.minimax.custom import AveragedClip as AveragedClip, Minimax as Minimax
+from dpcal.optim.minimax.custom import Minimax as Minimax
 from dpcal.optim.minimax.result import Anchor as Anchor, MinimaxResult as MinimaxResult
 from dpcal.optim.minimax.reweighted import (
     CovariateShift as CovariateShift,

@@ -23,9 +23,9 @@ from dpcal.calibrate.constants import Constants
 from dpcal.optim.minimax.base import MinimaxObjective
 from dpcal.optim.minimax.sets import ConvexSet
 from dpcal.optim.objectives.arrays import Rows, Vector
-from dpcal.optim.objectives.contributions import Contributions, Table, gradients, shaped
+from dpcal.optim.objectives.contributions import shaped
 
-__all__ = ["AveragedClip", "Minimax"]
+__all__ = ["Minimax"]
 
 Pairs = Callable[[Vector, Vector, Rows], tuple[ArrayLike, ArrayLike]]
 Losses = Callable[[Vector, Vector, Rows], ArrayLike]
@@ -97,36 +97,3 @@ class Minimax(MinimaxObjective):
             raise TypeError("loss must be given for losses to be asked for, got None.")
         x, y = self.split(w)
         return shaped("loss", self._loss(x.copy(), y.copy(), rows.copy()), (len(rows),))
-
-
-class AveragedClip(MinimaxObjective):
-    """A problem whose gradients are added and then clipped, as Algorithm 3 is printed.
-
-    It is for audits alone. One record moves a clipped average from any point of the ball to any
-    other, for any number of records: with a query's ``max_norm`` of 2 b C an average over b records
-    is clipped to C, and an honest release needs noise of standard deviation 2 z C, b times that of
-    clipping record by record.
-    """
-
-    def __init__(self, problem: MinimaxObjective) -> None:
-        self._problem = problem
-        super().__init__(
-            n=problem.n,
-            dimensions=problem.dimensions,
-            dual_set=problem.dual_set,
-            primal_l2=problem.primal_l2,
-            dual_l2=problem.dual_l2,
-        )
-
-    def record_gradients(self, w: Vector, rows: Rows) -> ArrayLike:
-        """See :meth:`Objective.record_gradients`."""
-        return self._problem.record_gradients(w, rows)
-
-    def contributions(self, rows: Rows, *at: Vector) -> Contributions:
-        """Return one contribution of all rows: their sum, clipped to half of the bound.
-
-        Two sums of norm at most half of it differ by no more than the bound.
-        """
-        total = gradients(self._problem, rows, *at).clipped(math.inf)
-        one = total[np.newaxis][: len(rows)]
-        return Table(self.dimension, [one], ((0.5, self.dimension),))

@@ -40,16 +40,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
-from dpcal.calibrate.plan import Plan
-from dpcal.optim.algorithms import Optimizer, Settings, algorithm, planned
-from dpcal.optim.boundary.protocol import Oracle
-from dpcal.optim.driver import Run, worth
+from dpcal.optim.algorithms import Begin, Optimizer, Plan, Problem, Vector, algorithm, planned, read
+from dpcal.optim.driver import worth
 from dpcal.optim.minimax.blocks import Blocks
 from dpcal.optim.minimax.result import Anchor, MinimaxResult
 from dpcal.optim.minimax.sets import ConvexSet
-from dpcal.optim.minimax.tracking import Tracker, Tracking
-from dpcal.optim.objectives.arrays import Vector, l2_norm
-from dpcal.optim.objectives.base import Objective
+from dpcal.optim.minimax.tracking import Tracker
+from dpcal.optim.objectives.arrays import l2_norm
 
 __all__ = ["Escape", "dp_rgda"]
 
@@ -61,92 +58,67 @@ class Escape:
 
     The plan's parameters are ``accuracy`` (alpha), ``step`` and ``step_length`` (eta),
     ``escape_rate`` (eta_H), ``perturbation`` (the radius of xi), ``escape_steps`` (t_thres) and
-    ``movement`` (Dbar). The generator of xi is public. ``anchors`` are the phases so far, and the
-    last one is ``certified`` if it lasted as long as planned.
+    ``movement`` (Dbar). ``anchors`` are the phases so far, and the last one is ``certified`` if it
+    lasted as long as planned.
     """
 
-    def __init__(self, plan: Plan, public: np.random.Generator) -> None:
-        read = plan.parameters.get
-        self._accuracy = _validate.positive(accuracy=read("accuracy"))
-        self._plain = _validate.choice(STEPS, step=read("step", "normalised")) == "plain"
-        self._length = _validate.positive(step_length=read("step_length"))
-        self._rate = _validate.positive(escape_rate=read("escape_rate"))
-        self._radius = _validate.positive(perturbation=read("perturbation"))
-        self._patience = _validate.count(escape_steps=read("escape_steps"))
-        self._movement = _validate.positive(movement=read("movement"))
-        self._literal = read("algorithm") == "literal"
-        self._public = public
-        self._squares: list[float] = []
+    def __init__(self, plan: Plan) -> None:
+        numbers = ("accuracy", "step_length", "escape_rate", "perturbation", "movement")
+        self._accuracy, self._length, self._rate, self._radius, self._movement = read(
+            plan, _validate.positive, *numbers
+        )
+        (self._patience,) = read(plan, _validate.count, "escape_steps")
+        step = _validate.choice(STEPS, step=plan.parameters.get("step", "normalised"))
+        self._plain = step == "plain"
+        self._literal = plan.parameters.get("algorithm") == "literal"
         self._phase: Anchor | None = None
+        self._squares = 0.0
         self.anchors: tuple[Anchor, ...] = ()
-        self.certified = False
 
-    def move(self, x: Vector, v: Vector, step: int) -> Vector:
-        """Return the next iterate, from x_t, the estimate v_t and t."""
+    @property
+    def certified(self) -> bool:
+        """Whether the last phase lasted as long as planned."""
+        return bool(self.anchors) and self.anchors[-1].outcome == "certified"
+
+    def move(self, x: Vector, v: Vector, step: int, public: np.random.Generator) -> Vector:
+        """Return the next iterate, from x_t, the estimate v_t, t, and a generator for xi."""
         norm = l2_norm(v)
         if self._phase is not None:
-            return self._escaping(x, v, norm)
+            return self._escaping(self._phase, x, v, norm)
         if norm >= self._accuracy:
             return x - (self._length if self._plain else self._length / norm) * v  # 3
         self._phase = Anchor(
             step=step, x=x.copy(), moves=0, squared_movement=0.0, outcome="unfinished"
         )
-        self._squares = []
-        return x + _uniform_in_ball(self._radius, len(x), self._public)  # 4
+        self._squares = 0.0
+        direction = public.standard_normal(len(x))
+        length = self._radius * public.random() ** (1 / len(x))
+        return x + direction * (length / np.linalg.norm(direction))  # 4
 
     def finish(self) -> None:
         """Record the phase in which the run ended, if any."""
         if self._phase is not None:
-            self._close(len(self._squares), self._rate**2 * sum(self._squares), "unfinished")
+            self.anchors, self._phase = (*self.anchors, self._phase), None
 
-    @property
-    def anchor(self) -> Anchor:
-        """The last anchor."""
-        return self.anchors[-1]
-
-    def _escaping(self, x: Vector, v: Vector, norm: float) -> Vector:
-        before = sum(self._squares)
-        self._squares.append(norm**2)
-        moves = len(self._squares)
-        allowed, spent = moves * self._movement, self._rate**2 * (before + norm**2)
-        if spent > allowed:
+    def _escaping(self, phase: Anchor, x: Vector, v: Vector, norm: float) -> Vector:
+        before, self._squares = self._squares, self._squares + norm**2
+        moves = phase.moves + 1
+        allowed, spent = moves * self._movement, self._rate**2 * self._squares
+        factor, outcome = self._rate, "unfinished"
+        if spent > allowed:  # 6
             # The rest is at least Dbar, because all earlier moves were within their allowance.
             last = (allowed - self._rate**2 * before) / norm**2
-            moved = allowed
+            factor, outcome, spent = math.sqrt(last), "left", allowed
             if self._literal:
                 # The paper prints one factor for all steps, which would rescale past steps too.
-                last = allowed / (before + norm**2)
-                moved = self._rate**2 * before + last * norm**2
-            self._close(moves, moved, "left")
-            return x - math.sqrt(last) * v  # 5
-        if moves == self._patience:
-            self._close(moves, spent, "certified")
-            self.certified = True
-        return x - self._rate * v  # 6
-
-    def _close(self, moves: int, moved: float, outcome: str) -> None:
-        assert self._phase is not None
-        ended = replace(self._phase, moves=moves, squared_movement=moved, outcome=outcome)
-        self.anchors, self._phase = (*self.anchors, ended), None
-
-
-def _settings(
-    objective: Objective | Oracle,
-    plan: Plan,
-    *,
-    initial: ArrayLike | None,
-    initial_dual: ArrayLike | None = None,
-    dual_set: ConvexSet | None = None,
-) -> Settings:
-    fresh = ("gradient",) * (2 if plan.queries[0].name == "warm start" else 1)
-    planned(plan, *(*fresh, "gradient difference")[: len(plan.queries)])
-    blocks = Blocks.of(objective, plan, dual_set)
-    return Settings(
-        _validate.count(steps=plan.parameters.get("steps")),
-        initial=np.concatenate(blocks.start(initial, initial_dual)),
-        blocks=blocks,
-        tracking=Tracking.of(plan, blocks.dual_set),
-    )
+                last = allowed / self._squares
+                factor, spent = math.sqrt(last), self._rate**2 * before + last * norm**2
+        elif moves == self._patience:  # 8
+            outcome = "certified"
+        self._phase = replace(phase, moves=moves, squared_movement=spent, outcome=outcome)
+        if outcome != "unfinished":
+            self.finish()
+        return x - factor * v  # 6, 7
 
 
 @Optimizer(
@@ -166,9 +138,15 @@ def _settings(
     options=("steps", "batch_size", "max_norm", "inner_steps", "group_size"),
     blocks=True,
 ).describes
-@algorithm(_settings)
+@algorithm()
 def dp_rgda(
-    run: Run, oracle: Oracle, plan: Plan, *, blocks: Blocks, tracking: Tracking
+    objective: Problem,
+    plan: Plan,
+    begin: Begin,
+    *,
+    initial: ArrayLike | None,
+    initial_dual: ArrayLike | None = None,
+    dual_set: ConvexSet | None = None,
 ) -> MinimaxResult:
     """Find a second-order stationary point of the value function Phi by DP-RGDA, spending a plan.
 
@@ -192,44 +170,31 @@ def dp_rgda(
     Xu et al. 2026, Algorithms 1 to 3, corrected: see the errata. The second-order part of its
     theorems is not proved there: the status ``"certified"`` is not a proof.
     """
-    x, y = blocks.split(run.w)
+    blocks, given = Blocks.of(objective, plan, dual_set), plan.parameters.get
+    d1, warm_steps = blocks.dimensions[0], int(given("warm_start") or 0)
+    planned(plan, *["gradient"] * (1 + (warm_steps > 0)), "gradient difference?")
+    escape, tracker, norms = Escape(plan), Tracker(plan, blocks.dual_set), []
+    run = begin(*read(plan, _validate.count, "steps"), initial=blocks.start(initial, initial_dual))
     with run.answering():
-        y = blocks.warm_start(oracle, x, y)
-    tracker = Tracker(oracle, tracking, x, y)
-    escape, norms = Escape(plan, oracle.public), []
+        w = run.w
+        for _ in range(warm_steps):
+            slope = run.oracle.gradient(w, "warm start")
+            w = blocks.climbed(w, slope, tracker.rate)
+    tracker.start(run.oracle, w[:d1], w[d1:])
     while run.going:  # 1
         with run.answering():
-            x, _ = blocks.split(run.w)
+            x = run.w[:d1].copy()
             v = tracker.advance(x)  # 2
             norms.append(l2_norm(v))
-            run.move(np.concatenate([escape.move(x, v, run.step), tracker.y]))  # 3 to 6
-            if escape.certified:  # 7
+            x = escape.move(x, v, run.step, run.oracle.public)  # 3 to 7
+            run.move(np.concatenate([x, tracker.y]))
+            if escape.certified:  # 8
                 message = f"certified after {run.step} of {run.planned} planned outer steps"
                 at_start = len(escape.anchors) == 1 and escape.anchors[0].step == 0
                 norm = norms[escape.anchors[-1].step]
                 run.finish(worth(message, plan, at_start=at_start, norm=norm), told=True)
     escape.finish()
-    return _outcome(run, escape, norms, len(x))
-
-
-def _outcome(run: Run, escape: Escape, norms: list[float], d1: int) -> MinimaxResult:
-    """Return the outcome: at the anchor if it is certified, otherwise at the last iterate."""
-    possible = bool(run.oracle.plan.parameters.get("certifiable", True))
-    status = "not-certified" if possible else "cannot-certify"
-    w = None
+    status, end = "not-certified" if given("certifiable", True) else "cannot-certify", run.w
     if escape.certified:
-        status, w = "certified", np.concatenate([escape.anchor.x, run.w[d1:]])
-    return MinimaxResult.of(
-        run.result(w),
-        primal_dimension=d1,
-        estimate_norms=norms,
-        status=status,
-        anchors=escape.anchors,
-    )
-
-
-def _uniform_in_ball(radius: float, dimension: int, public: np.random.Generator) -> Vector:
-    """Return a point that is uniform in a ball around the origin, shape (dimension,)."""
-    direction = public.standard_normal(dimension)
-    length = radius * public.random() ** (1 / dimension)
-    return np.asarray(direction * (length / np.linalg.norm(direction)))
+        status, end = "certified", np.concatenate([escape.anchors[-1].x, run.w[d1:]])
+    return MinimaxResult.of(run.result(end), d1, norms, status=status, anchors=escape.anchors)

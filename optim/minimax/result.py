@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 
@@ -62,7 +63,7 @@ class MinimaxResult(Result):
     """
 
     primal_dimension: int
-    anchors: tuple[Anchor, ...]
+    anchors: tuple[Anchor, ...] = ()
     estimate_norms: Vector
 
     @property
@@ -76,19 +77,7 @@ class MinimaxResult(Result):
         return self.w[self.primal_dimension :]
 
     @classmethod
-    def of(
-        cls,
-        result: Result,
-        *,
-        primal_dimension: int,
-        estimate_norms: list[float],
-        status: str | None = None,
-        anchors: tuple[Anchor, ...] = (),
-    ) -> MinimaxResult:
-        """Return a run's outcome with the fields of a minimax run."""
-        return cls(
-            **{**vars(result), "status": status or result.status},
-            primal_dimension=primal_dimension,
-            anchors=anchors,
-            estimate_norms=np.array(estimate_norms),
-        )
+    def of(cls, result: Result, d1: int, estimate_norms: list[float], **own: Any) -> Self:
+        """Return a run's outcome with the fields of a minimax run; ``own`` replaces others."""
+        norms = np.array(estimate_norms)
+        return cls(**{**vars(result), **own}, primal_dimension=d1, estimate_norms=norms)

@@ -17,7 +17,8 @@ differences in between, with one joint release for both blocks. Inside an outer 
 >>> plan = calibrate.dp_rgda(constants, n=1_000, dimensions=(2, 2), epsilon=2.0, delta=1e-5,
 ...     steps=40, period=2, inner_steps=3, batch_size=100, value_smoothness=5.0)
 >>> oracle = PrivateOracle(problem, plan, seed=0)
->>> tracker = Tracker(oracle, Tracking.of(plan, Everywhere()), np.array([0.3, 0.0]), np.zeros(2))
+>>> tracker = Tracker(plan, Everywhere())
+>>> tracker.start(oracle, np.array([0.3, 0.0]), np.zeros(2))
 >>> v = tracker.advance(np.array([0.3, 0.0]))
 >>> v.shape, oracle.ledger.count("refresh"), oracle.ledger.count("difference")
 ((2,), 1, 2)
@@ -25,20 +26,16 @@ differences in between, with one joint release for both blocks. Inside an outer 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Self
-
 import numpy as np
 
 from dpcal import _validate
-from dpcal.calibrate.plan import Plan
 from dpcal.errors import NonFiniteAnswer
+from dpcal.optim.algorithms import Plan, Vector, read
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.driver import walk_of
 from dpcal.optim.minimax.sets import ConvexSet
-from dpcal.optim.objectives.arrays import Vector
 
-__all__ = ["Tracker", "Tracking"]
+__all__ = ["Tracker"]
 
 SELECTIONS = ("last", "argmin")
 ALGORITHMS = ("corrected", "literal")
@@ -46,57 +43,34 @@ ALGORITHMS = ("corrected", "literal")
 _TOO_FAST = "The dual iterate became NaN or infinite: the ascent rate is too large."
 
 
-@dataclass(frozen=True, kw_only=True)
-class Tracking:
-    """Settings of an outer step.
-
-    Parameters
-    ----------
-    period, inner_steps, ascent_rate
-        q >= 1, outer steps from one refresh to the next; K >= 1, estimates of an outer step; and
-        lambda > 0, the step size of y.
-    select
-        Which of the K triples (y, v, u) is kept: ``"last"``, or the one with the smallest gradient
-        mapping, ``"argmin"``. Under noise the mapping's norm grows with k, so that argmin keeps the
-        first and y stays where it was.
-    dual_set, literal
-        Set of y; and whether an outer step that refreshes adds the difference in x once more, as
-        the paper prints, for audits.
-    """
-
-    period: int
-    inner_steps: int
-    ascent_rate: float
-    select: str
-    dual_set: ConvexSet
-    literal: bool = False
-
-    @classmethod
-    def of(cls, plan: Plan, dual_set: ConvexSet) -> Self:
-        """Read a plan's parameters."""
-        read = plan.parameters.get
-        return cls(
-            period=_validate.count(period=read("period")),
-            inner_steps=_validate.count(inner_steps=read("inner_steps")),
-            ascent_rate=_validate.positive(ascent_rate=read("ascent_rate")),
-            select=_validate.choice(SELECTIONS, select=read("select", "last")),
-            dual_set=dual_set,
-            literal=_validate.choice(ALGORITHMS, algorithm=read("algorithm", "corrected"))
-            == "literal",
-        )
-
-
 class Tracker:
-    """The estimates v and u of both gradients, and the dual iterate y, along a run from (x, y).
+    """The estimates v and u of both gradients, and the dual iterate y, along a run.
 
     The oracle's queries are ``"refresh"`` and ``"difference"``; v and u are estimates of grad_x f
-    and grad_y f at (the x of the last step, y).
+    and grad_y f at (the x of the last step, y). Of a plan these parameters are read:
+
+    - ``period`` q >= 1, outer steps from one refresh to the next; ``inner_steps`` K >= 1, estimates
+      of an outer step; and ``ascent_rate`` lambda > 0, the step size of y.
+    - ``select``: which of the K triples (y, v, u) is kept: ``"last"``, or the one with the smallest
+      gradient mapping, ``"argmin"``. Under noise the mapping's norm grows with k, so that argmin
+      keeps the first and y stays where it was.
+    - ``algorithm``: ``"literal"`` adds the difference in x once more at a refresh, as the paper
+      prints, for audits.
     """
 
-    def __init__(self, oracle: Oracle, tracking: Tracking, x: Vector, y: Vector) -> None:
-        self._oracle, self._tracking = oracle, tracking
-        self._step, self._x = 0, x
-        self.y = tracking.dual_set.project(y)
+    def __init__(self, plan: Plan, dual_set: ConvexSet) -> None:
+        self._dual_set = dual_set
+        self._period, self._inner = read(plan, _validate.count, "period", "inner_steps")
+        (self.rate,) = read(plan, _validate.positive, "ascent_rate")
+        given = plan.parameters.get
+        self._select = _validate.choice(SELECTIONS, select=given("select", "last"))
+        chosen = _validate.choice(ALGORITHMS, algorithm=given("algorithm", "corrected"))
+        self._literal = chosen == "literal"
+
+    def start(self, oracle: Oracle, x: Vector, y: Vector) -> None:
+        """Begin at (x, y)."""
+        self._oracle, self._step, self._x = oracle, 0, x
+        self.y = self._dual_set.project(y)
         self.v, self.u = np.zeros_like(x), np.zeros_like(y)
         # The first of the K + 1 answers is the refresh: no step leads to another.
         self._walk = walk_of(
@@ -104,29 +78,29 @@ class Tracker:
             np.concatenate([x, self.y]),
             "refresh",
             "difference",
-            rates=np.full(tracking.inner_steps + 1, -tracking.ascent_rate),
-            period=tracking.inner_steps + 1,
+            rates=np.full(self._inner + 1, -self.rate),
+            period=self._inner + 1,
             fixed=len(x),
-            project=tracking.dual_set.project if len(y) else None,
+            project=self._dual_set.project if len(y) else None,
         )
 
     def advance(self, x: Vector) -> Vector:
         """Take an outer step at ``x``: update v and u, let y climb, and return v, shape (d1,)."""
-        how, walk, d1 = self._tracking, self._walk, len(x)
+        walk, d1 = self._walk, len(x)
         at, before = (np.concatenate([point, self.y]) for point in (x, self._x))
         estimate = np.concatenate([self.v, self.u])
-        refreshed = self._step % how.period == 0
-        if refreshed and how.literal:
+        refreshed = self._step % self._period == 0
+        if refreshed and self._literal:
             # As printed: the difference in x is counted twice, since a refresh is about x itself.
             estimate, refreshed = self._oracle.gradient(at, "refresh"), False
         walk.start(at, before, estimate, 0 if refreshed else 1)
         shortest = np.inf
-        for _ in range(how.inner_steps):
+        for _ in range(self._inner):
             if not walk.take():
                 raise NonFiniteAnswer(_TOO_FAST)
             y = walk.previous[d1:]
-            if how.select == "argmin":
-                mapping = float(np.linalg.norm(walk.w[d1:] - y)) / how.ascent_rate
+            if self._select == "argmin":
+                mapping = float(np.linalg.norm(walk.w[d1:] - y)) / self.rate
                 if mapping >= shortest:
                     continue
                 shortest = mapping

@@ -35,6 +35,7 @@ __all__ = [
     "records",
     "row_norms",
     "shrink_factors",
+    "two_dimensional",
 ]
 
 Vector = NDArray[np.float64]
@@ -153,13 +154,18 @@ def numbers(name: str, values: ArrayLike) -> Vector:
 
 def records(X: ArrayLike, columns: int | None = None) -> Vector:
     """Return new records as a finite float64 table with rows and columns, this many if given."""
-    table = numbers("X", X)
+    table = two_dimensional(numbers("X", X))
+    if columns is not None and table.shape[1] != columns:
+        raise ValueError(f"X must have {columns} columns, got {table.shape[1]}.")
+    return table
+
+
+def two_dimensional(table: Vector) -> Vector:
+    """Return a table if it has rows and columns."""
     if table.ndim != 2 or 0 in table.shape:
         raise ValueError(
             f"X must have shape (n, d) with n and d at least 1, got shape {table.shape}."
         )
-    if columns is not None and table.shape[1] != columns:
-        raise ValueError(f"X must have {columns} columns, got {table.shape[1]}.")
     return table
 
 
@@ -179,11 +185,11 @@ def l2_norm(vector: Vector) -> float:
         return float(np.linalg.norm(vector))
 
 
-def parameters(w: ArrayLike, dimension: int) -> Vector:
+def parameters(w: ArrayLike, dimension: int, name: str = "w") -> Vector:
     """Return a float64 copy of parameters of the right shape."""
     vector = np.array(w, dtype=np.float64)
     if vector.shape != (dimension,):
-        raise ValueError(f"w must have shape ({dimension},), got {vector.shape}.")
+        raise ValueError(f"{name} must have shape ({dimension},), got {vector.shape}.")
     return vector
 
 

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
-from dpcal._ext.gradients import ClippedSum
+from dpcal._ext.gradients import ClippedSum, sealed
 from dpcal.optim.objectives.arrays import (
     Rows,
     Vector,
@@ -52,6 +52,7 @@ from dpcal.optim.objectives.domains import (
     codes,
     finite_rows,
     labels_of,
+    records_of,
 )
 
 __all__ = ["BLOCK_BYTES", "Labelled", "Objective", "least_of"]
@@ -369,6 +370,20 @@ class Labelled(Objective):
             many = "two classes" if two else "two classes or more"
             raise ValueError(f"{name} {many}, got {len(self.classes_)}.")
         return codes("y", labels, self.classes_)
+
+    def _table(self, X: ArrayLike, y: ArrayLike, *given: Any, **how: Any) -> Vector:
+        """Return records, blank ones as zeros; keep their number, columns and classes.
+
+        Further arguments are those of :meth:`_read`.
+        """
+        X, known = records_of(X)
+        place = self._read(y, *given, **how)
+        if place.shape != known.shape:
+            raise ValueError(f"y must have shape {known.shape} to match X, got {place.shape}.")
+        self.n, self._columns = X.shape
+        # Blank records have no class; the number -1 stands for that.
+        self._class = sealed(np.where(known, place, -1))
+        return blanked(X, self._class >= 0)
 
     def _weighted_digest(self, records: bytes) -> bytes:
         """Return a digest of records and of the weights of classes."""

@@ -25,9 +25,14 @@ import numpy as np
 
 from dpcal import _validate
 from dpcal.errors import BrokenObjective, warn_caller
-from dpcal.optim.objectives.arrays import Rows, Vector
+from dpcal.optim.objectives.arrays import Rows, Vector, norm_of
 from dpcal.optim.objectives.base import Objective
-from dpcal.optim.objectives.contributions import hessian_products
+from dpcal.optim.objectives.contributions import (
+    Contributions,
+    gradients,
+    hessian_products,
+    losses,
+)
 
 __all__ = ["check_objective", "screen"]
 
@@ -76,9 +81,7 @@ def check_objective(
         scale = 10.0 ** (trial % 3 - 1)
         w, v = scale * rng.standard_normal((2, d))
         rows = rng.permutation(objective.n)[:_ROWS].astype(np.intp)
-        typical = float(np.linalg.norm(objective.clipped_sum(w, rows[:1], math.inf)))
-        bound = 0.5 * typical if 0 < typical < math.inf else 1.0
-        _check_all_sums(objective, w, v, rows, bound)
+        _check_all_sums(objective, w, v, rows)
         _check_hessian(objective, w, v, rows)
         if smoothness is not None:
             _check_smooth(objective, w, v, rows, _validate.positive(smoothness=smoothness))
@@ -119,9 +122,7 @@ def _keeps_promise(objective: Objective, w: Vector, v: Vector, rows: Rows) -> bo
     """Return whether sums over a few rows are right; a function of these rows alone."""
     try:
         with np.errstate(all="ignore"):
-            typical = float(np.linalg.norm(objective.clipped_sum(w, rows[:1], math.inf)))
-            bound = 0.5 * typical if 0 < typical < math.inf else 1.0
-            _check_all_sums(objective, w, v, rows, bound)
+            _check_all_sums(objective, w, v, rows)
     except BrokenObjective:
         return False
     except Exception:
@@ -129,39 +130,31 @@ def _keeps_promise(objective: Objective, w: Vector, v: Vector, rows: Rows) -> bo
     return True
 
 
-def _check_all_sums(objective: Objective, w: Vector, v: Vector, rows: Rows, bound: float) -> None:
-    """Check sums of gradients, differences and losses; arguments by place, as oracles do it."""
-
-    def gradients(some: Rows) -> Vector:
-        return objective.clipped_sum(w, some, bound)
-
-    def differences(some: Rows) -> Vector:
-        return objective.clipped_difference_sum(w, v, some, bound)
-
-    _check_sums("gradients", gradients, rows, bound)
-    _check_sums("gradient differences", differences, rows, bound)
+def _check_all_sums(objective: Objective, w: Vector, v: Vector, rows: Rows) -> None:
+    """Check sums of gradients, differences and losses."""
+    _check_sums("gradients", lambda some: gradients(objective, some, w), rows)
+    _check_sums("gradient differences", lambda some: gradients(objective, some, w, v), rows)
     try:
-        typical = abs(float(objective.clipped_loss_sum(w, rows[:1], math.inf)))
+        losses(objective, rows[:1], w).clipped(math.inf)
     except TypeError:
         return  # an objective need not have losses
-    most = 0.5 * typical if 0 < typical < math.inf else 1.0
-    _check_sums(
-        "losses", lambda some: np.array([objective.clipped_loss_sum(w, some, most)]), rows, most
-    )
+    _check_sums("losses", lambda some: losses(objective, some, w), rows)
 
 
-def _check_sums(what: str, ask: Callable[[Rows], Vector], rows: Rows, bound: float) -> None:
-    singles = [np.asarray(ask(rows[i : i + 1])) for i in range(len(rows))]
+def _check_sums(what: str, ask: Callable[[Rows], Contributions], rows: Rows) -> None:
+    typical = float(np.linalg.norm(ask(rows[:1]).clipped(math.inf)))
+    bound = 0.5 * typical if 0 < typical < math.inf else 1.0
+    singles = [ask(rows[i : i + 1]).clipped(bound) for i in range(len(rows))]
     room = _ROUNDING * bound * len(rows)
-    whole = np.sum(singles, axis=0)
     for size in sorted({min(2, len(rows)), len(rows) // 2, len(rows)}):
-        if not np.linalg.norm(ask(rows[:size]) - np.sum(singles[:size], axis=0)) <= room:
+        whole = np.sum(singles[:size], axis=0)
+        if not np.linalg.norm(ask(rows[:size]).clipped(bound) - whole) <= room:
             raise BrokenObjective(
                 f"sums of {what} must be those of their records: a sum over {size} rows differs "
                 "from what they contribute one by one. Is an average clipped, or a batch "
                 "normalised?"
             )
-    if not np.linalg.norm(ask(rows[::-1].copy()) - whole) <= room:
+    if not np.linalg.norm(ask(rows[::-1].copy()).clipped(bound) - whole) <= room:
         raise BrokenObjective(f"sums of {what} must not depend on the order of rows, or on calls.")
 
 
@@ -192,24 +185,20 @@ def _check_smooth(objective: Objective, w: Vector, v: Vector, rows: Rows, most: 
     Of the halves of a stretch, one has at least the whole's rate of change: halving finds a kink.
     """
     for row in rows:
-        ends = [(at, objective.clipped_sum(at, rows[rows == row], math.inf)) for at in (w, v)]
+        start, end = ((at, objective.clipped_sum(at, np.array([row]), math.inf)) for at in (w, v))
         for _ in range(_HALVINGS):
-            middle = (ends[0][0] + ends[1][0]) / 2
-            between = middle, objective.clipped_sum(middle, rows[rows == row], math.inf)
-            ends = max(([end, between] for end in ends), key=_moved)
-        apart = float(np.linalg.norm(ends[0][0] - ends[1][0]))
-        if _moved(ends) > (1 + _DIFFERENCES) * most * apart:
+            at = (start[0] + end[0]) / 2
+            middle = at, objective.clipped_sum(at, np.array([row]), math.inf)
+            halves = (start, middle), (end, middle)
+            start, end = max(halves, key=lambda ends: norm_of(ends[0][1] - ends[1][1]))
+        apart, moved = (norm_of(a - b) for a, b in zip(start, end, strict=True))
+        if moved > (1 + _DIFFERENCES) * most * apart:
             warn_caller(
-                f"the gradient of row {row} moves by {_moved(ends):.3g} between parameters "
+                f"the gradient of row {row} moves by {moved:.3g} between parameters "
                 f"{apart:.3g} apart, more than smoothness={most:.6g} allows: the loss has a kink, "
                 "as a hinge has, or is curved more. Theorems for smooth losses promise nothing.",
             )
             return
-
-
-def _moved(ends: list[tuple[Vector, Vector]]) -> float:
-    """Return how far apart the gradients at two parameters are."""
-    return float(np.linalg.norm(ends[0][1] - ends[1][1]))
 
 
 def _norm_of(v: Vector) -> float:

@@ -24,6 +24,8 @@ than a step beyond that: the bound is shorter by ``sqrt(d)`` steps.
 >>> Table(2, [table[:2], table[2:]]).clipped(1.0).round(9).tolist()
 [0.9, 1.2]
 >>> left, right = np.array([[3.0, 4.0], [np.nan, 1.0]]), np.array([[0.05], [1.0]])
+>>> Products(2, [[(left.copy(), right.copy())]]).clipped(0.5).round(9).tolist()
+[0.15, 0.2]
 >>> (Products(2, [[(left, right)]]).whole(0.5) * grid_step(0.5)).round(4).tolist()
 [0.15, 0.2]
 """

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpcal.errors import warn_caller
-from dpcal.optim.objectives.arrays import Vector, numbers_of
+from dpcal.optim.objectives.arrays import Vector, numbers_of, two_dimensional
 
 __all__ = [
     "blanked",
@@ -114,11 +114,7 @@ def records_of(X: ArrayLike) -> tuple[Vector, Mask]:
 
     A shape without rows or columns raises a ValueError.
     """
-    table = cells("X", X)
-    if table.ndim != 2 or 0 in table.shape:
-        raise ValueError(
-            f"X must have shape (n, d) with n and d at least 1, got shape {table.shape}."
-        )
+    table = two_dimensional(cells("X", X))
     return table, finite_rows(table)
 
 

@@ -101,9 +101,10 @@ class Linear(Objective):
     _embedded: tuple[Linear, Vector] | None = None
 
     def __init__(
-        self, X: ArrayLike, targets: Vector, *, l2: float = 0.0, fit_intercept: bool = True
+        self, X: ArrayLike, y: ArrayLike, *, l2: float = 0.0, fit_intercept: bool = True
     ) -> None:
         X, known = records_of(X)
+        targets = cells("y", y)
         if targets.shape != (X.shape[0],):
             raise ValueError(f"y must have shape ({X.shape[0]},) to match X, got {targets.shape}.")
         known &= np.isfinite(targets)
@@ -116,11 +117,8 @@ class Linear(Objective):
         self.kernel = self._compiled(X, targets, intercept=self.fit_intercept)
 
     def _compiled(self, X: Any, targets: Vector, *, intercept: bool) -> ClippedSum:
-        loss = self._point_loss()
+        loss = self.point_loss(self.width)
         return ClippedSum(loss, X, targets, intercept=intercept, weights=self.weights)
-
-    def _point_loss(self) -> PointLoss:
-        return self.point_loss()
 
     def curvatures(self, scores: Vector, targets: Vector) -> Vector:
         """Return the second derivatives of losses by their scores, without weights, shape (m,)."""
@@ -348,11 +346,6 @@ class Squared(Linear):
     def curvatures(self, scores: Vector, targets: Vector) -> Vector:
         """See :meth:`Linear.curvatures`: 1."""
         return np.ones_like(scores)
-
-    def __init__(
-        self, X: ArrayLike, y: ArrayLike, *, l2: float = 0.0, fit_intercept: bool = True
-    ) -> None:
-        super().__init__(X, cells("y", y), l2=l2, fit_intercept=fit_intercept)
 
     @classmethod
     def constants_for(

@@ -39,7 +39,6 @@ from dpcal.optim.objectives.arrays import (
 )
 from dpcal.optim.objectives.base import Labelled
 from dpcal.optim.objectives.contributions import MOST, Contributions, Products, Table
-from dpcal.optim.objectives.domains import blanked, records_of
 
 __all__ = ["KAN", "MLP", "NETWORKS", "network_scores"]
 
@@ -87,15 +86,8 @@ class Network(Labelled):
         classes_from_data: bool,
         l2: float,
     ) -> None:
-        X, known = records_of(X)
-        place = self._read(y, classes, from_data=classes_from_data, two=self._two)
-        if place.shape != known.shape:
-            raise ValueError(f"y must have shape {known.shape} to match X, got {place.shape}.")
-        self.n, self._columns = X.shape
+        self._X = self._table(X, y, classes, from_data=classes_from_data, two=self._two)
         self.l2 = _validate.non_negative(l2=l2)
-        # Blank records have no class; the number -1 stands for that.
-        self._class = np.where(known, place, -1)
-        self._X = blanked(X, self._class >= 0)
 
     def contributions(self, rows: Rows, *at: Vector) -> Contributions:
         """See :meth:`Objective.contributions`: a pair of vectors a layer."""
@@ -231,30 +223,23 @@ class MLP(Network):
             return hidden, hidden @ W2.T + b2
 
     def _backward(self, w: Vector, X: Vector, rows: Rows) -> tuple[Vector, Vector, Vector]:
-        """Return hidden units, and backward signals there and at the scores, or zeros.
-
-        They are zero for blank records, and where one is not finite.
-        """
+        """Return hidden units, and signals there and at the scores, zeros for blank records."""
         hidden, scores = self._forward(w, X)
         with np.errstate(over="ignore", invalid="ignore"):
             out = np.exp(scores - scores.max(axis=1, keepdims=True))
             out /= out.sum(axis=1, keepdims=True)
             out[np.arange(len(rows)), self._class[rows]] -= 1.0
+            out[self._class[rows] < 0] = 0.0
             back = out @ self._layers(w)[1]
             back *= 1.0 - hidden * hidden
-        factors = (hidden, back, out)
-        finite = np.logical_and.reduce([np.isfinite(each).all(axis=1) for each in factors])
-        finite &= self._class[rows] >= 0
-        if not finite.all():
-            for each in factors:
-                each[~finite] = 0.0
-        return factors
+        return hidden, back, out
 
     def record_losses(self, w: Vector, rows: Rows) -> Vector:
         """See :meth:`Network.record_losses`."""
         scores = self._forward(w, self._X[rows])[1]
         own = scores[np.arange(len(rows)), self._class[rows]]
-        losses = np.logaddexp.reduce(scores, axis=1) - own
+        with np.errstate(invalid="ignore"):
+            losses = np.logaddexp.reduce(scores, axis=1) - own
         return np.where(self._class[rows] >= 0, losses, 0.0)
 
 

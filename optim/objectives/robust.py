@@ -25,17 +25,15 @@ The last is for two classes, y in {-1, +1}: the squared error of a predicted pro
 from __future__ import annotations
 
 import math
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from dpcal import _validate
-from dpcal._ext.losses import CauchyLoss, HuberLoss, PointLoss, SigmoidLoss, WelschLoss
+from dpcal._ext.losses import CauchyLoss, HuberLoss, SigmoidLoss, WelschLoss
 from dpcal.calibrate.constants import Constants
 from dpcal.optim.objectives.arrays import Vector
-from dpcal.optim.objectives.domains import cells
 from dpcal.optim.objectives.linear import Linear, TwoClass
 
 __all__ = ["Cauchy", "Huber", "Sigmoid", "Welsch"]
@@ -50,8 +48,6 @@ class _Robust(Linear):
     :class:`dpcal.optim.objectives.linear.Linear`.
     """
 
-    point_loss: ClassVar[type[HuberLoss | CauchyLoss | WelschLoss]]
-
     def __init__(
         self,
         X: ArrayLike,
@@ -62,10 +58,7 @@ class _Robust(Linear):
         fit_intercept: bool = True,
     ) -> None:
         self.width = _validate.positive(width=width)
-        super().__init__(X, cells("y", y), l2=l2, fit_intercept=fit_intercept)
-
-    def _point_loss(self) -> PointLoss:
-        return self.point_loss(self.width)
+        super().__init__(X, y, l2=l2, fit_intercept=fit_intercept)
 
     @classmethod
     def constants_for(
@@ -81,10 +74,7 @@ class _Robust(Linear):
 
         See :class:`dpcal.optim.objectives.linear.Linear` for the other arguments.
         """
-        bound, width = (
-            _validate.positive(target_bound=target_bound),
-            _validate.positive(width=width),
-        )
+        bound = _validate.positive(target_bound=target_bound)
         farthest = cls(np.ones((1, 1)), [bound], width=width, fit_intercept=False)
         gap = farthest.loss(np.zeros(1)) * (1 + 2.0**-50)
         return cls._declared(row_norm, l2, fit_intercept, width=width, gap=gap)

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from scipy.special import softmax
 
 from dpcal import _validate
-from dpcal._ext.gradients import ClippedSum, sealed
+from dpcal._ext.gradients import ClippedSum
 from dpcal._ext.losses import SoftmaxLoss
 from dpcal.calibrate.constants import Constants
 from dpcal.optim.objectives.arrays import (
@@ -35,7 +35,6 @@ from dpcal.optim.objectives.arrays import (
     row_norms,
 )
 from dpcal.optim.objectives.base import Labelled
-from dpcal.optim.objectives.domains import blanked, records_of
 from dpcal.optim.objectives.linear import declared_norm
 
 __all__ = ["Softmax"]
@@ -85,19 +84,13 @@ class Softmax(Labelled):
         classes_from_data: bool = False,
         class_weights: Mapping[Any, float] | None = None,
     ) -> None:
-        X, known = records_of(X)
-        place = self._read(y, classes, class_weights, from_data=classes_from_data)
-        if place.shape != known.shape:
-            raise ValueError(f"y must have shape {known.shape} to match X, got {place.shape}.")
+        X = self._table(X, y, classes, class_weights, from_data=classes_from_data)
         self.l2 = _validate.non_negative(l2=l2)
         self.fit_intercept = _validate.flag(fit_intercept=fit_intercept)
-        self.n, self._columns = X.shape
         K = len(self.classes_)
         self.penalized = K * self._columns
         self.dimension = self.penalized + K * self.fit_intercept
-        # Blank records have no class; the number -1 stands for that.
-        self._class = sealed(np.where(known, place, -1))
-        loss, X = SoftmaxLoss(K, intercepts=self.fit_intercept), blanked(X, self._class >= 0)
+        loss = SoftmaxLoss(K, intercepts=self.fit_intercept)
         self.kernel = ClippedSum(loss, X, self._class, intercept=False, weights=self.weights)
 
     def _features(self, rows: Rows | slice = slice(None)) -> Vector:
@@ -151,8 +144,8 @@ class Softmax(Labelled):
         """See :meth:`Objective.hessian_vector_rows`: with s = V x, ``p (s - <p, s>) x^T``."""
         X, place = self._features(rows), self._class[rows]
         with np.errstate(over="ignore", invalid="ignore"):
-            p = softmax(X @ self._table(w).T, axis=1)
-            scores = X @ self._table(v).T
+            p = softmax(X @ self._weights(w).T, axis=1)
+            scores = X @ self._weights(v).T
             left = p * (scores - (p * scores).sum(axis=1, keepdims=True))
             left[place < 0] = 0.0
             if self.weights is not None:
@@ -163,11 +156,11 @@ class Softmax(Labelled):
 
     def decision(self, X: ArrayLike, w: ArrayLike) -> Vector:
         """Return the scores of new records of shape (m, d), shape (m, K), intercepts included."""
-        X, weights = records(X, self._columns), self._table(parameters(w, self.dimension))
+        X, weights = records(X, self._columns), self._weights(parameters(w, self.dimension))
         scores: Vector = X @ weights[:, : self._columns].T
         return scores + weights[:, -1] if self.fit_intercept else scores
 
-    def _table(self, w: Vector) -> Vector:
+    def _weights(self, w: Vector) -> Vector:
         """Return the weights with one row a class, shape (K, d) or (K, d + 1)."""
         weights = w[: self.penalized].reshape(len(self.classes_), self._columns)
         return np.column_stack([weights, w[self.penalized :]]) if self.fit_intercept else weights

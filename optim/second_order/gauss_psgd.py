@@ -40,8 +40,7 @@ from dpcal import _validate
 from dpcal._ext.answers import distance, norm as norm_of
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.calibrate.plans.second_order.gauss_psgd import RESETS
-from dpcal.optim import algorithms
-from dpcal.optim.algorithms import Optimizer, algorithm, step_size
+from dpcal.optim.algorithms import Begin, Optimizer, Problem, algorithm, step_size
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.driver import Run, RunOver, worth
 from dpcal.optim.objectives.arrays import Vector
@@ -172,19 +171,6 @@ _MESSAGES = {
 }
 
 
-def _settings(
-    objective: Objective | Oracle,
-    plan: Plan,
-    *,
-    learning_rate: float | None = None,
-    reset: str | None = None,
-) -> algorithms.Settings:
-    rate = step_size(plan, objective, learning_rate)
-    settings = Settings.of(plan, learning_rate=rate, reset=reset)
-    records = [objective] if isinstance(objective, Objective) else []
-    return algorithms.Settings(settings.steps, settings=settings, records=records)
-
-
 # Options of its plan builder, and of that over silos.
 ESCAPING = (
     *("max_norm", "learning_rate", "batch_size", "difference_batch_size", "drift", "period"),
@@ -194,11 +180,20 @@ ESCAPING = (
 
 
 def _walked(
-    run: Run, oracle: Oracle, plan: Plan, *, settings: Settings, records: list[Objective]
+    objective: Problem,
+    plan: Plan,
+    begin: Begin,
+    *,
+    learning_rate: float | None = None,
+    reset: str | None = None,
 ) -> SecondOrderResult:
+    rate = step_size(plan, objective, learning_rate)
+    settings = Settings.of(plan, learning_rate=rate, reset=reset)
+    _passes_of(plan)  # is refused here at no cost
+    run = begin(settings.steps)
     drift, period = (plan.parameters.get(name) for name in ("drift", "period"))
     spider = Spider(
-        oracle,
+        run.oracle,
         drift=_validate.non_negative(drift=drift),
         period=None if period is None else int(period),
     )
@@ -216,12 +211,12 @@ def _walked(
         fresh_calls=spider.fresh_calls,
         difference_calls=spider.difference_calls,
     )
-    remember(result, records)
+    remember(result, [objective] if isinstance(objective, Objective) else [])
     return result
 
 
 # Spends a plan for one objective, or for silos.
-walked = algorithm(_settings)(_walked)
+walked = algorithm()(_walked)
 
 
 @Optimizer(
@@ -234,9 +229,14 @@ walked = algorithm(_settings)(_walked)
     relations=("replace-one", "replace-special"),
     options=ESCAPING,
 ).describes
-@algorithm(_settings)
+@algorithm()
 def gauss_psgd(
-    run: Run, oracle: Oracle, plan: Plan, *, settings: Settings, records: list[Objective]
+    objective: Problem,
+    plan: Plan,
+    begin: Begin,
+    *,
+    learning_rate: float | None = None,
+    reset: str | None = None,
 ) -> SecondOrderResult:
     """Find a second-order stationary point of population risk, spending a plan.
 
@@ -256,7 +256,7 @@ def gauss_psgd(
     Tao et al. 2025, Algorithm 1, returning the candidate and not the end of its last round (see the
     errata), and Algorithm 2, :class:`Spider`.
     """
-    return _walked(run, oracle, plan, settings=settings, records=records)
+    return _walked(objective, plan, begin, learning_rate=learning_rate, reset=reset)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -16,11 +16,12 @@ TARGET = {"n": 400, "epsilon": 4.0, "delta": 1e-5}
 
 
 @optim.algorithm()
-def dp_momentum(run, oracle, plan, *, rate=0.1, momentum=0.5):
+def dp_momentum(objective, plan, begin, *, rate=0.1, momentum=0.5):
     """Descend along a running mean of noisy gradients."""
-    mean = np.zeros(oracle.dimension)
+    run = begin()
+    mean = np.zeros_like(run.w)
     while run.going:
-        mean = momentum * mean + oracle.gradient(run.w, "gradient")
+        mean = momentum * mean + run.oracle.gradient(run.w, "gradient")
         run.move(run.w - rate * mean)
 
 
@@ -53,6 +54,16 @@ def test_plans_name_it(registered, tmp_path):
     assert (one.w == other.w).all()
     assert registry.find("dp_momentum") is ROW
     assert "dp_momentum" not in registry.OPTIMIZERS
+
+
+@pytest.mark.parametrize("times", [0, 2])
+def test_a_plan_pays_for_one_run(times):
+    @optim.algorithm()
+    def begins(objective, plan, begin):
+        return [begin() for _ in range(times)]
+
+    with pytest.raises(RuntimeError, match="begin must be called once"):
+        begins(logistic(400, 3), plan_momentum(batch_size=40, steps=30, **TARGET))
 
 
 @pytest.mark.slow

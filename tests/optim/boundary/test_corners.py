@@ -61,6 +61,7 @@ def test_what_no_stream_and_no_sum_is_for_is_refused():
         (np.ones((N, D + 1)), rf"shape \({N}, 4\) for {N} rows, got \({N}, 5\)"),
         (contributions.Table(D + 1, []), "must have 4 numbers, got 5"),
         (contributions.Kernel(LOGISTIC.kernel, np.array([7, 7]), W), "each once"),
+        (contributions.Table(D, [np.ones((N + 1, D))]), "each once"),
     ):
         made.contributions = lambda rows, *at, found=found: found
         check_refused(told, made.clipped_sum, W, EVERYONE, 1.0)

@@ -35,6 +35,7 @@ from dpcal.calibrate import Correlation
 from dpcal.errors import NoiseReused
 from dpcal.optim import MLP, FromGradients, Logistic, PrivateOracle, Softmax, noisy_gd, replaying
 from dpcal.optim.boundary.seeds import Streams, keyed_generator
+from dpcal.optim.minimax import CovariateShift
 
 KEY, MANY = bytes(32), 1_000
 UNIT = mpmath.mpf(2) ** -128
@@ -404,6 +405,7 @@ def test_digests_tell_records_apart_and_nothing_else():
         lambda table: MLP(table, Y, width=2, classes=[0, 1]),
         lambda table: FromGradients(lambda w, rows: table[rows], n=N, dimension=D - 1),
         lambda table: Logistic(table, Y, classes=[0, 1]),
+        lambda table: CovariateShift(table, Y, tilts=X[:, :1], dual_l2=1.0),
     ):
         assert family(X).digest() == family(X.copy()).digest() != family(changed).digest()
 

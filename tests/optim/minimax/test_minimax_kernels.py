@@ -1,6 +1,7 @@
 """Compiled sums of pairs and the fused inner loop: to the bit what single answers give."""
 
 import contextlib
+import dataclasses
 from unittest import mock
 
 import numpy as np
@@ -15,7 +16,7 @@ from dpcal.errors import NonFiniteAnswer
 from dpcal.optim.boundary.noise import Mechanism
 from dpcal.optim.boundary.oracle import CompiledWalk
 from dpcal.optim.minimax.sets import Everywhere
-from dpcal.optim.minimax.tracking import Tracker, Tracking
+from dpcal.optim.minimax.tracking import Tracker
 
 # The normals of runs are drawn here again, by numpy.
 # Small plans, whose noise hides everything, are planned for what they cost and release.
@@ -107,8 +108,9 @@ def tracker(problem, plan, *, rate=0.1, inner_steps=4, period=10**9, **more):
     """Return a tracker from (0.5, 0.5), and its oracle."""
     oracle = optim.PrivateOracle(problem, plan, seed=0, **more)
     how = {"period": period, "inner_steps": inner_steps, "ascent_rate": rate, "select": "last"}
-    tracking = Tracking(**how, dual_set=Everywhere())
-    return Tracker(oracle, tracking, *(np.full(d, 0.5) for d in problem.dimensions)), oracle
+    made = Tracker(dataclasses.replace(plan, parameters=how), Everywhere())
+    made.start(oracle, *(np.full(d, 0.5) for d in problem.dimensions))
+    return made, oracle
 
 
 def test_what_cannot_be_compiled_is_taken_answer_by_answer():

@@ -17,7 +17,7 @@ from dpcal.calibrate.plans.theory import case_of, one_pass
 from dpcal.errors import BudgetExceeded
 from dpcal.optim.minimax import Minimax
 from dpcal.optim.minimax.dp_rgda import Escape
-from dpcal.optim.minimax.tracking import Tracker, Tracking
+from dpcal.optim.minimax.tracking import Tracker
 
 # The normals of runs are drawn here again, by numpy.
 # Small plans, whose noise hides everything, are planned for what they cost and release.
@@ -90,8 +90,9 @@ def test_the_acceptance_plan(relation, multiplier):
 
 def tracker(plan, problem, x, y=(0.2, -0.1)):
     oracle = optim.PrivateOracle(problem, plan, seed=0)
-    how = Tracking.of(plan, problem.dual_set)
-    return Tracker(oracle, how, np.array(x), np.array(y)), oracle
+    made = Tracker(plan, problem.dual_set)
+    made.start(oracle, np.array(x), np.array(y))
+    return made, oracle
 
 
 @pytest.mark.parametrize("select", ["last", "argmin"])
@@ -143,10 +144,10 @@ def test_rule_a_clips_and_blurs_alike_whatever_the_movement():
 
 def moves(plan, lengths):
     """Return an escape that was led by estimates of these norms, and the lengths of its moves."""
-    escape = Escape(plan, np.random.default_rng(0))
+    escape, public = Escape(plan), np.random.default_rng(0)
     x, made = np.zeros(2), []
     for step, norm in enumerate(lengths):
-        after = escape.move(x, norm * np.array([0.6, 0.8]), step)
+        after = escape.move(x, norm * np.array([0.6, 0.8]), step, public)
         made.append(float(np.linalg.norm(after - x)))
         x = after
     return escape, made
