@@ -194,7 +194,8 @@ def starts():
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "table.csv"
         _write_table(path)
-        train = ("train", str(path), "--target", "y", "--bounds=-3:3", "--epsilon", "1")
+        schema = str(path.with_suffix(".toml"))
+        train = ("train", str(path), "--schema", schema, "--target", "y", "--epsilon", "1")
         report = ("--delta", "1e-6", "--output", str(Path(folder) / "report"), "--force")
         return {
             "`import numpy`": processor_of("-c", "import numpy"),
@@ -220,6 +221,8 @@ def _write_table(path):
     names = ",".join([*(f"x{i}" for i in range(20)), "y"])
     rows = np.column_stack([X, y])
     np.savetxt(path, rows, delimiter=",", fmt="%.4f", header=names, comments="")
+    columns = [f"[columns.x{i}]\ntype = 'number'\nrange = [-3, 3]\n" for i in range(20)]
+    path.with_suffix(".toml").write_text("".join(columns) + "[columns.y]\ntype = 'number'\n")
 
 
 def plans_and_runs():

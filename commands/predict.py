@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +45,7 @@ def predict(
             raise ValueError(f"table must have a column {each.name!r}, as the model's schema says.")
     columns = {each.name: each.type for each in known.coding.columns}
     numbers = [name for name, kind in columns.items() if kind == "number"]
-    rows = source.read(partial(_answers, known), numbers=numbers, columns=list(columns))
+    rows = _answers(known, source.frame(numbers=numbers, columns=list(columns)))
     buffer = io.StringIO()
     names = ["prediction", *([f"probability of {known.labels[1]}"] if known.labels else [])]
     csv.writer(buffer, lineterminator="\n").writerows([names, *rows])
@@ -62,18 +60,14 @@ def predict(
     return Answer(document, "\n".join(lines))
 
 
-def _answers(model: Model, batches: Iterator[Any]) -> list[tuple[str, ...]]:
+def _answers(model: Model, frame: Any) -> list[tuple[str, ...]]:
     """Return the row of each record; its texts are empty where the schema leaves it out."""
-    rows: list[tuple[str, ...]] = []
-    for batch in batches:
-        scores = model.decision(batch)
-        found = model.answers(scores).tolist()
-        if not model.labels:
-            rows += [("",) if math.isnan(value) else (repr(value),) for value in found]
-            continue
-        shares = model.probability(scores).tolist()
-        rows += [
-            ("", "") if label is None else (label, f"{share:.6g}")
-            for label, share in zip(found, shares, strict=True)
-        ]
-    return rows
+    scores = model.decision(frame)
+    found = model.answers(scores).tolist()
+    if not model.labels:
+        return [("",) if math.isnan(value) else (repr(value),) for value in found]
+    shares = model.probability(scores).tolist()
+    return [
+        ("", "") if label is None else (label, f"{share:.6g}")
+        for label, share in zip(found, shares, strict=True)
+    ]

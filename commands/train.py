@@ -93,6 +93,6 @@ def _planned(found: Planned) -> Answer:
         f"{found.dimension} parameters, about {seconds:.1g} s of this machine"
     )
     lines.append("nothing was spent: without --plan this plan is run")
-    if not plan.public_n:
+    if found.drawn:
         lines.append("n is that of this split; without --seed a run draws its own")
     return Answer(document, "\n".join(lines))

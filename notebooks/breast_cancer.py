@@ -6,14 +6,15 @@ They are written here as constants, taken as public, and not read off the record
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.datasets import load_breast_cancer
 
+from dpcal import Logistic
 from dpcal.tables import REACH
-from dpcal.tables.task import Task
 
 HELD_OUT = 114
 RANGES = {
@@ -50,20 +51,34 @@ RANGES = {
 }
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Task:
+    """Records to train on as an objective, and records that are held out."""
+
+    objective: Logistic
+    X_train: NDArray[np.float64]
+    y_train: NDArray[Any]
+    X_test: NDArray[np.float64]
+    y_test: NDArray[Any]
+
+    def score(self, w: NDArray[np.float64]) -> float:
+        """Return the held-out accuracy of parameters."""
+        return float((self.objective.predict(self.X_test, w) == self.y_test).mean())
+
+
 def breast_cancer() -> Task:
     """Return the task, 455 records to train on and 114 held out."""
     table = load_breast_cancer()
     X, y = scaled(table.data), table.target_names[table.target]
     training, held_out = split(len(y), HELD_OUT)
+    # scikit-learn's default, C = 1, in these units: a function of n, which is told.
+    known = {"classes": ("benign", "malignant"), "l2": 1 / len(training)}
     return Task(
-        loss="logistic",
+        objective=Logistic(X[training], y[training], **known),
         X_train=X[training],
         y_train=y[training],
         X_test=X[held_out],
         y_test=y[held_out],
-        classes=("benign", "malignant"),
-        # scikit-learn's default, C = 1, in these units: a function of n, which is told.
-        l2=1 / len(training),
     )
 
 

@@ -9,11 +9,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from breast_cancer import HELD_OUT, RANGES, breast_cancer, scaling
+from breast_cancer import HELD_OUT, Task, breast_cancer, scaling
 
-from dpcal import calibrate, plot
+from dpcal import calibrate, plot, run
 from dpcal.accountants import events
 from dpcal.calibrate import Needs, Plan
+from dpcal.optim import Result
 from dpcal.plot import Point
 from dpcal.report import (
     bind,
@@ -27,7 +28,6 @@ from dpcal.report import (
 from dpcal.report.output import at_most, dump, interval
 from dpcal.tables.documents import about_data, add_pages, risk
 from dpcal.tables.plans import default_sizes
-from dpcal.tables.task import Run, Task, spend
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
 DELTA = 1e-5
@@ -57,14 +57,17 @@ def demonstrate(output: Path) -> None:
     """Calibrate, train, and write the report."""
     check_replaceable(output, force=True)
     task = breast_cancer()
-    sizes = default_sizes(task.n, {})
-    plans = [calibrate.dpsgd(n=task.n, epsilon=epsilon, **TARGET, **sizes) for epsilon in EPSILONS]
+    n = task.objective.n
+    sizes = default_sizes(n, {})
+    plans = [calibrate.dpsgd(n=n, epsilon=epsilon, **TARGET, **sizes) for epsilon in EPSILONS]
     needs = _calibrate(plans)
     tuning = _tuning(plans)
     print(f"{calibration_table(needs, sizes)}\n\n{tuning_text(tuning)}", flush=True)
-    runs = [[spend(task, plan, seed=seed) for seed in SEEDS] for plan in plans]
+    runs = [
+        [run(task.objective, plan, seed=seed, output="linear") for seed in SEEDS] for plan in plans
+    ]
     points = [
-        Point(epsilon=plan.epsilon, scores=tuple(task.score(run.result.w) for run in group))
+        Point(epsilon=plan.epsilon, scores=tuple(task.score(each.w) for each in group))
         for plan, group in zip(plans, runs, strict=True)
     ]
     optimum = task.score(task.objective.minimize())
@@ -172,24 +175,23 @@ def accuracy_table(points: list[Point], optimum: float) -> str:
 def _document(
     task: Task,
     needs: list[Needs],
-    runs: list[list[Run]],
+    runs: list[list[Result]],
     points: list[Point],
     optimum: float,
 ) -> dict[str, Any]:
     """Return the content of ``report.json``."""
-    results = [run.result for group in runs for run in group]
+    results = [each for group in runs for each in group]
     sections = {
         "data": about_data(
             results[0],
-            task,
+            [task.X_train, task.y_train, task.X_test, task.y_test],
             name="Wisconsin diagnostic breast cancer, as shipped by scikit-learn",
-            features=len(RANGES),
             scaling=scaling(),
             read_from_data=READ,
         ),
         "training": {
-            "loss": task.loss,
-            "l2": task.l2,
+            "loss": "logistic",
+            "l2": task.objective.l2,
             "learning_rate": "dpcal.optim.first_order.dpsgd.default_steps",
             "averaging": "linear",
         },
@@ -197,9 +199,9 @@ def _document(
         "accuracy": [point.to_dict() for point in points],
         "non_private_optimum": optimum,
         "runs": [
-            {**released(run.result), "seed": seed, "accuracy": score}
+            {**released(each), "seed": seed, "accuracy": score}
             for point, group in zip(points, runs, strict=True)
-            for run, seed, score in zip(group, SEEDS, point.scores, strict=True)
+            for each, seed, score in zip(group, SEEDS, point.scores, strict=True)
         ],
         "everything": composed_epsilon(results, DELTA),
         "risk": risk(results),

@@ -34,7 +34,9 @@ from dpcal.optim.algorithms import Store, oracle_of, run
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.budget import prepaid
+from dpcal.optim.driver import Callback
 from dpcal.optim.objectives.arrays import numbers, row_norms
+from dpcal.optim.objectives.custom import Users
 from dpcal.optim.objectives.domains import blanked, classes_and_weights, codes, finite_rows
 from dpcal.optim.objectives.linear import Logistic, Squared
 from dpcal.optim.objectives.placed import as_they_are, by_row, objective_of, vectors_of
@@ -42,6 +44,7 @@ from dpcal.optim.objectives.softmax import Softmax
 from dpcal.optim.result import Result
 
 __all__ = [
+    "AVERAGED",
     "RELEASES",
     "SCALE",
     "LinearSettings",
@@ -51,6 +54,7 @@ __all__ = [
     "mean_square",
     "of_classes",
     "plan_linear",
+    "query_on_all",
     "scale_query",
     "sum_query",
     "tuned",
@@ -60,6 +64,9 @@ Table = NDArray[np.float64]
 
 # What leaves a fit beside its model: every iterate may, or none does.
 RELEASES = ("all", "last")
+
+# Optimizers whose iterates are averaged by growing weights: as private as the last, less noisy.
+AVERAGED = ("dpsgd", "noisy_gd")
 
 # Name of the query about the norm of rows.
 SCALE = "scale"
@@ -94,6 +101,9 @@ class LinearSettings:
     release
         ``"all"``: every iterate may be released, and their mean is the model. ``"last"``: the last
         one alone is, for a convex loss, and ``l2`` saves noise.
+    fit_intercept
+        Whether there is an intercept beside the columns, as the last parameter; ``l2`` leaves it
+        out.
     """
 
     classes: Any = None
@@ -103,10 +113,12 @@ class LinearSettings:
     steps: int | None = None
     learning_rate: float | None = None
     release: str = "all"
+    fit_intercept: bool = False
 
     def __post_init__(self) -> None:
         _validate.non_negative(l2=self.l2)
         _validate.choice(RELEASES, release=self.release)
+        _validate.flag(fit_intercept=self.fit_intercept)
         for name in ("max_norm", "learning_rate"):
             if getattr(self, name) is not None:
                 _validate.positive(**{name: getattr(self, name)})
@@ -148,16 +160,23 @@ class LinearSettings:
         return "softmax" if self.columns > 1 else name
 
 
+def query_on_all(
+    name: str,
+    bound: float,
+    multiplier: float,
+    count: int = 1,
+    *,
+    kind: str = "gradient",
+    **more: Any,
+) -> Query:
+    """Return a query of ``count`` noisy answers about all records, of which each has a bound."""
+    noise: dict[str, Any] = {"max_norm": bound, "noise_multiplier": multiplier}
+    return Query(name=name, kind=kind, sampler="full", count=count, **noise, **more)
+
+
 def sum_query(name: str, norm: float, multiplier: float, count: int = 1) -> Query:
     """Return the query of ``count`` noisy sums of one vector a record, over all records."""
-    return Query(
-        name=name,
-        kind="gradient",
-        sampler="full",
-        max_norm=norm * _ROOM,
-        noise_multiplier=multiplier,
-        count=count,
-    )
+    return query_on_all(name, norm * _ROOM, multiplier, count)
 
 
 def scale_query(release: float) -> Query:
@@ -201,9 +220,9 @@ def mean_square(
     return max(float(told), 0.0), oracle.ledger
 
 
-def _shares(rows: Table, *, norm: float) -> Table:
-    """Return squared norms, in units of the largest; a row's does not depend on other rows."""
-    return np.minimum((row_norms(rows) / norm) ** 2, 1.0)[:, np.newaxis]
+def _shares(rows: Table, *, norm: float, most: float) -> Table:
+    """Return squared norms, in units of one; a row's does not depend on other rows."""
+    return np.minimum((row_norms(rows) / norm) ** 2, most)[:, np.newaxis]
 
 
 def tuned(
@@ -311,16 +330,20 @@ def fit_linear(
     X: Any,
     y: Any,
     *,
-    row_norm: float,
-    epsilon: float,
-    delta: float,
+    row_norm: float | None = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
     settings: LinearSettings | None = None,
     plan: Plan | None = None,
+    guess: float | None = None,
     group_size: int = 1,
+    owners: ArrayLike | None = None,
     initial: ArrayLike | None = None,
+    callback: Callback | None = None,
+    store: Store = None,
     seed: Seed = None,
     noise: str | None = None,
-) -> Result:
+) -> Any:
     """Return a private linear model of all records, charged to the budgets in use.
 
     Parameters
@@ -332,26 +355,35 @@ def fit_linear(
         or targets, shape (n,); in memory or in partitions of a cluster. A record with a number that
         is not finite, or of another class, is blank. The number n is told.
     row_norm
-        Bound > 0 on the L2 norm of records. Of longer ones no more is counted.
+        Bound > 0 on the L2 norm of records, needed without a plan of its own. Of longer ones no
+        more is counted.
     epsilon, delta
         The target, > 0 and in (0, 1); neighbors differ by one record that is there or blanked
-        (``"replace-special"``).
+        (``"replace-special"``). That of the plan where one is given.
     settings
         A :class:`LinearSettings`.
     plan
-        That of :func:`plan_linear`, where it was made before.
+        That of :func:`plan_linear`, where it was made before; or any other for a linear model,
+        which is run as it is. A query of the name ``SCALE`` is asked first.
+    guess
+        Norm > 0 that a plan takes rows to have. They are multiplied by one number, the same for
+        all, so that they have it as far as that query tells; without a guess, clip and rate follow
+        from what it tells.
     group_size
         Records of one person at most, >= 1.
+    owners
+        Number of the person of each record, shape (n,), where sums of a person's gradients are
+        clipped.
     initial
         A start that was released; the origin when omitted.
-    seed, noise
+    callback, store, seed, noise
         Those of :func:`dpcal.optim.run`.
 
     Returns
     -------
     Result
-        The parameters, shape (d,), or (classes * d,) for more than two classes, for the records as
-        they were given; its ledger holds the scale too.
+        The parameters, shape (d,), with one more for an intercept, or (classes * d,) for more than
+        two classes, for the records as they were given; its ledger holds the scale too.
 
     Raises
     ------
@@ -364,39 +396,49 @@ def fit_linear(
     ----------
     Wang, Ye and Xu 2017, Algorithm 3; Bok, Su and Altschuler 2024 (``release="last"``).
     """
-    settings, norm = settings or LinearSettings(), _validate.positive(row_norm=row_norm)
-    group_size = _validate.count(group_size=group_size)
-    _check(loss, X, settings, plan, initial)
+    settings, group_size = settings or LinearSettings(), _validate.count(group_size=group_size)
+    _check(loss, X, settings, initial, callback)
     n, d = X.shape
-    plan = plan or plan_linear(
-        loss,
-        n=n,
-        dimension=d,
-        row_norm=norm,
-        epsilon=epsilon,
-        delta=delta,
-        settings=settings,
-        group_size=group_size,
-    )
-    how: dict[str, Any] = {"seed": seed, "noise": noise}
+    if plan is None:
+        given: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "settings": settings}
+        given |= {"row_norm": _validate.positive(row_norm=row_norm), "group_size": group_size}
+        plan = plan_linear(loss, n=n, dimension=d, **given)
+    how: dict[str, Any] = {"seed": seed, "noise": noise, "store": store}
     X = X if settings.classes is None else of_classes(X, y, settings.classes)
+    relation = _validate.instance(Plan, plan=plan).neighboring_relation
+    factor, own, norm = 1.0, plan, row_norm or 1.0
+    entries: Sequence[Query] = ()
+    objective = objective_of(partial(_loss_of, settings=settings), X, y)
     with prepaid(plan):
-        objective = objective_of(partial(_loss_of, settings=settings), X, y)
-        if settings.release == "last":
-            last: Result = run(objective, plan, initial=initial, **how)
-            return last
-        typical, entries = (
-            _typical_norm(X, plan, norm, **how) if settings.asks_scale else (norm, ())
-        )
-        own = _stepped(plan, settings.loss(loss), d * settings.columns, typical, norm, settings)
-        result: Result = run(objective, own, initial=initial, output="linear", **how)
-    ledger = Ledger(n, _RELATION, entries=[*entries, *result.ledger.entries])
-    whole = replace(own, queries=(*plan.queries[:-1], *own.queries))
-    return replace(result, plan=whole, ledger=ledger)
+        typical = norm
+        if plan.queries[0].name == SCALE:
+            typical, entries = _typical_norm(X, plan, row_norm if guess is None else None, **how)
+        if "one_release" in plan.parameters:
+            sizes = settings.loss(loss), d * settings.columns
+            own = _stepped(plan, *sizes, typical, norm, settings)
+        elif entries and guess is not None:
+            own, factor = replace(plan, queries=plan.queries[1:]), guess / typical
+            X = by_row(partial(np.multiply, factor), X)
+            settings = replace(settings, l2=settings.l2 * factor**2)
+            objective = objective_of(partial(_loss_of, settings=settings), X, y)
+        if owners is not None:
+            objective = Users(objective, owners, group_size=group_size)
+        averaged = own.optimizer in AVERAGED and settings.release == "all"
+        options: dict[str, Any] = {"output": "linear"} if averaged else {}
+        result: Result = run(objective, own, initial=initial, callback=callback, **options, **how)
+    if not entries and own is plan:
+        return result
+    queries = plan.queries if factor != 1 else (*plan.queries[:-1], *own.queries)
+    return replace(
+        result,
+        w=np.append(result.w[:d] * factor, result.w[d:]),
+        plan=replace(own, queries=queries),
+        ledger=Ledger(plan.n, relation, entries=[*entries, *result.ledger.entries]),
+    )
 
 
 def _check(
-    loss: str, X: Any, settings: LinearSettings, plan: Plan | None, initial: ArrayLike | None
+    loss: str, X: Any, settings: LinearSettings, initial: ArrayLike | None, callback: Any
 ) -> None:
     """Refuse arguments of a fit that do not go together, before anything is spent."""
     _validate.choice(("logistic", "squared"), loss=loss)
@@ -404,10 +446,8 @@ def _check(
         raise ValueError(f"classes go with loss='logistic', got {settings.classes!r}, {loss!r}.")
     if len(getattr(X, "shape", ())) != 2:
         raise ValueError(f"X must be an array of shape (n, d), got {type(X).__name__}.")
-    if plan is not None:
-        told = _validate.instance(Plan, plan=plan).neighboring_relation
-        if told != _RELATION:
-            raise ValueError(f"plan must be for neighboring relation {_RELATION!r}, got {told!r}.")
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback must be a function or None, got {callback!r}.")
     if initial is not None:
         start, shape = numbers("initial", initial), (X.shape[1] * settings.columns,)
         if start.shape != shape or not np.isfinite(start).all():
@@ -440,14 +480,23 @@ def _stepped(
     return replace(plan, queries=(replace(query, max_norm=clip * _ROOM),), parameters=told)
 
 
-def _typical_norm(X: Any, plan: Plan, norm: float, **how: Any) -> tuple[float, Sequence[Query]]:
-    """Return the root mean square norm of rows, with noise, and what was asked for it."""
-    shares = by_row(partial(_shares, norm=norm), X)
-    square, ledger = mean_square(shares, replace(plan, optimizer="sum"), **how)
+def _typical_norm(
+    X: Any, plan: Plan, bound: float | None, **how: Any
+) -> tuple[float, Sequence[Query]]:
+    """Return the root mean square norm of rows, with noise, and what was asked for it.
+
+    ``bound`` is the unit of the norms that the plan's query is about; one when None.
+    """
+    query = plan.queries[0]
+    shares = by_row(partial(_shares, norm=bound or 1.0, most=1.0 if bound else math.inf), X)
+    square, ledger = mean_square(shares, replace(plan, optimizer="sum" if bound else SCALE), **how)
     # Rows are taken to be longer by one deviation: too low a clip costs more than it saves.
-    release: Any = plan.parameters["one_release"]
-    square += release / math.sqrt(SCALE_SHARE) / plan.n
-    return norm * math.sqrt(min(1.0, max(_LEAST_SCALE, square))), ledger.entries
+    if bound is not None:
+        release: Any = plan.parameters["one_release"]
+        square += release / math.sqrt(SCALE_SHARE) / plan.n
+        return bound * math.sqrt(min(1.0, max(_LEAST_SCALE, square))), ledger.entries
+    square = min(query.max_norm, square + query.noise_multiplier * query.max_norm / plan.n)
+    return math.sqrt(square), ledger.entries
 
 
 def declared(classes: Any) -> NDArray[Any]:
@@ -469,16 +518,15 @@ def _of_classes(rows: Table, labels: NDArray[Any], *, classes: NDArray[Any]) -> 
 
 def _loss_of(rows: Table, y: NDArray[Any], *, settings: LinearSettings) -> Any:
     """Return the loss of records that are known and of these classes; others are blank."""
+    given: dict[str, Any] = {"fit_intercept": settings.fit_intercept, "l2": settings.l2}
     if settings.classes is None:
-        return Squared(rows, y, l2=settings.l2, fit_intercept=False)
+        return Squared(rows, y, **given)
     classes = np.asarray(settings.classes)
     code = codes("y", y, classes)
     known = finite_rows(rows) & (code >= 0)
-    # A blank record's gradient is zero, whatever its label is. Gradients are weighted and then
-    # clipped, so that a record moves the sum by the clip at most.
-    rows, labels = blanked(rows, known), classes[np.where(known, code, 0)]
+    # A blank record's gradient is zero, whatever its label is, also at the intercept. Gradients are
+    # weighted and then clipped, so that a record moves the sum by the clip at most.
+    rows = blanked(rows, known, math.nan if settings.fit_intercept else 0.0)
+    labels = classes[np.where(known, code, 0)]
     loss = Softmax if len(classes) > 2 else Logistic
-    weights = settings.class_weight
-    return loss(
-        rows, labels, fit_intercept=False, classes=classes, l2=settings.l2, class_weights=weights
-    )
+    return loss(rows, labels, classes=classes, class_weights=settings.class_weight, **given)

@@ -8,7 +8,7 @@ from dpcal.tables.drafting import (
 from dpcal.tables.fit import Fitted as Fitted
 from dpcal.tables.made_up import example as example
 from dpcal.tables.model import Model as Model, load_model as load_model
-from dpcal.tables.reading import NotANumber as NotANumber, Source as Source, table_of as table_of
+from dpcal.tables.reading import Source as Source, table_of as table_of
 from dpcal.tables.records import Records as Records, load as load
 from dpcal.tables.releasing.answering import Release as Release
 from dpcal.tables.schema import Column as Column, Schema as Schema

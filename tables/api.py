@@ -38,15 +38,12 @@ def train(
     loss: Literal["logistic", "squared"] = "logistic",
     l2: float = 0.0,
     intercept: bool = True,
-    features: Literal["linear", "bins", "splines", "random"] = "linear",
-    bounds: tuple[float, float] | None = None,
     optimizer: str | None = None,
     epochs: float | None = None,
     batch_size: int | None = None,
     max_grad_norm: float | None = None,
     settings: Mapping[str, Any] | None = None,
     use_plan: Plan | str | Path | None = None,
-    class_weights: Sequence[float] | None = None,
     group_size: int | None = None,
     test_fraction: float = 0.2,
     held_out: Literal["noisy", "unprotected", "none"] | None = None,
@@ -81,11 +78,6 @@ def train(
         Regulariser >= 0.
     intercept
         Fit an intercept; without one and with l2 the loss is strongly convex.
-    features
-        What a number becomes: itself (linear), bins or splines, so that the model adds up a curve a
-        column, or random waves of all numbers. All but linear need ranges.
-    bounds
-        Public range of every feature, for tables without a schema.
     optimizer
         One of those that 'dpcal optimizers' lists (default: dpsgd or noisy_gd, with the steps of
         the smallest predicted error, as 'dpcal recommend' has it; dpsgd, if settings are given).
@@ -100,14 +92,11 @@ def train(
         loss: smoothness and gap. 'dpcal optimizers NAME' lists those of an optimizer.
     use_plan
         A :class:`dpcal.Plan` that is run in place of a target, or the file of one.
-    class_weights
-        Public weights > 0 of the classes, in their order: what the loss of a record is multiplied
-        by, before clipping (default: the schema's, or 1).
     group_size
         Rows of one person at most, >= 1, by the schema's column of type person; more are left out
         (default: the schema's, or 1).
     test_fraction
-        Chance in [0, 1) that a record is held out.
+        Share in [0, 1) of the records, or persons, that are held out.
     held_out
         How the scores of held-out records are computed: noisy, paid by these records; unprotected;
         or not at all (default: noisy; none with a budget book, which charges scores like a run).
@@ -131,7 +120,9 @@ def train(
     Raises
     ------
     ValueError
-        If an argument is not what it must be, or does not go with the others. No record was read.
+        If an argument is not what it must be, or does not go with the others. Nothing was spent.
+    UnsupportedEvent
+        If no theorem prices what is asked for.
     MissingExtra
         If polars or matplotlib is not installed.
     BudgetExceeded

@@ -227,15 +227,9 @@ def scaled(values: Vector, column: Column) -> Vector:
     if column.range is None:
         return values
     low, high = column.range
-    place = np.clip(values, low, high)
-    # Halves first: the difference of two large ends could overflow. In place, for time's sake.
-    place /= 2
-    place -= low / 2
-    place /= high / 2 - low / 2
-    place *= 2
-    place -= 1
-    place *= REACH
-    return np.asarray(np.clip(place, -REACH, REACH, out=place))
+    # Halves first: the difference of two large ends could overflow.
+    place = (np.clip(values, low, high) / 2 - low / 2) / (high / 2 - low / 2)
+    return np.asarray(np.clip(REACH * (2 * place - 1), -REACH, REACH))
 
 
 def unscaled(values: Vector, column: Column) -> Vector:
@@ -249,7 +243,6 @@ def unscaled(values: Vector, column: Column) -> Vector:
 def texts_of(series: Any, missing: Collection[str]) -> Any:
     """Return a column as stripped texts, with null for a missing cell."""
     pl = polars()
-    # One expression: each is a task for polars' threads, which are busy with the file.
     text = pl.col(series.name).cast(pl.String).str.strip_chars()
     kept = pl.when(text.is_in(list(missing))).then(None).otherwise(text).alias(series.name)
     return series.to_frame().select(kept).to_series()
@@ -277,15 +270,12 @@ def values_of(series: Any, column: Column, missing: Collection[str]) -> tuple[Ve
     values = numbers.to_numpy().astype(np.float64, copy=False)
     if np.isfinite(values).all():
         return values, np.ones(len(values), dtype=bool)
-    wrong = np.isinf(values)
-    gone = np.isnan(values)
+    wrong, gone = np.isinf(values), np.isnan(values)
     if column.missing == "blank":
         return np.where(wrong, np.nan, values), np.ones(len(values), dtype=bool)
-    if gone.any():
-        # A cell that could not be read as a number is wrong; one that held no number from the start
-        # is missing.
-        null = cells.is_null().to_numpy()
-        wrong |= gone & ~null & (cells.dtype == pl.String)
+    if cells.dtype == pl.String:
+        # A cell that could not be read as a number is wrong; one that held none is missing.
+        wrong |= gone & ~cells.is_null().to_numpy()
     if column.missing == "refuse":
         wrong |= gone
     if wrong.any():
@@ -296,9 +286,8 @@ def values_of(series: Any, column: Column, missing: Collection[str]) -> tuple[Ve
             f"Every cell of column {column.name!r} must be a finite number, got "
             + ("an empty one; missing = in the schema allows it." if empty else "one that is none.")
         )
-    if gone.any():
-        values = np.where(gone, 0.0 if column.impute is None else column.impute, values)
-    return values, ~gone if column.missing == "drop-row" else np.ones(len(values), dtype=bool)
+    values = np.where(gone, 0.0 if column.impute is None else column.impute, values)
+    return values, ~(gone & (column.missing == "drop-row"))
 
 
 def codes_of(
@@ -327,14 +316,10 @@ def codes_of(
             raise _no_category(column, empty=wrong is gone)
         if rule == "blank":
             codes[wrong] = BLANK
-    kept = np.ones(len(codes), dtype=bool)
     if column.missing == "impute":
         codes[gone] = column.categories.index(str(column.impute))
-    elif column.missing == "drop-row":
-        kept &= ~gone
-    if column.unknown == "drop-row":
-        kept &= ~strange
-    return codes, kept
+    left_out = (gone & (column.missing == "drop-row")) | (strange & (column.unknown == "drop-row"))
+    return codes, ~left_out
 
 
 def _no_category(column: Column, *, empty: bool) -> ValueError:

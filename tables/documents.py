@@ -17,6 +17,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from dpcal import plot
 from dpcal.accountants import events, true_positive_rate
 from dpcal.errors import DrawsCannotTell, UnsupportedEvent
@@ -28,30 +30,31 @@ from dpcal.report import (
     replace_file,
     statement_page,
 )
-from dpcal.tables.task import Task
 
-__all__ = ["about_data", "about_model", "add_pages", "risk"]
+__all__ = ["about_data", "add_pages", "risk"]
 
 
 def about_data(
     result: Result,
-    task: Task,
+    tables: Sequence[Any],
     *,
     name: str,
-    features: int,
     scaling: Mapping[str, Any],
     read_from_data: Sequence[str],
     key: bytes | None = None,
     counts: Mapping[str, int] | None = None,
+    owners: Any = None,
 ) -> dict[str, Any]:
     """Return the section ``data`` of a report.
 
     Parameters
     ----------
-    result, task
-        A run, and the records that it was trained on.
-    name, features
-        Of the table, and how many features its records have.
+    result
+        A run.
+    tables
+        Records that it was trained on, their targets, held-out records, and their targets.
+    name
+        Of the table.
     scaling
         What was done to the records, as JSON values.
     read_from_data
@@ -60,46 +63,24 @@ def about_data(
         Secret of the fingerprint, needed unless the records are public.
     counts
         How many rows were read, and why some of them are no records.
+    owners
+        Number of the person of each record, where persons are drawn.
     """
-    sizes = {
-        **(counts or {}),
-        "training_records": task.objective.n,
-        **({} if task.owners is None else {"training_persons": task.n}),
-        "held_out_records": len(task.y_test),
-    }
+    records, _, held_out, _ = tables
+    sizes = {**(counts or {}), "training_records": len(records)}
+    sizes |= {} if owners is None else {"training_persons": len(np.unique(owners))}
+    sizes |= {"held_out_records": len(held_out)}
     if result.plan.public_n:  # a public number stands for theirs
-        whose = "records" if task.owners is None else "persons"
+        whose = "records" if owners is None else "persons"
         sizes = {f"public_training_{whose}": result.plan.n}
-    arrays: list[Any] = [task.X_train, task.y_train, task.X_test, task.y_test]
-    arrays += [] if task.owners is None else [task.owners]
     return {
         "name": name,
         **sizes,
-        "features": features,
+        "features": records.shape[1],
         "scaling": scaling,
         "read_from_data": list(read_from_data),
-        "fingerprint": fingerprint(arrays, key=key),
+        "fingerprint": fingerprint([*tables, *([] if owners is None else [owners])], key=key),
     }
-
-
-def about_model(document: Mapping[str, Any], paid: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a model's file holds of its report.
-
-    Parameters
-    ----------
-    document
-        The content of ``report.json``.
-    paid
-        The run, or all of them together, whose price is the model's.
-    """
-    privacy = document["privacy"]
-    claim = {
-        "epsilon": paid["epsilon"]["upper"],
-        "delta": paid["delta"],
-        "neighboring_relation": privacy["neighboring_relation"],
-        "unit": privacy["unit"],
-    }
-    return {"claim": claim, "written": document["written"], "software": document["software"]}
 
 
 def add_pages(

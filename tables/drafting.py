@@ -1,10 +1,7 @@
 r"""What would a schema of this table look like? A draft, which says what it copied from the table.
 
->>> import tempfile
->>> from pathlib import Path
->>> path = Path(tempfile.mkdtemp()) / "people.csv"
->>> _ = path.write_text("age,sick\n41,no\n,yes\n97,yes\n")
->>> schema, comments = draft(Source(path), target="sick")
+>>> table = {"age": [41, None, 97], "sick": ["no", "yes", "yes"]}
+>>> schema, comments = draft(Source(table), target="sick")
 >>> schema.column("age").range, schema.column("age").impute, schema.column("age").copied
 ((41.0, 97.0), 69.0, ('range', 'impute'))
 >>> comments["age"]
@@ -15,11 +12,9 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import replace
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, Self
 
 from dpcal.tables.reading import Source, polars
 from dpcal.tables.schema import Column, Schema
@@ -62,44 +57,56 @@ _DATE = (
 _FEW = 20
 
 
+@dataclass(frozen=True, kw_only=True)
 class _Seen:
-    """Summary of the part of a column that was read so far."""
+    """Summary of a column: how many cells it has and lacks, and what they are like."""
 
-    def __init__(self) -> None:
-        self.missing = 0
-        self.not_numbers: set[str] = set()
-        self.low, self.high = math.inf, -math.inf
-        self.texts: set[str] = set()
-        self.many = False
-        self.whole = True
-        self.dates = self.cells = 0
-        self._prints: list[NDArray[np.uint64]] = []
+    cells: int
+    missing: int
+    dates: int
+    distinct: int
+    texts: Collection[str]
+    not_numbers: Collection[str]
+    low: float
+    high: float
+    whole: bool
 
-    @property
-    def distinct(self) -> int:
-        """Number of different texts, up to collisions of 64 bits."""
-        return len(np.unique(np.concatenate(self._prints))) if self._prints else 0
-
-    def add(self, series: Any) -> None:
-        """Take in a part of the column."""
+    @classmethod
+    def of(cls, series: Any) -> Self:
+        """Return the summary; of the texts it holds no more than tell that they are too many."""
         pl = polars()
         texts = series.cast(pl.String).str.strip_chars()
         texts = texts.filter(texts != "")
-        self.cells += len(texts)
-        self.dates += int(texts.str.contains(_DATE).sum() or 0)
-        self._prints.append(texts.unique().hash().to_numpy())
-        self.missing += len(series) - len(texts)
         values = texts.cast(pl.Float64, strict=False)
         finite = values.is_finite().fill_null(False)
-        numbers = values.filter(finite)
-        if len(numbers):
-            self.low = min(self.low, float(numbers.min()))
-            self.high = max(self.high, float(numbers.max()))
-            self.whole = self.whole and bool((numbers == numbers.floor()).all())
-        self.not_numbers |= set(texts.filter(~finite).unique().head(_MOST_CATEGORIES).to_list())
-        if not self.many:
-            self.texts |= set(texts.unique().head(_MOST_CATEGORIES + 2).to_list())
-            self.many = len(self.texts) > _MOST_CATEGORIES + 1
+        numbers, most = values.filter(finite), _MOST_CATEGORIES
+        return cls(
+            cells=len(texts),
+            missing=len(series) - len(texts),
+            dates=int(texts.str.contains(_DATE).sum() or 0),
+            distinct=texts.n_unique(),
+            texts=texts.unique().head(most + 2).to_list(),
+            not_numbers=texts.filter(~finite).unique().head(most).to_list(),
+            low=float(numbers.min()) if len(numbers) else math.inf,
+            high=float(numbers.max()) if len(numbers) else -math.inf,
+            whole=bool((numbers == numbers.floor()).all()),
+        )
+
+    def is_number(self, marks: Collection[str]) -> bool:
+        """Return whether all cells are numbers, but for those that mark a missing one."""
+        return self.low <= self.high and {*self.not_numbers} <= {*marks}
+
+    @property
+    def are_dates(self) -> bool:
+        """Whether nearly all cells look like dates."""
+        return self.dates > 0.9 * self.cells > 0
+
+    @property
+    def are_codes(self) -> bool:
+        """Whether whole numbers look like codes: of one length, and far more than are used."""
+        low, high = abs(self.low), abs(self.high)
+        sparse = high - low + 1 > 4 * self.distinct
+        return sparse and low >= 1000 and len(f"{low:.0f}") == len(f"{high:.0f}")
 
 
 def draft(source: Source, *, target: str | None = None) -> tuple[Schema, dict[str, str]]:
@@ -121,29 +128,24 @@ def draft(source: Source, *, target: str | None = None) -> tuple[Schema, dict[st
     ValueError
         If the file cannot be read, or has no such column.
     """
-    seen = {name: _Seen() for name in source.columns}
-    if target is not None and target not in seen:
-        known = ", ".join(map(repr, seen))
+    if target is not None and target not in source.columns:
+        known = ", ".join(map(repr, source.columns))
         raise ValueError(f"target must be one of the columns {known}, got {target!r}.")
-    for batch in source.batches():
-        for name, each in seen.items():
-            each.add(batch[name])
-    marks = _marks_of_missing(seen)
+    frame = source.frame()
+    seen = {name: _Seen.of(frame[name]) for name in source.columns}
+    numbers = [each for each in seen.values() if each.is_number(_OFTEN_MISSING)]
+    marks = sorted({mark for each in numbers for mark in each.not_numbers})
     columns, comments = [], {}
     for name, each in seen.items():
-        column, comment = _column(name, each, marks, is_target=name == target)
-        if name != target and column.type != "drop" and _LATER.fullmatch(name):
-            comment = _joined(comment, "is it known of a new row? If not, it must be dropped")
+        column, comments[name] = _column(name, each, marks, is_target=name == target)
         columns.append(column)
-        if comment:
-            comments[name] = comment
+        if name != target and column.type != "drop" and _LATER.fullmatch(name):
+            comments[name] += "; is it known of a new row? If not, it must be dropped"
     schema = Schema(columns=tuple(columns), target=target, missing_values=tuple(marks))
     likely = likely_target(schema) if target is None else None
     if likely is not None:
-        comments[likely] = _joined(
-            comments.get(likely, ""), f"perhaps what is predicted: --target {likely}"
-        )
-    return schema, comments
+        comments[likely] += f"; perhaps what is predicted: --target {likely}"
+    return schema, {name: text.removeprefix("; ") for name, text in comments.items() if text}
 
 
 def likely_target(schema: Schema) -> str | None:
@@ -158,98 +160,62 @@ def likely_target(schema: Schema) -> str | None:
     return found[-1] if found else None
 
 
-def _joined(*parts: str) -> str:
-    return "; ".join(part for part in parts if part)
-
-
-def _marks_of_missing(seen: dict[str, _Seen]) -> list[str]:
-    """Texts that stand for missing cells: the only ones in a column that are no numbers."""
-    found: set[str] = set()
-    for each in seen.values():
-        if each.low <= each.high and each.not_numbers <= set(_OFTEN_MISSING):
-            found |= each.not_numbers
-    return sorted(found)
-
-
 def _column(name: str, seen: _Seen, marks: list[str], *, is_target: bool) -> tuple[Column, str]:
-    """Describe one column."""
-    texts = sorted(seen.texts - set(marks))
-    is_number = seen.low <= seen.high and seen.not_numbers <= set(marks)
-    missing = seen.missing > 0 or bool(seen.not_numbers & set(marks))
+    """Describe one column, and say why."""
+    texts = sorted({*seen.texts} - {*marks})
+    number, many = seen.is_number(marks), seen.distinct > _MOST_CATEGORIES + 1
+    missing = seen.missing > 0 or bool({*seen.not_numbers} & {*marks})
     comment = "some cells are missing" if missing else ""
-    if is_target and len(texts) == 2 and not seen.many:
+
+    def made(kind: str, *copied: str, **fields: Any) -> tuple[Column, str]:
+        return Column(name=name, type=kind, copied=copied, **fields), comment
+
+    if is_target and len(texts) == 2 and not many:
         rule = "drop-row" if missing else "refuse"
-        return Column(
-            name=name, type="class", categories=tuple(texts), missing=rule, copied=("categories",)
-        ), comment
-    if (who := "" if is_target else _whose(name, seen, is_number=is_number)) != "":
-        return Column(name=name, type="drop"), who
-    if not is_target and seen.dates > 0.9 * seen.cells > 0:
-        return Column(name=name, type="drop"), (
-            "dates: a model reads numbers, such as days since a day that is public, or a season"
-        )
-    if is_number:
-        return _number(name, seen, missing), comment
-    if len(texts) < 2:
-        held = f"only {texts[0]!r}" if texts else "nothing"
+        return made("class", "categories", categories=tuple(texts), missing=rule)
+    reason = "" if is_target else _no_feature(name, seen, number=number)
+    if reason == "" and not number and len(texts) < 2:
         classes = '; a target needs type = "class" and classes = two texts' if is_target else ""
-        return Column(name=name, type="drop"), f"holds {held}{classes}"
-    if seen.many or len(texts) > _MOST_CATEGORIES:
-        return Column(name=name, type="drop"), (
-            f"more than {_MOST_CATEGORIES} texts: give the categories that are public"
-        )
-    filled: dict[str, Any] = {"missing": "impute", "impute": _NO_CATEGORY} if missing else {}
-    categories = (*texts, _NO_CATEGORY) if missing else tuple(texts)
-    return Column(
-        name=name,
-        type="category",
-        categories=categories,
-        unknown="ignore",
-        copied=("categories",),
-        **filled,
-    ), comment
+        reason = (f"holds only {texts[0]!r}" if texts else "holds nothing") + classes
+    elif reason == "" and not number and (many or len(texts) > _MOST_CATEGORIES):
+        reason = f"more than {_MOST_CATEGORIES} texts: give the categories that are public"
+    if reason:
+        return Column(name=name, type="drop"), reason
+    if not number:
+        filled = {"missing": "impute", "impute": _NO_CATEGORY} if missing else {}
+        texts += [_NO_CATEGORY] if missing else []
+        return made("category", "categories", categories=tuple(texts), unknown="ignore", **filled)
+    low, high = _outward(seen.low, -1), _outward(seen.high, 1)
+    low, high = (low, high) if low < high else (low - 1, high + 1)
+    if not missing:
+        return made("number", "range", range=(low, high))
+    middle = low / 2 + high / 2
+    return made("number", "range", "impute", range=(low, high), missing="impute", impute=middle)
 
 
-def _whose(name: str, seen: _Seen, *, is_number: bool) -> str:
-    """Return why a column is no feature but tells whose row it is; nothing if it may be one."""
+def _no_feature(name: str, seen: _Seen, *, number: bool) -> str:
+    """Return why a column is no feature but a date, or tells whose row it is; "" if it may be."""
+    rows = "numbers of rows, as a data frame writes them"
     if name in ROW_NUMBERS:
-        return "numbers of rows, as a data frame writes them"
-    if seen.cells < _FEW or (is_number and not seen.whole) or seen.dates > 0.9 * seen.cells:
+        return rows
+    if seen.are_dates:
+        return "dates: a model reads numbers, such as days since a day that is public, or a season"
+    if seen.cells < _FEW or (number and not seen.whole):
         return ""
-    distinct = seen.distinct
-    said = bool(_PERSON.fullmatch(name) or _JOINED.fullmatch(name))
-    if distinct == seen.cells:
-        in_turn = is_number and seen.high - seen.low == distinct - 1
+    said = bool(_PERSON.fullmatch(name) or _JOINED.fullmatch(name)) or seen.are_codes
+    if seen.distinct == seen.cells:
+        in_turn = seen.high - seen.low == seen.distinct - 1
         if _ROW_NUMBER.fullmatch(name):
-            return "numbers of rows, as a data frame writes them"
-        if said or in_turn or not is_number or _same_length(seen):
-            return "id: no two rows share it, so a model can learn nothing from it"
-        return ""
-    if distinct <= _MOST_CATEGORIES or (is_number and not (said or _same_length(seen))):
+            return rows
+        alone = said or in_turn or not number
+        return "id: no two rows share it, so a model can learn nothing from it" if alone else ""
+    if seen.distinct <= _MOST_CATEGORIES or (number and not said):
         return ""
     return (
         'person? Its values repeat: if it tells whose row it is, type = "person", and group_size '
         "at the top, the most rows of a person that a rule allows; while it is dropped, a claim is "
         "about one row, not one person"
     )
-
-
-def _same_length(seen: _Seen) -> bool:
-    """Return whether whole numbers look like codes: of one length, and far more than are used."""
-    low, high = abs(seen.low), abs(seen.high)
-    sparse = high - low + 1 > 4 * seen.distinct
-    return sparse and low >= 1000 and len(f"{low:.0f}") == len(f"{high:.0f}")
-
-
-def _number(name: str, seen: _Seen, missing: bool) -> Column:
-    low, high = _outward(seen.low, -1), _outward(seen.high, 1)
-    if not low < high:
-        low, high = low - 1, high + 1
-    column = Column(name=name, type="number", range=(low, high), copied=("range",))
-    if not missing:
-        return column
-    middle = low / 2 + high / 2
-    return replace(column, missing="impute", impute=middle, copied=("range", "impute"))
 
 
 def _outward(value: float, direction: int) -> float:

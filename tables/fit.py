@@ -14,19 +14,25 @@
 
 from __future__ import annotations
 
-import json
+import hashlib
+import math
 import re
+import secrets
+import signal
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from threading import current_thread, main_thread
+from typing import TYPE_CHECKING, Any
 
 from dpcal import plot
 from dpcal.calibrate import Plan
 from dpcal.calibrate.recommending.recommendation import Recommendation, recommend
-from dpcal.optim import BudgetBook, Ledger, Result
-from dpcal.optim.linear_fit import SCALE
+from dpcal.optim import Result
+from dpcal.optim.algorithms import Store
+from dpcal.optim.linear_fit import AVERAGED, LinearSettings, fit_linear
 from dpcal.report import (
     bind,
     check_replaceable,
@@ -38,15 +44,17 @@ from dpcal.report import (
     write_report,
 )
 from dpcal.report.output import dump
-from dpcal.tables import scale
 from dpcal.tables.booking import booked, opened_book
-from dpcal.tables.documents import about_data, about_model, add_pages, risk
+from dpcal.tables.documents import about_data, add_pages, risk
 from dpcal.tables.model import Model
 from dpcal.tables.plans import calibrated, compared
-from dpcal.tables.request import Request, check_extras, schema_of
+from dpcal.tables.records import Records, load
+from dpcal.tables.request import Request, check_extras, drafts_one, schema_of
 from dpcal.tables.scores import evaluate, print_warnings, warn_after, warn_before
 from dpcal.tables.summary import summary
-from dpcal.tables.task import Data, Run, Task, averaging, read, spend
+
+if TYPE_CHECKING:
+    from dpcal.optim.driver import Progress
 
 __all__ = [
     "Fitted",
@@ -60,19 +68,20 @@ __all__ = [
 ]
 
 OUTSIDE = (
-    "The schema, or the range given as bounds, batch size, epochs, "
+    "The schema, batch size, epochs, "
     "clipping norm and the other options are taken as public, but for what is listed as read from "
     "the data: the claim does not cover a choice that looked at records.",
-    "Each record is held out by a coin of its own, a keyed hash of it. Held-out records played no "
-    "part in the parameters; how they are protected, if at all, is said beside their scores.",
+    "Held-out records played no part in the parameters; how they are protected, if at all, is said "
+    "beside their scores.",
     "The fingerprint is keyed; its key, in a file beside the report's folder, must not be "
     "published: with it, guesses of a record can be tested.",
 )
-# Where a record has another value it may have another coin.
-SPLIT = (
-    "The split into training and held-out records is taken as fixed: a record's coin is a hash of "
-    "what it holds, and under replace-one the record in its place is taken to be on the same side.",
-)
+SPLIT = {
+    True: "Held-out records were drawn by their places in the table, not by what they hold.",
+    False: "Each record, or person, is held out by a coin of its own, a keyed hash of it.",
+}
+# Classes as numbers.
+CLASSES = (0.0, 1.0)
 # What a column's value adds to, by loss.
 _ADDED = {"logistic": "added to log-odds", "squared": "added to the scaled target"}
 SEEDED_SPLIT = (
@@ -93,21 +102,18 @@ class Fitted:
         The content of ``report.json``.
     result
         The run: parameters, ledger and plan.
+    interrupted
+        Whether Ctrl-C ended the run.
     """
 
     model: Model
     document: dict[str, Any]
     result: Result
-    _run: Run
-    _data: Data
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether Ctrl-C ended the run."""
-        return self._run.interrupted
+    interrupted: bool
+    _key: bytes
 
     def __str__(self) -> str:
-        return summary(self._data.task, self._run, self.document["evaluation"])
+        return summary(self.result, self.document["data"], self.document["evaluation"])
 
     def save(self, folder: str | Path, *, force: bool = False) -> Path:
         """Write the report with its model and statement, and the key of its fingerprint beside it.
@@ -127,10 +133,11 @@ class Fitted:
         folder = Path(folder)
         check_replaceable(folder, force=force)
         key = key_file(folder, force=force)
-        replace_file(key, f"{self._data.key.hex()}\n".encode(), mode=0o600)  # for its owner alone
+        replace_file(key, f"{self._key.hex()}\n".encode(), mode=0o600)  # for its owner alone
         files = {"report.json": dump(self.document) + "\n", "model.json": self.model.to_json()}
         write_report(folder, files, force=force)
-        add_pages(folder, self.document, _pictures(self._data.task, self._run, self.model))
+        loss = self.document["training"]["loss"]
+        add_pages(folder, self.document, _pictures(self.result.plan, self.model, _ADDED[loss]))
         bind(folder)
         return key
 
@@ -147,21 +154,26 @@ class Planned:
         Number of parameters.
     table
         Predicted errors of the optimizers, where these chose; None where one was named.
+    drawn
+        Whether another split, which a run without a seed draws, may leave another number n.
     """
 
     plan: Plan
     dimension: int
     table: Recommendation | None
+    drawn: bool
 
 
 def planned(request: Request) -> Planned:
     """Return the plan of a training; nothing is spent or written."""
-    task = read(request).task
-    asked = compared(request, task)
-    table = None if asked is None else recommend(**asked)
-    plan = calibrated(request, task, table)
+    records = read(request)
+    sizes = _n(request, records), records.X_train.shape[1] + request.intercept
+    asked, plan = compared(request, *sizes), calibrated(request, *sizes)
     print_warnings(warn_before(plan))
-    return Planned(plan=plan, dimension=task.objective.dimension, table=table)
+    table = None if asked is None else recommend(**asked)
+    rows = records.schema.person is not None and not request.by_person
+    drawn = request.n is None and (rows or records.counts["left_out"] > 0)
+    return Planned(plan=plan, dimension=sizes[1], table=table, drawn=drawn)
 
 
 def fitted(
@@ -172,16 +184,76 @@ def fitted(
     Four steps: its records, a plan, the run, the scores. ``progress`` is called with the numbers of
     steps that are done and planned.
     """
-    data = read(request)
-    plan = calibrated(request, data.task)
+    records = read(request)
+    plan = calibrated(request, _n(request, records), records.X_train.shape[1] + request.intercept)
     print_warnings(warn_before(plan))
     book = opened_book(request.budget, request.source.records, plan)
-    run = _trained(data.task, plan, book, request, progress)
-    evaluation = evaluate(data, run, how=request.held_out, seed=request.seed, book=book)
-    print_warnings(warn_after(evaluation, data))
-    model, document = _reported(data, run, evaluation, name=request.source.path.name)
-    document |= booked(request.budget)
-    return Fitted(model=model, document=document, result=run.result, _run=run, _data=data)
+    result, interrupted = _trained(request, records, plan, book, progress)
+    features = len(records.coding.names)
+    model = Model(
+        schema=records.schema,
+        target=records.target,
+        labels=records.labels,
+        weights=result.w[:features],
+        intercept=float(result.w[features]) if request.intercept else 0.0,
+        about={"loss": request.loss},
+    )
+    evaluation = evaluate(
+        records, model, result, how=request.held_out, seed=request.seed, book=book
+    )
+    print_warnings(warn_after(evaluation, records))
+    key = secrets.token_bytes(32)
+    document = _document(request, records, result, model, evaluation, key) | booked(request.budget)
+    said: dict[str, Any] = {"document": document, "interrupted": bool(interrupted)}
+    return Fitted(model=_claimed(model, document), result=result, _key=key, **said)
+
+
+def _claimed(model: Model, document: Mapping[str, Any]) -> Model:
+    """Return a model whose file says what its report claims."""
+    paid = max(document["runs"], key=lambda run: float(run["epsilon"]["upper"]))
+    privacy = document["privacy"]
+    claim = {"epsilon": paid["epsilon"]["upper"], "delta": paid["delta"]}
+    claim |= {name: privacy[name] for name in ("neighboring_relation", "unit")}
+    about = {**model.about, "claim": claim}
+    about |= {name: document[name] for name in ("written", "software")}
+    about |= {name: paid[name] for name in ("complete", "message", "plan")}
+    return replace(model, about=about)
+
+
+def read(request: Request) -> Records:
+    """Read, code and split the table of a request.
+
+    Raises
+    ------
+    ValueError
+        If a cell is not what the schema says, or no record is left to train on.
+    """
+    # The secret of the coins that split the records: the seed's, if one was given.
+    key = secrets.token_bytes(32)
+    if request.seed is not None:
+        key = hashlib.blake2b(f"split {request.seed}".encode(), digest_size=32).digest()
+    try:
+        records = load(
+            request.source,
+            request.schema,
+            target=request.target,
+            key=key,
+            held_out=request.test_fraction,
+            told=request.n is None,
+            classification=request.loss == "logistic",
+        )
+    except ValueError as error:
+        if request.described:
+            raise
+        raise ValueError(f"{error} {drafts_one(request.source)}") from error
+    if not len(records.y_train):
+        raise ValueError(f"table must hold a record to train on, got {records.counts}.")
+    return records
+
+
+def _n(request: Request, records: Records) -> int:
+    """Return the number of records to train on: of rows, or of persons."""
+    return records.persons if request.by_person else len(records.y_train)
 
 
 def key_file(folder: Path, *, force: bool) -> Path:
@@ -196,36 +268,76 @@ def key_file(folder: Path, *, force: bool) -> Path:
 
 
 def _trained(
-    task: Task,
-    plan: Plan,
-    book: BudgetBook | None,
     request: Request,
+    records: Records,
+    plan: Plan,
+    book: Store,
     progress: Callable[[int, int], object],
-) -> Run:
-    how: dict[str, Any] = {"seed": request.seed, "noise": request.mechanism, "store": book}
-    *before, query = plan.queries
-    factor, ledger = 1.0, None
-    if [each.name for each in before] == [SCALE]:
-        factor, ledger = scale.released(task, plan, request.coding, **how)
-    with warnings.catch_warnings():
+) -> tuple[Result, list[int]]:
+    """Spend a plan; return what came of it, and whether Ctrl-C was noted."""
+    total = int(plan.parameters.get("steps") or sum(each.count for each in plan.queries))
+    weights = records.target.weights if records.labels else ()
+    settings = LinearSettings(
+        classes=CLASSES if records.labels else None,
+        class_weight=dict(zip(CLASSES, weights, strict=True)) if weights else None,
+        l2=request.l2,
+        fit_intercept=request.intercept,
+    )
+    with _interrupts() as noted, warnings.catch_warnings():
         # The message of a run that diverged names it.
         warnings.simplefilter("ignore", RuntimeWarning)
-        run = spend(
-            task if ledger is None else scale.rescaled(task, factor),
-            plan if ledger is None else replace(plan, queries=(query,)),
-            progress=progress,
-            scored=request.held_out == "unprotected",
-            **how,
+
+        def follow(at: Progress) -> bool:
+            progress(at.step, total)
+            return bool(noted)
+
+        square = request.coding.typical_square
+        result = fit_linear(
+            request.loss,
+            records.X_train,
+            records.y_train,
+            settings=settings,
+            plan=plan,
+            guess=square and math.sqrt(square),
+            owners=records.owners if request.by_person else None,
+            group_size=request.schema.group_size,
+            callback=follow,
+            store=book,
+            seed=request.seed,
+            noise=request.mechanism,
         )
-    features = task.X_train.shape[1]
-    return run if ledger is None else scale.restored(plan, ledger, run, features, factor)
+    return result, noted
 
 
-def _reported(
-    data: Data, run: Run, evaluation: dict[str, Any], *, name: str
-) -> tuple[Model, dict[str, Any]]:
-    """Return the model with its claim, and the content of ``report.json``."""
-    task, result, records = data.task, run.result, data.records
+@contextmanager
+def _interrupts() -> Iterator[list[int]]:
+    """Note Ctrl-C, which ends a run at its next step and keeps what it spent; raise a second."""
+    noted: list[int] = []
+
+    def note(number: int, frame: object) -> None:
+        if noted:
+            raise KeyboardInterrupt
+        noted.append(number)
+
+    if current_thread() is not main_thread():
+        yield noted
+        return
+    former = signal.signal(signal.SIGINT, note)
+    try:
+        yield noted
+    finally:
+        signal.signal(signal.SIGINT, former)
+
+
+def _document(
+    request: Request,
+    records: Records,
+    result: Result,
+    model: Model,
+    evaluation: dict[str, Any],
+    key: bytes,
+) -> dict[str, Any]:
+    """Return the content of ``report.json``."""
     everything = composed_by_silo(result, result.plan.delta)
     if "epsilon" in evaluation:
         # Each record pays for training or for scores: the larger price covers both.
@@ -235,28 +347,31 @@ def _reported(
     weighted = {"class_weights": dict(zip(records.labels, weights, strict=True))} if weights else {}
     training = {
         "optimizer": result.plan.optimizer,
-        "loss": task.loss,
-        "l2": task.l2,
-        "averaging": averaging(result.plan.optimizer),
+        "loss": request.loss,
+        "l2": request.l2,
+        "averaging": "linear" if result.plan.optimizer in AVERAGED else "none",
         **weighted,
     }
-    model = data.model(result.w, {})
+    told = _read_from_data(request, records)
+    arrays = [records.X_train, records.y_train, records.X_test, records.y_test]
     about = about_data(
         result,
-        task,
-        name=name,
-        features=len(records.coding.names),
-        scaling=data.scaling(),
-        read_from_data=data.read_from_data,
-        key=data.key,
+        arrays,
+        name=request.source.path.name,
+        scaling=_scaling(records),
+        read_from_data=told,
+        key=key,
         counts=records.counts,
+        owners=records.owners if request.by_person else None,
     )
-    split = SPLIT if result.plan.neighboring_relation == "replace-one" else ()
-    outside = [*OUTSIDE, *split, *sentence_on_reading(data.read_from_data)]
-    if result.seed_given and len(task.y_test):
+    outside = [*OUTSIDE, SPLIT[request.n is None], *sentence_on_reading(told)]
+    if result.seed_given and len(records.y_test):
         outside.append(SEEDED_SPLIT)
+    unit = None
+    if records.schema.person is not None and records.schema.group_size == 1:
+        unit = "one person, who has at most one training record (row of the table)"
     sections = {
-        "privacy": privacy_statement(result, unit=_unit(data), outside=outside),
+        "privacy": privacy_statement(result, unit=unit, outside=outside),
         "data": about,
         "training": training,
         "model": _parameters(model),
@@ -264,26 +379,42 @@ def _reported(
         "evaluation": evaluation,
         "everything": everything,
     }
-    document = document_of(result, sections=sections)
-    paid = max(document["runs"], key=lambda run: float(run["epsilon"]["upper"]))
-    released = {name: paid[name] for name in ("complete", "message", "plan")}
-    return replace(
-        model, about={**model.about, **about_model(document, paid), **released}
-    ), document
+    return document_of(result, sections=sections)
 
 
-def _unit(data: Data) -> str | None:
-    """Return the unit of the claim where the plan does not name it: a person has one row."""
-    schema = data.records.schema
-    if schema.person is None or schema.group_size > 1:
-        return None
-    return "one person, who has at most one training record (row of the table)"
+def _read_from_data(request: Request, records: Records) -> list[str]:
+    """Return what was read off the records, and so is not covered by the claim."""
+    rules = {rule for each in records.schema.columns for rule in (each.missing, each.unknown)}
+    found = {
+        "number of records": request.n is None,
+        "number of persons": request.n is None and request.by_person,
+        # The schema leaves out rows by what they hold, so that their number tells.
+        "numbers of rows read and left out (data.rows, data.left_out)": request.n is None
+        and "drop-row" in rules,
+        "names of the columns": not request.described,
+        f"classes of {records.target.name!r}": records.labels_read,
+    }
+    return [*records.schema.copied(), *(words for words, was_read in found.items() if was_read)]
+
+
+def _scaling(records: Records) -> dict[str, Any]:
+    """Return what was done to the records, as JSON values."""
+    features = "used as they are; privacy rests on clipping"
+    if any(column.range or column.categories for column in records.coding.columns):
+        features = (
+            "numbers are clamped to their range, and [low, high] -> [-4, 4]; categories are "
+            "0 or 1 each, or their place in the list -> [-4, 4]; bins, splines and random are "
+            "fixed functions of scaled numbers"
+        )
+    ends = records.target.range
+    target = {} if ends is None else {"target": f"clamped to {list(ends)}, then to [-4, 4]"}
+    return {"features": features, **target, "schema": records.schema.to_dict()}
 
 
 def _parameters(model: Model) -> dict[str, Any]:
     """Return the released parameters, for scaled features, as JSON values."""
-    told = json.loads(model.to_json())
-    found = {name: told[name] for name in ("weights", "intercept")}
+    weights = dict(zip(model.coding.names, model.weights.tolist(), strict=True))
+    found: dict[str, Any] = {"weights": weights, "intercept": float(model.intercept)}
     found["for"] = "scaled features, as under data.scaling"
     if model.labels:
         found["classes"] = list(model.labels)
@@ -291,18 +422,15 @@ def _parameters(model: Model) -> dict[str, Any]:
     return found
 
 
-def _pictures(task: Task, run: Run, model: Model) -> dict[str, Callable[[], Any]]:
-    """Return functions that draw the privacy profile, and curves and scores, if known."""
-    plan = run.result.plan
+def _pictures(plan: Plan, model: Model, added: str) -> dict[str, Callable[[], Any]]:
+    """Return functions that draw the privacy profile, and curves, if there are some."""
     pictures: dict[str, Callable[[], Any]] = {}
     # These are priced point by point, in seconds each.
     slow = any(each.correlation or each.sampler == "shuffled-epochs" for each in plan.queries)
     if not slow:
         pictures["privacy-profile.svg"] = lambda: plot.profile([_curve(plan)])
     if curves := model.curves():
-        pictures["what-each-column-adds.svg"] = lambda: plot.added(curves, ylabel=_ADDED[task.loss])
-    if run.scores and _evenly(plan):
-        pictures["accuracy.svg"] = lambda: _along_run(task, run)
+        pictures["what-each-column-adds.svg"] = lambda: plot.added(curves, ylabel=added)
     return pictures
 
 
@@ -314,31 +442,4 @@ def _curve(plan: Plan) -> plot.Curve:
         target=(plan.epsilon, plan.delta) if plan.epsilon > 0 else None,
         accountants=("characteristic", "renyi"),
         neighboring_relation=plan.neighboring_relation,
-    )
-
-
-def _evenly(plan: Plan) -> bool:
-    """Whether every step costs the same answer, so that a cost along the run is known."""
-    *before, query = plan.queries
-    # Under correlated noise the first step costs as much as all of them, or as its whole epoch.
-    plain = query.budget is None and query.correlation is None and query.epoch is None
-    alone = all(each.name == SCALE for each in before)
-    return plain and alone and query.composition == "sequential"
-
-
-def _along_run(task: Task, run: Run) -> Any:
-    """Draw the held-out score along the run, against the epsilon spent until then."""
-    plan = run.result.plan
-    *before, query = plan.queries
-
-    def spent(steps: int) -> float:
-        entries = [*before, query.with_count(steps)]
-        return Ledger(plan.n, plan.neighboring_relation, entries=entries).epsilon(plan.delta)
-
-    return plot.along_run(
-        [spent(steps) for steps, _ in run.scores],
-        [score for _, score in run.scores],
-        final=task.score(run.result.w),
-        ylabel=f"held-out {task.metric}",
-        share=task.loss == "logistic",
     )

@@ -32,7 +32,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal import _annexes, _validate
 from dpcal._files import document_of, text_of
 from dpcal.tables.coding import REACH, Coding, pieces, unscaled
 from dpcal.tables.reading import table_of
@@ -47,7 +46,7 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Model:
-    """A linear model of a table, or a network, and how a cell becomes what it was trained on.
+    """A linear model of a table, and how a cell becomes what it was trained on.
 
     Parameters
     ----------
@@ -58,15 +57,11 @@ class Model:
     labels
         The two classes, in order; empty where a number is predicted.
     weights
-        Of the features, shape (d,), in the order of the schema's coding; of a network, all its
-        parameters.
+        Of the features, shape (d,), in the order of the schema's coding.
     intercept
         Added to each score.
     about
         What else the file says: the claim, the plan, the versions.
-    network
-        None for a linear model; otherwise the arguments of
-        :func:`dpcal.optim.objectives.networks.network_scores`: ``kind``, ``scale``, ``width``.
     """
 
     schema: Schema
@@ -75,7 +70,6 @@ class Model:
     weights: Vector
     intercept: float
     about: Mapping[str, Any] = field(default_factory=dict)
-    network: Mapping[str, Any] | None = None
     coding: Coding = field(init=False)
 
     def __post_init__(self) -> None:
@@ -85,9 +79,7 @@ class Model:
         object.__setattr__(self, "coding", coding)
         weights = np.asarray(self.weights, dtype=np.float64)
         object.__setattr__(self, "weights", weights)
-        if self.network is not None:
-            self._check_network(self.network)
-        elif weights.shape != (len(coding.names),) or not np.isfinite(weights).all():
+        if weights.shape != (len(coding.names),) or not np.isfinite(weights).all():
             raise ValueError(
                 f"weights must be {len(coding.names)} finite numbers, one for each feature of the "
                 f"schema, got shape {weights.shape}."
@@ -97,26 +89,9 @@ class Model:
         if len(self.labels) not in (0, 2):
             raise ValueError(f"labels must be two classes or none, got {list(self.labels)}.")
 
-    def _check_network(self, network: Mapping[str, Any]) -> None:
-        """Refuse a network of another kind or size than its parameters have."""
-        sizes = {name: network.get(name, 0) for name in ("width", "seed")}
-        if set(network) - {*sizes, "kind", "scale"} or network.get("kind") not in ("kan", "mlp"):
-            raise ValueError(f"network must be a kan or an mlp, got {dict(network)!r:.80}.")
-        _validate.count(width=sizes["width"])
-        _validate.seed(seed=sizes["seed"])
-        _validate.positive(scale=network.get("scale"))
-        if sizes["width"] > self.weights.size or not np.isfinite(self.weights).all():
-            raise ValueError(
-                f"weights must be finite numbers, more than {sizes['width']} hidden units, got "
-                f"{self.weights.size}."
-            )
-        self._score(np.zeros((1, len(self.coding.names))))  # refuses another number of weights
-
-    def _score(self, X: Vector) -> Vector:
-        """Return the scores of coded rows."""
-        if self.network is None:
-            return np.asarray(X @ self.weights + self.intercept)
-        return np.asarray(_annexes.network_scores(X=X, w=self.weights, **self.network))
+    def scores(self, X: Vector) -> Vector:
+        """Return the scores of coded rows, shape (m,)."""
+        return np.asarray(X @ self.weights + self.intercept)
 
     def decision(self, table: Any) -> Vector:
         """Return the score of each record, shape (m,): NaN where the schema leaves it out.
@@ -135,9 +110,8 @@ class Model:
             If a column is missing, or a cell is not what the schema says.
         """
         X, kept = self.coding.encode(table_of(table))
-        return np.asarray(
-            np.where(kept, self._score(np.where(kept[:, np.newaxis], X, 0.0)), np.nan)
-        )
+        scores = self.scores(np.where(kept[:, np.newaxis], X, 0.0))
+        return np.asarray(np.where(kept, scores, np.nan))
 
     def predict(self, table: Any) -> NDArray[Any]:
         """Return the likelier class of each record, or the number that is predicted for it.
@@ -205,7 +179,7 @@ class Model:
             shape (points,).
         """
         found = {}
-        for column, place in self.coding.pieces() if self.network is None else ():
+        for column, place in self.coding.pieces():
             scores = np.linspace(-REACH, REACH, points)
             added = pieces(scores, column) @ self.weights[place]
             found[column.name] = unscaled(scores, column), added - added.mean()
@@ -225,18 +199,12 @@ class Model:
             "target": self.target.name,
             "target_column": self.target.to_dict(),
             "classes": list(self.labels),
-            "weights": self._told_weights(),
+            "weights": dict(zip(self.coding.names, self.weights.tolist(), strict=True)),
             "intercept": float(self.intercept),
-            **({} if self.network is None else {"network": dict(self.network)}),
             "schema": self.schema.to_dict(),
             **self.about,
         }
         return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-    def _told_weights(self) -> Any:
-        """Return the weights as JSON values: by feature, or a list of a network's."""
-        told = self.weights.tolist()
-        return told if self.network else dict(zip(self.coding.names, told, strict=True))
 
     @classmethod
     def from_json(cls, text: str) -> Model:
@@ -254,7 +222,6 @@ class Model:
             if document.pop("format") != FORMAT or document.pop("version") != 1:
                 raise ValueError(f"its format must be {FORMAT!r}, version 1")
             name, weights = document.pop("target"), document.pop("weights")
-            network = document.pop("network", None)
             schema = Schema.from_dict(document.pop("schema"))
             target = Column.from_dict(name, document.pop("target_column"))
             coding = Coding(schema.features(name), missing_values=schema.missing_values)
@@ -262,11 +229,7 @@ class Model:
                 schema=schema,
                 target=target,
                 labels=tuple(document.pop("classes")),
-                weights=np.array(
-                    weights if network else [weights[feature] for feature in coding.names],
-                    dtype=float,
-                ),
-                network=network,
+                weights=np.array([weights[feature] for feature in coding.names], dtype=float),
                 intercept=float(document.pop("intercept")),
                 about=document,
             )

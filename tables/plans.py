@@ -7,95 +7,91 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import dpcal
 from dpcal import _validate
-from dpcal.calibrate import Plan
-from dpcal.calibrate.defaults import Defaults
-from dpcal.calibrate.recommending.recommendation import Recommendation, first_choice
-from dpcal.optim.linear_fit import asked_before, tuned
-from dpcal.tables.coding import REACH
+from dpcal.calibrate import Plan, Query
+from dpcal.calibrate.defaults import SCALE_SHARE, Defaults
+from dpcal.calibrate.recommending.recommendation import first_choice
+from dpcal.optim.linear_fit import SCALE, asked_before, query_on_all, tuned
+from dpcal.tables.coding import REACH, Coding
 from dpcal.tables.request import Request
-from dpcal.tables.scale import scale_query
-from dpcal.tables.task import Task
 
 __all__ = ["calibrated", "compared", "default_sizes"]
 
 # Those that predicted errors choose among where no optimizer was named. Correlated noise is left
 # out: it has no joint price with the question how long rows are.
 CHOICE = ("dpsgd", "noisy_gd")
+# Passes of samplers by epochs.
+_PASSES = 60.0
+# The largest standard deviation of the noise on the norm of rows, in units of the guess that it
+# replaces, at which longer rows are still told apart from shorter ones.
+_NOISE = 0.15
+# Squares are cut at four guesses or more; where noise would be half a guess, the guess stays.
+_LEAST_CUT, _LOUDEST = 4.0, 0.5
 
 
-def calibrated(request: Request, task: Task, table: Recommendation | None = None) -> Plan:
-    """Return the plan of the request's optimizer, for a task's records.
+def calibrated(request: Request, n: int, dimension: int) -> Plan:
+    """Return the plan of a request.
 
-    ``table`` is the recommendation, where errors choose and it is known already.
+    Parameters
+    ----------
+    request
+        What is asked.
+    n, dimension
+        Number of records to train on, of rows or of persons, and of parameters.
     """
     if request.plan is not None:
-        return _given_plan(request, request.plan, task)
-    n, row = request.trained_on or task.n, request.row
-    given = dict(request.settings)
-    target = {
-        "n": n,
-        "epsilon": request.epsilon,
-        "delta": request.delta,
-        "neighboring_relation": request.relation,
-    }
-    build: Callable[..., Plan] = row.build()
-    if row.name == "dpsgd" and (row_norm := _row_norm(request)) is not None:
-        first = _first(compared(request, task), table)
-        plan = _tuned(build, request, task, row_norm, target, given, first)
+        return _given(request, request.plan, n)
+    row, settings, n = request.row, dict(request.settings), request.trained_on or n
+    target = {"n": n, **request.goal}
+    norm = _row_norm(request)
+    if row.name == "dpsgd" and norm is not None:
+        plan = _tuned(request, dimension, norm, target)
     elif not row.constants:
-        plan = build(**target, **default_sizes(n, given), **given)
+        plan = row.build()(**target, **default_sizes(n, settings), **settings)
     else:
         if "l2" in row.options:
-            given["l2"] = request.l2
-        plan = build(request.constants, dimension=task.objective.dimension, **target, **given)
+            settings["l2"] = request.l2
+        try:
+            plan = row.build()(request.constants, dimension=dimension, **target, **settings)
+        except ValueError as error:
+            if "constants." not in str(error):
+                raise
+            raise ValueError(
+                f"{error} Constants of the loss follow from ranges in the schema."
+            ) from error
     return plan if request.n is None else replace(plan, public_n=True)
 
 
-def _given_plan(request: Request, plan: Plan, task: Task) -> Plan:
+def _given(request: Request, plan: Plan, n: int) -> Plan:
     """Return the plan that was given, whose number of records is public or the table's."""
-    if request.n is not None:
-        return replace(plan, public_n=True)
-    if plan.n != task.n:
+    if request.n is None and plan.n != n:
         raise ValueError(
-            f"use_plan must be for the n={task.n} records to train on, got a plan for n={plan.n} "
+            f"use_plan must be for the n={n} records to train on, got a plan for n={plan.n} "
             f"under {plan.neighboring_relation!r}: test_fraction = 0 holds none out, and under "
             "add-or-remove-one the plan's n is public and may differ."
         )
-    return plan
+    return plan if request.n is None else replace(plan, public_n=True)
 
 
-def compared(request: Request, task: Task) -> dict[str, Any] | None:
+def compared(request: Request, n: int, dimension: int) -> dict[str, Any] | None:
     """Return arguments of :func:`dpcal.calibrate.recommend`; None where errors do not choose."""
-    norm = _row_norm(request) if request.chosen else None
-    if norm is None:
+    norm, bound = _row_norm(request), _row_bound(request)
+    if norm is None or not request.chosen:
         return None
-    bound = _row_bound(request)
     return {
         "loss": request.loss,
-        "n": request.trained_on or task.n,
-        "dimension": task.objective.dimension,
+        "n": request.trained_on or n,
+        "dimension": dimension,
         "row_norm": bound,
         "typical_norm": min(norm, bound),
         "l2": request.l2,
-        "epsilon": request.epsilon,
-        "delta": request.delta,
-        "neighboring_relation": request.relation,
+        **request.goal,
     }
-
-
-def _first(asked: Mapping[str, Any] | None, table: Recommendation | None) -> Plan | None:
-    """Return the plan of the least predicted error; None where errors do not choose."""
-    if asked is None:
-        return None
-    if table is None:
-        return first_choice(optimizers=CHOICE, **asked).plan
-    return next(row.plan for row in table.rows if row.optimizer in CHOICE)
 
 
 def _row_norm(request: Request) -> float | None:
@@ -110,75 +106,75 @@ def _row_bound(request: Request) -> float:
     return math.sqrt(request.coding.square_bound + request.intercept)
 
 
-def _tuned(
-    build: Callable[..., Plan],
-    request: Request,
-    task: Task,
-    row_norm: float,
-    target: Mapping[str, Any],
-    given: Mapping[str, Any],
-    first: Plan | None,
-) -> Plan:
+def _tuned(request: Request, dimension: int, norm: float, target: Mapping[str, Any]) -> Plan:
     """Return the plan of DP-SGD whose settings, where none were given, are those of a linear model.
 
-    They are those of ``first``, if errors choose.
     Where neither the clip nor the rate was given, a hundredth of the budget asks how long rows are.
-    The sum of the rows of a person is clipped as if it were one row.
-    Gradients of a class of weight w are w times as long, and curve as much more.
+    The sum of the rows of a person is clipped as if it were one row. Gradients of a class of weight
+    w are w times as long, and curve as much more.
     """
     weight = max(request.schema.column(request.target).weights or (1.0,))
+    given, n, asked = dict(request.settings), target["n"], compared(request, target["n"], dimension)
     chosen = "max_norm" in given or "learning_rate" in given
-    given = dict(given)
+    clip, passes, sampler = (given.pop(each, None) for each in ("max_norm", "epochs", "sampler"))
     sizes = {name: given.pop(name) for name in ("steps", "batch_size") if name in given}
-    rows = 1 if request.by_person else given.get("group_size", 1)
-    release = _one_release(target) * rows
-    sampler, passes = given.get("sampler", "poisson"), given.pop("epochs", None)
-    if passes is None and sampler != "poisson":
-        passes = 60.0
+    whole = sampler not in (None, "poisson") and "steps" not in sizes
+    if passes is None and sampler not in (None, "poisson"):
+        passes = _PASSES
     if passes is not None:
         _validate.positive(epochs=passes)
+    first = None if asked is None else first_choice(optimizers=CHOICE, **asked).plan
     if first is not None:
         query = first.queries[-1]
         sizes = {"steps": query.count, "batch_size": round(query.expected_batch_size(first.n))}
+    release = dpcal.noise_multiplier(dpcal.events.GaussianDpEvent, **request.goal)
+    release *= 1 if request.by_person else given.get("group_size", 1)
     settled = Defaults.of(
         request.loss,
-        n=target["n"],
-        dimension=task.objective.dimension,
-        row_norm=row_norm,
+        n=n,
+        dimension=dimension,
+        row_norm=norm,
         release=release,
         passes=passes,
         unit=1.0 if request.loss == "logistic" else REACH,
         bound=None if request.by_person else _row_bound(request),
         **sizes,
     )
-    max_norm = given.pop("max_norm", None)
-    max_norm = weight * settled.max_norm if max_norm is None else max_norm
-    whole = sampler != "poisson" and "steps" not in sizes
-    length = {"epochs": passes} if whole else {"steps": settled.steps}
+    clip = weight * settled.max_norm if clip is None else clip
     if first is None:
-        plan = build(**target, **length, batch_size=settled.batch_size, max_norm=max_norm, **given)
+        length = {"epochs": passes} if whole else {"steps": settled.steps}
+        given |= {} if sampler is None else {"sampler": sampler}
+        given |= {**length, "batch_size": settled.batch_size, "max_norm": clip}
+        plan: Plan = request.row.build()(**target, **given)
     else:
-        query = replace(first.queries[-1], max_norm=max_norm)
+        query = replace(first.queries[-1], max_norm=clip)
         parameters = {"steps": settled.steps, "batch_size": settled.batch_size}
         plan = replace(first, queries=(query,), parameters=parameters)
     # Beside another query a shuffle has a looser price, and rows of a person have no common length.
     if not (chosen or request.by_person or sampler == "shuffled-epochs"):
-        coding = request.coding
-        scale = scale_query(coding, release=release, n=plan.n, group_size=plan.group_size)
+        scale = _scale(request.coding, release=release, n=plan.n, group_size=plan.group_size)
         plan = plan if scale is None else asked_before(plan, scale)
     if "learning_rate" in plan.parameters:
         return plan
     query = plan.query("gradient")
     settled = replace(settled, steps=query.count)
-    _, rate = tuned(settled, query, weight=weight, l2=request.l2, max_norm=max_norm)
+    _, rate = tuned(settled, query, weight=weight, l2=request.l2, max_norm=clip)
     return replace(plan, parameters={**plan.parameters, "learning_rate": rate})
 
 
-def _one_release(target: Mapping[str, Any]) -> float:
-    """Return the noise multiplier of one Gaussian release about all records."""
-    goal = {name: target[name] for name in ("epsilon", "delta", "neighboring_relation")}
-    found: float = dpcal.noise_multiplier(dpcal.events.GaussianDpEvent, **goal)
-    return found
+def _scale(coding: Coding, *, release: float, n: int, group_size: int) -> Query | None:
+    """Return the query about the mean squared norm of rows; None where noise would hide it.
+
+    A range is taken to span eight standard deviations of its values. Where rows are much shorter or
+    longer, the steps that are right for the guess are too long or too short.
+    """
+    guess, multiplier = coding.typical_square, release / math.sqrt(SCALE_SHARE)
+    if not guess:
+        return None
+    cut = min(coding.square_bound / guess, max(_LEAST_CUT, _NOISE * n / multiplier))
+    if cut * multiplier / n > _LOUDEST:
+        return None
+    return query_on_all(SCALE, cut * guess, multiplier, group_size=group_size)
 
 
 def default_sizes(n: int, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,51 +1,38 @@
-r"""From a file and its schema to the records of a task, a part of the file at a time.
+r"""From a table and its schema to the records of a task, split into trained and held-out ones.
 
->>> import tempfile
->>> from pathlib import Path
 >>> from dpcal.tables.schema import Column
->>> path = Path(tempfile.mkdtemp()) / "people.csv"
->>> _ = path.write_text("age,sick\n41,no\n60,yes\n100,yes\n")
 >>> schema = Schema(columns=(
 ...     Column(name="age", type="number", range=(20, 100)),
 ...     Column(name="sick", type="class", categories=("no", "yes")),
 ... ))
->>> records = load(Source(path), schema, target="sick", key=b"secret")
->>> records.n, records.labels
-(3, ('no', 'yes'))
->>> X_train, y_train, X_test, y_test = records.split(0.0)
->>> X_train.ravel().round(3).tolist(), y_train.tolist(), len(y_test)
-([-1.9, 0.0, 4.0], [0.0, 1.0, 1.0], 0)
+>>> source = Source({"age": [41, 60, 100], "sick": ["no", "yes", "yes"]})
+>>> records = load(source, schema, target="sick", key=b"secret", held_out=0.0)
+>>> records.X_train.ravel().round(3).tolist(), records.y_train.tolist(), records.labels
+([-1.9, 0.0, 4.0], [0.0, 1.0, 1.0], ('no', 'yes'))
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal.tables.coding import (
-    BLANK,
-    Coding,
-    codes_of,
-    persons_of,
-    scaled,
-    texts_of,
-    values_of,
-)
+from dpcal.tables.coding import Coding, codes_of, persons_of, scaled, texts_of, values_of
 from dpcal.tables.reading import Source, polars
 from dpcal.tables.schema import Column, Schema
-from dpcal.tables.splitting import coins_of, coins_of_people, digests, within_group_size
+from dpcal.tables.splitting import coins_of, coins_of_people, dealt, digests, within_group_size
 
-__all__ = ["Records", "load"]
+__all__ = ["Records", "load", "rows_of"]
 
 Vector = NDArray[np.float64]
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Records:
-    """Coded records with their targets, in parts, and a coin for each.
+    """Coded records with their targets, of which some are held out.
 
     Parameters
     ----------
@@ -55,180 +42,41 @@ class Records:
         The classes, in the order of their numbers; empty where the target is a number.
     labels_read
         Whether the classes were read off the records.
-    key
-        Secret of the coins.
-
-    Attributes
-    ----------
     coding
         From cells to features.
-    read, left_out, beyond
-        How many rows were read, left out as the schema says, and left out because their person has
-        more than the schema's ``group_size``.
+    counts
+        Numbers of rows read, left out as the schema says, and, of persons, beyond the group size.
     reached
         For each number with a range: the lowest and the highest value, shape (2,). Not private.
+    X_train, y_train, X_test, y_test
+        Records to train on and held-out ones, shapes (m, d) and (m,).
+    owners
+        Number of the person of each record to train on; None where the schema names no person.
     """
 
-    def __init__(self, schema: Schema, target: Column, key: bytes, labels: tuple[str, ...]) -> None:
-        self.schema, self.target, self.labels = schema, target, labels
-        self.labels_read = False
-        self.coding = Coding(schema.features(target.name), missing_values=schema.missing_values)
-        self.read = self.left_out = self.beyond = 0
-        self.reached: dict[str, Vector] = {}
-        self._key = key
-        self._X: list[Vector] = []
-        self._y: list[Vector] = []
-        self._digests: list[NDArray[np.uint64]] = []
-        self._people: list[Any] = []
-        self._missing = ("", *schema.missing_values)
+    schema: Schema
+    target: Column
+    labels: tuple[str, ...]
+    labels_read: bool
+    coding: Coding
+    counts: Mapping[str, int]
+    reached: Mapping[str, Vector]
+    X_train: Vector
+    y_train: Vector
+    X_test: Vector
+    y_test: Vector
+    owners: NDArray[np.int64] | None
 
     @property
-    def n(self) -> int:
-        """Number of records."""
-        return self.read - self.left_out - self.beyond
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """Numbers of rows read, left out, and, of persons, beyond the group size."""
-        found = {"rows": self.read, "left_out": self.left_out}
-        return found if self.schema.person is None else {**found, "beyond_group_size": self.beyond}
-
-    def add(self, frame: Any, *, classification: bool) -> None:
-        """Take in a part of the table; blank lines are no records."""
-        pl = polars()
-        ends = np.array([frame.height])
-        if all(frame[name].null_count() for name in frame.columns):
-            blank = frame.select(pl.all_horizontal(pl.all().is_null())).to_series().to_numpy()
-            ends = np.r_[np.flatnonzero(blank), ends]
-        start = 0
-        for end in ends.tolist():
-            if end > start:
-                self._take_in(frame[start:end], classification)
-            start = end + 1
-
-    def _take_in(self, frame: Any, classification: bool) -> None:
-        X, features_kept = self.coding.encode(frame)
-        series = frame[self.target.name]
-        y, kept = (
-            self._classes(series)
-            if classification
-            else values_of(series, self.target, self._missing)
-        )
-        kept &= features_kept
-        if not classification:
-            y = scaled(y, self.target)
-        self._note_reached(frame)
-        if self.schema.person is not None:
-            self._people.append(persons_of(frame[self.schema.person], self._missing).filter(kept))
-        self.read += frame.height
-        self.left_out += int(frame.height - kept.sum())
-        X = X if kept.all() else X[kept]
-        self._X.append(X)
-        self._y.append(y[kept].astype(np.float64))
-        if self.schema.person is None:
-            # Two values in one bin are two records: which features there are does not move a coin.
-            plain = self.coding.linear()
-            told = X if plain is self.coding else plain.encode(frame)[0][kept]
-            self._digests.append(digests(np.column_stack([told, self._y[-1]]), self._key))
-
-    def _classes(self, series: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        """Return the number of each record's class; new classes are taken in if none were given."""
-        if self.target.categories:
-            return codes_of(series, self.target, self._missing)
-        texts = texts_of(series, self._missing)
-        gone = texts.is_null().to_numpy()
-        if gone.any() and self.target.missing == "refuse":
-            raise ValueError(
-                f"Every record must have a label, column {self.target.name!r} lacks one."
-            )
-        self.labels_read = True
-        fresh = sorted(set(texts.drop_nulls().unique().to_list()) - set(self.labels))
-        self.labels += tuple(fresh)
-        if len(self.labels) > 2:
-            raise ValueError(_too_many(len(self.labels), self.target.name))
-        codes = np.full(len(gone), BLANK)
-        for code, label in enumerate(self.labels):
-            codes[(texts == label).fill_null(False).to_numpy()] = code
-        return codes, ~gone | (self.target.missing == "blank")
-
-    def _note_reached(self, frame: Any) -> None:
-        for column in (*self.coding.columns, self.target):
-            if column.range is None or frame.height == 0:
-                continue
-            values = frame[column.name]
-            if values.dtype == polars().String:
-                values = values.cast(polars().Float64, strict=False)
-            ends = np.array([values.min(), values.max()], dtype=float)
-            self.note_reached({column.name: ends})
-
-    def note_reached(self, found: Mapping[str, Vector]) -> None:
-        """Take in the lowest and the highest values of columns in some of the records."""
-        for name, ends in found.items():
-            old = self.reached.get(name, ends)
-            self.reached[name] = np.array([np.fmin(old[0], ends[0]), np.fmax(old[1], ends[1])])
-
-    def finish(self) -> None:
-        """Put classes that were read into sort order, and leave out rows beyond the group size."""
-        if self.labels_read:
-            if len(self.labels) != 2:
-                raise ValueError(_too_many(len(self.labels), self.target.name))
-            if self.labels[0] > self.labels[1]:
-                self.labels = (self.labels[1], self.labels[0])
-                self._y = [1.0 - y for y in self._y]
-        if self.schema.person is None:
-            self._coins = coins_of(np.concatenate(self._digests), self._key)
-            self._kept = np.ones(len(self._coins), dtype=bool)
-            self._digests.clear()
-            return
-        pl = polars()
-        people = pl.concat(self._people).rename("person")
-        names = people.unique(maintain_order=True)
-        places = pl.Series(range(len(names)), dtype=pl.Int64)
-        number = people.replace_strict(names, places, return_dtype=pl.Int64).to_numpy()
-        self._owners: NDArray[np.int64] = number
-        self._kept = within_group_size(number, self.schema.group_size, self._key)
-        self.beyond = int((~self._kept).sum())
-        self._coins = coins_of_people(names.to_list(), self._key)[number]
-        self._people.clear()
-
-    def owners(self, fraction: float) -> NDArray[np.int64]:
-        """Return the number of the person of each record that :meth:`split` gives to train on."""
-        return self._owners[self._kept & (self._coins >= fraction)]
-
-    def split(self, fraction: float) -> tuple[Vector, Vector, Vector, Vector]:
-        """Return X and y to train on, and X and y that are held out; once, for memory's sake.
-
-        Parameters
-        ----------
-        fraction
-            Probability in [0, 1) that a record, or a person, is held out.
-        """
-        held_out = self._coins < fraction
-        sizes = [int((self._kept & side).sum()) for side in (~held_out, held_out)]
-        d = len(self.coding.names)
-        (X_train, X_test), (y_train, y_test) = (
-            [np.empty((size, d)) for size in sizes],
-            [np.empty(size) for size in sizes],
-        )
-        filled, start = [0, 0], 0
-        self._X.reverse()
-        self._y.reverse()
-        while self._X:
-            X, y = self._X.pop(), self._y.pop()
-            part = slice(start, start + len(y))
-            for side, (into, targets) in enumerate(((X_train, y_train), (X_test, y_test))):
-                rows = self._kept[part] & (held_out[part] == bool(side))
-                end = filled[side] + int(rows.sum())
-                into[filled[side] : end], targets[filled[side] : end] = X[rows], y[rows]
-                filled[side] = end
-            start += len(y)
-        return X_train, y_train, X_test, y_test
+    def persons(self) -> int:
+        """Number of persons of whom there are records to train on."""
+        return 0 if self.owners is None else len(np.unique(self.owners))
 
 
 def _too_many(count: int, name: str) -> str:
     return (
-        f"target must hold two classes for --loss logistic, got {count} in column {name!r}; "
-        "--loss squared predicts numbers."
+        f"target must hold two classes for loss='logistic', got {count} in column {name!r}; "
+        "loss='squared' predicts numbers."
     )
 
 
@@ -238,6 +86,8 @@ def load(
     *,
     target: str,
     key: bytes,
+    held_out: float,
+    told: bool = True,
     classification: bool = True,
 ) -> Records:
     """Read a table.
@@ -252,6 +102,11 @@ def load(
         Name of the column that is predicted.
     key
         Secret of the coins that split the records, 16 to 64 bytes.
+    held_out
+        Share in [0, 1) of the records, or persons, that are held out.
+    told
+        Whether the number of rows is told, and coins are dealt to places in the table: as many are
+        held out in every split, but of rows that the schema leaves out, and of rows of persons.
     classification
         Whether the target is one of two classes; a number otherwise.
 
@@ -260,23 +115,92 @@ def load(
     ValueError
         If a column is not in the schema or not in the file, or a cell is not what it must be.
     """
-    column = _target(schema.column(target), classification)
+    column, features = _target(schema.column(target), classification), schema.features(target)
     _check_columns(source, schema)
-    numbers = [each.name for each in schema.features(target) if each.type == "number"]
-    if not classification:
-        numbers.append(target)
-    used = [*(each.name for each in schema.features(target)), target]
-    if schema.person is not None:
-        used.append(schema.person)
+    numbers = [each.name for each in features if each.type == "number"]
+    numbers += [] if classification else [target]
+    used = [*(each.name for each in features), target, *([schema.person] if schema.person else [])]
+    missing = ("", *schema.missing_values)
+    frame = rows_of(source.frame(numbers=numbers, columns=used))
+    coding = Coding(features, missing_values=schema.missing_values)
+    X, kept = coding.encode(frame)
+    if classification:
+        y, known, labels = _classes(frame[target], column, missing)
+    else:
+        values, known = values_of(frame[target], column, missing)
+        y, labels = scaled(values, column), ()
+    kept &= known
+    X, y = (X, y) if kept.all() else (X[kept], y[kept])
+    counts = {"rows": frame.height, "left_out": int(frame.height - kept.sum())}
+    owners = None
+    if schema.person is None and told:
+        coins = dealt(frame.height, key)[kept]
+    elif schema.person is None:
+        # Two values in one bin are two records: which features there are does not move a coin.
+        plain = coding.linear()
+        cells = X if plain is coding else plain.encode(frame)[0][kept]
+        coins = coins_of(digests([*cells.T, y], key), key)
+    else:
+        owners, coins = _persons(persons_of(frame[schema.person], missing), key, told)
+        owners, coins = owners[kept], coins[kept]
+        few = within_group_size(owners, schema.group_size, key)
+        counts["beyond_group_size"] = int((~few).sum())
+        X, y, owners, coins = X[few], y[few], owners[few], coins[few]
+    reached = _reached(frame, (*coding.columns, column))
+    train = coins >= held_out
+    return Records(
+        schema=schema,
+        target=column,
+        labels=labels,
+        labels_read=classification and not column.categories,
+        coding=coding,
+        counts=counts,
+        reached=reached,
+        X_train=X[train],
+        y_train=y[train],
+        X_test=X[~train],
+        y_test=y[~train],
+        owners=None if owners is None else owners[train],
+    )
 
-    def taken_in(batches: Iterator[Any]) -> Records:
-        records = Records(schema, column, key, column.categories if classification else ())
-        for batch in batches:
-            records.add(batch, classification=classification)
-        records.finish()
-        return records
 
-    return source.read(taken_in, numbers=numbers, columns=used)
+def rows_of(frame: Any) -> Any:
+    """Return a data frame without blank lines, which are no records."""
+    return frame.filter(~polars().all_horizontal(polars().all().is_null()))
+
+
+def _classes(
+    series: Any, column: Column, missing: Collection[str]
+) -> tuple[Vector, NDArray[np.bool_], tuple[str, ...]]:
+    """Return the numbers of classes, which records are kept, and the classes: read if not given."""
+    if not column.categories:
+        found = sorted(texts_of(series, missing).drop_nulls().unique().to_list())
+        if len(found) != 2:
+            raise ValueError(_too_many(len(found), column.name))
+        rule, name = column.missing, column.name
+        column = Column(name=name, type="class", categories=tuple(found), missing=rule)
+    codes, known = codes_of(series, column, missing)
+    return codes.astype(np.float64), known, column.categories
+
+
+def _persons(people: Any, key: bytes, told: bool) -> tuple[NDArray[np.int64], Vector]:
+    """Return the number of each row's person, in order of their first rows, and the coins."""
+    pl, people = polars(), people.rename("person")
+    names = people.unique(maintain_order=True)
+    places = pl.Series(range(len(names)), dtype=pl.Int64)
+    number = people.replace_strict(names, places, return_dtype=pl.Int64).to_numpy()
+    coins = dealt(len(names), key) if told else coins_of_people(names.to_list(), key)
+    return number, coins[number]
+
+
+def _reached(frame: Any, columns: Collection[Column]) -> dict[str, Vector]:
+    """Return the lowest and the highest value of each number with a range."""
+    found = {}
+    for column in columns:
+        if column.range is not None:
+            values = frame[column.name].cast(polars().Float64, strict=False)
+            found[column.name] = np.array([values.min(), values.max()], dtype=float)
+    return found
 
 
 def _target(column: Column, classification: bool) -> Column:
@@ -288,7 +212,7 @@ def _target(column: Column, classification: bool) -> Column:
         )
     if not classification and column.type != "number":
         raise ValueError(
-            f"Every target must be a number for --loss squared, got column {column.name!r} of "
+            f"Every target must be a number for loss='squared', got column {column.name!r} of "
             f"type {column.type!r}."
         )
     if classification and column.categories and len(column.categories) != 2:

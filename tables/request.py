@@ -2,22 +2,16 @@
 
 Of the table, no more than the names of its columns is looked at here.
 
->>> import inspect
->>> from dpcal import train
->>> given = {name: each.default for name, each in inspect.signature(train).parameters.items()}
->>> columns = {"age": {"type": "number", "range": [0, 9]}, "y": {"type": "number"}}
->>> given |= {"table": {"age": [3.0], "y": [1.0]}, "schema": {"columns": columns}}
->>> given |= {"target": "y", "loss": "squared", "epsilon": 1.0, "delta": 1e-6, "n": 100}
->>> request = Request.of(**given)
->>> request.relation, request.trained_on, request.row.name
-('add-or-remove-one', 80, 'dpsgd')
+>>> schema = schema_of({"columns": {"who": {"type": "person"}}}, group_size=3)
+>>> schema.person, schema.group_size
+('who', 3)
 """
 
 from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,7 +21,6 @@ from dpcal import _validate
 from dpcal._files import text_of
 from dpcal.accountants.directions import relation_of
 from dpcal.calibrate import Constants, Plan
-from dpcal.calibrate.batching import PLANNED
 from dpcal.errors import MissingExtra, extra, reason_of
 from dpcal.optim.registry import Optimizer, find
 from dpcal.tables.booking import checked_book
@@ -36,21 +29,20 @@ from dpcal.tables.drafting import ROW_NUMBERS
 from dpcal.tables.reading import Source
 from dpcal.tables.schema import Column, Schema
 
-__all__ = ["Request", "schema_of", "source_of"]
+__all__ = ["Request", "check_extras", "drafts_one", "schema_of", "source_of"]
 
 EXTRAS = ("polars", "matplotlib")
 # Public constants of a loss that settings may give, in place of those that ranges imply.
 PUBLIC = ("smoothness", "gap")
 # A price may differ by this between two machines, relatively.
 _ROUNDING = 1e-6
-# Where each constant comes from, for readers who gave too little.
-SOURCES = {
-    "lipschitz": "max_grad_norm, or ranges with loss='logistic'",
-    "smoothness": "ranges, or smoothness in settings",
-    "gap": "gap in settings, or a range of the target",
-    "hessian_lipschitz": "ranges with loss='logistic'",
-    "gamma": "gamma in settings, or l2 > 0 without an intercept and with kappa = 2",
+_CHOICES = {
+    "loss": ("logistic", "squared"),
+    "held_out": ("noisy", "unprotected", "none"),
+    "mechanism": ("discrete", "gaussian"),
 }
+# Settings of plan builders that are arguments of their own.
+_ARGUMENTS = {"max_norm": "max_grad_norm", "epochs": "epochs", "batch_size": "batch_size"}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -111,6 +103,9 @@ class Request:
     coding: Coding = field(init=False)
 
     def __post_init__(self) -> None:
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) is not None:
+                _validate.choice(choices, **{name: getattr(self, name)})
         _validate.non_negative(l2=self.l2)
         if not 0 <= self.test_fraction < 1:
             got = self.test_fraction
@@ -119,8 +114,6 @@ class Request:
         _validate.positive(epsilon=self.epsilon)
         _validate.probability(delta=self.delta)
         object.__setattr__(self, "coding", Coding(self.schema.features(self.target)))
-        if self.row.constants and self.plan is None:
-            self._check_needs()
 
     @classmethod
     def of(
@@ -146,40 +139,38 @@ class Request:
         ValueError
             If an argument is not what it must be, or does not go with the others.
         """
-        neighboring_relation = neighboring_relation and relation_of(neighboring_relation)
-        for name, choices in _CHOICES.items():
-            if given[name] is not None:
-                _validate.choice(choices, **{name: given[name]})
-        public: Mapping[str, Any] = {}
-        settings = _settings(given)
+        settings, relation = _settings(given), neighboring_relation
+        relation = relation and relation_of(relation)
         known = None if schema is None else schema_of(schema, group_size)
         plan = None if use_plan is None else _plan(use_plan)
         if plan is not None:
-            own = {"optimizer": optimizer, "neighboring_relation": neighboring_relation}
-            told = _told(plan, {**given, **own}, {**settings, "n": n})
-            given["epsilon"], given["delta"], neighboring_relation, optimizer = told
-            n = plan.n if neighboring_relation == "add-or-remove-one" else None
+            asked = {**given, "optimizer": optimizer, "neighboring_relation": relation}
+            given |= _of_plan(plan, asked, {**settings, "n": n})
+            optimizer, relation = plan.optimizer, plan.neighboring_relation
+            n = plan.n if relation == "add-or-remove-one" else None
             settings = {"clipped": plan.clipped}
         elif None in (given["epsilon"], given["delta"]):
             raise ValueError("train needs epsilon and delta, or use_plan.")
-        row = find(optimizer or "dpsgd")
+        row, public = find(optimizer or "dpsgd"), {}
         _check_optimizer(row, plan)
         _check_persons(known, group_size, settings, plan)
         if plan is None:
             if n is None and known is not None and settings.get("clipped") != "user":
                 n = known.n
-            public, settings = _of_optimizer(row, known, settings)
-        relation = _relation(neighboring_relation, row, n)
-        _check_sampler(row, settings, relation, known)
+            public = _public(row, settings)
+            if known is not None and known.group_size > 1:
+                settings["group_size"] = known.group_size
+            _check_settings(row, settings)
+        relation = _relation(relation, row, n)
         check_extras()
         source = source_of(table, known)
         book = checked_book(budget, source.records)
-        target = _target(target, known)
-        described = _columns(source, known, target, given)
-        first = ("add-or-remove-one", "replace-special")
+        target = target or (None if known is None else known.target)
+        if target is None:
+            raise ValueError("target is needed: no schema names it.")
         return cls(
             source=source,
-            schema=described,
+            schema=_numbers(source) if known is None else known,
             target=target,
             described=known is not None,
             n=n,
@@ -187,7 +178,8 @@ class Request:
             settings=settings,
             public=public,
             relation=relation,
-            chosen=optimizer is None and not settings and relation in first,
+            # Predicted errors choose where no optimizer was named, and no setting was given.
+            chosen=optimizer is None and not settings and relation != "replace-one",
             plan=plan,
             budget=book,
             **given,
@@ -204,6 +196,12 @@ class Request:
         if self.plan is not None:
             return self.plan.n
         return None if self.n is None else max(1, round((1 - self.test_fraction) * self.n))
+
+    @property
+    def goal(self) -> dict[str, Any]:
+        """The target of privacy, as builders take it."""
+        target = {"epsilon": self.epsilon, "delta": self.delta}
+        return {**target, "neighboring_relation": self.relation}
 
     @property
     def constants(self) -> Constants:
@@ -229,31 +227,6 @@ class Request:
             smoothness=known.smoothness + (0.0 if "l2" in self.row.options else self.l2),
             strong_convexity=0.0 if self.intercept else self.l2,
         )
-
-    def _check_needs(self) -> None:
-        """Raise ``ValueError`` with what gives the constant that an optimizer lacks."""
-        constants, given = self.constants, self.settings
-        known = {
-            "lipschitz": constants.lipschitz < math.inf,
-            "smoothness": constants.smoothness < math.inf,
-            "gap": constants.gap is not None,
-            "hessian_lipschitz": constants.hessian_lipschitz is not None,
-            "gamma": constants.strong_convexity > 0 and given.get("kappa", 2.0) == 2,
-        }
-        for need in self.row.needs:
-            ways = need.split(" or ")
-            if ways[0] in known and not any(known.get(way) or way in given for way in ways):
-                raise ValueError(
-                    f"optimizer {self.row.name} needs {ways[0]}: give {SOURCES[ways[0]]}."
-                )
-
-
-_CHOICES = {
-    "loss": ("logistic", "squared"),
-    "features": ("linear", "bins", "splines", "random"),
-    "held_out": ("noisy", "unprotected", "none"),
-    "mechanism": ("discrete", "gaussian"),
-}
 
 
 def schema_of(schema: Any, group_size: int | None = None) -> Schema:
@@ -282,8 +255,7 @@ def source_of(table: Any, schema: Schema | None = None) -> Source:
 def _settings(given: dict[str, Any]) -> dict[str, Any]:
     """Return the settings of the plan, with those that are arguments of their own."""
     settings = dict(given.pop("settings") or {})
-    own = {"max_norm": "max_grad_norm", "epochs": "epochs", "batch_size": "batch_size"}
-    for name, argument in own.items():
+    for name, argument in _ARGUMENTS.items():
         value = given.pop(argument)
         if name in settings:
             raise ValueError(f"settings must leave {name} to {argument}.")
@@ -312,19 +284,17 @@ def _plan(given: Plan | str | Path) -> Plan:
     return plan
 
 
-def _told(plan: Plan, given: Mapping[str, Any], settled: Mapping[str, Any]) -> list[Any]:
-    """Return the target and the optimizer of a plan; refuse others, and what it has settled."""
+def _of_plan(plan: Plan, asked: Mapping[str, Any], settled: Mapping[str, Any]) -> dict[str, float]:
+    """Return the target of a plan; refuse others, and what the plan has settled."""
     for name, value in settled.items():
         if value is not None:
             told = _ARGUMENTS.get(name, name)
             raise ValueError(f"{told} does not go with use_plan, which says it.")
-    found = []
     for name in ("epsilon", "delta", "neighboring_relation", "optimizer"):
         own = getattr(plan, name)
-        if given[name] not in (None, own):
-            raise ValueError(f"{name} must be the plan's, {own}, or left out, got {given[name]}.")
-        found.append(own)
-    return found
+        if asked[name] not in (None, own):
+            raise ValueError(f"{name} must be the plan's, {own}, or left out, got {asked[name]}.")
+    return {"epsilon": plan.epsilon, "delta": plan.delta}
 
 
 def check_extras() -> None:
@@ -367,57 +337,51 @@ def _check_persons(
         )
 
 
-def _of_optimizer(
-    row: Optimizer, schema: Schema | None, settings: Mapping[str, Any]
-) -> tuple[dict[str, float], dict[str, Any]]:
-    """Return public constants and the builder's keywords; refuse those that it does not take."""
-    settings, public = dict(settings), {}
-    if row.constants:
-        constants = {name: name for name in PUBLIC}
-        constants |= {} if "max_norm" in row.options else {"max_norm": "lipschitz"}
-        for name in settings.keys() & constants.keys():
-            public[constants[name]] = _validate.positive(**{name: settings.pop(name)})
-    if schema is not None and schema.group_size > 1:
-        settings["group_size"] = schema.group_size
+def _public(row: Optimizer, settings: dict[str, Any]) -> dict[str, float]:
+    """Take public constants of the loss out of settings, where the builder asks for them."""
+    takes = {"max_norm": "lipschitz"} if "max_norm" not in row.options else {}
+    takes |= dict(zip(PUBLIC, PUBLIC, strict=True))
+    found = settings.keys() & takes if row.constants else ()
+    return {takes[name]: _validate.positive(**{name: settings.pop(name)}) for name in found}
+
+
+def _check_settings(row: Optimizer, settings: Mapping[str, Any]) -> None:
+    """Refuse settings that the plan builder does not take."""
     # Persons who are records have the price of records, however many rows they have.
-    priced = ("group_size",) if settings.get("clipped") == "user" else ()
-    known = {*row.options, "accountant", *priced} - {"l2"}
+    known = {*row.options, "accountant"} - {"l2"}
+    known |= {"group_size"} if settings.get("clipped") == "user" else set()
     for name in settings:
         if name not in known:
-            names = sorted({*known, *(PUBLIC if row.constants else ())} - _ELSEWHERE)
+            public = PUBLIC if row.constants else ()
+            names = sorted({*known, *public} - {"group_size", *_ARGUMENTS})
             raise ValueError(
                 f"{_ARGUMENTS.get(name, name)} is not for optimizer {row.name}, whose settings are "
                 f"{', '.join(names)}."
             )
-    return public, settings
-
-
-_ARGUMENTS = {"max_norm": "max_grad_norm"}
-# Keywords of plan builders that are arguments of their own.
-_ELSEWHERE = {"group_size", "epochs", "batch_size", "max_norm"}
 
 
 def _relation(given: str | None, row: Optimizer, n: int | None) -> str:
     """Return the relation that fits where n comes from: read from the table, or given in public."""
     if n is not None:
         _validate.count(n=n)
-    if n is not None and "add-or-remove-one" not in row.relations:
-        raise ValueError(
-            f"n {n} is for neighboring_relation='add-or-remove-one', which optimizer {row.name} "
-            "does not have: omit n, here and in the schema."
-        )
-    if given is None:
-        wanted = "replace-special" if n is None else "add-or-remove-one"
-        return wanted if wanted in row.relations else row.relations[0]
-    if given == "add-or-remove-one" and n is None and given in row.relations:
+        if given not in (None, "add-or-remove-one"):
+            raise ValueError(f"n is for neighboring_relation='add-or-remove-one', got {given}.")
+        given = "add-or-remove-one"
+    elif given is None:
+        wanted = "replace-special"
+        given = wanted if wanted in row.relations else row.relations[0]
+    elif given == "add-or-remove-one" and given in row.relations:
         raise ValueError(
             "neighboring_relation='add-or-remove-one' needs n, a public number of records (of "
             "persons, with clipped='user') that the table's own may differ from: that one is read "
             "from the data, and a record more would change it. Without n the relation is "
             "replace-special."
         )
-    if given != "add-or-remove-one" and n is not None:
-        raise ValueError(f"n is for neighboring_relation='add-or-remove-one', got {given}.")
+    if given not in row.relations and n is not None:
+        raise ValueError(
+            f"n {n} is for neighboring_relation='add-or-remove-one', which optimizer {row.name} "
+            "does not have: omit n, here and in the schema."
+        )
     if given not in row.relations:
         raise ValueError(
             f"neighboring_relation must be {' or '.join(row.relations)} for optimizer {row.name}, "
@@ -426,76 +390,18 @@ def _relation(given: str | None, row: Optimizer, n: int | None) -> str:
     return given
 
 
-def _check_sampler(
-    row: Optimizer, settings: Mapping[str, Any], relation: str, schema: Schema | None
-) -> None:
-    """Refuse a sampler without a price for this relation, or for rows of a person."""
-    name = settings.get("sampler", "poisson")
-    if row.name != "dpsgd" or name == "poisson":
-        return
-    _validate.choice(tuple(PLANNED), sampler=name)
-    if relation not in PLANNED[name]:
-        raise ValueError(
-            f"sampler {name} is for neighboring_relation {' or '.join(PLANNED[name])}, got "
-            f"{relation}."
-        )
-    if schema is not None and schema.group_size > 1 and settings.get("clipped") != "user":
-        raise ValueError(
-            f"sampler {name} is for single records, got persons with several: clipped='user' in "
-            "settings takes persons for records."
-        )
-
-
 # -- the columns
 
 
-def _target(given: str | None, schema: Schema | None) -> str:
-    """Return the column that is predicted."""
-    target = given or (None if schema is None else schema.target)
-    if target is None:
-        why = "no schema names it" if schema is None else "the schema names no target"
-        raise ValueError(f"target is needed: {why}.")
-    return str(target)
-
-
-def _columns(source: Source, schema: Schema | None, target: str, given: dict[str, Any]) -> Schema:
-    """Return the schema, or one of numbers, with weights and curves as they are given."""
-    bounds, weights = given.pop("bounds"), given.pop("class_weights")
-    if schema is not None and bounds is not None:
-        raise ValueError("bounds is for tables without a schema.")
-    known = _numbers(source, target, bounds) if schema is None else schema
-    known = _weighted(known, target, weights, given["loss"])
-    return _curved(known, target, given.pop("features"))
-
-
-def _numbers(source: Source, target: str, bounds: Any) -> Schema:
-    """Return a schema of numbers, with one range if it was given, for tables without a schema."""
-    features = [name for name in source.columns if name != target]
-    numbers = [name for name in features if name in ROW_NUMBERS]
+def _numbers(source: Source) -> Schema:
+    """Return a schema of numbers, for tables without a schema."""
+    numbers = [name for name in source.columns if name in ROW_NUMBERS]
     if numbers:
         raise ValueError(
             "table must hold no numbers of its rows as a feature, got a column named "
             f"{numbers[0]!r}. {drafts_one(source)}"
         )
-    if bounds is not None:
-        bounds = _pair(bounds)
-    return Schema(
-        columns=tuple(
-            Column(name=name, type="number", range=None if name == target else bounds)
-            for name in source.columns
-        )
-    )
-
-
-def _pair(bounds: Any) -> tuple[float, float]:
-    """Return bounds as two numbers, if they are that."""
-    try:
-        low, high = map(float, bounds)
-    except (TypeError, ValueError):
-        low = high = math.nan
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise ValueError(f"bounds must be two finite numbers, low < high, got {bounds!r}.")
-    return low, high
+    return Schema(columns=tuple(Column(name=name, type="number") for name in source.columns))
 
 
 def drafts_one(source: Source) -> str:
@@ -505,39 +411,3 @@ def drafts_one(source: Source) -> str:
         "Without a schema every feature must be a number: "
         f"'dpcal schema {file} -o schema.toml' drafts one, with types and categories."
     )
-
-
-def _weighted(schema: Schema, target: str, weights: Sequence[float] | None, loss: str) -> Schema:
-    """Return the schema with weights of the target's classes, if any were given."""
-    column = schema.column(target)
-    if weights is None:
-        return schema
-    if loss != "logistic":
-        raise ValueError("class_weights is for loss='logistic'.")
-    if not column.categories:
-        raise ValueError("class_weights must come with a schema that lists the target's classes.")
-    known = replace(
-        column,
-        type="class",
-        coding="one-hot",
-        missing="refuse" if column.missing == "impute" else column.missing,
-        unknown="refuse" if column.unknown == "ignore" else column.unknown,
-        weights=tuple(map(float, weights)),
-        copied=tuple({*column.copied} & {"categories"}),
-    )
-    return schema.with_column(known)
-
-
-def _curved(schema: Schema, target: str, features: str) -> Schema:
-    """Return the schema with its numbers coded as ``features`` says."""
-    if features == "linear":
-        return schema
-    for column in schema.features(target):
-        if column.type == "number" and column.range is None:
-            raise ValueError(
-                f"features={features!r} needs a public range of every number, column "
-                f"{column.name!r} has none: give it in the schema, or by bounds."
-            )
-        if column.type == "number":
-            schema = schema.with_column(replace(column, coding=features))
-    return schema

@@ -24,21 +24,26 @@ from __future__ import annotations
 import json
 import math
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from dpcal._files import document_of, text_of
 
-__all__ = ["CODINGS", "CURVES", "MISSING", "TYPES", "UNKNOWN", "Column", "Schema"]
+__all__ = ["CURVES", "Column", "Schema"]
 
 TYPES = ("number", "category", "class", "person", "drop")
-CODINGS = ("one-hot", "ordinal")
-# Codings of a number whose effect is no straight line.
+# Codings of a number whose effect is no straight line, and all.
 CURVES = ("bins", "splines", "random")
+CODINGS = ("one-hot", "ordinal", *CURVES)
 MISSING = ("refuse", "drop-row", "impute", "blank")
 UNKNOWN = ("refuse", "drop-row", "ignore", "blank")
+LISTED = ("category", "class")
+
+TEXTS = "distinct texts that are not empty"
+COLUMNS = "columns of distinct names"
+WEIGHTS = "finite numbers > 0, one for each class"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,74 +97,37 @@ class Column:
     copied: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        allowed = {
-            "type": TYPES,
-            "coding": (*CODINGS, *CURVES),
-            "missing": MISSING,
-            "unknown": UNKNOWN,
-        }
-        for field, values in allowed.items():
-            if getattr(self, field) not in values:
-                raise self._wrong(field, " or ".join(map(repr, values)), getattr(self, field))
-        self._check_range()
-        self._check_categories()
-        self._check_imputed()
-        self._check_weights()
-        names = {each.name for each in fields(self)} - {"name", "copied"}
-        if not isinstance(self.copied, tuple) or not set(self.copied) <= names:
-            raise self._wrong("copied", f"a list of fields out of {sorted(names)}", self.copied)
-
-    def _check_range(self) -> None:
-        if self.coding in CURVES and (self.type != "number" or self.range is None):
-            raise self._wrong(
-                "coding", "'one-hot' or 'ordinal' unless it is a number with a range", self.coding
-            )
-        if self.range is None:
-            return
-        ends = [end for end in self.range if _is_number(end)]
-        if len(ends) != 2 or len(self.range) != 2 or not ends[0] < ends[1]:
-            raise self._wrong("range", "[low, high] with finite low < high", list(self.range))
-        if self.type != "number":
-            raise self._wrong("range", "left out unless type is 'number'", list(self.range))
-
-    def _check_categories(self) -> None:
-        listed = list(self.categories)
-        texts = all(isinstance(each, str) and each for each in listed)
-        if self.type in ("category", "class"):
-            if not texts or len(set(listed)) != len(listed) or len(listed) < 2:
-                key = "classes" if self.type == "class" else "categories"
-                raise self._wrong(key, "two or more distinct texts that are not empty", listed)
-        elif listed:
-            raise self._wrong("categories", "left out unless type is 'category'", listed)
-        if self.unknown == "ignore" and (self.type != "category" or self.coding != "one-hot"):
-            raise self._wrong(
-                "unknown", "'refuse', 'drop-row' or 'blank' unless one-hot coded", "ignore"
-            )
-
-    def _check_imputed(self) -> None:
-        if (self.impute is None) == (self.missing == "impute"):
-            raise self._wrong("impute", "given if and only if missing is 'impute'", self.impute)
-        if self.impute is None:
-            return
-        if self.type == "number" and not _is_number(self.impute):
-            raise self._wrong("impute", "a finite number", self.impute)
-        if self.type == "category" and self.impute not in self.categories:
-            raise self._wrong("impute", f"one of {list(self.categories)}", self.impute)
-        if self.type not in ("number", "category"):
-            raise self._wrong("impute", "left out unless type is 'number' or 'category'", "it")
-
-    def _check_weights(self) -> None:
-        given = list(self.weights)
-        if given and self.type != "class":
-            raise self._wrong("weights", "left out unless type is 'class'", given)
-        good = [each for each in given if _is_number(each) and each > 0]
-        if given and not len(good) == len(given) == len(self.categories):
-            allowed = f"{len(self.categories)} finite numbers > 0, one for each class"
-            raise self._wrong("weights", allowed, given)
-
-    def _wrong(self, field: str, allowed: str, got: Any) -> ValueError:
-        return ValueError(
-            f"schema, column {self.name!r}: {field} must be {allowed}, got {_shown(got)}."
+        number, listed, curve = self.type == "number", self.type in LISTED, self.coding in CURVES
+        ranged, imputed, ends = self.range is not None, self.impute is not None, self.range or ()
+        fits = _are_numbers(self.impute) if number else self.impute in self.categories
+        simple = self.type != "category" or self.coding != "one-hot"
+        weighted = _are_numbers(*self.weights) and all(each > 0 for each in self.weights)
+        _check(
+            self,
+            f"schema, column {self.name!r}",
+            ("type", self.type in TYPES, _either(TYPES)),
+            ("coding", self.coding in CODINGS, _either(CODINGS)),
+            ("missing", self.missing in MISSING, _either(MISSING)),
+            ("unknown", self.unknown in UNKNOWN, _either(UNKNOWN)),
+            ("range", number or not ranged, "left out unless type is 'number'"),
+            ("range", not ranged or _is_range(ends), "[low, high] with finite low < high"),
+            ("coding", ranged or not curve, "'one-hot' or 'ordinal' unless a number with a range"),
+            ("categories", listed or not self.categories, "left out unless type is 'category'"),
+            ("categories", not listed or _are_distinct(self.categories), f"two or more {TEXTS}"),
+            ("unknown", self.unknown != "ignore" or not simple, "another one unless one-hot coded"),
+            (
+                "impute",
+                imputed == (self.missing == "impute"),
+                "given if and only if missing is 'impute'",
+            ),
+            ("impute", not imputed or fits, "a finite number, or one of the categories"),
+            (
+                "weights",
+                self.type == "class" or not self.weights,
+                "left out unless type is 'class'",
+            ),
+            ("weights", weighted and len(self.weights) in (0, len(self.categories)), WEIGHTS),
+            ("copied", {*self.copied} < {*vars(self)}, "a list of other keys"),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -178,29 +146,17 @@ class Column:
         ValueError
             If a key is unknown, or a value is not what it must be.
         """
-        if not isinstance(given, Mapping):
-            raise ValueError(f"schema, column {name!r} must be a table of keys, got {given!r}.")
-        values = dict(given)
-        allowed = {each.name for each in fields(cls)} - {"name"}
-        if "classes" in values and values.get("type") == "class":
+        where, values = (
+            f"schema, column {name!r}",
+            dict(given) if isinstance(given, Mapping) else {},
+        )
+        if "type" not in values:
+            raise ValueError(f"{where} needs a type: {_either(TYPES)}.")
+        if values["type"] == "class" and "classes" in values:
             values["categories"] = values.pop("classes")
-        strange = sorted(set(values) - allowed)
-        if strange or "type" not in values:
-            what = f"has no key {strange[0]!r}" if strange else "needs a type"
-            raise ValueError(
-                f"schema, column {name!r} {what}: keys are {', '.join(sorted(allowed))}, and "
-                "classes in place of categories where type is 'class'."
-            )
         if "impute" in values:
             values.setdefault("missing", "impute")
-        for field in ("range", "categories", "weights", "copied"):
-            if field in values:
-                if not isinstance(values[field], list):
-                    raise ValueError(
-                        f"schema, column {name!r}: {field} must be a list, got {values[field]!r}."
-                    )
-                values[field] = tuple(values[field])
-        return cls(name=name, **values)
+        return cls(name=name, **_fields(cls, where, values, without="name"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,21 +185,22 @@ class Schema:
     missing_values: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        names = [column.name for column in self.columns]
-        if not names or len(set(names)) != len(names):
-            raise ValueError(f"schema must have columns of distinct names, got {names}.")
-        for name in ("n", "group_size"):
-            value = getattr(self, name)
-            if not (name == "n" and value is None) and (type(value) is not int or value < 1):
-                raise ValueError(f"schema: {name} must be a whole number >= 1, got {value!r}.")
-        people = [column.name for column in self.columns if column.type == "person"]
-        if len(people) > 1:
-            raise ValueError(f"schema must have one column of type 'person', got {people}.")
-        if self.group_size > 1 and not people:
-            raise ValueError(
-                f"schema: group_size={self.group_size} needs a column of type 'person', which "
-                "tells whose row it is."
-            )
+        types = [each.type for each in self.columns]
+        told = self.group_size == 1 or "person" in types
+        _check(
+            self,
+            "schema",
+            ("columns", _are_distinct([each.name for each in self.columns], 1), COLUMNS),
+            ("columns", types.count("person") < 2, "one column of type 'person' at most"),
+            ("n", self.n is None or _is_count(self.n), "a whole number >= 1"),
+            ("group_size", _is_count(self.group_size), "a whole number >= 1"),
+            (
+                "group_size",
+                told,
+                "1, or needs a column of type 'person', which tells whose row it is",
+            ),
+            ("missing_values", _are_distinct(self.missing_values, 0), f"a list of {TEXTS}"),
+        )
         if self.target is not None:
             self.column(self.target)
 
@@ -277,13 +234,6 @@ class Schema:
             raise ValueError(f"table must hold a column beside the target, got only {target!r}.")
         return found
 
-    def with_column(self, column: Column) -> Schema:
-        """Return the schema with the column of that name replaced."""
-        return replace(
-            self,
-            columns=tuple(column if each.name == column.name else each for each in self.columns),
-        )
-
     def copied(self) -> list[str]:
         """Return what was read off the records, as words: "range of 'age'"."""
         return [
@@ -308,19 +258,11 @@ class Schema:
         ValueError
             If a key is unknown, or a value is not what it must be.
         """
-        values = dict(given)
-        strange = sorted(set(values) - {each.name for each in fields(cls)})
-        columns = values.pop("columns", None)
-        if strange or not isinstance(columns, Mapping):
-            what = f"has no key {strange[0]!r}" if strange else "must have [columns.NAME] tables"
-            raise ValueError(
-                f"schema {what}: keys are target, n, group_size, missing_values and columns."
-            )
-        texts = values.pop("missing_values", [])
-        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-            raise ValueError(f"schema: missing_values must be a list of texts, got {texts!r}.")
-        read = tuple(Column.from_dict(name, each) for name, each in columns.items())
-        return cls(columns=read, missing_values=tuple(texts), **values)
+        columns = given.get("columns")
+        if not isinstance(columns, Mapping):
+            raise ValueError(f"schema must have [columns.NAME] tables, got {columns!r}.")
+        listed = [Column.from_dict(name, each) for name, each in columns.items()]
+        return cls(**_fields(cls, "schema", {**given, "columns": listed}))
 
     @classmethod
     def from_toml(cls, text: str) -> Schema:
@@ -389,10 +331,46 @@ def _given(record: Any, *, without: str) -> dict[str, Any]:
     }
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and type(value) is not bool and math.isfinite(value)
+def _fields(
+    record: type, where: str, given: Mapping[str, Any], *, without: str = ""
+) -> dict[str, Any]:
+    """Return the fields of a record from JSON or TOML values, whose lists are tuples."""
+    known = {each.name: str(each.type) for each in fields(record) if each.name != without}
+    for name, value in given.items():
+        if name not in known:
+            raise ValueError(f"{where} has no key {name!r}: keys are {', '.join(known)}.")
+        if known[name].startswith("tuple") and not isinstance(value, list):
+            raise ValueError(f"{where}: {name} must be a list, got {value!r}.")
+    lists = {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
+    return {**given, **lists}
 
 
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
+def _check(record: Any, where: str, *rules: tuple[str, bool, str]) -> None:
+    """Refuse a record by the first rule that does not hold: a field, and what it must be."""
+    for field, holds, must in rules:
+        if not holds:
+            value = getattr(record, field)
+            told = "classes" if field == "categories" and record.type == "class" else field
+            shown = repr([*value] if isinstance(value, tuple) else value)
+            raise ValueError(f"{where}: {told} must be {must}, got {shown:.80}.")
+
+
+def _either(names: Sequence[str]) -> str:
+    return " or ".join(map(repr, names))
+
+
+def _are_numbers(*values: Any) -> bool:
+    return all(type(each) in (int, float) and math.isfinite(each) for each in values)
+
+
+def _is_range(ends: Sequence[Any]) -> bool:
+    return len(ends) == 2 and _are_numbers(*ends) and ends[0] < ends[1]
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value >= 1
+
+
+def _are_distinct(texts: Sequence[Any], least: int = 2) -> bool:
+    known = all(isinstance(each, str) and (each or least < 2) for each in texts)
+    return known and len(set(texts)) == len(texts) >= least

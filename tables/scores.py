@@ -23,36 +23,41 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal.accountants.events import DpEvent, SelfComposedDpEvent
-from dpcal.calibrate import Plan, Query, noise_multiplier
+from dpcal.calibrate import Plan, noise_multiplier
 from dpcal.calibrate.persons import rows_of_one_person
 from dpcal.errors import BudgetExceeded
 from dpcal.optim.algorithms import Store, oracle_of
+from dpcal.optim.linear_fit import query_on_all
 from dpcal.optim.objectives.domains import blanked, finite_rows
 from dpcal.optim.objectives.placed import objective_of, vectors_of
+from dpcal.optim.result import Result
 from dpcal.report.metrics import BINS, GRID, Held, metrics, root_errors
-from dpcal.tables.task import Data, Run
+from dpcal.tables.coding import REACH
+from dpcal.tables.model import Model
+from dpcal.tables.records import Records
 
 __all__ = ["evaluate", "print_warnings", "warn_after", "warn_before"]
 
 # A privacy loss that large protects nobody; published guidance calls anything above 10 to 20 weak.
 _WEAK_EPSILON = 20.0
 
-_UNASKED = (
-    "a budget book charges scores like a run: held_out = 'noisy' measures them, and test_fraction "
-    "= 0 keeps no record back"
-)
-
 Vector = NDArray[np.float64]
 
 
 def evaluate(
-    data: Data, run: Run, *, how: str | None, seed: int | None, book: Store
+    records: Records,
+    model: Model,
+    result: Result,
+    *,
+    how: str | None,
+    seed: int | None,
+    book: Store,
 ) -> dict[str, Any]:
     """Return the section ``evaluation`` of a report.
 
     Parameters
     ----------
-    data, run
+    records, model, result
         What was trained on, and what came of it.
     how
         ``"noisy"``, ``"unprotected"`` or ``"none"``; when None, noisy unless there is a book.
@@ -61,33 +66,55 @@ def evaluate(
     book
         What the noisy answer is charged to, if anything.
     """
-    records, left_out = data.records, {"held_out": "left out", "covered_by_the_claim": True}
-    how = how or ("none" if book is not None else "noisy")
-    if how == "none" or not len(data.task.y_test):
-        unasked = book is not None and len(data.task.y_test)
-        return {**left_out, "reason": _UNASKED} if unasked else left_out
-    if not records.labels and how == "noisy" and records.target.range is None:
-        reason = "errors of a target without a range have no bound to scale noise by"
-        return {**left_out, "reason": reason}
-    sums = _classified(data, run.result.w) if records.labels else _missed(data, run.result.w)
-    group = records.schema.group_size
-    noise = 0.0
+    plan, group = result.plan, records.schema.group_size
+    reason = _unasked(records, how, book)
+    how = how or "noisy"
+    if reason:
+        return _left_out(reason)
+    sums = _Sums(bound=3.25**0.5, rows=_errors, width=4, count=1)
+    if records.labels:
+        # The scores of a linear model spread as its weights are long.
+        scale = float(np.linalg.norm(model.weights))
+        rows = partial(_held, center=model.intercept, scale=scale)
+        sums = _Sums(bound=1.0, rows=rows, width=2 * BINS + GRID, count=2)
+    scored, noise = _scores(records, model), 0.0
+    told: dict[str, Any] = {"held_out": how, "covered_by_the_claim": False}
     if how == "unprotected":
-        found = sums.exact()
-        told: dict[str, Any] = {"held_out": how, "covered_by_the_claim": False}
+        found = sums.asked(lambda before: sums.rows(before, scored).sum(axis=0))
     else:
         try:
-            found, noise, told = _noisy(run, sums, group=group, seed=seed, book=book)
+            found, noise, told = _noisy(result, sums, scored, group=group, seed=seed, book=book)
         except BudgetExceeded as error:
             # The run is paid and released; its scores are what the book has no room for.
-            return {**left_out, "reason": f"the budget book has no room ({error})"}
+            return _left_out(f"the budget book has no room ({error})")
     if records.labels:
         first, second = found
         return told | metrics(first, second, records.labels, noise=noise, group=group)
-    n = run.result.plan.n if run.result.plan.public_n and how == "noisy" else len(data.task.y_test)
+    n = plan.n if plan.public_n and how == "noisy" else len(records.y_test)
     # The squares of squared errors were halved, in units of their largest.
-    means = found[0] / n * np.array([16.0, 512.0, 4.0, 16.0])
-    return told | root_errors(means, n, data.task.unit, noise=16 * noise / n, group=group)
+    means, ends = found[0] / n * np.array([16.0, 512.0, 4.0, 16.0]), records.target.range
+    unit = 1.0 if ends is None else (ends[1] - ends[0]) / (2 * REACH)
+    return told | root_errors(means, n, unit, noise=16 * noise / n, group=group)
+
+
+def _unasked(records: Records, how: str | None, book: Store) -> str:
+    """Return why nothing is asked of held-out records; nothing if it is."""
+    if not len(records.y_test):
+        return "no record is held out: test_fraction above 0 does"
+    if how is None and book is not None:
+        return (
+            "a budget book charges scores like a run: held_out='noisy' (--held-out noisy) "
+            "measures them, and test_fraction=0 keeps no record back"
+        )
+    if how == "none":
+        return "held_out='none' was asked; held_out='noisy' (--held-out noisy) measures them"
+    if not records.labels and how != "unprotected" and records.target.range is None:
+        return "a target without a range in the schema has no bound to scale noise by"
+    return ""
+
+
+def _left_out(reason: str) -> dict[str, Any]:
+    return {"held_out": "left out", "covered_by_the_claim": True, "reason": reason}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -95,39 +122,28 @@ class _Sums:
     """Sums over held-out records, each made of a row a record, of norm at most ``bound``.
 
     ``rows(before, scored)`` returns the rows, shape (m, width), of records with their scores and
-    targets, from the sum before, which is zero for the first of ``count`` sums.
+    targets, from the sum before, which is zero for the first of ``count`` sums: of those that
+    :func:`metrics` is made of, or :func:`root_errors`, in units of their largest.
     """
 
     bound: float
     rows: Callable[[Vector, Vector], Vector]
-    scored: Any
     width: int
-    count: int = 1
+    count: int
 
-    def exact(self) -> list[Vector]:
-        """Return the sums without noise."""
+    def asked(self, answer: Callable[[Vector], Vector]) -> list[Vector]:
+        """Return all sums, each the answer to the sum before."""
         found = [np.zeros(self.width)]
         for _ in range(self.count):
-            found.append(self.rows(found[-1], self.scored).sum(axis=0))
+            found.append(answer(found[-1]))
         return found[1:]
 
 
-def _scores(data: Data, w: Vector) -> Vector:
+def _scores(records: Records, model: Model) -> Vector:
     """Return scores and targets of held-out records, shape (m, 2); both are NaN of blank ones."""
-    X, y = data.task.X_test, data.task.y_test
-    known = np.asarray(finite_rows(X) & (y >= (0 if data.records.labels else -np.inf)))
-    scores = data.task.objective.decision(blanked(X, known), w) if len(X) else np.empty(0)
-    return blanked(np.stack([scores, y], axis=1), known, np.nan)
-
-
-def _classified(data: Data, w: Vector) -> _Sums:
-    """Return the sums that :func:`metrics` is made of."""
-    model = data.model(w, {})
-    # The scores of a linear model spread as its weights are long.
-    scale = float(np.linalg.norm(model.weights))
-    grid: dict[str, Any] = {"center": model.intercept, "scale": scale}
-    rows = partial(_held, **grid)
-    return _Sums(bound=1.0, rows=rows, scored=_scores(data, w), width=2 * BINS + GRID, count=2)
+    X, y = records.X_test, records.y_test
+    known = np.asarray(finite_rows(X) & (y >= (0 if records.labels else -np.inf)))
+    return blanked(np.stack([model.scores(blanked(X, known)), y], axis=1), known, np.nan)
 
 
 def _held(before: Vector, scored: Vector, **grid: float) -> Vector:
@@ -135,11 +151,6 @@ def _held(before: Vector, scored: Vector, **grid: float) -> Vector:
     scores, labels = scored.T
     held = Held(scores, np.where(np.isnan(labels), -1, labels), **grid)
     return held.ranks(before) if before.any() else held.counts()
-
-
-def _missed(data: Data, w: Vector) -> _Sums:
-    """Return the sums that :func:`root_errors` is made of, in units of their largest."""
-    return _Sums(bound=3.25**0.5, rows=_errors, scored=_scores(data, w), width=4)
 
 
 def _errors(before: Vector, scored: Vector) -> Vector:
@@ -152,56 +163,38 @@ def _errors(before: Vector, scored: Vector) -> Vector:
 
 
 def _noisy(
-    run: Run, sums: _Sums, *, group: int, seed: int | None, book: Store
+    result: Result, sums: _Sums, scored: Vector, *, group: int, seed: int | None, book: Store
 ) -> tuple[list[Vector], float, dict[str, Any]]:
     """Return the sums as answers of an oracle, with a plan and a ledger of its own."""
-    trained, count, n = run.result.plan, sums.count, len(sums.scored)
-    target: dict[str, Any] = {
-        name: getattr(trained, name) for name in ("epsilon", "delta", "neighboring_relation")
-    }
+    trained, count, public = result.plan, sums.count, result.plan.public_n
+    names = ("epsilon", "delta", "neighboring_relation")
+    target: dict[str, Any] = {name: getattr(trained, name) for name in names}
 
     def all_of(value: float) -> DpEvent:
         once = rows_of_one_person(noise_multiplier=value, group_size=group)
         return once if count == 1 else SelfComposedDpEvent(once, count)
 
     sigma = noise_multiplier(all_of, **target)
-    query = Query(
-        name="scores",
-        kind="gradient",
-        sampler="full",
-        max_norm=sums.bound,
-        noise_multiplier=sigma,
-        count=count,
-        group_size=group,
-    )
-    plan = Plan(
-        optimizer="evaluation",
-        n=trained.n if trained.public_n else n,
-        queries=(query,),
-        public_n=trained.public_n,
-        **target,
-    )
-    rows = partial(vectors_of, sums.rows, sums.width, block=1 << 14)
-    records = objective_of(rows, sums.scored)
+    query = query_on_all("scores", sums.bound, sigma, count, group_size=group)
+    n = trained.n if public else len(scored)
+    plan = Plan(optimizer="evaluation", n=n, queries=(query,), public_n=public, **target)
+    records = objective_of(partial(vectors_of, sums.rows, sums.width, block=1 << 14), scored)
     # A seed serves once: the scores take a child of the one that training took.
     child = None if seed is None else np.random.SeedSequence(seed, spawn_key=(1,))
-    oracle = oracle_of(records, plan, child, book, run.result.noise)
-    found = [np.zeros(sums.width)]
-    for _ in range(count):
-        found.append(oracle.gradient(found[-1], "scores") * plan.n)
+    oracle = oracle_of(records, plan, child, book, result.noise)
+    found = sums.asked(lambda before: oracle.gradient(before, "scores") * plan.n)
     if hasattr(oracle, "close"):
         oracle.close()
-    price = oracle.ledger.epsilon(plan.delta)
     told = {
         "held_out": "noisy",
         "covered_by_the_claim": True,
         "noise_standard_deviation": sigma * sums.bound,
-        "plan": json.loads(plan.to_json()),
+        "plan": plan.to_dict(),
         "ledger": json.loads(oracle.ledger.to_json()),
-        "epsilon": price.to_dict(),
+        "epsilon": oracle.ledger.epsilon(plan.delta).to_dict(),
         "delta": plan.delta,
     }
-    return found[1:], sigma * sums.bound, told
+    return found, sigma * sums.bound, told
 
 
 def warn_before(plan: Plan) -> list[str]:
@@ -220,13 +213,13 @@ def warn_before(plan: Plan) -> list[str]:
     return found
 
 
-def warn_after(evaluation: dict[str, Any], data: Data) -> list[str]:
+def warn_after(evaluation: dict[str, Any], records: Records) -> list[str]:
     """Return warnings about a model that learned nothing, and about ranges that are too wide."""
     found = evaluation.setdefault("warnings", [])
     found += _about_scores(evaluation)
     found = list(found)  # What follows looked at the records, and is no part of the report.
-    for name, (low, high) in data.records.reached.items():
-        ends = data.records.schema.column(name).range
+    for name, (low, high) in records.reached.items():
+        ends = records.schema.column(name).range
         if ends is not None and not np.isnan(low):
             middle = ends[0] / 2 + ends[1] / 2
             unused = ends[1] if high < middle else ends[0] if low > middle else None

@@ -1,15 +1,16 @@
 """Which records are held out? Each one's own coin says so, and moves nobody else.
 
-The coin of a record is a keyed hash of what it holds, and of how many equal records stand before
-it. One record more, or one that is changed, leaves the coins of all the others as they were; a
-shuffle of row numbers would deal all of them anew.
+Where records may come and go, the coin of a record is a keyed hash of what it holds, and of how
+many equal records stand before it: one record more, or one that is changed, leaves the coins of all
+the others as they were. Where their number is told, and neighbors differ in what one of them holds,
+coins are dealt to places in the table, so that the number of those held out is told, too.
 
 >>> import numpy as np
 >>> records = np.arange(2000.0).reshape(1000, 2)
 >>> key = b"a secret of the run"
->>> coins = coins_of(digests(records, key), key)
+>>> coins = coins_of(digests(records.T, key), key)
 >>> fewer = np.delete(records, 17, axis=0)
->>> bool(np.array_equal(coins_of(digests(fewer, key), key), np.delete(coins, 17)))
+>>> bool(np.array_equal(coins_of(digests(fewer.T, key), key), np.delete(coins, 17)))
 True
 >>> 0.15 < float((coins < 0.2).mean()) < 0.25
 True
@@ -23,28 +24,28 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["coins_of", "coins_of_people", "digests", "within_group_size"]
+__all__ = ["coins_of", "coins_of_people", "dealt", "digests", "within_group_size"]
 
 _BITS = 53  # of a coin: as many as a double between 0 and 1 holds
 
 
-def digests(rows: NDArray[np.float64], key: bytes) -> NDArray[np.uint64]:
+def digests(columns: Iterable[NDArray[np.float64]], key: bytes) -> NDArray[np.uint64]:
     """Return 64 bits for each record, by a hash with a secret key.
 
     Parameters
     ----------
-    rows
-        Shape (m, d).
+    columns
+        One or more, each of shape (m,).
     key
         At most 64 bytes.
     """
-    # Zero has two signs, which are one value.
-    words = (np.ascontiguousarray(rows) + 0.0).view(np.uint64)
-    secrets = _secrets(key, "records", words.shape[1] + 1)
-    state = np.full(len(words), secrets[0])
-    for column, secret in zip(words.T, secrets[1:], strict=True):
-        # Each step is one to one in the state: records that differ in one cell never collide.
-        state = _mixed((state + column) ^ secret)
+    columns = [*columns]
+    start, *secrets = _secrets(key, "records", len(columns) + 1)
+    state = np.full(len(columns[0]), start)
+    for column, secret in zip(columns, secrets, strict=True):
+        # Zero has two signs, which are one value. Each step is one to one in the state: records
+        # that differ in one cell never collide.
+        state = _mixed((state + (column + 0.0).view(np.uint64)) ^ secret)
     return state
 
 
@@ -100,6 +101,18 @@ def coins_of_people(names: Iterable[str], key: bytes) -> NDArray[np.float64]:
     """Return a number in [0, 1) for each person, by a keyed hash of the person's name."""
     joined = b"".join(blake2b(name.encode(), key=key, digest_size=8).digest() for name in names)
     return _uniform(np.frombuffer(joined, dtype="<u8").astype(np.uint64))
+
+
+def dealt(count: int, key: bytes) -> NDArray[np.float64]:
+    """Return a number in (0, 1) for each of so many places: equally spaced ones, in a random order.
+
+    Examples
+    --------
+    >>> int((dealt(1000, b"secret") < 0.2).sum())
+    200
+    """
+    entropy = int.from_bytes(blake2b(b"places", key=key).digest(), "little")
+    return (np.random.default_rng(entropy).permutation(count) + 0.5) / count
 
 
 def within_group_size(people: NDArray[np.int64], group_size: int, key: bytes) -> NDArray[np.bool_]:

@@ -45,7 +45,6 @@ from dpcal.tables.booking import booked, checked_book, opened_book
 from dpcal.tables.reading import polars
 from dpcal.tables.releasing.estimates import (
     CONFIDENCE,
-    Estimate,
     Noisy,
     cuts_around,
     estimates,
@@ -302,52 +301,35 @@ def _told(
     groups: Mapping[str, Sequence[Any]],
 ) -> list[dict[str, Any]]:
     """Return the rows of one statistic."""
-    names = [axis.name for axis in statistic.axes]
-    labels = labels_of(statistic.axes, groups)
+    names = [f"group {axis.name}" if axis.name in _SHOWN else axis.name for axis in statistic.axes]
+    labels, shares = labels_of(statistic.axes, groups), [{"share": s} for s in statistic.shares]
     if statistic.kind == "quantile":
         points, cuts = (each[tree_of(statistic)] for each in drawn)
         ranks = released[Total("ranks", statistic).name]
         cells = quantile_estimates(statistic, points, cuts, ranks)
-        return [
-            _row(statistic, dict(zip(names, own, strict=True)), estimate, share=share)
-            for own, line in zip(labels, cells, strict=True)
-            for share, estimate in zip(statistic.shares, line, strict=True)
-        ]
-    found = estimates(statistic, asked, released, len(labels))
+    else:
+        shares, cells = (
+            [{}],
+            [[each] for each in estimates(statistic, asked, released, len(labels))],
+        )
     return [
-        _row(statistic, dict(zip(names, own, strict=True)), estimate)
-        for own, estimate in zip(labels, found, strict=True)
+        {"statistic": statistic.title, **dict(zip(names, own, strict=True)), **share, **vars(each)}
+        for own, line in zip(labels, cells, strict=True)
+        for share, each in zip(shares, line, strict=True)
     ]
-
-
-def _row(
-    statistic: Statistic, groups: dict[str, Any], estimate: Estimate, **also: Any
-) -> dict[str, Any]:
-    named = {f"group {name}" if name in _SHOWN else name: own for name, own in groups.items()}
-    return {
-        "statistic": statistic.title,
-        **named,
-        **also,
-        "value": estimate.value,
-        "standard_error": estimate.error,
-        "low": estimate.low,
-        "high": estimate.high,
-    }
 
 
 def _result(asked: Asked, ledgers: Sequence[Ledger]) -> Result:
     plan = asked.plan
     entries = [entry for ledger in ledgers for entry in ledger.entries]
-    ledger = Ledger(plan.n, plan.neighboring_relation, entries=entries)
-    planned_answers = sum(query.count for query in plan.queries)
-    empty = np.empty(0)
+    ledger, empty = Ledger(plan.n, plan.neighboring_relation, entries=entries), np.empty(0)
     result = Result(
         w=empty,
         trace=Trace(step=empty.astype(np.int64), norm=empty, distance=empty),
         ledger=ledger,
         plan=plan,
         complete=True,
-        early=ledger.answers < planned_answers,
+        early=ledger.answers < sum(query.count for query in plan.queries),
         message="released all that was asked",
         noise="discrete",
     )
@@ -364,49 +346,33 @@ def _document(
     groups: Mapping[str, Sequence[Any]],
 ) -> dict[str, Any]:
     """Return the content of ``report.json``."""
-    plan = result.plan
-    unit = unit_of(schema.group_size)
-    if schema.person is not None and schema.group_size == 1:
-        unit = "one person, who has at most one row of the table"
-    read = [*schema.copied(), *([] if plan.public_n else ["number of records"])]
-    document = document_of(result, unit=unit, outside=OUTSIDE)
+    plan, alone = result.plan, schema.person is not None and schema.group_size == 1
+    unit = "one person, who has at most one row of the table" if alone else None
+    document = document_of(result, unit=unit or unit_of(schema.group_size), outside=OUTSIDE)
     document["privacy"] |= {"covered": COVERED}
-    sizes: dict[str, Any] = {"public_rows": plan.n}
-    if not plan.public_n:
-        sizes = {"rows": rows.n}
-        if schema.person is not None:
-            sizes["beyond_group_size"] = rows.beyond
-    document["data"] = {
-        "name": name,
-        **sizes,
-        "schema": schema.to_dict(),
-        "read_from_data": read,
-    }
-    document["release"] = {
-        "confidence": CONFIDENCE,
-        "groups_found": {name: list(labels) for name, labels in groups.items()},
-        "statistics": [dict(row) for row in told],
-    }
-    return document
+    sizes = {"public_rows": plan.n} if plan.public_n else {"rows": rows.n}
+    if schema.person is not None and not plan.public_n:
+        sizes["beyond_group_size"] = rows.beyond
+    read = [*schema.copied(), *([] if plan.public_n else ["number of records"])]
+    about = {"name": name, **sizes, "schema": schema.to_dict(), "read_from_data": read}
+    statistics = [dict(row) for row in told]
+    released = {"confidence": CONFIDENCE, "groups_found": dict(groups), "statistics": statistics}
+    return document | {"data": about, "release": released}
 
 
 def _lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return rows as lines of a table, with digits that the noise leaves."""
     table = [["statistic", "group", "value", "standard error", "interval"]]
     for row in rows:
-        own = {key: row[key] for key in row if key not in _SHOWN}
-        digits = _digits(row)
+        digits, value, error = _digits(row), row["value"], row["standard_error"]
         share = f" at {row['share']:g}" if "share" in row else ""
-        error = row["standard_error"]
-        table.append(
-            [
-                str(row["statistic"]) + share,
-                ", ".join(map(str, own.values())),
-                "-" if row["value"] is None else f"{row['value']:.{digits}f}",
-                "-" if error is None else f"{error:.2g}",
-                f"[{row['low']:.{digits}f}, {row['high']:.{digits}f}]",
-            ]
-        )
+        cells = [
+            row["statistic"] + share,
+            ", ".join(str(row[key]) for key in row if key not in _SHOWN),
+        ]
+        cells.append("-" if value is None else f"{value:.{digits}f}")
+        cells.append("-" if error is None else f"{error:.2g}")
+        table.append([*cells, f"[{row['low']:.{digits}f}, {row['high']:.{digits}f}]"])
     return columns(table)
 
 

@@ -50,6 +50,7 @@ _COMPARED: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
 }
+DESCRIBED = ("number", "category", "class")
 _LISTED = (ast.In, ast.NotIn)
 _ORDERED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
@@ -92,8 +93,9 @@ class Condition:
             tree = ast.parse(re.sub(r"`([^`]+)`", self._word, self.text), mode="eval").body
         except (SyntaxError, ValueError, MemoryError, RecursionError):
             raise self._wrong(self.text) from None
-        used: dict[str, None] = {}
-        self._holds = self._read(tree, used)
+        self._tree, none = tree, np.empty(0)
+        used: dict[str, NDArray[Any]] = {}
+        self._rows(tree, lambda name: used.setdefault(name, none))  # refuses what is no comparison
         self.columns = tuple(used)
 
     def holds(self, cells: Mapping[str, NDArray[Any]]) -> Kept:
@@ -101,7 +103,7 @@ class Condition:
 
         ``cells`` are numbers, and of categories their places, by the name of the column.
         """
-        return np.asarray(self._holds(cells), dtype=bool)
+        return np.asarray(self._rows(self._tree, cells.__getitem__), dtype=bool)
 
     def _word(self, found: re.Match[str]) -> str:
         word = f"quoted_{len(self._names)}"
@@ -114,58 +116,46 @@ class Condition:
             f'{part!r} in "{self.text}".'
         )
 
-    def _read(self, node: ast.expr, used: dict[str, None]) -> Callable[[Any], Any]:
-        """Return the function of cells that a part of the condition is; note its columns."""
+    def _rows(self, node: ast.expr, cells: Callable[[str], Any]) -> Any:
+        """Return for which rows a part of the condition holds."""
         if isinstance(node, ast.BoolOp):
-            parts = [self._read(each, used) for each in node.values]
             join = operator.and_ if isinstance(node.op, ast.And) else operator.or_
-            return lambda cells: reduce(join, (part(cells) for part in parts))
+            return reduce(join, [self._rows(each, cells) for each in node.values])
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-            inner = self._read(node.operand, used)
-            return lambda cells: ~inner(cells)
+            return ~self._rows(node.operand, cells)
         if not isinstance(node, ast.Compare):
             raise self._wrong(ast.unparse(node))
         sides = [node.left, *node.comparators]
-        pairs = [
-            self._compared(first, how, second, used)
-            for first, how, second in zip(sides, node.ops, sides[1:], strict=False)
-        ]
-        return lambda cells: reduce(operator.and_, (pair(cells) for pair in pairs))
+        pairs = zip(sides, node.ops, sides[1:], strict=False)
+        return reduce(operator.and_, [self._compared(*each, cells) for each in pairs])
 
     def _compared(
-        self, first: ast.expr, how: ast.cmpop, second: ast.expr, used: dict[str, None]
-    ) -> Callable[[Any], Any]:
-        """Return a comparison of a column with a constant, on whichever side it stands."""
-        if isinstance(first, ast.Name) == isinstance(second, ast.Name):
-            raise self._wrong(f"{ast.unparse(first)} and {ast.unparse(second)}")
+        self, first: ast.expr, how: ast.cmpop, second: ast.expr, cells: Callable[[str], Any]
+    ) -> Any:
+        """Compare a column with a constant, on whichever side it stands."""
         here, there = (first, second) if isinstance(first, ast.Name) else (second, first)
-        assert isinstance(here, ast.Name)
+        if not isinstance(here, ast.Name) or isinstance(there, ast.Name):
+            raise self._wrong(f"{ast.unparse(first)} and {ast.unparse(second)}")
         column = self._column(self._names.get(here.id, here.id))
-        used[name := column.name] = None
+        values = cells(column.name)
         if isinstance(how, _LISTED):
             if not isinstance(there, ast.List | ast.Tuple | ast.Set) or here is second:
                 raise self._wrong(ast.unparse(there))
             listed = [self._constant(each, column, how) for each in there.elts]
-            negative = isinstance(how, ast.NotIn)
-            return lambda cells: np.isin(cells[name], listed, invert=negative)
+            return np.isin(values, listed, invert=isinstance(how, ast.NotIn))
         if type(how) not in _COMPARED:
             raise self._wrong(self.text)
         compare, value = _COMPARED[type(how)], self._constant(there, column, how)
-        if here is first:
-            return lambda cells: compare(cells[name], value)
-        return lambda cells: compare(value, cells[name])
+        return compare(values, value) if here is first else compare(value, values)
 
     def _column(self, name: str) -> Column:
-        found = next((each for each in self._schema.columns if each.name == name), None)
-        if found is None or found.type in ("person", "drop"):
-            known = [
-                each.name for each in self._schema.columns if each.type not in ("person", "drop")
-            ]
+        known = {each.name: each for each in self._schema.columns if each.type in DESCRIBED}
+        if name not in known:
             raise ValueError(
                 f"condition must name columns that the schema describes, {', '.join(known)}, got "
                 f'{name!r} in "{self.text}".'
             )
-        return found
+        return known[name]
 
     def _constant(self, node: ast.expr, column: Column, how: ast.cmpop) -> float | int:
         """Return a constant: a number, or the place of a text among the categories."""

@@ -50,14 +50,14 @@ class Estimate:
     ----------
     value
         None where the noise tells nothing.
-    error
+    standard_error
         Standard deviation of the value's noise; None where it is not known.
     low, high
         Ends of the interval of confidence.
     """
 
     value: float | None
-    error: float | None
+    standard_error: float | None
     low: float
     high: float
 

@@ -21,15 +21,15 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Self
 
 from dpcal.accountants.events import DpEvent
 from dpcal.calibrate import Plan, Query, noise_multiplier
 from dpcal.calibrate.plan import compose
 from dpcal.calibrate.query import LAPLACE_TOTAL
 from dpcal.errors import UnsupportedEvent
+from dpcal.optim.linear_fit import query_on_all
 from dpcal.tables import Column
-from dpcal.tables.releasing.statistics import Axis, Statistic
+from dpcal.tables.releasing.statistics import Statistic
 
 __all__ = ["GROUPS", "Asked", "Total", "open_axes", "planned", "steps_of", "told", "tree_of"]
 
@@ -199,118 +199,65 @@ def planned(
         If nothing is left to be answered with noise.
     """
     epsilon, delta = target
-    relation = "add-or-remove-one" if public_n else "replace-special"
-    parts = _Parts.of(statistics, group_size, delta, known=not public_n)
-    if not parts.shares:
+    relation, known = "add-or-remove-one" if public_n else "replace-special", not public_n
+    shares: dict[str, tuple[Total, float]] = {}
+    for total, part in (pair for each in statistics for pair in totals_of(each, known).items()):
+        first, share = shares.get(total.name, (total, 0.0))
+        shares[total.name] = first, max(part, share)
+    if not shares:
         raise UnsupportedEvent(
             f"statistics must ask for more than the number of rows, which is told: n = {n}."
         )
+    trees = {tree_of(each): each for each in statistics if each.kind == "quantile"}
+    found, surprise = bool(open_axes(statistics)), delta * _SURPRISE / group_size
+
+    def queries(noise: str, scale: float) -> tuple[Query, ...]:
+        made = [_total(noise, scale, *each, group_size) for each in shares.values()]
+        made += [_tree(noise, scale, name, each) for name, each in trees.items()]
+        return (*made, *([_groups(scale, surprise, group_size)] if found else []))
 
     def event(scale: float) -> DpEvent:
-        asked = ((query, query.count) for query in parts.queries("total", scale))
-        return compose(asked, n, relation)
+        return compose(((query, query.count) for query in queries("total", scale)), n, relation)
 
     scale = noise_multiplier(event, epsilon=epsilon, delta=delta, neighboring_relation=relation)
+    chosen = queries("total", scale * (1 + 1e-12))
+    if not found:
+        # Laplace noise is priced as pure: losses add up to epsilon, and delta is not used.
+        losses = math.fsum(share for _, share in shares.values()) + len(trees) * _QUANTILE["tree"]
+        laplace = queries(LAPLACE_TOTAL, group_size * losses / epsilon * (1 + 1e-12))
+        chosen = min(laplace, chosen, key=_size)
     plan = Plan(
         optimizer="release",
         n=n,
-        queries=parts.least(scale * (1 + 1e-12), epsilon),
+        queries=chosen,
         epsilon=epsilon,
         delta=delta,
         neighboring_relation=relation,
         parameters={"statistics": "; ".join(each.words for each in statistics)},
         public_n=public_n,
     )
-    return Asked(tuple(statistics), {each.name: each for each in parts.shares}, plan, not public_n)
+    totals = {name: total for name, (total, _) in shares.items()}
+    return Asked(tuple(statistics), totals, plan, known)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Parts:
-    """What statistics are made of.
+def _total(noise: str, scale: float, total: Total, share: float, group_size: int) -> Query:
+    """Return the query of a total, whose noise has a scale.
 
-    Parameters
-    ----------
-    shares
-        Totals, with their shares of the budget.
-    trees
-        Statistics of quantiles, by the name of their query.
-    groups
-        The column whose groups are to be found, if any.
-    group_size, surprise
-        Rows of a person, and the probability with which a group of her own may show.
+    Shares are of the sum of inverse squares of Gaussian noise multipliers, or of the sum of losses
+    where noise is Laplace.
     """
+    multiplier = scale / share ** (1.0 if noise == LAPLACE_TOTAL else 0.5)
+    return query_on_all(total.name, total.max_norm, multiplier, kind=noise, group_size=group_size)
 
-    shares: Mapping[Total, float]
-    trees: Mapping[str, Statistic]
-    groups: Axis | None
-    group_size: int
-    surprise: float
 
-    @classmethod
-    def of(
-        cls, statistics: Sequence[Statistic], group_size: int, delta: float, *, known: bool
-    ) -> Self:
-        """Return the parts of statistics; totals of one name are one."""
-        named: dict[str, tuple[Total, float]] = {}
-        for statistic in statistics:
-            for total, part in totals_of(statistic, known).items():
-                first, share = named.get(total.name, (total, 0.0))
-                named[total.name] = first, max(part, share)
-        return cls(
-            shares=dict(named.values()),
-            trees={tree_of(each): each for each in statistics if each.kind == "quantile"},
-            groups=next((axis for each in statistics for axis in each.axes if axis.open), None),
-            group_size=group_size,
-            surprise=delta * _SURPRISE / group_size,
-        )
-
-    def queries(self, noise: str, scale: float) -> tuple[Query, ...]:
-        """Return the queries whose noise has a scale.
-
-        Shares are of the sum of inverse squares of Gaussian noise multipliers, or of the sum of
-        losses where noise is Laplace.
-        """
-        power = 1.0 if noise == LAPLACE_TOTAL else 0.5
-        found = [
-            Query(
-                name=total.name,
-                kind=noise,
-                sampler="full",
-                max_norm=total.max_norm,
-                noise_multiplier=scale / share**power,
-                count=1,
-                group_size=self.group_size,
-            )
-            for total, share in self.shares.items()
-        ]
-        for name, statistic in self.trees.items():
-            levels = steps_of(statistic)
-            wide = 2.0 if noise == LAPLACE_TOTAL else 1.0
-            found.append(
-                Query(
-                    name=name,
-                    kind="selection",
-                    sampler="full",
-                    max_norm=_reach(statistic.shares),
-                    noise_multiplier=wide * scale * (levels / _QUANTILE["tree"]) ** power,
-                    count=levels,
-                )
-            )
-        if self.groups is not None:
-            found.append(_groups(scale, self.surprise, self.group_size))
-        return tuple(found)
-
-    def least(self, scale: float, epsilon: float) -> tuple[Query, ...]:
-        """Return queries with Gaussian noise of a scale, or with less Laplace noise, if it is less.
-
-        Laplace noise is priced as pure: losses add up to epsilon, and delta is not used.
-        """
-        gaussian = self.queries("total", scale)
-        if self.groups is not None:
-            return gaussian
-        losses = math.fsum(self.shares.values()) + len(self.trees) * _QUANTILE["tree"]
-        laplace = self.queries(LAPLACE_TOTAL, self.group_size * losses / epsilon * (1 + 1e-12))
-        return min(laplace, gaussian, key=_size)
+def _tree(noise: str, scale: float, name: str, statistic: Statistic) -> Query:
+    """Return the query of quantiles, beside totals with such noise."""
+    levels, (wide, power) = (
+        steps_of(statistic),
+        (2.0, 1.0) if noise == LAPLACE_TOTAL else (1.0, 0.5),
+    )
+    multiplier = wide * scale * (levels / _QUANTILE["tree"]) ** power
+    return query_on_all(name, _reach(statistic.shares), multiplier, levels, kind="selection")
 
 
 def _size(queries: Sequence[Query]) -> float:
@@ -324,15 +271,7 @@ def _size(queries: Sequence[Query]) -> float:
 def _groups(scale: float, surprise: float, group_size: int) -> Query:
     """Return the query that finds groups, whose threshold a group of one person rarely passes."""
     threshold = group_size + scale * NormalDist().inv_cdf(1 - surprise) * (1 + 1e-9)
-    return Query(
-        name=GROUPS,
-        kind="labels",
-        sampler="full",
-        max_norm=1.0,
-        noise_multiplier=scale,
-        threshold=threshold,
-        count=1,
-    )
+    return query_on_all(GROUPS, 1.0, scale, kind="labels", threshold=threshold)
 
 
 def open_axes(statistics: Iterable[Statistic]) -> set[str]:

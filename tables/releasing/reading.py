@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from dpcal.optim.boundary.choices import Cells
 from dpcal.tables import Column, Schema, Source
 from dpcal.tables.coding import codes_of, persons_of, texts_of, values_of
-from dpcal.tables.reading import polars
+from dpcal.tables.records import rows_of
 from dpcal.tables.releasing.planning import Total
 from dpcal.tables.releasing.statistics import Axis, Statistic
 from dpcal.tables.splitting import within_group_size
@@ -61,12 +61,7 @@ class Rows:
     _values: dict[tuple[str, str], Vector] = field(default_factory=dict)
 
     @classmethod
-    def read(
-        cls,
-        source: Source,
-        schema: Schema,
-        used: set[str],
-    ) -> Rows:
+    def read(cls, source: Source, schema: Schema, used: set[str]) -> Rows:
         """Read the columns that are used; blank lines are no rows.
 
         Raises
@@ -79,44 +74,22 @@ class Rows:
             raise ValueError(f"table must have a column {lacking[0]!r}, as the schema says.")
         columns = [each for each in schema.columns if each.name in used]
         numbers = [each.name for each in columns if each.type == "number"]
-
-        def taken(batches: Iterator[Any]) -> Rows:
-            return cls._taken(batches, schema, columns)
-
-        return source.read(taken, numbers=numbers, columns=source.columns)
-
-    @classmethod
-    def _taken(cls, batches: Iterator[Any], schema: Schema, columns: Sequence[Column]) -> Rows:
-        pl = polars()
-        missing = ("", *schema.missing_values)
-        parts: dict[str, list[tuple[NDArray[Any], Kept]]] = {each.name: [] for each in columns}
-        people: list[Any] = []
-        n = 0
-        for batch in batches:
-            frame = batch.filter(~pl.all_horizontal(pl.all().is_null()))
-            n += frame.height
-            for column in columns:
-                parts[column.name].append(_cells(frame[column.name], column, missing))
-            if schema.person is not None:
-                people.append(persons_of(frame[schema.person], missing))
-        if not n:
+        frame = rows_of(source.frame(numbers=numbers))
+        if not frame.height:
             raise ValueError("table must hold a row, got none.")
-        whole = {name: list(zip(*each, strict=True)) for name, each in parts.items()}
-        rows = cls(
-            n=n,
-            cells={name: np.concatenate(cells) for name, (cells, _) in whole.items()},
-            known={name: np.concatenate(known) for name, (_, known) in whole.items()},
+        missing, kept = ("", *schema.missing_values), np.ones(frame.height, dtype=bool)
+        parts = {each.name: _cells(frame[each.name], each, missing) for each in columns}
+        if schema.person is not None:
+            people = persons_of(frame[schema.person], missing).rank("dense")
+            # Drawn without a look at what the rows hold.
+            number, key = people.to_numpy().astype(np.int64), secrets.token_bytes(32)
+            kept = within_group_size(number, schema.group_size, key)
+        return cls(
+            n=int(kept.sum()),
+            cells={name: cells[kept] for name, (cells, _) in parts.items()},
+            known={name: known[kept] for name, (_, known) in parts.items()},
+            beyond=int((~kept).sum()),
         )
-        return rows._bounded(pl.concat(people), schema.group_size) if people else rows
-
-    def _bounded(self, people: Any, group_size: int) -> Rows:
-        """Leave out rows beyond so many of a person, drawn without a look at what they hold."""
-        number = people.rank("dense").to_numpy().astype(np.int64)
-        kept = within_group_size(number, group_size, secrets.token_bytes(32))
-        self.cells = {name: cells[kept] for name, cells in self.cells.items()}
-        self.known = {name: known[kept] for name, known in self.known.items()}
-        self.beyond, self.n = int((~kept).sum()), int(kept.sum())
-        return self
 
     def with_groups(self, name: str, groups: Sequence[Any]) -> None:
         """Make places among groups that were found of a column's texts."""

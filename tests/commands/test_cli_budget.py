@@ -21,7 +21,8 @@ CHARGED = "replace-special"
 def train(table, tmp_path, monkeypatch):
     """Stand in an empty folder, and return the words that train on a table there."""
     monkeypatch.chdir(tmp_path)
-    return ["train", table, "--target answer --bounds 0:10 --epochs 3 --budget clinic.budget"]
+    schema = ["--schema", table.with_suffix(".toml")]
+    return ["train", table, *schema, "--target answer --epochs 3 --budget clinic.budget"]
 
 
 def test_runs_are_charged_and_one_that_does_not_fit_leaves_nothing(cli, train, tmp_path):

@@ -15,7 +15,7 @@ from dpcal.report import verify
 
 pytestmark = pytest.mark.usefixtures("without_pictures")
 
-# What an optimizer cannot do without, where --bounds does not imply it.
+# What an optimizer cannot do without, where ranges do not imply it.
 NEEDED = {
     "kl_spider": "--l2 0.2 --no-intercept",
     "proximal_point": "--set gamma=1.5 inner_steps=20",
@@ -23,7 +23,7 @@ NEEDED = {
 # Those that take an objective of two players, or a plan that is made before.
 ELSEWHERE = ("correlated_dpsgd", "dp_rgda", "dp_sgda", "privatediff")
 TRAINED = [name for name in OPTIMIZERS if name not in ELSEWHERE]
-TARGET = "--target answer --bounds 0:10 --epsilon 2 --delta 1e-5 --seed 1 --force --optimizer"
+TARGET = "--target answer --epsilon 2 --delta 1e-5 --seed 1 --force --optimizer"
 
 
 @pytest.fixture
@@ -31,7 +31,8 @@ def train(cli, table, tmp_path):
     """Return what trains, and returns the report and what is printed."""
 
     def run(name, *more):
-        text = cli("train", table, TARGET, name, *more, "-o", tmp_path / "report")
+        schema = ["--schema", table.with_suffix(".toml")]
+        text = cli("train", table, *schema, TARGET, name, *more, "-o", tmp_path / "report")
         return json.loads((tmp_path / "report" / "report.json").read_text()), text
 
     return run
@@ -109,12 +110,12 @@ def test_options_reach_the_plan(cli, train, table, tmp_path):
         assert query["max_norm"] == pytest.approx(bound)
         assert plan["parameters"]["learning_rate"] == pytest.approx(rate)
     assert query["count"] == 7
-    # Constants can be given instead of bounds; and a vacuous theorem is a warning.
-    bare = TARGET.replace("--bounds 0:10", "")
+    # Constants can be given instead of ranges; and a vacuous theorem is a warning.
     given = "spiderboost --max-norm 1 --set smoothness=50 -o"
-    assert cli("train", table, bare, given, tmp_path / "report")
+    assert cli("train", table, TARGET, given, tmp_path / "report")
     given = "kl_spider --set gamma=1 kappa=1 --n 20 -o"
-    status, _, err = cli.run("train", table, TARGET, given, tmp_path / "report")
+    schema = ["--schema", table.with_suffix(".toml")]
+    status, _, err = cli.run("train", table, *schema, TARGET, given, tmp_path / "report")
     assert status == 0
     assert "dpcal: warning: " in err
 

@@ -226,7 +226,7 @@ CALLS = {
     **dict.fromkeys(SCORES, lambda: {"estimator": fitted()}),
     **{f"optim.{name}": functools.partial(run_of, name) for name in OPTIMIZERS},
     "optim.select_point": selection_of,
-    "optim.fit_linear": lambda: {"loss": "squared", "row_norm": 2.0},
+    "optim.fit_linear": lambda: {"loss": "squared", "row_norm": 2.0, "epsilon": 2.0, "delta": 1e-5},
     "report.composed_epsilon": lambda: {"runs": [ledger()]},
     "Ledger.within": lambda: {"plan": dataclasses.replace(plan(), n=2000)},
     **dict.fromkeys(("BudgetBook.check", "BudgetBook.oracle"), lambda: {"plan": small()}),

@@ -74,8 +74,11 @@ def test_commands_know_it(registered, cli, tmp_path):
     rows = np.random.default_rng(0).uniform(0, 10, (300, 2))
     lines = [f"{a!r},{b!r},{int(a > b)}" for a, b in rows.tolist()]
     table.write_text("\n".join(["a,b,answer", *lines]) + "\n")
-    asked = "--target answer --bounds 0:10 --epsilon 2 --delta 1e-5 --optimizer dp_momentum"
-    train = ["train", table, asked, "--set steps=30 -o", report]
+    columns = [f"[columns.{name}]\ntype = 'number'\nrange = [0, 10]\n" for name in "ab"]
+    schema = table.with_suffix(".toml")
+    schema.write_text("".join(columns) + "[columns.answer]\ntype = 'number'")
+    asked = "--target answer --epsilon 2 --delta 1e-5 --optimizer dp_momentum"
+    train = ["train", table, "--schema", schema, asked, "--set steps=30 -o", report]
     cli(*train)
     document = json.loads((report / "report.json").read_text())
     assert document["runs"][0]["plan"]["optimizer"] == "dp_momentum"

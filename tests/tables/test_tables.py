@@ -30,7 +30,7 @@ def write(tmp_path, content, name="table.csv"):
 
 
 def rows_of(source):
-    return [row for batch in source.batches(numbers=["age"]) for row in batch.rows()]
+    return source.frame(numbers=["age"]).rows()
 
 
 def test_one_table_in_many_files(tmp_path):
@@ -68,13 +68,6 @@ def test_what_polars_would_unpack_unasked_is_refused(tmp_path):
     for path in tmp_path.iterdir():
         with pytest.raises(ValueError, match="unpack it first"):
             Source(path)
-
-
-def test_a_table_is_read_a_part_at_a_time(tmp_path):
-    path = write(tmp_path, "a\n" + "\n".join(map(str, range(100_000))))
-    parts = [batch["a"].to_list() for batch in Source(path).batches(numbers=["a"], rows=10_000)]
-    assert len(parts) >= 5
-    assert [value for part in parts for value in part] == list(range(100_000))
 
 
 # -- schemas
@@ -173,19 +166,21 @@ classes = ["yes", "no"]
 STRICT = SCHEMA.replace('missing = "drop-row"\n', "").replace('unknown = "drop-row"\n', "")
 
 
-def read(path, text=SCHEMA, **options):
+def read(path, text=SCHEMA, held_out=0.0):
     schema = Schema.from_toml(text)
     source = Source(path, missing_values=schema.missing_values)
-    return load(source, schema, target="sick", key=KEY, **options)
+    return load(source, schema, target="sick", key=KEY, held_out=held_out)
 
 
 def test_records_that_the_schema_leaves_out(tmp_path):
     text = "age,city,note,sick\n 50 ,Bonn,x,no\n\nNA,Köln,,yes\n3,Ulm,,no\n100,Köln,,yes\n"
     records = read(write(tmp_path, text))
-    assert (records.read, records.left_out, records.n) == (4, 2, 2)
-    X, y, *_ = records.split(0.0)
-    assert X.tolist() == [[0, 1, 0], [4, 0, 1]]
-    assert y.tolist() == [1.0, 0.0]  # the schema's order of classes, not that of the alphabet
+    assert records.counts == {"rows": 4, "left_out": 2}
+    assert records.X_train.tolist() == [[0, 1, 0], [4, 0, 1]]
+    assert records.y_train.tolist() == [
+        1.0,
+        0.0,
+    ]  # the schema's order of classes, not that of the alphabet
     assert records.labels == ("yes", "no")
     assert not records.labels_read
     assert records.reached["age"].tolist() == [3.0, 100.0]
@@ -204,10 +199,10 @@ def test_classes_that_were_read_are_in_sort_order(tmp_path):
     path = write(tmp_path, "age,city,note,sick\n1,Bonn,,1\n2,Bonn,,0\n")
     records = read(path, text)
     assert (records.labels, records.labels_read) == (("0", "1"), True)
-    assert records.split(0.0)[1].tolist() == [1.0, 0.0]
+    assert records.y_train.tolist() == [1.0, 0.0]
     for content, count in (("1,Bonn,,1\n", 1), ("1,Bonn,,1\n1,Bonn,,2\n1,Bonn,,3\n", 3)):
         path.write_text("age,city,note,sick\n" + content)
-        with pytest.raises(ValueError, match=f"two classes for --loss logistic, got {count}"):
+        with pytest.raises(ValueError, match=f"two classes for loss='logistic', got {count}"):
             read(path, text)
 
 
@@ -219,7 +214,7 @@ def test_one_record_more_moves_nobody_else():
     records = rng.integers(0, 3, (500, 2)).astype(float)  # nine values: most records have equals
 
     def sides(table):
-        coins = coins_of(digests(table, KEY), KEY) < 0.2
+        coins = coins_of(digests(table.T, KEY), KEY) < 0.2
         return sorted(zip(map(tuple, table.tolist()), coins.tolist(), strict=True))
 
     for place in rng.integers(0, 500, 20):
@@ -228,20 +223,20 @@ def test_one_record_more_moves_nobody_else():
         for each in sides(np.delete(records, place, axis=0)):
             gone.remove(each)
         assert [record for record, _ in gone] == [tuple(records[place])]
-    assert digests(np.array([[0.0, 1.0]]), KEY) == digests(np.array([[-0.0, 1.0]]), KEY)
+    assert digests(np.array([[0.0], [1.0]]), KEY) == digests(np.array([[-0.0], [1.0]]), KEY)
 
 
 def test_coins_are_uniform_and_independent():
     """Chi-square over 16 cells of two neighbors' coins; false alarms once in a million."""
     for records in (np.zeros((20_000, 3)), np.arange(60_000.0).reshape(-1, 3)):
-        coins = coins_of(digests(records, KEY), KEY)
+        coins = coins_of(digests(records.T, KEY), KEY)
         cells = (4 * coins[:-1:2]).astype(int) * 4 + (4 * coins[1::2]).astype(int)
         counts = np.bincount(cells, minlength=16)
         expected = len(cells) / 16
         assert ((counts - expected) ** 2 / expected).sum() < 56  # chi-square of 15: 1.2e-6
         assert coins.min() >= 0
         assert coins.max() < 1
-    other = coins_of(digests(records, b"another"), b"another")
+    other = coins_of(digests(records.T, b"another"), b"another")
     assert abs(np.corrcoef(coins, other)[0, 1]) < 0.036  # five standard deviations
 
 
@@ -260,11 +255,11 @@ def test_a_person_is_on_one_side(tmp_path):
     lines = [f"{person},{person},Bonn,no" for person in people]
     text = SCHEMA.replace("missing_values", "group_size = 4\nmissing_values")
     text += '[columns.who]\ntype = "person"\n'
-    records = read(write(tmp_path, "who,age,city,sick\n" + "\n".join(lines)), text)
+    records = read(write(tmp_path, "who,age,city,sick\n" + "\n".join(lines)), text, held_out=0.3)
     counts = np.bincount(people)
-    assert records.beyond == int(np.maximum(counts - 4, 0).sum())
-    X_train, _, X_test, _ = records.split(0.3)
-    assert len(X_train) + len(X_test) == records.n == int(np.minimum(counts, 4).sum())
+    assert records.counts["beyond_group_size"] == int(np.maximum(counts - 4, 0).sum())
+    X_train, X_test = records.X_train, records.X_test
+    assert len(X_train) + len(X_test) == int(np.minimum(counts, 4).sum())
     sides = [set(X[:, 0].tolist()) for X in (X_train, X_test)]
     assert not sides[0] & sides[1]
     assert len(sides[1]) > 10
@@ -332,8 +327,8 @@ def test_a_draft_fits_its_table_and_takes_no_id_no_person_and_no_date_for_a_feat
     schema, comments = draft(Source(path), target="sick")
     assert schema.column("sick").type == "class"
     again = Schema.from_toml(schema.to_toml(comments))
-    records = load(Source(path, missing_values=again.missing_values), again, target="sick", key=KEY)
-    assert (records.n, records.left_out) == (1000, 0)
+    records = read(path, again.to_toml())
+    assert (len(records.y_train), records.counts["left_out"]) == (1000, 0)
     for name, reached in records.reached.items():
         low, high = again.column(name).range
         assert low <= reached[0] <= reached[1] <= high, name

@@ -175,7 +175,7 @@ def test_options_and_extras_are_checked_before_a_record_is_read(cli, asked, tmp_
     monkeypatch.setattr(fit, "read", lambda *_: pytest.fail("a record was read"))
     for words in (
         *("--l2 -1", "--test-fraction 1", "--delta 2", "--set noise=tree"),
-        *("--optimizer kl_spider", "--optimizer dp_sgda", "--optimizer correlated_dpsgd"),
+        *("--set gamma=1", "--optimizer dp_sgda", "--optimizer correlated_dpsgd"),
     ):
         assert cli.refused(*asked, words)
     found = request.find_spec
@@ -236,15 +236,15 @@ def test_a_picture_that_fails_loses_no_run(cli, asked, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_a_report_has_all_that_was_spent_and_read(cli, table, tmp_path):
-    words = "--target answer --epsilon 1 --delta 1e-5 --bounds 0:10 --epochs 5 --seed 1 -o"
-    told = cli.json("train", table, words, tmp_path / "report")
+    words = "--target answer --epsilon 1 --delta 1e-5 --epochs 5 --seed 1 --schema"
+    told = cli.json("train", table, words, table.with_suffix(".toml"), "-o", tmp_path / "report")
     assert report_of(tmp_path / "report") == told
     assert names(tmp_path / "report") == {"report.json", "model.json", *PAGES}
     (run,) = told["runs"]
     assert run["plan"]["n"] == told["data"]["training_records"]
-    assert 130 <= run["plan"]["n"] <= 185  # 160 on average, with a standard deviation of 5.7
+    assert (run["plan"]["n"], told["data"]["held_out_records"]) == (160, 40)
     assert told["data"]["rows"] == 200
-    read = ["number of records", "names of the columns", "classes of 'answer'"]
+    read = ["number of records", "classes of 'answer'"]
     assert told["data"]["read_from_data"] == read
     assert set(told["model"]["weights"]) == {"a", "b", "c"}
     assert told["model"]["classes"] == ["no", "yes"]
@@ -284,7 +284,6 @@ def test_noisy_scores_are_near_the_true_ones_and_paid(cli, trained, asked, tmp_p
     assert abs(noisy["accuracy"] - true["accuracy"]) < 5 * error
     assert true["majority_baseline"] < 0.65 < 0.75 < true["accuracy"]
     assert true["auc"] > 0.85
-    assert (tmp_path / "report" / "accuracy.svg").exists()
 
 
 @pytest.mark.usefixtures("without_pictures")
@@ -293,8 +292,10 @@ def test_a_model_that_learned_nothing_is_called_so(cli, tmp_path):
     x, y = rng.random(2000), rng.choice(["u", "v"], 2000)
     rows = [f"{a:.3f},{b}" for a, b in zip(x, y, strict=True)]
     (tmp_path / "t.csv").write_text("a,b\n" + "\n".join(rows))
-    words = "--target b --set steps=5 --optimizer noisy_gd --epsilon 21 --delta 0.01 --bounds 0:5"
-    asked = ["train", tmp_path / "t.csv", words, "-o", tmp_path / "report"]
+    schema = tmp_path / "s.toml"
+    schema.write_text("[columns.a]\ntype='number'\nrange=[0, 5]\n[columns.b]\ntype='number'")
+    words = "--target b --set steps=5 --optimizer noisy_gd --epsilon 21 --delta 0.01 --schema"
+    asked = ["train", tmp_path / "t.csv", words, schema, "-o", tmp_path / "report"]
     status, out, err = cli.run(*asked, "--json")
     assert status == 0
     (sentence,) = json.loads(out)["evaluation"]["warnings"]
@@ -323,23 +324,17 @@ def test_a_weight_finds_more_of_a_rare_class_at_the_same_price():
     heavy = columns | {"y": target | {"weights": [1, 5]}}
     table = {"x": x, "y": np.where(rare, "yes", "no")}
     options = {"epsilon": 8.0, "delta": 1e-6, "held_out": "none", "seed": 3}
-    none, option, schema = (
-        dpcal.train(table, {"columns": each}, target="y", **options, **more)
-        for each, more in ((columns, {}), (columns, {"class_weights": [1, 5]}), (heavy, {}))
+    none, heavier = (
+        dpcal.train(table, {"columns": each}, target="y", **options) for each in (columns, heavy)
     )
-    for found, weights in (
-        (none, None),
-        (option, {"no": 1, "yes": 5}),
-        (schema, {"no": 1, "yes": 5}),
-    ):
+    for found, weights in ((none, None), (heavier, {"no": 1, "yes": 5})):
         assert found.document["training"].get("class_weights") == weights
         query = found.result.plan.queries[0]
         assert query.noise_multiplier == none.result.plan.queries[0].noise_multiplier
     # Without clipping and noise the boundary would move from 2 to 2 - log(5) = 0.4, and what is
     # found from 0.67 to 0.92 of the class.
-    shares = [(each.model.predict({"x": x}) == "yes")[rare].mean() for each in (none, option)]
+    shares = [(each.model.predict({"x": x}) == "yes")[rare].mean() for each in (none, heavier)]
     assert shares[1] > shares[0] + 0.05
-    assert option.model.weights.tolist() == schema.model.weights.tolist()
 
 
 @pytest.mark.usefixtures("without_pictures")

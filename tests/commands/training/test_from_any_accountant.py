@@ -1,7 +1,5 @@
 """From a target to a released model, by each accountant, kind of noise, and door."""
 
-import json
-
 import numpy as np
 import pytest
 from _built_plans import plan_of, query
@@ -51,10 +49,12 @@ def by_shell(options, accountant, tmp_path, cli):
     X, y = records(500)
     rows = "".join(f"{a},{b},{label}\n" for (a, b), label in zip(X, y, strict=True))
     (tmp_path / "table.csv").write_text("a,b,answer\n" + rows)
-    (plan, report), bounds = [tmp_path / name for name in ("plan.json", "report")], "--bounds=-1:1"
+    plan, report, schema = (tmp_path / name for name in ("plan.json", "report", "schema.toml"))
+    columns = [f"[columns.{name}]\ntype = 'number'\nrange = [-1, 1]\n" for name in "ab"]
+    schema.write_text("".join(columns) + "[columns.answer]\ntype = 'number'")
     target = f"--n 400 --epsilon 3 --delta 1e-5 --accountant {accountant} -o"
     cli("calibrate", options, target, plan)
-    asked = ["--target answer --held-out none --seed 0 --use-plan", plan, bounds]
+    asked = ["--target answer --held-out none --seed 0 --schema", schema, "--use-plan", plan]
     (run,) = cli.json("train", tmp_path / "table.csv", *asked, "-o", report)["runs"]
     assert cli("verify", report)
     assert run["epsilon"]["accountant"] == accountant
@@ -76,21 +76,6 @@ def test_a_target_leads_to_a_released_model(accountant, kind, door, way, tmp_pat
     # What is charged covers the exact price, where that is known.
     assert kind == "correlated" or priced >= accountants.epsilon(plan.event, **asked).lower
     assert right.mean() > 0.85
-
-
-def test_files_of_networks_are_read_as_they_were_written():
-    schema = {"columns": {"a": {"type": "number", "range": [-1, 1]}, "y": {"type": "number"}}}
-    schema = dpcal.tables.Schema.from_dict(schema)
-    known = {"schema": schema, "target": schema.column("y"), "labels": (), "intercept": 0.0}
-    network = {"kind": "mlp", "width": 1, "scale": 4.0}
-    model = dpcal.tables.Model(weights=[0.5, 0.25, -1.0, 2.0, 0.0, 0.0], network=network, **known)
-    again = dpcal.tables.Model.from_json(model.to_json())
-    assert again.predict({"a": [-1.0, 1.0]}).tolist() == model.predict({"a": [-1.0, 1.0]}).tolist()
-    document = json.loads(model.to_json())
-    for change in ({"width": 9}, {"width": 10**9}, {"kind": "cnn"}, {"scale": 0}, {"more": 1}):
-        wrong = json.dumps({**document, "network": {**document["network"], **change}})
-        with pytest.raises(ValueError, match="model must be a model file in JSON: "):
-            dpcal.tables.Model.from_json(wrong)
 
 
 def test_a_plan_and_its_ledger_are_priced_again_by_their_accountant():

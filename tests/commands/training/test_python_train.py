@@ -11,7 +11,7 @@ from _patients import SCHEMA as PUBLIC, patients
 from _tree import DATA
 
 import dpcal
-from dpcal.errors import BudgetExceeded
+from dpcal.errors import BudgetExceeded, UnsupportedEvent
 
 TARGET = {"target": "sick", "epsilon": 1.0, "delta": 1e-6}
 SCHEMA = PUBLIC.replace("[18, 95]", '[18, 95]\nmissing = "blank"')
@@ -98,6 +98,8 @@ TABLES = {
 def test_bad_calls_are_sentences_in_the_words_of_a_call(files):
     calls = [(told, rows(9), options) for told, options in CALLS.items()]
     for told, table, options in [*calls, *((told, each, {}) for told, each in TABLES.items())]:
-        with pytest.raises((ValueError, TypeError), match=re.escape(told)) as caught:
+        with pytest.raises(
+            (ValueError, TypeError, UnsupportedEvent), match=re.escape(told)
+        ) as caught:
             dpcal.train(table, files / "s.toml", **{**TARGET, **options})
         assert "--" not in str(caught.value), told

@@ -48,15 +48,13 @@ def trained(cli, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "words",
-    [
-        "",
-        "--held-out unprotected --test-fraction 0.5",
-        "--features splines",
-        "--features random",
-    ],
+    ("coding", "words"),
+    [("", ""), ("", "--held-out unprotected --test-fraction 0.5"), ("splines", ""), ("random", "")],
 )
-def test_one_record_does_not_end_a_training(trained, words):
+def test_one_record_does_not_end_a_training(trained, tmp_path, coding, words):
+    if coding:
+        text = SCHEMA.replace("range =", f'coding = "{coding}"\nrange =')
+        (tmp_path / "schema.toml").write_text(text)
     usual, _ = trained(words)
     sizes = {"rows": 400, "left_out": 0, "features": usual["data"]["features"]}
     for name, cell in [(name, cell) for name, cells in ODD.items() for cell in cells]:

@@ -1,4 +1,4 @@
-"""``dpcal train --features``: a model of curves, which predicts, is drawn, and costs the same."""
+"""A schema codes numbers as curves: the model predicts, is drawn, and costs the same."""
 
 import json
 
@@ -9,7 +9,7 @@ from _tree import DATA
 from sklearn.metrics import roc_auc_score
 
 import dpcal
-from dpcal.tables import Coding, Column, Schema
+from dpcal.tables import Coding, Column, Schema, Source, load
 
 SCHEMA = (DATA / "curves.toml").read_text(encoding="utf-8")
 FEATURES = ("bins", "splines", "random")
@@ -33,10 +33,12 @@ def folder(cli, tmp_path_factory):
     folder = tmp_path_factory.mktemp("curves")
     rows().write_csv(folder / "t.csv")
     rows(seed=1).drop("sick").write_csv(folder / "new.csv")
-    (folder / "s.toml").write_text(SCHEMA)
-    asked = ["train", folder / "t.csv", "--schema", folder / "s.toml", "--seed 5", TARGET]
     for features in ("linear", *FEATURES):
-        cli(*asked, "--features", features, "-o", folder / features)
+        coding = "" if features == "linear" else f'coding = "{features}"\n'
+        schema = folder / f"{features}.toml"
+        schema.write_text(SCHEMA.replace("range =", f"{coding}range ="))
+        asked = ["train", folder / "t.csv", "--seed 5", TARGET, "--schema", schema]
+        cli(*asked, "-o", folder / features)
     return folder
 
 
@@ -71,12 +73,13 @@ def test_the_price_and_the_split_are_those_of_a_line(cli, folder):
         assert cli("verify", folder / features)
 
 
-def test_values_in_one_bin_have_coins_of_their_own(cli, tmp_path):
-    rows().select("age", "sick").write_csv(tmp_path / "t.csv")
-    words = "--target sick --bounds 0:100 --features bins -o"
-    told = cli.json("train", tmp_path / "t.csv", TARGET, words, tmp_path / "r")
+def test_values_in_one_bin_have_coins_of_their_own():
+    columns = [Column(name="age", type="number", range=(0, 100), coding="bins")]
+    schema = Schema(columns=(*columns, Column(name="sick", type="number")))
+    source = Source(rows().select("age", "sick"))
+    found = load(source, schema, target="sick", key=b"a key", held_out=0.2, told=False)
     # 5,000 coins of chance 1/5: six standard deviations are 170.
-    assert abs(told["data"]["held_out_records"] - 1000) < 170
+    assert abs(len(found.y_test) - 1000) < 170
 
 
 @pytest.mark.slow

@@ -9,16 +9,17 @@ import pytest
 import dpcal
 from dpcal import calibrate, optim
 
-WORDS = "--target answer --bounds 0:10 --epsilon 1 --delta 1e-6 --plan"
+WORDS = "--target answer --epsilon 1 --delta 1e-6 --plan"
 
 
 def test_a_plan_is_printed_and_nothing_is_spent_or_written(cli, table, tmp_path):
     book = ["--budget", tmp_path / "clinic.budget", "-o", tmp_path / "report"]
-    told = cli.json("train", table, WORDS, *book)
+    told = cli.json("train", table, "--schema", table.with_suffix(".toml"), WORDS, *book)
     assert not list(tmp_path.iterdir())
     # What is printed is a plan within its target, and its cost is the plan's.
     plan = calibrate.Plan.from_json(json.dumps(told["plan"]))
     assert plan.price() <= 1.0
+    assert plan.n == 160  # as many as of any run: splits are of one size
     assert told["passes"] == pytest.approx(plan.evaluations / plan.n)
     assert told["chosen"]
     names = [row["optimizer"] for row in told["recommendation"]["rows"]]

@@ -322,7 +322,7 @@ def test_the_command_line_trains_and_verifies(cli, tmp_path, words):
     table.write_text("\n".join(["a,b,label", *lines]) + "\n")
     made = f"calibrate --n {len(X)} --batch-size 12 --steps 12 --epsilon 2 --delta 1e-2"
     cli(made, words, "--neighboring-relation replace-special -o", tmp_path / "plan.json")
-    asked = "--target label --bounds -3:3 --test-fraction 0 --use-plan"
+    asked = "--target label --test-fraction 0 --use-plan"
     told = cli("train", table, asked, tmp_path / "plan.json", "-o", report)
     (run,) = json.loads((report / "report.json").read_text())["runs"]
     plan = Plan.from_json(json.dumps(run["plan"]))
