@@ -82,6 +82,7 @@ _ASKED: ContextVar[list[Oracle] | None] = ContextVar("asked", default=None)
 
 Store: TypeAlias = "str | os.PathLike[str] | BudgetBook | None"
 Problem = Objective | Oracle
+
 _F = TypeVar("_F", bound=Callable[..., Any])
 _R = TypeVar("_R", bound=Result)
 _R_co = TypeVar("_R_co", bound=Result, covariant=True)
