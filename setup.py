@@ -30,6 +30,7 @@ from setuptools.command.build_py import build_py
 
 ROOMS = (
     "_ext",
+    "_internal",
     "accountants",
     "adapters",
     "calibrate",

@@ -35,9 +35,9 @@ from functools import cache, cached_property, partial
 
 import numpy as np
 
-from dpcal import _lazy
 from dpcal._ext import question
 from dpcal._ext.question import Law
+from dpcal._internal import lazy
 from dpcal.accountants import renyi
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import Direction
@@ -62,7 +62,7 @@ __all__ = [
 ]
 
 # The recursion of exponential mechanisms, which few questions need.
-_recursion = _lazy.Module("dpcal.accountants.inversion.bounded_range")
+_recursion = lazy.Module("dpcal.accountants.inversion.bounded_range")
 # Tilts at which moments are compared, over log(1 / delta) / epsilon: the saddle of a Gaussian loss
 # lies between one and two.
 _TILTS = np.array([0.7, 1.0, 1.4, 2.0, 2.8, 4.0])

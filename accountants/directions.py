@@ -15,8 +15,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dpcal import _validate
 from dpcal._ext.question import Law
+from dpcal._internal import validate
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
 
 __all__ = ["MOST_TIMES", "RELATIONS", "Composition", "Direction", "relation_of"]
@@ -29,7 +29,7 @@ MOST_TIMES = 2**53
 
 def relation_of(value: object) -> str:
     """Return the name of a neighboring relation, given by its name or dp-accounting's value."""
-    return _validate.choice(RELATIONS, neighboring_relation=_validate.relation(value))
+    return validate.choice(RELATIONS, neighboring_relation=validate.relation(value))
 
 
 @dataclass(frozen=True)

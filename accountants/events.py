@@ -18,7 +18,7 @@ from typing import Any
 
 import attr
 
-from dpcal import _lazy, _validate
+from dpcal._internal import lazy, validate
 
 
 def _load_vocabulary() -> None:
@@ -61,7 +61,7 @@ from dp_accounting.dp_event import (  # noqa: E402
     ZCDpEvent as ZCDpEvent,
 )
 
-_mechanisms = _lazy.Module("dpcal.accountants.mechanisms.row")
+_mechanisms = lazy.Module("dpcal.accountants.mechanisms.row")
 
 
 def __getattr__(name: str) -> Any:
@@ -376,11 +376,11 @@ def dpsgd(*, sampling_probability: float, noise_multiplier: float, steps: int) -
     steps
         Number of steps, a whole number >= 1.
     """
-    q = _validate.rate(sampling_probability=sampling_probability)
-    sigma = _validate.positive(noise_multiplier=noise_multiplier)
+    q = validate.rate(sampling_probability=sampling_probability)
+    sigma = validate.positive(noise_multiplier=noise_multiplier)
     gaussian = GaussianDpEvent(sigma)
     step = gaussian if q == 1 else PoissonSampledDpEvent(q, gaussian)
-    return SelfComposedDpEvent(step, _validate.count(steps=steps))
+    return SelfComposedDpEvent(step, validate.count(steps=steps))
 
 
 __all__ = ["dpsgd", *(name for name in globals() if name.endswith("DpEvent"))]

@@ -25,7 +25,7 @@ from typing import Any, Generic, TypeVar
 
 import attr
 
-from dpcal import _annexes, _lazy, _validate
+from dpcal._internal import annexes, lazy, validate
 from dpcal.accountants import characteristic, events, renyi
 from dpcal.accountants.answers import Bounds, Delta, Epsilon, LogDelta
 from dpcal.accountants.directions import Composition, Direction, relation_of
@@ -54,7 +54,7 @@ __all__ = [
 ACCOUNTANTS = ("auto", "characteristic", "renyi", "pld", "prv")
 # Accountants of other packages take a whole composition, and options; this package's take one
 # direction. The former are loaded when they are asked.
-_BACKENDS = {name: _lazy.Module(f"dpcal.accountants.{name}") for name in ("pld", "prv")}
+_BACKENDS = {name: lazy.Module(f"dpcal.accountants.{name}") for name in ("pld", "prv")}
 _EXACT = "characteristic"
 # Events whose mechanism may be a composition, of which the answers are about the same batches.
 _ON_BATCHES = (
@@ -126,8 +126,8 @@ class _Question(Generic[_Number]):
         return "epsilon" if self.number is Epsilon else "log_delta"
 
     def __post_init__(self) -> None:
-        _validate.choice(ACCOUNTANTS, accountant=self.accountant)
-        _validate.flag(cross_check=self.cross_check)
+        validate.choice(ACCOUNTANTS, accountant=self.accountant)
+        validate.flag(cross_check=self.cross_check)
 
     def bounds(self, composition: Composition, name: str, options: Mapping[str, Any]) -> Bounds:
         """Return one accountant's bounds; all but Renyi's need a law for each loss."""
@@ -267,9 +267,9 @@ def _whole_run(event: DpEvent, relation: str) -> tuple[Any, DpEvent, dict[str, A
     row = row_of(event)
     if row is not None and row.equivalent is not None:
         # A run alone has its own answer, whichever composition it is.
-        return getattr(_annexes, row.whole_run), event, how
+        return getattr(annexes, row.whole_run), event, how
     if has_bracket(event, relation):
-        return _annexes.replacing, event, how
+        return annexes.replacing, event, how
     found = leaves(event)
     runs = [(item, row.whole_run) for item in found if (row := row_of(item)) and row.whole_run]
     several = len(runs) > 1 or any(found[item] > 1 for item, _ in runs)
@@ -281,7 +281,7 @@ def _whole_run(event: DpEvent, relation: str) -> tuple[Any, DpEvent, dict[str, A
     others = [events.SelfComposedDpEvent(*item) for item in left.items() if item[1]]
     if others:
         how["beside"] = events.ComposedDpEvent(others)
-    return getattr(_annexes, name), run, how
+    return getattr(annexes, name), run, how
 
 
 def check_priced(event: DpEvent, relation: str) -> None:
@@ -355,7 +355,7 @@ def epsilon(
     >>> print(f"{epsilon(event, delta=1e-6, cross_check=True, interval=1e-3):.6f}")
     2.675035
     """
-    at, relation = _validate.below_one(delta=delta), relation_of(neighboring_relation)
+    at, relation = validate.below_one(delta=delta), relation_of(neighboring_relation)
     return _Question(Epsilon, at, relation, accountant, cross_check, options).answer(event)
 
 
@@ -379,7 +379,7 @@ def log_delta(
     epsilon
         A finite number >= 0.
     """
-    at, relation = _validate.non_negative(epsilon=epsilon), relation_of(neighboring_relation)
+    at, relation = validate.non_negative(epsilon=epsilon), relation_of(neighboring_relation)
     return _Question(LogDelta, at, relation, accountant, cross_check, options).answer(event)
 
 
@@ -401,7 +401,7 @@ def delta(
     epsilon
         A finite number >= 0.
     """
-    at, relation = _validate.non_negative(epsilon=epsilon), relation_of(neighboring_relation)
+    at, relation = validate.non_negative(epsilon=epsilon), relation_of(neighboring_relation)
     return _Question(Delta, at, relation, accountant, cross_check, options).answer(event)
 
 
@@ -487,10 +487,10 @@ def compare(
     ['characteristic 1.9931', 'renyi 2.1657']
     """
     relation = relation_of(neighboring_relation)
-    question = _Question(Epsilon, _validate.probability(delta=delta), relation)
+    question = _Question(Epsilon, validate.probability(delta=delta), relation)
     composition = decompose(event, relation)
     for name in (*accountants, *(options or {})):
-        _validate.choice(ACCOUNTANTS, accountant=name)
+        validate.choice(ACCOUNTANTS, accountant=name)
     names = dict.fromkeys(chain(*(_answering(each, composition) for each in accountants)))
     rows = []
     for name in names:

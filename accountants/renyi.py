@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from dpcal._roots import minimum
+from dpcal._internal.roots import minimum
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion import failure

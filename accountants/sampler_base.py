@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.accountants import events
 from dpcal.accountants.participations import Automaton, Epochs, Floats, Groups
 from dpcal.errors import UnsupportedEvent
@@ -26,10 +26,10 @@ Rows = NDArray[np.intp]
 # The range of each parameter, in every sampler that has it; None is in it where it is the default.
 _RANGES: Mapping[str, Callable[..., Any]] = MappingProxyType(
     {
-        "sampling_probability": _validate.rate,
-        **dict.fromkeys(("random_shift", "warm_start"), _validate.flag),
-        **dict.fromkeys(("batch_size", "n", "bands", "bins"), _validate.count),
-        **dict.fromkeys(("separation", "participations", "epoch"), _validate.count),
+        "sampling_probability": validate.rate,
+        **dict.fromkeys(("random_shift", "warm_start"), validate.flag),
+        **dict.fromkeys(("batch_size", "n", "bands", "bins"), validate.count),
+        **dict.fromkeys(("separation", "participations", "epoch"), validate.count),
     }
 )
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.accountants import events
 from dpcal.accountants.interface import epsilon as epsilon_of
 from dpcal.accountants.mechanisms.best_run import log_inverse_gamma
@@ -98,11 +98,11 @@ def tuning(
     Hyperparameter tuning with Renyi differential privacy. Koskela, Redberg and Wang 2024, Privacy
     profiles for private selection.
     """
-    neighboring_relation = _validate.relation(neighboring_relation)
-    mean = _validate.positive(candidates=candidates)
+    neighboring_relation = validate.relation(neighboring_relation)
+    mean = validate.positive(candidates=candidates)
     if mean < 1:
         raise ValueError(f"candidates must be a number >= 1, got {candidates!r}.")
-    target = _validate.probability(delta=delta)
+    target = validate.probability(delta=delta)
     if isinstance(shape, str) or not shape >= 0:
         raise ValueError(f"shape must be a number >= 0 or infinite, got {shape!r}.")
     relation: dict[str, Any] = {"neighboring_relation": neighboring_relation}

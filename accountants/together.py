@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.accountants import events
 from dpcal.accountants.answers import Epsilon
 from dpcal.accountants.interface import epsilon
@@ -56,13 +56,13 @@ def price_together(
         If runs with correlated noise leave no delta for the others, or if the price of such a run
         is an estimate without a bound.
     """
-    neighboring_relation = _validate.relation(neighboring_relation)
-    _validate.below_one(delta=delta)
+    neighboring_relation = validate.relation(neighboring_relation)
+    validate.below_one(delta=delta)
     alike: list[events.DpEvent] = []
     apart: list[tuple[events.DpEvent, float]] = []
     for event, share in runs:
         if isinstance(event, events.CorrelatedGaussianDpEvent):
-            apart.append((event, _validate.probability(delta=share)))
+            apart.append((event, validate.probability(delta=share)))
         else:
             alike.append(event)
     ask: dict[str, Any] = {"neighboring_relation": neighboring_relation}

@@ -23,6 +23,21 @@ Accountants of dp-accounting's interface are in :mod:`dpcal.accountants`. Nothin
 by other rooms, and importing this package imports none of the libraries.
 """
 
-from dpcal import _lazy
+from typing import TYPE_CHECKING
 
-__getattr__, __dir__, __all__ = _lazy.attach(__name__)
+from dpcal._internal import lazy
+
+if TYPE_CHECKING:
+    from dpcal.adapters import (
+        flower as flower,
+        loaders as loaders,
+        opacus as opacus,
+        optax as optax,
+        pipeline_dp as pipeline_dp,
+        ranks as ranks,
+        rounds as rounds,
+        stepwise as stepwise,
+        torch as torch,
+    )
+else:
+    __getattr__, __dir__, __all__ = lazy.attach(__name__)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.accountants import Account, events
 from dpcal.adapters.rounds import RELATIONS, round_event
 from dpcal.errors import needing
@@ -80,18 +80,18 @@ class Accountant:
 
     def compose(self, event: GaussianPrivacyEvent, count: int = 1) -> None:
         """Add ``count`` >= 1 equal releases."""
-        release = (event, _validate.count(count=count))
+        release = (event, validate.count(count=count))
         self._account([release])
         self._releases.append(release)
 
     def get_epsilon(self, delta: float) -> float:
         """Return epsilon of all releases at a delta in (0, 1), rounded up."""
-        _validate.probability(delta=delta)
+        validate.probability(delta=delta)
         return self._account().epsilon(delta).upper if self._releases else 0.0
 
     def get_delta(self, epsilon: float) -> float:
         """Return delta of all releases at an epsilon >= 0, rounded up."""
-        _validate.non_negative(epsilon=epsilon)
+        validate.non_negative(epsilon=epsilon)
         return self._account().delta(epsilon).upper if self._releases else 0.0
 
     def get_privacy_spent(self, delta: float | None = None) -> PrivacySpent:
@@ -121,7 +121,7 @@ class Accountant:
         limit = self._config.max_epsilon if max_epsilon is None else max_epsilon
         if limit is None:
             raise ValueError("max_epsilon must be given here or in the configuration, got None.")
-        limit = _validate.positive(max_epsilon=limit)
+        limit = validate.positive(max_epsilon=limit)
         together = self._account([*self._releases, (event, count)])
         return bool(together.epsilon(self._config.target_delta).upper > limit)
 
@@ -159,7 +159,7 @@ class Accountant:
                 raise ValueError(f"state must have {name} {own[name]!r}, got {state.get(name)!r}.")
         try:
             releases = [
-                (GaussianPrivacyEvent(**row["event"]), _validate.count(count=row["count"]))
+                (GaussianPrivacyEvent(**row["event"]), validate.count(count=row["count"]))
                 for row in state["compositions"]
             ]
         except (KeyError, TypeError) as error:

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.accountants import events
 from dpcal.accountants.samplers import FixedSize, Poisson, RandomAllocation, Sampler
 from dpcal.optim.boundary.seeds import Seed, key_of, keyed_generator, root_of
@@ -124,8 +124,8 @@ class PricedSampler:
         epochs
             Number >= 1 of iterations, those that were broken off included.
         """
-        sigma = _validate.positive(noise_multiplier=noise_multiplier)
-        steps = _validate.count(epochs=epochs) * len(self)
+        sigma = validate.positive(noise_multiplier=noise_multiplier)
+        steps = validate.count(epochs=epochs) * len(self)
         return events.SelfComposedDpEvent(*self.law.answers(sigma, self.n, steps))
 
     def state_dict(self, batches: int | None = None) -> dict[str, Any]:
@@ -202,8 +202,8 @@ class AllocationSampler(PricedSampler):
     """
 
     def __init__(self, n: int, batches: int, *, seed: Seed = None) -> None:
-        count = _validate.count(batches=batches)
-        super().__init__(RandomAllocation(1, count), _validate.count(n=n), count, seed)
+        count = validate.count(batches=batches)
+        super().__init__(RandomAllocation(1, count), validate.count(n=n), count, seed)
 
 
 class PoissonSampler(PricedSampler):
@@ -228,8 +228,8 @@ class PoissonSampler(PricedSampler):
     """
 
     def __init__(self, n: int, sampling_probability: float, *, seed: Seed = None) -> None:
-        law = Poisson(_validate.rate(sampling_probability=sampling_probability))
-        super().__init__(law, _validate.count(n=n), round(1 / law.sampling_probability), seed)
+        law = Poisson(validate.rate(sampling_probability=sampling_probability))
+        super().__init__(law, validate.count(n=n), round(1 / law.sampling_probability), seed)
 
 
 class FixedSizeSampler(PricedSampler):
@@ -255,7 +255,7 @@ class FixedSizeSampler(PricedSampler):
     """
 
     def __init__(self, n: int, batch_size: int, *, seed: Seed = None) -> None:
-        count, size = _validate.count(n=n), _validate.count(batch_size=batch_size)
+        count, size = validate.count(n=n), validate.count(batch_size=batch_size)
         super().__init__(FixedSize(size, count), count, -(-count // size), seed)
 
 
@@ -321,7 +321,7 @@ def drawn_probability(sample_rate: float) -> float:
     >>> drawn_probability(0.02) / 0.02 - 1 < 3e-6, drawn_probability(1e-8) / 1e-8
     (True, 5.9604644775390625)
     """
-    rate = _validate.rate(sample_rate=sample_rate)
+    rate = validate.rate(sample_rate=sample_rate)
     return math.ceil(max(rate, float(np.float32(rate))) * 2**24) / 2**24
 
 

@@ -17,8 +17,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from dpcal import _annexes
 from dpcal._ext.sums import grid_step
+from dpcal._internal import annexes
 from dpcal.accountants import Epsilon, epsilon, events
 from dpcal.accountants.samplers import Poisson
 from dpcal.adapters import loaders
@@ -300,7 +300,7 @@ def correlate(optimizer: DPOptimizer, plan: Plan, loader: Any, *, seed: Seed = N
         )
     step = grid_step(query.max_norm)
     root = root_of(seed, "opacus", plan.to_json())
-    rows = _annexes.RoundedStream(
+    rows = annexes.RoundedStream(
         query.correlation.strategy,
         sum(each.numel() for each in optimizer.params),
         query.noise_multiplier * (query.max_norm / step),

@@ -10,7 +10,7 @@ unit is a privacy id, which is added or removed.
 
 from __future__ import annotations
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.accountants import Epsilon, events
 from dpcal.accountants.rounding import next_up
 from dpcal.calibrate.release_noise import Calibrated, Release, releases
@@ -62,8 +62,8 @@ class BudgetAccountant(budget_accounting.BudgetAccountant):  # type: ignore[misc
         num_aggregations: int | None = None,
         aggregation_weights: list[float] | None = None,
     ) -> None:
-        _validate.positive(total_epsilon=total_epsilon)
-        _validate.probability(total_delta=total_delta)
+        validate.positive(total_epsilon=total_epsilon)
+        validate.probability(total_delta=total_delta)
         super().__init__(total_epsilon, total_delta, num_aggregations, aggregation_weights)
         self._found: Calibrated | None = None
 
@@ -93,13 +93,13 @@ class BudgetAccountant(budget_accounting.BudgetAccountant):  # type: ignore[misc
                 f"{noise_standard_deviation!r}."
             )
         spec = budget_accounting.MechanismSpec(
-            mechanism_type=mechanism_type, name=name, _count=_validate.count(count=count)
+            mechanism_type=mechanism_type, name=name, _count=validate.count(count=count)
         )
         self._register_mechanism(
             budget_accounting.MechanismSpecInternal(
                 mechanism_spec=spec,
-                sensitivity=_validate.positive(sensitivity=sensitivity),
-                weight=_validate.positive(weight=weight),
+                sensitivity=validate.positive(sensitivity=sensitivity),
+                weight=validate.positive(weight=weight),
             )
         )
         return spec

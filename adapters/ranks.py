@@ -36,8 +36,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dpcal
-from dpcal import _annexes
 from dpcal._ext.sums import grid_step
+from dpcal._internal import annexes
 from dpcal.adapters.stepwise import FRACTION, Elsewhere, OutOfTurn, Piece, StepwiseOracle
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import DpcalError, LedgerMismatch
@@ -175,7 +175,7 @@ class RankedOracle(StepwiseOracle):
         self._check_kind(plan)
         dimension = sum(math.prod(shape) for shape in shapes.values())
         (query,) = plan.queries
-        grid = None if query.correlation is None else _annexes.grid_of(query, dimension)
+        grid = None if query.correlation is None else annexes.grid_of(query, dimension)
         self._elsewhere = Elsewhere(plan.n, dimension)
         self._file: Store | None = None
         made: Callable[[], Streams] = partial(observers.streams, seed, plan, self._elsewhere.digest)

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.accountants import events
 from dpcal.accountants.rounding import rounded_up
 
@@ -71,17 +71,17 @@ def round_event(
     ValueError
         If an argument is outside its range.
     """
-    _validate.choice(tuple(RELATIONS), sampling_method=sampling_method)
-    drawn = _validate.count(sample_size=sample_size)
-    population = _validate.count(population_size=population_size)
+    validate.choice(tuple(RELATIONS), sampling_method=sampling_method)
+    drawn = validate.count(sample_size=sample_size)
+    population = validate.count(population_size=population_size)
     if drawn > population:
         raise ValueError(f"sample_size must be at most population_size={population}, got {drawn}.")
-    if _validate.flag(secret_draws=secret_draws) and sampling_method != "no-amplification":
+    if validate.flag(secret_draws=secret_draws) and sampling_method != "no-amplification":
         raise ValueError(
             "secret_draws must be False where the sampling method counts on them already, got "
             f"{secret_draws!r} with {sampling_method!r}."
         )
-    noise = _validate.positive(noise_multiplier=noise_multiplier)
+    noise = validate.positive(noise_multiplier=noise_multiplier)
     gaussian = events.GaussianDpEvent(noise)
     if sampling_method == "poisson":
         rate = rounded_up(drawn / population, Fraction(drawn, population))

@@ -26,9 +26,9 @@ from typing import Any, NoReturn, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal import _validate
 from dpcal._ext.sums import grid_step
-from dpcal._spending import Spender
+from dpcal._internal import validate
+from dpcal._internal.spending import Spender
 from dpcal.accountants.events import DpEvent
 from dpcal.calibrate.plan import Plan, Priced
 from dpcal.errors import DpcalError, LedgerMismatch
@@ -111,7 +111,7 @@ class StepwiseOracle(PrivateOracle, Spender):
         streams: Streams | None = None,
     ) -> None:
         self._check_kind(plan)
-        objective = Elsewhere(plan.n, _validate.count(dimension=dimension))
+        objective = Elsewhere(plan.n, validate.count(dimension=dimension))
         if streams is None:
             streams = observers.streams(seed, plan, objective.digest)
         self._open(objective, plan, streams, ledger=ledger, noise=noise)
@@ -136,7 +136,7 @@ class StepwiseOracle(PrivateOracle, Spender):
 
     @staticmethod
     def _check_kind(plan: Plan) -> None:
-        _validate.instance(Plan, plan=plan)
+        validate.instance(Plan, plan=plan)
         if [query.kind for query in plan.queries] != ["gradient"]:
             kinds = ", ".join(repr(query.kind) for query in plan.queries)
             raise ValueError(f"plan must have one query of kind 'gradient', got {kinds}.")

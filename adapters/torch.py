@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.adapters import loaders
 from dpcal.adapters.ahead import Ahead
 from dpcal.adapters.clipping import ClippedSums, Threshold, records_in
@@ -203,7 +203,7 @@ class Guard(Guarded):
         repeated = loaders.repetition(dataset)
         if repeated:
             raise ValueError(f"dataset must have each record once, and {repeated}.")
-        piece = None if at_most is None else _validate.count(at_most=at_most)
+        piece = None if at_most is None else validate.count(at_most=at_most)
         return self._batches(dataset, piece, collate)
 
     def _batches(self, dataset: Any, piece: int | None, collate: Any) -> Iterator[Any]:
@@ -309,7 +309,7 @@ class Guard(Guarded):
             raise ValueError("state must be of a guard with a quantile if this one has one.")
         super().load_state_dict(state)
         if self.threshold is not None:
-            self.threshold.norm = _validate.positive(threshold=norm)
+            self.threshold.norm = validate.positive(threshold=norm)
 
     def _question(self) -> bytes:
         """Return a digest of the parameters, which are gathered for this step if they are shards.
@@ -416,7 +416,7 @@ def _threshold(plan: Plan, quantile: float | None) -> Threshold | None:
     """Return the first threshold: the noise of its share of records is a twentieth, as a rule."""
     if quantile is None:
         return None
-    _validate.probability(quantile=quantile)
+    validate.probability(quantile=quantile)
     query = plan.queries[0]
     if query.correlation is not None:
         raise ValueError(

@@ -21,7 +21,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.accountants import Epsilon, epsilon as epsilon_of
 from dpcal.calibrate.noise import noise_multiplier
 from dpcal.calibrate.targets import EventOf
@@ -121,12 +121,12 @@ def compare(
         above the target.
     """
     target: dict[str, Any] = {
-        "epsilon": _validate.positive(epsilon=epsilon),
-        "delta": _validate.probability(delta=delta),
-        "neighboring_relation": _validate.relation(neighboring_relation),
+        "epsilon": validate.positive(epsilon=epsilon),
+        "delta": validate.probability(delta=delta),
+        "neighboring_relation": validate.relation(neighboring_relation),
     }
     for name in accountants:
-        _validate.choice(ACCOUNTANTS, accountant=name)
+        validate.choice(ACCOUNTANTS, accountant=name)
     rows = tuple(_needed(name, event_of_sigma, target) for name in accountants)
     return Needs(**target, rows=rows)
 

@@ -31,7 +31,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Self
 
-from dpcal import _validate
+from dpcal._internal import validate
 
 __all__ = ["SCALE_SHARE", "Defaults", "full_steps"]
 
@@ -84,8 +84,8 @@ def _wanted(loss: str, *, n: int, dimension: int, release: float) -> int:
 
 def _clip(loss: str, *, n: int, dimension: int, release: float, longest: float) -> float:
     """Return the clip, in units of the typical norm of rows, of which none is above ``longest``."""
-    _validate.choice(tuple(_CURVATURE), loss=loss)
-    noise = max(1e-300, _validate.positive(release=release) * dimension / n)
+    validate.choice(tuple(_CURVATURE), loss=loss)
+    noise = max(1e-300, validate.positive(release=release) * dimension / n)
     wide = 1.0
     if loss != "squared":
         # Residuals of scaled targets are below 1 mostly, so that their clip cuts little.
@@ -153,15 +153,15 @@ class Defaults:
         bound
             Of the norms of rows, which a clip need not exceed; ``row_norm`` when omitted.
         """
-        row_norm = _validate.positive(row_norm=row_norm)
-        longest = 1.0 if bound is None else max(1.0, _validate.positive(bound=bound) / row_norm)
+        row_norm = validate.positive(row_norm=row_norm)
+        longest = 1.0 if bound is None else max(1.0, validate.positive(bound=bound) / row_norm)
         sizes = {"n": n, "dimension": dimension}
         clip = _clip(loss, release=release, longest=longest, **sizes)
         if passes is None and steps is None and batch_size is None:
             full = _wanted(loss, release=release, **sizes)
             if full * n * dimension <= _ENTRIES:
                 steps, batch_size = full, n
-        passes = _PASSES if passes is None else _validate.positive(passes=passes)
+        passes = _PASSES if passes is None else validate.positive(passes=passes)
         if batch_size is None:
             most = min(_MOST, max(_FEWEST, math.ceil(_STEPS_A_PASS * passes)))
             batch_size = min(n, max(1, math.ceil(passes * n / (most if steps is None else steps))))

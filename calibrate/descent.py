@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.accountants import events
 
 __all__ = ["Descent"]
@@ -54,16 +54,16 @@ class Descent:
     radius: float | None = None
 
     def __post_init__(self) -> None:
-        _validate.count(steps=self.steps)
-        eta = _validate.positive(learning_rate=self.learning_rate)
-        _validate.positive(smoothness=self.smoothness)
-        _validate.non_negative(l2=self.l2)
+        validate.count(steps=self.steps)
+        eta = validate.positive(learning_rate=self.learning_rate)
+        validate.positive(smoothness=self.smoothness)
+        validate.non_negative(l2=self.l2)
         if self.strong_convexity not in (0.0, self.l2):
             raise ValueError(
                 f"strong_convexity must be 0 or l2={self.l2!r}, got {self.strong_convexity!r}."
             )
         if self.radius is not None:
-            _validate.positive(radius=self.radius)
+            validate.positive(radius=self.radius)
         most = 2 / (self.smoothness + self.l2)
         if eta > most:
             raise ValueError(

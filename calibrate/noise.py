@@ -22,9 +22,9 @@ from typing import Any
 
 import attr
 
-from dpcal import _annexes, _validate
-from dpcal._roots import NoBracket, Stop, largest_whole, newton
-from dpcal._validate import NoiseOutOfRange
+from dpcal._internal import annexes, validate
+from dpcal._internal.roots import NoBracket, Stop, largest_whole, newton
+from dpcal._internal.validate import NoiseOutOfRange
 from dpcal.accountants import delta as delta_of, events
 from dpcal.accountants.events import DpEvent
 from dpcal.accountants.interface import has_bracket
@@ -107,7 +107,7 @@ def _from_first(first: float, event_of_sigma: EventOf, target: Target) -> float:
     if whole and isinstance(event, events.ShuffledEpochsDpEvent):
         twice = attr.evolve(event, noise_multiplier=2 * event.noise_multiplier)
         if event_of_sigma(2 * first) == twice:  # noise alone is in proportion to the multiplier
-            found = _annexes.shuffling.noise_multiplier(event, **_asked(target))
+            found = annexes.shuffling.noise_multiplier(event, **_asked(target))
             return first * float(found) / event.noise_multiplier
     if whole and target.delta and has_bracket(event, target.relation):
         return _by_delta(event_of_sigma, target, first)
@@ -291,7 +291,7 @@ def _largest_count(name: str, event_of_count: EventOfCount, target: Target, high
         neighbor = count + 1 if count < highest else count - 1
         here, there = (event_of_count(at) for at in (count, neighbor))
         if isinstance(here, events.ShuffledEpochsDpEvent):
-            return (-1.0 if _annexes.shuffling.meets(here, **_asked(target)) else 1.0), None
+            return (-1.0 if annexes.shuffling.meets(here, **_asked(target)) else 1.0), None
         if has_bracket(here, target.relation):
             return (1.0 if target.missed_by(here) else -1.0), None
         return target.with_slope(here, there, float(neighbor - count))
@@ -330,7 +330,7 @@ def steps(
     874
     """
     target = Target(epsilon, delta, neighboring_relation)
-    return _largest_count("steps", event_of_steps, target, _validate.count(at_most=at_most))
+    return _largest_count("steps", event_of_steps, target, validate.count(at_most=at_most))
 
 
 def batch_size(
@@ -361,7 +361,7 @@ def batch_size(
     566
     """
     target = Target(epsilon, delta, neighboring_relation)
-    return _largest_count("batch_size", event_of_batch_size, target, _validate.count(n=n))
+    return _largest_count("batch_size", event_of_batch_size, target, validate.count(n=n))
 
 
 # Relative to the first noise multiplier: the smallest and the largest that are tried for a risk.
@@ -406,7 +406,7 @@ def noise_multiplier_for_risk(
     >>> print(f"{noise_multiplier_for_risk(event, risk, at_most=0.002):.4f}")
     1.6839
     """
-    target = math.log(_validate.positive(at_most=at_most))
+    target = math.log(validate.positive(at_most=at_most))
 
     def solved(first: float) -> float:
         def excess(x: float) -> tuple[float, None]:

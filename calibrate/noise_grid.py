@@ -22,9 +22,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpcal import _validate
 from dpcal._ext import question
-from dpcal._validate import NoiseOutOfRange
+from dpcal._internal import validate
+from dpcal._internal.validate import NoiseOutOfRange
 from dpcal.accountants.curves.profile import CHUNK, compiled
 from dpcal.accountants.events import DpEvent
 from dpcal.calibrate.noise import noise_multiplier
@@ -96,8 +96,8 @@ def noise_multipliers(
     ndarray
         The noise multipliers, of the common shape of all arrays.
     """
-    relation = _validate.relation(neighboring_relation)
-    given = {"epsilon": _validate.reals(epsilon=epsilon), "delta": _validate.reals(delta=delta)}
+    relation = validate.relation(neighboring_relation)
+    given = {"epsilon": validate.reals(epsilon=epsilon), "delta": validate.reals(delta=delta)}
     given |= {name: np.asarray(values) for name, values in parameters.items()}
     try:
         arrays = np.broadcast_arrays(*given.values())

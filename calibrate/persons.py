@@ -29,7 +29,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from fractions import Fraction
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.accountants import events
 from dpcal.accountants.mechanisms.row import row_of
 from dpcal.errors import UnsupportedEvent
@@ -78,7 +78,7 @@ def for_group(
     >>> for_group(events.SelfComposedDpEvent(events.LaplaceDpEvent(6.0), 3), 2)
     SelfComposedDpEvent(event=LaplaceDpEvent(noise_multiplier=2.9999999999999996), count=3)
     """
-    k = _validate.count(group_size=group_size)
+    k = validate.count(group_size=group_size)
     if k == 1:
         return event
     if isinstance(event, events.ComposedDpEvent):
@@ -135,9 +135,9 @@ def rows_of_one_person(
     sampling_probability
         Of each row, in (0, 1].
     """
-    sigma = _validate.positive(noise_multiplier=noise_multiplier)
-    k = _validate.count(group_size=group_size)
-    q = _validate.within(0.0, 1.0, sampling_probability=sampling_probability)
+    sigma = validate.positive(noise_multiplier=noise_multiplier)
+    k = validate.count(group_size=group_size)
+    q = validate.within(0.0, 1.0, sampling_probability=sampling_probability)
     if q == 1:
         return events.GaussianDpEvent(sigma if k == 1 else math.nextafter(sigma / k, 0.0))
     if k == 1:
@@ -171,9 +171,9 @@ def in_batches(
     >>> in_batches(noise_multiplier=4.0, group_size=2, n=4, batch_size=2).sensitivities
     (0.0, 2.0, 4.0)
     """
-    sigma = _validate.positive(noise_multiplier=noise_multiplier)
-    k, size = _validate.count(group_size=group_size), _validate.count(batch_size=batch_size)
-    if k > _validate.count(n=n) - size:
+    sigma = validate.positive(noise_multiplier=noise_multiplier)
+    k, size = validate.count(group_size=group_size), validate.count(batch_size=batch_size)
+    if k > validate.count(n=n) - size:
         raise ValueError(
             f"group_size must be at most n - batch_size = {n - size}: rows of others must "
             f"fill a batch; got {k}."
@@ -230,7 +230,7 @@ def choose_examples(
     ValueError
         If an example has no owner, or ids are not distinct or not as many as examples.
     """
-    most = _validate.count(rows=rows)
+    most = validate.count(rows=rows)
     sets = [frozenset([each] if isinstance(each, str) else each) for each in owners]
     if len(ids) != len(sets):
         raise ValueError(f"ids must be as many as examples, {len(sets)}, got {len(ids)}.")

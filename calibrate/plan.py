@@ -30,8 +30,8 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, overload
 
-from dpcal import _annexes, _validate
-from dpcal._files import fields_of, read_as
+from dpcal._internal import annexes, validate
+from dpcal._internal.files import fields_of, read_as
 from dpcal.accountants import Delta, Epsilon, delta as delta_of, epsilon as epsilon_of, events
 from dpcal.accountants.directions import RELATIONS
 from dpcal.accountants.interface import ACCOUNTANTS
@@ -67,7 +67,7 @@ class Priced:
 
         UnsupportedEvent is raised if no theorem here covers it.
         """
-        records = _validate.count(group_size=group_size)
+        records = validate.count(group_size=group_size)
         return for_group(self.under()[0], -(-records // self.group_size))
 
     def epsilon(self, delta: float, **options: Any) -> Epsilon:
@@ -144,15 +144,15 @@ class Plan:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "queries", tuple(self.queries))
-        _validate.instance(Mapping, parameters=self.parameters)
+        validate.instance(Mapping, parameters=self.parameters)
         object.__setattr__(self, "parameters", MappingProxyType(dict(self.parameters)))
-        _validate.count(n=self.n)
-        _validate.non_negative(epsilon=self.epsilon)
-        _validate.probability(delta=self.delta)
-        relation = _validate.relation(self.neighboring_relation)
-        _validate.choice(RELATIONS, neighboring_relation=relation)
+        validate.count(n=self.n)
+        validate.non_negative(epsilon=self.epsilon)
+        validate.probability(delta=self.delta)
+        relation = validate.relation(self.neighboring_relation)
+        validate.choice(RELATIONS, neighboring_relation=relation)
         object.__setattr__(self, "neighboring_relation", relation)
-        _validate.choice(ACCOUNTANTS, accountant=self.accountant)
+        validate.choice(ACCOUNTANTS, accountant=self.accountant)
         names = [query.name for query in self.queries]
         if not names or len(set(names)) != len(names):
             raise ValueError(f"queries must be one or more with distinct names, got names {names}.")
@@ -192,7 +192,7 @@ class Plan:
     def query(self, name: str) -> Query:
         """Return the query called ``name``."""
         named = {query.name: query for query in self.queries}
-        return named[_validate.choice(tuple(named), query=name)]
+        return named[validate.choice(tuple(named), query=name)]
 
     @property
     def accuracy_kind(self) -> str | None:
@@ -227,12 +227,12 @@ class Plan:
 
     def under(self, neighboring_relation: str | None = None) -> tuple[events.DpEvent, str]:
         """Return the event of the whole plan, composed for a relation, and the relation."""
-        relation = _validate.relation(neighboring_relation or self.neighboring_relation)
+        relation = validate.relation(neighboring_relation or self.neighboring_relation)
         return self._composed(relation, 1), relation
 
     def event_for(self, group_size: int) -> events.DpEvent:
         """See :meth:`Priced.event_for`."""
-        return self._composed(self.neighboring_relation, _validate.count(group_size=group_size))
+        return self._composed(self.neighboring_relation, validate.count(group_size=group_size))
 
     def _composed(self, relation: str, group_size: int) -> events.DpEvent:
         asked = ((query, query.count) for query in self.queries)
@@ -285,7 +285,7 @@ class Plan:
         They are those of all planned steps: rounds that reach their targets earlier take less.
         See :func:`dpcal.calibrate.recommending.seconds.predicted_seconds`.
         """
-        found: float = _annexes.predicted_seconds(self.queries, n=self.n, dimension=dimension)
+        found: float = annexes.predicted_seconds(self.queries, n=self.n, dimension=dimension)
         return found
 
     def noise_norm(self, dimension: int) -> float:
@@ -301,7 +301,7 @@ class Plan:
             Number of parameters, >= 1.
         """
         told = sum(_precision(query, self.n) for query in self.queries)
-        return math.sqrt(_validate.count(dimension=dimension) / told) if told else 0.0
+        return math.sqrt(validate.count(dimension=dimension) / told) if told else 0.0
 
     def __str__(self) -> str:
         """Return what the plan asks for, at most 16 lines of at most 100 characters."""

@@ -18,7 +18,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from dpcal import _annexes, _validate
+from dpcal._internal import annexes, validate
 from dpcal.accountants import events
 from dpcal.accountants.samplers import Sampler
 from dpcal.calibrate.descent import Descent
@@ -196,7 +196,7 @@ class Query:
         if isinstance(self.kind, str):  # "gradient-difference" is "gradient difference"
             object.__setattr__(self, "kind", self.kind.replace("-", " "))
         if isinstance(self.correlation, Mapping):
-            object.__setattr__(self, "correlation", _annexes.Correlation(**self.correlation))
+            object.__setattr__(self, "correlation", annexes.Correlation(**self.correlation))
         if isinstance(self.descent, Mapping):
             object.__setattr__(self, "descent", Descent(**self.descent))
         self._check_values()
@@ -217,28 +217,28 @@ class Query:
 
     def _check_values(self) -> None:
         """Refuse fields that are out of range for any values of the others."""
-        _validate.choice(tuple(KINDS), kind=self.kind)
-        _validate.within(LEAST, MOST, max_norm=self.max_norm)
-        _validate.positive(noise_multiplier=self.noise_multiplier)
-        _validate.count(count=self.count)
+        validate.choice(tuple(KINDS), kind=self.kind)
+        validate.within(LEAST, MOST, max_norm=self.max_norm)
+        validate.positive(noise_multiplier=self.noise_multiplier)
+        validate.count(count=self.count)
         _ = self.sampling  # refuses fields that do not go with the sampler
         if self.cap is not None:
-            _validate.within(LEAST, MOST, cap=self.cap)
-        _validate.choice(("sequential", "disjoint"), composition=self.composition)
-        _validate.count(answers_per_part=self.answers_per_part)
-        _validate.flag(proportional=self.proportional)
+            validate.within(LEAST, MOST, cap=self.cap)
+        validate.choice(("sequential", "disjoint"), composition=self.composition)
+        validate.count(answers_per_part=self.answers_per_part)
+        validate.flag(proportional=self.proportional)
         if self.partition is not None and (
             not isinstance(self.partition, str) or not self.partition
         ):
             raise ValueError(f"partition must be a non-empty string, got {self.partition!r}.")
         if self.budget is not None:
-            _validate.positive(budget=self.budget)
-        if self.threshold is not None and not _validate.positive(threshold=self.threshold) > 1:
+            validate.positive(budget=self.budget)
+        if self.threshold is not None and not validate.positive(threshold=self.threshold) > 1:
             raise ValueError(f"threshold must be a number > 1, got {self.threshold!r}.")
         if self.descent is not None:
-            _validate.instance(Descent, descent=self.descent)
-        _validate.count(group_size=self.group_size)
-        _validate.choice(("row", "user"), clipped=self.clipped)
+            validate.instance(Descent, descent=self.descent)
+        validate.count(group_size=self.group_size)
+        validate.choice(("row", "user"), clipped=self.clipped)
 
     def _check_noise(self) -> None:
         """Refuse noise that does not go with the kind, the budget or the sampler."""
@@ -378,7 +378,7 @@ class Query:
             return self._copied(noise_multiplier=noise_multiplier)
         if self.budget is None:
             raise ValueError(f"query must be adaptive, got {self.name!r}, whose noise is planned.")
-        if not _validate.positive(noise_multiplier=noise_multiplier) >= self.noise_multiplier:
+        if not validate.positive(noise_multiplier=noise_multiplier) >= self.noise_multiplier:
             raise ValueError(
                 f"noise_multiplier must be at least the planned {self.noise_multiplier!r} for "
                 f"query {self.name!r}, got {noise_multiplier!r}."
@@ -391,7 +391,7 @@ class Query:
 
     def with_count(self, count: int) -> Query:
         """Return the query with another count >= 1, fast; it may exceed what a strategy allows."""
-        return self._copied(count=_validate.count(count=count))
+        return self._copied(count=validate.count(count=count))
 
     def _copied(self, **changes: Any) -> Query:
         """Return a copy with changes that need no check of the other fields."""

@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
-from dpcal import _validate
-from dpcal._files import read_as
+from dpcal._internal import validate
+from dpcal._internal.files import read_as
 from dpcal.accountants import Epsilon, epsilon as epsilon_of, events
 from dpcal.accountants.rounding import next_up
 from dpcal.calibrate.noise import noise_multiplier
@@ -104,12 +104,12 @@ class Release:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
             raise TypeError(f"name must be a text, got {self.name!r}.")
-        _validate.choice(tuple(_EVENTS), mechanism=self.mechanism)
-        check = _validate.count if self.mechanism.startswith("discrete") else _validate.positive
+        validate.choice(tuple(_EVENTS), mechanism=self.mechanism)
+        check = validate.count if self.mechanism.startswith("discrete") else validate.positive
         check(sensitivity=self.sensitivity)
-        _validate.positive(weight=self.weight)
-        _validate.count(count=self.count)
-        if _validate.below_one(delta=self.delta) and self.mechanism != "any":
+        validate.positive(weight=self.weight)
+        validate.count(count=self.count)
+        if validate.below_one(delta=self.delta) and self.mechanism != "any":
             raise ValueError(
                 f"delta goes with mechanism='any', got delta={self.delta!r} with mechanism="
                 f"{self.mechanism!r}."
@@ -182,7 +182,7 @@ def releases(
     TargetUnreachable
         If the deltas of releases by ``"any"`` leave nothing for the target.
     """
-    _validate.positive(epsilon=epsilon)
+    validate.positive(epsilon=epsilon)
     wanted = list(asked)
     if not wanted:
         raise ValueError("asked must hold one release at least, got none.")

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.accountants import samplers as kinds
 from dpcal.accountants.samplers import Sampler
 
@@ -32,8 +32,8 @@ _GROUP = "dpcal.samplers"
 # The fields that samplers have in a query, each with the check of its range.
 _COUNTS = ("batch_size", "separation", "participations", "epoch")
 _FIELDS: Mapping[str, Callable[..., float]] = {
-    "sampling_probability": _validate.rate,
-    **dict.fromkeys(_COUNTS, _validate.count),
+    "sampling_probability": validate.rate,
+    **dict.fromkeys(_COUNTS, validate.count),
 }
 
 
@@ -118,7 +118,7 @@ def known_samplers() -> dict[str, type[Sampler]]:
 def _find(name: str) -> _Named:
     """Return what is known of the sampler of a name, or refuse the name with a list of all."""
     if name not in _BY_NAME and name not in _ENTERED:
-        _validate.choice(tuple(known_samplers()), sampler=name)
+        validate.choice(tuple(known_samplers()), sampler=name)
     return _BY_NAME.get(name) or _ENTERED[name]
 
 

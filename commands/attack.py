@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import dpcal
-from dpcal import _validate
-from dpcal._files import text_of
+from dpcal._internal import validate
+from dpcal._internal.files import text_of
 from dpcal.commands._mechanism import Mechanism, noise_of
 from dpcal.commands._shared import Relation
 from dpcal.commands._signature import Answer, flag
@@ -190,7 +190,7 @@ def _canaries(plan: Plan, how: dict[str, Any]) -> Answer:
 def _loader(
     sampler: Any, sizes: dict[str, Any], drawn: dict[str, Any], samples: int, how: dict[str, Any]
 ) -> Answer:
-    size = _validate.count(batch_size=sizes["batch_size"])
+    size = validate.count(batch_size=sizes["batch_size"])
     told = Mechanism.of(
         sampler=sampler, n=sizes["records"], batch_size=size, epochs=sizes["epochs"], **drawn
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import dpcal
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.calibrate.batching import CORRELATED, PLANNED
 from dpcal.commands._mechanism import SAMPLERS, Mechanism, noise_of
 from dpcal.commands._shared import Accountant
@@ -242,7 +242,7 @@ def _correlated(
     if batch_size is None:
         batch_size = n if sampler == "full" else min(n, max(64, math.ceil(3 * math.sqrt(n))))
     if steps is None:
-        passes = _validate.positive(epochs=20.0 if epochs is None else float(epochs))
+        passes = validate.positive(epochs=20.0 if epochs is None else float(epochs))
         steps = math.ceil(passes * n / batch_size)
     if noise["noise"] == "lambda-cgd":
         strategy: Strategy = dpcal.accountants.matrix.LambdaCGD(steps, noise["decay"])

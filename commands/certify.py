@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from zipfile import is_zipfile
 
 import dpcal
-from dpcal._files import text_of
+from dpcal._internal.files import text_of
 from dpcal.commands._mechanism import Mechanism
 from dpcal.commands._shared import Accountant
 from dpcal.commands._signature import Answer, extends

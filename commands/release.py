@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import dpcal
-from dpcal import _lazy
+from dpcal._internal import lazy
 from dpcal.commands._shared import TableFile
 from dpcal.commands._signature import Answer, extends
 
-_releasing = _lazy.Module("dpcal.tables.releasing.answering")
+_releasing = lazy.Module("dpcal.tables.releasing.answering")
 
 STATISTICS = {
     "count": ("?", "CONDITION", "number of rows, that meet a condition"),

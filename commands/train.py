@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dpcal
-from dpcal import _lazy
+from dpcal._internal import lazy
 from dpcal.commands._shared import TableFile, bar
 from dpcal.commands._signature import Answer, extends
 
 if TYPE_CHECKING:
     from dpcal.tables.fit import Planned
 
-fit = _lazy.Module("dpcal.tables.fit")
+fit = lazy.Module("dpcal.tables.fit")
 
 # Exit statuses: a run that diverged did not do what was asked; 130 is what shells call Ctrl-C.
 DIVERGED, INTERRUPTED = 1, 130

@@ -14,15 +14,42 @@ They stand in pipelines, cross-validation and grid search as other estimators do
 (True, True)
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dpcal import _lazy
+from dpcal._internal import lazy
 from dpcal.errors import needing
 
-_find, __dir__, __all__ = _lazy.attach(__name__)
+if TYPE_CHECKING:
+    from dpcal.estimators.features import (
+        Bins as Bins,
+        OneHotEncoder as OneHotEncoder,
+        RandomFeatures as RandomFeatures,
+        Splines as Splines,
+    )
+    from dpcal.estimators.kmeans import KMeans as KMeans
+    from dpcal.estimators.linear import (
+        LinearRegression as LinearRegression,
+        LogisticRegression as LogisticRegression,
+        Ridge as Ridge,
+    )
+    from dpcal.estimators.preprocessing import (
+        PCA as PCA,
+        Clipper as Clipper,
+        QuantileTransformer as QuantileTransformer,
+        SimpleImputer as SimpleImputer,
+        StandardScaler as StandardScaler,
+    )
+    from dpcal.estimators.scores import (
+        noisy_accuracy as noisy_accuracy,
+        noisy_r2 as noisy_r2,
+        noisy_roc_auc as noisy_roc_auc,
+    )
+    from dpcal.estimators.search import PrivateSearch as PrivateSearch
+    from dpcal.estimators.split import split_budget as split_budget
+else:
+    _find, __dir__, __all__ = lazy.attach(__name__)
 
-
-def __getattr__(name: str) -> Any:
-    """Return an estimator, or say which extra it needs."""
-    with needing("sklearn"):
-        return _find(name)
+    def __getattr__(name: str) -> Any:
+        """Return an estimator, or say which extra it needs."""
+        with needing("sklearn"):
+            return _find(name)

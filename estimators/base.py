@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, _clone_parametrized
 from sklearn.utils.validation import check_is_fitted
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.accountants import epsilon as epsilon_of, events
 from dpcal.calibrate import Plan, Query
 from dpcal.calibrate.persons import for_group
@@ -229,12 +229,12 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
 
     def _target(self) -> tuple[float, float]:
         """Return the checked target."""
-        _validate.choice(NOISES, noise=self.noise)
-        return _validate.positive(epsilon=self.epsilon), _validate.probability(delta=self.delta)
+        validate.choice(NOISES, noise=self.noise)
+        return validate.positive(epsilon=self.epsilon), validate.probability(delta=self.delta)
 
     def _multipliers(self, shares: Sequence[float]) -> list[float]:
         """Return noise multipliers of single Gaussian releases that together meet the target."""
-        most = _validate.count(rows_per_person=self.rows_per_person)
+        most = validate.count(rows_per_person=self.rows_per_person)
         return [most * each for each in single_release(*self._target(), shares)]
 
     def _within_persons(self, groups: Any, *tables: Any) -> tuple[Any, ...]:
@@ -243,7 +243,7 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
         Which of them stay is drawn without a look at what any row holds, and no other person has a
         say.
         """
-        most = _validate.count(rows_per_person=self.rows_per_person)
+        most = validate.count(rows_per_person=self.rows_per_person)
         if groups is None:
             return tables
         if is_placed(tables[0]):
@@ -258,7 +258,7 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
 
     def _plan(self, n: int, *queries: Query, **parameters: Any) -> Plan:
         epsilon, delta = self._target()
-        most = _validate.count(rows_per_person=self.rows_per_person)
+        most = validate.count(rows_per_person=self.rows_per_person)
         learned = [query.name for query in queries if query.kind in CHOICES]
         if most > 1 and learned:
             raise UnsupportedEvent(

@@ -34,7 +34,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
-from dpcal import _annexes, _validate
+from dpcal._internal import annexes, validate
 from dpcal.accountants import events
 from dpcal.errors import warn_caller
 from dpcal.estimators.base import Table
@@ -189,7 +189,7 @@ class Basis(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Check the parameters and the shape of records, and learn nothing."""
-        sample = _annexes.sample_of(X) if hasattr(X, "__dask_graph__") else X
+        sample = annexes.sample_of(X) if hasattr(X, "__dask_graph__") else X
         self._expanded(self._places(sample, reset=True)[:1])
         return self
 
@@ -333,7 +333,7 @@ class RandomFeatures(Basis):
 
     def _expanded(self, places: Table) -> Table:
         gamma = 4 / places.shape[1] if self.gamma is None else self.gamma
-        count, gamma = _validate.count(n_waves=self.n_waves), _validate.positive(gamma=gamma)
+        count, gamma = validate.count(n_waves=self.n_waves), validate.positive(gamma=gamma)
         seed = self.random_state
         if type(seed) is not int or not 0 <= seed < 2**32:
             raise ValueError(f"random_state must be an integer in [0, 2^32), got {seed!r}.")
@@ -353,6 +353,6 @@ def _scaled(parts: Sequence[Table]) -> Table:
 
 def _at_least(least: int, **given: Any) -> int:
     ((name, value),) = given.items()
-    if _validate.count(**given) < least:
+    if validate.count(**given) < least:
         raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}.")
     return int(value)

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.calibrate.plans.common import repeated
 from dpcal.estimators.base import Answers, Table
 from dpcal.estimators.bounds import BoundedEstimator, Transformer, scaled
@@ -75,7 +75,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transformer, Bounded
 
     def _learn(self, X: Table, *, first: bool) -> Self:
         n, d = X.shape
-        k = _validate.count(n_clusters=self.n_clusters)
+        k = validate.count(n_clusters=self.n_clusters)
         if k > n:
             raise ValueError(f"n_clusters must be at most n_samples={n}, got {k}.")
         middle, half = self._box(d)

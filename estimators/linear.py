@@ -29,7 +29,7 @@ from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.calibrate import Plan, Query
 from dpcal.calibrate.defaults import full_steps
 from dpcal.estimators.base import Answers, Table
@@ -96,8 +96,8 @@ class LinearModel(BoundedEstimator):
         d = X.shape[1]
         box = None if self.bounds is None else self._box(d)
         norm = math.sqrt(d) if self.row_norm is None else self.row_norm
-        norm = _validate.positive(row_norm=norm)
-        constant = _validate.flag(fit_intercept=self.fit_intercept)
+        norm = validate.positive(row_norm=norm)
+        constant = validate.flag(fit_intercept=self.fit_intercept)
 
         def within(rows: Table) -> Table:
             rows = rows if box is None else scaled(rows, *box)
@@ -238,7 +238,7 @@ class LinearRegression(PrivateR2, RegressorMixin, LinearModel):  # type: ignore[
             lengths = np.append(np.ones(d), self._constant)
             rows = by_row(lambda some: some * lengths, rows)
             norm = math.hypot(math.sqrt(norm**2 - 1), self._constant)
-        chosen = _validate.choice(SOLVERS, solver=solver or self.solver)
+        chosen = validate.choice(SOLVERS, solver=solver or self.solver)
         if chosen == "auto":
             chosen = "statistics" if _informative(multiplier, n, d) else "gradient"
         if chosen == "statistics":
@@ -337,10 +337,10 @@ class Ridge(LinearRegression):
     release: str = "all"
 
     def _strength(self) -> float:
-        return _validate.non_negative(alpha=self.alpha)
+        return validate.non_negative(alpha=self.alpha)
 
     def _learn(self, X: Table, y: Table, *, first: bool, solver: str | None = None) -> Self:
-        if _validate.choice(RELEASES, release=self.release) == "last":
+        if validate.choice(RELEASES, release=self.release) == "last":
             if (solver or self.solver) == "statistics":
                 raise ValueError(
                     "solver must be 'auto' or 'gradient' with release='last', and fit the only "

@@ -30,7 +30,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, OneToOneFeatureMixin
 from sklearn.utils.extmath import svd_flip
 from sklearn.utils.validation import check_is_fitted
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.calibrate import Query
 from dpcal.estimators.base import Table
 from dpcal.estimators.bounds import BoundedEstimator, Transformer, bounded, scaled
@@ -177,7 +177,7 @@ class SimpleImputer(ByColumn):
         self.statistics_ = _declared(self.fill_value, X.shape[1])
 
     def _is_free(self) -> bool:
-        return _validate.choice(STRATEGIES, strategy=self.strategy) == "constant"
+        return validate.choice(STRATEGIES, strategy=self.strategy) == "constant"
 
     def _is_gaussian(self) -> bool:
         return self.strategy == "mean" and super()._is_gaussian()
@@ -292,8 +292,8 @@ class QuantileTransformer(ByColumn):
     def _learn(self, X: Table, *, first: bool) -> Self:
         d = X.shape[1]
         ends = np.transpose(self._ends(d))
-        _validate.choice(LAWS, output_distribution=self.output_distribution)
-        levels = (_validate.count(n_quantiles=self.n_quantiles) + 1).bit_length() - 1
+        validate.choice(LAWS, output_distribution=self.output_distribution)
+        levels = (validate.count(n_quantiles=self.n_quantiles) + 1).bit_length() - 1
         if 2**levels - 1 != self.n_quantiles:
             raise ValueError(f"n_quantiles must be 2^k - 1 with k >= 1, got {self.n_quantiles!r}.")
         query, columns = choices_query("medians", *self._target(), levels * d), []
@@ -425,11 +425,11 @@ class PCA(ClassNamePrefixFeaturesOutMixin, Transformer, BoundedEstimator):  # ty
         d = X.shape[1]
         low, high = self._ends(d)
         count = d if self.n_components is None else self.n_components
-        if _validate.count(n_components=count) > d:
+        if validate.count(n_components=count) > d:
             raise ValueError(f"n_components must be at most n_features={d}, got {count}.")
         middle, half = self._box(d)
         norm = float(np.linalg.norm(half)) if self.row_norm is None else self.row_norm
-        norm = _validate.positive(row_norm=norm)
+        norm = validate.positive(row_norm=norm)
 
         def within(rows: Table) -> Table:
             away = np.clip(rows, low, high) - middle

@@ -16,7 +16,7 @@ from scipy.sparse import issparse
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import validate_data
 
-from dpcal import _annexes
+from dpcal._internal import annexes
 from dpcal.optim.objectives.domains import blanked, cells, finite_rows, labels_of
 from dpcal.optim.objectives.placed import by_row, is_placed, sample_of
 
@@ -43,7 +43,7 @@ def by_partitions(method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
     def answered(self: Any, X: Any, *given: Any, **options: Any) -> Any:
         if hasattr(X, "__dask_graph__"):
-            return _annexes.by_partitions(getattr(self, method.__name__), X)
+            return annexes.by_partitions(getattr(self, method.__name__), X)
         return method(self, X, *given, **options)
 
     return answered

@@ -40,7 +40,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.accountants import Epsilon, epsilon as epsilon_of, events
 from dpcal.accountants.mechanisms.decompose import leaves
 from dpcal.accountants.selection import number_of_runs
@@ -176,12 +176,12 @@ class PrivateSearch(BaseSearchCV):  # type: ignore[misc]
         A data frame goes to the candidates as one, whatever its columns hold.
         """
         candidates = list(ParameterGrid(self.param_grid))
-        mean = _validate.positive(trials=len(candidates) if self.trials is None else self.trials)
-        delta = _validate.probability(delta=self.delta)
+        mean = validate.positive(trials=len(candidates) if self.trials is None else self.trials)
+        delta = validate.probability(delta=self.delta)
         if self.shape != math.inf:
-            _validate.non_negative(shape=self.shape)
-        share = _validate.rate(score_share=self.score_share)
-        _validate.count(n_jobs=effective_n_jobs(self.n_jobs))
+            validate.non_negative(shape=self.shape)
+        share = validate.rate(score_share=self.score_share)
+        validate.count(n_jobs=effective_n_jobs(self.n_jobs))
         if self.scoring is not None and not callable(self.scoring):
             raise ValueError(_UNPAID.format(self.scoring))
         if hasattr(X, "__dask_graph__"):
@@ -236,7 +236,7 @@ class PrivateSearch(BaseSearchCV):  # type: ignore[misc]
         return keyed_generator() if self._seed is None else np.random.default_rng(self._seed)
 
     def _parts(self, n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        fraction = _validate.probability(validation_fraction=self.validation_fraction)
+        fraction = validate.probability(validation_fraction=self.validation_fraction)
         held = min(max(round(n * fraction), 1), n - 1)
         order = self._rng().permutation(n)
         return order[held:], order[:held]
@@ -256,7 +256,7 @@ class PrivateSearch(BaseSearchCV):  # type: ignore[misc]
         if self.epsilon is None:
             return 1.0
         # A little less, for the rounding of noise multipliers.
-        total = _validate.positive(epsilon=self.epsilon) * (1 - 1e-9)
+        total = validate.positive(epsilon=self.epsilon) * (1 - 1e-9)
 
         def search(noise: float) -> events.DpEvent:
             steps = list(private_steps(self._candidate(candidate, 1 / noise)).values())

@@ -16,7 +16,7 @@ from typing import Any
 
 from sklearn.base import clone
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.accountants import events
 from dpcal.calibrate import noise_multiplier
 from dpcal.errors import TargetUnreachable
@@ -58,7 +58,7 @@ def split_budget(
         If there is no private step, the weights are not one positive number for each, or a step
         that is not private learns from the records.
     """
-    whole = _validate.positive(epsilon=epsilon), _validate.probability(delta=delta)
+    whole = validate.positive(epsilon=epsilon), validate.probability(delta=delta)
     made = clone(pipeline)
     private = private_steps(made)
     if not private:
@@ -77,7 +77,7 @@ def split_budget(
         raise ValueError(
             f"weights must be for the private steps {', '.join(private)}, got {', '.join(given)}."
         )
-    positive = {name: _validate.positive(weights=weight) for name, weight in given.items()}
+    positive = {name: validate.positive(weights=weight) for name, weight in given.items()}
     total = math.fsum(positive.values())
     # Rounded down, so that deltas do not add up to more than the whole.
     shares = {name: weight / total * (1 - 2.0**-50) for name, weight in positive.items()}

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["lambda_cgd"]
@@ -71,13 +71,13 @@ def lambda_cgd(
     Wang et al. 2026, Theorem F.12, whose constant 8 is needed for replaced records only; for
     zeroed ones 2 suffices. Gaussian calibration: Dwork and Roth 2014, Theorem A.1.
     """
-    T, r = _validate.count(steps=steps), _validate.rate(sampling_probability=sampling_probability)
-    rate = _validate.non_negative(decay=decay)
+    T, r = validate.count(steps=steps), validate.rate(sampling_probability=sampling_probability)
+    rate = validate.non_negative(decay=decay)
     if rate >= 1:
         raise ValueError(f"decay must be a number in [0, 1), got {decay!r}.")
-    target = _validate.positive(epsilon=epsilon)
-    limit = _validate.probability(delta=delta)
-    _validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
+    target = validate.positive(epsilon=epsilon)
+    limit = validate.probability(delta=delta)
+    validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
     expected, log_half = r * T, math.log(2 / limit)
     if target > 1 or expected < 3 * log_half:
         raise UnsupportedEvent(

@@ -37,7 +37,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeAlias, TypeVar, 
 
 from numpy.typing import ArrayLike
 
-from dpcal import _validate, calibrate, optim
+from dpcal import calibrate, optim
+from dpcal._internal import validate
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import DpcalError
 from dpcal.optim import boundary
@@ -506,9 +507,9 @@ def step_size(plan: Plan, objective: Problem, learning_rate: float | None) -> fl
     # An oracle about records elsewhere may have no l2.
     l2 = float(getattr(objective, "l2", 0.0))
     if learning_rate is None:
-        eta = _validate.positive(learning_rate=plan.parameters.get("learning_rate"))
+        eta = validate.positive(learning_rate=plan.parameters.get("learning_rate"))
         return eta / (1 + eta * l2)
-    eta = _validate.positive(learning_rate=learning_rate)
+    eta = validate.positive(learning_rate=learning_rate)
     if eta * l2 >= 2:
         raise ValueError(
             f"learning_rate must be below 2 / l2 = {2 / l2:.6g}, beyond which iterates diverge, "
@@ -533,7 +534,7 @@ def planned(plan: Plan, *kinds: str) -> tuple[Query, ...]:
 
 
 def read(plan: Plan, check: Callable[..., _T], *names: str) -> list[_T]:
-    """Return parameters of a plan that pass a check, as ``_validate.positive``."""
+    """Return parameters of a plan that pass a check, as ``validate.positive``."""
     return [check(**{name: plan.parameters.get(name)}) for name in names]
 
 

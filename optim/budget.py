@@ -31,9 +31,10 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import attr
 
-from dpcal import _validate, optim
-from dpcal._files import document_of
-from dpcal._spending import Spender
+from dpcal import optim
+from dpcal._internal import validate
+from dpcal._internal.files import document_of
+from dpcal._internal.spending import Spender
 from dpcal.accountants import epsilon as epsilon_of, events
 from dpcal.accountants.directions import RELATIONS
 from dpcal.calibrate.persons import for_group
@@ -213,19 +214,19 @@ class Budget(Spender):
         score_share: float = 0.1,
         book: str | os.PathLike[str] | BudgetBook | None = None,
     ) -> None:
-        relation = _validate.relation(neighboring_relation)
+        relation = validate.relation(neighboring_relation)
         if isinstance(book, str | os.PathLike):
             book = optim.BudgetBook(
                 book, epsilon=epsilon, delta=delta, neighboring_relation=relation
             )
         if book is not None:
             epsilon, delta, relation = book.epsilon, book.delta, book.neighboring_relation
-        self.epsilon = _validate.positive(epsilon=epsilon)
-        self.delta = _validate.probability(delta=delta)
+        self.epsilon = validate.positive(epsilon=epsilon)
+        self.delta = validate.probability(delta=delta)
         if relation is not None:
-            _validate.choice(RELATIONS, neighboring_relation=relation)
+            validate.choice(RELATIONS, neighboring_relation=relation)
         self.neighboring_relation = relation
-        self.score_share = _validate.rate(score_share=score_share)
+        self.score_share = validate.rate(score_share=score_share)
         self.book = book
         self._charged: list[Charge] = []
         self._process = this_process()

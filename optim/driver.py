@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import NonFiniteAnswer, warn_caller
 from dpcal.optim.boundary.oracle import CompiledWalk, PrivateOracle
@@ -114,12 +114,12 @@ class Run(AbstractContextManager[None]):
         self.oracle = oracle
         self.w = self._start = start
         self.step = 0
-        self._steps = _validate.count(steps=steps)
-        self.radius = _validate.radius(radius=radius)
+        self._steps = validate.count(steps=steps)
+        self.radius = validate.radius(radius=radius)
         self._center = None if center is None else _point("center", center, dimension)
         check_callback(callback)
         self._callback = callback
-        self._every = _validate.count(
+        self._every = validate.count(
             callback_every=max(1, steps // 100) if callback_every is None else callback_every
         )
         self._last = self.w

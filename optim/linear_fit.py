@@ -25,7 +25,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.accountants import events
 from dpcal.calibrate import Constants, Plan, Query, noise_multiplier, noisy_gd
 from dpcal.calibrate.defaults import SCALE_SHARE, Defaults, full_steps
@@ -116,14 +116,14 @@ class LinearSettings:
     fit_intercept: bool = False
 
     def __post_init__(self) -> None:
-        _validate.non_negative(l2=self.l2)
-        _validate.choice(RELEASES, release=self.release)
-        _validate.flag(fit_intercept=self.fit_intercept)
+        validate.non_negative(l2=self.l2)
+        validate.choice(RELEASES, release=self.release)
+        validate.flag(fit_intercept=self.fit_intercept)
         for name in ("max_norm", "learning_rate"):
             if getattr(self, name) is not None:
-                _validate.positive(**{name: getattr(self, name)})
+                validate.positive(**{name: getattr(self, name)})
         if self.steps is not None:
-            _validate.count(steps=self.steps)
+            validate.count(steps=self.steps)
         if self.classes is not None:
             object.__setattr__(self, "classes", declared(self.classes))
         self.weight  # noqa: B018  weights of other classes are refused
@@ -396,16 +396,16 @@ def fit_linear(
     ----------
     Wang, Ye and Xu 2017, Algorithm 3; Bok, Su and Altschuler 2024 (``release="last"``).
     """
-    settings, group_size = settings or LinearSettings(), _validate.count(group_size=group_size)
+    settings, group_size = settings or LinearSettings(), validate.count(group_size=group_size)
     _check(loss, X, settings, initial, callback)
     n, d = X.shape
     if plan is None:
         given: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "settings": settings}
-        given |= {"row_norm": _validate.positive(row_norm=row_norm), "group_size": group_size}
+        given |= {"row_norm": validate.positive(row_norm=row_norm), "group_size": group_size}
         plan = plan_linear(loss, n=n, dimension=d, **given)
     how: dict[str, Any] = {"seed": seed, "noise": noise, "store": store}
     X = X if settings.classes is None else of_classes(X, y, settings.classes)
-    relation = _validate.instance(Plan, plan=plan).neighboring_relation
+    relation = validate.instance(Plan, plan=plan).neighboring_relation
     factor, own, norm = 1.0, plan, row_norm or 1.0
     entries: Sequence[Query] = ()
     objective = objective_of(partial(_loss_of, settings=settings), X, y)
@@ -441,7 +441,7 @@ def _check(
     loss: str, X: Any, settings: LinearSettings, initial: ArrayLike | None, callback: Any
 ) -> None:
     """Refuse arguments of a fit that do not go together, before anything is spent."""
-    _validate.choice(("logistic", "squared"), loss=loss)
+    validate.choice(("logistic", "squared"), loss=loss)
     if (loss == "logistic") != (settings.classes is not None):
         raise ValueError(f"classes go with loss='logistic', got {settings.classes!r}, {loss!r}.")
     if len(getattr(X, "shape", ())) != 2:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.accountants import epsilon, log_delta, privacy_profile
 from dpcal.accountants.curves.tradeoff import TradeOff
 from dpcal.accountants.events import (
@@ -128,7 +128,7 @@ class Curve:
         point: epsilon is computed at ten deltas, whatever the accountants are. Of shuffled epochs
         the lower ends, which are attacks, are a second line.
         """
-        neighboring_relation = _validate.relation(neighboring_relation)
+        neighboring_relation = validate.relation(neighboring_relation)
         about = _about(event, neighboring_relation)
         if any(isinstance(leaf, WHOLE_RUNS) for leaf in leaves(event)):
             lines = _whole_run(event, neighboring_relation)

@@ -13,6 +13,46 @@ the ledgers; :func:`verify` recomputes it again from the file alone.
 (['report'], True)
 """
 
-from dpcal import _lazy
+from typing import TYPE_CHECKING
 
-__getattr__, __dir__, __all__ = _lazy.attach(__name__)
+from dpcal._internal import lazy
+
+if TYPE_CHECKING:
+    from dpcal.report.files import (
+        FORMAT as FORMAT,
+        bind as bind,
+        check_replaceable as check_replaceable,
+        file_problems as file_problems,
+        read as read,
+        replace_file as replace_file,
+        replacing as replacing,
+        write_report as write_report,
+    )
+    from dpcal.report.pages import (
+        answers_page as answers_page,
+        statement_page as statement_page,
+    )
+    from dpcal.report.policy import Policy as Policy, facts_of as facts_of
+    from dpcal.report.saving import (
+        composed_by_silo as composed_by_silo,
+        document_of as document_of,
+        runs_of as runs_of,
+        save as save,
+    )
+    from dpcal.report.signing import sign as sign, signature_problems as signature_problems
+    from dpcal.report.statement import (
+        fingerprint as fingerprint,
+        privacy_statement as privacy_statement,
+        released as released,
+        sentence_on_reading as sentence_on_reading,
+        software as software,
+    )
+    from dpcal.report.verification import (
+        claims_of as claims_of,
+        composed_epsilon as composed_epsilon,
+        composed_reports as composed_reports,
+        event_of as event_of,
+        verify as verify,
+    )
+else:
+    __getattr__, __dir__, __all__ = lazy.attach(__name__)

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from dpcal._files import document
+from dpcal._internal.files import document
 from dpcal.errors import reason_of
 
 __all__ = [

@@ -30,14 +30,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from dpcal import _lazy
+from dpcal._internal import lazy
 from dpcal.report.metrics import SHARES
 from dpcal.report.output import at_most
 
 __all__ = ["answers_page", "rendered", "statement_page"]
 
 # It takes as long to load as numpy, and estimators that write no page need none of it.
-_jinja = _lazy.Module("jinja2")
+_jinja = lazy.Module("jinja2")
 
 Cells = tuple[list[str], list[list[str]]]
 

@@ -19,8 +19,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
-from dpcal import _validate
-from dpcal._files import document_of, text_of
+from dpcal._internal import validate
+from dpcal._internal.files import document_of, text_of
 from dpcal.calibrate.plan import RELATIONS
 from dpcal.calibrate.samplers import SAMPLERS
 from dpcal.errors import reason_of
@@ -50,9 +50,9 @@ def _among(about: str, *names: str) -> _Limit:
 
 _LIMITS: Mapping[str, _Limit] = MappingProxyType(
     {
-        "max_epsilon": _Limit(_validate.positive, "epsilon is", operator.ge),
-        "max_delta": _Limit(_validate.probability, "delta is", operator.ge),
-        "min_records": _Limit(_validate.count, "the number of records is", operator.le),
+        "max_epsilon": _Limit(validate.positive, "epsilon is", operator.ge),
+        "max_delta": _Limit(validate.probability, "delta is", operator.ge),
+        "min_records": _Limit(validate.count, "the number of records is", operator.le),
         "neighboring_relations": _among("the relations are", *RELATIONS),
         "units": _among("the units are", "record", "person", "client"),
         "samplers": _among("the samplers are", *SAMPLERS),

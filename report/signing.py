@@ -40,7 +40,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_public_key,
 )
 
-from dpcal._files import document_of, text_of
+from dpcal._internal.files import document_of, text_of
 from dpcal.report.files import replace_file
 
 __all__ = ["sign", "signature_problems"]

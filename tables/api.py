@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from dpcal import _lazy
+from dpcal._internal import lazy
 
 if TYPE_CHECKING:
     from dpcal.calibrate import Plan
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["release", "train"]
 
-_fit = _lazy.Module("dpcal.tables.fit")
-_releasing = _lazy.Module("dpcal.tables.releasing.answering")
+_fit = lazy.Module("dpcal.tables.fit")
+_releasing = lazy.Module("dpcal.tables.releasing.answering")
 
 Relation = Literal["add-or-remove-one", "replace-one", "replace-special"]
 

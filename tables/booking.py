@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.calibrate import Plan
 from dpcal.optim import BudgetBook
 from dpcal.optim.boundary.budget.file import Records
@@ -28,7 +28,7 @@ def checked_book(budget: str | Path | None, table: Records) -> Path | None:
     """
     if budget is None:
         return None
-    path = Path(_validate.instance(str, Path, budget=budget))
+    path = Path(validate.instance(str, Path, budget=budget))
     if path.exists():
         BudgetBook(path).about(table)
     return path

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpcal import _validate
+from dpcal._internal import validate
 
 __all__ = ["example"]
 
@@ -19,7 +19,7 @@ def example(n: int = 2000) -> str:
     The best rule predicts who is sick with an accuracy of about 0.87; fewer than 0.6 are in the
     larger class.
     """
-    n = _validate.count(n=n)
+    n = validate.count(n=n)
     rng = np.random.default_rng(1)
     age, pressure = rng.integers(18, 95, n), rng.normal(125, 20, n).round(1)
     smoker = rng.choice(["yes", "no"], n, p=[0.3, 0.7])

@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal._files import document_of, text_of
+from dpcal._internal.files import document_of, text_of
 from dpcal.tables.coding import REACH, Coding, pieces, unscaled
 from dpcal.tables.reading import table_of
 from dpcal.tables.schema import Column, Schema

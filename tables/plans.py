@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 import dpcal
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.calibrate import Plan, Query
 from dpcal.calibrate.defaults import SCALE_SHARE, Defaults
 from dpcal.calibrate.recommending.recommendation import first_choice
@@ -122,7 +122,7 @@ def _tuned(request: Request, dimension: int, norm: float, target: Mapping[str, A
     if passes is None and sampler not in (None, "poisson"):
         passes = _PASSES
     if passes is not None:
-        _validate.positive(epochs=passes)
+        validate.positive(epochs=passes)
     first = None if asked is None else first_choice(optimizers=CHOICE, **asked).plan
     if first is not None:
         query = first.queries[-1]

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from dpcal._files import check_cells, check_lines, check_regular
+from dpcal._internal.files import check_cells, check_lines, check_regular
 from dpcal.errors import MissingExtra, extra, reason_of
 
 __all__ = ["Source", "polars", "table_of"]

@@ -17,8 +17,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from dpcal import _validate
-from dpcal._files import text_of
+from dpcal._internal import validate
+from dpcal._internal.files import text_of
 from dpcal.accountants.directions import relation_of
 from dpcal.calibrate import Constants, Plan
 from dpcal.errors import MissingExtra, extra, reason_of
@@ -105,14 +105,14 @@ class Request:
     def __post_init__(self) -> None:
         for name, choices in _CHOICES.items():
             if getattr(self, name) is not None:
-                _validate.choice(choices, **{name: getattr(self, name)})
-        _validate.non_negative(l2=self.l2)
+                validate.choice(choices, **{name: getattr(self, name)})
+        validate.non_negative(l2=self.l2)
         if not 0 <= self.test_fraction < 1:
             got = self.test_fraction
             raise ValueError(f"test_fraction must be a number in [0, 1), got {got}.")
         # At 0 nothing about the records could be learned, and no noise is enough to learn it with.
-        _validate.positive(epsilon=self.epsilon)
-        _validate.probability(delta=self.delta)
+        validate.positive(epsilon=self.epsilon)
+        validate.probability(delta=self.delta)
         object.__setattr__(self, "coding", Coding(self.schema.features(self.target)))
 
     @classmethod
@@ -269,7 +269,7 @@ def _plan(given: Plan | str | Path) -> Plan:
     if isinstance(given, Plan):
         plan = given
     else:
-        path = Path(_validate.instance(str, Path, use_plan=given))
+        path = Path(validate.instance(str, Path, use_plan=given))
         try:
             plan = Plan.from_json(text_of(path, "use_plan must be a readable file"))
         except ValueError as error:
@@ -324,7 +324,7 @@ def _check_persons(
 ) -> None:
     """Refuse persons without a column that says whose a row is, or another unit than a plan's."""
     if group_size is not None:
-        _validate.count(group_size=group_size)
+        validate.count(group_size=group_size)
     if schema is None and group_size not in (None, 1):
         raise ValueError("group_size needs a schema with a column of type 'person'.")
     if settings.get("clipped") == "user" and (schema is None or schema.person is None):
@@ -342,7 +342,7 @@ def _public(row: Optimizer, settings: dict[str, Any]) -> dict[str, float]:
     takes = {"max_norm": "lipschitz"} if "max_norm" not in row.options else {}
     takes |= dict(zip(PUBLIC, PUBLIC, strict=True))
     found = settings.keys() & takes if row.constants else ()
-    return {takes[name]: _validate.positive(**{name: settings.pop(name)}) for name in found}
+    return {takes[name]: validate.positive(**{name: settings.pop(name)}) for name in found}
 
 
 def _check_settings(row: Optimizer, settings: Mapping[str, Any]) -> None:
@@ -363,7 +363,7 @@ def _check_settings(row: Optimizer, settings: Mapping[str, Any]) -> None:
 def _relation(given: str | None, row: Optimizer, n: int | None) -> str:
     """Return the relation that fits where n comes from: read from the table, or given in public."""
     if n is not None:
-        _validate.count(n=n)
+        validate.count(n=n)
         if given not in (None, "add-or-remove-one"):
             raise ValueError(f"n is for neighboring_relation='add-or-remove-one', got {given}.")
         given = "add-or-remove-one"

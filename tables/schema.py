@@ -29,7 +29,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from dpcal._files import document_of, text_of
+from dpcal._internal.files import document_of, text_of
 
 __all__ = ["CURVES", "Column", "Schema"]
 

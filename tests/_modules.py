@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from _tree import ROOT
 
-ROOMS = ("_ext", "accountants", "adapters", "calibrate", "commands")
+ROOMS = ("_ext", "_internal", "accountants", "adapters", "calibrate", "commands")
 ROOMS += ("estimators", "optim", "plot", "report", "tables")
 
 
@@ -73,3 +73,12 @@ def _statements(node, *, inside):
         else:
             function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
             yield from _statements(child, inside=inside or function)
+
+
+def packages():
+    """Return the packages that list their public names."""
+    return sorted(
+        name
+        for name, path in paths().items()
+        if path.name == "__init__.py" and "lazy.attach(" in path.read_text()
+    )

@@ -82,7 +82,7 @@ class Commands:
 
     def run(self, *parts):
         """Return the exit status, what was printed, and what standard error shows."""
-        from dpcal.cli import main
+        from dpcal.commands.cli import main
 
         line = [word for part in parts for word in words_of(part)]
         with (

@@ -26,8 +26,8 @@ from typing import Any
 
 from dp_accounting import privacy_accountant
 
-from dpcal import _validate
-from dpcal._spending import OwnLock
+from dpcal._internal import validate
+from dpcal._internal.spending import OwnLock
 from dpcal.accountants import events, interface
 from dpcal.accountants.answers import Delta, Epsilon
 from dpcal.accountants.directions import Composition, relation_of
@@ -83,7 +83,7 @@ class Account:
         UnsupportedEvent
             If no theorem here covers the event; then nothing is added.
         """
-        times = 1 if count == 1 else _validate.count(count=count)
+        times = 1 if count == 1 else validate.count(count=count)
         parts = {part: runs * times for part, runs in leaves(event).items()}
         with self._lock:
             self._by_parts = self._check(parts)

@@ -48,9 +48,9 @@ from threading import Lock
 from types import MappingProxyType
 from typing import NamedTuple
 
-from dpcal import _validate
-from dpcal._roots import minimum
-from dpcal._spending import Spender
+from dpcal._internal import validate
+from dpcal._internal.roots import minimum
+from dpcal._internal.spending import Spender
 from dpcal.accountants import events
 from dpcal.accountants.curves.conversions import largest_mu, renyi_divergence
 from dpcal.accountants.curves.tradeoff import squared_gdp_mu
@@ -97,7 +97,7 @@ def _rho(event: events.DpEvent, relation: str, _: float) -> float:
             total += _squared_mu(leaf, relation) / 2 * times
         elif leaf.xi == 0:
             # The parameter is stated for the relation in use, so that no conversion is needed.
-            total += _validate.non_negative(rho=leaf.rho) * times
+            total += validate.non_negative(rho=leaf.rho) * times
         else:
             raise UnsupportedEvent(f"A filter of kind 'zcdp' needs xi=0, got {leaf!r}.")
         total = next_up(total * (1 + UNIT))
@@ -194,8 +194,8 @@ def renyi_order(
     def divergence(order: float) -> float:
         return renyi_divergence(event, order=order, neighboring_relation=neighboring_relation)
 
-    log_delta = math.log(_validate.probability(delta=delta))
-    return _best_order(_validate.positive(epsilon=epsilon), log_delta, divergence)
+    log_delta = math.log(validate.probability(delta=delta))
+    return _best_order(validate.positive(epsilon=epsilon), log_delta, divergence)
 
 
 class _Meter(Spender):
@@ -223,7 +223,7 @@ class _Meter(Spender):
 
     def _costs(self, event: events.DpEvent, count: int) -> tuple[float, ...]:
         """Return the costs of ``count`` runs, rounded up."""
-        runs = events.SelfComposedDpEvent(event, _validate.count(count=count))
+        runs = events.SelfComposedDpEvent(event, validate.count(count=count))
         key = tuple(leaves(runs).items())
         if key not in self._known:
             self._known[key] = self._prices(runs)
@@ -300,9 +300,9 @@ class PrivacyFilter(_Meter):
         neighboring_relation: str = "add-or-remove-one",
         order: float | None = None,
     ) -> None:
-        self.epsilon = _validate.positive(epsilon=epsilon)
-        self.delta = _validate.below_one(delta=delta)
-        self.kind = _validate.choice(KINDS, kind=kind)
+        self.epsilon = validate.positive(epsilon=epsilon)
+        self.delta = validate.below_one(delta=delta)
+        self.kind = validate.choice(KINDS, kind=kind)
         super().__init__(neighboring_relation)
         log_delta = math.log(self.delta) if self.delta else -math.inf
         if self.delta == 0:
@@ -315,7 +315,7 @@ class PrivacyFilter(_Meter):
         elif kind != "renyi" and order is not None:
             raise TypeError(f"order is for a filter of kind 'renyi', got it with kind={kind!r}.")
         elif order is not None:
-            order = _validate.order(order=order)
+            order = validate.order(order=order)
         elif kind == "renyi":
             order = _best_order(self.epsilon, log_delta)
         self.order = order
@@ -395,13 +395,13 @@ class Odometer(_Meter):
         neighboring_relation: str = "add-or-remove-one",
         orders: Iterable[float] = _ORDERS,
     ) -> None:
-        self.delta = _validate.probability(delta=delta)
+        self.delta = validate.probability(delta=delta)
         super().__init__(neighboring_relation)
         self.orders = tuple(orders)
         if not self.orders:
             raise ValueError("orders must name at least one order > 1, got none.")
         for order in self.orders:
-            _validate.order(order=order)
+            validate.order(order=order)
         self._spent = (0.0,) * len(self.orders)
 
     @property

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dpcal._precision import workprec
+from dpcal._internal.precision import workprec
 
 __all__ = ["Ball", "power", "within", "workprec"]
 

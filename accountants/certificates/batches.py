@@ -23,7 +23,7 @@ from typing import Any
 from attr import evolve
 from numpy.typing import ArrayLike
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.accountants import events
 from dpcal.accountants.certificates import balls
 from dpcal.accountants.certificates.balls import Ball, power
@@ -104,8 +104,8 @@ def pairs_of(event: DpEvent, relation: str) -> tuple[Batched, Batched]:
         If the theorem on the ratio does not cover the event under this relation.
     """
     if isinstance(event, events.SampledWithReplacementDpEvent):
-        _validate.count(sample_size=event.sample_size)
-        if _validate.count(source_dataset_size=event.source_dataset_size) == 1:
+        validate.count(sample_size=event.sample_size)
+        if validate.count(source_dataset_size=event.source_dataset_size) == 1:
             raise UnsupportedEvent("Of one record, which is drawn always, no sample is certified.")
     else:
         # The price of one answer, which is quickly known, checks the parameters of the batch.

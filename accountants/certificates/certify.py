@@ -20,7 +20,7 @@ import math
 from collections.abc import Iterator
 from decimal import Decimal
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.accountants import interface
 from dpcal.accountants.certificates import balls
 from dpcal.accountants.certificates.composed import OrderProof
@@ -98,20 +98,20 @@ def certify(
     >>> f"[{certificate.lower:.4f}, {certificate.upper:.4f}]", len(certificate.proofs)
     ('[1.9931, 1.9931]', 2)
     """
-    neighboring_relation = _validate.relation(neighboring_relation)
+    neighboring_relation = validate.relation(neighboring_relation)
     if (epsilon is None) == (delta is None):
         raise ValueError(
             f"exactly one of epsilon and delta must be given, got {epsilon!r} and {delta!r}."
         )
     mechanisms = mechanisms_of(event)
-    method = _validate.choice(("auto", "contour", "convex-order"), method=method)
-    delta = delta if delta is None else _validate.probability(delta=delta)
+    method = validate.choice(("auto", "contour", "convex-order"), method=method)
+    delta = delta if delta is None else validate.probability(delta=delta)
     search = _Search(Certificate(neighboring_relation, mechanisms, delta, ()), method)
     aim = _COARSE if method == "convex-order" else _WIDTH
-    aim = aim if width is None else _validate.probability(width=width)
+    aim = aim if width is None else validate.probability(width=width)
     proofs: tuple[DeltaBounds, ...]
     if delta is None:
-        proofs = (search.delta(_validate.non_negative(epsilon=epsilon), aim),)
+        proofs = (search.delta(validate.non_negative(epsilon=epsilon), aim),)
     else:
         proofs = search.epsilon(delta, aim, event)
     certificate = Certificate(neighboring_relation, mechanisms, delta, proofs)

@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import toeplitz
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.accountants.matrix.base import Strategy
 
 __all__ = ["WIDEST_BAND", "Mechanism", "Plain"]
@@ -101,7 +101,7 @@ class Mechanism(Plain):
         noise_multiplier
             sigma > 0, not divided by a norm of C; 1 when omitted.
         """
-        column, dense = _validate.instance(Strategy, strategy=strategy).coefficients, None
+        column, dense = validate.instance(Strategy, strategy=strategy).coefficients, None
         if column is None:
             dense = np.ascontiguousarray(np.abs(strategy.matrix()))
             column = _column(dense)
@@ -113,7 +113,7 @@ class Mechanism(Plain):
 
     def at(self, noise_multiplier: float) -> Mechanism:
         """Return the run with another noise multiplier, which shares the products of columns."""
-        sigma = _validate.noise(noise_multiplier=noise_multiplier)
+        sigma = validate.noise(noise_multiplier=noise_multiplier)
         return replace(self, sigma=sigma, _unit=self.unit)
 
     @property

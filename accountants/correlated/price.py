@@ -28,7 +28,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.accountants.correlated.answers import (
     CERTIFIED,
     EXACT,
@@ -142,7 +142,7 @@ def epsilon(
     TargetUnreachable
         If neither draws nor a deterministic bound give a finite epsilon.
     """
-    goal = Goal(delta=_validate.probability(delta=delta))
+    goal = Goal(delta=validate.probability(delta=delta))
     run = CorrelatedGaussianDpEvent(strategy, sampler, noise_multiplier, **options)
     return cast("CorrelatedEpsilon", priced(goal, run, executor=executor))
 
@@ -177,7 +177,7 @@ def delta(
     UnsupportedEvent
         If no theorem covers the pair; the message states the reason.
     """
-    goal = Goal(epsilon=_validate.non_negative(epsilon=epsilon))
+    goal = Goal(epsilon=validate.non_negative(epsilon=epsilon))
     run = CorrelatedGaussianDpEvent(strategy, sampler, noise_multiplier, **options)
     return cast("CorrelatedDelta", priced(goal, run, executor=executor))
 
@@ -208,9 +208,9 @@ def revealed_delta(
     Joint convexity of the hockey-stick divergence over patterns; within a pattern the mechanism is
     Gaussian with sensitivity ||C y|| (Denisov et al. 2022).
     """
-    at = _validate.non_negative(epsilon=epsilon)
+    at = validate.non_negative(epsilon=epsilon)
     mechanism = Mechanism.of(strategy, noise_multiplier=noise_multiplier)
-    found = revealed(mechanism, _validate.instance(Sampler, sampler=sampler)).proof(at)
+    found = revealed(mechanism, validate.instance(Sampler, sampler=sampler)).proof(at)
     return CorrelatedDelta.proved(found, label=CERTIFIED)
 
 
@@ -281,11 +281,11 @@ class Options:
     executor: Executor | Any | None = None
 
     def __post_init__(self) -> None:
-        _validate.choice(STATISTICS, statistics=self.statistics)
-        _validate.within(1, MOST_DRAWS, draws=_validate.count(draws=self.draws))
-        _validate.seed(seed=self.seed)
+        validate.choice(STATISTICS, statistics=self.statistics)
+        validate.within(1, MOST_DRAWS, draws=validate.count(draws=self.draws))
+        validate.seed(seed=self.seed)
         if self.failure_probability is not None:
-            _validate.probability(failure_probability=self.failure_probability)
+            validate.probability(failure_probability=self.failure_probability)
 
     def failure(self, target: float | None) -> float:
         """Return the probability that bounds from the draws of both directions are wrong."""

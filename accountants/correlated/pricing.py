@@ -54,7 +54,7 @@ import attr
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.accountants import events
 from dpcal.accountants.answers import Delta, Epsilon
 from dpcal.accountants.correlated.bounds.base import Bound
@@ -119,7 +119,7 @@ def whole_run(
     run = events.CorrelatedGaussianDpEvent(strategy, sampler, noise_multiplier, **accounting)
     question = _question(run)
     correlated, relation = question.mechanism.bands > 1, neighboring_relation
-    _validate.choice(RELATIONS, neighboring_relation=relation)
+    validate.choice(RELATIONS, neighboring_relation=relation)
     if relation == "replace-one" and (correlated or not isinstance(sampler, Poisson)):
         raise UnsupportedEvent(
             "Correlated noise on random batches is not calibrated for neighboring relation "
@@ -221,13 +221,13 @@ def epsilon(event: events.CorrelatedGaussianDpEvent, *, delta: float, **how: Any
     UnsupportedEvent
         If no theorem covers the pair.
     """
-    found: Epsilon = _asked(Goal(delta=_validate.probability(delta=delta)), event, **how)
+    found: Epsilon = _asked(Goal(delta=validate.probability(delta=delta)), event, **how)
     return found
 
 
 def delta(event: events.CorrelatedGaussianDpEvent, *, epsilon: float, **how: Any) -> Delta:
     """Return the delta of a whole run at an epsilon >= 0; see :func:`epsilon`."""
-    found: Delta = _asked(Goal(epsilon=_validate.non_negative(epsilon=epsilon)), event, **how)
+    found: Delta = _asked(Goal(epsilon=validate.non_negative(epsilon=epsilon)), event, **how)
     return found
 
 

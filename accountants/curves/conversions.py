@@ -18,8 +18,8 @@ from __future__ import annotations
 
 import math
 
-from dpcal import _validate
-from dpcal._roots import Stop, brent
+from dpcal._internal import validate
+from dpcal._internal.roots import Stop, brent
 from dpcal.accountants import renyi
 from dpcal.accountants.directions import relation_of
 from dpcal.accountants.events import DpEvent
@@ -50,7 +50,7 @@ def renyi_divergence(
     1.000000
     """
     neighboring_relation = relation_of(neighboring_relation)
-    alpha = _validate.order(order=order)
+    alpha = validate.order(order=order)
     composition = decompose(event, neighboring_relation)
     if not composition.private:
         return math.inf
@@ -66,9 +66,9 @@ def epsilon_from_renyi(divergence: float, *, order: float, delta: float) -> floa
     >>> print(f"{epsilon_from_renyi(1.0, order=8.0, delta=1e-5):.6f}")
     2.214109
     """
-    c = _validate.order(order=order) - 1
-    value = _validate.non_negative(divergence=divergence)
-    log_delta = math.log(_validate.probability(delta=delta))
+    c = validate.order(order=order) - 1
+    value = validate.non_negative(divergence=divergence)
+    log_delta = math.log(validate.probability(delta=delta))
     penalty = (float(log_chernoff(c)) - log_delta) / c
     margin = 16 * UNIT * (value + abs(log_delta) / c + 4 / c + 4)
     return max(0.0, value + penalty + margin)

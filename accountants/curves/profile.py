@@ -41,8 +41,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpcal import _validate
 from dpcal._ext import question
+from dpcal._internal import validate
 from dpcal.accountants import interface
 from dpcal.accountants.characteristic import DirectionProfile
 from dpcal.accountants.directions import relation_of
@@ -121,7 +121,7 @@ class EpsilonProfile:
 
 def _numbers(check: Callable[..., float], **argument: ArrayLike) -> Reals:
     """Return numbers that each pass a check of their range, as an array of one dimension."""
-    array = np.atleast_1d(_validate.each(check, **argument))
+    array = np.atleast_1d(validate.each(check, **argument))
     if array.ndim != 1:
         raise ValueError(
             f"{next(iter(argument))} must be one-dimensional, got shape {array.shape}."
@@ -158,7 +158,7 @@ def privacy_profile(
         If no theorem here covers the event under this relation.
     """
     neighboring_relation = relation_of(neighboring_relation)
-    asked = _numbers(_validate.non_negative, epsilons=epsilons)
+    asked = _numbers(validate.non_negative, epsilons=epsilons)
     composition = decompose(event, neighboring_relation)
     lower = upper = np.zeros(len(asked))
     if composition.private:
@@ -192,7 +192,7 @@ def epsilon_profile(
     EpsilonProfile
         Each has the bounds of :func:`dpcal.accountants.epsilon`.
     """
-    asked = _numbers(_validate.probability, deltas=deltas)
+    asked = _numbers(validate.probability, deltas=deltas)
     found = grid(lambda: event, delta=asked, neighboring_relation=neighboring_relation)
     return EpsilonProfile(asked, found.lower, found.upper, found.neighboring_relation)
 
@@ -257,9 +257,9 @@ def grid(
         raise TypeError("grid() takes one of delta and epsilon.")
     deltas = epsilon is not None
     if deltas:
-        targets = _validate.each(_validate.non_negative, epsilon=epsilon)
+        targets = validate.each(validate.non_negative, epsilon=epsilon)
     else:
-        targets = _validate.each(_validate.probability, delta=delta)
+        targets = validate.each(validate.probability, delta=delta)
     arrays = np.broadcast_arrays(targets, *(np.asarray(each) for each in parameters.values()))
     shape, columns = arrays[0].shape, [array.ravel().tolist() for array in arrays]
     events = [

@@ -29,8 +29,8 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpcal import _validate
-from dpcal._lazy import special
+from dpcal._internal import validate
+from dpcal._internal.lazy import special
 from dpcal.accountants import characteristic
 from dpcal.accountants.answers import Bounds, Risk
 from dpcal.accountants.characteristic import DirectionProfile
@@ -162,7 +162,7 @@ def _minimum_from_below(epsilons: Reals, lows: Reals, highs: Reals) -> Reals:
 def _tests(event: DpEvent, relation: str, null: str) -> list[_Test]:
     """Return the tests that attackers may use; none if the event is not private."""
     composition = decompose(event, relation_of(relation))
-    _validate.choice(NULLS, null=null)
+    validate.choice(NULLS, null=null)
     if not composition.private:
         return []
     forward, backward = composition.directions[0], composition.directions[-1]
@@ -240,7 +240,7 @@ def trade_off(
     """
     if false_positive_rates is None:
         false_positive_rates = 0.5 - 0.499 * np.cos(np.linspace(0.0, np.pi, 33))
-    rates = _validate.each(_validate.probability, false_positive_rates=false_positive_rates).ravel()
+    rates = validate.each(validate.probability, false_positive_rates=false_positive_rates).ravel()
     tests = _tests(event, neighboring_relation, null)
     weakest, strongest = _worst_powers(tests, rates)
     # 1 - x is exact where the power is at least a half, and half a unit off elsewhere.
@@ -286,14 +286,14 @@ def trade_off_from_deltas(
     ['0.628172', '0.000000']
     """
     relation = relation_of(neighboring_relation)
-    at = np.atleast_1d(_validate.each(_validate.non_negative, epsilons=epsilons))
-    most = np.atleast_1d(_validate.each(partial(_validate.within, 0.0, 1.0), deltas=deltas))
+    at = np.atleast_1d(validate.each(validate.non_negative, epsilons=epsilons))
+    most = np.atleast_1d(validate.each(partial(validate.within, 0.0, 1.0), deltas=deltas))
     if at.shape != most.shape or at.ndim > 1 or not at.size:
         raise ValueError(
             "epsilons and deltas must be arrays of the same length >= 1, got shapes "
             f"{at.shape} and {most.shape}."
         )
-    rates = _validate.each(_validate.probability, false_positive_rates=false_positive_rates).ravel()
+    rates = validate.each(validate.probability, false_positive_rates=false_positive_rates).ravel()
     lower = np.zeros(len(rates))
     for epsilon, delta in zip(at.tolist(), most.tolist(), strict=True):
         if (fall := exp_down(-epsilon)) >= _NO_LINE:
@@ -328,7 +328,7 @@ def true_positive_rate(
     Risk
         A float equal to its upper bound, with ``.lower`` and ``.upper``.
     """
-    rate = _validate.probability(false_positive_rate=false_positive_rate)
+    rate = validate.probability(false_positive_rate=false_positive_rate)
     tests = _tests(event, neighboring_relation, null)
     lower, upper = _worst_powers(tests, np.array([rate]))
     method = "dual of the profile" if tests else "non-private event"
@@ -362,7 +362,7 @@ def bayes_success(
     prior
         Probability in (0, 1) that the record is present.
     """
-    pi = _validate.probability(prior=prior)
+    pi = validate.probability(prior=prior)
     tests = _tests(event, neighboring_relation, "either")
     if not tests:
         return _risk(Bounds(1.0, 1.0, "non-private event"), neighboring_relation)
@@ -456,7 +456,7 @@ def gdp_mu(
     Risk
         A float equal to its upper bound. ``.lower`` is proved too: no smaller mu has the property.
     """
-    level = _validate.probability(slack=slack)
+    level = validate.probability(slack=slack)
     composition = decompose(event, relation_of(neighboring_relation))
     bounds = [Bounds(math.inf, math.inf, "non-private event")]
     if composition.private:

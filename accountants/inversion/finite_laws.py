@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal._lazy import special
+from dpcal._internal.lazy import special
 from dpcal.accountants.inversion.masses import log_moments, log_sums, require_kept, rounding_of
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss, Reals
 from dpcal.accountants.losses.discrete import DiscreteLoss, pure

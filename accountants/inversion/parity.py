@@ -21,7 +21,7 @@ import math
 from functools import lru_cache, partial
 from typing import Any
 
-from dpcal._lazy import Module
+from dpcal._internal.lazy import Module
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.solve import epsilon_of

@@ -41,7 +41,7 @@ from flint import acb, acb_poly, arb
 from scipy.fft import next_fast_len
 from scipy.special import loggamma
 
-from dpcal._precision import workprec
+from dpcal._internal.precision import workprec
 from dpcal.accountants.losses.allocation import Allocation, Group
 from dpcal.accountants.losses.base import OutOfReach, Reals
 

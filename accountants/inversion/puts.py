@@ -34,7 +34,7 @@ import math
 import numpy as np
 from flint import acb, arb
 
-from dpcal._precision import workprec
+from dpcal._internal.precision import workprec
 from dpcal.accountants.inversion.put_rays import Ball, Ray
 from dpcal.accountants.losses.allocation import Allocation
 from dpcal.accountants.losses.base import OutOfReach

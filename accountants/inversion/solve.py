@@ -24,9 +24,9 @@ from typing import Any
 
 import numpy as np
 
-from dpcal import _lazy
 from dpcal._ext import question
-from dpcal._roots import NoBracket, Sides, Stop, bisect, bracket, brent
+from dpcal._internal import lazy
+from dpcal._internal.roots import NoBracket, Sides, Stop, bisect, bracket, brent
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.transform import Total
@@ -38,7 +38,7 @@ __all__ = ["epsilon_of", "epsilon_on_contours", "log_delta_on_contours", "togeth
 Way = Callable[[], Bounds | None]
 
 # A cut, which few questions need.
-_cut = _lazy.Module("dpcal.accountants.inversion.cut")
+_cut = lazy.Module("dpcal.accountants.inversion.cut")
 
 # Width of bounds on log delta, and relative width of bounds on epsilon, at which no further way is
 # tried: six digits.

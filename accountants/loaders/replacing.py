@@ -23,8 +23,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dpcal import _validate
-from dpcal._roots import NoBracket, Stop, newton, secant
+from dpcal._internal import validate
+from dpcal._internal.roots import NoBracket, Stop, newton, secant
 from dpcal.accountants import events
 from dpcal.accountants.answers import Bounds, Delta, Epsilon, LogDelta
 from dpcal.accountants.interface import (
@@ -110,8 +110,8 @@ def epsilon(event: events.DpEvent, *, delta: float, neighboring_relation: str) -
     neighboring_relation
         ``"replace-one"``.
     """
-    target = _validate.probability(delta=delta)
-    _validate.choice((_REPLACED,), neighboring_relation=neighboring_relation)
+    target = validate.probability(delta=delta)
+    validate.choice((_REPLACED,), neighboring_relation=neighboring_relation)
     one = event_epsilon(event, delta=target, neighboring_relation=_BLANKED)
     summed, known = (
         event_epsilon(_with(event, each), delta=target, neighboring_relation=_REPLACED)
@@ -127,8 +127,8 @@ def epsilon(event: events.DpEvent, *, delta: float, neighboring_relation: str) -
 
 def log_delta(event: events.DpEvent, *, epsilon: float, neighboring_relation: str) -> LogDelta:
     """Return a bracket of the log of delta at an epsilon >= 0; see :func:`epsilon`."""
-    at = _validate.non_negative(epsilon=epsilon)
-    _validate.choice((_REPLACED,), neighboring_relation=neighboring_relation)
+    at = validate.non_negative(epsilon=epsilon)
+    validate.choice((_REPLACED,), neighboring_relation=neighboring_relation)
     one = event_log_delta(event, epsilon=at, neighboring_relation=_BLANKED)
     summed, known = (
         event_log_delta(_with(event, each), epsilon=at, neighboring_relation=_REPLACED)

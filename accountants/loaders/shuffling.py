@@ -31,9 +31,9 @@ from typing import TypeVar
 import numpy as np
 from scipy.special import bdtrik, betaincc
 
-from dpcal import _validate
-from dpcal._lazy import Module
-from dpcal._roots import NoBracket, Sides, Stop, bisect, brent, newton, secant
+from dpcal._internal import validate
+from dpcal._internal.lazy import Module
+from dpcal._internal.roots import NoBracket, Sides, Stop, bisect, brent, newton, secant
 from dpcal.accountants import events
 from dpcal.accountants.answers import Bounds, Delta, Epsilon
 from dpcal.accountants.curves.conversions import largest_mu
@@ -90,15 +90,15 @@ _NAME, _BATCHES_KNOWN = "shuffling", "bracket: batches known"
 
 def _checked(run: events.ShuffledEpochsDpEvent, relation: str) -> tuple[float, int, int]:
     """Return noise, batches and epochs."""
-    sigma = _validate.noise(noise_multiplier=run.noise_multiplier)
+    sigma = validate.noise(noise_multiplier=run.noise_multiplier)
     T, E = (
-        int(_validate.within(1, _MOST, **{name: _validate.count(**{name: getattr(run, name)})}))
+        int(validate.within(1, _MOST, **{name: validate.count(**{name: getattr(run, name)})}))
         for name in ("batches", "epochs")
     )
-    _validate.flag(remainder=run.remainder)
+    validate.flag(remainder=run.remainder)
     if relation == "add-or-remove-one":
         dominating_pairs(run, relation)  # refuses it, and says why
-    _validate.choice(("replace-one", "replace-special"), neighboring_relation=relation)
+    validate.choice(("replace-one", "replace-special"), neighboring_relation=relation)
     return sigma, T, E
 
 
@@ -261,7 +261,7 @@ def epsilon(
     UnsupportedEvent
         For ``"add-or-remove-one"``.
     """
-    target = _validate.probability(delta=delta)
+    target = validate.probability(delta=delta)
     question = event_epsilon, _upper_epsilon, Attack.epsilon
     return _answered(run, beside, neighboring_relation, *question, delta=target)
 
@@ -274,7 +274,7 @@ def delta(
     beside: events.DpEvent | None = None,
 ) -> Delta:
     """Return a bracket of the delta of a run at an epsilon >= 0; see :func:`epsilon`."""
-    at = _validate.non_negative(epsilon=epsilon)
+    at = validate.non_negative(epsilon=epsilon)
     question = event_delta, _upper_delta, Attack.delta
     return _answered(run, beside, neighboring_relation, *question, epsilon=at)
 
@@ -331,7 +331,7 @@ def meets(
 
     The parameters are those of :func:`noise_multiplier`.
     """
-    at, target = _validate.positive(epsilon=epsilon), _validate.probability(delta=delta)
+    at, target = validate.positive(epsilon=epsilon), validate.probability(delta=delta)
     sigma, T, E = _checked(run, neighboring_relation)
     known = events.SelfComposedDpEvent(events.GaussianDpEvent(sigma), E)
     if event_epsilon(known, delta=target, neighboring_relation=neighboring_relation).upper <= at:
@@ -359,7 +359,7 @@ def noise_multiplier(
     >>> print(f"{sigma:.2f}")
     4.26
     """
-    at, target = _validate.positive(epsilon=epsilon), _validate.probability(delta=delta)
+    at, target = validate.positive(epsilon=epsilon), validate.probability(delta=delta)
     _, T, E = _checked(run, neighboring_relation)
 
     mu = largest_mu(at, math.log(target))

@@ -40,7 +40,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike
 
-from dpcal._lazy import special
+from dpcal._internal.lazy import special
 from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss, Reals
 
 __all__ = ["Allocation", "Group", "MixedAllocation", "UnequalAllocation"]

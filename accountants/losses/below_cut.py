@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpcal._lazy import special
+from dpcal._internal.lazy import special
 from dpcal.accountants.losses.base import OutOfReach, Points, PrivacyLoss, Reals
 from dpcal.accountants.losses.lattice import LOG_TOLERANCE
 from dpcal.accountants.rounding import UNIT

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from dpcal import _validate
-from dpcal._lazy import special
+from dpcal._internal import validate
+from dpcal._internal.lazy import special
 from dpcal.accountants.losses.base import Points, PrivacyLoss, Reals
 from dpcal.accountants.rounding import UNIT, sum_up
 
@@ -310,8 +310,8 @@ def _counts(loss: DiscreteLoss, times: int) -> _Sum | None:
 
 def _response(noise_parameter: float, num_buckets: int) -> tuple[float, int, str]:
     """Return the checked probability of an answer at random, number of answers, and name."""
-    p = _validate.probability(noise_parameter=noise_parameter)
-    k = _validate.count(num_buckets=num_buckets)
+    p = validate.probability(noise_parameter=noise_parameter)
+    k = validate.count(num_buckets=num_buckets)
     if k < 2:
         raise ValueError(f"num_buckets must be a whole number >= 2, got {num_buckets!r}.")
     return p, k, f"randomized response({p!r}, {k})"

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.accountants.losses.base import PrivacyLoss, Reals
 from dpcal.accountants.rounding import UNIT
 from dpcal.errors import UnsupportedEvent
@@ -122,8 +122,8 @@ class Concentrated(MomentBound):
     xi: float = 0.0
 
     def __post_init__(self) -> None:
-        _validate.non_negative(rho=self.rho)
-        _validate.non_negative(xi=self.xi)
+        validate.non_negative(rho=self.rho)
+        validate.non_negative(xi=self.xi)
 
     def moments(self, c: ArrayLike) -> Reals:
         """Return c (xi + rho (1 + c)) and its derivatives."""

@@ -16,9 +16,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpcal import _validate
 from dpcal._ext.question import Law
-from dpcal._lazy import special
+from dpcal._internal import validate
+from dpcal._internal.lazy import special
 from dpcal.accountants.losses.base import PrivacyLoss, Reals
 from dpcal.accountants.rounding import UNIT
 
@@ -41,7 +41,7 @@ class Gaussian(PrivacyLoss):
     below: PrivacyLoss | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        _validate.positive(noise_multiplier=self.noise_multiplier)
+        validate.positive(noise_multiplier=self.noise_multiplier)
 
     @property
     def opposite(self) -> Gaussian:

@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal import _validate
-from dpcal._lazy import special
-from dpcal._roots import Sides, Stop, bisect, brent
+from dpcal._internal import validate
+from dpcal._internal.lazy import special
+from dpcal._internal.roots import Sides, Stop, bisect, brent
 from dpcal.accountants.losses.base import OutOfReach, Points, Reals
 from dpcal.accountants.losses.below_cut import FURTHER, Cut, NormalTail
 from dpcal.accountants.losses.lattice import LARGEST_ANGLE, RANGE, spaced, step_within
@@ -70,7 +70,7 @@ class GaussianMixtures(NormalTail):
     noise_multiplier: float
 
     def __post_init__(self) -> None:
-        _validate.positive(noise_multiplier=self.noise_multiplier)
+        validate.positive(noise_multiplier=self.noise_multiplier)
         if min(self.numerator)[0] < max(self.denominator)[0]:
             raise ValueError(
                 "Every mean of numerator must be at least every mean of denominator, got "
@@ -431,9 +431,9 @@ def mixture_of_gaussians(
     ValueError
         If the two lists do not describe a distribution, or all sensitivities are 0.
     """
-    sigma = _validate.positive(standard_deviation=standard_deviation)
-    shifts = [_validate.non_negative(sensitivities=value) for value in sensitivities]
-    weights = [_validate.non_negative(sampling_probs=value) for value in sampling_probs]
+    sigma = validate.positive(standard_deviation=standard_deviation)
+    shifts = [validate.non_negative(sensitivities=value) for value in sensitivities]
+    weights = [validate.non_negative(sampling_probs=value) for value in sampling_probs]
     if len(shifts) != len(weights):
         raise ValueError(
             "sampling_probs must have one entry for each of the sensitivities, got "

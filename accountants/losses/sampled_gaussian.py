@@ -14,8 +14,8 @@ from functools import cached_property
 
 import numpy as np
 
-from dpcal import _validate
 from dpcal._ext.question import Law
+from dpcal._internal import validate
 from dpcal.accountants.losses.base import Points, Reals
 from dpcal.accountants.losses.below_cut import NormalTail
 from dpcal.accountants.losses.gaussian import log_gaussian_delta
@@ -58,9 +58,9 @@ class SampledGaussian(NormalTail):
     direction: str
 
     def __post_init__(self) -> None:
-        _validate.probability(sampling_probability=self.sampling_probability)
-        _validate.positive(noise_multiplier=self.noise_multiplier)
-        _validate.choice(("remove", "add"), direction=self.direction)
+        validate.probability(sampling_probability=self.sampling_probability)
+        validate.positive(noise_multiplier=self.noise_multiplier)
+        validate.choice(("remove", "add"), direction=self.direction)
 
     @property
     def opposite(self) -> SampledGaussian:

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import toeplitz
 
-from dpcal import _validate
-from dpcal._files import fields_of, read_as
+from dpcal._internal import validate
+from dpcal._internal.files import fields_of, read_as
 from dpcal.accountants import events
 from dpcal.accountants.matrix import sensitivity as sensitivities
 from dpcal.accountants.matrix.participation import Participation, Single
@@ -188,7 +188,7 @@ class Strategy(ABC):
 
     def error_profile(self, workload: Workload = PREFIX_SUMS) -> Array:
         """Return the standard deviation of each row of A C^-1 z, shape (T,), in units of z."""
-        _validate.instance(Workload, workload=workload)
+        validate.instance(Workload, workload=workload)
         return np.asarray(np.linalg.norm(workload.accumulate(self.inverse()), axis=1))
 
     def max_error(
@@ -252,10 +252,10 @@ class Strategy(ABC):
         UnsupportedEvent
             For adding or removing a record if that may change other records' steps.
         """
-        neighboring_relation = _validate.relation(neighboring_relation)
-        sigma = _validate.positive(noise_multiplier=noise_multiplier)
+        neighboring_relation = validate.relation(neighboring_relation)
+        sigma = validate.positive(noise_multiplier=noise_multiplier)
         schema = Single() if participation is None else participation
-        _validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
+        validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
         if neighboring_relation == "add-or-remove-one" and not schema.independent:
             raise UnsupportedEvent(
                 "Adding or removing a record may change the steps of others under a schedule of "
@@ -284,7 +284,7 @@ class Strategy(ABC):
             raise TypeError(f"document must be a mapping, got {type(document).__name__}.")
         for module in _OWN:
             import_module(module, __package__)
-        kind = _validate.choice(tuple(sorted(_KINDS)), strategy=document.get("strategy"))
+        kind = validate.choice(tuple(sorted(_KINDS)), strategy=document.get("strategy"))
         fields = {name: value for name, value in document.items() if name != "strategy"}
         try:
             return _KINDS[kind](**fields)
@@ -351,5 +351,5 @@ class Toeplitz(Strategy):
 
     def error_profile(self, workload: Workload = PREFIX_SUMS) -> Array:
         """Return the standard deviation of each row of A C^-1 z, shape (T,), in units of z."""
-        _validate.instance(Workload, workload=workload)
+        validate.instance(Workload, workload=workload)
         return workload.norms(self.inverse_coefficients)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import solve_triangular
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.accountants.matrix import optimise, sensitivity as sensitivities
 from dpcal.accountants.matrix.base import Strategy, read_only, refuse_explosion
 from dpcal.accountants.matrix.participation import Participation
@@ -110,7 +110,7 @@ class Dense(Strategy):
         """
         if not isinstance(equal_norms, bool):
             raise TypeError(f"equal_norms must be True or False, got {equal_norms!r}.")
-        count = _validate.count(steps=steps)
+        count = validate.count(steps=steps)
         return Dense(optimise.dense(count, participation, workload, equal_norms))
 
     @cached_property

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit, softmax
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.accountants.limits import hold
 from dpcal.accountants.matrix.buffers import best_buffers
 from dpcal.accountants.matrix.gram import best_gram
@@ -75,11 +75,11 @@ class Objective:
     def __init__(
         self, steps: int, participation: Participation | None, workload: Workload, error: str
     ) -> None:
-        self.steps = _validate.count(steps=steps)
+        self.steps = validate.count(steps=steps)
         hold(8.0 * self.steps, f"steps={self.steps}")
         self.places = (Single() if participation is None else participation).earliest(self.steps)
-        _validate.instance(Workload, workload=workload)
-        self.workload, self.error = workload, _validate.choice(ERRORS, error=error)
+        validate.instance(Workload, workload=workload)
+        self.workload, self.error = workload, validate.choice(ERRORS, error=error)
         self._pattern = np.zeros(self.steps)
         self._pattern[self.places] = 1.0
         if workload.learning_rates is None:
@@ -168,7 +168,7 @@ def checked_bands(name: str, bands: int, steps: int) -> int:
     ValueError
         If the number is outside this range.
     """
-    count = _validate.count(**{name: bands})
+    count = validate.count(**{name: bands})
     if count > steps:
         raise ValueError(f"{name} must be at most steps={steps}, got {bands!r}.")
     return count
@@ -210,7 +210,7 @@ def blt(objective: Objective, buffers: int) -> tuple[tuple[float, ...], tuple[fl
     """
     from scipy.optimize import nnls
 
-    count, steps = _validate.count(buffers=buffers), objective.steps
+    count, steps = validate.count(buffers=buffers), objective.steps
     if steps == 1:
         return (0.0,) * count, (0.0,) * count
     if steps > _LONG and objective.workload == PREFIX_SUMS:
@@ -341,8 +341,8 @@ def dense(
 ) -> Array:
     """Return C for the least mean error under a schema, shape (steps, steps)."""
     if participation is not None:
-        _validate.instance(Participation, participation=participation)
-    A = _validate.instance(Workload, workload=workload).accumulate(np.eye(steps))
+        validate.instance(Participation, participation=participation)
+    A = validate.instance(Workload, workload=workload).accumulate(np.eye(steps))
     schema = Single() if participation is None else participation
     if len(schema.earliest(steps)) == 1:
         X = _fixed_point(A.T @ A)

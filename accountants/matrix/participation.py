@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal import _validate
+from dpcal._internal import validate
 
 __all__ = ["FixedEpochs", "LeastSeparation", "Participation", "Single"]
 
@@ -63,7 +63,7 @@ class Participation(ABC):
         FixedEpochs(epochs=3, steps_per_epoch=4, independent=False)
         """
         classes = {one.kind: one for one in (Single, FixedEpochs, LeastSeparation)}
-        kind = _validate.choice(tuple(classes), participation=document.get("participation"))
+        kind = validate.choice(tuple(classes), participation=document.get("participation"))
         fields = {name: value for name, value in document.items() if name != "participation"}
         made: Participation = classes[kind](**fields)
         return made
@@ -81,7 +81,7 @@ class Single(Participation):
     independent: bool = False
 
     def __post_init__(self) -> None:
-        _validate.flag(independent=self.independent)
+        validate.flag(independent=self.independent)
 
     def earliest(self, steps: int) -> NDArray[np.intp]:
         """Return step 0."""
@@ -111,9 +111,9 @@ class FixedEpochs(Participation):
     independent: bool = False
 
     def __post_init__(self) -> None:
-        _validate.flag(independent=self.independent)
-        object.__setattr__(self, "epochs", _validate.count(epochs=self.epochs))
-        each = _validate.count(steps_per_epoch=self.steps_per_epoch)
+        validate.flag(independent=self.independent)
+        object.__setattr__(self, "epochs", validate.count(epochs=self.epochs))
+        each = validate.count(steps_per_epoch=self.steps_per_epoch)
         object.__setattr__(self, "steps_per_epoch", each)
 
     def earliest(self, steps: int) -> NDArray[np.intp]:
@@ -150,10 +150,10 @@ class LeastSeparation(Participation):
     independent: bool = False
 
     def __post_init__(self) -> None:
-        _validate.flag(independent=self.independent)
-        object.__setattr__(self, "separation", _validate.count(separation=self.separation))
+        validate.flag(independent=self.independent)
+        object.__setattr__(self, "separation", validate.count(separation=self.separation))
         if self.at_most is not None:
-            object.__setattr__(self, "at_most", _validate.count(at_most=self.at_most))
+            object.__setattr__(self, "at_most", validate.count(at_most=self.at_most))
 
     def times(self, steps: int) -> int:
         """Return the largest number of participations of a record in ``steps`` steps."""

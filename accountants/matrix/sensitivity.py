@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import toeplitz
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.accountants.matrix.participation import (
     FixedEpochs,
     LeastSeparation,
@@ -121,7 +121,7 @@ def of_toeplitz(column: Array, bands: int | None, schema: Participation) -> Sens
         If the schema is not one for this number of steps.
     """
     steps = len(column)
-    places = _validate.instance(Participation, participation=schema).earliest(steps)
+    places = validate.instance(Participation, participation=schema).earliest(steps)
     if isinstance(schema, Single) or len(places) == 1:
         return _made(float(column @ column), 0.0, True, _LARGEST_COLUMN, schema, steps)
     separation = int(places[1] - places[0])
@@ -196,7 +196,7 @@ def of_matrix(C: Array, schema: Participation) -> Sensitivity:
         The steps in which one record may take part.
     """
     steps = len(C)
-    places = _validate.instance(Participation, participation=schema).earliest(steps)
+    places = validate.instance(Participation, participation=schema).earliest(steps)
     if isinstance(schema, Single) or len(places) == 1:
         largest = float((C**2).sum(axis=0).max())
         return _made(largest, 0.0, True, _LARGEST_COLUMN, schema, steps)

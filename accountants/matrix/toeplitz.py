@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.accountants.limits import hold
 from dpcal.accountants.matrix import optimise
 from dpcal.accountants.matrix.base import Toeplitz, read_only, refuse_explosion
@@ -101,7 +101,7 @@ class Identity(Toeplitz):
     steps: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "steps", _validate.count(steps=self.steps))
+        object.__setattr__(self, "steps", validate.count(steps=self.steps))
 
     @property
     def bands(self) -> int:
@@ -143,8 +143,8 @@ class LambdaCGD(_Family):
     decay: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "steps", _validate.count(steps=self.steps))
-        decay = _validate.non_negative(decay=self.decay)
+        object.__setattr__(self, "steps", validate.count(steps=self.steps))
+        decay = validate.non_negative(decay=self.decay)
         if decay >= 1:
             raise ValueError(f"decay must be a number in [0, 1), got {self.decay!r}.")
         object.__setattr__(self, "decay", decay)
@@ -205,7 +205,7 @@ class Banded(_Family):
     bands: int
 
     def __init__(self, steps: int, bands: int, coefficients: ArrayLike | None = None) -> None:
-        object.__setattr__(self, "steps", _validate.count(steps=steps))
+        object.__setattr__(self, "steps", validate.count(steps=steps))
         object.__setattr__(self, "bands", optimise.checked_bands("bands", bands, self.steps))
         if coefficients is None:
             objective = optimise.Objective(self.steps, None, PREFIX_SUMS, "mean")
@@ -263,7 +263,7 @@ class SquareRoot(Toeplitz):
     bands: int | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "steps", _validate.count(steps=self.steps))
+        object.__setattr__(self, "steps", validate.count(steps=self.steps))
         if self.bands is not None:
             object.__setattr__(
                 self, "bands", optimise.checked_bands("bands", self.bands, self.steps)
@@ -354,7 +354,7 @@ class BandedInverse(_BandedInverse, _Family):
     head: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "steps", _validate.count(steps=self.steps))
+        object.__setattr__(self, "steps", validate.count(steps=self.steps))
         head = _numbers("head", self.head)
         optimise.checked_bands("the length of head", len(head), self.steps)
         if head[0] != 1:
@@ -379,7 +379,7 @@ class _InverseRoot(_BandedInverse):
     """C^-1 holds the first coefficients of (1 - x)^exponent."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "steps", _validate.count(steps=self.steps))
+        object.__setattr__(self, "steps", validate.count(steps=self.steps))
         count = optimise.checked_bands("inverse_bands", self.inverse_bands, self.steps)
         object.__setattr__(self, "inverse_bands", count)
 
@@ -453,7 +453,7 @@ class BIFR(_InverseRoot, _Family):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        exponent = _validate.positive(exponent=self.exponent)
+        exponent = validate.positive(exponent=self.exponent)
         if exponent >= 1:
             raise ValueError(f"exponent must be a number in (0, 1), got {self.exponent!r}.")
         object.__setattr__(self, "exponent", exponent)
@@ -486,7 +486,7 @@ class BLT(_Family):
     scales: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "steps", _validate.count(steps=self.steps))
+        object.__setattr__(self, "steps", validate.count(steps=self.steps))
         decays, scales = _numbers("decays", self.decays), _numbers("scales", self.scales)
         if len(decays) != len(scales):
             raise ValueError(

@@ -20,7 +20,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.accountants.matrix import sensitivity as sensitivities
 from dpcal.accountants.matrix.base import Strategy
 from dpcal.accountants.matrix.participation import Participation
@@ -54,7 +54,7 @@ class Tree(Strategy):
     efficient: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "steps", _validate.count(steps=self.steps))
+        object.__setattr__(self, "steps", validate.count(steps=self.steps))
         if not isinstance(self.efficient, bool):
             raise TypeError(f"efficient must be True or False, got {self.efficient!r}.")
 

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal import _validate
+from dpcal._internal import validate
 
 __all__ = ["PREFIX_SUMS", "SCHEDULES", "Workload", "learning_rates"]
 
@@ -52,9 +52,9 @@ def learning_rates(schedule: str, steps: int, last: float) -> tuple[float, ...]:
     >>> learning_rates("exponential", 3, last=0.25)
     (1.0, 0.5, 0.25)
     """
-    _validate.choice(tuple(SCHEDULES), schedule=schedule)
-    share = np.arange(_validate.count(steps=steps)) / max(steps - 1, 1)
-    return tuple(SCHEDULES[schedule](share, _validate.rate(last=last)).tolist())
+    validate.choice(tuple(SCHEDULES), schedule=schedule)
+    share = np.arange(validate.count(steps=steps)) / max(steps - 1, 1)
+    return tuple(SCHEDULES[schedule](share, validate.rate(last=last)).tolist())
 
 
 @dataclass(frozen=True)
@@ -80,13 +80,13 @@ class Workload:
     learning_rates: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        momentum = _validate.non_negative(momentum=self.momentum)
+        momentum = validate.non_negative(momentum=self.momentum)
         if momentum >= 1:
             raise ValueError(f"momentum must be a number in [0, 1), got {self.momentum!r}.")
         object.__setattr__(self, "momentum", momentum)
-        object.__setattr__(self, "decay", _validate.rate(decay=self.decay))
+        object.__setattr__(self, "decay", validate.rate(decay=self.decay))
         if self.learning_rates is not None:
-            rates = tuple(_validate.positive(learning_rates=each) for each in self.learning_rates)
+            rates = tuple(validate.positive(learning_rates=each) for each in self.learning_rates)
             object.__setattr__(self, "learning_rates", rates)
 
     def rates(self, steps: int) -> Array:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.accountants import events
 from dpcal.accountants.losses.allocation import Allocation, Group, UnequalAllocation
 from dpcal.accountants.losses.gaussian import Gaussian
@@ -43,7 +43,7 @@ _MOST_BATCHES = 1 << 27
 )
 def _random_allocation(event: events.RandomAllocationDpEvent, relation: str) -> Pairs:
     """Return the pair of docs/accountants.md, "Random allocation"."""
-    sigma = _validate.noise(noise_multiplier=event.noise_multiplier)
+    sigma = validate.noise(noise_multiplier=event.noise_multiplier)
     return _pairs(event, relation, (Group(sigma, count_of_batches(event.batches), 1.0),))
 
 
@@ -92,8 +92,8 @@ def _groups_of(event: events.UnequalAllocationDpEvent) -> tuple[Group, ...]:
             f"got {event.groups!r}."
         ) from None
     for sigma, batches, probability in groups:
-        sigma, m = _validate.noise(noise_multiplier=sigma), count_of_batches(batches)
-        chance = _validate.within(0.0, 1.0, probability=probability)
+        sigma, m = validate.noise(noise_multiplier=sigma), count_of_batches(batches)
+        chance = validate.within(0.0, 1.0, probability=probability)
         if chance > 0:
             known = alike.get((sigma, chance / m), Group(sigma, 0, 0.0))
             alike[sigma, chance / m] = Group(sigma, known.batches + m, known.probability + chance)
@@ -105,7 +105,7 @@ def _groups_of(event: events.UnequalAllocationDpEvent) -> tuple[Group, ...]:
 
 def count_of_batches(batches: int) -> int:
     """Return a number of batches of an epoch, of which a record draws one, that has a price."""
-    count = _validate.count(batches=batches)
+    count = validate.count(batches=batches)
     if count > _MOST_BATCHES:
         raise TooLarge(
             f"batches must be at most {_MOST_BATCHES} for a price in reasonable time, got "

@@ -34,7 +34,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.accountants import events
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.inversion import amplification
@@ -83,8 +83,8 @@ def _thinned(event: events.PoissonSampledDpEvent, relation: str) -> events.DpEve
 
 def _probability(event: events.PoissonSampledDpEvent) -> float:
     """Return a sampling probability that is 0, or in the range that accountants take."""
-    q = _validate.within(0.0, 1.0, sampling_probability=event.sampling_probability)
-    return q if q == 0 else _validate.within(_LEAST_SAMPLING, 1.0, sampling_probability=q)
+    q = validate.within(0.0, 1.0, sampling_probability=event.sampling_probability)
+    return q if q == 0 else validate.within(_LEAST_SAMPLING, 1.0, sampling_probability=q)
 
 
 def _largest_of_sample(event: events.PoissonSampledDpEvent, relation: str) -> pure.Sides:
@@ -154,8 +154,8 @@ def _full_batch(
 
 def _share(event: events.SampledWithoutReplacementDpEvent, relation: str) -> float:
     """Return the share of a batch of distinct records, about which a mechanism has a price."""
-    size = _validate.count(source_dataset_size=event.source_dataset_size)
-    m = _validate.count(sample_size=event.sample_size)
+    size = validate.count(source_dataset_size=event.source_dataset_size)
+    m = validate.count(sample_size=event.sample_size)
     if m > size:
         raise ValueError(
             f"sample_size must be at most source_dataset_size = {size}, got {event.sample_size!r}."
@@ -224,7 +224,7 @@ def _without_replacement(event: events.SampledWithoutReplacementDpEvent, relatio
 
 def _epoch(event: events.AllocatedDpEvent, relation: str) -> events.DpEvent | None:
     """Return the mechanism on a single batch of every record, and the epoch of Gaussian noise."""
-    batches, inner = _validate.count(batches=event.batches), event.event
+    batches, inner = validate.count(batches=event.batches), event.event
     sigma = noise_of(inner)
     if sigma is not None:
         return events.RandomAllocationDpEvent(sigma, batches)

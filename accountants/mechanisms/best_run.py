@@ -49,8 +49,8 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpcal import _validate
-from dpcal._roots import Stop, bracket, brent, minimum
+from dpcal._internal import validate
+from dpcal._internal.roots import Stop, bracket, brent, minimum
 from dpcal.accountants import events, renyi
 from dpcal.accountants.characteristic import DirectionProfile
 from dpcal.accountants.directions import Direction
@@ -361,8 +361,8 @@ def _repeat_and_select(event: events.RepeatAndSelectDpEvent, relation: str) -> P
     single = decompose(event.event, relation)
     if not single.private:
         raise refuse(event, relation, "What is repeated is not private.")
-    mean = _validate.positive(mean=event.mean)
-    shape = event.shape if event.shape == math.inf else _validate.finite(shape=event.shape)
+    mean = validate.positive(mean=event.mean)
+    shape = event.shape if event.shape == math.inf else validate.finite(shape=event.shape)
     normal(shape=shape)
     if mean > _MOST_RUNS or _MOST_RUNS < shape < math.inf:
         raise ValueError(

@@ -11,7 +11,7 @@ import math
 
 import attr
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.accountants import events
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
 from dpcal.accountants.losses.discrete import pure
@@ -56,8 +56,8 @@ def claim(epsilon: float, delta: float = 0.0) -> PrivacyLoss:
     delta
         A number in [0, 1].
     """
-    epsilon = _validate.non_negative(epsilon=epsilon)
-    failure = _validate.within(0.0, 1.0, delta=delta)
+    epsilon = validate.non_negative(epsilon=epsilon)
+    failure = validate.within(0.0, 1.0, delta=delta)
     given = pure(epsilon) if epsilon > 0 else NO_LOSS
     return LossWithFailure(given, failure) if failure > 0 else given
 

@@ -23,7 +23,7 @@ from typing import Any
 import attr
 import numpy as np
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.accountants import events
 from dpcal.accountants.directions import RELATIONS, Composition, Direction
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
@@ -71,7 +71,7 @@ def leaves(event: events.DpEvent, relation: str | None = None) -> dict[events.Dp
         _check_number(visits, MOST_PARTS, "events")
         if isinstance(item, events.SelfComposedDpEvent):
             if item.count != 0:
-                stack.append((item.event, times * _validate.count(count=item.count)))
+                stack.append((item.event, times * validate.count(count=item.count)))
         elif isinstance(item, events.ComposedDpEvent):
             stack.extend((part, times) for part in reversed(_parts(item)))
         elif isinstance(item, events.DpEvent):
@@ -174,7 +174,7 @@ def decompose(event: events.DpEvent, neighboring_relation: str) -> Composition:
     UnsupportedEvent
         If no theorem in this package covers a mechanism under this relation.
     """
-    _validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
+    validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
     forward: dict[PrivacyLoss, int] = {}
     backward: dict[PrivacyLoss, int] = {}
     private = True

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.accountants import events
 from dpcal.accountants.inversion.amplification import between
 from dpcal.accountants.inversion.finite_laws import FiniteLaw, gathered, law_of
@@ -69,8 +69,8 @@ def _law(loss: DiscreteGaussian, q: float = 1.0) -> FiniteLaw:
     replaced=lambda event, q: _law(DiscreteGaussian(event.sigma, event.sensitivity), q),
 )
 def _discrete_gaussian(event: events.DiscreteGaussianDpEvent, relation: str) -> DiscreteGaussian:
-    shift = distance(relation) * _validate.count(sensitivity=event.sensitivity)
-    sigma = _validate.noise(sigma=event.sigma)
+    shift = distance(relation) * validate.count(sensitivity=event.sensitivity)
+    sigma = validate.noise(sigma=event.sigma)
     if shift > _LARGEST_SHIFT:
         raise ValueError(
             f"sensitivity must be at most {_LARGEST_SHIFT / distance(relation):g}, got "

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.accountants import events
 from dpcal.accountants.inversion.amplification import between
 from dpcal.accountants.inversion.finite_laws import FiniteLaw
@@ -42,9 +42,9 @@ def _replaced(event: events.DiscreteLaplaceDpEvent, q: float) -> FiniteLaw:
 
 @Row(events.DiscreteLaplaceDpEvent(0.5, 1), "finite sums", record="sum", replaced=_replaced)
 def _discrete_laplace(event: events.DiscreteLaplaceDpEvent, relation: str) -> PrivacyLoss:
-    shift = distance(relation) * _validate.count(sensitivity=event.sensitivity)
+    shift = distance(relation) * validate.count(sensitivity=event.sensitivity)
     hold(shift, f"sensitivity={event.sensitivity!r}", _BYTES_OF_VALUE)
-    a = normal(noise_parameter=_validate.positive(noise_parameter=event.noise_parameter))
+    a = normal(noise_parameter=validate.positive(noise_parameter=event.noise_parameter))
     if a * shift > _LARGEST_LOSS:
         raise ValueError(
             f"noise_parameter must be at most {_LARGEST_LOSS:g} over the distance {shift} of two "

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.accountants import events
 from dpcal.accountants.limits import hold
 from dpcal.accountants.losses.gaussian import Gaussian
@@ -27,7 +27,7 @@ _BYTES_OF_COMPONENT = 14_000
     events.GaussianDpEvent(1.0), "Balle and Wang 2018", record="sum", group=over("noise_multiplier")
 )
 def _gaussian(event: events.GaussianDpEvent, relation: str) -> Gaussian:
-    sigma = _validate.noise(noise_multiplier=event.noise_multiplier)
+    sigma = validate.noise(noise_multiplier=event.noise_multiplier)
     return Gaussian(sigma / distance(relation))
 
 
@@ -42,12 +42,12 @@ def noise_of(event: events.DpEvent) -> float | None:
         None if the event composes anything but Gaussian mechanisms.
     """
     if isinstance(event, events.GaussianDpEvent):
-        return _validate.noise(noise_multiplier=event.noise_multiplier)
+        return validate.noise(noise_multiplier=event.noise_multiplier)
     precisions = []
     for item, times in leaves(event).items():
         if not isinstance(item, events.GaussianDpEvent):
             return None
-        precisions.append(times / _validate.noise(noise_multiplier=item.noise_multiplier) ** 2)
+        precisions.append(times / validate.noise(noise_multiplier=item.noise_multiplier) ** 2)
     total = math.fsum(precisions)
     return 1 / math.sqrt(total) * (1 - 1e-15) if total > 0 else None
 
@@ -64,11 +64,11 @@ def _tree(event: events.SingleEpochTreeAggregationDpEvent, relation: str) -> Gau
         raise refuse(event, relation, reason)
     several = isinstance(event.step_counts, list | tuple)
     counts = event.step_counts if several else (event.step_counts,)
-    sizes = [_validate.count(step_counts=count) for count in counts]
+    sizes = [validate.count(step_counts=count) for count in counts]
     if not sizes:
         raise ValueError(f"step_counts must be one or more whole numbers, got {counts!r}.")
     nodes = max(size.bit_length() for size in sizes)
-    sigma = _validate.noise(noise_multiplier=event.noise_multiplier)
+    sigma = validate.noise(noise_multiplier=event.noise_multiplier)
     return Gaussian(sigma / math.sqrt(nodes))
 
 

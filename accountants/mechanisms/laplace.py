@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.accountants import events
 from dpcal.accountants.inversion.amplification import between
 from dpcal.accountants.inversion.finite_laws import FiniteLaw, closer_above, cut, mirrored
@@ -52,5 +52,5 @@ def _replaced(event: events.LaplaceDpEvent, q: float) -> FiniteLaw:
     replaced=_replaced,
 )
 def _laplace(event: events.LaplaceDpEvent, relation: str) -> Laplace:
-    scale = _validate.noise(noise_multiplier=event.noise_multiplier)
+    scale = validate.noise(noise_multiplier=event.noise_multiplier)
     return Laplace(scale / distance(relation))

@@ -41,7 +41,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.accountants import events
 from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.mechanisms.row import Row, distance, over
@@ -68,8 +68,8 @@ def amplitude(steps: int, contraction: float, diameter: float = math.inf) -> flo
     diameter
         Of the set that steps are projected onto, > 0, in units of what a record moves a step by.
     """
-    count = _validate.count(steps=steps)
-    c = _validate.within(0.0, 1.0, contraction=contraction)
+    count = validate.count(steps=steps)
+    c = validate.within(0.0, 1.0, contraction=contraction)
     best = min(float(count), float(_squares(np.array([float(count)]), c, 0.0)[0]))
     if diameter < 1e100 and count > 1:
         tried = np.unique(np.rint(np.geomspace(1, float(count - 1), _TRIED)))
@@ -102,8 +102,8 @@ def _squares(m: NDArray[np.float64], c: float, start: float) -> NDArray[np.float
 def _last_iterate(event: events.LastIterateDpEvent, relation: str) -> Gaussian:
     """Return the loss of the last iterate alone; a replaced record moves a step twice as far."""
     moved = distance(relation)
-    sigma = _validate.noise(noise_multiplier=event.noise_multiplier)
-    diameter = _validate.radius(diameter=event.diameter)
+    sigma = validate.noise(noise_multiplier=event.noise_multiplier)
+    diameter = validate.radius(diameter=event.diameter)
     grown = amplitude(event.steps, event.contraction, diameter / moved)
     noise = sigma / (moved * grown)
     if not _LEAST_NOISE <= noise <= _MOST_NOISE:

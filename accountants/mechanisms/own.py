@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.accountants.directions import relation_of
 from dpcal.accountants.events import DominatingPairDpEvent
 from dpcal.accountants.inversion.amplification import loss_of
@@ -163,7 +163,7 @@ def from_profile(
     ValueError
         If there is no such profile.
     """
-    at, bounds = _validate.reals(epsilons=epsilons), _validate.reals(deltas=deltas)
+    at, bounds = validate.reals(epsilons=epsilons), validate.reals(deltas=deltas)
     if at.ndim != 1 or at.shape != bounds.shape or not len(at):
         raise ValueError(
             "epsilons and deltas must be arrays of the same shape (k,), got shapes "
@@ -202,7 +202,7 @@ def _few(name: str, given: Reals) -> list[Fraction]:
 def _probabilities(**argument: Any) -> list[Fraction]:
     """Return probabilities of outcomes, divided by their sum, without rounding."""
     ((name, value),) = argument.items()
-    given = _validate.reals(**argument)
+    given = validate.reals(**argument)
     total = math.fsum(given) if given.ndim == 1 and np.isfinite(given).all() else math.nan
     if not (abs(total - 1) <= _OFF and (given >= 0).all()):
         raise ValueError(

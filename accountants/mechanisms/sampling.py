@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from dpcal import _lazy, _validate
+from dpcal._internal import lazy, validate
 from dpcal.accountants import events
 from dpcal.accountants.losses.base import PrivacyLoss, Reals
 from dpcal.accountants.losses.failure import LossWithFailure
@@ -55,7 +55,7 @@ _MARGIN = 1e-13
 _FAILURE, _OF_REPLACED = 1e-18, 3e-23
 # Most draws of one record that are priced.
 _MOST_DRAWS = 64
-_flint = _lazy.Module("flint")
+_flint = lazy.Module("flint")
 SAMPLERS = "[samplers](#samplers-and-relations)"
 
 
@@ -108,8 +108,8 @@ def _with_replacement(event: events.SampledWithReplacementDpEvent, relation: str
     if sigma is None:
         reason = "Only Gaussian mechanisms and compositions of them are priced on repeated draws."
         raise refuse(event, relation, reason)
-    size = _validate.count(source_dataset_size=event.source_dataset_size)
-    batch = _validate.count(sample_size=event.sample_size)
+    size = validate.count(source_dataset_size=event.source_dataset_size)
+    batch = validate.count(sample_size=event.sample_size)
     if size == 1:
         raise UnsupportedEvent("A single record is drawn always: source_dataset_size must be > 1.")
     beyond = _beyond(batch, size)
@@ -158,10 +158,10 @@ def _rarely_truncated(
     event: events.TruncatedSubsampledGaussianDpEvent, relation: str
 ) -> events.DpEvent | None:
     """Return the sample that is always truncated, or never."""
-    count = _validate.count(dataset_size=event.dataset_size)
-    size = _validate.within(1, _MOST_RECORDS, dataset_size=count)
-    batch = _validate.count(truncated_batch_size=event.truncated_batch_size)
-    q = _validate.within(0.0, 1.0, sampling_probability=event.sampling_probability)
+    count = validate.count(dataset_size=event.dataset_size)
+    size = validate.within(1, _MOST_RECORDS, dataset_size=count)
+    batch = validate.count(truncated_batch_size=event.truncated_batch_size)
+    q = validate.within(0.0, 1.0, sampling_probability=event.sampling_probability)
     gaussian = events.GaussianDpEvent(event.noise_multiplier)
     if q == 0 or batch >= size:
         return events.PoissonSampledDpEvent(q, gaussian)
@@ -181,7 +181,7 @@ def _truncated(event: events.TruncatedSubsampledGaussianDpEvent, relation: str) 
     record that displaces another one with probability q, which dominates both. For the lower end
     both probabilities are smaller, as if a record that was drawn were at times left out.
     """
-    sigma = _validate.noise(noise_multiplier=event.noise_multiplier)
+    sigma = validate.noise(noise_multiplier=event.noise_multiplier)
     q, size, batch = map(
         float, (event.sampling_probability, event.dataset_size, event.truncated_batch_size)
     )

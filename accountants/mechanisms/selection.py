@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.accountants import events
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
 from dpcal.accountants.losses.laplace import BoundedRange
@@ -29,8 +29,8 @@ def _halved(event: Any, relation: str) -> float:
     by at most Delta, so that the ratio of the chances to exceed it is at most exp(epsilon / 2). A
     record that is replaced moves scores both ways.
     """
-    value = normal(epsilon=_validate.non_negative(epsilon=event.epsilon))
-    monotone = _validate.flag(monotone=event.monotone)
+    value = normal(epsilon=validate.non_negative(epsilon=event.epsilon))
+    monotone = validate.flag(monotone=event.monotone)
     return value / 2 if monotone and relation != "replace-one" else value
 
 
@@ -69,8 +69,8 @@ def _report_noisy_max(event: events.ReportNoisyMaxDpEvent, relation: str) -> Pri
     scores move the same way (Dwork and Roth 2014, Claim 3.9, for counts). A record that is replaced
     is one that is removed, and one that is added.
     """
-    noise = _validate.noise(noise=event.noise)
-    moved = 1 if _validate.flag(monotone=event.monotone) else 2
+    noise = validate.noise(noise=event.noise)
+    moved = 1 if validate.flag(monotone=event.monotone) else 2
     return claim(distance(relation) * moved / noise * (1 + 2.0**-50))
 
 
@@ -82,6 +82,6 @@ def _report_noisy_max(event: events.ReportNoisyMaxDpEvent, relation: str) -> Pri
 )
 def _above_threshold(event: events.AboveThresholdDpEvent, relation: str) -> PrivacyLoss:
     """Return the loss: the threshold moves by one sensitivity, the passing answer by two."""
-    threshold = _validate.noise(threshold_noise=event.threshold_noise)
-    query = _validate.noise(query_noise=event.query_noise)
+    threshold = validate.noise(threshold_noise=event.threshold_noise)
+    query = validate.noise(query_noise=event.query_noise)
     return claim(distance(relation) * (1 / threshold + 2 / query) * (1 + 2.0**-50))

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 import attr
 import numpy as np
 
-from dpcal import _lazy, _validate
+from dpcal._internal import lazy, validate
 from dpcal.accountants.events import DpEvent
 from dpcal.accountants.inversion.amplification import between, loss_of
 from dpcal.accountants.inversion.finite_laws import FiniteLaw, gathered
@@ -37,7 +37,7 @@ __all__ = ["SkellamDpEvent"]
 _BITS = 192
 # Noise that is rarer than exp(-680) on either side counts as an infinite loss.
 _NATS = 680.0
-_flint = _lazy.Module("flint")
+_flint = lazy.Module("flint")
 
 
 @attr.s(frozen=True, slots=True, auto_attribs=True)
@@ -101,9 +101,9 @@ def _law(event: SkellamDpEvent, shift: int, q: float = 1.0) -> FiniteLaw:
 )
 def _skellam(event: SkellamDpEvent, relation: str) -> PrivacyLoss:
     # The largest has 400,000 whole numbers in reach, which take 3 seconds.
-    mu = _validate.within(1e-12, 1e8, variance=event.variance)
-    shift = distance(relation) * _validate.count(sensitivity=event.sensitivity)
+    mu = validate.within(1e-12, 1e8, variance=event.variance)
+    shift = distance(relation) * validate.count(sensitivity=event.sensitivity)
     if event.l2_sensitivity is None:
         return loss_of(_law(event, shift), repr(event))
-    norm = _validate.positive(l2_sensitivity=event.l2_sensitivity)
+    norm = validate.positive(l2_sensitivity=event.l2_sensitivity)
     return _Vector(mu, shift, distance(relation) * norm)

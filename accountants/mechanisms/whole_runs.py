@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from dpcal import _annexes
+from dpcal._internal import annexes
 from dpcal.accountants import events
 from dpcal.accountants.mechanisms.pure import without_bound
 from dpcal.accountants.mechanisms.row import Pairs, Row, only_auto, refuse
@@ -21,10 +21,10 @@ __all__: list[str] = []
     "[correlated noise](correlated.md#which-accountant-answers)",
     largest=without_bound,
     whole_run="pricing",
-    equivalent=lambda event: _annexes.pricing.equivalent(event),
+    equivalent=lambda event: annexes.pricing.equivalent(event),
 )
 def _correlated(event: events.CorrelatedGaussianDpEvent, relation: str) -> Pairs:
-    pairs: Pairs = _annexes.pricing.losses(event, relation)
+    pairs: Pairs = annexes.pricing.losses(event, relation)
     return pairs
 
 

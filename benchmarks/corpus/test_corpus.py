@@ -15,7 +15,7 @@ from benchmarks.corpus.inner import on_epoch
 from benchmarks.corpus.laws import allocated, discrete_laplace, enumerated, fixed_batch, sampled
 from benchmarks.corpus.noise import Pair, laplace, normal
 from dpcal.accountants.directions import RELATIONS
-from dpcal.cli import main
+from dpcal.commands.cli import main
 from dpcal.errors import DpcalError
 
 ROOT = rows.FOLDER.parents[1]

@@ -21,7 +21,7 @@ from abc import abstractmethod
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.calibrate.constants import Constants
 from dpcal.optim.objectives.arrays import (
     Rows,
@@ -55,10 +55,10 @@ def balanced(n: int, dimension: int, *, norm: float = 1.0, seed: int | None = No
     numpy.ndarray
         Shape (n, dimension).
     """
-    if _validate.count(n=n) % 2:
+    if validate.count(n=n) % 2:
         raise ValueError(f"n must be even, got {n}.")
-    half = np.random.default_rng(seed).standard_normal((n // 2, _validate.count(d=dimension)))
-    half *= _validate.positive(norm=norm) / np.linalg.norm(half, axis=1, keepdims=True)
+    half = np.random.default_rng(seed).standard_normal((n // 2, validate.count(d=dimension)))
+    half *= validate.positive(norm=norm) / np.linalg.norm(half, axis=1, keepdims=True)
     return np.concatenate([half, -half])
 
 
@@ -119,10 +119,10 @@ class PowerNorm(Tilted):
     """
 
     def __init__(self, X: ArrayLike, *, power: float, radius: float = 1.0) -> None:
-        if not _validate.positive(power=power) > 1:
+        if not validate.positive(power=power) > 1:
             raise ValueError(f"power must be greater than 1, got {power!r}.")
         super().__init__(X)
-        self.power, self.radius = float(power), _validate.positive(radius=radius)
+        self.power, self.radius = float(power), validate.positive(radius=radius)
 
     @property
     def kl(self) -> tuple[float, float]:

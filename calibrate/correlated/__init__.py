@@ -1,5 +1,15 @@
 """How much correlated noise does a target need, and which correlation is worth it?"""
 
-from dpcal import _lazy
+from typing import TYPE_CHECKING
 
-__getattr__, __dir__, __all__ = _lazy.attach(__name__)
+from dpcal._internal import lazy
+
+if TYPE_CHECKING:
+    from dpcal.calibrate.correlated.calibration import (
+        CONFIRMATIONS as CONFIRMATIONS,
+        CalibratedNoise as CalibratedNoise,
+        Calibration as Calibration,
+        noise_multiplier as noise_multiplier,
+    )
+else:
+    __getattr__, __dir__, __all__ = lazy.attach(__name__)

@@ -26,8 +26,8 @@ from typing import Any
 
 import numpy as np
 
-from dpcal import _validate
-from dpcal._roots import NoBracket, Stop, newton, secant
+from dpcal._internal import validate
+from dpcal._internal.roots import NoBracket, Stop, newton, secant
 from dpcal.accountants import events
 from dpcal.accountants.correlated import CorrelatedDelta, Sampler, price
 from dpcal.accountants.correlated.answers import CERTIFIED, EXACT
@@ -362,8 +362,8 @@ def noise_multiplier(
     RuntimeWarning
         If draws were asked for and a deterministic bound answers.
     """
-    target = _validate.probability(delta=delta)
-    at = _validate.non_negative(epsilon=epsilon)
+    target = validate.probability(delta=delta)
+    at = validate.non_negative(epsilon=epsilon)
     draws = Options(failure_probability=failure_probability, seed=seed, **options)
     calibration = Calibration(Mechanism.of(strategy), sampler, at, target, draws)
     found = calibration.least()

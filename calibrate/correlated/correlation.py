@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.accountants import events
 from dpcal.accountants.correlated import pricing
 from dpcal.accountants.correlated.price import STATISTICS, Options
@@ -57,8 +57,8 @@ class Correlation:
     def __post_init__(self) -> None:
         if isinstance(self.strategy, Mapping):
             object.__setattr__(self, "strategy", Strategy.from_dict(self.strategy))
-        _validate.instance(Strategy, strategy=self.strategy)
-        _validate.count(confirmations=self.confirmations)
+        validate.instance(Strategy, strategy=self.strategy)
+        validate.count(confirmations=self.confirmations)
         # Its other fields are checked there.
         Options(self.statistics, self.draws, self.failure_probability, self.seed)
 

@@ -21,7 +21,7 @@ from functools import partial
 from operator import call
 from typing import Any
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.accountants import events, matrix, samplers
 from dpcal.accountants.correlated import Sampler, pricing
 from dpcal.accountants.correlated.bounds.base import least_until_rising
@@ -108,7 +108,7 @@ class SampledBatches:
 
     def __post_init__(self) -> None:
         if not callable(self.sampler):
-            _validate.instance(Sampler, sampler=self.sampler)
+            validate.instance(Sampler, sampler=self.sampler)
         _ = self._options
 
     @property
@@ -169,10 +169,10 @@ class Batches:
     apart: int | None = None
 
     def __post_init__(self) -> None:
-        _validate.choice(BATCHES, name=self.name)
-        _validate.rate(sampling_probability=self.sampling_probability)
+        validate.choice(BATCHES, name=self.name)
+        validate.rate(sampling_probability=self.sampling_probability)
         if self.apart is not None:
-            _validate.count(apart=self.apart)
+            validate.count(apart=self.apart)
 
     def __call__(self, strategy: Strategy) -> Sampler:
         """Return the sampler of a strategy.
@@ -366,14 +366,14 @@ def compare_strategies(
     UnsupportedEvent
         If no theorem covers any of the strategies.
     """
-    relation = _validate.relation(neighboring_relation)
-    count = _validate.count(steps=steps)
-    _validate.instance(Workload, workload=workload)
-    _validate.instance(Participation, type(None), participation=participation)
+    relation = validate.relation(neighboring_relation)
+    count = validate.count(steps=steps)
+    validate.instance(Workload, workload=workload)
+    validate.instance(Participation, type(None), participation=participation)
     target: dict[str, Any] = {
-        "epsilon": _validate.positive(epsilon=epsilon),
-        "delta": _validate.probability(delta=delta),
-        "neighboring_relation": _validate.choice(RELATIONS, neighboring_relation=relation),
+        "epsilon": validate.positive(epsilon=epsilon),
+        "delta": validate.probability(delta=delta),
+        "neighboring_relation": validate.choice(RELATIONS, neighboring_relation=relation),
     }
     sampled = pricing if isinstance(pricing, SampledBatches) else None
     schema = participation or (sampled.schedule(count) if sampled else matrix.Single())

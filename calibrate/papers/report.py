@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.calibrate.papers.claims.claim import Claim
 from dpcal.calibrate.papers.claims.errata import Erratum
 from dpcal.calibrate.papers.claims.formulas import show
@@ -169,7 +169,7 @@ class Audit:
         format
             ``"table"``, ``"json"``, ``"markdown"`` or ``"latex"``.
         """
-        _validate.choice(FORMATS, format=format)
+        validate.choice(FORMATS, format=format)
         return str(getattr(self, f"_{format}")())
 
     def _table(self) -> str:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.calibrate.plan import Parameters, Plan
 from dpcal.calibrate.plans import common
 from dpcal.calibrate.plans.common import Given
@@ -62,7 +62,7 @@ def adaptive_gd(given: Given, *, steps: int | None = None, l2: float = 0.0) -> P
     # The algorithm knows no gamma.
     problem = smooth(given, "adaptive gradient descent", gamma=1.0, kappa=2.0, l2=l2)
     default = math.ceil(math.pow(problem.n * math.sqrt(problem.rho), 2 / 3))
-    count = _validate.count(steps=max(1, default) if steps is None else steps)
+    count = validate.count(steps=max(1, default) if steps is None else steps)
     if given.constants.strong_convexity > 0:
         common.warn_convex("adaptive_gd")
     # Up, so that shares of the budget sum to no more than was set aside.

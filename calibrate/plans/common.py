@@ -23,8 +23,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from dpcal import _validate
-from dpcal._roots import NoBracket, Stop, bisect, bracket
+from dpcal._internal import validate
+from dpcal._internal.roots import NoBracket, Stop, bisect, bracket
 from dpcal.accountants import epsilon as epsilon_of, events
 from dpcal.calibrate.constants import Constants
 from dpcal.calibrate.noise import noise_multiplier
@@ -109,7 +109,7 @@ class Target(NamedTuple):
     def noise(self, event_of_sigma: EventOf) -> float:
         """Return the least noise multiplier with which an event of one record meets the target."""
         if self.noise_multiplier is not None:
-            return _validate.positive(noise_multiplier=self.noise_multiplier)
+            return validate.positive(noise_multiplier=self.noise_multiplier)
         records = self.group_size if self.clipped == "row" else 1
         return noise_multiplier(
             lambda value: for_group(event_of_sigma(value), records, self.relation), **self.asked
@@ -132,7 +132,7 @@ class Target(NamedTuple):
     ) -> Plan:
         """Return the plan of this target; a plan about persons that misses it is refused."""
         if self.group_size > 1 or self.clipped != "row":
-            size = _validate.count(group_size=self.group_size)
+            size = validate.count(group_size=self.group_size)
             unit: dict[str, Any] = {"group_size": size, "clipped": self.clipped}
             queries = tuple(dataclasses.replace(query, **unit) for query in queries)
         asked = {**self.asked, "epsilon": float(self.epsilon), "delta": float(self.delta)}
@@ -173,8 +173,8 @@ class Given:
         **unit: Any,
     ) -> Given:
         """Return a builder's arguments; ``unit`` holds the other fields of the target."""
-        target = Target(epsilon, delta, _validate.relation(neighboring_relation), **unit)
-        return cls(constants=constants, n=_validate.count(n=n), d=dimension, target=target)
+        target = Target(epsilon, delta, validate.relation(neighboring_relation), **unit)
+        return cls(constants=constants, n=validate.count(n=n), d=dimension, target=target)
 
     @property
     def z(self) -> float:
@@ -189,7 +189,7 @@ class Given:
         do.
         """
         if argument is not None and given is not None:
-            return _validate.positive(**{argument: given})
+            return validate.positive(**{argument: given})
         value = getattr(self.constants, field)
         if value is None or not 0 < value < math.inf:
             needed = f"{argument} must be given where constants.{field} is no number > 0"
@@ -235,8 +235,8 @@ def builder(
                 raise TypeError(f"{build.__name__}() {error}.") from None
             bound.apply_defaults()
             own = bound.kwargs
-            known_of = _validate.instance(Constants, constants=bound.args[0])
-            if not _validate.flag(public=own.pop("public")) and known_of.measured:
+            known_of = validate.instance(Constants, constants=bound.args[0])
+            if not validate.flag(public=own.pop("public")) and known_of.measured:
                 raise ValueError(
                     "constants must be known without a look at the records, got some that were "
                     "measured: what is read off records gives them away through the plan. Use "
@@ -246,9 +246,9 @@ def builder(
             constants_of = dataclasses.replace(known_of, measured=False)
             size, shared = own.pop(sizes), {key: own.pop(key) for key in _SHARED if key in own}
             if sizes == "dimension":
-                shared["dimension"] = _validate.count(dimension=size)
+                shared["dimension"] = validate.count(dimension=size)
             else:  # a problem may have no dual variable
-                shared["dimension"] = _validate.counts(0, **{sizes: size})
+                shared["dimension"] = validate.counts(0, **{sizes: size})
             stated = _stated_epsilon(shared)
             del shared["noise_multiplier"]
 
@@ -339,14 +339,14 @@ def _signature(
 def positive_or(default: float, **argument: float | None) -> float:
     """Return an argument that must be a number > 0, or the default where it is None."""
     (value,) = argument.values()
-    return default if value is None else _validate.positive(**argument)
+    return default if value is None else validate.positive(**argument)
 
 
 def rate_of(learning_rate: float | None) -> dict[str, Parameter]:
     """Return a step size > 0 as a parameter of a plan, which has none where it is None."""
     if learning_rate is None:
         return {}
-    return {"learning_rate": _validate.positive(learning_rate=learning_rate)}
+    return {"learning_rate": validate.positive(learning_rate=learning_rate)}
 
 
 @functools.cache
@@ -363,7 +363,7 @@ def repeated(multiplier: float, count: int) -> float:
 def replaced_in_place(neighboring_relation: str) -> None:
     """Refuse a relation under which disjoint parts do not compose in parallel."""
     allowed = ("replace-one", "replace-special")
-    _validate.choice(allowed, neighboring_relation=neighboring_relation)
+    validate.choice(allowed, neighboring_relation=neighboring_relation)
 
 
 def rounded_up(number: float) -> int:
@@ -409,7 +409,7 @@ def check_given(record: Any, checks: Mapping[str, Callable[..., Any]]) -> None:
 def at_most(n: int, **size: int) -> int:
     """Return a number of records, refused outside of [1, n]."""
     ((name, value),) = size.items()
-    if _validate.count(**size) > n:
+    if validate.count(**size) > n:
         raise ValueError(f"{name} must be at most n={n}, got {value}.")
     return int(value)
 
@@ -431,7 +431,7 @@ def sampling_of(size: int, n: int, relation: str, sampler: str | None = None) ->
     """
     at_most(n, batch_size=size)
     chosen = sampler or ("fixed-size" if relation == "replace-one" else "poisson")
-    _validate.choice(SAMPLERS, sampler=chosen)
+    validate.choice(SAMPLERS, sampler=chosen)
     chosen = "full" if size == n else chosen
     return {
         "sampler": chosen,

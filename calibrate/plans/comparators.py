@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.common import (
     Given,
@@ -79,7 +79,7 @@ def dp_sgda(
     n, setting = given.n, Setting.of(given, max_norm, value_smoothness)
     b = min(n, max(64, math.ceil(3 * math.sqrt(n)))) if batch_size is None else batch_size
     sampling = sampling_of(b, n, given.target.relation)
-    T = math.ceil(20 * n / b) if steps is None else _validate.count(steps=steps)
+    T = math.ceil(20 * n / b) if steps is None else validate.count(steps=steps)
     parameters = {
         **setting.dimensions,
         "steps": T,
@@ -131,10 +131,10 @@ def privatediff(
     and periods are not given there, so that its numbers cannot be reproduced from the text.
     """
     n, setting = given.n, Setting.of(given, max_norm, value_smoothness)
-    T, K = _validate.count(steps=steps), _validate.count(inner_steps=inner_steps)
-    q = _validate.count(period=min(T, 10) if period is None else period)
+    T, K = validate.count(steps=steps), validate.count(inner_steps=inner_steps)
+    q = validate.count(period=min(T, 10) if period is None else period)
     b2 = max(math.ceil(math.sqrt(n)), math.ceil(n / 10)) if batch_size is None else batch_size
-    b1 = _validate.count(refresh_size=n if refresh_size is None else refresh_size)
+    b1 = validate.count(refresh_size=n if refresh_size is None else refresh_size)
     some, whole = (sampling_of(b, n, given.target.relation) for b in (b2, b1))
     restarts = -(-T // q)
 
@@ -200,11 +200,11 @@ def ada_dp_spider(
     ----------
     Tao et al. 2025 (Ada-DP-SPIDER), as Xu et al. 2026 run it on an explicit value function.
     """
-    n, setting, T = given.n, Setting.of(given, max_norm), _validate.count(steps=steps)
+    n, setting, T = given.n, Setting.of(given, max_norm), validate.count(steps=steps)
     most = max(1, T // 10) if most_refreshes is None else most_refreshes
-    if _validate.count(most_refreshes=most) > T:
+    if validate.count(most_refreshes=most) > T:
         raise ValueError(f"most_refreshes must be at most steps={T}, got {most}.")
-    b1 = _validate.count(refresh_size=max(1, n // 2) if refresh_size is None else refresh_size)
+    b1 = validate.count(refresh_size=max(1, n // 2) if refresh_size is None else refresh_size)
     b2 = max(1, n // 8) if batch_size is None else batch_size
     whole, some = (sampling_of(size, n, given.target.relation) for size in (b1, b2))
 
@@ -218,7 +218,7 @@ def ada_dp_spider(
     parameters = {
         **setting.dimensions,
         "steps": T,
-        "drift": _validate.positive(drift=drift),
+        "drift": validate.positive(drift=drift),
         "batch_size": b2,
         "refresh_size": b1,
         "learning_rate": positive_or(rate, learning_rate=learning_rate),
@@ -264,7 +264,7 @@ def sto_spider(
     Liu, Ganesh, Oh and Thakurta 2023, Private (stochastic) non-convex optimization revisited, as
     Xu et al. 2026 run it: without restarts on drift and without further noise near saddle points.
     """
-    n, setting, T = given.n, Setting.of(given, max_norm), _validate.count(steps=steps)
+    n, setting, T = given.n, Setting.of(given, max_norm), validate.count(steps=steps)
     releases = Releases(
         n=n,
         steps=T,

@@ -18,7 +18,7 @@ import secrets
 from concurrent.futures import Executor
 from typing import Any
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.accountants import epsilon as epsilon_of, events
 from dpcal.accountants.correlated.answers import CERTIFIED
 from dpcal.accountants.correlated.mechanism import Mechanism
@@ -130,12 +130,12 @@ def correlated_dpsgd(
     Dong and Ganesh 2026 (the dominating pair under random participation); Kalinin et al. 2026
     (lambda-CGD). The fixed-size pair of Wang et al. 2026, Theorem F.8, does not dominate.
     """
-    relation = _validate.relation(neighboring_relation)
+    relation = validate.relation(neighboring_relation)
     check_one(epsilon=epsilon, noise_multiplier=noise_multiplier)
-    limit = _validate.probability(delta=delta)
+    limit = validate.probability(delta=delta)
     correlation = Correlation(
-        strategy=_validate.instance(Strategy, strategy=strategy),
-        statistics="certified" if _validate.flag(statistics=statistics) else "none",
+        strategy=validate.instance(Strategy, strategy=strategy),
+        statistics="certified" if validate.flag(statistics=statistics) else "none",
         seed=secrets.randbits(63) if seed is None else seed,
         draws=draws,
         failure_probability=failure_probability,
@@ -154,7 +154,7 @@ def correlated_dpsgd(
         found = epsilon_of(query.whole_run(relation), delta=limit, **how)
         epsilon, label = float(found), getattr(found, "label", None) or _known(query)
     else:
-        epsilon = _validate.positive(epsilon=epsilon)
+        epsilon = validate.positive(epsilon=epsilon)
         query, label = _calibrated(query, epsilon, limit, relation, accountant, executor)
     parameters = {"steps": strategy.steps, "batch_size": batch_size, **rate_of(learning_rate)}
     target = Target(epsilon, limit, relation, group_size, clipped, accountant)
@@ -165,8 +165,8 @@ def _sampling(
     strategy: Strategy, sampler: str, n: int, batch_size: int, separation: int | None
 ) -> dict[str, Any]:
     """The query's fields that give batches of the wanted size on average."""
-    n, size, steps = _validate.count(n=n), _validate.count(batch_size=batch_size), strategy.steps
-    _validate.choice(tuple(SAMPLERS), sampler=sampler)
+    n, size, steps = validate.count(n=n), validate.count(batch_size=batch_size), strategy.steps
+    validate.choice(tuple(SAMPLERS), sampler=sampler)
     at_most(n, batch_size=size)
     if sampler == "full" and size != n:
         raise ValueError(f"batch_size must be n={n} for sampler='full', got {batch_size}.")
@@ -184,7 +184,7 @@ def _sampling(
         separation = max(1, round(n / size)) if sampler == "balls-in-bins" else strategy.bands
     if separation is None:
         raise ValueError(f"separation must be given for sampler={sampler!r} with {strategy!r}.")
-    b = _validate.count(separation=separation)
+    b = validate.count(separation=separation)
     fields: dict[str, Any] = {"sampler": sampler, "separation": b}
     if sampler == "balls-in-bins":
         if steps % b:

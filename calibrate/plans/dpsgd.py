@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.calibrate.batching import PLANNED
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.common import Target, at_most, check_one, gradients, rate_of
@@ -70,18 +70,18 @@ def dpsgd(
         at most batch_size + 6 sqrt(batch_size) random records of a Poisson sample are kept, which
         bounds memory at hardly a price. Or the name of a registered sampler.
     """
-    relation, n = _validate.relation(neighboring_relation), _validate.count(n=n)
+    relation, n = validate.relation(neighboring_relation), validate.count(n=n)
     batch_size = at_most(n, batch_size=batch_size)
     check_one(epochs=epochs, steps=steps)
     check_one(epsilon=epsilon, noise_multiplier=noise_multiplier)
     others = tuple(name for name in known_samplers() if name not in OWN)
-    _validate.choice((*PLANNED, "truncated-poisson", *others), sampler=sampler)
+    validate.choice((*PLANNED, "truncated-poisson", *others), sampler=sampler)
     fields = sampling(sampler, n, batch_size)
     epoch = fields.get("epoch", 1)
     if steps is None:
-        passes = _validate.positive(epochs=epochs)
+        passes = validate.positive(epochs=epochs)
         steps = epoch * math.ceil(passes) if epoch > 1 else math.ceil(passes * n / batch_size)
-    count, clip = _validate.count(steps=steps), _validate.positive(max_norm=max_norm)
+    count, clip = validate.count(steps=steps), validate.positive(max_norm=max_norm)
     if count % epoch:
         raise ValueError(
             f"steps must be a multiple of {epoch}, the batches of an epoch, with {sampler=}, "

@@ -26,8 +26,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dpcal import _validate
-from dpcal._roots import minimum
+from dpcal._internal import validate
+from dpcal._internal.roots import minimum
 from dpcal.calibrate.constants import Constants
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans.common import Given, builder, single_release
@@ -99,9 +99,9 @@ def jl_glm(
     Arora, Bassily, Gonzalez, Guzman, Menart and Ullah 2022, Algorithm 4 and Theorem 6 (with records
     clipped after embedding, see the errata).
     """
-    _validate.choice(tuple(INNER), inner=inner)
-    _validate.choice(MATRICES, matrix=matrix)
-    _validate.choice(("row",), clipped=given.target.clipped)  # rows are embedded, not sums of them
+    validate.choice(tuple(INNER), inner=inner)
+    validate.choice(MATRICES, matrix=matrix)
+    validate.choice(("row",), clipped=given.target.clipped)  # rows are embedded, not sums of them
     constants, n, d = given.constants, given.n, given.d
     C = given.known("lipschitz", "max_norm", options.get("max_norm"))
     if isinstance(matrix_seed, bool) or not isinstance(matrix_seed, int) or matrix_seed < 0:
@@ -115,7 +115,7 @@ def jl_glm(
 
     if embedding_dimension is None:
         embedding_dimension = least(error, given, rank)
-    k = min(_validate.count(embedding_dimension=embedding_dimension), d)
+    k = min(validate.count(embedding_dimension=embedding_dimension), d)
     inside = embedded(constants) if k < d else constants
     sizes = {"n": n, "dimension": k, "group_size": target.group_size}
     plan = INNER[inner](inside, **sizes, **target.asked, **options)
@@ -161,5 +161,5 @@ def least(error: Callable[[float], float], given: Given, rank: int | None) -> in
     k = max(1, min(int(given.d), round(math.exp(best))))
     if rank is None:
         return k
-    enough = _validate.count(rank=rank) * math.log(2 * given.n / given.target.delta)
+    enough = validate.count(rank=rank) * math.log(2 * given.n / given.target.delta)
     return min(k, math.ceil(enough))

@@ -32,7 +32,7 @@ from typing import Any
 
 from scipy.special import gammainccinv
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.calibrate.plan import Parameter, Parameters
 from dpcal.calibrate.plans.common import Given, promise
 
@@ -66,7 +66,7 @@ class Problem(Given):
         cls, given: Given, *, gamma: float | None = None, kappa: float = 2.0, beta: float = 0.05
     ) -> Problem:
         """Return the problem of a builder's arguments, with every number checked."""
-        kappa, constants = _validate.positive(kappa=kappa), given.constants
+        kappa, constants = validate.positive(kappa=kappa), given.constants
         if gamma is None:
             if kappa != 2 or not constants.strong_convexity > 0:
                 raise ValueError(
@@ -75,10 +75,10 @@ class Problem(Given):
                     f"strong_convexity={constants.strong_convexity!r}."
                 )
             gamma = math.sqrt(0.5 / constants.strong_convexity)
-        gamma, L0 = _validate.positive(gamma=gamma), given.known("lipschitz")
+        gamma, L0 = validate.positive(gamma=gamma), given.known("lipschitz")
         F0 = (gamma * L0) ** kappa  # what the two conditions imply
         if constants.gap is not None:
-            F0 = min(F0, _validate.positive(gap=constants.gap))
+            F0 = min(F0, validate.positive(gap=constants.gap))
         return cls(
             **vars(given),
             L0=L0,
@@ -86,7 +86,7 @@ class Problem(Given):
             F0=F0,
             gamma=gamma,
             kappa=kappa,
-            beta=_validate.probability(beta=beta),
+            beta=validate.probability(beta=beta),
         )
 
     @property
@@ -151,10 +151,10 @@ def smooth(given: Given, name: str, *, kappa: float, l2: float = 0.0, **known: A
 
     ``name`` is that of the optimizer, and ``known`` holds other arguments of :meth:`Problem.of`.
     """
-    if not 1 <= _validate.positive(kappa=kappa) <= 2:
+    if not 1 <= validate.positive(kappa=kappa) <= 2:
         raise ValueError(f"kappa must be in [1, 2] for {name}, got {kappa!r}.")
     problem = Problem.of(given, kappa=kappa, **known)
-    L1 = given.known("smoothness") + _validate.non_negative(l2=l2)
+    L1 = given.known("smoothness") + validate.non_negative(l2=l2)
     return dataclasses.replace(problem, L1=L1)
 
 

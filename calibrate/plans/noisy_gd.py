@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.accountants.mechanisms.last_iterate import amplitude
 from dpcal.calibrate.descent import Descent
 from dpcal.calibrate.plan import Parameter, Plan
@@ -85,7 +85,7 @@ def noisy_gd(
     lemma, the noise from the composition of Gaussian mechanisms (Dong, Roth and Su 2022); Bok, Su
     and Altschuler 2024, Shifted interpolation for differential privacy (the last iterate alone).
     """
-    _validate.choice(("all", "last"), release=release)
+    validate.choice(("all", "last"), release=release)
     C = given.known("lipschitz", "max_norm", max_norm)
     if release == "last":
         return _last(given, steps, C, learning_rate, l2, radius)
@@ -95,12 +95,12 @@ def noisy_gd(
     constants, n, d = given.constants, given.n, given.d
     if learning_rate is None:
         learning_rate = 1 / given.known("smoothness", "learning_rate")
-    eta, single = _validate.positive(learning_rate=learning_rate), given.z
+    eta, single = validate.positive(learning_rate=learning_rate), given.z
     rate = math.sqrt(d) * single * C / n
     if steps is None:
         gap, L1 = given.known("gap", "steps"), given.known("smoothness", "steps")
         steps = max(1, math.ceil(math.sqrt(2 * L1 * gap) / rate))
-    count = _validate.count(steps=steps)
+    count = validate.count(steps=steps)
     parameters: dict[str, Parameter] = {"steps": count, "learning_rate": eta}
     if constants.lipschitz <= C and eta * constants.smoothness <= 1 and constants.gap is not None:
         # Steps shorter than 1 / L1: F falls by eta / 2 ||grad F||^2 and the noise adds as much.
@@ -142,7 +142,7 @@ def _last(
         tried = np.unique(np.rint(np.geomspace(1, _MOST_STEPS, _TRIED))).astype(int).tolist()
         noise = given.z * max_norm / given.n
         steps = min(tried, key=lambda count: _bound(given, descent(steps=count), max_norm, noise))
-    chosen, kind = descent(steps=_validate.count(steps=steps)), "last iterate"
+    chosen, kind = descent(steps=validate.count(steps=steps)), "last iterate"
     sizes: dict[str, Any] = {"max_norm": max_norm, "n": given.n}
     sigma = given.target.noise(lambda sigma: chosen.event(noise_multiplier=sigma, **sizes))
     query = gradients(max_norm, sigma, 1, name=kind, kind=kind, descent=chosen)

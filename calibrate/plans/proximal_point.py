@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.calibrate.plan import Parameter, Parameters, Plan
 from dpcal.calibrate.plans.common import Given, builder, gradients
 from dpcal.calibrate.plans.kl_problem import Problem, multiplier, number, numbers
@@ -92,11 +92,11 @@ def proximal_point(
         If the loss is smooth, kappa = 2, and noisy gradient descent reaches less on average than
         the stages are predicted to.
     """
-    if not _validate.positive(kappa=kappa) >= 2:
+    if not validate.positive(kappa=kappa) >= 2:
         raise ValueError(f"kappa must be at least 2 for the proximal point method, got {kappa!r}.")
-    Ltil = _validate.non_negative(weak_convexity=weak_convexity)
+    Ltil = validate.non_negative(weak_convexity=weak_convexity)
     problem = Problem.of(given, gamma=gamma, kappa=kappa, beta=beta)
-    asked = _INNER_STEPS if inner_steps is None else (_validate.count(inner_steps=inner_steps),)
+    asked = _INNER_STEPS if inner_steps is None else (validate.count(inner_steps=inner_steps),)
     for S in asked:
         settled = _practical(problem, Ltil, S)
         if _noisy(settled):

@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.calibrate.plan import Parameters, Plan
 from dpcal.calibrate.plans import common
 from dpcal.calibrate.plans.common import Given
@@ -82,7 +82,7 @@ def recursive_regularization(
     Arora, Bassily, Gonzalez, Guzman, Menart and Ullah 2022, Algorithm 3 and Theorem 5 (corrected:
     see the errata); Foster, Sekhari, Shamir, Srebro, Sridharan and Woodworth 2019 (the rounds).
     """
-    _validate.choice(SUBSOLVERS, subsolver=subsolver)
+    validate.choice(SUBSOLVERS, subsolver=subsolver)
     problem = problem_of(given, distance, max_norm)
     lam = problem.noise_level(given.n) / (2 * problem.W)
     rounds = problem.rounds(lam, subsolver)

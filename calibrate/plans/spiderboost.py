@@ -35,7 +35,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans import common
 from dpcal.calibrate.plans.common import Given
@@ -183,7 +183,7 @@ class _Problem(Given):
         by a^2 C^2 T / (q share). With u^2 = 1 + S / (T a^2) the best share is u / (1 + u).
         """
         a, weight, F0 = self.a, self.tolerated, self.constants.gap or 0.0
-        u, T, batch = 1.0, 1 if steps is None else _validate.count(steps=steps), self.n
+        u, T, batch = 1.0, 1 if steps is None else validate.count(steps=steps), self.n
         for _ in range(20):
             if steps is None:
                 drift = (a**4 * self.C**2 * (1 + u) ** 2) / weight

@@ -28,8 +28,8 @@ from typing import Any, NamedTuple
 import sympy
 from scipy.special import ndtri
 
-from dpcal import _validate
-from dpcal._roots import Sides, Stop, bisect
+from dpcal._internal import validate
+from dpcal._internal.roots import Sides, Stop, bisect
 from dpcal.accountants.matrix import LambdaCGD
 from dpcal.calibrate.constants import Constants
 from dpcal.calibrate.papers.claims.language import Schedule, Setting
@@ -307,8 +307,8 @@ def case_of(
         Constants(**{"lipschitz": math.inf, "smoothness": math.inf, **fields}),
         n=n,
         dimension=values["d"] or 1,
-        epsilon=_validate.positive(epsilon=epsilon),
-        delta=_validate.probability(delta=delta),
+        epsilon=validate.positive(epsilon=epsilon),
+        delta=validate.probability(delta=delta),
         neighboring_relation=relation or row.relation,
         accountant=accountant,
     )
@@ -321,8 +321,8 @@ def _number(letter: str, value: Any, quantity: Any) -> Any:
     if quantity is None or isinstance(value, str):
         return value
     if quantity.whole:
-        return _validate.count(**{letter: value})
-    number, ends = _validate.positive(**{letter: value}), quantity.values()
+        return validate.count(**{letter: value})
+    number, ends = validate.positive(**{letter: value}), quantity.values()
     if number < (ends.low or 0) or (ends.high is not None and number > ends.high):
         raise ValueError(f"{letter} must be in {quantity.range}, got {value!r}.")
     return number
@@ -388,7 +388,7 @@ def _spiderboost(case: Case) -> Plan:
 def _minimax(case: Case) -> Minimax:
     """Return the setting of a minimax problem, half of whose numbers are dual if d2 is not told."""
     d, d2, K = (case.letters[name] for name in ("d", "d2", "K"))
-    dual = d // 2 if d2 is None else _validate.count(d2=d2)
+    dual = d // 2 if d2 is None else validate.count(d2=d2)
     if not 1 <= dual < d:
         raise ValueError(f"d2 must be in [1, d - 1] with d={d}, got {d2!r}.")
     if K < 2:
@@ -693,12 +693,12 @@ _KAN = {
 
 def _kan(case: Case) -> Plan:
     letters, n, gamma = case.letters, case.n, case.letters["gamma"]
-    lam = _validate.below_one(lam=letters["lam"])
+    lam = validate.below_one(lam=letters["lam"])
     chosen = letters["corollary"] or ("5.3" if lam else "5.5")
-    names = _KAN[_validate.choice(tuple(_KAN), corollary=chosen)]
+    names = _KAN[validate.choice(tuple(_KAN), corollary=chosen)]
     if lam and chosen != "5.3":
         raise ValueError(f"lam must be 0 for corollary {chosen}, got {lam}.")
-    wanted = _validate.rate(rho=letters["rho"]) * n
+    wanted = validate.rate(rho=letters["rho"]) * n
     if chosen == "5.6":
         wanted = min(n, gamma * math.sqrt(n))
     v = case.keep(*names, "risk", B=common.rounded_up(wanted))
@@ -726,7 +726,7 @@ def _kan(case: Case) -> Plan:
 def _moments(case: Case) -> Plan:
     """Return DP-SGD at the least noise, of which c2 is the constant of Theorem 1."""
     letters = case.letters
-    size = common.rounded_up(_validate.rate(q=letters["q"]) * case.n)
+    size = common.rounded_up(validate.rate(q=letters["q"]) * case.n)
     how = {"max_norm": letters["max_norm"], "batch_size": size, "steps": letters["T"]}
     plan = dpsgd(**case.target(**how))
     unit = case.at(q=size / case.n, c2=1.0)["sigma"]

@@ -30,8 +30,8 @@ from dataclasses import dataclass
 
 from scipy.special import gammainccinv
 
-from dpcal import _validate
-from dpcal._roots import Stop, bracket, brent
+from dpcal._internal import validate
+from dpcal._internal.roots import Stop, bracket, brent
 from dpcal.calibrate.plan import Parameters, Plan
 from dpcal.calibrate.plans import common
 from dpcal.calibrate.plans.common import Given
@@ -103,7 +103,7 @@ def problem_of(given: Given, p: float | None, max_norm: float | None = None) -> 
         L0=given.known("lipschitz", "max_norm", max_norm),
         L1=given.known("smoothness", "smoothness"),
         F0=given.known("gap", "gap"),
-        p=None if p is None else _validate.probability(failure_probability=p),
+        p=None if p is None else validate.probability(failure_probability=p),
     )
 
 

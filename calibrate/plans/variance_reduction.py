@@ -20,7 +20,7 @@ import dataclasses
 import math
 from dataclasses import dataclass
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.accountants import events
 from dpcal.calibrate.plan import compose
 from dpcal.calibrate.plans import common
@@ -95,7 +95,7 @@ class Releases:
 
     def __post_init__(self) -> None:
         for name in ("n", "steps", "period", "inner"):
-            object.__setattr__(self, name, _validate.count(**{name: getattr(self, name)}))
+            object.__setattr__(self, name, validate.count(**{name: getattr(self, name)}))
         for name in ("refresh_size", "batch_size"):
             size = common.at_most(self.n, **{name: getattr(self, name)})
             object.__setattr__(self, name, size)

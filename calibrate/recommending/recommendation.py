@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.accountants.matrix import Banded, Strategy
 from dpcal.calibrate.constants import Constants
 from dpcal.calibrate.defaults import Defaults
@@ -228,7 +228,7 @@ def recommend(
     target: dict[str, Any] = {"epsilon": epsilon, "delta": delta}
     target["neighboring_relation"] = neighboring_relation
     case = _Case(loss=loss, n=n, dimension=dimension, **rows_of, **target)
-    rows = case.best(None if passes is None else _validate.positive(passes=passes), tuple(_FACTORS))
+    rows = case.best(None if passes is None else validate.positive(passes=passes), tuple(_FACTORS))
     guess = ", assumed" if typical_norm is None else ""
     return Recommendation(
         rows=rows,
@@ -264,18 +264,18 @@ class _Case:
     plans: dict[Defaults, Plan] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        _validate.choice(tuple(LOSSES), loss=self.loss)
-        _validate.positive(epsilon=self.epsilon)
-        row_norm = _validate.positive(row_norm=self.row_norm)
-        if _validate.positive(typical_norm=self.norm) > row_norm:
+        validate.choice(tuple(LOSSES), loss=self.loss)
+        validate.positive(epsilon=self.epsilon)
+        row_norm = validate.positive(row_norm=self.row_norm)
+        if validate.positive(typical_norm=self.norm) > row_norm:
             raise ValueError(
                 f"typical_norm must be at most row_norm={self.row_norm}, got {self.norm!r}."
             )
         relation = self.target["neighboring_relation"]
-        _validate.choice(("add-or-remove-one", "replace-special"), neighboring_relation=relation)
-        _validate.count(n=self.n)
-        _validate.count(dimension=self.dimension)
-        _validate.non_negative(l2=self.l2)
+        validate.choice(("add-or-remove-one", "replace-special"), neighboring_relation=relation)
+        validate.count(n=self.n)
+        validate.count(dimension=self.dimension)
+        validate.non_negative(l2=self.l2)
 
     @property
     def norm(self) -> float:
@@ -285,7 +285,7 @@ class _Case:
     @property
     def target(self) -> dict[str, Any]:
         """The keywords of a builder's target."""
-        relation = _validate.relation(self.neighboring_relation)
+        relation = validate.relation(self.neighboring_relation)
         return {"epsilon": self.epsilon, "delta": self.delta, "neighboring_relation": relation}
 
     @property

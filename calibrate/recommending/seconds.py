@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal import _validate
 from dpcal._ext.gradients import ClippedSum
 from dpcal._ext.losses import LogisticLoss
+from dpcal._internal import validate
 from dpcal.calibrate.query import Query
 
 __all__ = ["predicted_seconds"]
@@ -51,7 +51,7 @@ def predicted_seconds(queries: Iterable[Query], *, n: int, dimension: int) -> fl
     n, dimension
         Number of records of the table, and of parameters.
     """
-    rows = min(_validate.count(n=n), max(1, _MOST_NUMBERS // _validate.count(dimension=dimension)))
+    rows = min(validate.count(n=n), max(1, _MOST_NUMBERS // validate.count(dimension=dimension)))
     timed = dimension, 2 ** math.floor(math.log2(rows))
     each = _seconds_a_record(*timed)
     total = _OPENING

@@ -13,9 +13,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dpcal import _validate
-from dpcal._roots import NoBracket, Stop, newton, secant
-from dpcal._validate import NoiseOutOfRange
+from dpcal._internal import validate
+from dpcal._internal.roots import NoBracket, Stop, newton, secant
+from dpcal._internal.validate import NoiseOutOfRange
 from dpcal.accountants import characteristic, epsilon as epsilon_of, log_delta
 from dpcal.accountants.directions import RELATIONS, Composition
 from dpcal.accountants.events import DpEvent
@@ -73,14 +73,14 @@ class Target:
     def __init__(
         self, epsilon: float, delta: float, relation: str, accountant: str = "auto"
     ) -> None:
-        self.epsilon = _validate.non_negative(epsilon=epsilon)
-        self.delta = _validate.below_one(delta=delta)
+        self.epsilon = validate.non_negative(epsilon=epsilon)
+        self.delta = validate.below_one(delta=delta)
         if self.delta == self.epsilon == 0:
             raise ValueError("epsilon must be a finite number > 0 at delta=0, got 0.")
         self.log_delta = math.log(self.delta) if self.delta else -math.inf
-        relation = _validate.relation(relation)
-        self.relation = _validate.choice(RELATIONS, neighboring_relation=relation)
-        self.accountant = _validate.choice(ACCOUNTANTS, accountant=accountant)
+        relation = validate.relation(relation)
+        self.relation = validate.choice(RELATIONS, neighboring_relation=relation)
+        self.accountant = validate.choice(ACCOUNTANTS, accountant=accountant)
         # Whether contours answer, which prove that any noise meets a target, and know slopes.
         self.by_contour = accountant in ("auto", "characteristic")
         self.by_others = accountant in ("pld", "prv")

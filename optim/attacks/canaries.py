@@ -31,8 +31,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from dpcal import _validate
-from dpcal._roots import Sides, Stop, bisect
+from dpcal._internal import validate
+from dpcal._internal.roots import Sides, Stop, bisect
 from dpcal.accountants.curves.tradeoff import gdp_mu
 from dpcal.calibrate.plan import Plan
 from dpcal.optim.attacks.likelihood_ratio import Canaries
@@ -108,11 +108,11 @@ def one_run(
     there, m = flags.astype(bool), len(flags)
     if values.shape != (m,):
         raise ValueError(f"scores must have shape ({m},), got {values.shape}.")
-    guesses = _validate.count(guesses=guesses)
+    guesses = validate.count(guesses=guesses)
     if guesses > m:
         raise ValueError(f"guesses must be in [1, {m}], got {guesses!r}.")
-    delta = _validate.below_one(delta=delta)
-    _validate.probability(confidence=confidence)
+    delta = validate.below_one(delta=delta)
+    validate.probability(confidence=confidence)
     mixed = np.random.default_rng(0).permutation(m)
     order = mixed[np.argsort(values[mixed], kind="stable")]
     highest, lowest = order[m - (guesses + 1) // 2 :], order[: guesses // 2]
@@ -154,11 +154,11 @@ def plant(
     seed
         Of coins, an integer >= 0; fresh entropy when omitted.
     """
-    relation = _validate.instance(Plan, plan=plan).neighboring_relation
+    relation = validate.instance(Plan, plan=plan).neighboring_relation
     mu = float(gdp_mu(plan.event, neighboring_relation=relation))
     expected = power(mu=mu, canaries=plan.n, delta=plan.delta, confidence=confidence, seed=0)
     # The attacker must not know the seed.
-    included = np.random.default_rng(_validate.seed(seed=seed)).random(plan.n) < 0.5
+    included = np.random.default_rng(validate.seed(seed=seed)).random(plan.n) < 0.5
     run = find(plan.optimizer).optimizer() if run is None else run
     result = run(Canaries(included, replaced=relation == "replace-one"), plan)
     # Descent moves against the gradients of included canaries.
@@ -192,10 +192,10 @@ def power(
     seed, trials
         Of simulated runs, and their number: an integer >= 0 or None, and at least 1.
     """
-    rng = np.random.default_rng(_validate.seed(seed=seed))
-    canaries = _validate.count(canaries=canaries)
-    included = rng.random((_validate.count(trials=trials), canaries)) < 0.5
-    scores = _validate.positive(mu=mu) * included + rng.standard_normal(included.shape)
+    rng = np.random.default_rng(validate.seed(seed=seed))
+    canaries = validate.count(canaries=canaries)
+    included = rng.random((validate.count(trials=trials), canaries)) < 0.5
+    scores = validate.positive(mu=mu) * included + rng.standard_normal(included.shape)
 
     def middle(guesses: int) -> OneRun:
         found = [

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from dpcal import _validate
+from dpcal._internal import validate
 
 __all__ = ["VIOLATIONS", "Finding", "Replay"]
 
@@ -45,7 +45,7 @@ class Finding:
     detail: str
 
     def __post_init__(self) -> None:
-        _validate.choice(tuple(VIOLATIONS), violation=self.violation)
+        validate.choice(tuple(VIOLATIONS), violation=self.violation)
 
     def __str__(self) -> str:
         return f"{self.violation} ({VIOLATIONS[self.violation]}): {self.place}: {self.detail}"

@@ -31,9 +31,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpcal import _validate
 from dpcal._ext.sums import grid_step
-from dpcal._roots import NoBracket, Sides, Stop, bisect, bracket
+from dpcal._internal import validate
+from dpcal._internal.roots import NoBracket, Sides, Stop, bisect, bracket
 from dpcal.accountants.curves.tradeoff import true_positive_rate
 from dpcal.accountants.events import CorrelatedGaussianDpEvent
 from dpcal.calibrate.plan import Plan, Query
@@ -194,11 +194,11 @@ def likelihood(
     2000), in place of Clopper and Pearson's. If the queries depend on released values (a walk that
     ends at a small gradient), canaries are independent but for the common decision.
     """
-    _validate.instance(Plan, plan=plan)
+    validate.instance(Plan, plan=plan)
     for query in plan.queries:
         evidence_of(query, plan.n)
-    _validate.probability(confidence=confidence)
-    if _validate.count(samples=samples) < 1000:
+    validate.probability(confidence=confidence)
+    if validate.count(samples=samples) < 1000:
         raise ValueError(f"samples must be at least 1000, got {samples}.")
     run = find(plan.optimizer).optimizer() if run is None else run
     members, others = _ratios(plan, run, samples, seed)
@@ -209,7 +209,7 @@ def _ratios(
     plan: Plan, run: Callable[[Any, Plan], Any], samples: int, seed: int | None
 ) -> tuple[Vector, Vector]:
     """Return the ratios of members and of others, over several runs and all silos."""
-    rng = np.random.default_rng(_validate.seed(seed=seed))
+    rng = np.random.default_rng(validate.seed(seed=seed))
     replaced = plan.neighboring_relation == "replace-one"
     silos = plan.parameters.get("silos")
     count = int(silos) if isinstance(silos, int) else 1

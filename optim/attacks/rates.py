@@ -42,7 +42,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.accountants.correlated.draws.montecarlo import lower_mean, upper_mean
 from dpcal.accountants.directions import relation_of
 from dpcal.errors import UnsupportedEvent
@@ -160,7 +160,7 @@ def from_confusion_matrix(
     counts = []
     for pair in pairs:
         for name, value in pair.items():
-            if _validate.non_negative(**{name: value}) != int(value):
+            if validate.non_negative(**{name: value}) != int(value):
                 raise ValueError(f"{name} must be a whole number >= 0, got {value!r}.")
         first, second = map(int, pair.values())
         if not first + second:
@@ -228,8 +228,8 @@ def _counted(
     counts: Sequence[int], delta: float, confidence: float, rates: Rates = independent
 ) -> LowerBound:
     """Return the larger of the bounds by both inequalities, which are about the same two rates."""
-    chance = (1 - _validate.probability(confidence=confidence)) / 2
-    delta = _validate.below_one(delta=delta)
+    chance = (1 - validate.probability(confidence=confidence)) / 2
+    delta = validate.below_one(delta=delta)
     hits, present, alarms, absent = counts
     most, least = rates(hits, present, alarms, absent, chance)
     epsilon = max(0.0, _refuted(most, least, delta), _refuted(1 - least, 1 - most, delta))
@@ -319,7 +319,7 @@ def loader(
     UnsupportedEvent
         If a record is added to a shuffle or removed from it, which moves other records.
     """
-    shuffled = _validate.choice(SAMPLERS, sampler=sampler) == SAMPLERS[0]
+    shuffled = validate.choice(SAMPLERS, sampler=sampler) == SAMPLERS[0]
     neighboring_relation = relation_of(neighboring_relation)
     if shuffled and neighboring_relation == "add-or-remove-one":
         raise UnsupportedEvent(
@@ -330,15 +330,15 @@ def loader(
     means = (1.0, -1.0 if neighboring_relation == "replace-one" else 0.0)
     if shuffled:
         means = (means[0] + 1, means[1] + 1)
-    if _validate.count(batch_size=batch_size) > _validate.count(n=n):
+    if validate.count(batch_size=batch_size) > validate.count(n=n):
         raise ValueError(f"batch_size must be in [1, n={n}], got {batch_size}.")
-    if _validate.count(samples=samples) < 1000:
+    if validate.count(samples=samples) < 1000:
         raise ValueError(f"samples must be at least 1000, got {samples}.")
     sizes = np.diff(np.append(np.arange(0, n, batch_size), n))
-    sigma = _validate.noise(noise_multiplier=noise_multiplier)
-    epochs = _validate.count(epochs=epochs)
-    rng = np.random.default_rng(_validate.seed(seed=seed))
+    sigma = validate.noise(noise_multiplier=noise_multiplier)
+    epochs = validate.count(epochs=epochs)
+    rng = np.random.default_rng(validate.seed(seed=seed))
     sampled = partial(_log_ratios, sizes if shuffled else np.ones_like(sizes), epochs, sigma, means)
     present, absent = (sampled(mean=mean, samples=samples, rng=rng) for mean in means)
     found = many_runs(present, absent, delta=delta, confidence=confidence)
-    return dataclasses.replace(found, claim=_validate.non_negative(epsilon=epsilon))
+    return dataclasses.replace(found, claim=validate.non_negative(epsilon=epsilon))

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.accountants.samplers import everyone
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import UnsupportedEvent
@@ -301,7 +301,7 @@ class Without(Objective):
 
 def without(objective: Objective, row: int) -> Objective:
     """Return an objective in which record ``row`` in [0, n) contributes nothing; n stays."""
-    check_row(row, _validate.instance(Objective, objective=objective).n)
+    check_row(row, validate.instance(Objective, objective=objective).n)
     return Without(objective, row)
 
 
@@ -317,7 +317,7 @@ def record(run: Callable[[Any], Any], data: Any, *, seed: int | None = None) -> 
     The function's value is the outcome. The seed is an integer >= 0 to make the recording
     repeatable; fresh entropy when omitted.
     """
-    _validate.seed(seed=seed)
+    validate.seed(seed=seed)
     salt = secrets.token_bytes(32) if seed is None else np.random.default_rng(seed).bytes(32)
     recorder = Recorder(Tape(salt=salt))
     return play(run, data, recorder)

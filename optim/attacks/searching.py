@@ -45,7 +45,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.optim.attacks.findings import Replay
 from dpcal.optim.attacks.recording import check_row
 from dpcal.optim.attacks.replaying import Recorded
@@ -117,8 +117,8 @@ def neighbours(X: ArrayLike, y: ArrayLike | None = None, *, row: int = 0) -> Ite
 
 def random_table(n: int, features: int, *, seed: int | None = None) -> tuple[Vector, Rows]:
     """Return rows of norm one, shape (n, features), and labels 0 and 1 by their first entries."""
-    shape = (_validate.count(n=n), _validate.count(features=features))
-    X = np.random.default_rng(_validate.seed(seed=seed)).standard_normal(shape)
+    shape = (validate.count(n=n), validate.count(features=features))
+    X = np.random.default_rng(validate.seed(seed=seed)).standard_normal(shape)
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     return X, (X[:, 0] > 0).astype(np.intp)
 
@@ -177,7 +177,7 @@ def replay_table(
     that were searched, what they change. An error of the run on the unchanged table is raised as
     it is.
     """
-    until = time.monotonic() + _validate.non_negative(seconds=seconds)
+    until = time.monotonic() + validate.non_negative(seconds=seconds)
     table = records(X).copy(), _roomy(y)
     recorded = partial(Recorded, run, seed=seed)
     whole = recorded(table, price=price)
@@ -187,12 +187,12 @@ def replay_table(
         recorded(pair.first, price=price).replayed(pair.second, label=pair.label)
         for pair in neighbours(*table, row=row)
     ]
-    rng = np.random.default_rng(_validate.seed(seed=seed))
+    rng = np.random.default_rng(validate.seed(seed=seed))
     order = rng.permutation(len(table[0]))
     other = table[0][order], None if table[1] is None else table[1][order]
     # Other records are in each batch: sums say nothing, but all else must be the same.
     shown.append(whole.replayed(other, reach=math.inf, label="reordered"))
-    for change in _changes(table, row, _validate.count(trials=trials), until, rng):
+    for change in _changes(table, row, validate.count(trials=trials), until, rng):
         shown.append(_least(whole, change))
     return shown
 

@@ -9,7 +9,7 @@ records; where records are sampled independently, they do not depend on other re
 ...               max_norm=1.0, noise_multiplier=2.0, count=6,
 ...               correlation=Correlation(strategy=LambdaCGD(6, 0.5)))
 >>> sampling, noise = np.random.default_rng(0).spawn(2)
->>> stream = _annexes.RoundedStream(query.correlation.strategy, 2, 9.0, lambda: noise)
+>>> stream = annexes.RoundedStream(query.correlation.strategy, 2, 9.0, lambda: noise)
 >>> rounds = Rounds(query, n=9, sampling=sampling, stream=stream)
 >>> batches = []
 >>> for _ in range(6):
@@ -30,8 +30,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal import _annexes
 from dpcal._ext.sums import grid_step
+from dpcal._internal import annexes
 from dpcal.accountants.random_groups import RandomOrder, is_long
 from dpcal.accountants.samplers import everyone
 from dpcal.calibrate.plan import Plan, Query
@@ -184,12 +184,12 @@ class Batches:
     def _stream(self, query: Query) -> Stream:
         words = partial(self._streams.rows, query.name)
         if self._noise == "discrete":
-            made: Stream = _annexes.LatticeStream(_annexes.grid_of(query, self._dimension), words)
+            made: Stream = annexes.LatticeStream(annexes.grid_of(query, self._dimension), words)
         else:
             assert query.correlation is not None
             strategy, d = query.correlation.strategy, self._dimension
             sigma = query.noise_multiplier * (query.max_norm / grid_step(query.max_norm))
-            made = _annexes.RoundedStream(strategy, d, sigma, words)
+            made = annexes.RoundedStream(strategy, d, sigma, words)
         return made
 
     def sample(self, query: Query) -> Rows:

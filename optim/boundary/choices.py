@@ -32,8 +32,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpcal import _validate
-from dpcal._precision import workprec
+from dpcal._internal import validate
+from dpcal._internal.precision import workprec
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.optim import budget
 from dpcal.optim.boundary import observers
@@ -203,7 +203,7 @@ class PrivateChoices(Admits):
         asked = self._asked(query, "selection")
         whole = _whole_shares(shares, len(edges) - 1)
         reach = max(max(share, _SHARES - share) for share in whole if share is not None)
-        _validate.within(reach / _SHARES, math.inf, max_norm=asked.max_norm)
+        validate.within(reach / _SHARES, math.inf, max_norm=asked.max_norm)
         with self._lock:
             self._admit((asked, 1))
             return self._chosen(asked, column, edges, whole)

@@ -76,8 +76,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal import _validate
 from dpcal._ext.discrete import LEAST as WIDE, DiscreteTable, cover_of, factors_of
+from dpcal._internal import validate
 from dpcal.optim.boundary.seeds import keyed_generator
 
 __all__ = ["DiscreteNormals", "whole_laplace"]
@@ -128,7 +128,7 @@ class DiscreteNormals:
     def __init__(
         self, standard_deviation: float, key: bytes | np.random.Generator | None = None
     ) -> None:
-        asked = _validate.within(LEAST, MOST, standard_deviation=standard_deviation)
+        asked = validate.within(LEAST, MOST, standard_deviation=standard_deviation)
         if asked >= WIDE:
             self.factors = factors_of(asked, WIDEST)
             self._table, self._narrow = wide_table(), WIDEST
@@ -154,7 +154,7 @@ class DiscreteNormals:
         A vector of whole numbers plus the noise is a post-processing of the vector plus independent
         Gaussians, up to the distance ``log2_total_variation`` for each coordinate.
         """
-        sigma = _validate.within(2.0**-20, MOST / 2, standard_deviation=standard_deviation)
+        sigma = validate.within(2.0**-20, MOST / 2, standard_deviation=standard_deviation)
         return cls(cover_of(sigma), key)
 
     @property

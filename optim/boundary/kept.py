@@ -33,7 +33,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from dpcal._files import check_regular
+from dpcal._internal.files import check_regular
 from dpcal.errors import reason_of
 
 __all__ = ["KeptFile", "Statement", "facts_of"]

@@ -24,9 +24,9 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Self, cast
 
-from dpcal import _validate
-from dpcal._files import fields_of, read_as
-from dpcal._spending import OwnLock, Spender
+from dpcal._internal import validate
+from dpcal._internal.files import fields_of, read_as
+from dpcal._internal.spending import OwnLock, Spender
 from dpcal.accountants.events import DpEvent
 from dpcal.accountants.interface import ACCOUNTANTS
 from dpcal.calibrate.plan import RELATIONS, Plan, Priced, Query, compose
@@ -67,10 +67,10 @@ class Ledger(Priced):
         entries: Iterable[Query] = (),
         accountant: str = "auto",
     ) -> None:
-        neighboring_relation = _validate.relation(neighboring_relation)
-        self._n = _validate.count(n=n)
-        self._relation = _validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
-        self._accountant = _validate.choice(ACCOUNTANTS, accountant=accountant)
+        neighboring_relation = validate.relation(neighboring_relation)
+        self._n = validate.count(n=n)
+        self._relation = validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
+        self._accountant = validate.choice(ACCOUNTANTS, accountant=accountant)
         # Queries in the order of their answers, each with the number of answers in a row.
         self._rows: list[tuple[Query, int]] = []
         self._counts: dict[str, int] = {}
@@ -84,7 +84,7 @@ class Ledger(Priced):
     @classmethod
     def of(cls, plan: Plan) -> Self:
         """Return an empty ledger that refuses answers that a plan does not allow."""
-        _validate.instance(Plan, plan=plan)
+        validate.instance(Plan, plan=plan)
         made = cls(plan.n, plan.neighboring_relation, accountant=plan.accountant)
         made._allowed = {query.name: query for query in plan.queries}
         return made
@@ -95,7 +95,7 @@ class Ledger(Priced):
         Of a frozen ledger it is a copy. LedgerMismatch is raised if its entries are not within the
         plan.
         """
-        check_ledger(self, _validate.instance(Plan, plan=plan), exact=False)
+        check_ledger(self, validate.instance(Plan, plan=plan), exact=False)
         own: Self | Ledger = self._copy() if self._frozen else self
         own._accountant = plan.accountant
         own._allowed = {query.name: query for query in plan.queries}
@@ -152,7 +152,7 @@ class Ledger(Priced):
 
     def event_for(self, group_size: int) -> DpEvent:
         """See :meth:`dpcal.calibrate.plan.Priced.event_for`."""
-        return self._composed(self._relation, _validate.count(group_size=group_size))
+        return self._composed(self._relation, validate.count(group_size=group_size))
 
     def record(self, query: Query, count: int = 1) -> None:
         """Append ``count`` >= 1 answers; BudgetExceeded if the plan does not allow them.
@@ -160,7 +160,7 @@ class Ledger(Priced):
         LedgerMismatch is raised by the ledger of a run that has ended.
         """
         if count != 1:
-            count = _validate.count(count=count)
+            count = validate.count(count=count)
         with self._lock:
             self.check(query, count)
             self._append(query, count)
@@ -180,7 +180,7 @@ class Ledger(Priced):
 
     def allows(self, query: Query, count: int = 1) -> bool:
         """Return whether answers to an adaptive query fit into the rest of its budget."""
-        count = _validate.count(count=count)
+        count = validate.count(count=count)
         spent = self._shares.get(query.budget or 0.0, 0)
         return spent + count * _scaled(query.share_of_one) <= _WHOLE
 
@@ -188,7 +188,7 @@ class Ledger(Priced):
         """Raise the errors of :meth:`record`; nothing is written."""
         if self._frozen:
             raise LedgerMismatch("the ledger of a run that has ended takes no more answers.")
-        count = _validate.count(count=count)
+        count = validate.count(count=count)
         if self._allowed is None:
             return
         planned = self._allowed.get(query.name)
@@ -240,7 +240,7 @@ class Ledger(Priced):
 
     def under(self, neighboring_relation: str | None = None) -> tuple[DpEvent, str]:
         """Return the event, composed for a relation, and the relation; the ledger is checked."""
-        relation = _validate.relation(neighboring_relation or self._relation)
+        relation = validate.relation(neighboring_relation or self._relation)
         return self._composed(relation, 1), relation
 
     def _composed(self, relation: str, group_size: int) -> DpEvent:

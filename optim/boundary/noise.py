@@ -30,10 +30,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal import _annexes, _validate
 from dpcal._ext.discrete import LEAST
 from dpcal._ext.noise import add_gaussian
 from dpcal._ext.sums import MOST_RECORDS, Sums, grid_step, whole_norm
+from dpcal._internal import annexes, validate
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.calibrate.query import CHOICES
 from dpcal.errors import NonFiniteAnswer, UnsupportedEvent
@@ -106,7 +106,7 @@ class Mechanism:
         if plan.n > MOST_RECORDS:
             raise UnsupportedEvent(f"sums are of at most 2^29 records, got n={plan.n}.")
         multipliers = [query.noise_multiplier for query in plan.queries]
-        _validate.within(0.0, _WIDEST, noise_multiplier=max(multipliers))
+        validate.within(0.0, _WIDEST, noise_multiplier=max(multipliers))
         # Where noise is narrower, its tables are chosen for each width.
         narrowest = min(multipliers)
         if self._discrete and narrowest / grid_step(1.0) < LEAST:
@@ -115,7 +115,7 @@ class Mechanism:
         if self._discrete:
             for query in plan.queries:
                 if query.correlation is not None:
-                    self._digits[query.name] = _annexes.grid_of(query, dimension).digits
+                    self._digits[query.name] = annexes.grid_of(query, dimension).digits
             numbers = sum(query.count * _numbers(query, dimension) for query in plan.queries)
             check_distance(plan, numbers)
 
@@ -123,7 +123,7 @@ class Mechanism:
         """Return the mechanism's sums and noise for compiled code."""
         found = self._sums.get(noise_multiplier)
         if found is None:
-            _validate.within(0.0, _WIDEST, noise_multiplier=noise_multiplier)
+            validate.within(0.0, _WIDEST, noise_multiplier=noise_multiplier)
             table = wide_table() if self._discrete else None
             found = Sums(self._streams.noise, noise_multiplier, self._dimension, table)
             if len(self._sums) == _KEPT:
@@ -248,7 +248,7 @@ def noise_of(
     try:
         for query in plan.queries:
             if query.correlation is not None:
-                _annexes.grid_of(query, dimension)  # refuses what has no proof
+                annexes.grid_of(query, dimension)  # refuses what has no proof
     except UnsupportedEvent:
         return "gaussian"
     return "discrete"

@@ -60,9 +60,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpcal import _validate
 from dpcal._ext.answers import Records, Slot, copied, distance
 from dpcal._ext.loops import Steps
+from dpcal._internal import validate
 from dpcal.accountants.samplers import everyone
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.optim import boundary, budget
@@ -113,8 +113,8 @@ class Admitted(Admits):
         seed: Seed = None,
         noise: str | None = None,
     ) -> None:
-        _validate.instance(Objective, objective=objective)
-        _validate.instance(Plan, plan=plan)
+        validate.instance(Objective, objective=objective)
+        validate.instance(Plan, plan=plan)
         streams = observers.streams(seed, plan, objective.digest)
         self._open(objective, plan, streams, noise=noise)
 
@@ -130,7 +130,7 @@ class Admitted(Admits):
         noise: str | None = None,
         kept: Answers | None = None,
     ) -> None:
-        noise = self.noise = _validate.choice(
+        noise = self.noise = validate.choice(
             NOISES, noise=noise_of(noise, plan, objective.dimension, objective)
         )
         if plan.n != objective.n and not plan.public_n:

@@ -59,10 +59,10 @@ from typing import Self
 
 import numpy as np
 
-from dpcal import _validate
 from dpcal._ext.gradients import ClippedSum
 from dpcal._ext.passes import one_pass
 from dpcal._ext.sums import grid_step
+from dpcal._internal import validate
 from dpcal.calibrate.descent import Descent
 from dpcal.calibrate.query import Query
 from dpcal.errors import UnsupportedEvent
@@ -131,8 +131,8 @@ class Pass:
         the objective's regulariser and a further one, ``strength / 2 ||w - center||^2``, whose
         center is the origin for None.
         """
-        eta = _validate.positive(learning_rate=learning_rate)
-        pull = np.full(objective.dimension, _validate.non_negative(strength=strength))
+        eta = validate.positive(learning_rate=learning_rate)
+        pull = np.full(objective.dimension, validate.non_negative(strength=strength))
         target = np.zeros_like(pull) if center is None else center * pull
         pull[: objective.penalized] += objective.l2
         np.divide(target, pull, out=target, where=pull > 0)
@@ -141,7 +141,7 @@ class Pass:
             max_norm=query.max_norm / eta,
             pull=pull,
             target=target,
-            radius=_validate.radius(radius=radius),
+            radius=validate.radius(radius=radius),
             bound=query.max_norm,
             steps=query.batch_size or 0,
         )

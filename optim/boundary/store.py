@@ -43,8 +43,8 @@ from threading import RLock
 
 import numpy as np
 
-from dpcal import _validate
-from dpcal._files import document_of
+from dpcal._internal import validate
+from dpcal._internal.files import document_of
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import LedgerMismatch
 from dpcal.optim.boundary import observers
@@ -205,7 +205,7 @@ class Answers(Store):
     """
 
     def __init__(self, path: str | os.PathLike[str], every: int) -> None:
-        self._every = _validate.count(store_every=every)
+        self._every = validate.count(store_every=every)
         super().__init__(path)
         self._at = self._stored = 0
         self._state: str | None = None
@@ -320,8 +320,8 @@ def stored(
     seed
         Of a new run. A run in the file keeps its own randomness.
     """
-    _validate.instance(Objective, objective=objective)
-    _validate.instance(Plan, plan=plan)
+    validate.instance(Objective, objective=objective)
+    validate.instance(Plan, plan=plan)
     kept = Answers(path, every)
     try:
         noise = noise_of(noise or kept.known().get("noise"), plan, objective.dimension, objective)

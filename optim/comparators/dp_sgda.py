@@ -27,7 +27,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.optim.algorithms import Begin, Optimizer, Plan, Problem, algorithm, planned, read
 from dpcal.optim.minimax.blocks import Blocks
 from dpcal.optim.minimax.result import MinimaxResult
@@ -79,8 +79,8 @@ def dp_sgda(
     Yang, Hu, Wang and Ying 2022, Differentially private SGDA for minimax problems, Algorithm 1.
     """
     blocks, (query,) = Blocks.of(objective, plan, dual_set), planned(plan, "gradient")
-    eta_x, eta_y = read(plan, _validate.positive, "learning_rate", "ascent_rate")
-    _validate.choice(OUTPUTS, output=output)
+    eta_x, eta_y = read(plan, validate.positive, "learning_rate", "ascent_rate")
+    validate.choice(OUTPUTS, output=output)
     run = begin(query.count, initial=blocks.start(initial, initial_dual))
     d1, norms = blocks.dimensions[0], []
     mean, averaged = np.zeros_like(run.w), 0

@@ -23,7 +23,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.optim.algorithms import Begin, Optimizer, Plan, Problem, Run, algorithm, planned, read
 from dpcal.optim.minimax.result import MinimaxResult
 from dpcal.optim.objectives.arrays import l2_norm
@@ -52,7 +52,7 @@ def sto_spider(objective: Problem, plan: Plan, begin: Begin) -> MinimaxResult:
     ----------
     Liu, Ganesh, Oh and Thakurta 2023, as Xu et al. 2026 run it.
     """
-    (period,) = read(plan, _validate.count, "period")
+    (period,) = read(plan, validate.count, "period")
     return _followed(plan, begin, lambda run, drift: run.step % period == 0)
 
 
@@ -80,7 +80,7 @@ def ada_dp_spider(objective: Problem, plan: Plan, begin: Begin) -> MinimaxResult
     ----------
     Tao et al. 2025, as Xu et al. 2026 run it.
     """
-    (allowed,) = read(plan, _validate.positive, "drift")
+    (allowed,) = read(plan, validate.positive, "drift")
 
     def due(run: Run, drift: float) -> bool:
         return run.step == 0 or (drift >= allowed and run.oracle.remaining("refresh") > 0)
@@ -92,8 +92,8 @@ def ada_dp_spider(objective: Problem, plan: Plan, begin: Begin) -> MinimaxResult
 def _followed(plan: Plan, begin: Begin, due: Callable[[Run, float], bool]) -> MinimaxResult:
     """Take every step: refresh where it is due, else add a difference, and descend."""
     planned(plan, "gradient", "gradient difference?")
-    (steps,) = read(plan, _validate.count, "steps")
-    (eta,) = read(plan, _validate.positive, "learning_rate")
+    (steps,) = read(plan, validate.count, "steps")
+    (eta,) = read(plan, validate.positive, "learning_rate")
     run = begin(steps)
     v, before, drift, norms = np.zeros_like(run.w), run.w, 0.0, []
     while run.going:

@@ -31,7 +31,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.optim.algorithms import Begin, Optimizer, Plan, Problem, algorithm, planned, read
 from dpcal.optim.minimax.blocks import Blocks
 from dpcal.optim.minimax.result import MinimaxResult
@@ -78,8 +78,8 @@ def privatediff(
     """
     blocks = Blocks.of(objective, plan, dual_set)
     planned(plan, "gradient", "gradient", "gradient difference?")
-    eta_x, eta_y = read(plan, _validate.positive, "learning_rate", "ascent_rate")
-    steps, period, inner = read(plan, _validate.count, "steps", "period", "inner_steps")
+    eta_x, eta_y = read(plan, validate.positive, "learning_rate", "ascent_rate")
+    steps, period, inner = read(plan, validate.count, "steps", "period", "inner_steps")
     run = begin(steps, initial=blocks.start(initial, initial_dual))
     d1, norms = blocks.dimensions[0], []
     v, before, oracle = np.zeros(d1), run.w, run.oracle

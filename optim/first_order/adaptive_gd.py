@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.optim.algorithms import Begin, Optimizer, Plan, Problem, Vector, algorithm, planned, read
 from dpcal.optim.driver import Run
 
@@ -76,9 +76,9 @@ def adaptive_gd(
     Menart et al. 2024, Algorithm 3; that noise may be chosen on the way: Smith and Thakurta 2022.
     """
     norm_query, query = planned(plan, "gradient norm", "gradient")
-    _validate.choice(OUTPUTS, output=output)
+    validate.choice(OUTPUTS, output=output)
     z_norm, eta, shrink, quantile = read(
-        plan, _validate.positive, "norm_multiplier", "learning_rate", "shrink", "quantile"
+        plan, validate.positive, "norm_multiplier", "learning_rate", "shrink", "quantile"
     )
     # The multiplier of a gradient per unit of N_t.
     unit = plan.n / (shrink * quantile * query.max_norm)

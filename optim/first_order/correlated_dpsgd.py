@@ -25,7 +25,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.optim.algorithms import Begin, Optimizer, Plan, Problem, Vector, algorithm, planned
 from dpcal.optim.first_order.descent import averaged_descent
 from dpcal.optim.first_order.dpsgd import default_output, default_steps
@@ -100,6 +100,6 @@ def correlated_dpsgd(
             n=plan.n,
             radius=radius,
         )
-    eta = _validate.positive(learning_rate=chosen)
+    eta = validate.positive(learning_rate=chosen)
     run = begin(query.count, center=initial if center is None else center)
     return averaged_descent(run, query.name, np.full(query.count, eta), output)

@@ -19,7 +19,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.calibrate.defaults import Defaults
 from dpcal.calibrate.plan import Query
 from dpcal.optim.algorithms import Begin, Optimizer, Plan, Problem, Vector, algorithm, planned
@@ -92,7 +92,7 @@ def default_output(objective: Problem, output: str | None, *, tuned: bool) -> st
     """Return the output that was chosen, or the one that goes with the rate: see :func:`dpsgd`."""
     if output is None:
         return "linear" if tuned and getattr(objective, "linear_loss", None) else "last"
-    return _validate.choice(OUTPUTS, output=output)
+    return validate.choice(OUTPUTS, output=output)
 
 
 def default_steps(
@@ -126,7 +126,7 @@ def default_steps(
     loss, weight = known
     tuned = Defaults(
         loss=loss,
-        n=_validate.count(n=n),
+        n=validate.count(n=n),
         dimension=objective.dimension,
         row_norm=query.max_norm / weight,
         unit=1.0,
@@ -135,7 +135,7 @@ def default_steps(
         batch_size=max(1, round(query.expected_batch_size(n))),
     )
     l2 = float(getattr(objective, "l2", 0.0)) / weight
-    radius = _validate.radius(radius=radius)
+    radius = validate.radius(radius=radius)
     rate = tuned.learning_rate(query.noise_multiplier, l2=l2, radius=radius) / weight
     return rate, tuned.distance(radius) / 2
 
@@ -157,10 +157,10 @@ def regret_rate(*, dimension: int, query: Query, n: int, radius: float = math.in
     >>> regret_rate(dimension=16, query=query, n=120)  # 4 / (2 sqrt(100 (1 + 16 / 4**2)))
     0.1414213562373095
     """
-    radius = _validate.radius(radius=radius)
-    dimension = _validate.count(dimension=dimension)
+    radius = validate.radius(radius=radius)
+    dimension = validate.count(dimension=dimension)
     distance = radius if math.isfinite(radius) else math.sqrt(dimension)
-    batch_size = query.expected_batch_size(_validate.count(n=n))
+    batch_size = query.expected_batch_size(validate.count(n=n))
     noise = dimension * (query.noise_multiplier / batch_size) ** 2
     return distance / (query.max_norm * math.sqrt(query.count * (1.0 + noise)))
 
@@ -177,7 +177,7 @@ def _check_parameters(plan: Plan, query: Query) -> None:
 
 def _schedule(chosen: ArrayLike, query: Query) -> Vector:
     """Return one learning rate per step."""
-    rates = numbers("learning_rate", _validate.reals(learning_rate=chosen))
+    rates = numbers("learning_rate", validate.reals(learning_rate=chosen))
     if rates.shape not in ((), (query.count,)) or not (rates > 0).all():
         raise ValueError(
             f"learning_rate must be a number > 0 or {query.count} of them, one per step, "

@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.jl_glm import INNER, MATRICES
 from dpcal.optim.algorithms import Optimizer, check_plan, run
@@ -91,7 +91,7 @@ def jl_glm(
             "not depend on scores alone."
         )
     check_callback(callback)
-    name = _validate.choice(tuple(INNER), inner=plan.parameters.get("inner"))
+    name = validate.choice(tuple(INNER), inner=plan.parameters.get("inner"))
     A = embedding(plan, objective.dimension)
     small = objective if A is None else objective.embedded(A)
 
@@ -126,8 +126,8 @@ def embedding(plan: Plan, dimension: int) -> Vector | None:
     >>> np.linalg.norm(A, axis=0).round(12).tolist() == [1.0] * 500
     True
     """
-    k = _validate.count(embedding_dimension=plan.parameters.get("embedding_dimension"))
-    kind = _validate.choice(MATRICES, matrix=plan.parameters.get("matrix"))
+    k = validate.count(embedding_dimension=plan.parameters.get("embedding_dimension"))
+    kind = validate.choice(MATRICES, matrix=plan.parameters.get("matrix"))
     if k >= dimension:
         return None
     # The matrix has a stream of its own, independent of other streams with an equal seed.

@@ -33,7 +33,7 @@ from typing import Any
 
 import numpy as np
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.errors import UnsupportedEvent
 from dpcal.optim.algorithms import Begin, Optimizer, Plan, Problem, algorithm, planned, step_size
 from dpcal.optim.first_order.descent import projected_descent
@@ -107,7 +107,7 @@ def noisy_gd(
         return None
     (query,) = planned(plan, "gradient")
     eta = step_size(plan, objective, learning_rate)
-    _validate.choice(OUTPUTS, output=output)
+    validate.choice(OUTPUTS, output=output)
     run = begin(query.count)
     drawn = int(run.oracle.public.integers(query.count)) if output == "random" else query.count
     rates = np.full(query.count, eta)

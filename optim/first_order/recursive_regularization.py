@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import itertools
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.calibrate.plan import Query
 from dpcal.calibrate.plans.recursive_regularization import SUBSOLVERS
 from dpcal.optim.algorithms import Begin, Optimizer, Plan, Problem, algorithm, planned, read
@@ -71,13 +71,13 @@ def recursive_regularization(objective: Problem, plan: Plan, begin: Begin) -> Ve
     Arora et al. 2022, Algorithm 3 (with T rounds on T blocks, and mu_t for lambda_t in selectors);
     Feldman, Koren and Talwar 2020, Algorithm 2 (phases).
     """
-    subsolver = _validate.choice(SUBSOLVERS, subsolver=plan.parameters.get("subsolver"))
+    subsolver = validate.choice(SUBSOLVERS, subsolver=plan.parameters.get("subsolver"))
     solve, kind = (_noisy_gd, "gradient") if subsolver == "noisy_gd" else (_phased_sgd, "one pass")
     queries = planned(plan, *[kind] * len(plan.queries))
-    (regularization,) = read(plan, _validate.positive, "regularization")
+    (regularization,) = read(plan, validate.positive, "regularization")
     rounds = [list(block) for _, block in itertools.groupby(queries, key=_round_of)]
     rates = [
-        read(plan, _validate.positive, f"learning_rate {t}", f"radius {t}")
+        read(plan, validate.positive, f"learning_rate {t}", f"radius {t}")
         for t in range(1, len(rounds) + 1)
     ]
     run = begin()

@@ -26,7 +26,7 @@ import math
 
 import numpy as np
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.optim.algorithms import Begin, Optimizer, Plan, Problem, algorithm, planned, step_size
 from dpcal.optim.driver import walk_of
 from dpcal.optim.objectives.arrays import Vector, l2_norm
@@ -81,7 +81,7 @@ def spiderboost(
     fresh, *rest = planned(plan, "gradient", "gradient difference?")
     steps = sum(query.count for query in plan.queries)
     period, eta = _period(plan, steps, fresh.count), step_size(plan, objective, learning_rate)
-    _validate.choice(OUTPUTS, output=output)
+    validate.choice(OUTPUTS, output=output)
     run = begin(steps)
     difference = rest[0].name if rest else None
     drawn = int(run.oracle.public.integers(steps)) if output == "random" else steps
@@ -108,7 +108,7 @@ def spiderboost(
 
 def _period(plan: Plan, steps: int, refreshes: int) -> int:
     """Return the plan's period, if its queries agree with it."""
-    period = _validate.count(period=plan.parameters.get("period"))
+    period = validate.count(period=plan.parameters.get("period"))
     if -(-steps // period) != refreshes:
         raise ValueError(
             f"plan.parameters['period'] must agree with the plan's queries, {refreshes} fresh "

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.optim.algorithms import Begin, Optimizer, Plan, Problem, Vector, algorithm, planned, read
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.objectives.arrays import l2_norm
@@ -61,7 +61,7 @@ def tree_spider(objective: Problem, plan: Plan, begin: Begin) -> Vector:
     on. The step of a round's last leaf is carried over to the next.
     """
     depth, rounds = _shape(plan)
-    length, threshold = read(plan, _validate.positive, "step_length", "threshold")
+    length, threshold = read(plan, validate.positive, "step_length", "threshold")
     run = begin(rounds * 2**depth)
     picked, shortest = run.w, math.inf
     path: list[tuple[Vector, Vector]] = []

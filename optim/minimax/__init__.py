@@ -3,6 +3,25 @@
 ``Minimax`` takes a user's own functions; the others are common problems.
 """
 
-from dpcal import _lazy
+from typing import TYPE_CHECKING
 
-__getattr__, __dir__, __all__ = _lazy.attach(__name__)
+from dpcal._internal import lazy
+
+if TYPE_CHECKING:
+    from dpcal.optim.minimax.auc import AUCMaximization as AUCMaximization
+    from dpcal.optim.minimax.base import MinimaxObjective as MinimaxObjective
+    from dpcal.optim.minimax.custom import Minimax as Minimax
+    from dpcal.optim.minimax.result import Anchor as Anchor, MinimaxResult as MinimaxResult
+    from dpcal.optim.minimax.reweighted import (
+        CovariateShift as CovariateShift,
+        FairClassification as FairClassification,
+    )
+    from dpcal.optim.minimax.sets import (
+        Ball as Ball,
+        Box as Box,
+        ConvexSet as ConvexSet,
+        Everywhere as Everywhere,
+        Simplex as Simplex,
+    )
+else:
+    __getattr__, __dir__, __all__ = lazy.attach(__name__)

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpcal import _validate
 from dpcal._ext.losses import AreaLoss
+from dpcal._internal import validate
 from dpcal.calibrate.constants import Constants
 from dpcal.optim.minimax.factored import Factored, signs_of
 from dpcal.optim.minimax.sets import Box
@@ -71,8 +71,8 @@ class AUCMaximization(Factored):
         table, known = records_of(X)
         signs = signs_of(labels, classes, len(table), from_data=classes_from_data)
         self.read_from_data = ("classes",) if classes_from_data else ()
-        p = _validate.probability(positive_share=positive_share)
-        bound = 2 * _validate.positive(score_bound=score_bound)
+        p = validate.probability(positive_share=positive_share)
+        bound = 2 * validate.positive(score_bound=score_bound)
         super().__init__(
             table,
             known & np.isfinite(signs),
@@ -94,7 +94,7 @@ class AUCMaximization(Factored):
 
         They depend on public numbers alone: a bound > 0 on the norm of a record, and p.
         """
-        p = _validate.probability(positive_share=positive_share)
+        p = validate.probability(positive_share=positive_share)
         most = max(p, 1 - p)
         gap = row_norm * radius + radius
         slope = 2 * most * math.hypot((gap + 1 + radius) * row_norm, gap, row_norm * radius)

@@ -26,7 +26,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.optim.minimax.sets import ConvexSet, Everywhere
 from dpcal.optim.objectives.arrays import Vector, numbers, parameters
 from dpcal.optim.objectives.base import BLOCK_BYTES, Objective, least_of
@@ -77,16 +77,16 @@ class MinimaxObjective(Objective):
         dual_l2: float = 0.0,
         block_shares: tuple[float, float] | None = None,
     ) -> None:
-        d1, d2 = _validate.counts(dimensions=dimensions)
-        self.n = _validate.count(n=n)
+        d1, d2 = validate.counts(dimensions=dimensions)
+        self.n = validate.count(n=n)
         self.dimensions = (d1, d2)
         self.dimension, self.penalized, self.ascending = d1 + d2, d1, d2
         self.block = max(1, BLOCK_BYTES // (8 * self.dimension))
         self.dual_set: ConvexSet = Everywhere() if dual_set is None else dual_set
         if not isinstance(self.dual_set, ConvexSet):
             raise TypeError(f"dual_set must be a ConvexSet, got {dual_set!r}.")
-        self.l2 = self.primal_l2 = _validate.non_negative(primal_l2=primal_l2)
-        self.dual_l2 = _validate.non_negative(dual_l2=dual_l2)
+        self.l2 = self.primal_l2 = validate.non_negative(primal_l2=primal_l2)
+        self.dual_l2 = validate.non_negative(dual_l2=dual_l2)
         self.block_shares = None if block_shares is None else _normalised(block_shares)
         if self.block_shares is not None:
             self._shares = tuple(zip(self.block_shares, self.dimensions, strict=True))
@@ -166,6 +166,6 @@ class MinimaxObjective(Objective):
 def _normalised(shares: tuple[float, float]) -> tuple[float, float]:
     """Return a pair scaled so that its squares sum to at most one, rounding included."""
     primal, dual = shares
-    primal, dual = _validate.positive(primal_share=primal), _validate.positive(dual_share=dual)
+    primal, dual = validate.positive(primal_share=primal), validate.positive(dual_share=dual)
     norm = math.hypot(primal, dual) * (1 + 1e-15)
     return primal / norm, dual / norm

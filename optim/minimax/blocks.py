@@ -16,7 +16,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.optim.algorithms import Plan, Problem, Vector
 from dpcal.optim.minimax.sets import ConvexSet, Everywhere
 from dpcal.optim.objectives.arrays import numbers, parameters
@@ -40,7 +40,7 @@ class Blocks:
         named = [plan.parameters.get(f"{block}_dimension") for block in ("primal", "dual")]
         planned = None
         if None not in named:
-            planned = _validate.count(primal_dimension=named[0]), int(named[1])  # type: ignore[arg-type]
+            planned = validate.count(primal_dimension=named[0]), int(named[1])  # type: ignore[arg-type]
         own = getattr(objective, "dimensions", None)
         known = planned if own is None or planned == (d, 0) else tuple(own)
         if known is None or sum(known) != d or planned not in (None, known):

@@ -17,7 +17,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.calibrate.constants import Constants
 from dpcal.optim.minimax.base import MinimaxObjective
 from dpcal.optim.minimax.sets import ConvexSet
@@ -74,7 +74,7 @@ class Minimax(MinimaxObjective):
             block_shares=block_shares,
         )
         self._gradients, self._loss = gradients, loss
-        self.constants = _validate.instance(Constants, constants=constants or UNKNOWN)
+        self.constants = validate.instance(Constants, constants=constants or UNKNOWN)
 
     def record_gradients(self, w: Vector, rows: Rows) -> Vector:
         """See :meth:`Objective.record_gradients`."""

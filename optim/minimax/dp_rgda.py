@@ -39,7 +39,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.optim.algorithms import Begin, Optimizer, Plan, Problem, Vector, algorithm, planned, read
 from dpcal.optim.driver import worth
 from dpcal.optim.minimax.blocks import Blocks
@@ -65,10 +65,10 @@ class Escape:
     def __init__(self, plan: Plan) -> None:
         numbers = ("accuracy", "step_length", "escape_rate", "perturbation", "movement")
         self._accuracy, self._length, self._rate, self._radius, self._movement = read(
-            plan, _validate.positive, *numbers
+            plan, validate.positive, *numbers
         )
-        (self._patience,) = read(plan, _validate.count, "escape_steps")
-        step = _validate.choice(STEPS, step=plan.parameters.get("step", "normalised"))
+        (self._patience,) = read(plan, validate.count, "escape_steps")
+        step = validate.choice(STEPS, step=plan.parameters.get("step", "normalised"))
         self._plain = step == "plain"
         self._literal = plan.parameters.get("algorithm") == "literal"
         self._phase: Anchor | None = None
@@ -174,7 +174,7 @@ def dp_rgda(
     d1, warm_steps = blocks.dimensions[0], int(given("warm_start") or 0)
     planned(plan, *["gradient"] * (1 + (warm_steps > 0)), "gradient difference?")
     escape, tracker, norms = Escape(plan), Tracker(plan, blocks.dual_set), []
-    run = begin(*read(plan, _validate.count, "steps"), initial=blocks.start(initial, initial_dual))
+    run = begin(*read(plan, validate.count, "steps"), initial=blocks.start(initial, initial_dual))
     with run.answering():
         w = run.w
         for _ in range(warm_steps):

@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpcal import _validate
 from dpcal._ext.gradients import ClippedSum
 from dpcal._ext.losses import Loss
+from dpcal._internal import validate
 from dpcal.optim.minimax.base import MinimaxObjective
 from dpcal.optim.objectives.arrays import Vector, digest_of, numbers, parameters
 from dpcal.optim.objectives.domains import Mask, blanked, codes, declared, labels_of
@@ -70,7 +70,7 @@ class Factored(MinimaxObjective):
         fit_intercept: bool,
         **options: Any,
     ) -> None:
-        self.fit_intercept = _validate.flag(fit_intercept=fit_intercept)
+        self.fit_intercept = validate.flag(fit_intercept=fit_intercept)
         n, extra = len(X), loss.tail - dual_dimension
         self._columns = X.shape[1] + self.fit_intercept
         super().__init__(n=n, dimensions=(self._columns + extra, dual_dimension), **options)

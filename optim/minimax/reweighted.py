@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpcal import _validate
 from dpcal._ext.losses import LogisticLoss, SquaredLoss, TiltedLoss
+from dpcal._internal import validate
 from dpcal.calibrate.constants import Constants
 from dpcal.optim.minimax.factored import Factored, signs_of
 from dpcal.optim.minimax.sets import Ball, Simplex
@@ -112,7 +112,7 @@ class FairClassification(Factored):
             tilts,
             dual_dimension=len(weights),
             dual_set=Simplex(),
-            dual_l2=_validate.positive(dual_l2=dual_l2),
+            dual_l2=validate.positive(dual_l2=dual_l2),
             primal_l2=primal_l2,
             fit_intercept=fit_intercept,
             block_shares=block_shares,
@@ -130,11 +130,11 @@ class FairClassification(Factored):
         ``dual_l2``, and the smallest of its ``shares``, in (0, 1].
         """
         largest = math.log(2) + row_norm * radius
-        share = _validate.rate(smallest_share=smallest_share)
+        share = validate.rate(smallest_share=smallest_share)
         return Constants(
             lipschitz=math.hypot(row_norm, largest) / share,
             smoothness=(row_norm**2 / 4 + row_norm) / share + dual_l2,
-            strong_concavity=_validate.positive(dual_l2=dual_l2),
+            strong_concavity=validate.positive(dual_l2=dual_l2),
             gap=math.log(2) / share,
             hessian_lipschitz=(row_norm**3 / 10 + row_norm**2 / 4) / share,
         )
@@ -192,7 +192,7 @@ class CovariateShift(Factored):
                 f"targets and tilts must hold {len(table)} records, got shapes {t.shape} and "
                 f"{phi.shape}."
             )
-        norm = _validate.positive(tilt_norm=tilt_norm)
+        norm = validate.positive(tilt_norm=tilt_norm)
         known = known & np.isfinite(t) & np.isfinite(phi).all(axis=1)
         with np.errstate(all="ignore"):
             phi = phi * np.minimum(1.0, norm / np.maximum(row_norms(phi), 1e-300))[:, np.newaxis]
@@ -205,7 +205,7 @@ class CovariateShift(Factored):
             phi,
             dual_dimension=phi.shape[1],
             dual_set=Ball(1 / norm),
-            dual_l2=_validate.positive(dual_l2=dual_l2),
+            dual_l2=validate.positive(dual_l2=dual_l2),
             primal_l2=primal_l2,
             fit_intercept=fit_intercept,
             block_shares=block_shares,
@@ -224,7 +224,7 @@ class CovariateShift(Factored):
         return Constants(
             lipschitz=math.hypot(2 * residual * row_norm, residual**2 / 2),
             smoothness=2 * row_norm**2 + residual * row_norm + dual_l2,
-            strong_concavity=_validate.positive(dual_l2=dual_l2),
+            strong_concavity=validate.positive(dual_l2=dual_l2),
             gap=target_bound**2,
             hessian_lipschitz=3 * row_norm**2,
         )

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.optim.objectives.arrays import Vector
 
 __all__ = ["Ball", "Box", "ConvexSet", "Everywhere", "Simplex"]
@@ -48,7 +48,7 @@ class Ball(ConvexSet):
     radius: float
 
     def __post_init__(self) -> None:
-        _validate.positive(radius=self.radius)
+        validate.positive(radius=self.radius)
 
     def project(self, y: Vector) -> Vector:
         """Return the point, scaled down where it is too long."""
@@ -64,7 +64,7 @@ class Box(ConvexSet):
     high: float
 
     def __post_init__(self) -> None:
-        low, high = _validate.finite(low=self.low), _validate.finite(high=self.high)
+        low, high = validate.finite(low=self.low), validate.finite(high=self.high)
         if not low < high:
             raise ValueError(
                 f"low must be below high, or no point is left to project on, got {low!r} and "
@@ -86,7 +86,7 @@ class Simplex(ConvexSet):
     total: float = 1.0
 
     def __post_init__(self) -> None:
-        _validate.positive(total=self.total)
+        validate.positive(total=self.total)
 
     def project(self, y: Vector) -> Vector:
         """Return the nearest point: coordinates less one threshold, and zero below it."""

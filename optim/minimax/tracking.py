@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.errors import NonFiniteAnswer
 from dpcal.optim.algorithms import Plan, Vector, read
 from dpcal.optim.boundary.protocol import Oracle
@@ -60,11 +60,11 @@ class Tracker:
 
     def __init__(self, plan: Plan, dual_set: ConvexSet) -> None:
         self._dual_set = dual_set
-        self._period, self._inner = read(plan, _validate.count, "period", "inner_steps")
-        (self.rate,) = read(plan, _validate.positive, "ascent_rate")
+        self._period, self._inner = read(plan, validate.count, "period", "inner_steps")
+        (self.rate,) = read(plan, validate.positive, "ascent_rate")
         given = plan.parameters.get
-        self._select = _validate.choice(SELECTIONS, select=given("select", "last"))
-        chosen = _validate.choice(ALGORITHMS, algorithm=given("algorithm", "corrected"))
+        self._select = validate.choice(SELECTIONS, select=given("select", "last"))
+        chosen = validate.choice(ALGORITHMS, algorithm=given("algorithm", "corrected"))
         self._literal = chosen == "literal"
 
     def start(self, oracle: Oracle, x: Vector, y: Vector) -> None:

@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpcal import _validate
 from dpcal._ext.gradients import ClippedSum, sealed
+from dpcal._internal import validate
 from dpcal.optim.objectives.arrays import (
     Rows,
     Vector,
@@ -326,7 +326,7 @@ def least_of(
     """Return a local minimiser by L-BFGS, where no entry of the gradient is above a number > 0."""
     from scipy.optimize import minimize
 
-    gtol = _validate.positive(tolerance=tolerance)
+    gtol = validate.positive(tolerance=tolerance)
     options: Any = {"gtol": gtol, "ftol": 0.0, "maxiter": 10_000}
     found = minimize(loss, start, jac=gradient, method="L-BFGS-B", options=options)
     return np.asarray(found.x, dtype=np.float64)

@@ -23,7 +23,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.errors import BrokenObjective, warn_caller
 from dpcal.optim.objectives.arrays import Rows, Vector, norm_of
 from dpcal.optim.objectives.base import Objective
@@ -74,17 +74,17 @@ def check_objective(
         warning, names the row whose gradients change faster, as those of a hinge do: theorems for
         smooth losses then promise nothing, while privacy holds.
     """
-    _validate.instance(Objective, objective=objective)
-    rng = np.random.default_rng(_validate.seed(seed=seed))
+    validate.instance(Objective, objective=objective)
+    rng = np.random.default_rng(validate.seed(seed=seed))
     d = objective.dimension
-    for trial in range(_validate.count(trials=trials)):
+    for trial in range(validate.count(trials=trials)):
         scale = 10.0 ** (trial % 3 - 1)
         w, v = scale * rng.standard_normal((2, d))
         rows = rng.permutation(objective.n)[:_ROWS].astype(np.intp)
         _check_all_sums(objective, w, v, rows)
         _check_hessian(objective, w, v, rows)
         if smoothness is not None:
-            _check_smooth(objective, w, v, rows, _validate.positive(smoothness=smoothness))
+            _check_smooth(objective, w, v, rows, validate.positive(smoothness=smoothness))
 
 
 def screen(objective: Objective) -> None:

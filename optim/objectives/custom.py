@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.calibrate.constants import Constants
 from dpcal.optim.objectives.arrays import Rows, Vector, digest_of
 from dpcal.optim.objectives.base import Objective
@@ -94,11 +94,11 @@ class FromGradients(Objective):
         self._gradients = gradients
         self._loss = loss
         self._hessian_vectors = hessian_vectors
-        self.n = _validate.count(n=n)
-        self.dimension = self.penalized = _validate.count(dimension=dimension)
-        self.l2 = _validate.non_negative(l2=l2)
-        self.constants = _validate.instance(Constants, constants=constants or UNKNOWN)
-        self.block = None if block is None else _validate.count(block=block)
+        self.n = validate.count(n=n)
+        self.dimension = self.penalized = validate.count(dimension=dimension)
+        self.l2 = validate.non_negative(l2=l2)
+        self.constants = validate.instance(Constants, constants=constants or UNKNOWN)
+        self.block = None if block is None else validate.count(block=block)
 
     def record_gradients(self, w: Vector, rows: Rows) -> Vector:
         """See :meth:`Objective.record_gradients`."""
@@ -146,8 +146,8 @@ class Users(FromGradients):
     group_size: int
 
     def __init__(self, objective: Objective, owners: ArrayLike, *, group_size: int) -> None:
-        self.group_size = _validate.count(group_size=group_size)
-        _validate.instance(Objective, objective=objective)
+        self.group_size = validate.count(group_size=group_size)
+        validate.instance(Objective, objective=objective)
         people = persons("owners", owners, objective.n)
         order = np.argsort(people, kind="stable").astype(np.intp)
         starts = np.flatnonzero(np.diff(people[order], prepend=-1))

@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from dpcal import _validate
 from dpcal._ext.gradients import ClippedSum
 from dpcal._ext.losses import LogisticLoss, PointLoss, SquaredLoss
+from dpcal._internal import validate
 from dpcal.calibrate.constants import Constants
 from dpcal.optim.objectives.arrays import (
     Rows,
@@ -110,8 +110,8 @@ class Linear(Objective):
         known &= np.isfinite(targets)
         # Every slope and every loss at a target that is not a number counts as zero.
         X, targets = blanked(X, known), blanked(targets, known, math.nan)
-        self.l2 = _validate.non_negative(l2=l2)
-        self.fit_intercept = _validate.flag(fit_intercept=fit_intercept)
+        self.l2 = validate.non_negative(l2=l2)
+        self.fit_intercept = validate.flag(fit_intercept=fit_intercept)
         self.n, self.penalized = X.shape
         self.dimension = self.penalized + self.fit_intercept
         self.kernel = self._compiled(X, targets, intercept=self.fit_intercept)
@@ -219,7 +219,7 @@ class Linear(Objective):
     @classmethod
     def _declared(cls, row_norm: float, l2: float, fit_intercept: bool, **more: Any) -> Constants:
         """Return constants from public numbers."""
-        l2 = 0.0 if fit_intercept else _validate.non_negative(l2=l2)
+        l2 = 0.0 if fit_intercept else validate.non_negative(l2=l2)
         return cls._bounds(declared_norm(row_norm, fit_intercept), l2=l2, **more)
 
 
@@ -315,7 +315,7 @@ class Logistic(TwoClass):
 strong_concavity=0.0, hessian_lipschitz=0.09622504486493771, measured=False)
         """
         norm = declared_norm(row_norm, fit_intercept)
-        weight = _validate.positive(largest_weight=largest_weight)
+        weight = validate.positive(largest_weight=largest_weight)
         return cls._declared(
             row_norm,
             l2,
@@ -360,7 +360,7 @@ class Squared(Linear):
 
         See :class:`Linear` for the arguments.
         """
-        gap = _validate.positive(target_bound=target_bound) ** 2 / 2
+        gap = validate.positive(target_bound=target_bound) ** 2 / 2
         return cls._declared(row_norm, l2, fit_intercept, gap=gap)
 
 
@@ -393,5 +393,5 @@ def as_smooth_as(kernel: ClippedSum, smoothness: float) -> ClippedSum:
 
 def declared_norm(row_norm: float, fit_intercept: bool) -> float:
     """Return a bound on the norm of records, with the constant feature if there is one."""
-    norm = _validate.positive(row_norm=row_norm)
+    norm = validate.positive(row_norm=row_norm)
     return math.hypot(norm, 1.0) * (1 + 2.0**-50) if fit_intercept else norm

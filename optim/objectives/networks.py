@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.optim.objectives.arrays import (
     Vector,
     digest_of,
@@ -87,7 +87,7 @@ class Network(Labelled):
         l2: float,
     ) -> None:
         self._X = self._table(X, y, classes, from_data=classes_from_data, two=self._two)
-        self.l2 = _validate.non_negative(l2=l2)
+        self.l2 = validate.non_negative(l2=l2)
 
     def contributions(self, rows: Rows, *at: Vector) -> Contributions:
         """See :meth:`Objective.contributions`: a pair of vectors a layer."""
@@ -150,7 +150,7 @@ class MLP(Network):
         l2: float = 0.0,
     ) -> None:
         super().__init__(X, y, classes=classes, classes_from_data=classes_from_data, l2=l2)
-        self.width = _validate.count(width=width)
+        self.width = validate.count(width=width)
         self._X = self._X.copy()
         K = len(self.classes_)
         self.penalized = self.width * (self._columns + K)
@@ -163,7 +163,7 @@ class MLP(Network):
 
         The seed is public: the start does not depend on the records.
         """
-        rng = np.random.default_rng(_validate.seed(seed=seed))
+        rng = np.random.default_rng(validate.seed(seed=seed))
         w = np.zeros(self.dimension)
         hidden = self.width * self._columns
         w[: self.penalized] = rng.standard_normal(self.penalized)
@@ -289,11 +289,11 @@ class KAN(Network):
         from scipy.interpolate import BSpline
 
         super().__init__(X, y, classes=classes, classes_from_data=classes_from_data, l2=l2)
-        self.width = _validate.count(width=width)
-        self.intervals = _validate.count(intervals=intervals)
+        self.width = validate.count(width=width)
+        self.intervals = validate.count(intervals=intervals)
         self._knots = 2.0 * np.arange(-3, self.intervals + 4) / self.intervals - 1.0
         self._splines = self.intervals + 3
-        rng = np.random.default_rng(_validate.seed(seed=seed))
+        rng = np.random.default_rng(validate.seed(seed=seed))
         second = rng.standard_normal((self._splines, self.width))
         # Each interval and unit has a cubic polynomial about the interval's left end.
         spline, ends = BSpline(self._knots, second, 3), self._knots[3 : 3 + self.intervals]
@@ -312,7 +312,7 @@ class KAN(Network):
 
     def initial(self, seed: int | np.random.Generator) -> Vector:
         """Return a random start of independent standard normals, from a public seed."""
-        return np.random.default_rng(_validate.seed(seed=seed)).standard_normal(self.dimension)
+        return np.random.default_rng(validate.seed(seed=seed)).standard_normal(self.dimension)
 
     def _pairs(self, w: Vector, rows: Rows) -> list[tuple[Vector, Vector]]:
         H, signs = self._X[rows], self._signs[rows]

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dpcal import _annexes
+from dpcal._internal import annexes
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.custom import FromGradients
 
@@ -41,7 +41,7 @@ def is_placed(table: Any) -> bool:
 def opened(*tables: Any) -> tuple[Any, ...]:
     """Return tables as they are; Dask collections as one data set in partitions."""
     if any(hasattr(table, "__dask_graph__") for table in tables):
-        return tuple(_annexes.Parts.of(*tables))
+        return tuple(annexes.Parts.of(*tables))
     return tables
 
 

@@ -30,8 +30,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from dpcal import _validate
 from dpcal._ext.losses import CauchyLoss, HuberLoss, SigmoidLoss, WelschLoss
+from dpcal._internal import validate
 from dpcal.calibrate.constants import Constants
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.linear import Linear, TwoClass
@@ -57,7 +57,7 @@ class _Robust(Linear):
         l2: float = 0.0,
         fit_intercept: bool = True,
     ) -> None:
-        self.width = _validate.positive(width=width)
+        self.width = validate.positive(width=width)
         super().__init__(X, y, l2=l2, fit_intercept=fit_intercept)
 
     @classmethod
@@ -74,7 +74,7 @@ class _Robust(Linear):
 
         See :class:`dpcal.optim.objectives.linear.Linear` for the other arguments.
         """
-        bound = _validate.positive(target_bound=target_bound)
+        bound = validate.positive(target_bound=target_bound)
         farthest = cls(np.ones((1, 1)), [bound], width=width, fit_intercept=False)
         gap = farthest.loss(np.zeros(1)) * (1 + 2.0**-50)
         return cls._declared(row_norm, l2, fit_intercept, width=width, gap=gap)

@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import softmax
 
-from dpcal import _validate
 from dpcal._ext.gradients import ClippedSum
 from dpcal._ext.losses import SoftmaxLoss
+from dpcal._internal import validate
 from dpcal.calibrate.constants import Constants
 from dpcal.optim.objectives.arrays import (
     Rows,
@@ -85,8 +85,8 @@ class Softmax(Labelled):
         class_weights: Mapping[Any, float] | None = None,
     ) -> None:
         X = self._table(X, y, classes, class_weights, from_data=classes_from_data)
-        self.l2 = _validate.non_negative(l2=l2)
-        self.fit_intercept = _validate.flag(fit_intercept=fit_intercept)
+        self.l2 = validate.non_negative(l2=l2)
+        self.fit_intercept = validate.flag(fit_intercept=fit_intercept)
         K = len(self.classes_)
         self.penalized = K * self._columns
         self.dimension = self.penalized + K * self.fit_intercept
@@ -125,10 +125,10 @@ class Softmax(Labelled):
         :class:`dpcal.optim.objectives.linear.Linear` for the other arguments.
         """
         norm = declared_norm(row_norm, fit_intercept)
-        weight = _validate.positive(largest_weight=largest_weight)
-        if _validate.count(classes=classes) < 2:
+        weight = validate.positive(largest_weight=largest_weight)
+        if validate.count(classes=classes) < 2:
             raise ValueError(f"classes must be a whole number >= 2, got {classes!r}.")
-        l2 = 0.0 if fit_intercept else _validate.non_negative(l2=l2)
+        l2 = 0.0 if fit_intercept else validate.non_negative(l2=l2)
         gap = weight * math.log(classes) * (1 + 2.0**-50)
         return _bounds(norm, weight, l2, gap=gap)
 

@@ -20,7 +20,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.errors import BrokenObjective
 from dpcal.optim.objectives.arrays import Vector, numbers, parameters
 from dpcal.optim.objectives.base import Objective
@@ -70,8 +70,8 @@ def curvature(objective: Objective, w: ArrayLike, *, tolerance: float = 1e-6) ->
     tolerance
         Relative error > 0 at which Lanczos's iteration stops, for more than 128 parameters.
     """
-    d = _validate.instance(Objective, objective=objective).dimension
-    w, tolerance = parameters(numbers("w", w), d), _validate.positive(tolerance=tolerance)
+    d = validate.instance(Objective, objective=objective).dimension
+    w, tolerance = parameters(numbers("w", w), d), validate.positive(tolerance=tolerance)
     # All products with unit vectors; or two products, of which one tests the symmetry.
     start = np.random.default_rng(0).standard_normal((d, 2))
     V = np.eye(d) if d <= _DENSE else start

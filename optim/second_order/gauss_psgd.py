@@ -36,8 +36,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple, Self
 
-from dpcal import _validate
 from dpcal._ext.answers import distance, norm as norm_of
+from dpcal._internal import validate
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.calibrate.plans.second_order.gauss_psgd import RESETS
 from dpcal.optim.algorithms import Begin, Optimizer, Problem, algorithm, step_size
@@ -112,10 +112,10 @@ class Settings:
 
     def __post_init__(self) -> None:
         for name in ("learning_rate", "threshold", "escape_radius"):
-            _validate.positive(**{name: getattr(self, name)})
+            validate.positive(**{name: getattr(self, name)})
         for name in ("escape_steps", "escape_rounds", "steps"):
-            _validate.count(**{name: getattr(self, name)})
-        _validate.choice(RESETS, reset=self.reset)
+            validate.count(**{name: getattr(self, name)})
+        validate.choice(RESETS, reset=self.reset)
 
     @classmethod
     def of(cls, plan: Plan, **given: Any) -> Self:
@@ -194,7 +194,7 @@ def _walked(
     drift, period = (plan.parameters.get(name) for name in ("drift", "period"))
     spider = Spider(
         run.oracle,
-        drift=_validate.non_negative(drift=drift),
+        drift=validate.non_negative(drift=drift),
         period=None if period is None else int(period),
     )
     path = walk(spider, run, settings)
@@ -309,8 +309,8 @@ class Spider:
 
     def __init__(self, oracle: Oracle, *, drift: float, period: int | None = None) -> None:
         self._oracle = oracle
-        self._kappa = _validate.non_negative(drift=drift)
-        self._period = None if period is None else _validate.count(period=period)
+        self._kappa = validate.non_negative(drift=drift)
+        self._period = None if period is None else validate.count(period=period)
         # Each silo has a plan of its own; an oracle that answers alone has one.
         self._plans: tuple[Plan, ...] = getattr(oracle, "plans", (oracle.plan,))
         self._passes = [_passes_of(plan) for plan in self._plans]

@@ -64,8 +64,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpcal import _validate
 from dpcal._ext.sums import grid_step
+from dpcal._internal import validate
 from dpcal.calibrate.plan import Query
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
 from dpcal.optim.boundary.discrete import whole_laplace
@@ -221,8 +221,8 @@ class SecondOrderOracle(PrivateOracle):
 
     def _check_rounding(self, w: Vector, thresholds: Pair, norms: Pair) -> None:
         """Refuse a score whose rounding error is too large for discrete noise: all is public."""
-        tau_g, tau_H = (_validate.positive(thresholds=value) for value in thresholds)
-        G, M = (_validate.positive(norms=value) for value in norms)
+        tau_g, tau_H = (validate.positive(thresholds=value) for value in thresholds)
+        G, M = (validate.positive(norms=value) for value in norms)
         if self.noise != "discrete":
             return
         n, d = self.plan.n, self.dimension

@@ -4,6 +4,22 @@ A :class:`Silo` answers about its own records, in this process; :class:`DaskSilo
 workers of a Dask cluster. :class:`SiloOracle` averages, and answers optimizers.
 """
 
-from dpcal import _lazy
+from typing import TYPE_CHECKING
 
-__getattr__, __dir__, __all__ = _lazy.attach(__name__)
+from dpcal._internal import lazy
+
+if TYPE_CHECKING:
+    from dpcal.optim.boundary.ledger import ONE_OF_A_SILO as ONE_OF_A_SILO
+    from dpcal.optim.silos.averaging import SiloOracle as SiloOracle
+    from dpcal.optim.silos.dask import DaskSilos as DaskSilos
+    from dpcal.optim.silos.local import (
+        Description as Description,
+        Silo as Silo,
+        SiloLost as SiloLost,
+    )
+    from dpcal.optim.silos.partitioned import (
+        Partitioned as Partitioned,
+        PartitionsLost as PartitionsLost,
+    )
+else:
+    __getattr__, __dir__, __all__ = lazy.attach(__name__)

@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.calibrate.plan import Plan
 from dpcal.errors import LedgerMismatch
 from dpcal.optim.boundary.ledger import Ledger
@@ -153,7 +153,7 @@ class SiloOracle(AbstractContextManager["SiloOracle"]):
         prices = [0.0 if isinstance(plan, Plan) else float(own.price()) for own in plans]
         self._most = prices.index(max(prices))
         plan = plans[self._most]
-        self._on_lost = _validate.choice(ON_LOST, on_lost=on_lost)
+        self._on_lost = validate.choice(ON_LOST, on_lost=on_lost)
         check_distinct(self._silos, overlap)
         about = [silo.describe() for silo in self._silos]
         for name in ("dimension", "l2"):
@@ -162,7 +162,7 @@ class SiloOracle(AbstractContextManager["SiloOracle"]):
                 raise ValueError(f"silos must have the same {name}, got {values}.")
         self.read_from_data = tuple(sorted({name for one in about for name in one.read_from_data}))
         asked = noise_of(noise, plan, about[0].dimension)
-        self.noise = _validate.choice(NOISES, noise=asked)
+        self.noise = validate.choice(NOISES, noise=asked)
         self.plan, self.dimension, self.l2 = plan, about[0].dimension, about[0].l2
         self.plans = tuple(map(plan_of_silo, plans, [each.n for each in about]))
         self.ledgers = tuple(Ledger.of(each) for each in self.plans)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, cast
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.silos.local import Answerer, Silo, SiloLost
 from dpcal.optim.silos.partitioned import workers_of
@@ -65,7 +65,7 @@ class DaskSilos(list[Answerer]):
             raise ValueError(
                 f"workers must be one for each of {len(makers)} silos, got {len(workers)}."
             )
-        timeout = _validate.positive(timeout=timeout)
+        timeout = validate.positive(timeout=timeout)
         placed = [
             client.submit(_Actor, maker, actor=True, workers=[worker], pure=False)
             for maker, worker in zip(makers, workers, strict=True)

@@ -36,7 +36,7 @@ from typing import NoReturn, Protocol
 
 from numpy.typing import ArrayLike
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.calibrate.plan import Plan
 from dpcal.optim.algorithms import Store, oracle_of
 from dpcal.optim.boundary.ledger import Ledger
@@ -119,7 +119,7 @@ class Silo:
         seed: Seed = None,
         gives_digests: bool = False,
     ) -> None:
-        _validate.instance(Objective, objective=objective)
+        validate.instance(Objective, objective=objective)
         self.objective = objective
         self._store, self._seed, self._gives_digests = store, seed, gives_digests
         self._oracle: Oracle | None = None
@@ -142,7 +142,7 @@ class Silo:
 
         A ValueError is raised if the silo has no file and has opened a plan.
         """
-        _validate.instance(Plan, plan=plan)
+        validate.instance(Plan, plan=plan)
         with self._lock:
             if self._oracle is not None and self._store is None:
                 raise ValueError(
@@ -163,7 +163,7 @@ class Silo:
             oracle = self._opened()
             if self._closed:
                 raise ValueError("the silo must not be closed when it is asked.")
-            if _validate.choice(KINDS, kind=kind) == "gradient" or v is None:
+            if validate.choice(KINDS, kind=kind) == "gradient" or v is None:
                 return oracle.gradient(w, query)
             return oracle.difference(w, v, query)
 

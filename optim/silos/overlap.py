@@ -33,7 +33,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary, WeakSet
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.silos.local import Answerer, Silo
 
@@ -53,7 +53,7 @@ def check_distinct(silos: Sequence[Answerer], overlap: str = "local") -> None:
     :func:`dpcal.optim.distributed_psgd`; for ``"ignore"``, whole data sets in this process are
     compared.
     """
-    _validate.choice(OVERLAPS, overlap=overlap)
+    validate.choice(OVERLAPS, overlap=overlap)
     wholes = [silo.objective.digest() for silo in silos if isinstance(silo, Silo)]
     if len(set(wholes)) < len(wholes):
         raise ValueError("silos must have records of their own, got the same records twice.")

@@ -26,7 +26,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.accountants.samplers import everyone
 from dpcal.errors import DpcalError, needing, reason_of
 from dpcal.optim.objectives.arrays import AllRows, Rows, Vector, parameters
@@ -153,11 +153,11 @@ class Partitioned(Objective):
                 "makers must be one for each partition and at least one, with a tuple of arguments "
                 f"each, got {len(makers)} and {len(given)}."
             )
-        _validate.choice(("refuse", "ignore"), overlap=overlap)
+        validate.choice(("refuse", "ignore"), overlap=overlap)
         made = [(maker, *some) for maker, some in zip(makers, given, strict=True)]
         _check_distinct(list(map(tokenize, made)))
         check_versions(client)
-        self._client, self._timeout = client, _validate.positive(timeout=timeout)
+        self._client, self._timeout = client, validate.positive(timeout=timeout)
         self._parts = [client.submit(_Part, *each, pure=False) for each in made]
         asked = client.map(_facts, self._parts, pure=False)
         wait(asked, timeout=self._timeout)

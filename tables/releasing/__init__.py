@@ -7,6 +7,11 @@
 5. ``estimates``: noisy answers -> statistics with their errors.
 """
 
-from dpcal import _lazy
+from typing import TYPE_CHECKING
 
-__getattr__, __dir__, __all__ = _lazy.attach(__name__)
+from dpcal._internal import lazy
+
+if TYPE_CHECKING:
+    from dpcal.tables.releasing.answering import Release as Release
+else:
+    __getattr__, __dir__, __all__ = lazy.attach(__name__)

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.calibrate.persons import unit_of
 from dpcal.optim import Ledger, Result
 from dpcal.optim.boundary.choices import PrivateChoices, PrivateTotals
@@ -161,10 +161,10 @@ def answered(
         raise ValueError(f"statistics must be a list of one or more, got {statistics!r}.")
     _check_target(epsilon, delta)
     if group_size is not None:
-        _validate.count(group_size=group_size)
+        validate.count(group_size=group_size)
     known = schema_of(schema, group_size)
     source = source_of(table, known)
-    n = known.n if n is None else _validate.count(n=n)
+    n = known.n if n is None else validate.count(n=n)
     axes = [each for each in (by or "").split(",") if each.strip()]
     if find_groups:
         known = with_groups(known, axes, statistics)
@@ -195,14 +195,14 @@ def answered(
 
 def _check_target(epsilon: float, delta: float) -> None:
     """Refuse a target that no release meets."""
-    _validate.positive(epsilon=epsilon)
+    validate.positive(epsilon=epsilon)
     if delta == 0:
         raise ValueError(
             "delta must be a number in (0, 1), got 0: released numbers have the law of their "
             "noise up to a probability of 2^-101 each, so no release is pure. Choose 1e-20: "
             "where Laplace noise is the smaller one, it is that of delta=0."
         )
-    _validate.probability(delta=delta)
+    validate.probability(delta=delta)
 
 
 def _answers(

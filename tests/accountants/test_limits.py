@@ -17,7 +17,7 @@ from contracts._events import EXAMPLES, RELATIONS, WRITTEN, made
 
 import dpcal
 from dpcal import accountants
-from dpcal._validate import NoiseOutOfRange
+from dpcal._internal.validate import NoiseOutOfRange
 from dpcal.accountants import events
 from dpcal.accountants.limits import hold
 from dpcal.accountants.mechanisms.decompose import (

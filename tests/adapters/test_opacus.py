@@ -28,7 +28,7 @@ from dpcal.accountants.matrix import LambdaCGD
 from dpcal.adapters.loaders import PoissonSampler, check
 from dpcal.adapters.opacus import Accountant, check as opened, correlate
 from dpcal.adapters.torch import collate
-from dpcal.cli import main
+from dpcal.commands.cli import main
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
 
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -26,7 +26,7 @@ if len(sys.argv) == 2:
     print(subprocess.run(again, check=True, capture_output=True, text=True).stdout)
     print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
     sys.exit()
-from dpcal.cli import main
+from dpcal.commands.cli import main
 told = []
 for words in json.loads(sys.argv[1]):
     with contextlib.redirect_stderr(io.StringIO()) as err:

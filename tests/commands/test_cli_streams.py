@@ -11,13 +11,13 @@ import tomllib
 import pytest
 from _tree import DATA
 
-from dpcal import cli as door
+from dpcal.commands import cli as door
 from dpcal.commands._signature import Answer
 
 # A command that prints some lines and ends with a status.
 SCRIPT = """
 import sys
-from dpcal import cli
+from dpcal.commands import cli
 from dpcal.commands._signature import Answer
 lines, status = int(sys.argv[1]), int(sys.argv[2])
 def verify():

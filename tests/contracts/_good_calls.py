@@ -13,7 +13,8 @@ from types import GenericAlias
 import attr
 import numpy as np
 from _built_plans import BUILT, CONSTANTS, built, logistic, target
-from _tree import DATA, ROOT
+from _modules import packages
+from _tree import DATA
 from contracts._events import EXAMPLES, answered, verdict
 from saddles import ToySaddle
 
@@ -32,11 +33,9 @@ APART = {name for names in TABLES["apart"].values() for name in names.split()}
 
 def public():
     """Return every public function and class by its shortest name, such as ``optim.run``."""
-    stubs = (stub.parent.relative_to(ROOT).parts for stub in ROOT.rglob("__init__.pyi"))
-    packages = {".".join(("dpcal", *parts)) for parts in stubs if not {"build", ".venv"} & {*parts}}
     kept = [
         name
-        for name in packages
+        for name in packages()
         if not name.startswith(tuple(TABLES["inner"])) and name != "dpcal.adapters"
     ]
     found = {}

@@ -9,7 +9,8 @@ from contracts._good_calls import calls
 from dp_accounting import NeighboringRelation
 
 import dpcal
-from dpcal import _validate, optim
+from dpcal import optim
+from dpcal._internal import validate
 from dpcal.accountants import events
 from dpcal.errors import UnsupportedEvent
 
@@ -23,7 +24,7 @@ TAKE = [call for call in calls().values() if "neighboring_relation" in call.sign
 
 def test_the_reader_takes_a_name_and_dp_accountings_value():
     for name, own in OWN.items():
-        assert _validate.relation(name) == _validate.relation(own) == name
+        assert validate.relation(name) == validate.relation(own) == name
     for wrong in ("add-or-remove", "ADD_OR_REMOVE_ONE", math.nan, None, 1):
         with pytest.raises(ValueError, match="neighboring_relation must be one of"):
             dpcal.epsilon(events.GaussianDpEvent(2.0), delta=1e-5, neighboring_relation=wrong)

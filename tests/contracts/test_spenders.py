@@ -18,7 +18,7 @@ from contracts._runs import together
 from saddles import Trigonometric
 
 from dpcal import optim
-from dpcal._spending import Spender
+from dpcal._internal.spending import Spender
 from dpcal.accountants import Account, Odometer, PrivacyFilter, epsilon, events
 from dpcal.adapters.ranks import Alone, RankedOracle
 from dpcal.adapters.stepwise import StepwiseOracle

@@ -13,7 +13,7 @@ from _tree import DATA
 import dpcal
 from dpcal import calibrate, optim
 from dpcal.accountants import epsilon, events
-from dpcal.cli import main
+from dpcal.commands.cli import main
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
 from dpcal.estimators import LogisticRegression, StandardScaler
 from dpcal.optim import BudgetBook

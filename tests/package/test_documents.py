@@ -12,8 +12,8 @@ import pytest
 from _modules import ROOMS, missing, paths
 from _tree import DATA, ROOT
 
-from dpcal import cli
 from dpcal.accountants.mechanisms import row
+from dpcal.commands import cli
 from dpcal.optim import registry
 
 # Modules without an example, and why; one that is no longer needed fails its test.

@@ -6,7 +6,7 @@ import sys
 import tomllib
 
 import pytest
-from _modules import imports_of, missing, names_imported, paths
+from _modules import imports_of, missing, names_imported, packages, paths
 from _tree import DATA, ROOT
 
 LOADS = tomllib.loads((DATA / "loads.toml").read_text())
@@ -61,11 +61,7 @@ def test_names_that_benchmarks_import_from_the_package_exist():
 
 # -- public names
 
-PACKAGES = sorted(
-    ".".join(("dpcal", *stub.parent.relative_to(ROOT).parts))
-    for stub in ROOT.rglob("__init__.pyi")
-    if not {"build", ".venv"} & set(stub.parts)
-)
+PACKAGES = packages()
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -80,22 +76,19 @@ def test_dir_lists_every_public_name_and_each_is_found(package):
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_no_name_hides_a_module(package):
-    stub = ROOT.joinpath(*package.split(".")[1:], "__init__.pyi").read_text()
     taken = [
         f"{package}.{name}"
-        for module, name in names_imported(stub)
+        for module, name in names_imported(paths()[package].read_text())
         if module != package and f"{package}.{name}" in paths()
     ]
     assert taken == []
 
 
 def test_every_package_lists_its_names():
-    """In its stub, or in ``__all__``, which is empty where a folder only holds modules."""
+    """For type checkers, or in ``__all__``, which is empty where a folder only holds modules."""
     bare = [
         name
         for name, path in paths().items()
-        if path.name == "__init__.py"
-        and not path.with_suffix(".pyi").exists()
-        and "__all__" not in path.read_text()
+        if path.name == "__init__.py" and "__all__" not in path.read_text()
     ]
     assert bare == []

@@ -6,8 +6,17 @@ import pytest
 from hypothesis import assume, given, strategies as st
 from scipy.optimize import brentq
 
-from dpcal import _roots
-from dpcal._roots import NoBracket, Sides, Stop, bisect, bracket, brent, largest_whole, newton
+from dpcal._internal import roots
+from dpcal._internal.roots import (
+    NoBracket,
+    Sides,
+    Stop,
+    bisect,
+    bracket,
+    brent,
+    largest_whole,
+    newton,
+)
 
 thresholds = st.floats(1e-6, 1e6)
 widths = st.floats(1e-13, 0.1)
@@ -157,5 +166,5 @@ def test_no_whole_number_below_a_first_miss():
 
 @given(at=st.floats(-5.0, 5.0))
 def test_a_minimum_is_found(at):
-    found = _roots.minimum(lambda x: abs(x - at), -6.0, 7.0, sections=70)
+    found = roots.minimum(lambda x: abs(x - at), -6.0, 7.0, sections=70)
     assert found == pytest.approx(at, abs=1e-9)

@@ -18,7 +18,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from dpcal._roots import NoBracket, Stop, bisect, bracket
+from dpcal._internal.roots import NoBracket, Stop, bisect, bracket
 from dpcal.accountants.certificates.contour import (
     MAX_NODES,
     ContourProof,

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 
-from dpcal._roots import NoBracket, Stop, bisect, bracket
+from dpcal._internal.roots import NoBracket, Stop, bisect, bracket
 
 __all__ = ["Bound", "Directions", "Least", "Proof", "Worst"]
 __all__ += ["half_space_delta", "least_epsilon", "least_until_rising"]

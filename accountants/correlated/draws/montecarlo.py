@@ -29,8 +29,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal import _validate
-from dpcal._roots import Sides, Stop, bisect
+from dpcal._internal import validate
+from dpcal._internal.roots import Sides, Stop, bisect
 from dpcal.accountants.correlated.draws.estimators import Estimator
 
 __all__ = ["CHUNK", "MOST_DRAWS", "Reading", "Sample", "bets_prove", "draws_needed", "last_proved"]
@@ -333,8 +333,8 @@ def simulate(
     Sample
         The sample, which is the same for every executor.
     """
-    _validate.within(1, MOST_DRAWS, draws=draws)
-    works = [(seed, stream, index) for index in range(-(-_validate.count(draws=draws) // CHUNK))]
+    validate.within(1, MOST_DRAWS, draws=draws)
+    works = [(seed, stream, index) for index in range(-(-validate.count(draws=draws) // CHUNK))]
     if executor is None:
         chunks = [_chunk(estimator, *work) for work in works]
     else:

@@ -18,7 +18,7 @@ from typing import Any
 
 import flint
 
-from dpcal._precision import workprec
+from dpcal._internal.precision import workprec
 from dpcal.calibrate.papers.kernel import terms as t
 
 __all__ = ["Box", "at", "balls_of", "value"]

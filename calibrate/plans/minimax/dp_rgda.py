@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.calibrate.plan import Parameters, Plan
 from dpcal.calibrate.plans import common
 from dpcal.calibrate.plans.common import Given, rounded_down, rounded_up
@@ -44,12 +44,12 @@ __all__ = ["Options", "Setting", "dp_rgda"]
 _COUNTS = ("steps", "period", "inner_steps", "batch_size", "refresh_size", "escape_steps")
 _LENGTHS = ("accuracy", "step_length", "ascent_rate", "escape_rate", "perturbation", "movement")
 _CHECKS: dict[str, Callable[..., Any]] = {
-    **dict.fromkeys(_COUNTS, _validate.count),
-    **dict.fromkeys((*_LENGTHS, "difference_norm"), _validate.positive),
-    "step": partial(_validate.choice, ("normalised", "plain")),
-    "select": partial(_validate.choice, ("last", "argmin")),
-    "split": partial(_validate.choice, ("balanced", "common")),
-    "algorithm": partial(_validate.choice, ("corrected", "literal")),
+    **dict.fromkeys(_COUNTS, validate.count),
+    **dict.fromkeys((*_LENGTHS, "difference_norm"), validate.positive),
+    "step": partial(validate.choice, ("normalised", "plain")),
+    "select": partial(validate.choice, ("last", "argmin")),
+    "split": partial(validate.choice, ("balanced", "common")),
+    "algorithm": partial(validate.choice, ("corrected", "literal")),
 }
 
 # Inner steps of an outer step, in units of kappa: so many bring y near its best response. Fewer
@@ -131,7 +131,7 @@ class Options:
     def __post_init__(self) -> None:
         common.check_given(self, _CHECKS)
         if self.warm_start != 0:
-            _validate.count(warm_start=self.warm_start)
+            validate.count(warm_start=self.warm_start)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -75,7 +75,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.accountants import epsilon as epsilon_of
 from dpcal.accountants.events import GaussianDpEvent
 from dpcal.calibrate.constants import Constants
@@ -108,11 +108,11 @@ _GROWTH = 40.0
 _FEEDBACK = 0.5
 _COUNTS = ("period", "escape_steps", "escape_rounds", "passes", "steps")
 _CHECKS: dict[str, Callable[..., Any]] = {
-    **dict.fromkeys(_COUNTS, _validate.count),
-    **dict.fromkeys(("learning_rate", "threshold", "escape_radius"), _validate.positive),
-    "drift": _validate.non_negative,
-    "failure_probability": _validate.probability,
-    "reset": partial(_validate.choice, RESETS),
+    **dict.fromkeys(_COUNTS, validate.count),
+    **dict.fromkeys(("learning_rate", "threshold", "escape_radius"), validate.positive),
+    "drift": validate.non_negative,
+    "failure_probability": validate.probability,
+    "reset": partial(validate.choice, RESETS),
 }
 
 
@@ -252,7 +252,7 @@ def distributed_psgd(
     Tao, Zhang, Yu, Cheng, Dressler and Wang 2025, Algorithm 3; with ``period``, the distributed
     SPIDER of DIFF2 (Murata and Suzuki 2023).
     """
-    m = _validate.count(silos=silos)
+    m = validate.count(silos=silos)
     plan = planned(given, max_norm, Options(**options), silos=m)
     parameters = {**plan.parameters, "silos": m}
     return dataclasses.replace(plan, optimizer="distributed_psgd", parameters=parameters)
@@ -405,12 +405,12 @@ class _Run(Given):
 
         if R is None:
             rho = self.known("hessian_lipschitz", "escape_radius")
-            R = _validate.positive(escape_radius=math.sqrt(alpha / rho))
+            R = validate.positive(escape_radius=math.sqrt(alpha / rho))
         if Gamma is None:
             gamma = math.sqrt(self.known("hessian_lipschitz", "escape_steps") * alpha)
             growth = max(math.e, _GROWTH * R / (self.eta * self.noise))
             Gamma = math.ceil(math.log(growth) / math.log1p(self.eta * min(gamma, self.M)))
-        return R, _validate.count(escape_steps=Gamma)
+        return R, validate.count(escape_steps=Gamma)
 
     def certificate(self, Gamma: int) -> int:
         """Return how many records rounds without an escape take."""
@@ -522,10 +522,10 @@ def silo_plans(
     """
     if isinstance(epsilon, str) or not isinstance(epsilon, Iterable):
         raise TypeError(f"epsilon must be a sequence of numbers, one a silo, got {epsilon!r}.")
-    targets = [_validate.positive(epsilon=each) for each in epsilon]
+    targets = [validate.positive(epsilon=each) for each in epsilon]
     if not targets:
         raise ValueError(f"epsilon must have a number > 0 for each silo, got {epsilon!r}.")
-    _validate.choice(("auto", "characteristic", "renyi"), accountant=accountant)
+    validate.choice(("auto", "characteristic", "renyi"), accountant=accountant)
     unit = (neighboring_relation, 1, "row", accountant)
     releases = [common.single_release(each, delta, *unit) for each in targets]
     together = math.hypot(*releases) / math.sqrt(len(releases))

@@ -62,8 +62,8 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from dpcal import _validate
-from dpcal._roots import Sides, Stop, bisect
+from dpcal._internal import validate
+from dpcal._internal.roots import Sides, Stop, bisect
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans import common
 from dpcal.calibrate.plans.common import Given
@@ -149,8 +149,8 @@ def select_point(
     Gaussian composition in place of Lemma 16 (erratum E11); Liu, Ganesh, Oh and Thakurta 2023 for
     comparisons; Wang, Chen and Xu 2019 for one silo.
     """
-    _validate.choice(METHODS, method=method)
-    T, m = _validate.count(candidates=candidates), _validate.count(silos=silos)
+    validate.choice(METHODS, method=method)
+    T, m = validate.count(candidates=candidates), validate.count(silos=silos)
     if m > 1 and method not in _OF_SILOS:
         raise ValueError(
             f"silos must be 1 for method={method!r}, got {m}: thresholds on local scores say "
@@ -164,10 +164,10 @@ def select_point(
         M=given.known("smoothness"),
         rho=given.known("hessian_lipschitz"),
         root_of_rank=math.sqrt(
-            min(given.d, _validate.count(rank=given.d if rank is None else rank))
+            min(given.d, validate.count(rank=given.d if rank is None else rank))
         ),
-        alpha=_validate.positive(accuracy=accuracy),
-        omega=_validate.probability(failure_probability=failure_probability),
+        alpha=validate.positive(accuracy=accuracy),
+        omega=validate.probability(failure_probability=failure_probability),
     )
     queries, slack = test.settled(method)
     root = math.sqrt(test.rho * test.alpha)
@@ -238,7 +238,7 @@ class _Test(Given):
         else:
             moved = 2 if self.target.relation == "replace-one" else 1
             # Both ways cost 2 s / b, rounded up by the accountant.
-            scale = 2 * moved / _validate.positive(epsilon=self.target.epsilon) * (1 + 1e-9)
+            scale = 2 * moved / validate.positive(epsilon=self.target.epsilon) * (1 + 1e-9)
             noise = 3 * scale * math.log(1 / self.beta)
         count = 1 if method == "report-noisy-max" else self.T
         score = common.gradients(1.0, scale, count, name="score", kind=_SCORED[method])

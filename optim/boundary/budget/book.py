@@ -56,7 +56,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.accountants import Epsilon
 from dpcal.calibrate.persons import unit_of
 from dpcal.calibrate.plan import RELATIONS, Plan
@@ -177,11 +177,11 @@ class BudgetBook:
         composition: str | None = None,
         records: Records | None = None,
     ) -> None:
-        neighboring_relation = _validate.relation(neighboring_relation)
+        neighboring_relation = validate.relation(neighboring_relation)
         if neighboring_relation is not None:
-            _validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
+            validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
         if composition is not None:
-            _validate.choice(COMPOSITIONS, composition=composition)
+            validate.choice(COMPOSITIONS, composition=composition)
         self._file = BookFile(path)
         self._pending: tuple[str, str] | None = None
         self._store: str | os.PathLike[str] | None = None
@@ -379,8 +379,8 @@ class BudgetBook:
         def changed(now: Snapshot) -> list[Statement]:
             last = now.totals[-1]
             new = (
-                last["epsilon"] if epsilon is None else _validate.positive(epsilon=epsilon),
-                last["delta"] if delta is None else _validate.probability(delta=delta),
+                last["epsilon"] if epsilon is None else validate.positive(epsilon=epsilon),
+                last["delta"] if delta is None else validate.probability(delta=delta),
             )
             if new == (last["epsilon"], last["delta"]):
                 return []
@@ -543,8 +543,8 @@ def _make(
     if epsilon is None or delta is None:
         raise ValueError(f"There is no {file}; a new one needs its total, epsilon and delta.")
     account = Account(
-        epsilon=_validate.positive(epsilon=epsilon),
-        delta=_validate.probability(delta=delta),
+        epsilon=validate.positive(epsilon=epsilon),
+        delta=validate.probability(delta=delta),
         neighboring_relation=relation or RELATIONS[0],
         composition=composition or "exact",
     )

@@ -52,7 +52,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpcal import _validate
+from dpcal._internal import validate
 from dpcal.accountants import Epsilon, epsilon, events
 from dpcal.accountants.adaptive.filters import KINDS, Odometer, PrivacyFilter, renyi_order
 from dpcal.accountants.directions import RELATIONS
@@ -375,7 +375,7 @@ def account_of(now: Snapshot, group_size: int = 1, relation: str = RELATIONS[0])
 
 def admitted(plan: Plan | Charge, now: Snapshot, book: str) -> Account:
     """Refuse a plan that does not fit; return the account that it would be charged to."""
-    own = _validate.instance(Plan, Charge, plan=plan).neighboring_relation
+    own = validate.instance(Plan, Charge, plan=plan).neighboring_relation
     relation = relation_of(now) or own
     if own != relation:
         raise ValueError(

@@ -16,7 +16,8 @@ import pytest
 from flint import ctx
 
 import dpcal
-from dpcal import _precision, calibrate, optim
+from dpcal import calibrate, optim
+from dpcal._internal import precision
 from dpcal.adapters import stepwise
 from dpcal.estimators import KMeans, base as estimators_base, search
 from dpcal.optim import attacks
@@ -118,7 +119,7 @@ def threads_keep_their_precision(request, folder):
 
     def work(bits):
         for _ in range(20):
-            with _precision.workprec(bits):
+            with precision.workprec(bits):
                 with contextlib.suppress(Exception):
                     together.wait(timeout=0.01)
                 assert ctx.prec == bits
@@ -189,7 +190,7 @@ HOLES = {
     ),
     "8 threads share a precision": (
         threads_keep_their_precision,
-        (_precision, "workprec", without_a_lock),
+        (precision, "workprec", without_a_lock),
     ),
     "9 one record fails a run": (of_search(logistic), (linear, "records_of", finite_records_of)),
     "10 classes are read off labels": (

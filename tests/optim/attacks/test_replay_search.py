@@ -18,7 +18,7 @@ import dpcal
 from dpcal import calibrate, estimators, optim
 from dpcal.accountants.matrix import LambdaCGD
 from dpcal.adapters.stepwise import StepwiseOracle
-from dpcal.cli import main
+from dpcal.commands.cli import main
 from dpcal.optim import attacks
 from dpcal.optim.attacks import searching
 from dpcal.optim.boundary import choices as choices_module

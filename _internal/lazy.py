@@ -1,8 +1,9 @@
 """Names of a package that are imported when they are first used.
 
-A package lists its public names once, in its stub ``__init__.pyi``, each with the module that it is
-from. Type checkers read the stub as it stands; :func:`attach` reads it for everybody else, so that
-``import`` loads no module before one of its names is used, and ``dir`` lists them all.
+A package lists its public names once, in the block ``if TYPE_CHECKING`` of its ``__init__.py``,
+each with the module that it is from. Type checkers read the block; :func:`attach` reads it for
+everybody else, so that ``import`` loads no module before one of its names is used, and ``dir``
+lists them all.
 
 >>> import dpcal
 >>> "epsilon" in dir(dpcal), dpcal.epsilon.__module__
@@ -29,12 +30,13 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 def attach(
     package: str, former: Mapping[str, str] = _NONE
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Return the ``__getattr__``, the ``__dir__`` and the ``__all__`` of a package with a stub.
+    """Return the ``__getattr__``, the ``__dir__`` and the ``__all__`` of a package.
 
     Parameters
     ----------
     package
-        The package's name. Its stub consists of statements ``from module import name as name``.
+        The package's name. In its ``__init__.py`` a block ``if TYPE_CHECKING`` consists of
+        statements ``from module import name as name``.
     former
         Former names and the names that replace them: a former name is found, with a
         DeprecationWarning, and is not listed.
@@ -45,10 +47,14 @@ def attach(
         To be named ``__getattr__``, ``__dir__`` and ``__all__`` in the package (PEP 562).
     """
     spec: Any = sys.modules[package].__spec__
-    stub = spec.loader.get_data(spec.origin + "i")
+    (block,) = (
+        node
+        for node in ast.parse(spec.loader.get_data(spec.origin)).body
+        if isinstance(node, ast.If)
+    )
     homes = {
         alias.name: node.module
-        for node in ast.parse(stub).body
+        for node in block.body
         if isinstance(node, ast.ImportFrom) and node.module
         for alias in node.names
     }

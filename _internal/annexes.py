@@ -3,14 +3,14 @@
 An annex imports the core, and the core does not import an annex: what it needs of one is found
 here by its name, so that a run without correlated noise loads nothing of it.
 
->>> from dpcal import _annexes
->>> _annexes.LatticeStream.__module__
+>>> from dpcal._internal import annexes
+>>> annexes.LatticeStream.__module__
 'dpcal.optim.boundary.lattice'
 """
 
-from dpcal import _lazy
+from dpcal._internal import lazy
 
-__getattr__, __dir__ = _lazy.attributes(
+__getattr__, __dir__ = lazy.attributes(
     __name__,
     {
         "Correlation": "dpcal.calibrate.correlated.correlation",

@@ -1,1 +1,0 @@
-from dpcal.tables.releasing.answering import Release as Release
