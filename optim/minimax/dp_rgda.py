@@ -92,8 +92,8 @@ class Escape:
         )
         self._squares = 0.0
         direction = public.standard_normal(len(x))
-        length = self._radius * public.random() ** (1 / len(x))
-        return x + direction * (length / float(np.linalg.norm(direction)))  # 4
+        length: float = self._radius * public.random() ** (1 / len(x))
+        return x + direction * (length / np.linalg.norm(direction))  # 4
 
     def finish(self) -> None:
         """Record the phase in which the run ended, if any."""
