@@ -132,13 +132,18 @@ def test_any_ray_gives_bounds_around_the_truth(parts, epsilon, truth):
     changes = [
         *(("angle", value) for value in (0.01, 1.569)),
         *(("step", value) for value in (0.5, 3.0, 100.0)),
-        *(("first", value) for value in (-20, 0, rays[0].last)),
-        *(("last", value) for value in (rays[0].first, 0, 10)),
+        *(("first", value) for value in (-20, 0, 1 << 20)),
+        *(("last", value) for value in (-(1 << 20), 0, 10)),
         *(("reach", value) for value in (1, 5, 30)),
     ]
     useless = 0
     for name, value in changes:
-        others = tuple(replace(ray, **{name: value}) for ray in rays)
+        ends = {
+            "first": lambda ray: min(value, ray.last),
+            "last": lambda ray: max(value, ray.first),
+        }
+        at = ends.get(name, lambda _: value)
+        others = tuple(replace(ray, **{name: at(ray)}) for ray in rays)
         lower, upper = enclose(replace(good, lines=(others,)), parts, epsilon)
         assert not lower > truth * (1 + 1e-7)
         assert not upper < truth * (1 - 1e-7)
