@@ -117,6 +117,11 @@ def test_the_transform_of_groups_is_that_of_equal_batches_and_falls_below_its_bo
 # -- whatever a document says
 
 
+def _in(ray, name, value):
+    """Return a value with which the ray has a point."""
+    return {"first": min(value, ray.last), "last": max(value, ray.first)}.get(name, value)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("parts", "epsilon", "truth"),
@@ -138,12 +143,7 @@ def test_any_ray_gives_bounds_around_the_truth(parts, epsilon, truth):
     ]
     useless = 0
     for name, value in changes:
-        ends = {
-            "first": lambda ray: min(value, ray.last),
-            "last": lambda ray: max(value, ray.first),
-        }
-        at = ends.get(name, lambda _: value)
-        others = tuple(replace(ray, **{name: at(ray)}) for ray in rays)
+        others = tuple(replace(ray, **{name: _in(ray, name, value)}) for ray in rays)
         lower, upper = enclose(replace(good, lines=(others,)), parts, epsilon)
         assert not lower > truth * (1 + 1e-7)
         assert not upper < truth * (1 - 1e-7)
