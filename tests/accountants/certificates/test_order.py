@@ -230,5 +230,5 @@ def test_draws_that_are_not_told_apart_have_infinite_ratios(monkeypatch):
     loss, _ = samples.pairs_of(ON_BATCHES[-1], "add-or-remove-one")
     beyond = sum(math.comb(12, k) * 2 ** (12 - k) for k in range(6, 13)) / 3**12
     with ctx.workprec(128):
-        limits = OrderProof(128, 0.1, 200, 1e-3, 20.0)
-        assert pair_of(loss).outcomes(arb(0.1), limits, True).right[1] > 0.999999 * beyond
+        limits = OrderProof(128, 1.0, 4000, 1e-9, 1e4)
+        assert pair_of(loss).outcomes(arb(1), limits, True).right[1] > 0.999999 * beyond
