@@ -17,7 +17,7 @@ from dpcal.accountants.certificates.composed import OrderProof
 from dpcal.accountants.certificates.document import Certificate
 from dpcal.accountants.certificates.enclosure import enclose
 from dpcal.accountants.certificates.mechanisms import Mechanism, mechanisms_of
-from dpcal.accountants.certificates.order import Outcomes
+from dpcal.accountants.certificates.order import Law, Outcomes, spread
 from dpcal.accountants.certificates.pairs import Pair, pair_of
 from dpcal.errors import CertificateRejected
 
@@ -208,21 +208,52 @@ ALONE = [
 ]
 
 
+@pytest.mark.parametrize("above", [True, False])
 @pytest.mark.parametrize("top", [0.5, 20.0])
 @pytest.mark.parametrize("event", ON_BATCHES + ALONE, ids=lambda event: type(event).__name__)
-def test_outcomes_above_keep_all_mass_under_both_laws(event, top, monkeypatch):
-    """What is told of no cell is beside them: at a ratio of 0 or an infinite one."""
+def test_outcomes_keep_all_mass(event, top, above, monkeypatch):
+    """What is told of no cell is beside them, under both laws above, and below under Q."""
     monkeypatch.setattr(samples, "_MOST_DRAWS", 5)
     relation = "add-or-remove-one" if event in ON_BATCHES else "replace-one"
     certificate = Certificate(relation, mechanisms_of(event), None, ())
     ((loss, _),) = certificate.composition.directions[0].parts
     with ctx.workprec(128):
         limits = OrderProof(128, 0.1, 200, 1e-3, top)
-        found = pair_of(loss).outcomes(arb(0.1), limits, above=True)
-        for side, row in enumerate(list(zip(*found.cells, strict=True))[:2]):
+        found = pair_of(loss).outcomes(arb(0.1), limits, above)
+        for side, row in enumerate(list(zip(*found.cells, strict=True))[: 1 + above]):
             whole = sum(row, arb(found.left[side]) + found.right[side])
             assert whole.overlaps(arb(1))
             assert whole.rad() < 1e-5
+
+
+@pytest.mark.parametrize("at", [0.0, -0.3, 1.24])
+def test_a_law_above_holds_any_ratio_in_a_ball_and_mass_of_few_digits(at):
+    """Of both directions, at ratios at either end of a ball, of a point and of a cell."""
+    one, zero = arb(1), arb(0)
+    with ctx.workprec(128):
+        empty = Law(True, zero, arb(0.25), 0, [], zero, zero)
+        u = arb(at, 0.1)
+        few, middle = arb(0.5, 0.4), arb(at)
+        point = [(one, u.exp(), u, u)]
+        cell = [(few, few * middle.exp(), middle - 0.1, middle + 0.1)]
+        for cells, mass, logs in ((point, 1.0, (at - 0.1, at + 0.1)), (cell, 0.5, (at,))):
+            law = spread(empty, Outcomes(cells, zero))
+            for log, k in itertools.product(logs, (-0.05, 0.0, 0.05)):
+                # K is near the ratio, on either side of it.
+                epsilon = arb(log + k)
+                gain = mass * (math.exp(log) - math.exp(log + k))
+                assert not law.delta(epsilon, True).upper() < arb(gain)
+                assert not law.delta(-epsilon, False).upper() < arb(gain * math.exp(-log - k) * -1)
+
+
+def test_a_sample_keeps_what_the_law_of_its_answers_has_lost(monkeypatch):
+    """Below, it is at an infinite ratio of the answers, and so of the sample."""
+    loss, _ = samples.pairs_of(ON_BATCHES[1], "add-or-remove-one")
+    with ctx.workprec(128):
+        law = Law(False, arb(0), arb(0.1), 0, [arb(0.75)], lost=arb(0.25), infinite=arb(0))
+        monkeypatch.setattr(samples, "law_of", lambda *_: (law, None))
+        found = pair_of(loss).outcomes(arb(0.1), OrderProof(128, 0.1, 200, 1e-3, 9.0), False)
+        assert found.right[0] == arb(0.25)
 
 
 def test_draws_that_are_not_told_apart_have_infinite_ratios(monkeypatch):
