@@ -644,14 +644,15 @@ static int dpcal_root(const dpcal_question *ask, double log_delta, double *root)
         if (!(isfinite(value) && slope < 0))
             return DPCAL_SEARCH;
         step = fmax(at + (log_delta - value) / slope, 0.0);
-        if (fabs((step - at) * slope) < 1e-7 || step == at) {
-            *root = step;
-            return step > 0 || ask->patient ? DPCAL_DONE : DPCAL_SEARCH;
-        }
         if (value > log_delta)
             low = fmax(low, at);
         else
             high = fmin(high, at);
+        /* Between atoms delta is nearly flat, and a small change of it far away. */
+        if ((fabs((step - at) * slope) < 1e-7 && low <= step && step <= high) || step == at) {
+            *root = step;
+            return step > 0 || ask->patient ? DPCAL_DONE : DPCAL_SEARCH;
+        }
         if (isfinite(high) && (tries > 12 || !(low <= step && step <= high)))
             step = 0.5 * (low + high);
         at = step;

@@ -213,7 +213,7 @@ def check(certificate: Path, *, delta: float | None = None) -> Answer:
     dpcal check proof.json
     dpcal check proof.json --json
     """
-    if is_zipfile(certificate):
+    if certificate.is_file() and is_zipfile(certificate):
         return _worth(certificate, 1e-5 if delta is None else delta)
     if delta is not None:
         raise ValueError("--delta is for checkpoints of Opacus: a certificate has its own.")

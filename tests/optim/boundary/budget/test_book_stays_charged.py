@@ -314,7 +314,7 @@ class Books(RuleBasedStateMachine):
         def fail(*given, **options):
             raise ValueError
 
-        opened = mock.patch("dpcal.optim.driver.Run.answering", fail)
+        opened = mock.patch("dpcal.optim.driver.Run.__enter__", fail)
         with opened, pytest.raises((ValueError, BudgetExceeded)):
             run(self.book, self.folder / store)
         gc.collect()
