@@ -208,7 +208,7 @@ class Guard(Guarded):
                 return np.zeros(self._oracle.dimension, dtype=np.int64), 0
             asked = np.zeros(size, dtype=bool)
             asked[: self._drawn][some] = True
-            return np.asarray(self._compiled(params, asked, batch)), 0
+            return np.array(self._compiled(params, asked, batch)), 0
 
         self._oracle.add_whole(self._drawn, sums)
         return self._tree_of(self._oracle.answer())
