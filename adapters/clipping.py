@@ -425,14 +425,15 @@ class ClippedSums:
         # The sum of 2^12 records is below 2^60 fractions.
         numbers = self.dimension + (threshold is not None)
         fine = torch.empty(numbers, dtype=torch.int64, device=device)
-        steps: Any = 0
+        steps: Any = None
         within, longest, most = 0, bound, 1.0
         if threshold is not None:
             longest = threshold.kept * bound
             most = longest / threshold.norm
         for first in range(0, count, size):
             if first:
-                steps += fine >> FRACTION
+                whole = fine >> FRACTION
+                steps = whole if steps is None else steps.add_(whole)
                 fine &= BELOW
             some: Any = slice(first, first + size)
             terms = [part[some] for part in parts.values()]
@@ -448,7 +449,8 @@ class ClippedSums:
                         part = fine[self._places[name]].view(each.shape)
                         part.add_(each.long()) if first or k else part.copy_(each)
             within += 2 * int((factors == most).sum()) - len(factors) if threshold else 0
-        steps += fine >> FRACTION
+        whole = fine >> FRACTION
+        steps = whole if steps is None else steps.add_(whole)
         if threshold is not None:
             fine[-1], steps[-1] = 0, within * math.floor(threshold.share * bound / _step(exponent))
         return steps.cpu().numpy(), fine.bitwise_and_(BELOW).cpu().numpy()
