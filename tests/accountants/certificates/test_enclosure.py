@@ -15,7 +15,11 @@ from dpcal.accountants import certify, events
 from dpcal.accountants.certificates.enclosure import decimal_down, decimal_up, enclose
 from dpcal.accountants.certificates.search.contour import choose_contour
 from dpcal.accountants.certificates.search.lines import lines_of
-from dpcal.accountants.certificates.transforms import SampledGaussianTransform, sums_of_powers
+from dpcal.accountants.certificates.transforms import (
+    Line,
+    SampledGaussianTransform,
+    sums_of_powers,
+)
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
 ROWS = json.loads((DATA / "poisson_gaussian.json").read_text())["rows"]
@@ -54,6 +58,20 @@ def test_transforms_agree_with_rigorous_integration(q, sigma, direction):
             truth = sampled_moment(q, sigma, direction, complex(c, k * h)).exp()
             assert value.overlaps(truth)
             assert k == 0 or abs(truth) <= beyond
+
+
+@pytest.mark.parametrize(
+    ("step", "first", "last"), [(2.0, -8, 8), (3.0, -6, 6), (0.25, -6, 14), (0.25, -12, 10)]
+)
+def test_the_errors_of_a_coarse_line_and_of_a_short_one_are_in_the_transform(step, first, last):
+    """E w^2 under Q is 1 + q^2 (e^(1 / sigma^2) - 1)."""
+    with ctx.workprec(128):
+        transform = SampledGaussianTransform(SampledGaussian(0.5, 1.0, "remove"))
+        truth = 1 + (arb(1).exp() - 1) / 4
+        for angle in (0.25, 0.5, 1.0):
+            found = transform.at(Line(angle, step, first, last), 1.0)
+            assert found.contains(truth)
+            assert abs(found.mid() - truth) > 1e-9  # and not by the sum alone
 
 
 def test_powers_of_a_turn_keep_their_digits():
