@@ -16,11 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal._ext.noise import add_gaussian
-from dpcal._ext.sums import grid_step
 from dpcal.adapters.stepwise import StepwiseOracle
 from dpcal.calibrate.plan import Query
-from dpcal.optim.boundary.discrete import DiscreteNormals
 from dpcal.optim.boundary.noise import Mechanism
 from dpcal.optim.objectives.arrays import Rows, Vector
 
@@ -47,16 +44,12 @@ class Ahead(StepwiseOracle):
         # A mechanism that a recorder sees draws the noise itself.
         independent = type(self._mechanism) is Mechanism and query.correlation is None
         if independent and self.dimension >= MANY:
-            sigma = query.noise_multiplier * (query.max_norm / grid_step(query.max_norm))
             self._thread = self._thread or ThreadPoolExecutor(1)
-            self._noise = self._thread.submit(self._drawn, sigma, self._streams.noise)
+            self._noise = self._thread.submit(self._drawn, query)
 
-    def _drawn(self, sigma: float, words: np.random.Generator) -> NDArray[np.int64]:
+    def _drawn(self, query: Query) -> NDArray[np.int64]:
         noise = np.zeros(self.dimension, dtype=np.int64)
-        if self.noise == "discrete":
-            DiscreteNormals.covering(sigma, words).add(noise)
-        else:
-            add_gaussian(noise, sigma, words)
+        self._mechanism.add_noise(noise, query, query.max_norm)
         return noise
 
     def _noisy_mean(self, total: Any, query: Query, bound: float, **how: Any) -> Vector:
@@ -64,6 +57,4 @@ class Ahead(StepwiseOracle):
         if noise is None:
             return super()._noisy_mean(total, query, bound, **how)
         total += noise.result()
-        mean = self._mechanism.values(total, bound)
-        mean /= query.expected_batch_size(self.plan.n)
-        return mean
+        return self._mechanism.mean(total, bound, query.expected_batch_size(self.plan.n))

@@ -323,6 +323,12 @@ def _up(squares: Tensor, count: int, mass: Tensor) -> Tensor:
     return squares + 2.0**-52 * (count + 16) * mass.square()
 
 
+def _carried(steps: Tensor | None, fine: Tensor) -> Tensor:
+    """Return steps with the whole ones of a sum of fractions."""
+    whole = fine >> FRACTION
+    return whole if steps is None else steps.add_(whole)
+
+
 def records_in(inputs: Any, targets: Any) -> int:
     """Return the number of records of a batch; refuse tensors with other first axes."""
     tensors = [each for each in tree_leaves((inputs, targets)) if isinstance(each, Tensor)]
@@ -432,8 +438,7 @@ class ClippedSums:
             most = longest / threshold.norm
         for first in range(0, count, size):
             if first:
-                whole = fine >> FRACTION
-                steps = whole if steps is None else steps.add_(whole)
+                steps = _carried(steps, fine)
                 fine &= BELOW
             some: Any = slice(first, first + size)
             terms = [part[some] for part in parts.values()]
@@ -449,8 +454,7 @@ class ClippedSums:
                         part = fine[self._places[name]].view(each.shape)
                         part.add_(each.long()) if first or k else part.copy_(each)
             within += 2 * int((factors == most).sum()) - len(factors) if threshold else 0
-        whole = fine >> FRACTION
-        steps = whole if steps is None else steps.add_(whole)
+        steps = _carried(steps, fine)
         if threshold is not None:
             fine[-1], steps[-1] = 0, within * math.floor(threshold.share * bound / _step(exponent))
         return steps.cpu().numpy(), fine.bitwise_and_(BELOW).cpu().numpy()

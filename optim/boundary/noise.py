@@ -174,6 +174,12 @@ class Mechanism:
         """Return a total in the units of the answer, as a copy in doubles."""
         return np.multiply(total, grid_step(bound), dtype=np.float64)
 
+    def mean(self, total: Integers, bound: float, size: float) -> Vector:
+        """Return a total with its noise, in the units of the answer, over a public ``size`` > 0."""
+        mean = self.values(total, bound)
+        mean /= size
+        return mean
+
     def noisy_mean(
         self,
         total: Integers,
@@ -193,15 +199,19 @@ class Mechanism:
         """
         if row is not None:
             digits = self._digits.get(query.name, 0)
-            return self.values((total << digits) + row, bound) / (2.0**digits * size)
+            return self.mean((total << digits) + row, bound, 2.0**digits * size)
+        self.add_noise(total, query, bound, moved)
+        return self.mean(total, bound, size)
+
+    def add_noise(
+        self, total: Integers, query: Query, bound: float, moved: float | None = None
+    ) -> None:
+        """Add the query's independent noise to a total; see :meth:`noisy_mean`."""
         sigma = query.noise_multiplier * (moved or bound / grid_step(bound))
         if self._discrete:
             DiscreteNormals.covering(sigma, self._streams.noise).add(total)
         else:
             add_gaussian(total, sigma, self._streams.noise)
-        mean = self.values(total, bound)
-        mean /= size
-        return mean
 
 
 def _numbers(query: Query, dimension: int) -> int:

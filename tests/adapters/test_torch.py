@@ -19,6 +19,7 @@ from dpcal.adapters import ahead, clipping  # noqa: E402
 from dpcal.adapters.clipping import ClippedSums  # noqa: E402
 from dpcal.adapters.stepwise import OutOfTurn  # noqa: E402
 from dpcal.adapters.torch import Guard  # noqa: E402
+from dpcal.optim.boundary import noise  # noqa: E402
 
 
 def trained(guard, dataset, rate=0.5, **options):
@@ -252,7 +253,7 @@ def test_noise_that_cannot_be_drawn_ends_its_step_alone(monkeypatch):
     guard = Guard(network(), planned(steps=2), seed=3)
     batches = guard.loader(task())
     with monkeypatch.context() as patch:
-        patch.setattr(ahead.DiscreteNormals, "covering", lambda *given: 1 / 0)
+        patch.setattr(noise.DiscreteNormals, "covering", lambda *given: 1 / 0)
         batch = next(batches)
         guard._oracle._noise.exception()
     with pytest.raises(ZeroDivisionError):
