@@ -19,7 +19,6 @@ __getattr__, __dir__ = lazy.attributes(
         "RoundedStream": "dpcal.optim.boundary.lattice",
         "by_partitions": "dpcal.optim.silos.parts",
         "grid_of": "dpcal.optim.boundary.lattice",
-        "network_scores": "dpcal.optim.objectives.networks",
         "predicted_seconds": "dpcal.calibrate.recommending.seconds",
         "pricing": "dpcal.accountants.correlated.pricing",
         "replacing": "dpcal.accountants.loaders.replacing",

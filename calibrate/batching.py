@@ -1,4 +1,4 @@
-"""Which samplers do runs have, and under which relations? A table that loads nothing.
+"""Which samplers do runs have? Names, which load nothing.
 
 >>> sorted(PLANNED)
 ['poisson', 'random-allocation', 'shuffled-epochs']
@@ -6,19 +6,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-
 __all__ = ["CORRELATED", "PLANNED", "SAMPLED"]
 
-# Runs whose noise is fresh at every answer, with the relations that they are offered under.
-PLANNED: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "poisson": ("add-or-remove-one", "replace-one", "replace-special"),
-        "random-allocation": ("add-or-remove-one", "replace-special"),
-        "shuffled-epochs": ("replace-one", "replace-special"),
-    }
-)
+# Runs whose noise is fresh at every answer, in files of plans and in the shell.
+PLANNED = ("poisson", "random-allocation", "shuffled-epochs")
 # Runs with correlated noise: on sampled batches, and on all records.
 SAMPLED = ("poisson", "cyclic-poisson", "min-separation", "balls-in-bins", "random-allocation")
 CORRELATED = (*SAMPLED, "full")

@@ -222,8 +222,6 @@ def _kind(annotation: Any, name: str) -> dict[str, Any]:
         return {"choices": get_args(found[Literal]), "metavar": word}
     if Mapping in found or dict in found:
         return {"type": _pairs, "nargs": "+", "action": "extend", "metavar": "NAME=VALUE"}
-    if tuple in found:
-        return {"type": ends, "metavar": "LOW:HIGH"}
     if Sequence in found:
         (inner,) = get_args(found[Sequence])
         if get_origin(inner) is Literal:
@@ -271,15 +269,6 @@ def _exact(text: str) -> Fraction:
     if not (size == 0 or 1 / LARGEST <= size <= LARGEST):
         raise ValueError(text)
     return Fraction(text) if size else Fraction(0)
-
-
-def ends(text: str) -> tuple[float, float]:
-    """Parse ``LOW:HIGH``."""
-    low, _, high = text.partition(":")
-    try:
-        return float(low), float(high)
-    except ValueError:
-        raise ArgumentTypeError(f"must be LOW:HIGH, got {text!r}") from None
 
 
 class _Pairs(list[tuple[str, Any]]):

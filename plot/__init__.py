@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     )
     from dpcal.plot.scores import (
         added as added,
-        along_run as along_run,
         crossings as crossings,
         errors as errors,
         samplers as samplers,

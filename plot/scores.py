@@ -27,7 +27,6 @@ from dpcal.plot.style import (
     INK,
     MUTED,
     RED,
-    TARGET,
     figure_and_axes,
     figure_and_panels,
     legend,
@@ -38,44 +37,12 @@ from dpcal.plot.style import (
 if TYPE_CHECKING:
     from dpcal.calibrate.recommending.recommendation import Recommendation
 
-__all__ = ["added", "along_run", "crossings", "errors", "samplers"]
+__all__ = ["added", "crossings", "errors", "samplers"]
 
 # Panels that fit on a printed page.
 _PANELS = 12
 # Relative width from which an answer is drawn as a bracket.
 _WIDE = 1e-2
-
-
-def along_run(
-    spent: Sequence[float], scores: Sequence[float], *, final: float, ylabel: str, share: bool
-) -> Any:
-    """Draw the held-out score of the iterates against the epsilon spent so far.
-
-    Parameters
-    ----------
-    spent, scores
-        One of each an iterate, in the order of the run.
-    final
-        Score of the returned parameters.
-    ylabel
-        What is measured.
-    share
-        Whether it is a share in [0, 1].
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
-    figure, axes = figure_and_axes()
-    axes.plot(spent, scores, color=BLUE, linewidth=1.2, label="iterates", zorder=2)
-    label = f"returned: {final:.1%}" if share else f"returned: {final:.4g}"
-    axes.plot(spent[-1], final, color=RED, **TARGET, label=label, zorder=3, clip_on=False)
-    legend(axes, loc="best")
-    axes.set(xlabel="epsilon spent", ylabel=ylabel, xlim=(0, spent[-1]))
-    if share:
-        axes.yaxis.set_major_formatter("{x:.0%}")
-        axes.set_ylim(min(scores) - 0.03, min(max(*scores, final) + 0.06, 1.01))
-    return figure
 
 
 def added(curves: Mapping[str, tuple[ArrayLike, ArrayLike]], *, ylabel: str) -> Any:

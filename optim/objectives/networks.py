@@ -20,8 +20,6 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -40,7 +38,7 @@ from dpcal.optim.objectives.base import Labelled
 from dpcal.optim.objectives.contributions import MOST, Contributions, Products, Table
 from dpcal.optim.objectives.custom import UNKNOWN
 
-__all__ = ["KAN", "MLP", "NETWORKS", "network_scores"]
+__all__ = ["KAN", "MLP"]
 
 Rows = NDArray[np.intp]
 
@@ -347,29 +345,6 @@ class KAN(Network):
         margins = self._signs[rows] * self._forward(w, self._X[rows])[0]
         with np.errstate(invalid="ignore"):
             return np.asarray(np.logaddexp(0.0, -margins))
-
-
-NETWORKS: Mapping[str, type[MLP] | type[KAN]] = MappingProxyType({"kan": KAN, "mlp": MLP})
-
-
-def network_scores(kind: str, X: Vector, w: Vector, *, scale: float, **sizes: int) -> Vector:
-    """Return by how much the score of the second of two classes is above that of the first.
-
-    Parameters
-    ----------
-    kind
-        Of the network, a name in ``NETWORKS``.
-    X
-        Rows, shape (m, d); they are divided by ``scale`` first.
-    w
-        Parameters of the network.
-    **sizes
-        Its further arguments, such as ``width``.
-    """
-    make: Any = NETWORKS[kind]
-    network = make(np.zeros((1, X.shape[1])), [0], classes=[0, 1], **sizes)
-    found = network.decision(X / scale, w)
-    return found if found.ndim == 1 else np.asarray(found[:, 1] - found[:, 0])
 
 
 # -- clipping by norms

@@ -30,7 +30,7 @@ FIELDS = {
 }
 WRONG = {"sampling_probability": 1.5, "participations": 2.5}
 WRONG |= {"batch_size": 0, "separation": 0, "epoch": 0}
-BY_EPOCH = PLANNED.keys() - {"poisson"}
+BY_EPOCH = {*PLANNED} - {"poisson"}
 ALONE = SAMPLERS.keys() - {*CORRELATED}
 ROUNDS, N = 12, 120
 
