@@ -62,11 +62,14 @@ with needing("torch"):
     from torch.nn import functional
     from torch.utils._pytree import tree_flatten, tree_leaves, tree_map
 
-__all__ = ["ClippedSums", "Threshold", "records_in"]
+__all__ = ["CLIPPINGS", "ClippedSums", "Threshold", "records_in"]
 
 Integers = NDArray[np.int64]
 Signals = tuple[Tensor, Tensor]
 Names = tuple[str, ...]
+
+# How a record's gradient is scaled: see the guard.
+CLIPPINGS = ("flat", "per-layer", "automatic")
 
 # A bound has up to 2^21 steps of the release's grid, and so many digits of fractions of them.
 _DIGITS = 21 + FRACTION
@@ -76,6 +79,8 @@ _FEWEST, _MOST = 20, 24
 _TOGETHER = 1 << 12
 # Numbers of single records that are in memory in doubles: 64 MB.
 _NUMBERS = 1 << 23
+# What automatic clipping adds to norms, which keeps the scale of small gradients (Bu et al. 2023).
+_STABLE = 0.01
 # Relative room for the rounding of factors, and of sums of up to 2^30 squares.
 _ROOM = 2.0**-20
 
@@ -323,10 +328,8 @@ def _up(squares: Tensor, count: int, mass: Tensor) -> Tensor:
     return squares + 2.0**-52 * (count + 16) * mass.square()
 
 
-def _carried(steps: Tensor | None, fine: Tensor) -> Tensor:
-    """Return steps with the whole ones of a sum of fractions."""
-    whole = fine >> FRACTION
-    return whole if steps is None else steps.add_(whole)
+def _plus(steps: Tensor | None, more: Tensor) -> Tensor:
+    return more if steps is None else steps.add_(more)
 
 
 def records_in(inputs: Any, targets: Any) -> int:
@@ -364,12 +367,18 @@ class ClippedSums:
         Of the parameters that are trained, by name, in the order of the sums.
     loss
         ``loss(output, target)`` of a batch of one record.
+    clipping
+        One of ``CLIPPINGS``; see :class:`dpcal.adapters.torch.Guard`.
     """
 
     def __init__(
-        self, model: nn.Module, shapes: Mapping[str, tuple[int, ...]], loss: Callable[..., Tensor]
+        self,
+        model: nn.Module,
+        shapes: Mapping[str, tuple[int, ...]],
+        loss: Callable[..., Tensor],
+        clipping: str = "flat",
     ) -> None:
-        self.model, self._loss = model, loss
+        self.model, self._loss, self._clipping = model, loss, clipping
         self._shapes = shapes
         self._known: dict[Any, tuple[set[str], list[Tensor]]] = {}
         ends = np.cumsum([0, *map(math.prod, shapes.values())])
@@ -383,7 +392,9 @@ class ClippedSums:
         values: Mapping[str, Tensor],
         bound: float,
         threshold: Threshold | None = None,
-    ) -> tuple[Integers, Integers]:
+        *,
+        alone: bool = False,
+    ) -> tuple[Integers, Integers | int]:
         """Return the sum of clipped gradients.
 
         Parameters
@@ -398,20 +409,23 @@ class ClippedSums:
         threshold
             What gradients are clipped to, before they are scaled to the bound; the bound when
             omitted.
+        alone
+            Whether no other sum is added to this one, so that it is rounded down here.
 
         Returns
         -------
         tuple[numpy.ndarray, numpy.ndarray]
             Whole steps of the bound's grid, and fractions of 2^-27 steps, both of shape
             (dimension,), or of one number more: as :meth:`StepwiseOracle.add_whole` takes them.
+            Fractions are 0 for a sum that is alone.
         """
         count, device = records_in(inputs, targets), next(iter(values.values())).device
         parts = self._gradients(inputs, targets, values, count)
-        return self._total(parts, count, bound, device, threshold)
+        return self._total(parts, count, bound, device, threshold, alone)
 
     def of(
         self, gradients: Mapping[str, Tensor], bound: float, threshold: Threshold | None = None
-    ) -> tuple[Integers, Integers]:
+    ) -> tuple[Integers, Integers | int]:
         r"""Return the sum of gradients of single records, shapes (m, \*shape), each clipped."""
         given: dict[Names, Any] = {(name,): _Given(gradients[name]) for name in self._shapes}
         first = gradients[next(iter(self._shapes))]
@@ -424,7 +438,8 @@ class ClippedSums:
         bound: float,
         device: torch.device,
         threshold: Threshold | None,
-    ) -> tuple[Integers, Integers]:
+        alone: bool = False,
+    ) -> tuple[Integers, Integers | int]:
         """Return the sum of what ``parts`` hold of ``count`` records, as :meth:`__call__` does."""
         exponent = math.frexp(bound)[1]
         size = max(1, min(_TOGETHER, _NUMBERS // sum(part.numbers for part in parts.values())))
@@ -438,31 +453,40 @@ class ClippedSums:
             most = longest / threshold.norm
         for first in range(0, count, size):
             if first:
-                steps = _carried(steps, fine)
+                steps = _plus(steps, fine >> FRACTION)
                 fine &= BELOW
             some: Any = slice(first, first + size)
             terms = [part[some] for part in parts.values()]
             factors = self._factors(terms, longest, exponent, most)
             if not bool(factors.all()):
                 # Records of which nothing is added, because they are not finite.
-                some = first + factors.nonzero().flatten()
-                terms, factors = [part[some] for part in parts.values()], factors[some - first]
-            for names, term in zip(parts, terms, strict=True):
-                for k, total in enumerate(term.whole(factors, exponent)):
+                known = factors.all(0).nonzero().flatten()
+                if not len(known):
+                    if not first:
+                        fine.zero_()
+                    continue
+                terms = [part[first + known] for part in parts.values()]
+                factors = factors[:, known]
+            for names, term, own in zip(parts, terms, factors, strict=True):
+                for k, total in enumerate(term.whole(own, exponent)):
                     found = (total,) if len(names) == 1 else total.tensor_split([-1], -1)
                     for name, each in zip(names, found, strict=True):
                         part = fine[self._places[name]].view(each.shape)
                         part.add_(each.long()) if first or k else part.copy_(each)
-            within += 2 * int((factors == most).sum()) - len(factors) if threshold else 0
-        steps = _carried(steps, fine)
+            within += 2 * int((factors[0] == most).sum()) - len(factors[0]) if threshold else 0
         if threshold is not None:
-            fine[-1], steps[-1] = 0, within * math.floor(threshold.share * bound / _step(exponent))
-        return steps.cpu().numpy(), fine.bitwise_and_(BELOW).cpu().numpy()
+            fine[-1] = 0
+        fractions = 0 if alone else (fine & BELOW).cpu().numpy()
+        fine >>= FRACTION
+        steps = _plus(steps, fine)
+        if threshold is not None:
+            steps[-1] = within * math.floor(threshold.share * bound / _step(exponent))
+        return steps.cpu().numpy(), fractions
 
     def _factors(
         self, terms: list[_Term], bound: float, exponent: int, most: float = 1.0
     ) -> Tensor:
-        """Return what each record's gradient is multiplied by, shape (m,), at most ``most``."""
+        """Return what each record's gradients are multiplied by, shape (terms, m)."""
         cut = math.sqrt(sum(term.shorter(exponent) ** 2 for term in terms))
         limit = bound - (math.sqrt(self.dimension) + 1) * _step(exponent) - cut
         if limit < 0.9 * bound:
@@ -470,11 +494,20 @@ class ClippedSums:
                 f"model must have fewer parameters or positions, got {self.dimension} parameters "
                 f"and sequences for which rounding takes {1 - limit / bound:.0%} of max_norm."
             )
-        norms = torch.stack([term.squares() for term in terms]).sum(0).sqrt()
-        factors = (limit * (1 - _ROOM) / norms).clamp_max(most)
-        for term in terms:
-            factors = factors.clamp(max=term.most(exponent))
-        return torch.where(norms.isfinite(), factors, 0.0)
+        squares = torch.stack([term.squares() for term in terms])
+        finite = squares.isfinite().all(0)
+        if self._clipping == "per-layer":  # squares of shares of the limit add up to its own
+            norms = (squares * len(terms)).sqrt()
+        else:
+            norms = squares.sum(0, keepdim=True).sqrt()
+        if self._clipping == "automatic":
+            norms, most = norms + _STABLE, math.inf
+        factors = (limit * (1 - _ROOM) / norms).clamp_max(most).expand(len(terms), -1)
+        room = [torch.as_tensor(term.most(exponent)).expand_as(finite) for term in terms]
+        most_of = torch.stack([each.to(factors) for each in room])
+        if self._clipping != "per-layer":
+            most_of = most_of.amin(0)
+        return torch.where(finite, torch.minimum(factors, most_of), 0.0)
 
     def _gradients(
         self, inputs: Any, targets: Any, values: Mapping[str, Tensor], count: int

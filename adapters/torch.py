@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from dpcal._internal import validate
 from dpcal.adapters import loaders
 from dpcal.adapters.ahead import Ahead
-from dpcal.adapters.clipping import ClippedSums, Threshold, records_in
+from dpcal.adapters.clipping import CLIPPINGS, ClippedSums, Threshold, records_in
 from dpcal.adapters.ranks import Alone, RankedOracle, Ranks, RanksLost, check_same
 from dpcal.adapters.stepwise import Guarded, OutOfTurn
 from dpcal.calibrate.plan import Plan
@@ -82,6 +82,12 @@ class Guard(Guarded):
         ``gradients(model, inputs, targets)`` returns, for each trained parameter's name, the
         gradients of single records, shape (m, \*shape); it takes the place of ``torch.vmap`` where
         that cannot run the model. A record's gradient must depend on that record alone.
+    clipping
+        How a record's gradient is brought within ``max_norm``. ``"flat"`` shortens it where it is
+        longer. ``"per-layer"`` shortens the part of each of L layers to ``max_norm / sqrt(L)``, a
+        weight and its bias being one. ``"automatic"`` divides it by its norm plus 0.01 and takes
+        it times ``max_norm``, which then is part of the learning rate (Bu, Wang, Zha and Karypis
+        2023, Automatic clipping). One record moves the sum by at most ``max_norm`` with each.
     quantile
         In (0, 1): gradients are clipped to this quantile of their norms instead, which
         ``threshold.norm`` follows from ``max_norm`` on, and scaled to ``max_norm``. How many
@@ -116,6 +122,7 @@ class Guard(Guarded):
         *,
         loss: Loss = nn.functional.cross_entropy,
         gradients: Gradients | None = None,
+        clipping: str = "flat",
         quantile: float | None = None,
         noise: str | None = None,
         seed: Seed = None,
@@ -138,8 +145,14 @@ class Guard(Guarded):
         self.model = model
         self._gradients = gradients
         self._left = self._piece = 0
+        self._alone = False
         self._values: dict[str, Tensor] = {}
-        self._clipped = ClippedSums(model, self._shapes, loss)
+        validate.choice(CLIPPINGS, clipping=clipping)
+        if quantile is not None and clipping != "flat":
+            raise ValueError(
+                f"clipping must be 'flat' with a quantile, which moves one norm, got {clipping!r}."
+            )
+        self._clipped = ClippedSums(model, self._shapes, loss, clipping)
         ranks = _ranks(group)
         self._ranked: RankedOracle | None = None
         alone = ranks.size == 1 and group is None and store is None
@@ -219,6 +232,7 @@ class Guard(Guarded):
                 if not self._oracle.drawn:  # it was given up
                     break
                 self._left, self._piece = left, number
+                self._alone = self._ranked is None and len(pieces) == 1
                 yield _loaded(dataset, rows, collate)
             if self._oracle.drawn:
                 self._oracle.give_up()
@@ -348,7 +362,7 @@ class Guard(Guarded):
                 for own, each in pairs:
                     own.training = each.training
             values = self._values or dict(self.model.named_parameters())
-            return self._clipped(inputs, targets, values, bound, self.threshold)
+            return self._clipped(inputs, targets, values, bound, self.threshold, alone=self._alone)
         with torch.enable_grad():
             found = self._gradients(self.model, inputs, targets)
         count = records_in(inputs, targets)

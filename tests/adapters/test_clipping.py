@@ -117,9 +117,9 @@ def called(model, values, x):
     return functional_call(model, values, (x,))
 
 
-def sums_of(model, x, y, bound=C, loss=functional.cross_entropy):
+def sums_of(model, x, y, bound=C, loss=functional.cross_entropy, clipping="flat"):
     shapes = {name: tuple(each.shape) for name, each in model.named_parameters()}
-    sums = ClippedSums(model, shapes, loss)
+    sums = ClippedSums(model, shapes, loss, clipping)
     return sums, sums(x, y, dict(model.named_parameters()), bound)
 
 
@@ -158,6 +158,35 @@ def test_sums_are_those_of_gradients_of_single_records(name, numbers, monkeypatc
         clipped = (want * np.minimum(1, bound / norms)).sum(0)
         off = np.linalg.norm((steps + (fractions >> FRACTION)) * grid_step(bound) - clipped)
         assert off <= 2e-4 * bound * math.sqrt(len(y))
+
+
+@pytest.mark.parametrize("kind", ["per-layer", "automatic"])
+def test_other_ways_of_clipping_keep_the_bound(kind, monkeypatch):
+    """They are what they say, and no record moves a sum by more than the bound."""
+    monkeypatch.setattr(clipping, "_NUMBERS", 300)
+    torch.manual_seed(5)
+    model = nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 3))
+    x, y = 9 * torch.randn(17, 6), torch.randint(0, 3, (17,))
+    x[3], x[4] = 0.0, torch.nan
+    known = np.arange(17) != 4
+    found = [sums_of(model, x[k : k + 1], y[k : k + 1], clipping=kind)[1] for k in range(17)]
+    apart = np.array([released(*each) for each in found])
+    assert np.linalg.norm(apart, axis=1).max() <= C
+    assert not apart[4].any()
+    want, layers = one_by_one(model, x, y)[known], [slice(35), slice(35, None)]
+    if kind == "automatic":
+        want *= C / (np.linalg.norm(want, axis=1, keepdims=True) + 0.01)
+    else:
+        most = C / math.sqrt(2)
+        for part in layers:
+            norms = np.linalg.norm(want[:, part], axis=1, keepdims=True)
+            want[:, part] *= np.minimum(1, most / np.maximum(norms, 1e-300))
+        sizes = [np.linalg.norm(apart[:, part], axis=1).max() for part in layers]
+        assert 0.99 * most < min(sizes)
+        assert max(sizes) <= most
+    assert abs(apart[known] - want).max() <= 1e-5 * C
+    together = released(*sums_of(model, x, y, clipping=kind)[1])
+    assert abs(together - want.sum(0)).max() <= 1e-4 * C
 
 
 @pytest.mark.filterwarnings("ignore:There is a performance drop")

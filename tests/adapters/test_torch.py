@@ -224,6 +224,10 @@ def test_a_quantile_is_for_independent_noise():
         Guard(network(), plan, quantile=0.5)
     with pytest.raises(ValueError, match="quantile must be"):
         Guard(network(), planned(), quantile=1.0)
+    with pytest.raises(ValueError, match="clipping must be 'flat' with a quantile"):
+        Guard(network(), planned(), clipping="automatic", quantile=0.5)
+    with pytest.raises(ValueError, match="clipping must be one of"):
+        Guard(network(), planned(), clipping="layers")
 
 
 @pytest.mark.parametrize("noise", ["gaussian", "discrete"])
