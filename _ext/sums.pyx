@@ -26,6 +26,7 @@ asked to clip to a bound that is shorter by as much. The steps are powers of two
 
 from libc.math cimport NAN, fabs, frexp, ldexp, rint, sqrt
 from libc.stdint cimport int64_t
+from libc.string cimport memcpy
 
 from dpcal._ext.discrete cimport DiscreteTable, factors_covering
 from dpcal._ext.gradients cimport Batch, ClippedSum
@@ -241,6 +242,19 @@ def whole_norm(const int64_t[::1] total not None, const double[::1] steps not No
         entry = total[j] + <int64_t>steps[j]
         squares += <wide>entry * entry
     return root_of(squares)
+
+
+def in_units(int64_t[::1] total not None, double step, double size):
+    """Return whole steps in the units of the answer, over a size > 0, in the memory of ``total``.
+
+    It must not be used again.
+    """
+    cdef double value
+    cdef Py_ssize_t j
+    for j in range(total.shape[0]):
+        value = total[j] * step / size
+        memcpy(&total[j], &value, sizeof(double))
+    return np.asarray(total).view(np.float64)
 
 
 def grid_step(double max_norm):

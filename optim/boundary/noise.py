@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from dpcal._ext.discrete import LEAST
 from dpcal._ext.noise import add_gaussian
-from dpcal._ext.sums import MOST_RECORDS, Sums, grid_step, whole_norm
+from dpcal._ext.sums import MOST_RECORDS, Sums, grid_step, in_units, whole_norm
 from dpcal._internal import annexes, validate
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.calibrate.query import CHOICES
@@ -174,11 +174,13 @@ class Mechanism:
         """Return a total in the units of the answer, as a copy in doubles."""
         return np.multiply(total, grid_step(bound), dtype=np.float64)
 
-    def mean(self, total: Integers, bound: float, size: float) -> Vector:
-        """Return a total with its noise, in the units of the answer, over a public ``size`` > 0."""
-        mean = self.values(total, bound)
-        mean /= size
-        return mean
+    @staticmethod
+    def mean(total: Integers, bound: float, size: float) -> Vector:
+        """Return a total with its noise, in the units of the answer, over a public ``size`` > 0.
+
+        It is in the memory of the total, which must not be used again.
+        """
+        return in_units(total, grid_step(bound), size)
 
     def noisy_mean(
         self,
