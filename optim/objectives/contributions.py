@@ -204,8 +204,7 @@ class Products(Contributions):
         high = low = np.zeros(self.size, dtype=np.int64)
         for pairs in self._shrunk(shorter * (1 - _ROOM)):
             sums = [
-                (left.T @ right).astype(np.int64)
-                for left, right in _whole(pairs, exponent, most)
+                (left.T @ right).astype(np.int64) for left, right in _whole(pairs, exponent, most)
             ]
             # Both are whole, and the upper part takes what the lower one has no room for.
             low = low + self._arranged(sums)
