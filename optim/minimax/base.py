@@ -228,22 +228,18 @@ class Minimax(MinimaxObjective):
 
     def record_gradients(self, w: Vector, rows: Rows) -> Vector:
         """See :meth:`Objective.record_gradients`."""
-        x, y = self.split(w)
-        pair = self._gradients(x.copy(), y.copy(), rows.copy())
+        pair = self._gradients(*self.split(w.copy()), rows.copy())
         if not isinstance(pair, tuple) or len(pair) != 2:
             raise TypeError(f"gradients must return a pair of arrays, got {type(pair).__name__}.")
-        tables = [
-            shaped("gradients", part, (len(rows), size))
-            for part, size in zip(pair, self.dimensions, strict=True)
-        ]
+        shapes = ((len(rows), size) for size in self.dimensions)
+        tables = [shaped("gradients", *each) for each in zip(pair, shapes, strict=True)]
         return np.concatenate(tables, axis=1)
 
     def record_losses(self, w: Vector, rows: Rows) -> Vector:
         """See :meth:`Objective.record_losses`; a TypeError is raised without a ``loss``."""
         if self._loss is None:
             raise TypeError("loss must be given for losses to be asked for, got None.")
-        x, y = self.split(w)
-        return shaped("loss", self._loss(x.copy(), y.copy(), rows.copy()), (len(rows),))
+        return shaped("loss", self._loss(*self.split(w.copy()), rows.copy()), (len(rows),))
 
 
 def _normalised(shares: tuple[float, float]) -> tuple[float, float]:
