@@ -19,12 +19,17 @@ True
 
 from __future__ import annotations
 
+import inspect
+
 from numpy.typing import ArrayLike
 
 from dpcal.optim.algorithms import Begin, Optimizer, Plan, Problem, Vector, algorithm, planned
-from dpcal.optim.first_order.dpsgd import take_steps
+from dpcal.optim.first_order.dpsgd import dpsgd
 
 __all__ = ["correlated_dpsgd"]
+
+# The algorithm, without the driver's keywords; noise is the plan's.
+steps_of_dpsgd = inspect.unwrap(dpsgd)
 
 
 @Optimizer(
@@ -82,7 +87,7 @@ def correlated_dpsgd(
     (query,) = planned(plan, "gradient")
     if query.correlation is None:
         raise ValueError(f"plan must have a query with correlated noise, got {query}.")
-    return take_steps(
+    return steps_of_dpsgd(
         objective,
         plan,
         begin,

@@ -27,7 +27,7 @@ from dpcal.optim.algorithms import Begin, Optimizer, Plan, Problem, Vector, algo
 from dpcal.optim.first_order.descent import OUTPUTS, descend
 from dpcal.optim.objectives.arrays import numbers
 
-__all__ = ["default_steps", "dpsgd", "regret_rate", "take_steps"]
+__all__ = ["default_steps", "dpsgd", "regret_rate"]
 
 
 @Optimizer(
@@ -51,6 +51,7 @@ def dpsgd(
     *,
     learning_rate: ArrayLike | None = None,
     output: str | None = None,
+    center: ArrayLike | None = None,
     initial: ArrayLike | None,
     radius: float,
 ) -> Vector:
@@ -67,7 +68,7 @@ def dpsgd(
         With one query of kind ``"gradient"``, answered once a step. Of ``plan.parameters``,
         ``"learning_rate"`` and ``"projection_radius"`` are used, and ``"steps"`` and ``"max_norm"``
         must agree with the query. Without a finite ``radius`` iterates are projected onto the ball
-        of the plan's radius around the start, if it has one.
+        of the plan's radius around the start, if it has one (Wang et al. 2026, Algorithm 1).
     learning_rate
         A number > 0, or one per step, shape (steps,). When omitted, the plan's, or else
         :func:`default_steps`.
@@ -76,38 +77,13 @@ def dpsgd(
         the last half, ``"linear"`` a mean of all in which iterate t has weight t, ``"random"`` one
         of w_0, ..., w_{T-1}, uniformly. When omitted, ``"linear"`` for linear models whose learning
         rate is the default, and else ``"last"``.
+    center
+        Centre of the ball of ``radius``, shape (dimension,); the origin when omitted.
 
     References
     ----------
     Abadi et al. 2016, Algorithm 1; averaging: Polyak and Juditsky 1992, Rakhlin, Shamir and
     Sridharan 2012, Lacoste-Julien, Schmidt and Bach 2012.
-    """
-    return take_steps(
-        objective,
-        plan,
-        begin,
-        learning_rate=learning_rate,
-        output=output,
-        initial=initial,
-        radius=radius,
-    )
-
-
-def take_steps(
-    objective: Problem,
-    plan: Plan,
-    begin: Begin,
-    *,
-    learning_rate: ArrayLike | None,
-    output: str | None,
-    initial: ArrayLike | None,
-    radius: float,
-    center: ArrayLike | None = None,
-) -> Vector:
-    """Take the steps of DP-SGD, with independent or correlated noise: see :func:`dpsgd`.
-
-    The ``center`` of the user's ball is the origin when omitted. A plan's ball is that of Wang et
-    al. 2026, Algorithm 1.
     """
     (query,) = planned(plan, "gradient")
     for name, value in (("steps", query.count), ("max_norm", query.max_norm)):
@@ -116,6 +92,7 @@ def take_steps(
                 f"plan.parameters[{name!r}] must agree with the plan's query, which has {value}, "
                 f"got {plan.parameters[name]!r}."
             )
+    radius = validate.radius(radius=radius)
     chosen = plan.parameters.get("learning_rate") if learning_rate is None else learning_rate
     if output is None:
         linear = chosen is None and getattr(objective, "linear_loss", None)
