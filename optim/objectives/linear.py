@@ -55,10 +55,9 @@ class _Embedded:
     def __getitem__(self, some: slice) -> Vector:
         features = self._features[some]
         with np.errstate(over="ignore", invalid="ignore"):
-            table = features @ self._matrix.T
-            allowed, norms = math.sqrt(2) * row_norms(features), row_norms(table)
-            shrink = np.divide(allowed, norms, out=np.ones_like(norms), where=norms > allowed)
-            table = np.asarray(table * shrink[:, np.newaxis])
+            table: Vector = features @ self._matrix.T
+            shrink = shrink_factors(row_norms(table), math.sqrt(2) * row_norms(features))
+            table *= shrink[:, np.newaxis]
         # A record that overflows is blank, and nobody is told.
         table[~np.isfinite(table).all(axis=1)] = 0.0
         return table
