@@ -71,20 +71,8 @@ class Network(Labelled):
 
     # No bound is known, and privacy does not rest on one: gradients are clipped.
     constants = UNKNOWN
-    _two = False
     _arranged: Any = None
-
-    def __init__(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        *,
-        classes: ArrayLike | None,
-        classes_from_data: bool,
-        l2: float,
-    ) -> None:
-        self._X = self._table(X, y, classes, from_data=classes_from_data, two=self._two)
-        self.l2 = validate.non_negative(l2=l2)
+    _X: Vector
 
     def contributions(self, rows: Rows, *at: Vector) -> Contributions:
         """See :meth:`Objective.contributions`: a pair of vectors a layer."""
@@ -146,10 +134,11 @@ class MLP(Network):
         classes_from_data: bool = False,
         l2: float = 0.0,
     ) -> None:
-        super().__init__(X, y, classes=classes, classes_from_data=classes_from_data, l2=l2)
+        table = self._table(X, y, classes, from_data=classes_from_data)
+        self.l2 = validate.non_negative(l2=l2)
         self.width = validate.count(width=width)
         # The constant feature is the inputs' last number.
-        self._inputs = np.hstack([self._X, np.ones((self.n, 1))])
+        self._inputs = np.hstack([table, np.ones((self.n, 1))])
         self._X = self._inputs[:, :-1]
         K = len(self.classes_)
         self.penalized = self.width * (self._columns + K)
@@ -268,8 +257,6 @@ class KAN(Network):
     True
     """
 
-    _two = True
-
     def __init__(
         self,
         X: ArrayLike,
@@ -284,7 +271,8 @@ class KAN(Network):
     ) -> None:
         from scipy.interpolate import BSpline
 
-        super().__init__(X, y, classes=classes, classes_from_data=classes_from_data, l2=l2)
+        table = self._table(X, y, classes, from_data=classes_from_data, two=True)
+        self.l2 = validate.non_negative(l2=l2)
         self.width = validate.count(width=width)
         self.intervals = validate.count(intervals=intervals)
         self._knots = 2.0 * np.arange(-3, self.intervals + 4) / self.intervals - 1.0
@@ -294,7 +282,7 @@ class KAN(Network):
         # Each interval and unit has a cubic polynomial about the interval's left end.
         spline, ends = BSpline(self._knots, second, 3), self._knots[3 : 3 + self.intervals]
         self._pieces = np.array([spline(ends, nu=k) / math.factorial(k) for k in (3, 2, 1, 0)])
-        self._X = self._basis(self._X)
+        self._X = self._basis(table)
         self._signs = np.array([-1.0, 1.0, math.nan])[self._class]
         self.dimension = self.penalized = self.width * self._X.shape[1]
 
