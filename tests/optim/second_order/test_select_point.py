@@ -93,6 +93,7 @@ def test_above_threshold_stops_at_its_first_acceptance():
     assert (chosen.index, chosen.tested, chosen.status) == (2, 3, "accepted")
     assert chosen.ledger.count("score") == 3
     assert chosen.epsilon(1e-6) == plan.price(1e-6)
+    assert (chosen.message, len(chosen.trace.step)) == ("accepted after 3 candidates", 0)
     none = select_point(holdout, [SADDLE, np.full(5, 1.2)], plan, seed=1)
     assert (none.index, none.w, none.status) == (None, None, "none")
 
