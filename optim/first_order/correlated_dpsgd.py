@@ -20,6 +20,7 @@ True
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 
 from numpy.typing import ArrayLike
 
@@ -29,7 +30,7 @@ from dpcal.optim.first_order.dpsgd import dpsgd
 __all__ = ["correlated_dpsgd"]
 
 # The algorithm, without the driver's keywords; noise is the plan's.
-steps_of_dpsgd = inspect.unwrap(dpsgd)
+steps_of_dpsgd: Callable[..., Vector] = inspect.unwrap(dpsgd)
 
 
 @Optimizer(
