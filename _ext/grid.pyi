@@ -20,5 +20,4 @@ def whole_factors(
     *,
     exponent: int,
     bits: int,
-    one: bool,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...

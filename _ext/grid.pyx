@@ -182,7 +182,6 @@ def whole_factors(
     *,
     int exponent,
     int bits,
-    bint one,
 ):
     """Return rows of whole numbers whose outer products are those of ``left`` and ``right``, cut.
 
@@ -199,39 +198,32 @@ def whole_factors(
         Shape (m,): the squared norms of the outer products, in units, are added to it.
     exponent, bits
         Of the unit; bits at most 20.
-    one
-        Whether right rows get a further number, 1.
 
     Returns
     -------
     tuple[numpy.ndarray, numpy.ndarray]
-        Shapes (m, a) and (m, b), or (m, b + 1) with ``one``.
+        Shapes (m, a) and (m, b).
     """
-    cdef Py_ssize_t m = left.shape[0], a = left.shape[1], b = right.shape[1], i, j, size
+    cdef Py_ssize_t m = left.shape[0], a = left.shape[1], b = right.shape[1], i
     cdef double along, across
-    size = b + one
-    if right.shape[0] != m or squares.shape[0] != m or not 0 < bits <= 20 or not a or not b + one or a >= WIDEST or size >= WIDEST:
+    if right.shape[0] != m or squares.shape[0] != m or not 0 < bits <= 20 or not 0 < a < WIDEST or not 0 < b < WIDEST:
         raise ValueError(
             "left, right and squares must have as many rows, of 1 to 2^20 numbers, got shapes "
-            f"{(m, a)}, {(right.shape[0], size)} and {(squares.shape[0],)}."
+            f"{(m, a)}, {(right.shape[0], b)} and {(squares.shape[0],)}."
         )
-    made_left, made_right = np.zeros((m, a)), np.zeros((m, size))
+    made_left, made_right = np.zeros((m, a)), np.zeros((m, b))
     cdef double[:, ::1] whole_left = made_left, whole_right = made_right
     cdef int scale
     with nogil:
         for i in range(m):
-            for j in range(b):
-                whole_right[i, j] = right[i, j]
-            if one:
-                whole_right[i, b] = 1.0
-            scale = _scale_of(&whole_right[i, 0], size)
-            across = _cut(&whole_right[i, 0], &whole_right[i, 0], size, ldexp(1.0, bits - scale))
+            scale = _scale_of(&right[i, 0], b)
+            across = _cut(&right[i, 0], &whole_right[i, 0], b, ldexp(1.0, bits - scale))
             along = _cut(&left[i, 0], &whole_left[i, 0], a, ldexp(1.0, scale + bits - exponent))
             if along <= ldexp(1.0, 2 * bits + 2) and across <= ldexp(1.0, 2 * bits):
                 squares[i] += along * across
             else:
                 memset(&whole_left[i, 0], 0, a * sizeof(double))
-                memset(&whole_right[i, 0], 0, size * sizeof(double))
+                memset(&whole_right[i, 0], 0, b * sizeof(double))
     return made_left, made_right
 
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from dpcal.optim.first_order.spiderboost import spiderboost as spiderboost
     from dpcal.optim.first_order.tree_spider import tree_spider as tree_spider
     from dpcal.optim.linear_fit import LinearSettings as LinearSettings, fit_linear as fit_linear
-    from dpcal.optim.minimax.custom import Minimax as Minimax
+    from dpcal.optim.minimax.base import Minimax as Minimax
     from dpcal.optim.minimax.dp_rgda import dp_rgda as dp_rgda
     from dpcal.optim.objectives.base import Objective as Objective
     from dpcal.optim.objectives.check import check_objective as check_objective

@@ -268,8 +268,10 @@ def _claims(tape: Tape, *, price: bool) -> Iterator[Finding]:
             yield Finding("ledger", "the result", str(error))
             return
         held = sum(opened.ledger.answers for opened in tape.opened)
-        if result.ledger.answers != held:
-            detail = f"its ledger holds {result.ledger.answers} answers, {held} were given"
+        # Of several silos each has a ledger.
+        written = sum(each.answers for each in getattr(result, "ledgers", (result.ledger,)))
+        if written != held:
+            detail = f"its ledger holds {written} answers, {held} were given"
             yield Finding("ledger", "the result", detail)
     for number, plan in enumerate(opened.plan for opened in tape.opened):
         cost = plan.price(accountant="auto").lower if price else 0.0

@@ -29,8 +29,7 @@ from numpy.typing import ArrayLike
 
 from dpcal._internal import validate
 from dpcal.optim.algorithms import Begin, Optimizer, Plan, Problem, algorithm, planned, read
-from dpcal.optim.minimax.blocks import Blocks
-from dpcal.optim.minimax.result import MinimaxResult
+from dpcal.optim.minimax.blocks import Blocks, MinimaxResult
 from dpcal.optim.minimax.sets import ConvexSet
 from dpcal.optim.objectives.arrays import l2_norm
 

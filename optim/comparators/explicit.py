@@ -25,7 +25,7 @@ import numpy as np
 
 from dpcal._internal import validate
 from dpcal.optim.algorithms import Begin, Optimizer, Plan, Problem, Run, algorithm, planned, read
-from dpcal.optim.minimax.result import MinimaxResult
+from dpcal.optim.minimax.blocks import MinimaxResult
 from dpcal.optim.objectives.arrays import l2_norm
 
 __all__ = ["ada_dp_spider", "sto_spider"]

@@ -19,18 +19,18 @@ True
 
 from __future__ import annotations
 
-import dataclasses
-import math
+import inspect
+from collections.abc import Callable
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from dpcal._internal import validate
 from dpcal.optim.algorithms import Begin, Optimizer, Plan, Problem, Vector, algorithm, planned
-from dpcal.optim.first_order.descent import averaged_descent
-from dpcal.optim.first_order.dpsgd import default_output, default_steps
+from dpcal.optim.first_order.dpsgd import dpsgd
 
 __all__ = ["correlated_dpsgd"]
+
+# The algorithm, without the driver's keywords; noise is the plan's.
+steps_of_dpsgd: Callable[..., Vector] = inspect.unwrap(dpsgd)
 
 
 @Optimizer(
@@ -53,7 +53,7 @@ def correlated_dpsgd(
     plan: Plan,
     begin: Begin,
     *,
-    learning_rate: float | None = None,
+    learning_rate: ArrayLike | None = None,
     output: str | None = None,
     center: ArrayLike | None = None,
     initial: ArrayLike | None,
@@ -67,13 +67,13 @@ def correlated_dpsgd(
 
     Parameters
     ----------
-    learning_rate
-        A number > 0. When omitted, the plan's, or else the default of :func:`dpcal.optim.dpsgd` for
-        independent noise with the same sum over the run.
-    output
-        ``"last"``, ``"uniform"``, ``"tail"`` or ``"linear"``, as for :func:`dpcal.optim.dpsgd`.
+    learning_rate, output
+        As for :func:`dpcal.optim.dpsgd`; the default rate is that for independent noise with the
+        same sum over the run.
     center
-        Centre of the ball, shape (dimension,); where the run starts when omitted.
+        Centre of the ball of ``radius``, shape (dimension,); where the run starts when omitted.
+        Without a finite ``radius`` iterates are projected onto the ball around the start of the
+        plan's ``"projection_radius"``, if it has one.
 
     Returns
     -------
@@ -88,18 +88,13 @@ def correlated_dpsgd(
     (query,) = planned(plan, "gradient")
     if query.correlation is None:
         raise ValueError(f"plan must have a query with correlated noise, got {query}.")
-    chosen = plan.parameters.get("learning_rate") if learning_rate is None else learning_rate
-    output = default_output(objective, output, tuned=chosen is None)
-    if chosen is None:
-        strategy = query.correlation.strategy
-        alike = query.noise_multiplier * strategy.max_error() / math.sqrt(strategy.steps)
-        # Lengths of gradients tell nothing here: much of their noise will be taken back.
-        chosen, _ = default_steps(
-            objective,
-            query=dataclasses.replace(query, noise_multiplier=alike),
-            n=plan.n,
-            radius=radius,
-        )
-    eta = validate.positive(learning_rate=chosen)
-    run = begin(query.count, center=initial if center is None else center)
-    return averaged_descent(run, query.name, np.full(query.count, eta), output)
+    return steps_of_dpsgd(
+        objective,
+        plan,
+        begin,
+        learning_rate=learning_rate,
+        output=output,
+        initial=initial,
+        radius=radius,
+        center=initial if center is None else center,
+    )

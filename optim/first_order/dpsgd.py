@@ -14,6 +14,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -23,10 +24,10 @@ from dpcal._internal import validate
 from dpcal.calibrate.defaults import Defaults
 from dpcal.calibrate.plan import Query
 from dpcal.optim.algorithms import Begin, Optimizer, Plan, Problem, Vector, algorithm, planned
-from dpcal.optim.first_order.descent import OUTPUTS, averaged_descent
+from dpcal.optim.first_order.descent import OUTPUTS, descend
 from dpcal.optim.objectives.arrays import numbers
 
-__all__ = ["default_output", "default_steps", "dpsgd", "regret_rate"]
+__all__ = ["default_steps", "dpsgd", "regret_rate"]
 
 
 @Optimizer(
@@ -50,6 +51,8 @@ def dpsgd(
     *,
     learning_rate: ArrayLike | None = None,
     output: str | None = None,
+    center: ArrayLike | None = None,
+    initial: ArrayLike | None,
     radius: float,
 ) -> Vector:
     """Minimise an objective by DP-SGD, spending a plan.
@@ -63,14 +66,19 @@ def dpsgd(
     ----------
     plan
         With one query of kind ``"gradient"``, answered once a step. Of ``plan.parameters``,
-        ``"learning_rate"`` is used, and ``"steps"`` and ``"max_norm"`` must agree with the query.
+        ``"learning_rate"`` and ``"projection_radius"`` are used, and ``"steps"`` and ``"max_norm"``
+        must agree with the query. Without a finite ``radius`` iterates are projected onto the ball
+        of the plan's radius around the start, if it has one (Wang et al. 2026, Algorithm 1).
     learning_rate
         A number > 0, or one per step, shape (steps,). When omitted, the plan's, or else
         :func:`default_steps`.
     output
         ``"last"`` returns the last iterate, ``"uniform"`` the mean of all, ``"tail"`` the mean of
-        the last half, ``"linear"`` a mean of all in which iterate t has weight t. When omitted, the
-        latter for linear models whose learning rate is the default, and else the last iterate.
+        the last half, ``"linear"`` a mean of all in which iterate t has weight t, ``"random"`` one
+        of w_0, ..., w_{T-1}, uniformly. When omitted, ``"linear"`` for linear models whose learning
+        rate is the default, and else ``"last"``.
+    center
+        Centre of the ball of ``radius``, shape (dimension,); the origin when omitted.
 
     References
     ----------
@@ -78,21 +86,34 @@ def dpsgd(
     Sridharan 2012, Lacoste-Julien, Schmidt and Bach 2012.
     """
     (query,) = planned(plan, "gradient")
-    _check_parameters(plan, query)
+    for name, value in (("steps", query.count), ("max_norm", query.max_norm)):
+        if plan.parameters.get(name, value) != value:
+            raise ValueError(
+                f"plan.parameters[{name!r}] must agree with the plan's query, which has {value}, "
+                f"got {plan.parameters[name]!r}."
+            )
+    radius = validate.radius(radius=radius)
     chosen = plan.parameters.get("learning_rate") if learning_rate is None else learning_rate
-    output = default_output(objective, output, tuned=chosen is None)
+    if output is None:
+        linear = chosen is None and getattr(objective, "linear_loss", None)
+        output = "linear" if linear else "last"
+    validate.choice(OUTPUTS, output=output)
     reach = math.inf
     if chosen is None:
         chosen, reach = default_steps(objective, query=query, n=plan.n, radius=radius)
-    rates = _schedule(chosen, query)
-    return averaged_descent(begin(query.count), query.name, rates, output, reach=reach)
-
-
-def default_output(objective: Problem, output: str | None, *, tuned: bool) -> str:
-    """Return the output that was chosen, or the one that goes with the rate: see :func:`dpsgd`."""
-    if output is None:
-        return "linear" if tuned and getattr(objective, "linear_loss", None) else "last"
-    return validate.choice(OUTPUTS, output=output)
+    rates = numbers("learning_rate", validate.reals(learning_rate=chosen))
+    if rates.shape not in ((), (query.count,)) or not (rates > 0).all():
+        raise ValueError(
+            f"learning_rate must be a number > 0 or {query.count} of them, one per step, "
+            f"got {chosen!r}."
+        )
+    of_plan = plan.parameters.get("projection_radius")
+    if math.isinf(radius) and of_plan is not None:
+        center, radius = initial, validate.positive(projection_radius=of_plan)
+    run = begin(query.count, center=center)
+    run.radius = radius
+    rates = np.array(np.broadcast_to(rates, query.count))
+    return descend(run, query.name, rates, output, reach=reach)
 
 
 def default_steps(
@@ -108,6 +129,9 @@ def default_steps(
     and Cevher 2018), with half of the guessed distance to the optimum for the reach. Of other
     losses the rate is :func:`regret_rate`, and the reach infinite.
 
+    Correlated noise counts as independent noise with the same sum over the run. Its reach is
+    infinite: lengths of gradients tell nothing, because much of their noise will be taken back.
+
     Examples
     --------
     >>> from dpcal.optim import Logistic
@@ -118,6 +142,11 @@ def default_steps(
     >>> print(f"{rate:.4f}", reach)  # 6 / (4 sqrt(100 (1 + 0.225 / 12))), and 6 / 2 / 2
     0.1486 1.5
     """
+    fixed = query.correlation is not None
+    if query.correlation is not None:
+        strategy = query.correlation.strategy
+        alike = query.noise_multiplier * strategy.max_error() / math.sqrt(strategy.steps)
+        query = dataclasses.replace(query, noise_multiplier=alike)
     # An oracle about records elsewhere may not say.
     known = getattr(objective, "linear_loss", None)
     if known is None:
@@ -137,7 +166,7 @@ def default_steps(
     l2 = float(getattr(objective, "l2", 0.0)) / weight
     radius = validate.radius(radius=radius)
     rate = tuned.learning_rate(query.noise_multiplier, l2=l2, radius=radius) / weight
-    return rate, tuned.distance(radius) / 2
+    return rate, math.inf if fixed else tuned.distance(radius) / 2
 
 
 def regret_rate(*, dimension: int, query: Query, n: int, radius: float = math.inf) -> float:
@@ -163,24 +192,3 @@ def regret_rate(*, dimension: int, query: Query, n: int, radius: float = math.in
     batch_size = query.expected_batch_size(validate.count(n=n))
     noise = dimension * (query.noise_multiplier / batch_size) ** 2
     return distance / (query.max_norm * math.sqrt(query.count * (1.0 + noise)))
-
-
-def _check_parameters(plan: Plan, query: Query) -> None:
-    """Refuse parameters of a plan that disagree with its query."""
-    for name, planned_value in (("steps", query.count), ("max_norm", query.max_norm)):
-        if plan.parameters.get(name, planned_value) != planned_value:
-            raise ValueError(
-                f"plan.parameters[{name!r}] must agree with the plan's query, which has "
-                f"{planned_value}, got {plan.parameters[name]!r}."
-            )
-
-
-def _schedule(chosen: ArrayLike, query: Query) -> Vector:
-    """Return one learning rate per step."""
-    rates = numbers("learning_rate", validate.reals(learning_rate=chosen))
-    if rates.shape not in ((), (query.count,)) or not (rates > 0).all():
-        raise ValueError(
-            f"learning_rate must be a number > 0 or {query.count} of them, one per step, "
-            f"got {chosen!r}."
-        )
-    return np.array(np.broadcast_to(rates, query.count))

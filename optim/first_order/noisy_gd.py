@@ -36,13 +36,11 @@ import numpy as np
 from dpcal._internal import validate
 from dpcal.errors import UnsupportedEvent
 from dpcal.optim.algorithms import Begin, Optimizer, Plan, Problem, algorithm, planned, step_size
-from dpcal.optim.first_order.descent import projected_descent
+from dpcal.optim.first_order.descent import OUTPUTS, descend
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
 
 __all__ = ["noisy_gd"]
-
-OUTPUTS = ("last", "random", "linear")
 
 
 @Optimizer(
@@ -81,8 +79,8 @@ def noisy_gd(
     output
         ``"last"`` returns the last iterate, which is best as a rule; ``"random"`` one of w_0, ...,
         w_{T-1}, uniformly. The theorem on losses that are not convex bounds the mean squared
-        gradient norm of the latter. ``"linear"`` returns a mean in which iterate t has weight t,
-        for convex losses.
+        gradient norm of the latter. ``"uniform"``, ``"tail"`` and ``"linear"`` return means, as for
+        :func:`dpcal.optim.dpsgd`, for convex losses.
 
     Raises
     ------
@@ -108,14 +106,7 @@ def noisy_gd(
     (query,) = planned(plan, "gradient")
     eta = step_size(plan, objective, learning_rate)
     validate.choice(OUTPUTS, output=output)
-    run = begin(query.count)
-    drawn = int(run.oracle.public.integers(query.count)) if output == "random" else query.count
-    rates = np.full(query.count, eta)
-    if output == "linear":
-        return projected_descent(run, query.name, rates, averaged_from=0, growth=1.0)
-    picked = projected_descent(run, query.name, rates, until=drawn, tell=output == "last")
-    projected_descent(run, query.name, rates)
-    return picked if output == "random" else None
+    return descend(begin(query.count), query.name, np.full(query.count, eta), output)
 
 
 def _last_iterate(objective: Problem, plan: Plan, begin: Begin, given: list[str]) -> None:

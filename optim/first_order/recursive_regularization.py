@@ -23,13 +23,14 @@ True
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 
 from dpcal._internal import validate
 from dpcal.calibrate.plan import Query
 from dpcal.calibrate.plans.recursive_regularization import SUBSOLVERS
 from dpcal.optim.algorithms import Begin, Optimizer, Plan, Problem, algorithm, planned, read
 from dpcal.optim.boundary.oracle import PrivateOracle
-from dpcal.optim.driver import Run
+from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.objectives.arrays import Vector, l2_norm
 
 __all__ = ["recursive_regularization"]
@@ -47,7 +48,7 @@ __all__ = ["recursive_regularization"]
     beaten="dpsgd",
 ).describes
 @algorithm(initial=False)
-def recursive_regularization(objective: Problem, plan: Plan, begin: Begin) -> Vector:
+def recursive_regularization(objective: Problem, plan: Plan, begin: Begin) -> None:
     """Find a point of small population gradient of a convex loss, spending a plan.
 
     The objective is to be convex, for the rate. Phases of stochastic gradient descent need an
@@ -89,70 +90,64 @@ def recursive_regularization(objective: Problem, plan: Plan, begin: Begin) -> Ve
         share = 2**t * regularization
         weight += share
         weighted = weighted + (share / weight) * (center - weighted)
-        center = solve(run, block, center, (weight, weighted), eta, radius)
-        if not run.going:
-            break
-    return center
+        for w in solve(run.oracle, block, center, (weight, weighted), eta, radius):
+            run.move(w)
+            if not run.going:
+                return
+        center = run.w
 
 
 def _noisy_gd(
-    run: Run,
+    oracle: Oracle,
     queries: list[Query],
-    center: Vector,
+    w: Vector,
     pull: tuple[float, Vector],
     learning_rate: float,
     radius: float,
-) -> Vector:
-    """Return the mean of projected noisy descent, with weights (1 - eta mu)^-k of steps k = 1 to K.
+) -> Iterator[Vector]:
+    """Yield iterates of projected noisy descent, and at the end their mean.
 
-    With step sizes of at most 1 / L1, the excess risk after a step is at most the decrease of the
-    squared distance to the minimiser, over 2 eta, plus eta times the variance of the noise. So this
-    mean has the usual bound, with every answer in it.
+    The weights of steps k = 1 to K are (1 - eta mu)^-k. With step sizes of at most 1 / L1, the
+    excess risk after a step is at most the decrease of the squared distance to the minimiser, over
+    2 eta, plus eta times the variance of the noise. So this mean has the usual bound, with every
+    answer in it.
     """
     (query,) = queries
     mu, toward = pull
-    decay, w, mean, total = 1 - learning_rate * mu, center, center, 0.0
-    for k in range(query.count):
-        if not run.going:
-            return run.w
-        with run.answering():
-            gradient = run.oracle.gradient(w, query.name) + mu * (w - toward)
-            w = _projected(w - learning_rate * gradient, radius)
-            total = decay * total + 1
-            mean = mean + (w - mean) / total
-            run.move(w if k < query.count - 1 else mean)
-    return mean
+    decay, mean, total = 1 - learning_rate * mu, w, 0.0
+    for left in reversed(range(query.count)):
+        gradient = oracle.gradient(w, query.name) + mu * (w - toward)
+        w = _projected(w - learning_rate * gradient, radius)
+        total = decay * total + 1
+        mean = mean + (w - mean) / total
+        yield w if left else mean
 
 
 def _phased_sgd(
-    run: Run,
+    oracle: Oracle,
     queries: list[Query],
-    center: Vector,
+    w: Vector,
     pull: tuple[float, Vector],
     learning_rate: float,
     radius: float,
-) -> Vector:
-    """Return the end of one pass in phases; each has half the records and a quarter of the step."""
+) -> Iterator[Vector]:
+    """Yield the ends of phases of one pass; each has half the records and a quarter of the step."""
     mu, toward = pull
-    if not isinstance(run.oracle, PrivateOracle):
+    if not isinstance(oracle, PrivateOracle):
         raise TypeError(
             "phased_sgd needs an objective, or a PrivateOracle about one, got "
-            f"{type(run.oracle).__name__}."
+            f"{type(oracle).__name__}."
         )
     for i, query in enumerate(queries, start=1):
-        if not run.going:
-            return run.w
-        with run.answering():
-            center = run.oracle.one_pass(
-                center,
-                query.name,
-                learning_rate=learning_rate / 4**i,
-                strength=mu,
-                center=toward,
-                radius=radius,
-            )
-            run.move(center)
-    return center
+        w = oracle.one_pass(
+            w,
+            query.name,
+            learning_rate=learning_rate / 4**i,
+            strength=mu,
+            center=toward,
+            radius=radius,
+        )
+        yield w
 
 
 def _projected(w: Vector, radius: float) -> Vector:

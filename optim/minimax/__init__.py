@@ -9,9 +9,8 @@ from dpcal._internal import lazy
 
 if TYPE_CHECKING:
     from dpcal.optim.minimax.auc import AUCMaximization as AUCMaximization
-    from dpcal.optim.minimax.base import MinimaxObjective as MinimaxObjective
-    from dpcal.optim.minimax.custom import Minimax as Minimax
-    from dpcal.optim.minimax.result import Anchor as Anchor, MinimaxResult as MinimaxResult
+    from dpcal.optim.minimax.base import Minimax as Minimax, MinimaxObjective as MinimaxObjective
+    from dpcal.optim.minimax.blocks import Anchor as Anchor, MinimaxResult as MinimaxResult
     from dpcal.optim.minimax.reweighted import (
         CovariateShift as CovariateShift,
         FairClassification as FairClassification,

@@ -27,7 +27,7 @@ from dpcal._internal import validate
 from dpcal.calibrate.constants import Constants
 from dpcal.optim.minimax.factored import Factored, signs_of
 from dpcal.optim.minimax.sets import Ball, Simplex
-from dpcal.optim.objectives.arrays import Vector, numbers, row_norms
+from dpcal.optim.objectives.arrays import Vector, numbers, row_norms, shrink_factors
 from dpcal.optim.objectives.domains import (
     blanked,
     cells,
@@ -195,8 +195,7 @@ class CovariateShift(Factored):
         norm = validate.positive(tilt_norm=tilt_norm)
         known = known & np.isfinite(t) & np.isfinite(phi).all(axis=1)
         with np.errstate(all="ignore"):
-            phi = phi * np.minimum(1.0, norm / np.maximum(row_norms(phi), 1e-300))[:, np.newaxis]
-        phi = blanked(phi, known)
+            phi = blanked(phi * shrink_factors(row_norms(phi), norm)[:, np.newaxis], known)
         super().__init__(
             table,
             known,

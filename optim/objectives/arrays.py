@@ -96,8 +96,8 @@ def clipped_rows(table: Vector, max_norm: float) -> Vector:
 
 
 @np.errstate(all="ignore")
-def shrink_factors(norms: Vector, max_norm: float) -> Vector:
-    """Return factors that bring rows of these norms down to ``max_norm``, shape (m,).
+def shrink_factors(norms: Vector, max_norm: float | Vector) -> Vector:
+    """Return factors that bring rows of these norms down to ``max_norm``, of all or of each, (m,).
 
     Below the normal range the rounding of a quotient exceeds the margin of :func:`row_norms`; there
     the factor is zero.

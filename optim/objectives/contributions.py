@@ -178,8 +178,6 @@ class Products(Contributions):
     arranged
         Returns the numbers of the sums of the products, shapes (a, b), in the order of the summed
         ones; when omitted, there is one product, row by row.
-    intercepts
-        Whether all right vectors have a further number, 1.
     """
 
     def __init__(
@@ -187,21 +185,15 @@ class Products(Contributions):
         size: int,
         blocks: Iterable[list[Pair]],
         arranged: Callable[[list[NDArray[Any]]], NDArray[Any]] | None = None,
-        *,
-        intercepts: bool = False,
     ) -> None:
-        self.size, self._blocks, self._intercepts = size, blocks, intercepts
+        self.size, self._blocks = size, blocks
         self._arranged = arranged or (lambda sums: sums[0].ravel())
 
     def clipped(self, bound: float) -> Vector:
         """See :meth:`Contributions.clipped`."""
         total = np.zeros(self.size)
         for pairs in self._shrunk(bound):
-            sums = [left.T @ right for left, right in pairs]
-            if self._intercepts:
-                each = zip(sums, pairs, strict=True)
-                sums = [np.column_stack([product, left.sum(axis=0)]) for product, (left, _) in each]
-            total += self._arranged(sums)
+            total += self._arranged([left.T @ right for left, right in pairs])
         return total
 
     def whole(self, bound: float) -> Integers:
@@ -212,8 +204,7 @@ class Products(Contributions):
         high = low = np.zeros(self.size, dtype=np.int64)
         for pairs in self._shrunk(shorter * (1 - _ROOM)):
             sums = [
-                (left.T @ right).astype(np.int64)
-                for left, right in _whole(pairs, exponent, most, self._intercepts)
+                (left.T @ right).astype(np.int64) for left, right in _whole(pairs, exponent, most)
             ]
             # Both are whole, and the upper part takes what the lower one has no room for.
             low = low + self._arranged(sums)
@@ -236,13 +227,8 @@ class Products(Contributions):
 
     def _norms(self, pairs: list[Pair]) -> Vector:
         """Return norms of records' products, rounded up by more than their rounding."""
-        norms = []
         with np.errstate(all="ignore"):
-            for left, right in pairs:
-                length = row_norms(right)
-                if self._intercepts:
-                    length = np.nextafter(np.hypot(length, 1.0) * (1 + 4 * _UNIT), math.inf)
-                norms.append(row_norms(left) * length)
+            norms = [row_norms(left) * row_norms(right) for left, right in pairs]
             total = norms[0]
             for each in norms[1:]:
                 total = np.hypot(total, each)
@@ -409,13 +395,13 @@ def kernel_of(objective: Any, *, of_all: bool = True) -> ClippedSum | None:
     return found.kernel if found.rows is rows or not of_all else None
 
 
-def _whole(pairs: list[Pair], exponent: int, most: float, one: bool) -> list[Pair]:
+def _whole(pairs: list[Pair], exponent: int, most: float) -> list[Pair]:
     """Return whole numbers in place of vectors, zeros for contributions longer than ``most``."""
     squares = np.zeros(len(pairs[0][0]))
     if len(squares) > MOST:
         raise ValueError(f"blocks must have at most {MOST} records, got {len(squares)}.")
     factors = [
-        grid.whole_factors(left, right, squares, exponent=exponent, bits=_BITS, one=one)
+        grid.whole_factors(left, right, squares, exponent=exponent, bits=_BITS)
         for left, right in pairs
     ]
     # What is summed in doubles is right to a part in 2^40, with room for that.

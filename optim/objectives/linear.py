@@ -55,10 +55,9 @@ class _Embedded:
     def __getitem__(self, some: slice) -> Vector:
         features = self._features[some]
         with np.errstate(over="ignore", invalid="ignore"):
-            table = features @ self._matrix.T
-            allowed, norms = math.sqrt(2) * row_norms(features), row_norms(table)
-            shrink = np.divide(allowed, norms, out=np.ones_like(norms), where=norms > allowed)
-            table = np.asarray(table * shrink[:, np.newaxis])
+            table: Vector = features @ self._matrix.T
+            shrink = shrink_factors(row_norms(table), math.sqrt(2) * row_norms(features))
+            table *= shrink[:, np.newaxis]
         # A record that overflows is blank, and nobody is told.
         table[~np.isfinite(table).all(axis=1)] = 0.0
         return table
@@ -252,6 +251,10 @@ class TwoClass(Linear, Labelled):
         The two classes, in sort order, and their weights, shape (2,), or None.
     """
 
+    # The loss of a score of zero, and one over a bound on the third derivative by the score.
+    at_origin: ClassVar[float]
+    straightness: ClassVar[float]
+
     def __init__(
         self,
         X: ArrayLike,
@@ -266,6 +269,37 @@ class TwoClass(Linear, Labelled):
         place = self._read(y, classes, class_weights, from_data=classes_from_data, two=True)
         signs = np.array([-1.0, 1.0, math.nan])[place]
         super().__init__(X, signs, l2=l2, fit_intercept=fit_intercept)
+
+    @classmethod
+    def constants_for(
+        cls,
+        *,
+        row_norm: float,
+        l2: float = 0.0,
+        fit_intercept: bool = True,
+        largest_weight: float = 1.0,
+    ) -> Constants:
+        """Return public constants, with the gap of the loss at the origin, for any records.
+
+        ``largest_weight`` > 0 is the largest of the class weights, to which all constants of the
+        loss are proportional. See :class:`Linear` for the other arguments.
+
+        Examples
+        --------
+        >>> Logistic.constants_for(row_norm=1.0, l2=0.1, fit_intercept=False)
+        Constants(lipschitz=1.0, smoothness=0.25, strong_convexity=0.1, gap=0.6931471805599454, \
+strong_concavity=0.0, hessian_lipschitz=0.09622504486493771, measured=False)
+        """
+        norm = declared_norm(row_norm, fit_intercept)
+        weight = validate.positive(largest_weight=largest_weight)
+        return cls._declared(
+            row_norm,
+            l2,
+            fit_intercept,
+            weight=weight,
+            gap=weight * cls.at_origin,
+            hessian_lipschitz=weight * norm**3 / cls.straightness * (1 + 2.0**-50),
+        )
 
     def digest(self) -> bytes:
         """See :meth:`Objective.digest`."""
@@ -287,44 +321,13 @@ class Logistic(TwoClass):
 
     point_loss = LogisticLoss
     steepest, sharpest = 1.0, 0.25
+    at_origin, straightness = math.nextafter(math.log(2), 1.0), 6 * math.sqrt(3)
     linear_loss = "logistic", 1.0
 
     def curvatures(self, scores: Vector, targets: Vector) -> Vector:
         """See :meth:`Linear.curvatures`: p (1 - p), p the class's probability."""
         p = expit(scores)
         return np.asarray(p * (1 - p))
-
-    @classmethod
-    def constants_for(
-        cls,
-        *,
-        row_norm: float,
-        l2: float = 0.0,
-        fit_intercept: bool = True,
-        largest_weight: float = 1.0,
-    ) -> Constants:
-        """Return public constants, with the gap log 2 at the origin, for any records.
-
-        ``largest_weight`` > 0 is the largest of the class weights, to which all constants of the
-        loss are proportional. See :class:`Linear` for the other arguments.
-
-        Examples
-        --------
-        >>> Logistic.constants_for(row_norm=1.0, l2=0.1, fit_intercept=False)
-        Constants(lipschitz=1.0, smoothness=0.25, strong_convexity=0.1, gap=0.6931471805599454, \
-strong_concavity=0.0, hessian_lipschitz=0.09622504486493771, measured=False)
-        """
-        norm = declared_norm(row_norm, fit_intercept)
-        weight = validate.positive(largest_weight=largest_weight)
-        return cls._declared(
-            row_norm,
-            l2,
-            fit_intercept,
-            weight=weight,
-            gap=weight * math.nextafter(math.log(2), 1.0),
-            # The third derivative of the loss of a score is at most 1 / (6 sqrt(3)).
-            hessian_lipschitz=weight * norm**3 / (6 * math.sqrt(3)) * (1 + 2.0**-50),
-        )
 
 
 class Squared(Linear):

@@ -71,28 +71,15 @@ class Network(Labelled):
 
     # No bound is known, and privacy does not rest on one: gradients are clipped.
     constants = UNKNOWN
-    _two = False
-    _intercepts = False
     _arranged: Any = None
-
-    def __init__(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        *,
-        classes: ArrayLike | None,
-        classes_from_data: bool,
-        l2: float,
-    ) -> None:
-        self._X = self._table(X, y, classes, from_data=classes_from_data, two=self._two)
-        self.l2 = validate.non_negative(l2=l2)
+    _X: Vector
 
     def contributions(self, rows: Rows, *at: Vector) -> Contributions:
         """See :meth:`Objective.contributions`: a pair of vectors a layer."""
         if len(at) == 2:
             return Table(self.dimension, self.tables(rows, *at))
         pairs = (self._pairs(at[0], block) for block in in_blocks(rows, MOST))
-        return Products(self.dimension, pairs, self._arranged, intercepts=self._intercepts)
+        return Products(self.dimension, pairs, self._arranged)
 
     def record_gradients(self, w: Vector, rows: Rows) -> Vector:
         """See :meth:`Objective.record_gradients`; one after another, for differences alone."""
@@ -147,14 +134,15 @@ class MLP(Network):
         classes_from_data: bool = False,
         l2: float = 0.0,
     ) -> None:
-        super().__init__(X, y, classes=classes, classes_from_data=classes_from_data, l2=l2)
+        table = self._table(X, y, classes, from_data=classes_from_data)
+        self.l2 = validate.non_negative(l2=l2)
         self.width = validate.count(width=width)
-        self._X = self._X.copy()
+        # The constant feature is the inputs' last number.
+        self._inputs = np.hstack([table, np.ones((self.n, 1))])
+        self._X = self._inputs[:, :-1]
         K = len(self.classes_)
         self.penalized = self.width * (self._columns + K)
         self.dimension = self.penalized + self.width + K
-
-    _intercepts = True
 
     def initial(self, seed: int | np.random.Generator) -> Vector:
         """Return a random start: weights of variance one over their number of inputs.
@@ -170,9 +158,9 @@ class MLP(Network):
         return w
 
     def _pairs(self, w: Vector, rows: Rows) -> list[tuple[Vector, Vector]]:
-        X = self._X[rows]
-        hidden, back, out = self._backward(w, X, rows)
-        return [(back, X), (out, hidden)]
+        inputs = self._inputs[rows]
+        units, back, out = self._backward(w, inputs[:, :-1], rows)
+        return [(back, inputs), (out, units)]
 
     @staticmethod
     def _arranged(sums: list[NDArray[Any]]) -> NDArray[Any]:
@@ -185,8 +173,8 @@ class MLP(Network):
         """See :meth:`Objective.hessian_vector_rows`, by Pearlmutter's R-operator (1994)."""
         X, weights = self._X[rows], self._layers(w)[1]
         V1, V2, c1, c2 = self._layers(v)
-        hidden, _, out = self._backward(w, X, rows)
-        p = out.copy()
+        units, _, out = self._backward(w, X, rows)
+        hidden, p = units[:, :-1], out.copy()
         p[np.arange(len(rows)), self._class[rows]] += 1.0
         slope = 1.0 - hidden * hidden
         with np.errstate(over="ignore", invalid="ignore"):
@@ -212,25 +200,24 @@ class MLP(Network):
         return hidden.reshape(m, d), out.reshape(K, m), intercepts[:m], intercepts[m:]
 
     def _forward(self, w: Vector, X: Vector) -> tuple[Vector, Vector]:
-        """Return hidden units and scores."""
+        """Return hidden units and a last one that is 1, shape (m, width + 1), and scores."""
         W1, W2, b1, b2 = self._layers(w)
+        units = np.ones((len(X), self.width + 1))
         with np.errstate(over="ignore", invalid="ignore"):
-            hidden = X @ W1.T
-            hidden += b1
-            np.tanh(hidden, out=hidden)
-            return hidden, hidden @ W2.T + b2
+            hidden = np.tanh(X @ W1.T + b1, out=units[:, :-1])
+            return units, hidden @ W2.T + b2
 
     def _backward(self, w: Vector, X: Vector, rows: Rows) -> tuple[Vector, Vector, Vector]:
         """Return hidden units, and signals there and at the scores, zeros for blank records."""
-        hidden, scores = self._forward(w, X)
+        units, scores = self._forward(w, X)
         with np.errstate(over="ignore", invalid="ignore"):
             out = np.exp(scores - scores.max(axis=1, keepdims=True))
             out /= out.sum(axis=1, keepdims=True)
             out[np.arange(len(rows)), self._class[rows]] -= 1.0
             out[self._class[rows] < 0] = 0.0
             back = out @ self._layers(w)[1]
-            back *= 1.0 - hidden * hidden
-        return hidden, back, out
+            back *= 1.0 - units[:, :-1] ** 2
+        return units, back, out
 
     def record_losses(self, w: Vector, rows: Rows) -> Vector:
         """See :meth:`Network.record_losses`."""
@@ -270,8 +257,6 @@ class KAN(Network):
     True
     """
 
-    _two = True
-
     def __init__(
         self,
         X: ArrayLike,
@@ -286,7 +271,8 @@ class KAN(Network):
     ) -> None:
         from scipy.interpolate import BSpline
 
-        super().__init__(X, y, classes=classes, classes_from_data=classes_from_data, l2=l2)
+        table = self._table(X, y, classes, from_data=classes_from_data, two=True)
+        self.l2 = validate.non_negative(l2=l2)
         self.width = validate.count(width=width)
         self.intervals = validate.count(intervals=intervals)
         self._knots = 2.0 * np.arange(-3, self.intervals + 4) / self.intervals - 1.0
@@ -296,7 +282,7 @@ class KAN(Network):
         # Each interval and unit has a cubic polynomial about the interval's left end.
         spline, ends = BSpline(self._knots, second, 3), self._knots[3 : 3 + self.intervals]
         self._pieces = np.array([spline(ends, nu=k) / math.factorial(k) for k in (3, 2, 1, 0)])
-        self._X = self._basis(self._X)
+        self._X = self._basis(table)
         self._signs = np.array([-1.0, 1.0, math.nan])[self._class]
         self.dimension = self.penalized = self.width * self._X.shape[1]
 

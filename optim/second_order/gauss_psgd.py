@@ -33,6 +33,7 @@ Gradients along the path are fresh answers, and small differences between them:
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple, Self
 
@@ -179,46 +180,6 @@ ESCAPING = (
 )
 
 
-def _walked(
-    objective: Problem,
-    plan: Plan,
-    begin: Begin,
-    *,
-    learning_rate: float | None = None,
-    reset: str | None = None,
-) -> SecondOrderResult:
-    rate = step_size(plan, objective, learning_rate)
-    settings = Settings.of(plan, learning_rate=rate, reset=reset)
-    _passes_of(plan)  # is refused here at no cost
-    run = begin(settings.steps)
-    drift, period = (plan.parameters.get(name) for name in ("drift", "period"))
-    spider = Spider(
-        run.oracle,
-        drift=validate.non_negative(drift=drift),
-        period=None if period is None else int(period),
-    )
-    path = walk(spider, run, settings)
-    if path.status in _MESSAGES:
-        message, told = _MESSAGES[path.status], path.status == "certified"
-        if told:
-            last = path.escapes[-1]
-            message = worth(message, plan, at_start=last.call == 1, norm=last.estimate)
-        run.finish(message, told=told)
-    result = SecondOrderResult(
-        **{**vars(run.result(path.w)), "status": path.status},
-        escapes=path.escapes,
-        end=path.end.copy(),
-        fresh_calls=spider.fresh_calls,
-        difference_calls=spider.difference_calls,
-    )
-    remember(result, [objective] if isinstance(objective, Objective) else [])
-    return result
-
-
-# Spends a plan for one objective, or for silos.
-walked = algorithm()(_walked)
-
-
 @Optimizer(
     summary="one pass of gradients and differences, whose noise leaves saddle points",
     problem="smooth with smooth Hessians, not convex; second-order points of population risk",
@@ -256,7 +217,36 @@ def gauss_psgd(
     Tao et al. 2025, Algorithm 1, returning the candidate and not the end of its last round (see the
     errata), and Algorithm 2, :class:`Spider`.
     """
-    return _walked(objective, plan, begin, learning_rate=learning_rate, reset=reset)
+    rate = step_size(plan, objective, learning_rate)
+    settings = Settings.of(plan, learning_rate=rate, reset=reset)
+    _passes_of(plan)  # is refused here at no cost
+    run = begin(settings.steps)
+    drift, period = (plan.parameters.get(name) for name in ("drift", "period"))
+    spider = Spider(
+        run.oracle,
+        drift=validate.non_negative(drift=drift),
+        period=None if period is None else int(period),
+    )
+    path = walk(spider, run, settings)
+    if path.status in _MESSAGES:
+        message, told = _MESSAGES[path.status], path.status == "certified"
+        if told:
+            last = path.escapes[-1]
+            message = worth(message, plan, at_start=last.call == 1, norm=last.estimate)
+        run.finish(message, told=told)
+    result = SecondOrderResult(
+        **{**vars(run.result(path.w)), "status": path.status},
+        escapes=path.escapes,
+        end=path.end.copy(),
+        fresh_calls=spider.fresh_calls,
+        difference_calls=spider.difference_calls,
+    )
+    remember(result, [objective] if isinstance(objective, Objective) else [])
+    return result
+
+
+# The same for plans of any name, over silos too.
+walked = algorithm()(inspect.unwrap(gauss_psgd))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

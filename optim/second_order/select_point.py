@@ -21,14 +21,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal.accountants import events
-from dpcal.calibrate.plan import Plan, Priced
+from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.kl_problem import number, numbers as numbers_of
 from dpcal.optim.algorithms import Optimizer, check_plan, keeps_ledger, oracle_of
 from dpcal.optim.boundary.ledger import Ledger, check_ledger
@@ -45,8 +45,8 @@ __all__ = ["Selection", "select_point"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Selection(Priced):
-    """Outcome of a private selection.
+class Selection(Result):
+    """Outcome of a private selection: a :class:`dpcal.optim.Result`, priced with its training.
 
     Parameters
     ----------
@@ -61,45 +61,24 @@ class Selection(Priced):
         The releases of each silo, and the plan of each.
     training
         The run that used the same records, whose price is added, if any.
-    seed_given
-        Whether a seed was given: then the claim holds only while it is secret.
-    noise
-        How noise was drawn, see :class:`dpcal.optim.Result`.
     """
 
     index: int | None
-    w: Vector | None
-    status: str
+    w: Any
     accuracy: float
     tested: int
     ledgers: tuple[Ledger, ...]
-    plan: Plan
     training: Result | None = None
-    seed_given: bool = False
-    noise: str = "gaussian"
-
-    @property
-    def ledger(self) -> Ledger:
-        """The first silo's ledger."""
-        return self.ledgers[0]
 
     def of_silo(self, number: int) -> Result:
         """Return the selection as silo ``number`` may report it, from 0 on: with its own ledger.
 
         Its ``w`` is the chosen point, or empty if none passed.
         """
-        empty = np.empty(0)
-        return Result(
-            w=empty if self.w is None else self.w,
-            trace=Trace(step=empty.astype(np.int64), norm=empty, distance=empty),
-            ledger=self.ledgers[number],
-            plan=self.plan,
-            complete=True,
-            message=f"{self.status} after {self.tested} candidates",
-            early=True,
-            seed_given=self.seed_given,
-            noise=self.noise,
-        )
+        own = {"ledger": self.ledgers[number], "status": "finished"}
+        if self.w is None:
+            own |= {"w": np.empty(0)}
+        return Result(**{each.name: getattr(self, each.name) for each in fields(Result)} | own)
 
     @property
     def by_silo(self) -> tuple[tuple[Result, ...], ...]:
@@ -110,27 +89,27 @@ class Selection(Priced):
             before = before[:1] * len(own)
         return tuple((*runs, each) for runs, each in zip(before, own, strict=True))
 
-    @property
-    def accountant(self) -> str:
-        """The accountant of the claim, the plan's."""
-        return self.plan.accountant
-
     def verify(self) -> None:
         """Refuse, by LedgerMismatch, a ledger that is not within the plan."""
         for ledger in self.ledgers:
             check_ledger(ledger, self.plan, exact=False)
 
-    @property
-    def event(self) -> events.DpEvent:
-        """The event of one silo's whole plan: an early end is one of its outputs."""
-        self.verify()
-        if self.training is None:
-            return self.plan.event
-        return events.ComposedDpEvent([self.training.event, self.plan.event])
-
     def under(self, neighboring_relation: str | None = None) -> tuple[events.DpEvent, str]:
-        """Return the event of each silo's records, training included, and the relation."""
-        return self.event, self.plan.under(neighboring_relation)[1]
+        """Return the event of each silo's records, training included, and the relation.
+
+        It is the event of a silo's whole plan: an early end is one of its outputs.
+        """
+        event, relation = super().under(neighboring_relation)
+        if self.training is not None:
+            event = events.ComposedDpEvent([self.training.under(relation)[0], event])
+        return event, relation
+
+    def event_for(self, group_size: int) -> events.DpEvent:
+        """See :meth:`dpcal.calibrate.plan.Priced.event_for`; training is included."""
+        event = super().event_for(group_size)
+        if self.training is not None:
+            event = events.ComposedDpEvent([self.training.event_for(group_size), event])
+        return event
 
 
 @Optimizer(
@@ -219,17 +198,23 @@ def select_point(
     ]
     oracle_of(oracles[0], plan)  # an error that ends the run has the ledger of the first silo
     index, tested = _chosen(oracles, points, plan)
+    status, empty = "none" if index is None else "accepted", np.empty(0)
     return Selection(
         index=index,
         w=None if index is None else points[index].copy(),
-        status="none" if index is None else "accepted",
-        accuracy=number(plan.parameters, "accuracy"),
-        tested=tested,
-        ledgers=tuple(oracle.ledger.frozen() for oracle in oracles),
+        trace=Trace(step=empty.astype(np.int64), norm=empty, distance=empty),
+        ledger=oracles[0].ledger,
         plan=plan,
-        training=training,
+        complete=True,
+        message=f"{status} after {tested} candidates",
+        status=status,
+        early=True,
         seed_given=seed is not None,
         noise=oracles[0].noise,
+        accuracy=number(plan.parameters, "accuracy"),
+        tested=tested,
+        ledgers=tuple(oracle.ledger for oracle in oracles),
+        training=training,
     )
 
 

@@ -286,10 +286,17 @@ def test_a_weight_of_three_is_three_records(kind):
     assert np.array_equal(again.gradient(w), weighted.gradient(w))
 
 
-def test_public_constants_grow_by_the_largest_weight():
-    plain, heavy = (Logistic.constants_for(row_norm=2.0, largest_weight=at) for at in (1.0, 3.0))
+@pytest.mark.parametrize("kind", [Logistic, Sigmoid])
+def test_public_constants_grow_by_the_largest_weight(kind):
+    plain, heavy = (kind.constants_for(row_norm=2.0, largest_weight=at) for at in (1.0, 3.0))
     for name in ("lipschitz", "smoothness", "gap", "hessian_lipschitz"):
         assert getattr(heavy, name) == pytest.approx(3 * getattr(plain, name), rel=1e-15)
+    # Of one score, the third derivative by differences of curvatures.
+    scores = np.linspace(-8, 8, 200_001)
+    curved = kind(X, LABELS, classes=[0, 1]).curvatures(scores, np.ones_like(scores))
+    third = np.abs(np.gradient(curved, scores)).max()
+    bound = kind.constants_for(row_norm=1.0, fit_intercept=False).hessian_lipschitz
+    assert bound * 0.999 < third <= bound * (1 + 1e-6)
     gap = Softmax.constants_for(row_norm=2.0, classes=4, largest_weight=2.0).gap
     assert gap >= 2 * np.log(4)
 

@@ -95,7 +95,7 @@ class Options:
         eta_H > 0, at most 1 / L_Phi; the radius r > 0 of the perturbation; t_thres >= 1 steps that
         a phase must last; Dbar > 0, the squared movement that a step of it may make on average.
     select
-        ``"last"`` or ``"argmin"``; see :class:`dpcal.optim.minimax.tracking.Tracker`.
+        ``"last"`` or ``"argmin"``; see :class:`dpcal.optim.minimax.dp_rgda.Tracker`.
     split
         ``"balanced"`` gives refreshes and increments the noises that make the least error at one
         price; ``"common"`` gives them one multiplier.

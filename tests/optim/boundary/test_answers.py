@@ -44,7 +44,7 @@ from dpcal.optim.attacks.recording import without
 from dpcal.optim.boundary.oracle import CompiledWalk
 from dpcal.optim.boundary.seeds import Streams
 from dpcal.optim.driver import Run, walk_of
-from dpcal.optim.first_order.descent import projected_descent
+from dpcal.optim.first_order.descent import descend
 
 # The normals of runs are drawn here again, by numpy.
 pytestmark = pytest.mark.usefixtures("redrawn")
@@ -84,7 +84,7 @@ def test_steps_are_the_textbook_algorithm(sampling, compiled):
         iterates = replay(asked, streams, start, rates, radius)
         oracle = oracle_for(asked, objective=objective, seed=7)
         run = Run(oracle, steps=30, initial=start, radius=radius)
-        mean = projected_descent(run, "q", rates, averaged_from=0)
+        mean = descend(run, "q", rates, "uniform")
         off = rates.sum() * rounding(0.5, D, N, SIZES[asked.sampler])  # no step makes it larger
         np.testing.assert_allclose(run.w, iterates[-1], rtol=0, atol=off)
         np.testing.assert_allclose(mean, np.mean(iterates, axis=0), rtol=0, atol=off)
@@ -517,7 +517,7 @@ def test_what_a_class_of_a_users_overrides_is_not_passed_over():
     def end(made):
         asked = query(count=4, max_norm=1.0)
         run = Run(oracle_for(asked, objective=made(X, Y, classes=[0, 1]), seed=3), steps=4)
-        return projected_descent(run, "q", np.full(4, 0.01))
+        return descend(run, "q", np.full(4, 0.01), "last")
 
     # Four steps of 0.01 against a slope of a half, or of a quarter at most, with the same noise.
     assert (end(Logistic) - end(Leaning) > 4 * 0.01 * 0.2).all()

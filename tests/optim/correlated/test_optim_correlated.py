@@ -15,7 +15,7 @@ from _correlated_runs import EXACT, OBJECTIVE, RUNS, THREE, N, T, X, plan_for
 from _recording import check_promises
 from scipy.stats import norm
 
-from dpcal import accountants, calibrate
+from dpcal import accountants, calibrate, optim
 from dpcal.accountants import correlated, events
 from dpcal.accountants.matrix import Banded, Dense, Identity, LambdaCGD
 from dpcal.calibrate import Correlation, Plan
@@ -261,6 +261,30 @@ def test_iterates_stay_in_a_ball_around_the_start_or_its_centre(plans):
     assert max(away) == pytest.approx(0.3, rel=1e-12)
     correlated_dpsgd(OBJECTIVE, plans["lambda-CGD"], center=start + 0.1, radius=1.0, **options)
     assert max(away) <= 1.2 + 1e-12
+
+
+@pytest.mark.parametrize("name", ["dpsgd", "correlated_dpsgd"])
+def test_iterates_stay_in_the_ball_of_the_plan_around_the_start(name, plans):
+    """Wang et al. 2026, Algorithm 1: K = {W : ||W - W_0|| <= R}."""
+    given, start, away = (
+        {"n": N, "batch_size": 20, "steps": 30},
+        np.array([3.0, -1.0, 2.0, 0.5]),
+        [],
+    )
+    independent = calibrate.dpsgd(epsilon=1.0, delta=1e-5, **given)
+    plan = independent if name == "dpsgd" else plans["lambda-CGD"]
+    near = dataclasses.replace(plan, parameters={**plan.parameters, "projection_radius": 0.3})
+    follow = {"callback": lambda p: away.append(np.linalg.norm(p.w - start)), "callback_every": 1}
+    options = {"seed": 1, "learning_rate": 50.0, "initial": start, **follow}
+    optim.run(OBJECTIVE, near, **options)
+    assert max(away) == pytest.approx(0.3, rel=1e-12)
+    with replaying():
+        optim.run(OBJECTIVE, near, **options, radius=9e9)
+    assert max(away) > 1.0  # the user's ball is the wider one
+    assert near.price() == plan.price()
+    none = dataclasses.replace(plan, parameters={**plan.parameters, "projection_radius": 0.0})
+    with pytest.raises(ValueError, match="projection_radius must be"):
+        optim.run(OBJECTIVE, none)
 
 
 @pytest.mark.slow

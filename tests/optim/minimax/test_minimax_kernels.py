@@ -15,8 +15,8 @@ from dpcal import optim
 from dpcal.errors import NonFiniteAnswer
 from dpcal.optim.boundary.noise import Mechanism
 from dpcal.optim.boundary.oracle import CompiledWalk
+from dpcal.optim.minimax.dp_rgda import Tracker
 from dpcal.optim.minimax.sets import Everywhere
-from dpcal.optim.minimax.tracking import Tracker
 
 # The normals of runs are drawn here again, by numpy.
 # Small plans, whose noise hides everything, are planned for what they cost and release.

@@ -16,8 +16,7 @@ from dpcal.calibrate.plans.common import Target
 from dpcal.calibrate.plans.theory import case_of, one_pass
 from dpcal.errors import BudgetExceeded
 from dpcal.optim.minimax import Minimax
-from dpcal.optim.minimax.dp_rgda import Escape
-from dpcal.optim.minimax.tracking import Tracker
+from dpcal.optim.minimax.dp_rgda import Escape, Tracker
 
 # The normals of runs are drawn here again, by numpy.
 # Small plans, whose noise hides everything, are planned for what they cost and release.

@@ -4,14 +4,16 @@ import math
 
 import numpy as np
 import pytest
+from _recording import record
 from saddles import Trigonometric
 from scipy import stats
 
 from dpcal import accountants, calibrate, report
 from dpcal.accountants import events
 from dpcal.calibrate.plans.common import single_release
-from dpcal.errors import BudgetExceeded, VacuousSchedule
+from dpcal.errors import BudgetExceeded, UnsupportedEvent, VacuousSchedule
 from dpcal.optim import Result, gauss_psgd, select_point
+from dpcal.optim.attacks.promises import broken_promises
 from dpcal.optim.second_order.oracle import SecondOrderOracle
 
 PHI = math.sin(1.0)
@@ -91,6 +93,7 @@ def test_above_threshold_stops_at_its_first_acceptance():
     assert (chosen.index, chosen.tested, chosen.status) == (2, 3, "accepted")
     assert chosen.ledger.count("score") == 3
     assert chosen.epsilon(1e-6) == plan.price(1e-6)
+    assert (chosen.message, len(chosen.trace.step)) == ("accepted after 3 candidates", 0)
     none = select_point(holdout, [SADDLE, np.full(5, 1.2)], plan, seed=1)
     assert (none.index, none.w, none.status) == (None, None, "none")
 
@@ -188,6 +191,17 @@ def test_records_of_the_training_are_composed(trained):
         events.GaussianDpEvent(z / math.sqrt(2)), delta=1e-6, neighboring_relation="replace-one"
     )
     assert again.epsilon(1e-6) == pytest.approx(float(both), rel=1e-4)
+    # The training's price is part of all questions, and so are their refusals.
+    for relation in ("replace-one", "replace-special"):
+        price = result.epsilon(1e-6, neighboring_relation=relation)
+        assert again.epsilon(1e-6, neighboring_relation=relation) > price
+    with pytest.raises(UnsupportedEvent, match="disjoint parts, which needs"):
+        again.epsilon(1e-6, neighboring_relation="add-or-remove-one")
+    two, of_training = (
+        accountants.epsilon(each.event_for(2), delta=1e-6, neighboring_relation="replace-one")
+        for each in (again, result)
+    )
+    assert two > of_training > result.epsilon(1e-6)
     said = select_point(other, [result.w], plan, training=result, seed=2)
     assert said.epsilon(1e-6) == again.epsilon(1e-6)
     # One record of the training among the holdout's is enough, while the training's are here.
@@ -246,7 +260,12 @@ def test_many_silos(tmp_path, method, epsilon):
     given = {"method": method, "epsilon": epsilon, "candidates": 2, "accuracy": 0.3}
     plan = planned(n=5_000, silos=5, **given)
     assert plan.parameters["accuracy"] < PHI**2
-    chosen = select_point(silos, [SADDLE, np.zeros(5)], plan, seed=0)
+
+    def choose(first, plan, **how):
+        return select_point([first, *silos[1:]], [SADDLE, np.zeros(5)], plan, **how)
+
+    chosen, tape = record(choose, silos[0], plan, seed=0)
+    assert not [*broken_promises(tape)]
     assert (chosen.index, len(chosen.ledgers)) == (1, 5)
     for ledger in chosen.ledgers:
         assert ledger.epsilon(1e-6) <= plan.price(1e-6)
