@@ -22,7 +22,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -63,8 +63,6 @@ class LowerBound:
     present: int
     absent: int
     claim: float = math.inf
-    # What was counted, in sentences.
-    _counted: ClassVar[tuple[str, str]] = "runs with the record", "without it"
 
     @property
     def holds(self) -> bool:
@@ -81,11 +79,11 @@ class LowerBound:
         }
 
     def __str__(self) -> str:
-        first, second = self._counted
         claimed = "" if math.isinf(self.claim) else f", claimed {self.claim:.4g}"
         return (
             f"epsilon is at least {self.epsilon:.4g} at delta {self.delta:.3g}{claimed} "
-            f"({self.present} {first} and {self.absent} {second}, confidence {self.confidence:g})"
+            f"({self.present} with the record and {self.absent} without it, confidence "
+            f"{self.confidence:g})"
         )
 
 

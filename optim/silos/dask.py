@@ -18,7 +18,7 @@ from typing import Any, cast
 from dpcal._internal import validate
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.silos.local import Answerer, Silo, SiloLost
-from dpcal.optim.silos.partitioned import workers_of
+from dpcal.optim.silos.partitioned import told, workers_of
 
 __all__ = ["DaskSilos"]
 
@@ -86,10 +86,7 @@ class _Actor:
         self, name: str, given: tuple[Any, ...], options: dict[str, Any]
     ) -> tuple[Any, Exception | None]:
         """Call a method of the silo; return its value and its error, one of them None."""
-        try:
-            return getattr(self._silo, name)(*given, **options), None
-        except Exception as error:
-            return None, error
+        return told(getattr(self._silo, name), *given, **options)
 
 
 class _Remote:

@@ -33,7 +33,7 @@ from dpcal.optim.objectives.arrays import AllRows, Rows, Vector, parameters
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.contributions import Asked, Contributions, gradients, losses
 
-__all__ = ["Partitioned", "PartitionsLost", "check_versions", "workers_of"]
+__all__ = ["Partitioned", "PartitionsLost", "check_versions", "told", "workers_of"]
 
 # Seconds after which partitions that do not answer count as lost.
 _PATIENCE = 600.0
@@ -285,12 +285,17 @@ def _facts(part: _Part) -> tuple[bytes, int, tuple[Any, ...]]:
 def _asked(
     part: _Part, ask: Callable[..., Any], *given: Any
 ) -> tuple[bytes, Any, Exception | None]:
-    """Return a partition's print, and an answer or an error, to tell errors from a lost worker."""
+    """Return a partition's print, and what :func:`told` returns of a function of its objective."""
+    return part.print_, *told(ask, part.objective, *given)
+
+
+def told(ask: Callable[..., Any], *given: Any, **options: Any) -> tuple[Any, Exception | None]:
+    """Return a value and an error, one of them None, to tell errors from a lost worker."""
     try:
         with np.errstate(all="ignore"):
-            return part.print_, ask(part.objective, *given), None
+            return ask(*given, **options), None
     except Exception as error:
-        return part.print_, None, error
+        return None, error
 
 
 def _sum(
