@@ -107,7 +107,8 @@ def environment(place, *words):
     python = Path(place, "bin", "python")
     subprocess.run([python, "-m", "pip", "install", "--quiet", *words], check=True)
     (site,) = Path(place).glob("lib/python*/site-packages")
-    borrowed = [sysconfig.get_path("purelib"), str(ROOT.parent)]
+    # Of an editable installation the links count, and not what they point at.
+    borrowed = [sysconfig.get_path("purelib"), str(Path(dpcal.__file__).parents[1])]
     Path(site, "borrowed.pth").write_text("\n".join(borrowed))
     return python
 
