@@ -351,6 +351,7 @@ def asked(canaries, plan, noise):
                 oracle.difference(far, near, each.name)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::dpcal.errors.VacuousSchedule")
 def test_every_optimizer_is_attacked():
     """But for one whose norms mix canaries, which is refused."""
