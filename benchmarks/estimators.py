@@ -1,6 +1,6 @@
 """How good are private estimators, at what epsilon, and beside which others? A table of six tables.
 
-``python -m benchmarks.estimators [--seeds 10]`` fits on six tables: four that
+``python -m benchmarks estimators [--only WORD]`` fits on six tables: four that
 scikit-learn ships (breast cancer, digits, wine, diabetes), and two that are made here from fixed
 seeds, with the columns and the noise of house prices ("houses": 20,000 records, 8 columns, as
 California's) and of a census ("census": 20,000 records, 14 columns, six of them of categories, as
@@ -15,10 +15,8 @@ not installed are left out.
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import math
-import warnings
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -28,6 +26,7 @@ from sklearn import datasets, linear_model as exact, preprocessing
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 
+from benchmarks.harness import Series, run_studies
 from dpcal.accountants import epsilon as epsilon_of, events
 from dpcal.estimators import (
     LinearRegression,
@@ -191,58 +190,39 @@ METHODS = {
 }
 
 
-def study(seeds, tables, methods):
-    """Return rows (table, method, epsilon, mean and standard deviation of the test score)."""
-    rows = []
-    for name in tables:
-        X, y, bounds, targets = TABLES[name]()
+def on_tables():
+    """Return a series over epsilon for each table and method whose package is installed."""
+    found = []
+    for name, made in TABLES.items():
+        X, y, bounds, targets = made()
         classes = None if targets is not None else sorted(set(y.tolist()))
-        for method in methods:
-            build, package = METHODS[method]
-            if importlib.util.find_spec(package) is None:
+        for method, (build, package) in METHODS.items():
+            sizes = EPSILONS if package != "sklearn" else (math.inf,)
+            installed = importlib.util.find_spec(package) is not None
+            if not installed or build(sizes[0], bounds, targets, classes) is None:
                 continue
-            for epsilon in EPSILONS if package != "sklearn" else (math.inf,):
-                if build(epsilon, bounds, targets, classes) is None:
-                    continue
-                scores = []
-                for seed in range(seeds):
-                    split = train_test_split(
-                        X, y, test_size=0.25, random_state=seed,
-                        stratify=None if targets is not None else y,
-                    )  # fmt: skip
-                    model = build(epsilon, bounds, targets, classes)
-                    with warnings.catch_warnings():
-                        warnings.simplefilter("ignore")
-                        model.fit(split[0], split[2])
-                        assert getattr(model, "epsilon_spent_", 0.0) <= epsilon
-                        scores.append(model.score(split[1], split[3]))
-                row = (name, method, epsilon, float(np.mean(scores)), float(np.std(scores)))
-                rows.append(row)
-                print("{:14s} {:12s} {:4g}  {:.3f} +- {:.3f}".format(*row), flush=True)
-    return rows
+
+            def run(epsilon, seed, build=build, given=(bounds, targets, classes), X=X, y=y):
+                stratify = None if given[1] is not None else y
+                split = train_test_split(X, y, test_size=0.25, random_state=seed, stratify=stratify)
+                model = build(epsilon, *given).fit(split[0], split[2])
+                assert getattr(model, "epsilon_spent_", 0.0) <= epsilon
+                return {"score": model.score(split[1], split[3])}
+
+            seeds = 3 if package == "interpret" else 10
+            found.append(Series(panel=name, label=method, sizes=sizes, run=run, seeds=seeds))
+    return found
 
 
-def table(rows):
-    """Return the rows as a table in Markdown."""
-    lines = ["| table | method | " + " | ".join(f"{e:g}" for e in EPSILONS) + " |"]
-    lines.append("|---" * (2 + len(EPSILONS)) + "|")
-    for name, method in dict.fromkeys((row[0], row[1]) for row in rows):
-        found = {row[2]: row for row in rows if row[:2] == (name, method)}
-        cells = [found.get(e, found.get(math.inf)) for e in EPSILONS]
-        cells = [f"{row[3]:.3f} ± {row[4]:.3f}" if row else "" for row in cells]
-        lines.append(f"| {name} | {method} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--tables", nargs="*", default=list(TABLES), choices=list(TABLES))
-    parser.add_argument("--methods", nargs="*", default=list(METHODS), choices=list(METHODS))
-    options = parser.parse_args()
-    rows = study(options.seeds, options.tables, options.methods)
-    print(table(rows))
+def report(found, _):
+    """Print means and standard deviations of test scores as a table in Markdown."""
+    print("| table | method | " + " | ".join(f"{e:g}" for e in EPSILONS) + " |")
+    print("|---" * (2 + len(EPSILONS)) + "|")
+    for each, rows in found:
+        scores = [[row["score"] for row in rows[epsilon]] for epsilon in each.sizes]
+        cells = [f"{np.mean(some):.3f} ± {np.std(some):.3f}" for some in scores]
+        print(f"| {each.panel} | {each.label} | " + " | ".join(cells) + " |")
 
 
 if __name__ == "__main__":
-    main()
+    run_studies({"estimators": (on_tables, report)}, "estimators")

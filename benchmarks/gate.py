@@ -2,12 +2,17 @@
 
     python -m benchmarks gate --file NEW.csv [--families pg,fixed] [--seed 20261128] [--seconds 60]
     python -m benchmarks gate --file NEW.csv --against OLD.csv
+    python -m benchmarks sweep [--share 0.1]
 
 Events are drawn as users have them: sampling probabilities from 1e-5 to 1, noise multipliers from
 0.3 to 50, up to a million steps; delta from 1e-15 to 1e-2, epsilon from 0.01 to 50. Candidates
 whose answer lies outside of these ranges are left out. Each answer is a line of the file, so that a
 stopped run goes on where it was. The table counts widths (relative ones of epsilon, those of log
 delta), and sums seconds of processor time.
+
+The families of :mod:`benchmarks.sweep`, ``everywhere`` and ``little_noise``, go to the ends of what
+can be asked. Each of their answers is checked by independent bounds as well, and the exit status is
+1 if one is wrong.
 
 With ``--against``, answers of two versions to the same questions are compared: intervals that do
 not meet contradict each other, and an end that became wider is named.
@@ -20,18 +25,21 @@ import math
 import time
 import warnings
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks import sweep
 from benchmarks.limits import at_most
 from dpcal.accountants import epsilon as epsilon_of, events, log_delta
 from dpcal.accountants.mechanisms.own import from_pld, from_pmf, from_profile
 
 ADD, REPLACE, SPECIAL = "add-or-remove-one", "replace-one", "replace-special"
-# A question is given up after this long.
-_ALARM = 30.0
+# A question is given up after this long, and one of the sweep after the other.
+_ALARM, _SWEEP_ALARM = 30.0, 10.0
+# One answer in so many of the sweep is checked in ball arithmetic, where that takes little.
+_BALLS = 10
 # Answers closer than this are narrow, and others in these steps.
 _WIDTHS = (1e-6, 1e-4, 1e-2)
 
@@ -287,6 +295,10 @@ for _name, _counts in {
         FAMILIES[f"{_name}_{_how}"] = (_uses(_name, _how), _count)
 
 
+# How random points are drawn whose answers independent bounds check, and how many there are.
+POINTS = {"everywhere": (sweep.draw, 10_000), "little_noise": (sweep.draw_with_little_noise, 2_000)}
+
+
 def question(family, index, seed):
     """Return an event, its relation, what is asked, and the delta or epsilon that is given."""
     draw = Draw(seed, sum(map(ord, family)) * 7919 + len(family), index)
@@ -310,6 +322,7 @@ class Answer:
     upper: float
     method: str
     seconds: float
+    wrong: str = ""
 
     @classmethod
     def of_row(cls, row):
@@ -320,7 +333,7 @@ class Answer:
     @property
     def is_usual(self):
         """Whether the answer lies where people ask."""
-        if math.isnan(self.upper):
+        if math.isnan(self.upper) or self.family in POINTS:
             return True
         if self.asked == "epsilon":
             return 0.01 <= self.upper <= 50
@@ -348,15 +361,35 @@ class Answer:
 
 def ask(family, index, seed):
     """Return the answer to a question."""
-    asked = "epsilon"
+    if family in POINTS:
+        return ask_point(family, index, seed)
+    event, relation, asked, given = question(family, index, seed)
+
+    def answer():
+        if asked == "epsilon":
+            return epsilon_of(event, delta=given, neighboring_relation=relation)
+        return log_delta(event, epsilon=given, neighboring_relation=relation)
+
+    return timed(answer, _ALARM, family, index, asked)
+
+
+def ask_point(family, index, seed):
+    """Return the answer to a question of the sweep, with all that is wrong with it."""
+    point = POINTS[family][0](seed, index)
+    asked = "epsilon" if point.epsilon is None else "delta"
+    found = timed(lambda: sweep.ask(point), _SWEEP_ALARM, family, index, asked)
+    wrong = [found.method]
+    if not math.isnan(found.upper):
+        wrong, _ = sweep.problems(point, found, balls=index % _BALLS == 0)
+    return replace(found, wrong="; ".join(wrong))
+
+
+def timed(answer, seconds, family, index, asked):
+    """Return the interval of an answer and its seconds; NaN and the error where there is none."""
     began = time.process_time()
     try:
-        with at_most(_ALARM):
-            event, relation, asked, given = question(family, index, seed)
-            if asked == "epsilon":
-                found = epsilon_of(event, delta=given, neighboring_relation=relation)
-            else:
-                found = log_delta(event, epsilon=given, neighboring_relation=relation)
+        with at_most(seconds):
+            found = answer()
         lower, upper, method = found.lower, found.upper, found.method
     except Exception as error:
         lower = upper = math.nan
@@ -382,7 +415,7 @@ def run(path, families, seed, seconds, share):
         if not known:
             writer.writeheader()
         for family in families:
-            wanted = math.ceil(FAMILIES[family][1] * share)
+            wanted = math.ceil((FAMILIES | POINTS)[family][1] * share)
             usual = index = 0
             while usual < wanted and index < 12 * wanted:
                 if (family, index) not in known:
@@ -462,7 +495,10 @@ def main():
         print("stopped; more is asked by another run")
     answers = {key: answer for key, answer in read(given.file).items() if key[0] in families}
     table(answers.values())
-    if given.against and not compare(answers, read(given.against)):
+    wrong = [answer for answer in answers.values() if answer.wrong]
+    for answer in wrong:
+        print(f"WRONG {answer.family} {answer.index}: {answer.wrong}")
+    if wrong or (given.against and not compare(answers, read(given.against))):
         raise SystemExit(1)
 
 

@@ -1,12 +1,16 @@
 """How is each accountant asked? As its documentation asks it, with what it takes by default.
 
 Each :class:`Peer` prices a composition of Poisson-sampled Gaussian steps, (q, sigma, count) each,
-under add-or-remove-one. A package is imported when it is asked, so that a process holds one.
+under add-or-remove-one. Other packages' epsilons are those of :mod:`benchmarks.corpus.adapters`. A
+package is imported when it is asked, so that a process holds one.
 """
 
 import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+
+from benchmarks.corpus import adapters
 
 INTERVAL = 1e-4
 EPS_ERROR = 0.01
@@ -66,53 +70,54 @@ def _dpcal_deltas(steps, epsilons):
     return np.exp(privacy_profile(_dpcal_event(steps), epsilons).log_upper)
 
 
-def _google_event(steps):
+def _values(steps):
+    """Return a composition as a row of the corpus holds it."""
+    sampled = [
+        {
+            "type": "PoissonSampledDpEvent",
+            "sampling_probability": q,
+            "event": {"type": "GaussianDpEvent", "noise_multiplier": sigma},
+        }
+        for q, sigma, _ in steps
+    ]
+    counts = [count for *_, count in steps]
+    composed = [
+        {"type": "SelfComposedDpEvent", "event": event, "count": count}
+        for event, count in zip(sampled, counts, strict=True)
+    ]
+    return {"type": "ComposedDpEvent", "events": composed}
+
+
+def _row(steps, delta):
+    """Return a question about epsilon as a row of the corpus."""
+    asked = {"neighboring_relation": adapters.ADD, "direction": "worst", "asked": {"delta": delta}}
+    return {"event": _values(steps), **asked}
+
+
+def _epsilon_of(package, accountant):
+    """Return a function of steps and delta that asks another package's accountant."""
+
+    def epsilon(steps, delta):
+        try:
+            return adapters.PACKAGES[package][accountant](_row(steps, delta))
+        except adapters.Refused as error:
+            raise NotImplementedError from error
+
+    return epsilon
+
+
+def _google_calibrated(name, q, count, epsilon, delta):
     import dp_accounting
+    from dp_accounting import pld, rdp
 
-    return dp_accounting.ComposedDpEvent(
-        [
-            dp_accounting.SelfComposedDpEvent(
-                dp_accounting.PoissonSampledDpEvent(q, dp_accounting.GaussianDpEvent(sigma)), count
-            )
-            for q, sigma, count in steps
-        ]
-    )
-
-
-def _google_pld(steps, delta):
-    from dp_accounting.pld import PLDAccountant
-
-    accountant = PLDAccountant(value_discretization_interval=INTERVAL)
-    return None, accountant.compose(_google_event(steps)).get_epsilon(delta)
-
-
-def _google_rdp(steps, delta):
-    from dp_accounting.rdp import RdpAccountant
-
-    return None, RdpAccountant().compose(_google_event(steps)).get_epsilon(delta)
-
-
-def _google_calibrated(accountant, q, count, epsilon, delta):
-    import dp_accounting
+    accountant = {"PLD": pld.PLDAccountant, "RDP": rdp.RdpAccountant}[name]
 
     def event(sigma):
         if sigma <= 0:
             return dp_accounting.NonPrivateDpEvent()
-        return _google_event([(q, sigma, count)])
+        return adapters._google_event(_values([(q, sigma, count)]))
 
     return dp_accounting.calibrate_dp_mechanism(accountant, event, epsilon, delta)
-
-
-def _google_pld_calibrated(q, count, epsilon, delta):
-    from dp_accounting.pld import PLDAccountant
-
-    return _google_calibrated(PLDAccountant, q, count, epsilon, delta)
-
-
-def _google_rdp_calibrated(q, count, epsilon, delta):
-    from dp_accounting.rdp import RdpAccountant
-
-    return _google_calibrated(RdpAccountant, q, count, epsilon, delta)
 
 
 def _google_pld_deltas(steps, epsilons):
@@ -128,7 +133,7 @@ def _google_pld_deltas(steps, epsilons):
 def _google_rdp_deltas(steps, epsilons):
     from dp_accounting.rdp import RdpAccountant
 
-    accountant = RdpAccountant().compose(_google_event(steps))
+    accountant = RdpAccountant().compose(adapters._google_event(_values(steps)))
     return [accountant.get_delta(epsilon) for epsilon in epsilons]
 
 
@@ -143,12 +148,6 @@ def _microsoft_accountant(steps, delta):
     )
 
 
-def _microsoft(steps, delta):
-    counts = [count for *_, count in steps]
-    lower, _, upper = _microsoft_accountant(steps, delta).compute_epsilon(delta, counts)
-    return lower, upper
-
-
 def _microsoft_calibrated(q, count, epsilon, delta):
     from prv_accountant.dpsgd import find_noise_multiplier
 
@@ -161,36 +160,12 @@ def _microsoft_deltas(steps, epsilons):
     return [accountant.compute_delta(epsilon, counts)[2] for epsilon in epsilons]
 
 
-def _opacus(name, steps, delta):
-    from opacus.accountants import create_accountant
-
-    accountant = create_accountant(name)
-    accountant.history = [(sigma, q, count) for q, sigma, count in steps]
-    return None, accountant.get_epsilon(delta)
-
-
-def _opacus_rdp(steps, delta):
-    return _opacus("rdp", steps, delta)
-
-
-def _opacus_prv(steps, delta):
-    return _opacus("prv", steps, delta)
-
-
 def _opacus_calibrated(name, q, count, epsilon, delta):
     from opacus.accountants.utils import get_noise_multiplier
 
     return get_noise_multiplier(
         target_epsilon=epsilon, target_delta=delta, sample_rate=q, steps=count, accountant=name
     )
-
-
-def _opacus_rdp_calibrated(q, count, epsilon, delta):
-    return _opacus_calibrated("rdp", q, count, epsilon, delta)
-
-
-def _opacus_prv_calibrated(q, count, epsilon, delta):
-    return _opacus_calibrated("prv", q, count, epsilon, delta)
 
 
 def _autodp_mechanism(steps):
@@ -202,10 +177,6 @@ def _autodp_mechanism(steps):
         sample(GaussianMechanism(sigma=sigma), q, improved_bound_flag=True) for q, sigma, _ in steps
     ]
     return Composition()(sampled, [count for *_, count in steps])
-
-
-def _autodp(steps, delta):
-    return None, _autodp_mechanism(steps).get_approxDP(delta)
 
 
 def _autodp_calibrated(q, count, epsilon, delta):
@@ -226,52 +197,39 @@ def _autodp_deltas(steps, epsilons):
     return [mechanism.get_approx_delta(epsilon) for epsilon in epsilons]
 
 
-def _jax(steps, delta):
-    from fractions import Fraction
-
-    from jax_privacy import accounting
-
-    if len(steps) > 1:
-        raise NotImplementedError
-    ((q, sigma, count),) = steps
-    share = Fraction(str(q))
-    accountant = accounting.DpsgdTrainingAccountant(
-        dp_accountant_config=accounting.PldAccountantConfig(value_discretization_interval=INTERVAL)
-    )
-    parameters = accounting.DpParams(
-        noise_multipliers=sigma,
-        num_samples=share.denominator,
-        batch_size=share.numerator,
-        delta=delta,
-    )
-    return None, accountant.compute_epsilon(count, parameters)
-
-
 PEERS = {
     "dpcal": Peer("dpcal", "dpcal", _dpcal, _dpcal_calibrated, _dpcal_deltas),
     "pld": Peer(
         f"dp-accounting PLD, interval {INTERVAL:g}",
         "dp_accounting",
-        _google_pld,
-        _google_pld_calibrated,
+        _epsilon_of("dp-accounting", "PLD"),
+        partial(_google_calibrated, "PLD"),
         _google_pld_deltas,
     ),
     "rdp": Peer(
         "dp-accounting RDP",
         "dp_accounting",
-        _google_rdp,
-        _google_rdp_calibrated,
+        _epsilon_of("dp-accounting", "RDP"),
+        partial(_google_calibrated, "RDP"),
         _google_rdp_deltas,
     ),
     "prv": Peer(
         f"prv-accountant, eps_error {EPS_ERROR:g}",
         "prv_accountant",
-        _microsoft,
+        _epsilon_of("prv-accountant", "PRV"),
         _microsoft_calibrated,
         _microsoft_deltas,
     ),
-    "opacus_rdp": Peer("Opacus RDP", "opacus", _opacus_rdp, _opacus_rdp_calibrated),
-    "opacus_prv": Peer("Opacus PRV", "opacus", _opacus_prv, _opacus_prv_calibrated),
-    "autodp": Peer("autodp RDP", "autodp", _autodp, _autodp_calibrated, _autodp_deltas),
-    "jax": Peer(f"JAX Privacy PLD, interval {INTERVAL:g}", "jax_privacy", _jax),
+    "opacus_rdp": Peer(
+        "Opacus RDP", "opacus", _epsilon_of("opacus", "RDP"), partial(_opacus_calibrated, "rdp")
+    ),
+    "opacus_prv": Peer(
+        "Opacus PRV", "opacus", _epsilon_of("opacus", "PRV"), partial(_opacus_calibrated, "prv")
+    ),
+    "autodp": Peer(
+        "autodp RDP", "autodp", _epsilon_of("autodp", "RDP"), _autodp_calibrated, _autodp_deltas
+    ),
+    "jax": Peer(
+        f"JAX Privacy PLD, interval {INTERVAL:g}", "jax_privacy", _epsilon_of("jax-privacy", "PLD")
+    ),
 }

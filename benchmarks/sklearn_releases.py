@@ -6,7 +6,7 @@ and prints a line an estimator.
 
 ``python -m benchmarks.sklearn_releases --adapters [FOLDER]`` makes one with PyTorch, Opacus,
 Flower, JAX and optax, and runs ``tests/adapters`` and the notebook ``05_torch`` there. A folder
-that exists is an environment that is used as it is. Where pip's own index would give PyTorch for a
+that exists is the environment of an earlier run. Where pip's own index would give PyTorch for a
 graphics card, set ``PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu``.
 """
 
@@ -16,7 +16,6 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-import tomllib
 import venv
 from functools import partial
 from pathlib import Path
@@ -99,37 +98,28 @@ TESTS = (
 )
 
 
-def make(place):
-    """Make the adapters' environment, in which a wheel of the tree can be built and used."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    extras = project["project"]["optional-dependencies"]
-    needed = (
-        *PACKAGES,
-        *project["build-system"]["requires"],
-        "build",
-        *project["project"]["dependencies"],
-        *extras["sklearn"],
-    )
+def environment(place, *words):
+    """Make an environment of what pip installs by these words, and borrow all else from this one.
+
+    Its own packages come before the borrowed ones. Return its Python.
+    """
     venv.create(place, with_pip=True)
-    subprocess.run(
-        [place / "bin" / "python", "-m", "pip", "install", "--quiet", *needed], check=True
-    )
+    python = Path(place, "bin", "python")
+    subprocess.run([python, "-m", "pip", "install", "--quiet", *words], check=True)
+    (site,) = Path(place).glob("lib/python*/site-packages")
+    # Of an editable installation the links count, and not what they point at.
+    borrowed = [sysconfig.get_path("purelib"), str(Path(dpcal.__file__).parents[1])]
+    Path(site, "borrowed.pth").write_text("\n".join(borrowed))
+    return python
 
 
 def adapters(place):
     """Run the adapters' tests, in an environment that is made where there is none."""
-    python = place / "bin" / "python"
-    if not place.exists():
-        make(place)
-    # What the environment lacks (pytest, scipy, dp-accounting) comes after its own packages.
-    begin = (
-        f"import site, sys; site.addsitedir({sysconfig.get_path('purelib')!r}); import pytest; "
-        "sys.exit(pytest.main(sys.argv[1:]))"
-    )
+    python = place / "bin" / "python" if place.exists() else environment(place, *PACKAGES)
     words = ("-q", "-rs", "-p", "no:cacheprovider", *TESTS)
     paths = os.pathsep.join([str(ROOT.parent), os.environ.get("PYTHONPATH", "")])
     variables = {**os.environ, "PYTHONPATH": paths}
-    return subprocess.run([python, "-c", begin, *words], cwd=ROOT, env=variables).returncode
+    return subprocess.run([python, "-m", "pytest", *words], cwd=ROOT, env=variables).returncode
 
 
 def main():
@@ -144,16 +134,7 @@ def main():
     failed = []
     for release in options.releases:
         with tempfile.TemporaryDirectory() as folder:
-            venv.create(folder, with_pip=True)
-            python = Path(folder, "bin", "python")
-            ask = "import sysconfig; print(sysconfig.get_path('purelib'))"
-            site = subprocess.run(
-                [python, "-c", ask], capture_output=True, text=True, check=True
-            ).stdout.strip()
-            borrowed = [sysconfig.get_path("purelib"), str(Path(dpcal.__file__).parents[1])]
-            Path(site, "borrowed.pth").write_text("\n".join(borrowed))
-            install = [python, "-m", "pip", "install", "--quiet", "--no-deps"]
-            subprocess.run([*install, f"scikit-learn=={release}"], check=True)
+            python = environment(folder, "--no-deps", f"scikit-learn=={release}")
             done = subprocess.run([python, "-c", CHECKS], cwd=folder)
             failed += [release] * (done.returncode != 0)
     sys.exit(f"not kept on {', '.join(failed)}" if failed else 0)

@@ -8,24 +8,19 @@
 * ``slopes``: log-log slopes of errors on problems whose minima are known, beside the theorems'.
 * ``saddles``: how many runs leave a saddle point, and what they end with.
 
-Every study is a list of records: what runs, and which numbers are kept. Rows are appended to
-``STUDY.jsonl`` in the folder, so that an interrupted study goes on where it was; delete the file to
-start over. Seeds are public here, so that runs can be repeated.
+Every study is a list of :class:`benchmarks.harness.Series`. Seeds are public here, so that runs can
+be repeated.
 """
 
-import argparse
-import json
 import math
 import tomllib
-import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.linalg import eigvalsh, norm
 
+from benchmarks.harness import Series, run_studies
 from benchmarks.problems.kl import PowerNorm, Softplus, balanced
 from benchmarks.problems.saddles import ToySaddle, Trigonometric
 from benchmarks.problems.tables import tables
@@ -37,39 +32,6 @@ from dpcal.optim.registry import OPTIMIZERS
 from dpcal.plot import BLUE, RED
 
 TARGET: dict[str, Any] = {"epsilon": 2.0, "delta": 1e-6}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Series:
-    """Runs at several sizes (or targets) and seeds, and the numbers that are kept of each.
-
-    ``run(size, seed)`` returns numbers by name. ``x(size)`` is what the theorem's exponent is of.
-    """
-
-    panel: str
-    label: str
-    sizes: tuple[float, ...]
-    run: Callable[..., dict[str, float]]
-    seeds: int = 5
-    theorem: float | None = None
-    x: Callable[..., float] = float
-
-
-def measured(series, path):
-    """Yield each series with its rows by size; rows that the file has are not made again."""
-    lines = path.read_text().splitlines() if path.exists() else []
-    known = {tuple(row["key"]): row["found"] for row in map(json.loads, lines)}
-    for each in series:
-        rows: dict[float, list[dict[str, float]]] = {}
-        for size in each.sizes:
-            for seed in range(each.seeds):
-                key = (each.panel, each.label, size, seed)
-                if key not in known:
-                    known[key] = {k: float(v) for k, v in each.run(size, seed).items()}
-                    with path.open("a") as file:
-                        file.write(json.dumps({"key": key, "found": known[key]}) + "\n")
-                rows.setdefault(size, []).append(known[key])
-        yield each, rows
 
 
 def slope(each, rows, *, draws=2_000):
@@ -520,20 +482,6 @@ def save(figure, path):
         image.convert("RGB").quantize(128).save(path, optimize=True)
 
 
-def main():
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.utility")
-    parser.add_argument("studies", nargs="*", choices=[*STUDIES, []], metavar="STUDY")
-    parser.add_argument("--only", default="", help="series whose panel or label has this word")
-    parser.add_argument("--output", type=Path, default=Path("build/utility"))
-    options = parser.parse_args()
-    options.output.mkdir(parents=True, exist_ok=True)
-    warnings.simplefilter("ignore")
-    for name in options.studies or STUDIES:
-        make, report = STUDIES[name]
-        series = [each for each in make() if options.only in f"{each.panel} {each.label}"]
-        report(list(measured(series, options.output / f"{name}.jsonl")), options.output)
-
-
 if __name__ == "__main__":
     with optim.replaying():
-        main()
+        run_studies(STUDIES, "utility")

@@ -38,7 +38,7 @@ GROUPS = {
     "can it be trusted?": {
         "verify": ("verify", "recompute the claims of a report from its ledgers"),
         "budget": ("budget", "what was spent on a data set, and what is left"),
-        "attack": ("attack", "replays, likelihood ratios, canaries, loaders"),
+        "attack": ("attack", "replays, likelihood ratios, canaries"),
         "check": ("certify", "prove the bounds of a certificate again"),
     },
 }

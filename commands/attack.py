@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import dpcal
-from dpcal._internal import validate
 from dpcal._internal.files import text_of
-from dpcal.commands._mechanism import Mechanism, noise_of
 from dpcal.commands._shared import Relation
 from dpcal.commands._signature import Answer, flag
-from dpcal.report.output import interval
 
 if TYPE_CHECKING:
     from dpcal.calibrate import Plan
@@ -24,7 +20,7 @@ _FEATURES = 5
 
 
 def attack(
-    attack: Literal["replay", "likelihood", "canaries", "loader"],
+    attack: Literal["replay", "likelihood", "canaries"],
     *,
     run: str | None = None,
     plan: Path | None = None,
@@ -33,9 +29,6 @@ def attack(
     steps: int | None = None,
     epsilon: float | None = None,
     delta: float | None = None,
-    sampler: Literal["shuffled-epochs", "random-allocation"] = "shuffled-epochs",
-    epochs: int | None = None,
-    noise_multiplier: float | None = None,
     neighboring_relation: Relation | None = None,
     samples: int | None = None,
     confidence: float = 0.99,
@@ -52,7 +45,7 @@ def attack(
     attack
         The kind: replay records a run and plays it again on neighbouring tables; likelihood bounds
         epsilon from below by likelihood ratios of canaries; canaries bounds it from one run seen
-        from outside; loader by runs of a loader, on a data set that tells a record's batch.
+        from outside.
     run
         For replay: FILE:FUNCTION, a function of a table (X, y) that trains, in a Python file;
         otherwise the plan's optimizer, on a logistic regression.
@@ -61,24 +54,17 @@ def attack(
     records
         Number of records.
     batch_size
-        Expected, of Poisson samples; of a loader, the size of its batches.
+        Expected, of Poisson samples.
     steps
         Number of steps.
     epsilon
         The claim.
     delta
         The claim's delta.
-    sampler
-        Of a loader.
-    epochs
-        Passes of a loader, whole.
-    noise_multiplier
-        Of a loader: noise over the clipping norm (default: the smallest at which Poisson samples of
-        these sizes meet the claim).
     neighboring_relation
-        What neighbors differ by (default: add-or-remove-one; of shuffled-epochs replace-special).
+        What neighbors differ by (default: add-or-remove-one).
     samples
-        Canaries (default: 1000000), or runs of a loader (default: 100000).
+        Canaries (default: 1000000).
     confidence
         Of bounds.
     seed
@@ -91,7 +77,7 @@ def attack(
     Examples
     --------
     dpcal attack likelihood --records 2000 --batch-size 200 --steps 100 --epsilon 2 --delta 1e-5
-    dpcal attack loader --records 60000 --batch-size 512 --epochs 1 --epsilon 1.38 --delta 1e-5
+    dpcal attack canaries --records 2000 --batch-size 200 --steps 100 --epsilon 2 --delta 1e-5
     """
     for name, value, kind in (("plot", plot, "likelihood"), ("run", run, "replay")):
         if value is not None and attack != kind:
@@ -100,11 +86,6 @@ def attack(
         dpcal.plot.check_picture(plot)
     claim: dict[str, Any] = {"epsilon": epsilon, "delta": delta}
     how: dict[str, Any] = {"confidence": confidence, "seed": seed}
-    if attack == "loader":
-        sizes = {"records": records, "batch_size": batch_size, "epochs": epochs, **claim}
-        _needed(sizes)
-        drawn = {"noise_multiplier": noise_multiplier, "neighboring_relation": neighboring_relation}
-        return _loader(sampler, sizes, drawn, 100_000 if samples is None else samples, how)
     if run is not None:
         _needed({"records": records})
         return _replay(_function(run), int(records or 0), seconds, seed)
@@ -185,40 +166,6 @@ def _canaries(plan: Plan, how: dict[str, Any]) -> Answer:
     )
     document = {**found.to_dict(), "expected": expected.to_dict()}
     return _said(found.holds, document, f"{found}\n{power}")
-
-
-def _loader(
-    sampler: Any, sizes: dict[str, Any], drawn: dict[str, Any], samples: int, how: dict[str, Any]
-) -> Answer:
-    size = validate.count(batch_size=sizes["batch_size"])
-    told = Mechanism.of(
-        sampler=sampler, n=sizes["records"], batch_size=size, epochs=sizes["epochs"], **drawn
-    )
-    target: dict[str, Any] = {"epsilon": sizes["epsilon"], "delta": sizes["delta"]}
-    noise, words = told.noise_multiplier, ""
-    if noise is None:
-        noise = noise_of(replace(told, sampler="poisson"), **target)
-        words = ", with which Poisson samples of these sizes meet the claim"
-    told = replace(told, noise_multiplier=noise)
-    relation: dict[str, Any] = {"neighboring_relation": told.relation}
-    price = dpcal.accountants.epsilon(told.event(), delta=target["delta"], **relation)
-    found = dpcal.optim.attacks.loader(
-        told.sampler,
-        n=sizes["records"],
-        batch_size=size,
-        noise_multiplier=noise,
-        epochs=told.passes,
-        samples=samples,
-        **how,
-        **target,
-        **relation,
-    )
-    text = (
-        f"{told.sentence()}{words}\n{found}\nits price: epsilon in "
-        f"{interval(price.lower, price.upper, digits=5)}, {price.method}, {told.relation}"
-    )
-    document = {**found.to_dict(), "mechanism": told.to_dict(), "price": price.to_dict()}
-    return _said(found.holds, document, text)
 
 
 def _said(holds: bool, document: dict[str, Any], text: str) -> Answer:

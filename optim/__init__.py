@@ -67,6 +67,6 @@ if TYPE_CHECKING:
         Selection as Selection,
         select_point as select_point,
     )
-    from dpcal.optim.silos import DaskSilos as DaskSilos, Partitioned as Partitioned, Silo as Silo
+    from dpcal.optim.silos import Partitioned as Partitioned, Silo as Silo
 else:
     __getattr__, __dir__, __all__ = lazy.attach(__name__)

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from dpcal.optim.attacks.rates import (
         LowerBound as LowerBound,
         from_confusion_matrix as from_confusion_matrix,
-        loader as loader,
         many_runs as many_runs,
     )
     from dpcal.optim.attacks.recording import without as without

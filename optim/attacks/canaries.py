@@ -25,7 +25,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -69,7 +69,6 @@ class OneRun(LowerBound):
     mu: float
     guesses: int
     right: int
-    _counted: ClassVar[tuple[str, str]] = "canaries in the data", "not in it"
 
     def __str__(self) -> str:
         return (

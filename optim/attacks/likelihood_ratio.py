@@ -26,7 +26,7 @@ import math
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -127,7 +127,6 @@ class Likelihood(LowerBound):
     true_positive_rate: float
     members: Vector
     others: Vector
-    _counted: ClassVar[tuple[str, str]] = "canaries in the data", "not in it"
 
     @property
     def holds(self) -> bool:

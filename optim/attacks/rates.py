@@ -14,19 +14,6 @@ so that the rates have exact confidence bounds (Clopper and Pearson 1934), and s
 >>> most, least = independent(900, 1_000, 100, 1_000, chance=0.005)
 >>> print(f"false positives at most {most:.3f}, true positives at least {least:.3f}")
 false positives at most 0.127, true positives at least 0.873
-
-:func:`loader` draws runs of another loader than was priced, on the data set that tells most. In one
-dimension, the attacked record contributes 1. All other records of a shuffle contribute -1:
-the batch that holds the record is told by its sum, which is 2 above what the others alone would
-give, and 1 above it where the record is blank. Of random allocation the others contribute 0. Of a
-uniform permutation only the place of the record matters, so that runs are drawn exactly. The
-attacker sees all noisy sums, and takes the likelihood ratio of both worlds, which no test
-surpasses.
-
->>> found = loader("shuffled-epochs", n=60_000, batch_size=512, epochs=1, noise_multiplier=0.8,
-...                epsilon=1.38, delta=1e-5, samples=20_000, seed=1)
->>> found.holds, found.epsilon > 1.5
-(False, True)
 """
 
 from __future__ import annotations
@@ -35,8 +22,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -44,16 +30,10 @@ from scipy import special
 
 from dpcal._internal import validate
 from dpcal.accountants.correlated.draws.montecarlo import lower_mean, upper_mean
-from dpcal.accountants.directions import relation_of
-from dpcal.errors import UnsupportedEvent
 from dpcal.optim.objectives.arrays import Vector, numbers
 
 __all__ = ["LowerBound", "at_a_level", "from_confusion_matrix", "independent", "many_runs"]
-__all__ += ["loader", "together"]
-
-SAMPLERS = ("shuffled-epochs", "random-allocation")
-# Answers in memory at once.
-_BLOCK = 1 << 20
+__all__ += ["together"]
 
 # Returns an upper bound on false and a lower bound on true positives, each of which fails with a
 # given chance, from the numbers of hits among members and of alarms among others.
@@ -83,8 +63,6 @@ class LowerBound:
     present: int
     absent: int
     claim: float = math.inf
-    # What was counted, in sentences.
-    _counted: ClassVar[tuple[str, str]] = "runs with the record", "without it"
 
     @property
     def holds(self) -> bool:
@@ -101,11 +79,11 @@ class LowerBound:
         }
 
     def __str__(self) -> str:
-        first, second = self._counted
         claimed = "" if math.isinf(self.claim) else f", claimed {self.claim:.4g}"
         return (
             f"epsilon is at least {self.epsilon:.4g} at delta {self.delta:.3g}{claimed} "
-            f"({self.present} {first} and {self.absent} {second}, confidence {self.confidence:g})"
+            f"({self.present} with the record and {self.absent} without it, confidence "
+            f"{self.confidence:g})"
         )
 
 
@@ -243,102 +221,3 @@ def _refuted(most: float, least: float, delta: float) -> float:
     if least <= delta:
         return -math.inf
     return math.log((least - delta) / most) if most else math.inf
-
-
-def _log_ratios(
-    sizes: Vector,
-    epochs: int,
-    sigma: float,
-    means: tuple[float, float],
-    *,
-    mean: float,
-    samples: int,
-    rng: np.random.Generator,
-) -> Vector:
-    """Return the log-likelihood ratios of runs in the world of a mean, shape (samples,).
-
-    ``sizes`` has the numbers of places in the batches of an epoch, of which the last one may be
-    smaller, and ``means`` what the record's batch is above the others, in both worlds.
-    """
-    total, block = np.zeros(samples), max(1, _BLOCK // len(sizes))
-    log_shares = np.log(sizes / sizes.sum())
-    for first in range(0, samples, block):
-        part = total[first : first + block]
-        for _ in range(epochs):
-            answers = sigma * rng.standard_normal((len(part), len(sizes)))
-            places = rng.integers(sizes.sum(), size=len(part)) // sizes[0]
-            answers[np.arange(len(part)), places] += mean
-            present, absent = (
-                special.logsumexp(log_shares + each * (answers - each / 2) / sigma**2, axis=1)
-                for each in means
-            )
-            part += present - absent
-    return total
-
-
-def loader(
-    sampler: str,
-    *,
-    n: int,
-    batch_size: int,
-    epochs: int,
-    noise_multiplier: float,
-    epsilon: float,
-    delta: float,
-    neighboring_relation: str = "replace-special",
-    samples: int = 100_000,
-    confidence: float = 0.99,
-    seed: int | None = None,
-) -> LowerBound:
-    """Attack runs of a loader by likelihood ratios, and bound epsilon from below.
-
-    Parameters
-    ----------
-    sampler
-        ``"shuffled-epochs"`` (a fresh permutation of all records in every epoch, cut into batches
-        of ``batch_size`` and a smaller last one) or ``"random-allocation"`` (each record draws one
-        of as many batches).
-    n, batch_size, epochs
-        Numbers of records, of records in a batch, and of epochs.
-    noise_multiplier
-        Standard deviation > 0 of the noise, over the bound on the norm of a record's contribution.
-    epsilon, delta
-        The claim.
-    neighboring_relation
-        ``"replace-special"`` or ``"replace-one"``; for random allocation also
-        ``"add-or-remove-one"``.
-    samples
-        Number of runs with the record, and of runs without it, at least 1000.
-    confidence
-        In (0, 1): a claim that holds is rejected with probability at most 1 - confidence.
-    seed
-        An integer >= 0 to make the attack repeatable; fresh entropy when omitted.
-
-    Raises
-    ------
-    UnsupportedEvent
-        If a record is added to a shuffle or removed from it, which moves other records.
-    """
-    shuffled = validate.choice(SAMPLERS, sampler=sampler) == SAMPLERS[0]
-    neighboring_relation = relation_of(neighboring_relation)
-    if shuffled and neighboring_relation == "add-or-remove-one":
-        raise UnsupportedEvent(
-            "A record that is added to a shuffle, or removed from it, moves others to other "
-            "batches: attack under 'replace-special' or 'replace-one'."
-        )
-    # What the record's batch is above other batches, with the record and in the other world.
-    means = (1.0, -1.0 if neighboring_relation == "replace-one" else 0.0)
-    if shuffled:
-        means = (means[0] + 1, means[1] + 1)
-    if validate.count(batch_size=batch_size) > validate.count(n=n):
-        raise ValueError(f"batch_size must be in [1, n={n}], got {batch_size}.")
-    if validate.count(samples=samples) < 1000:
-        raise ValueError(f"samples must be at least 1000, got {samples}.")
-    sizes = np.diff(np.append(np.arange(0, n, batch_size), n))
-    sigma = validate.noise(noise_multiplier=noise_multiplier)
-    epochs = validate.count(epochs=epochs)
-    rng = np.random.default_rng(validate.seed(seed=seed))
-    sampled = partial(_log_ratios, sizes if shuffled else np.ones_like(sizes), epochs, sigma, means)
-    present, absent = (sampled(mean=mean, samples=samples, rng=rng) for mean in means)
-    found = many_runs(present, absent, delta=delta, confidence=confidence)
-    return dataclasses.replace(found, claim=validate.non_negative(epsilon=epsilon))

@@ -114,7 +114,7 @@ def distributed_psgd(
     Parameters
     ----------
     objective
-        :class:`dpcal.optim.Silo` for each, :class:`dpcal.optim.DaskSilos`, or objectives; all with
+        :class:`dpcal.optim.Silo` for each, objects with its methods, or objectives; all with
         the same number of parameters, and with the plan's number of records at least.
     plan
         As :func:`dpcal.calibrate.distributed_psgd` makes it; for one silo also one for

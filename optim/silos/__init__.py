@@ -1,7 +1,8 @@
 """Silos, which keep their records and answer with noise, and an oracle that averages the answers.
 
-A :class:`Silo` answers about its own records, in this process; :class:`DaskSilos` are silos on the
-workers of a Dask cluster. :class:`SiloOracle` averages, and answers optimizers.
+A :class:`Silo` answers about its own records, in the process of its owner; :class:`SiloOracle`
+averages, and answers optimizers. :class:`Partitioned` is one data set on a Dask cluster, which its
+owner trusts.
 """
 
 from typing import TYPE_CHECKING
@@ -11,7 +12,6 @@ from dpcal._internal import lazy
 if TYPE_CHECKING:
     from dpcal.optim.boundary.ledger import ONE_OF_A_SILO as ONE_OF_A_SILO
     from dpcal.optim.silos.averaging import SiloOracle as SiloOracle
-    from dpcal.optim.silos.dask import DaskSilos as DaskSilos
     from dpcal.optim.silos.local import (
         Description as Description,
         Silo as Silo,

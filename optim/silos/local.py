@@ -72,7 +72,7 @@ class Description:
 
 
 class Answerer(Protocol):
-    """The five methods of a silo, wherever it is."""
+    """The five methods of a silo, wherever it is; one that is gone raises :class:`SiloLost`."""
 
     def describe(self) -> Description:
         """Return public numbers."""

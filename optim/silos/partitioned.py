@@ -1,8 +1,8 @@
 """One data set in partitions on the workers of a Dask cluster, as an objective for any optimizer.
 
 Client and workers are one trusted party: clipped sums without noise reach the client, whose oracle
-adds the noise once and keeps the one ledger. Where owners do not trust each other, see
-:class:`dpcal.optim.DaskSilos`.
+adds the noise once and keeps the one ledger. Owners who do not trust each other have a
+:class:`dpcal.optim.Silo` each, in processes of their own.
 
 With discrete noise (the default) sums are whole numbers, and their total does not depend on the
 order of addition: a run has the same bits on any number of workers and partitions. The example
@@ -33,7 +33,7 @@ from dpcal.optim.objectives.arrays import AllRows, Rows, Vector, parameters
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.contributions import Asked, Contributions, gradients, losses
 
-__all__ = ["Partitioned", "PartitionsLost", "check_versions", "workers_of"]
+__all__ = ["Partitioned", "PartitionsLost", "check_cluster"]
 
 # Seconds after which partitions that do not answer count as lost.
 _PATIENCE = 600.0
@@ -43,23 +43,7 @@ _SHARED: tuple[str, ...] = ("dimension", "l2", "penalized", "group_size")
 _SHARED += ("linear_loss", "checked", "read_from_data")
 
 
-def workers_of(client: Any) -> list[str]:
-    """Return the addresses of a cluster's workers.
-
-    MissingExtra is raised without the package ``distributed``, TypeError for what is not its
-    ``Client``, and ValueError for a cluster without workers.
-    """
-    with needing("dask"):
-        from distributed import Client
-    if not isinstance(client, Client):
-        raise TypeError(f"client must be a distributed.Client, got {client!r}.")
-    known = sorted(client.scheduler_info(n_workers=-1).get("workers", ()))
-    if not known:
-        raise ValueError("client must have workers, got a cluster with none.")
-    return known
-
-
-def check_versions(client: Any) -> None:
+def check_cluster(client: Any) -> None:
     """Refuse a cluster of which a worker has another version of this package, or none.
 
     Parameters
@@ -69,9 +53,17 @@ def check_versions(client: Any) -> None:
 
     Raises
     ------
+    MissingExtra
+        Without the package ``distributed``.
+    TypeError
+        If the client is not one of that package.
     ValueError
-        If it does, or the cluster does not answer.
+        If it has no workers, one has another version, or the cluster does not answer.
     """
+    with needing("dask"):
+        from distributed import Client
+    if not isinstance(client, Client):
+        raise TypeError(f"client must be a distributed.Client, got {client!r}.")
     here = version("dpcal")
     try:
         found = client.run(version, "dpcal")
@@ -80,6 +72,8 @@ def check_versions(client: Any) -> None:
             f"client must be of a cluster whose workers answer and have dpcal {here}, got "
             f"{type(error).__name__}: {reason_of(error)}."
         ) from error
+    if not found:
+        raise ValueError("client must have workers, got a cluster with none.")
     for worker, there in sorted(found.items()):
         if there != here:
             raise ValueError(f"workers must have dpcal {here}, as here, got {there} on {worker}.")
@@ -143,7 +137,7 @@ class Partitioned(Objective):
         timeout: float = _PATIENCE,
         overlap: str = "refuse",
     ) -> None:
-        workers_of(client)
+        check_cluster(client)
         from dask.base import tokenize
         from distributed import wait
 
@@ -156,7 +150,6 @@ class Partitioned(Objective):
         validate.choice(("refuse", "ignore"), overlap=overlap)
         made = [(maker, *some) for maker, some in zip(makers, given, strict=True)]
         _check_distinct(list(map(tokenize, made)))
-        check_versions(client)
         self._client, self._timeout = client, validate.positive(timeout=timeout)
         self._parts = [client.submit(_Part, *each, pure=False) for each in made]
         asked = client.map(_facts, self._parts, pure=False)

@@ -24,7 +24,7 @@ from dpcal.errors import needing
 from dpcal.optim.objectives.arrays import digest_of
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.domains import counted, counted_together
-from dpcal.optim.silos.partitioned import Partitioned, check_versions
+from dpcal.optim.silos.partitioned import Partitioned, check_cluster
 
 __all__ = ["Parts", "by_partitions", "client_in_use", "sample_of"]
 
@@ -62,7 +62,7 @@ class Parts:
             whole, or there is no record.
         """
         client = client_in_use()
-        check_versions(client)
+        check_cluster(client)
         cuts = [_delayed(each) for each in collections]
         if len({len(cut) for cut in cuts}) > 1:
             raise ValueError(

@@ -2,8 +2,7 @@
 
 import pytest
 
-from dpcal import accountants, calibrate
-from dpcal.accountants import events
+from dpcal import calibrate
 
 MECHANISM = "--records 400 --batch-size 80 --steps 10 --delta 1e-3 --seed 1"
 
@@ -40,18 +39,6 @@ def test_likelihood_of_a_plan_in_a_file(cli, tmp_path):
     words = "--batch-size 400 --epsilon 2 --samples 4000 --plot"
     cli("attack likelihood", MECHANISM, words, picture)
     assert picture.read_bytes()[:4] == b"\x89PNG"
-
-
-@pytest.mark.slow
-def test_a_shuffle_breaks_the_claim_for_which_poisson_batches_were_given_noise(cli):
-    words = "attack loader --records 600 --batch-size 20 --epochs 1 --samples 20000 --seed 1"
-    words += " --epsilon 1.5 --delta 1e-3"
-    document = cli.json(words, status=1)
-    assert 1.5 < document["epsilon"] < document["price"]["upper"]
-    noise = document["mechanism"]["noise_multiplier"]
-    rate = {"sampling_probability": 20 / 600, "noise_multiplier": noise, "steps": 30}
-    assert accountants.epsilon(events.dpsgd(**rate), delta=1e-3) == pytest.approx(1.5, rel=1e-6)
-    assert cli(words, "--sampler random-allocation")
 
 
 @pytest.mark.slow

@@ -72,7 +72,7 @@ def test_a_fit_on_partitions_has_the_bits_of_one_in_memory(client):
     chunks = ((1, 899, 0, 300), (D,))
     far, labels = array.from_array(X, chunks=chunks), array.from_array(y, chunks=chunks[:1])
     whole = np.nan_to_num(np.rint(X), posinf=0).clip(-1, 1)
-    parts = array.from_array(whole, chunks=chunks)
+    parts = array.from_array(whole, chunks=(chunks[0], (1, 2)))  # columns are cut too
     for model in MODELS:
         same(learned(model, X, y), learned(model, far, labels))
         if hasattr(model, "predict"):

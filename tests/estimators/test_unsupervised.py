@@ -6,7 +6,14 @@ from scipy.stats import expon
 from sklearn import decomposition
 
 from dpcal.accountants import epsilon, events
-from dpcal.estimators import PCA, Clipper, KMeans, QuantileTransformer, StandardScaler
+from dpcal.estimators import (
+    PCA,
+    Clipper,
+    KMeans,
+    QuantileTransformer,
+    SimpleImputer,
+    StandardScaler,
+)
 from dpcal.estimators.bounds import _orders, _range
 from tests.estimators._models import made, seeded
 
@@ -22,6 +29,18 @@ def test_moments_have_the_noise_that_was_paid_for():
     expected = 1e3 * entry.noise_multiplier * np.sqrt(1.25 * 3600) / 100
     assert expected < 500  # far from the bounds
     assert np.std(scaler.mean_) == pytest.approx(expected, rel=0.06)
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_noise_leads_no_mean_out_of_the_bounds(value):
+    """Records at an end of their bounds, and noise as large as they are: 40 columns, both signs."""
+    X = np.full((60, 40), value)
+    given = {"bounds": (0, 1), "epsilon": 5.0}
+    imputer = seeded(SimpleImputer(**given), 3).fit(X)
+    scaler = seeded(StandardScaler(**given), 3).fit(X)
+    for found in (imputer.statistics_, scaler.mean_):
+        assert ((found >= 0) & (found <= 1)).all()
+        assert len(np.unique(found)) > 10  # noise leads most of them inside
 
 
 def test_quantiles_are_those_of_the_law():

@@ -22,7 +22,7 @@ from dpcal.optim import PrivateOracle, attacks
 from dpcal.optim.attacks.canaries import power
 from dpcal.optim.attacks.evidence import evidence_of
 from dpcal.optim.boundary.choices import PrivateChoices
-from dpcal.optim.registry import find
+from dpcal.optim.registry import OPTIMIZERS, find
 
 DELTA = 1e-5
 
@@ -228,9 +228,12 @@ def whole(builder, **options):
     return made
 
 
-def minimax(n):
-    given = {"dimensions": (n - 2, 2), "steps": 12, "period": 4, "batch_size": n // 10}
-    return calibrate.dp_rgda(CONSTANTS, n=n, difference_norm=0.3, **given, **POISSON, **TARGET)
+def minimax(builder, **options):
+    def made(n):
+        given = {"dimensions": (n - 2, 2), "steps": 12, **options}
+        return builder(CONSTANTS, n=n, **given, **POISSON, **TARGET)
+
+    return made
 
 
 def sampled(n, **options):
@@ -280,7 +283,7 @@ PARTS = {"n": 250, "samples": 20_000, "reached": 0.15}
 MORE = {**PARTS, "samples": 40_000}
 SHORT = {"n": 1_000, "samples": 12_000, "reached": 0.2, "less": 1 / 3}
 KINDS = {
-    "minimax": minimax,
+    "minimax": minimax(calibrate.dp_rgda, difference_norm=0.3, period=4, batch_size=200),
     "second order": planned(calibrate.sto_spider, steps=10, **POISSON),
     "correlated": correlated("full"),
     "silos": planned(calibrate.distributed_psgd, silos=2),
@@ -317,6 +320,16 @@ CASES = {
     "proximal points": Case(
         planned(calibrate.proximal_point, 2, inner_steps=3, **KL), 1_000, 24_000, 0.0, less=0.1
     ),
+    "second order, adaptive": Case(
+        planned(calibrate.ada_dp_spider, steps=10, batch_size=1_000, refresh_size=1_000, **POISSON),
+        **SHORT,
+    ),
+    "minimax descent": Case(minimax(calibrate.dp_sgda, batch_size=SHORT["n"]), **SHORT),
+    "minimax differences": Case(minimax(calibrate.privatediff), **SHORT),
+    "embedded": Case(
+        planned(calibrate.jl_glm, inner="noisy_gd", embedding_dimension=2, steps=3, **REPLACED),
+        **SHORT,
+    ),
     "rounds": Case(
         planned(calibrate.recursive_regularization, 2, distance=3.0, **REPLACED), **SHORT
     ),
@@ -324,8 +337,8 @@ CASES = {
 
 
 def asked(canaries, plan, noise):
-    """Run a plan's optimizer; canaries are no minimax problem, so its queries are asked alone."""
-    if plan.optimizer != "dp_rgda":
+    """Run a plan's optimizer, or ask its queries alone where canaries are no problem for it."""
+    if not OPTIMIZERS[plan.optimizer].blocks and plan.optimizer != "jl_glm":
         find(plan.optimizer).optimizer()(canaries, plan, noise=noise)
         return
     oracle = PrivateOracle(canaries, plan, noise=noise)
@@ -336,6 +349,15 @@ def asked(canaries, plan, noise):
                 oracle.gradient(near, each.name)
             else:
                 oracle.difference(far, near, each.name)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::dpcal.errors.VacuousSchedule")
+def test_every_optimizer_is_attacked():
+    """But for one whose norms mix canaries, which is refused."""
+    plans = [case.made(case.n) for name, case in CASES.items() if "correlated" not in name]
+    attacked = {plan.optimizer for plan in plans} | {"correlated_dpsgd"}
+    assert attacked == {*OPTIMIZERS} - {"adaptive_gd"}
 
 
 @pytest.mark.slow

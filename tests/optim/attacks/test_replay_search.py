@@ -240,6 +240,26 @@ def test_a_search_goes_on_for_the_seconds_that_it_is_given(tmp_path, capsys, mon
     assert "seconds must be" in capsys.readouterr().err
 
 
+def test_a_value_beyond_all_others_is_tried_wherever_the_largest_one_is():
+    """A run that tells the largest values is found by the neighbour that is made for it."""
+
+    def run(table):
+        return optim.dpsgd(optim.Logistic(*table, classes=[0, 1]), SAMPLED), table[0].max(axis=0)
+
+    row = int(X[:, 0].argmin())  # which holds no largest value
+    shown = attacks.replay_table(run, X, Y, row=row, price=False, seed=1, trials=1)
+    (beyond,) = (each for each in shown if each.label.startswith("beyond"))
+    assert beyond.violations == {"release"}
+
+
+def test_labels_differ_in_the_pairs_that_are_made_for_it_alone():
+    for pair in attacks.neighbours(X, Y):
+        (_, first), (_, second) = pair.first, pair.second
+        assert (first != second).any() == (pair.label in ("relabelled", "short", "empty group")), (
+            pair.label
+        )
+
+
 def test_what_is_found_is_shrunk_to_the_cell_that_does_it():
     def refusing(table):
         if np.isnan(table[0][:, 1]).any():

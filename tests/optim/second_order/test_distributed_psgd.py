@@ -10,7 +10,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from _cluster import two_workers
+from _elsewhere import Elsewhere
 from saddles import Trigonometric
 from scipy import stats
 
@@ -342,12 +342,6 @@ def maker(number, folder=None, pause=0.0, seed=None):
     return Silo(made, store=folder and f"{folder}/{number}.db", seed=seed)
 
 
-@pytest.fixture(scope="module")
-def cluster():
-    with two_workers(__name__) as client:
-        yield client
-
-
 @pytest.mark.parametrize(("m", "psi"), [(1, 0.295), (2, 0.208), (5, 0.132), (10, 0.093)])
 def test_the_error_of_section_5_3_falls_with_silos(m, psi):
     ten = calibrate.Constants(lipschitz=10**0.5, smoothness=1.0, hessian_lipschitz=1.0)
@@ -358,36 +352,30 @@ def test_the_error_of_section_5_3_falls_with_silos(m, psi):
 
 
 @pytest.mark.slow
-def test_dask_and_threads_release_the_same_numbers(cluster):
-    workers = sorted(cluster.scheduler_info(n_workers=-1)["workers"])
-    plan, where = planned(3, steps=4), [workers[0], workers[1], workers[1]]
+def test_processes_and_threads_release_the_same_numbers():
+    plan = planned(3, steps=4)
     here = optim.distributed_psgd([records(j) for j in range(3)], plan, seed=3, initial=SADDLE)
     seeds = np.random.SeedSequence(3).spawn(3)  # those of the objectives of a run
-    made = [partial(maker, j, seed=seed) for j, seed in enumerate(seeds)]
-    silos = optim.DaskSilos(cluster, made, workers=where)
+    silos = [Elsewhere(partial(maker, j, seed=seed)) for j, seed in enumerate(seeds)]
     there = optim.distributed_psgd(silos, plan, initial=SADDLE)
     assert same(here, there)
     assert [each.totals for each in there.ledgers] == [each.totals for each in here.ledgers]
-    # Digests cross the network only where that is asked for.
-    twins = optim.DaskSilos(cluster, [partial(maker, 0)] * 2)
+    # Digests leave a process only where that is asked for.
+    twins = [Elsewhere(partial(maker, 0)) for _ in range(2)]
     with pytest.raises(ValueError, match="got a record of silo 0 in silo 1 too"):
         optim.distributed_psgd(twins, planned(2, steps=4), overlap="all")
 
 
 @pytest.mark.slow
-def test_a_killed_worker_leaves_true_ledgers(cluster, tmp_path):
+def test_a_killed_silo_leaves_true_ledgers(tmp_path):
     plan = planned(3, steps=40)
-    workers = sorted(cluster.scheduler_info(n_workers=-1)["workers"])
-    pids = cluster.run(os.getpid)
-    slow = [partial(maker, j, str(tmp_path), pause=0.0002) for j in range(3)]
-    where = [workers[0], workers[1], workers[0]]
-    silos = optim.DaskSilos(cluster, slow, workers=where, timeout=30)
+    silos = [Elsewhere(partial(maker, j, str(tmp_path), pause=0.0002)) for j in range(3)]
     steps = []
 
     def kill(progress):
         steps.append(progress.step)
         if len(steps) == 2:
-            os.kill(pids[workers[1]], signal.SIGKILL)
+            os.kill(silos[1].process.pid, signal.SIGKILL)
 
     result = optim.distributed_psgd(
         silos, plan, initial=SADDLE, on_lost="continue", callback=kill, callback_every=1

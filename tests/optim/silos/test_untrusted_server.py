@@ -14,7 +14,7 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from _cluster import two_workers
+from _elsewhere import Elsewhere
 from saddles import Trigonometric
 
 from dpcal import accountants, calibrate, optim
@@ -242,14 +242,12 @@ def test_an_open_that_is_refused_leaves_the_silo_to_be_opened():
     assert silo.ledger().answers == 1
 
 
-def test_silos_of_a_cluster_keep_the_same_rules():
-    """Against mistakes: a client of the cluster can run any code where the records are."""
-    with two_workers(__name__, processes=False) as client:
-        silos = iter(optim.DaskSilos(client, [lambda: Silo(records())] * 3, timeout=60))
-        for seed in range(2):
-            server = Server(lambda: next(silos), [PLAN, OTHER], seed).misuse(60)
-            assert len(server.opened) <= 1
-            within(server, (server.opened or [PLAN])[0])
-        silo = next(silos)
-        got = [each for _ in range(5) for each in asked_out(silo)]
-        assert len(set(got)) == FIRST.count
+def test_silos_in_processes_of_their_own_keep_the_same_rules():
+    silos = iter([Elsewhere(lambda: Silo(records())) for _ in range(3)])
+    for seed in range(2):
+        server = Server(lambda: next(silos), [PLAN, OTHER], seed).misuse(60)
+        assert len(server.opened) <= 1
+        within(server, (server.opened or [PLAN])[0])
+    silo = next(silos)
+    got = [each for _ in range(5) for each in asked_out(silo)]
+    assert len(set(got)) == FIRST.count
