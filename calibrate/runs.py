@@ -28,6 +28,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
+from numbers import Real
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -44,13 +45,20 @@ __all__ = ["RUN_SAMPLERS", "SampledRun", "SamplerRow", "compare_samplers", "rate
 
 _accountants = lazy.Module("dpcal.accountants")
 _events = lazy.Module("dpcal.accountants.events")
+_directions = lazy.Module("dpcal.accountants.directions")
 _dpsgd = lazy.Module("dpcal.calibrate.plans.dpsgd")
 _noise = lazy.Module("dpcal.calibrate.noise")
+_validate = lazy.Module("dpcal._internal.validate")
 
 Relation = Literal["add-or-remove-one", "replace-one", "replace-special"]
 Sampler = Literal[
     "poisson", "random-allocation", "without-replacement", "with-replacement", "shuffled-epochs"
 ]
+
+
+def _said(number: object) -> str:
+    """Return a number as it is written in a message."""
+    return str(number) if isinstance(number, Fraction) else repr(number)
 
 
 def rate_of(exact: Fraction) -> float:
@@ -102,10 +110,14 @@ class SampledRun:
     neighboring_relation: Relation | None = None
 
     def __post_init__(self) -> None:
-        if self.sampler not in RUN_SAMPLERS:
-            raise ValueError(
-                f"sampler must be one of {', '.join(RUN_SAMPLERS)}, got {self.sampler!r}."
-            )
+        _validate.choice(tuple(RUN_SAMPLERS), sampler=self.sampler)
+        for name in ("n", "batch_size", "steps"):
+            if getattr(self, name) is not None:
+                _validate.count(**{name: getattr(self, name)})
+        if self.noise_multiplier is not None:
+            _validate.noise(noise_multiplier=self.noise_multiplier)
+        if self.neighboring_relation is not None:
+            _directions.relation_of(self.neighboring_relation)
         n, batch, rate, epochs = self.n, self.batch_size, self.sampling_probability, self.epochs
         if (n is None) != (batch is None):
             raise ValueError("n and batch_size go together: give both or neither.")
@@ -115,10 +127,10 @@ class SampledRun:
             raise ValueError("steps and epochs exclude each other: give one of them.")
         if n is not None and batch is not None and not 1 <= batch <= n:
             raise ValueError(f"batch_size must be in [1, n={n}], got {batch}.")
-        if rate is not None and not 0 < rate <= 1:
-            raise ValueError(f"sampling_probability must be a number in (0, 1], got {rate}.")
-        if epochs is not None and not 0 < epochs < math.inf:
-            raise ValueError(f"epochs must be a finite number > 0, got {epochs}.")
+        if rate is not None and not (isinstance(rate, Real) and 0 < rate <= 1):
+            raise ValueError(f"sampling_probability must be a number in (0, 1], got {_said(rate)}.")
+        if epochs is not None and not (isinstance(epochs, Real) and 0 < epochs < math.inf):
+            raise ValueError(f"epochs must be a finite number > 0, got {_said(epochs)}.")
 
     @property
     def rate(self) -> Fraction | None:
@@ -137,7 +149,10 @@ class SampledRun:
     @property
     def relation(self) -> Relation:
         """The neighboring relation: what was given, or the sampler's own."""
-        return self.neighboring_relation or RUN_SAMPLERS[self.sampler].relation
+        if self.neighboring_relation is None:
+            return RUN_SAMPLERS[self.sampler].relation
+        relation: Relation = _directions.relation_of(self.neighboring_relation)
+        return relation
 
     @property
     def batches(self) -> int:

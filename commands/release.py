@@ -43,8 +43,8 @@ def release(
 
     Examples
     --------
-    dpcal release patients.csv count 'mean age' 'quantile risk 0.1 0.5 0.9' --where age>65 --schema
-        schema.toml --epsilon 1 --delta 1e-6 -o statistics
+    dpcal release patients.csv count 'mean age' 'quantile risk 0.1 0.5 0.9' --where 'age > 65'
+        --schema schema.toml --epsilon 1 --delta 1e-6 -o statistics
     dpcal release patients.csv 'histogram age:5' 'mean risk' --by sick --schema schema.toml
         --epsilon 0.5 --delta 1e-6 -o by-class
     """

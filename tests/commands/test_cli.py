@@ -7,6 +7,7 @@ import re
 import pytest
 
 import dpcal
+from dpcal import calibrate
 from dpcal.accountants import characteristic
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.interface import Compared, Comparison
@@ -52,6 +53,44 @@ def test_calibrate_writes_a_plan(cli, tmp_path):
     assert json.loads(plan.to_json()) == told["plan"]
     assert plan.price() <= 1.0
     assert [item.name for item in tmp_path.iterdir()] == ["plan.json"]
+
+
+def test_a_script_and_a_shell_reach_the_same_numbers_by_the_same_names(cli):
+    """What is left is in tests of ``train`` and ``release``."""
+    sizes, target = {"n": 6000, "batch_size": 600, "epochs": 3}, {"epsilon": 1.0, "delta": 1e-5}
+    run = calibrate.SampledRun(**sizes, noise_multiplier=2.0)
+    shell = "--n 6000 --batch-size 600 --epochs 3"
+    noisy, asked = f"{shell} --noise-multiplier 2", "--epsilon 1 --delta 1e-5"
+    found = run.epsilon(delta=1e-5)
+    assert cli.json("epsilon", noisy, "--delta 1e-5")["epsilon"] == found.to_dict()
+    found = dpcal.delta(run.event(), epsilon=1.0)
+    assert cli.json("delta", noisy, "--epsilon 1")["delta"] == found.to_dict()
+    solved = calibrate.SampledRun(**sizes).solved(**target)
+    assert cli.json("calibrate", shell, asked)["noise_multiplier"] == solved.noise_multiplier
+    table = calibrate.compare_batches(n=6000, gradients=18_000, **target)
+    told = cli.json("calibrate --n 6000 --gradients 18000", asked)
+    assert told == json.loads(json.dumps(table.to_dict()))
+    (row,) = dpcal.compare(run.event(), delta=1e-5, accountants=("renyi",)).rows
+    (told,) = cli.json("compare", noisy, "--delta 1e-5 --accountants renyi")["rows"]
+    assert (told["lower"], told["upper"]) == (row.lower, row.upper)
+    proof = dpcal.certify(run.event(), delta=1e-5, width=0.1).to_dict()
+    told = cli.json("certify", noisy, "--delta 1e-5 --width 0.1")
+    assert {name: told[name] for name in proof} == proof
+    report = calibrate.audit("kl_condition", only="EP1")
+    assert cli.json("audit kl_condition --explain EP1") == json.loads(report.render("json"))
+
+
+def test_batch_sizes_of_one_number_of_gradients_are_priced_as_each_alone(cli):
+    table = calibrate.compare_batches(n=500, gradients=2_000, epsilon=2.0, delta=1e-5)
+    assert [row.batch_size for row in table.rows] == [1, 3, 7, 15, 31, 62, 125, 250, 500]
+    for row in table.rows[2::3]:
+        assert row.steps == 2_000 // row.batch_size
+        assert row.noise_batch_ratio == row.noise_multiplier / row.batch_size
+        sizes = {"n": 500, "batch_size": row.batch_size, "steps": row.steps}
+        price = calibrate.SampledRun(**sizes, noise_multiplier=row.noise_multiplier)
+        assert 2.0 * (1 - 1e-5) < price.epsilon(delta=1e-5).upper <= 2.0
+    with pytest.raises(ValueError, match="batch_sizes must be in"):
+        calibrate.compare_batches(n=500, gradients=20, epsilon=2, delta=1e-5, batch_sizes=[21])
 
 
 @pytest.mark.slow
