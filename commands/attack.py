@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import runpy
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -175,12 +175,7 @@ def _function(place: str) -> Callable[[Any], Any]:
     path, _, name = place.rpartition(":")
     if not path or not Path(path).is_file():
         raise ValueError(f"run must be FILE:FUNCTION with a Python file, got {place!r}.")
-    spec = importlib.util.spec_from_file_location("attacked", path)
-    if spec is None or spec.loader is None:
-        raise ValueError(f"run must name a Python file, got {path!r}.")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    function = getattr(module, name, None)
+    function = runpy.run_path(path).get(name)
     if not callable(function):
         raise ValueError(f"run must name a function in {path!r}, got {name!r}.")
-    return function  # type: ignore[no-any-return]
+    return function
