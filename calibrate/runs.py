@@ -248,7 +248,8 @@ class SampledRun:
             target.
         """
         name = self.left_out
-        how = {"epsilon": epsilon, "delta": delta, "neighboring_relation": self.relation}
+        how: dict[str, Any] = {"epsilon": epsilon, "delta": delta}
+        how["neighboring_relation"] = self.relation
         if name == "noise_multiplier":
             how["accountant"] = accountant
         elif accountant != "auto":

@@ -175,7 +175,8 @@ def _function(place: str) -> Callable[[Any], Any]:
     path, _, name = place.rpartition(":")
     if not path or not Path(path).is_file():
         raise ValueError(f"run must be FILE:FUNCTION with a Python file, got {place!r}.")
-    function = runpy.run_path(path).get(name)
+    function: Any = runpy.run_path(path).get(name)
     if not callable(function):
         raise ValueError(f"run must name a function in {path!r}, got {name!r}.")
-    return function
+    found: Callable[[Any], Any] = function
+    return found
