@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from dpcal.accountants.selection import TuningPrice as TuningPrice, tuning as tuning
     from dpcal.calibrate import correlated as correlated
     from dpcal.calibrate.comparison import Needed as Needed, Needs as Needs, compare as compare
+    from dpcal.calibrate.compute import (
+        BatchRow as BatchRow,
+        BatchTable as BatchTable,
+        compare_batches as compare_batches,
+    )
     from dpcal.calibrate.constants import Constants as Constants
     from dpcal.calibrate.correlated.correlation import Correlation as Correlation
     from dpcal.calibrate.correlated.strategies import (
@@ -68,6 +73,11 @@ if TYPE_CHECKING:
         Noise as Noise,
         Release as Release,
         releases as releases,
+    )
+    from dpcal.calibrate.runs import (
+        SampledRun as SampledRun,
+        SamplerRow as SamplerRow,
+        compare_samplers as compare_samplers,
     )
     from dpcal.calibrate.samplers import register_sampler as register_sampler
     from dpcal.errors import VacuousSchedule as VacuousSchedule

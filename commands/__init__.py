@@ -9,7 +9,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-__all__ = ["COMMANDS", "GROUPS", "MOVED", "load"]
+__all__ = ["COMMANDS", "FORMER", "GROUPS", "MOVED", "load"]
 
 # Of each group: commands, the modules that they are in, and what they do.
 GROUPS = {
@@ -52,6 +52,8 @@ MOVED = {
     "plot": "--plot FILE of epsilon, compare, samplers, attack",
     "demo": "python -m benchmarks.demonstration of a clone",
 }
+# Options under their former names, which are taken a release long.
+FORMER = {"--max-norm": "--max-grad-norm", "--records": "--n"}
 
 
 def load(name: str) -> Callable[..., Any]:

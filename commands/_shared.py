@@ -1,46 +1,47 @@
-"""What commands have in common: the types of their options, opened tables, a bar of progress."""
+"""What commands have in common: the types of their options, opened tables, pictures, progress."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import dpcal
 
-__all__ = ["Accountant", "Relation", "TableFile", "bar", "check_new"]
+if TYPE_CHECKING:
+    from dpcal.tables import Source
+
+__all__ = ["Accountant", "bar", "check_new", "drawn", "one_or_all", "opened"]
 
 Accountant = Literal["auto", "characteristic", "renyi", "pld", "prv"]
-Relation = Literal["add-or-remove-one", "replace-one", "replace-special"]
 
 
-class TableFile:
-    """A file with a table, as commands are told it."""
+def opened(
+    table: Path,
+    missing_values: Collection[str] = (),
+    *,
+    separator: str | None = None,
+    encoding: str | None = None,
+    decimal_comma: bool = False,
+) -> Source:
+    """Open the file of a table.
 
-    @staticmethod
-    def of(
-        table: Path,
-        *,
-        separator: str | None = None,
-        encoding: str | None = None,
-        decimal_comma: bool = False,
-    ) -> Any:
-        """Return what opens a table, given the texts that stand for a missing cell.
-
-        Parameters
-        ----------
-        table
-            Text with a row of column names, also in gzip, or parquet.
-        separator
-            Of cells (default: found in the file).
-        encoding
-            Of text (default: UTF-8).
-        decimal_comma
-            Numbers look like 3,14.
-        """
-        how: dict[str, Any] = {"separator": separator, "encoding": encoding}
-        return partial(dpcal.tables.Source, table, decimal_comma=decimal_comma, **how)
+    Parameters
+    ----------
+    table
+        Text with a row of column names, also in gzip, or parquet.
+    missing_values
+        Texts that stand for a missing cell.
+    separator
+        Of cells (default: found in the file).
+    encoding
+        Of text (default: UTF-8).
+    decimal_comma
+        Numbers look like 3,14.
+    """
+    how: dict[str, Any] = {"separator": separator, "encoding": encoding}
+    how |= {"decimal_comma": decimal_comma, "missing_values": missing_values}
+    return dpcal.tables.Source(table, **how)
 
 
 def check_new(path: Path, *, force: bool) -> None:
@@ -51,6 +52,19 @@ def check_new(path: Path, *, force: bool) -> None:
         raise ValueError(
             f"output must be a new file, but {str(path)!r} is there; --force replaces it."
         )
+
+
+def one_or_all(name: str, documents: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the document of one answer, or a document with all of several."""
+    return documents[0] if len(documents) == 1 else {name: documents}
+
+
+def drawn(figure: Any, path: Path, title: str = "", *about: str) -> str:
+    """Write a picture with what it is of below it; return the line that says so."""
+    if about:
+        about = (*about, f"dpcal {dpcal.report.software()['dpcal']}")
+    dpcal.plot.save(figure, path, title=title, description=" | ".join(about))
+    return f"picture written to {path}"
 
 
 def bar(text: str, unit: str) -> Callable[[int, int], None]:

@@ -1,9 +1,8 @@
 """Options of a command: the parameters of its function, explained by its docstring.
 
 A command is a typed function that returns an :class:`Answer`. A parameter with a default is an
-option, one without is needed, and one before the star is an argument. A parameter whose type has a
-method ``of`` stands for the parameters of that method, one with ``declare`` declares its options,
-and ``**given`` is for the keywords of the function that :func:`extends` names.
+option, one without is needed, and one before the star is an argument. ``**given`` stands for the
+keywords of the functions that :func:`extends` names.
 
 >>> def half(n: int, *, times: float = 0.5, names: Sequence[str] | None = None) -> Answer:
 ...     '''Return a part.
@@ -35,25 +34,16 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
-__all__ = [
-    "Answer",
-    "add_options",
-    "called",
-    "examples_of",
-    "extends",
-    "flag",
-    "summary_of",
-    "usage_of",
-]
+__all__ = ["Answer", "add_options", "called", "examples_of", "extends", "summary_of", "taken"]
+
+Command = Callable[..., Any]
 
 # A product of two such numbers is within the range of doubles, as are their quotients.
 LARGEST = 1e150
-# Options with other names than their parameters, and former or short names.
+# Options with other names than their parameters, and short names.
 NAMES = {
     "settings": ("--set",),
-    "output": ("-o", "--output"),
-    "max_grad_norm": ("--max-grad-norm", "--max-norm"),
-    "accountants": ("--accountants", "--accountant"),
+    "output": ("--output", "-o"),
 }
 
 
@@ -66,56 +56,39 @@ class Answer:
     status: int = 0
 
 
-def flag(name: str) -> str:
-    """Return how a parameter is spelled on the command line."""
-    return NAMES.get(name, (f"--{name.replace('_', '-')}",))[-1 if name == "output" else 0]
+def extends(*functions: Command, without: Sequence[str] = ()) -> Callable[[Command], Command]:
+    """Return a decorator of a command whose ``**given`` are keywords of other functions."""
 
-
-def extends(
-    function: Callable[..., Any], *, without: Sequence[str] = ()
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator of a command whose ``**given`` are keywords of ``function``."""
-
-    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        vars(command).update(extended=function, without=without)
+    def decorate(command: Command) -> Command:
+        vars(command).update(extended=functions, without=without)
         return command
 
     return decorate
 
 
-def add_options(parser: ArgumentParser, command: Callable[..., Any]) -> None:
-    """Declare the parameters of a command."""
+def taken(function: Command, given: dict[str, Any]) -> dict[str, Any]:
+    """Remove the keywords of a function from what was given, and return them."""
+    names = [each.name for each in _own(function) if each.name in given]
+    return {name: given.pop(name) for name in names}
+
+
+def add_options(parser: ArgumentParser, command: Command) -> None:
+    """Declare the parameters of a command, and how it is used."""
+    words = [parser.prog]
     for parameter, meaning in _parameters(command):
-        if hasattr(parameter.annotation, "declare"):
-            parameter.annotation.declare(parser)
-        else:
-            _add_option(parser, parameter, meaning)
+        action = _add_option(parser, parameter, meaning)
+        if not action.option_strings:
+            words.append(f"[{action.metavar}]" if action.nargs == "?" else str(action.metavar))
+        elif action.required:
+            words.append(f"{action.option_strings[0]} {action.metavar}")
+    parser.usage = " ".join([*words, "[options]"])
 
 
-def usage_of(parser: ArgumentParser) -> str:
-    """Return what a command needs, on a line."""
-    words = []
-    for each in parser._actions:
-        if each.option_strings and each.required:
-            words.append(f"{each.option_strings[-1]} {each.metavar}")
-        elif not each.option_strings:
-            words.append(f"[{each.metavar}]" if each.nargs == "?" else str(each.metavar))
-    return " ".join([parser.prog, *words, "[options]"])
-
-
-def called(command: Callable[..., Any], options: Namespace) -> Any:
+def called(command: Command, options: Namespace) -> Any:
     """Return what a command answers to options."""
-    given: dict[str, Any] = {}
-    for parameter in _own(command):
-        if parameter.kind is parameter.VAR_KEYWORD:
-            others = [each.name for each, _ in _extended(command)]
-            given |= {name: _value(getattr(options, name)) for name in others}
-        elif hasattr(parameter.annotation, "of"):
-            made = parameter.annotation.of
-            given[parameter.name] = called(made, options)
-        else:
-            given[parameter.name] = _value(getattr(options, parameter.name))
-    return command(**given)
+    return command(
+        **{each.name: _value(getattr(options, each.name)) for each, _ in _parameters(command)}
+    )
 
 
 def _value(value: Any) -> Any:
@@ -133,47 +106,47 @@ class _Names(dict[str, Any]):
         return getattr(builtins, name, object)
 
 
-def _own(function: Callable[..., Any]) -> list[inspect.Parameter]:
-    names = _Names(inspect.unwrap(function).__globals__)
+def _own(function: Command) -> list[inspect.Parameter]:
+    module = inspect.getmodule(function)
+    names = _Names(vars(module) if module else function.__globals__)
     signature = inspect.signature(function, locals=names, eval_str=True)
     return [*signature.parameters.values()]
 
 
-def _extended(command: Callable[..., Any]) -> Iterator[tuple[inspect.Parameter, str]]:
-    """Yield the keywords of the extended function that the command does not have itself."""
-    own = {*vars(command)["without"], *(parameter.name for parameter in _own(command))}
-    for parameter, meaning in _parameters(vars(command)["extended"]):
-        if parameter.name not in own and parameter.kind is parameter.KEYWORD_ONLY:
-            yield parameter, meaning
+def _parameters(command: Command) -> Iterator[tuple[inspect.Parameter, str]]:
+    """Yield arguments, the keywords of extended functions, and a command's own keywords.
+
+    Each comes with what the docstring says of it. A command's own keyword hides one of its name.
+    """
+    own = {each.name: each for each in _own(command) if each.kind is not each.VAR_KEYWORD}
+    meanings = _meanings(command)
+    arguments = [name for name, each in own.items() if each.kind is not each.KEYWORD_ONLY]
+    for name in arguments:
+        yield own.pop(name), meanings.get(name, "")
+    hidden = {*arguments, *own, *vars(command).get("without", ())}
+    for function in vars(command).get("extended", ()):
+        of_others = _meanings(function)
+        for parameter in _own(function):
+            if parameter.kind is parameter.KEYWORD_ONLY and parameter.name not in hidden:
+                yield parameter, of_others.get(parameter.name, "")
+    for name, parameter in own.items():
+        yield parameter, meanings.get(name, "")
 
 
-def _parameters(function: Callable[..., Any]) -> Iterator[tuple[inspect.Parameter, str]]:
-    """Yield the parameters of a function, with what the docstring says of each."""
-    meanings = _meanings(inspect.getdoc(function) or "")
-    # Keywords of another function stand before the command's own.
-    for parameter in sorted(_own(function), key=lambda each: each.kind is each.KEYWORD_ONLY):
-        if parameter.kind is parameter.VAR_KEYWORD:
-            yield from _extended(function)
-        elif hasattr(parameter.annotation, "of"):
-            yield from _parameters(parameter.annotation.of)
-        else:
-            yield parameter, meanings.get(parameter.name, "")
-
-
-def summary_of(command: Callable[..., Any]) -> str:
+def summary_of(command: Command) -> str:
     """Return the docstring of a command down to its parameters."""
     return re.split(r"\n\n\w+\n-+\n", inspect.getdoc(command) or "")[0].replace("``", "")
 
 
-def examples_of(command: Callable[..., Any]) -> tuple[str, ...]:
+def examples_of(command: Command) -> tuple[str, ...]:
     """Return the examples of a command's docstring, as a shell takes them."""
     part = (inspect.getdoc(command) or "").partition("\nExamples\n--------\n")[2]
     return tuple(" ".join(each.split()) for each in re.split(r"\n(?=\S)", part) if each.strip())
 
 
-def _meanings(doc: str) -> dict[str, str]:
+def _meanings(function: Command) -> dict[str, str]:
     """Return the text on each parameter of a docstring in NumPy's format."""
-    _, _, part = doc.partition("\nParameters\n----------\n")
+    _, _, part = (inspect.getdoc(function) or "").partition("\nParameters\n----------\n")
     part = re.split(r"\n\n\w+\n-+\n", part)[0]
     found: dict[str, str] = {}
     for entry in re.split(r"\n(?=\S)", part):
@@ -184,52 +157,46 @@ def _meanings(doc: str) -> dict[str, str]:
     return found
 
 
-def _add_option(parser: ArgumentParser, parameter: inspect.Parameter, meaning: str) -> None:
+def _add_option(parser: ArgumentParser, parameter: inspect.Parameter, meaning: str) -> Any:
     """Declare one parameter."""
     name, default = parameter.name, parameter.default
-    needed = default is parameter.empty
-    shown = not (needed or default is None or default == () or isinstance(default, bool))
-    if shown and "default" not in meaning:
-        meaning += f" (default: {default})"
-    how: dict[str, Any] = {"help": meaning}
+    spelled = NAMES.get(name, (f"--{name.replace('_', '-')}",))
     if isinstance(default, bool):
-        option = f"--no-{name.replace('_', '-')}" if default else flag(name)
-        how["help"] = f"do not {meaning}" if default else meaning
-        parser.add_argument(option, dest=name, action=f"store_{not default}".lower(), **how)
-        return
-    how |= _kind(parameter.annotation, name)
+        words = [f"--no-{name.replace('_', '-')}"] if default else spelled
+        how: dict[str, Any] = {"action": f"store_{not default}".lower(), "dest": name}
+        return parser.add_argument(*words, **how, help=f"do not {meaning}" if default else meaning)
+    needed = default is parameter.empty
+    if not (needed or default is None or default == () or "default" in meaning):
+        meaning += f" (default: {default})"
+    argument = parameter.kind is parameter.POSITIONAL_OR_KEYWORD
+    how = _kind(parameter.annotation, name, "" if argument else ",")
+    how["default"] = None if needed else default
     if choices := how.get("choices"):
-        how["help"] = f"{', '.join(choices)}: {meaning}"
+        meaning = f"{', '.join(choices)}: {meaning}"
+    if not argument:
+        return parser.add_argument(*spelled, dest=name, required=needed, **how, help=meaning)
     if not needed:
-        how["default"] = default
-    if parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
-        if not needed:
-            how["nargs"] = "?"
-        parser.add_argument(name, **how | {"metavar": name.upper()})
-        return
-    names = NAMES.get(name, (flag(name),))
-    parser.add_argument(*names, dest=name, required=needed, **how)
+        how["nargs"] = "?"
+    return parser.add_argument(name, **how | {"metavar": name.upper(), "help": meaning})
 
 
-def _kind(annotation: Any, name: str) -> dict[str, Any]:
-    """Return how a word becomes a value of a type."""
-    kinds = [annotation]
-    if get_origin(annotation) in (types.UnionType, Union):
-        kinds = [each for each in get_args(annotation) if each is not type(None)]
+def _kind(annotation: Any, name: str, mark: str) -> dict[str, Any]:
+    """Return how a word becomes a value of a type, or several ones with a mark between them."""
+    several = get_origin(annotation) in (types.UnionType, Union)
+    kinds = get_args(annotation) if several else [annotation]
     found: dict[Any, Any] = {get_origin(each) or each: each for each in kinds}
     word = "FILE" if Path in found else name.rpartition("_")[2].upper()
     if Literal in found:
         return {"choices": get_args(found[Literal]), "metavar": word}
-    if Mapping in found or dict in found:
+    if Mapping in found:
         return {"type": _pairs, "nargs": "+", "action": "extend", "metavar": "NAME=VALUE"}
     if Sequence in found:
         (inner,) = get_args(found[Sequence])
-        if get_origin(inner) is Literal:
-            return {"type": _several(_choice(get_args(inner))), "nargs": "+", "metavar": word}
-        return {"type": _several(READERS[inner]), "nargs": "+", "metavar": word}
-    for each in (Path, Fraction, float, int, str):
+        read = _choice(get_args(inner)) if get_origin(inner) is Literal else READERS[inner]
+        return {"type": _several(read, mark), "nargs": "+", "metavar": word}
+    for each, read in READERS.items():
         if each in found:
-            return {"type": READERS[each], "metavar": word}
+            return {"type": read, "metavar": word}
     raise TypeError(f"{name} must have a type that a word can become, got {annotation!r}.")
 
 
@@ -275,7 +242,7 @@ class _Pairs(list[tuple[str, Any]]):
     """Names with values."""
 
 
-def pair(text: str) -> tuple[str, Any]:
+def _pairs(text: str) -> _Pairs:
     """Parse ``NAME=VALUE``; a value that is no number is a text."""
     name, mark, value = text.partition("=")
     if not mark or not name:
@@ -283,17 +250,19 @@ def pair(text: str) -> tuple[str, Any]:
     try:
         found = float(value)
     except ValueError:
-        return name, value
-    return name, int(found) if found.is_integer() and abs(found) < 1e15 else found
+        return _Pairs([(name, value)])
+    exact = found.is_integer() and abs(found) < 1e15
+    return _Pairs([(name, int(found) if exact else found)])
 
 
-def _pairs(text: str) -> _Pairs:
-    return _Pairs([pair(text)])
+def _several(read: Callable[[str], Any], mark: str) -> Callable[[str], list[Any]]:
+    """Return a reader of values with a mark between them; without a mark, of one value."""
 
+    def values(text: str) -> list[Any]:
+        texts = text.split(mark) if mark else [text]
+        return [read(each.strip()) for each in texts if each.strip()]
 
-def _several(read: Callable[[str], Any]) -> Callable[[str], list[Any]]:
-    """Return a reader of values with commas between them."""
-    return lambda text: [read(each.strip()) for each in text.split(",") if each.strip()]
+    return values
 
 
 def _choice(choices: Sequence[str]) -> Callable[[str], str]:
@@ -305,6 +274,7 @@ def _choice(choices: Sequence[str]) -> Callable[[str], str]:
     return read
 
 
+# Of a type that is one of several, the first one here counts.
 READERS: Mapping[Any, Callable[[str], Any]] = {
     Path: Path,
     Fraction: fraction,

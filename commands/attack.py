@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
+import runpy
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import dpcal
+from dpcal._internal import validate
 from dpcal._internal.files import text_of
-from dpcal.commands._shared import Relation
-from dpcal.commands._signature import Answer, flag
+from dpcal.calibrate.runs import SampledRun
+from dpcal.commands._shared import drawn
+from dpcal.commands._signature import Answer, extends
 
 if TYPE_CHECKING:
     from dpcal.calibrate import Plan
@@ -19,22 +21,21 @@ if TYPE_CHECKING:
 _FEATURES = 5
 
 
+@extends(SampledRun)
 def attack(
     attack: Literal["replay", "likelihood", "canaries"],
     *,
-    run: str | None = None,
-    plan: Path | None = None,
-    records: int | None = None,
-    batch_size: float | None = None,
-    steps: int | None = None,
     epsilon: float | None = None,
     delta: float | None = None,
-    neighboring_relation: Relation | None = None,
+    sampler: Literal["poisson", "random-allocation", "shuffled-epochs"] | None = None,
+    run: str | None = None,
+    plan: Path | None = None,
     samples: int | None = None,
     confidence: float = 0.99,
     seed: int | None = None,
     seconds: float = 0.0,
     plot: Path | None = None,
+    **sizes: Any,
 ) -> Answer:
     """Attack runs: replays on neighbours, likelihood ratios, canaries.
 
@@ -46,23 +47,17 @@ def attack(
         The kind: replay records a run and plays it again on neighbouring tables; likelihood bounds
         epsilon from below by likelihood ratios of canaries; canaries bounds it from one run seen
         from outside.
-    run
-        For replay: FILE:FUNCTION, a function of a table (X, y) that trains, in a Python file;
-        otherwise the plan's optimizer, on a logistic regression.
-    plan
-        A plan in JSON; or DP-SGD with the sizes that follow.
-    records
-        Number of records.
-    batch_size
-        Expected, of Poisson samples.
-    steps
-        Number of steps.
     epsilon
         The claim.
     delta
         The claim's delta.
-    neighboring_relation
-        What neighbors differ by (default: add-or-remove-one).
+    sampler
+        How batches are drawn (default: poisson).
+    run
+        For replay: FILE:FUNCTION, a function of a table (X, y) that trains, in a Python file;
+        otherwise the plan's optimizer, on a logistic regression.
+    plan
+        A plan in JSON; or DP-SGD with the sizes and the claim.
     samples
         Canaries (default: 1000000).
     confidence
@@ -76,54 +71,73 @@ def attack(
 
     Examples
     --------
-    dpcal attack likelihood --records 2000 --batch-size 200 --steps 100 --epsilon 2 --delta 1e-5
-    dpcal attack canaries --records 2000 --batch-size 200 --steps 100 --epsilon 2 --delta 1e-5
+    dpcal attack likelihood --n 2000 --batch-size 200 --steps 100 --epsilon 2 --delta 1e-5
+    dpcal attack canaries --n 2000 --batch-size 200 --steps 100 --epsilon 2 --delta 1e-5
     """
     for name, value, kind in (("plot", plot, "likelihood"), ("run", run, "replay")):
         if value is not None and attack != kind:
             raise ValueError(f"{name} is for {kind}, got it with {attack}.")
-    if plot is not None:
-        dpcal.plot.check_picture(plot)
-    claim: dict[str, Any] = {"epsilon": epsilon, "delta": delta}
     how: dict[str, Any] = {"confidence": confidence, "seed": seed}
+    how |= {} if samples is None else {"samples": samples}
     if run is not None:
-        _needed({"records": records})
-        return _replay(_function(run), int(records or 0), seconds, seed)
-    if plan is not None:
-        known = dpcal.calibrate.Plan.from_json(text_of(plan, "plan must be a readable file"))
+        return _replay(_function(run), validate.count(n=sizes["n"]), seconds, seed)
+    if plan is None:
+        sampled = SampledRun(sampler=sampler or "poisson", **sizes)
+        sampled.known("n", "length")
+        if epsilon is None or delta is None:
+            raise ValueError("epsilon and delta are needed: the claim that is attacked.")
+        told = sampled.plan(epsilon=epsilon, delta=delta)
     else:
-        sizes = {"n": records, "batch_size": batch_size, "steps": steps, **claim}
-        _needed({"records" if name == "n" else name: value for name, value in sizes.items()})
-        relation = neighboring_relation or "add-or-remove-one"
-        known = dpcal.calibrate.dpsgd(neighboring_relation=relation, **sizes)
+        told = dpcal.Plan.from_json(text_of(plan, "plan must be a readable file"))
     if attack == "replay":
-        return _replay(_optimizer(known), known.n, seconds, seed)
-    if attack == "canaries":
-        return _canaries(known, how)
-    return _likelihood(known, 1_000_000 if samples is None else samples, how, plot)
+        return _replay(_optimizer(told), told.n, seconds, seed)
+    return _canaries(told, how) if attack == "canaries" else _likelihood(told, how, plot)
 
 
-def _needed(given: dict[str, Any]) -> None:
-    """Refuse what is missing."""
-    missing = [flag(name) for name, value in given.items() if value is None]
-    if missing:
-        raise ValueError(f"attack needs {' and '.join(missing)}.")
-
-
-def _replay(train: Callable[[Any], Any], records: int, seconds: float, seed: int | None) -> Answer:
-    X, y = dpcal.optim.attacks.random_table(records, _FEATURES, seed=seed)
+def _replay(train: Callable[[Any], Any], n: int, seconds: float, seed: int | None) -> Answer:
+    X, y = dpcal.optim.attacks.random_table(n, _FEATURES, seed=seed)
     found = dpcal.optim.attacks.replay_table(train, X, y, seconds=seconds, seed=seed)
     holds = all(each.holds for each in found)
-    verdict = "no violation found" if holds else "VIOLATIONS FOUND"
+    lines = [*map(str, found), "no violation found" if holds else "VIOLATIONS FOUND"]
     document = {"holds": holds, "replays": [each.to_dict() for each in found]}
-    return Answer(document, "\n".join([*map(str, found), verdict]), 0 if holds else 1)
+    return Answer(document, "\n".join(lines), 0 if holds else 1)
 
 
 def _optimizer(plan: Plan) -> Callable[[Any], Any]:
     """Return a run of the plan's optimizer on a logistic regression."""
     return lambda table: dpcal.run(
-        dpcal.optim.Logistic(*table, fit_intercept=False, classes=[0, 1]), plan
+        dpcal.Logistic(*table, fit_intercept=False, classes=[0, 1]), plan
     )
+
+
+def _canaries(plan: Plan, how: dict[str, Any]) -> Answer:
+    how.pop("samples", None)
+    found, expected = dpcal.optim.attacks.plant(plan, **how)
+    power = (
+        f"of a run that leaks all that it may, such an attack shows about epsilon "
+        f"{expected.epsilon:.4g}, mu {expected.mu:.4g}"
+    )
+    return _judged(found, f"{found}\n{power}", expected=expected.to_dict())
+
+
+def _likelihood(plan: Plan, how: dict[str, Any], plot: Path | None) -> Answer:
+    curves = []
+    if plot is not None:  # before the attack, for not every plan has a curve
+        curve = dpcal.trade_off(plan.event, neighboring_relation=plan.neighboring_relation)
+        curves = [(f"claimed, epsilon = {plan.epsilon:.4g}", curve)]
+    found = dpcal.optim.attacks.likelihood(plan, **how)
+    if plot is not None:
+        many = len(found.members) + len(found.others)
+        attacked = [(f"likelihood ratios, {many} canaries", *found.rates())]
+        drawn(dpcal.plot.trade_off_curve(curves, attacks=attacked), plot)
+    return _judged(found, str(found))
+
+
+def _judged(found: Any, text: str, **more: Any) -> Answer:
+    """Return an outcome with its verdict and exit status."""
+    verdict = "the claim holds" if found.holds else "THE CLAIM DOES NOT HOLD"
+    document = {**found.to_dict(), **more, "holds": found.holds}
+    return Answer(document, f"{text}\n{verdict}", 0 if found.holds else 1)
 
 
 def _function(place: str) -> Callable[[Any], Any]:
@@ -131,44 +145,8 @@ def _function(place: str) -> Callable[[Any], Any]:
     path, _, name = place.rpartition(":")
     if not path or not Path(path).is_file():
         raise ValueError(f"run must be FILE:FUNCTION with a Python file, got {place!r}.")
-    spec = importlib.util.spec_from_file_location("attacked", path)
-    if spec is None or spec.loader is None:
-        raise ValueError(f"run must name a Python file, got {path!r}.")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    function = getattr(module, name, None)
+    function: Any = runpy.run_path(path).get(name)
     if not callable(function):
         raise ValueError(f"run must name a function in {path!r}, got {name!r}.")
-    return function  # type: ignore[no-any-return]
-
-
-def _likelihood(plan: Plan, samples: int, how: dict[str, Any], plot: Path | None) -> Answer:
-    curve = None
-    if plot is not None:  # before the attack, for not every plan has a curve
-        relation = plan.neighboring_relation
-        curve = dpcal.accountants.trade_off(plan.event, neighboring_relation=relation)
-    found = dpcal.optim.attacks.likelihood(plan, samples=samples, **how)
-    if curve is not None and plot is not None:
-        many = len(found.members) + len(found.others)
-        figure = dpcal.plot.trade_off_curve(
-            [(f"claimed, epsilon = {plan.epsilon:.4g}", curve)],
-            attacks=[(f"likelihood ratios, {many} canaries", *found.rates())],
-        )
-        dpcal.plot.save(figure, plot)
-    return _said(found.holds, found.to_dict(), str(found))
-
-
-def _canaries(plan: Plan, how: dict[str, Any]) -> Answer:
-    found, expected = dpcal.optim.attacks.plant(plan, **how)
-    power = (
-        f"of a run that leaks all that it may, such an attack shows about epsilon "
-        f"{expected.epsilon:.4g}, mu {expected.mu:.4g}"
-    )
-    document = {**found.to_dict(), "expected": expected.to_dict()}
-    return _said(found.holds, document, f"{found}\n{power}")
-
-
-def _said(holds: bool, document: dict[str, Any], text: str) -> Answer:
-    """Return an outcome with its verdict and exit status."""
-    verdict = "the claim holds" if holds else "THE CLAIM DOES NOT HOLD"
-    return Answer({**document, "holds": holds}, f"{text}\n{verdict}", 0 if holds else 1)
+    found: Callable[[Any], Any] = function
+    return found

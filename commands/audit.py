@@ -90,22 +90,14 @@ def _evaluated(paper: str, given: dict[str, Any]) -> tuple[dict[str, Any], str]:
     names = ("setting", "value", "printed", "source")
     document = {
         "settings": [dict(zip(names, row, strict=True)) for row in settings],
-        "plan": json.loads(plan.to_json()),
+        "plan": plan.to_dict(),
         "priced_epsilon": float(cost),
         "accuracy_kind": plan.accuracy_kind,
     }
     rows = [("setting", "value", "as printed", "source"), *settings]
     lines = columns([(a, _told(b), _told(c), d) for a, b, c, d in rows])
-    lines += ["", f"plan of {plan.optimizer}, {plan.neighboring_relation}"]
-    for query in plan.queries:
-        lines.append(
-            f"  {query.name}: {query.count} times, noise multiplier {_told(query.noise_multiplier)}"
-        )
-    told = [
-        f"{name} {_told(value)}" for name, value in plan.parameters.items() if value is not None
-    ]
     cost_line = f"epsilon {at_most(cost, digits=6)} at delta {plan.delta:g}"
-    return document, "\n".join([*lines, f"  {', '.join(told)}", cost_line])
+    return document, "\n".join([*lines, "", str(plan), cost_line])
 
 
 def _told(value: Any) -> str:

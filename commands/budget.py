@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import dpcal
 from dpcal.calibrate.persons import unit_of
-from dpcal.commands._shared import Relation
+from dpcal.calibrate.runs import Relation
 from dpcal.commands._signature import Answer
 from dpcal.errors import UnsupportedEvent
 from dpcal.report.output import at_least, at_most, columns

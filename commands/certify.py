@@ -15,8 +15,8 @@ from zipfile import is_zipfile
 
 import dpcal
 from dpcal._internal.files import text_of
-from dpcal.commands._mechanism import Mechanism
-from dpcal.commands._shared import Accountant
+from dpcal.calibrate.runs import SampledRun, run_of_values, values_of_run
+from dpcal.commands._shared import one_or_all
 from dpcal.commands._signature import Answer, extends
 from dpcal.errors import CertificateRejected, TargetUnreachable, UnsupportedEvent
 from dpcal.report.output import at_least, at_most, dump
@@ -33,13 +33,12 @@ _NARROW, _ROUNDING = 1e-9, 1e-6
 _FILES = {"held-out scores": "certificate-scores.json"}
 
 
-@extends(Mechanism.of)
+@extends(SampledRun)
 def certify(
     report: Path | None = None,
     *,
     epsilon: Sequence[float] | None = None,
     delta: Sequence[float] | None = None,
-    accountant: Accountant = "auto",
     width: float | None = None,
     method: Literal["auto", "contour", "convex-order"] | None = None,
     output: Path | None = None,
@@ -57,8 +56,6 @@ def certify(
         One or more, >= 0: bounds on delta.
     delta
         One or more, in (0, 1): bounds on epsilon.
-    accountant
-        One that must agree with the proof.
     width
         Largest relative width of the bounds (default: as narrow as can be proved, to 1e-3).
     method
@@ -78,23 +75,18 @@ def certify(
         for name, value in given.items():
             if value is not None:
                 raise ValueError(f"{name} is for a run that options tell: a report says its own.")
-        return _of_report(report, accountant, width)
+        return _of_report(report, width)
     if (epsilon is None) == (delta is None):
-        raise ValueError("Exactly one of --epsilon and --delta must be given.")
-    told = Mechanism.of(**run)
+        raise ValueError("epsilon and delta: exactly one must be given.")
+    told = SampledRun(**run)
+    event, subject = told.certified()
     name, values = ("epsilon", epsilon) if delta is None else ("delta", delta)
     documents, texts = [], []
+    how: dict[str, Any] = {"neighboring_relation": told.relation, "width": width}
     for point in values or ():
-        event, subject = told.certified()
-        certificate = dpcal.accountants.certify(
-            event,
-            neighboring_relation=told.relation,
-            width=width,
-            method=method or "auto",
-            **{name: point},
-        )
-        _agree(accountant, certificate, event)
-        about = _about(certificate, subject, run=told.told())
+        how[name] = point
+        certificate = dpcal.certify(event, method=method or "auto", **how)
+        about = _about(certificate, subject, run=values_of_run(told))
         documents.append({**certificate.to_dict(), "about": about})
         texts.append(f"{_text(certificate)}\n{about['sentence']}")
     if output is not None:
@@ -102,8 +94,7 @@ def certify(
             stem = output.stem if len(documents) == 1 else f"{output.stem}-{place}"
             path = output.with_stem(stem)
             dpcal.report.replace_file(path, (dump(document) + "\n").encode())
-    document = documents[0] if len(documents) == 1 else {"certificates": documents}
-    return Answer(document, "\n\n".join(texts))
+    return Answer(one_or_all("certificates", documents), "\n\n".join(texts))
 
 
 def _about(certificate: Certificate, subject: str, **what: Any) -> dict[str, Any]:
@@ -116,7 +107,7 @@ def _about(certificate: Certificate, subject: str, **what: Any) -> dict[str, Any
     }
 
 
-def _of_report(path: Path, accountant: str, width: float | None) -> Answer:
+def _of_report(path: Path, width: float | None) -> Answer:
     """Prove delta at each claimed epsilon of a report; the exit status is 1 if a claim is wrong."""
     document = dpcal.report.read(path)
     folder = path if path.is_dir() else path.absolute().parent
@@ -124,7 +115,7 @@ def _of_report(path: Path, accountant: str, width: float | None) -> Answer:
     if problems:
         raise ValueError(f"report must hold its files as they were written, got {problems[0]}.")
     claims = dpcal.report.claims_of(document)
-    rows = {name: _proved(document, name, runs, accountant, width) for name, runs in claims.items()}
+    rows = {name: _proved(document, name, runs, width) for name, runs in claims.items()}
     for name, row in rows.items():
         file = folder / _FILES.get(name, "certificate.json")
         dpcal.report.replace_file(file, (dump(row["proof"]) + "\n").encode())
@@ -139,9 +130,7 @@ def _of_report(path: Path, accountant: str, width: float | None) -> Answer:
     return Answer(rows, "\n".join(lines), 0 if proved else 1)
 
 
-def _proved(
-    document: Any, name: str, runs: Any, accountant: str, width: float | None
-) -> dict[str, Any]:
+def _proved(document: Any, name: str, runs: Any, width: float | None) -> dict[str, Any]:
     """Return a claim of a report, its certificate, and what follows for the claim.
 
     A price is a point at which delta is reached, to the last digits. Where no proof is as narrow,
@@ -158,7 +147,6 @@ def _proved(
             verdict = "DOES NOT HOLD"
         if verdict != "open":
             break
-    _agree(accountant, certificate, event)
     told = [{part: run[part] for part in ("plan", "ledger")} for run in runs]
     about = _about(certificate, f"{name} of the report on {document['data']['name']}", runs=told)
     proof = {**certificate.to_dict(), "about": about}
@@ -174,26 +162,6 @@ def _narrow(event: Any, relation: str, epsilon: float, width: float | None) -> C
         if width is not None:
             raise
         return dpcal.accountants.certify(event, **how)
-
-
-def _agree(accountant: str, certificate: Certificate, event: Any) -> None:
-    """Refuse a proof that the accountant which was named contradicts: one of them is wrong."""
-    if accountant == "auto":
-        return
-    how: dict[str, Any] = {
-        "accountant": accountant,
-        "neighboring_relation": certificate.neighboring_relation,
-    }
-    if certificate.delta is None:
-        at = certificate.proofs[0].epsilon
-        found: Any = dpcal.accountants.delta(event, epsilon=at, **how)
-    else:
-        found = dpcal.accountants.epsilon(event, delta=certificate.delta, **how)
-    if found.upper < certificate.lower or found.lower > certificate.upper:
-        raise ValueError(
-            f"accountant {accountant!r} proves [{found.lower:.9g}, {found.upper:.9g}], "
-            f"which does not meet the proof's [{certificate.lower:.9g}, {certificate.upper:.9g}]."
-        )
 
 
 def check(certificate: Path, *, delta: float | None = None) -> Answer:
@@ -216,7 +184,7 @@ def check(certificate: Path, *, delta: float | None = None) -> Answer:
     if certificate.is_file() and is_zipfile(certificate):
         return _worth(certificate, 1e-5 if delta is None else delta)
     if delta is not None:
-        raise ValueError("--delta is for checkpoints of Opacus: a certificate has its own.")
+        raise ValueError("delta is for checkpoints of Opacus: a certificate has its own.")
     text = text_of(certificate, "certificate must be a readable file", encoding=None)
     try:
         proved = dpcal.accountants.verify_certificate(text)
@@ -251,9 +219,9 @@ def _says(about: Any, certificate: Certificate) -> bool:
         # Certificates of former versions say nothing of the run that can be checked.
         return sentence.startswith((_claim(certificate), _claim(certificate, both_sides=True)))
     try:
-        told = Mechanism.again(about["run"])
+        told = run_of_values(about["run"])
         event, subject = told.certified()
-    except (KeyError, TypeError, ValueError, UnsupportedEvent):
+    except (ArithmeticError, KeyError, TypeError, ValueError, UnsupportedEvent):
         return False
     same = certificate.covers(event)
     relation = told.relation == certificate.neighboring_relation

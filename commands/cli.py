@@ -24,19 +24,11 @@ import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NoReturn
 
 import dpcal
-from dpcal.commands import COMMANDS, GROUPS, MOVED, load
-from dpcal.commands._signature import (
-    add_options,
-    called,
-    examples_of,
-    flag,
-    summary_of,
-    usage_of,
-)
+from dpcal.commands import COMMANDS, FORMER, GROUPS, MOVED, load
+from dpcal.commands._signature import add_options, called, examples_of, summary_of
 from dpcal.errors import DpcalError, MissingExtra, extra, reason_of
 from dpcal.report.output import dump
 
@@ -46,94 +38,60 @@ ANSWERED, WRONG_INPUT, INTERRUPTED, PIPE_CLOSED = 0, 2, 130, 141
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that raises its errors as sentences, for :func:`main` to print.
-
-    Attributes
-    ----------
-    known
-        Words that a mistyped one may have meant.
-    spelled
-        Options by the name of the keyword that they give.
-    """
-
-    known: tuple[str, ...] = ()
-    spelled: Mapping[str, str] = MappingProxyType({})
+    """A parser that raises its errors as sentences, for :func:`main` to print."""
 
     def __init__(self, **how: Any) -> None:
+        how |= {"allow_abbrev": False, "formatter_class": argparse.RawDescriptionHelpFormatter}
         super().__init__(**how)
         # Numbers such as -1e-5, and ranges such as -3:3, are values.
         self._negative_number_matcher = re.compile(r"-\.?\d")
 
+    @property
+    def spelled(self) -> dict[str, str]:
+        """Options by the name of the keyword that they give."""
+        return {each.dest: each.option_strings[0] for each in self._actions if each.option_strings}
+
     def error(self, message: str) -> NoReturn:
         """Raise the message as one sentence that names the option, and what was meant."""
         sentence = re.sub(r"^argument (\S+?)(/\S+)?: ", r"\1: ", message)
-        if unknown := re.match(r"COMMAND: invalid choice: ('.*?')", sentence):
-            sentence = f"there is no command {unknown[1]}"
-        raise ValueError(f"{sentence}{self._meant(message)} (see {self.prog} --help).")
-
-    def _meant(self, message: str) -> str:
-        """What words that are not known may have been meant to be."""
-        wrong = re.search(r"unrecognized arguments: (.*)|invalid choice: '(.*?)'", message)
-        if wrong is None:
-            return ""
-        meant = []
-        for word in (wrong[1] or wrong[2]).split():
-            name = word.partition("=")[0]
-            close = difflib.get_close_matches(name, self.known, n=1, cutoff=0.7)
-            found = [MOVED[name]] if name in MOVED else close
-            meant += [f"{name} may be meant to be {found[0]}"] if found else []
-        return f"; {', '.join(meant)}" if meant else ""
+        unknown = re.match(r"unrecognized arguments: (.*)", message)
+        for word in unknown[1].split() if unknown else []:
+            sentence += _meant(word.partition("=")[0], self._option_string_actions)
+        raise ValueError(f"{sentence} (see {self.prog} --help).")
 
 
-class _Commands(_Parser):
-    """The parser of all commands, whose help lists them in groups on one screen."""
-
-    def format_help(self) -> str:
-        """Return the help."""
-        lines = [
-            "usage: dpcal COMMAND ..., dpcal COMMAND --help, dpcal --version",
-            "",
-            "Calibrated differential privacy: from a target (epsilon, delta) to a private",
-            "run whose claim anyone can check.",
-        ]
-        for title, commands in GROUPS.items():
-            lines += ["", title]
-            lines += [f"  {name:<12}{summary}" for name, (_, summary) in commands.items()]
-        lines += ["", "dpcal --print-completion bash|zsh|tcsh prints what completes these words."]
-        return "\n".join(lines) + "\n"
+def _meant(word: str, known: Mapping[str, Any]) -> str:
+    """Return what a word that is not known may have been meant to be."""
+    close = difflib.get_close_matches(word, known, n=1, cutoff=0.7)
+    found = [MOVED[word]] if word in MOVED else close
+    return f"; {word} may be meant to be {found[0]}" if found else ""
 
 
-def _parser(*named: str | None) -> _Parser:
-    """A parser of all commands' names, and of the options of those that are named."""
-    parser = _Commands(prog="dpcal", allow_abbrev=False)
-    parser.add_argument("--version", action="store_true", help="print the version and exit")
-    parser.add_argument("--print-completion", choices=("bash", "zsh", "tcsh"))
-    parser.known = tuple(COMMANDS)
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
-    for name, (_, summary) in COMMANDS.items():
-        if name not in named:
-            commands.add_parser(name, help=summary, add_help=False)
-            continue
-        command = load(name)
-        examples = "\n  ".join(["examples:", *examples_of(command)])
-        options = commands.add_parser(
-            name,
-            help=summary,
-            description=summary_of(command),
-            epilog=examples,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,
-        )
-        add_options(options, command)
-        options.add_argument("--json", action="store_true", help="print one JSON document instead")
-        options.set_defaults(function=command)
-        options.usage = usage_of(options)
-        actions = [each for each in options._actions if each.option_strings]
-        # Words that the command does not know are refused by the parser of all commands.
-        options.known = parser.known = tuple(
-            word for each in actions for word in each.option_strings
-        )
-        parser.spelled = {each.dest: flag(each.dest) for each in actions}
+def _help() -> str:
+    """Return the commands in groups, on one screen."""
+    lines = [
+        "usage: dpcal COMMAND ..., dpcal COMMAND --help, dpcal --version",
+        "",
+        "Calibrated differential privacy: from a target (epsilon, delta) to a private",
+        "run whose claim anyone can check.",
+    ]
+    for title, commands in GROUPS.items():
+        lines += ["", title]
+        lines += [f"  {name:<12}{summary}" for name, (_, summary) in commands.items()]
+    lines += ["", "dpcal --print-completion bash|zsh|tcsh prints what completes these words."]
+    return "\n".join(lines)
+
+
+def _parser(name: str) -> _Parser:
+    """Return the parser of a command."""
+    command = load(name)
+    parser = _Parser(
+        prog=f"dpcal {name}",
+        description=summary_of(command),
+        epilog="\n  ".join(["examples:", *examples_of(command)]),
+    )
+    add_options(parser, command)
+    parser.add_argument("--json", action="store_true", help="print one JSON document instead")
     return parser
 
 
@@ -151,16 +109,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit status: 0 answered, 1 a check failed, 2 wrong input, 130 interrupted, 141 nobody
         reads the output.
     """
-    words = _usual([*(sys.argv[1:] if arguments is None else arguments)])
-    command = next((word for word in words if not word.startswith("-")), None)
+    words = [FORMER.get(each, each) for each in (sys.argv[1:] if arguments is None else arguments)]
     as_json = "--json" in words
     told, parser = io.StringIO(), _Parser()
     status, sentence = WRONG_INPUT, ""
     try:
         # An error is one document, so that warnings wait until there is none.
         with contextlib.redirect_stderr(told) if as_json else contextlib.nullcontext():
-            parser = _parser(command)
-            status = _run(parser, words)
+            name = _named(words)
+            if name is None:
+                status = ANSWERED
+            else:
+                parser = _parser(name)
+                status = _run(parser, name, words[1:])
         _flush()
     except BrokenPipeError:
         _close_output()
@@ -176,19 +137,49 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not sentence:
         sys.stderr.write(told.getvalue())
         return status
-    _complain(sentence, status, told.getvalue().splitlines() if as_json else None)
+    warned = told.getvalue().splitlines()
+    document = {"error": sentence, "status": status} | ({"warnings": warned} if warned else {})
+    with contextlib.suppress(BrokenPipeError):
+        print(json.dumps(document) if as_json else f"dpcal: {sentence}", file=sys.stderr)
     return status
 
 
-def _complain(sentence: str, status: int, warned: list[str] | None) -> None:
-    """Print an error on standard error: a line, or, with warnings, one JSON document."""
-    document = {"error": sentence, "status": status}
-    if warned is None:
-        line = f"dpcal: {sentence}"
-    else:
-        line = json.dumps(document | ({"warnings": warned} if warned else {}))
-    with contextlib.suppress(BrokenPipeError):
-        print(line, file=sys.stderr)
+def _named(words: list[str]) -> str | None:
+    """Return the command that words name; None where they ask what needs none, which is printed."""
+    match words:
+        case [name, *_] if name in COMMANDS:
+            return name
+        case ["help", name] if name in COMMANDS:
+            words[:] = [name, "--help"]
+            return name
+        case ["-h" | "--help" | "help", *_]:
+            print(_help())
+        case ["--version" | "-V"]:
+            print(f"dpcal {dpcal.__version__}")
+        case ["--print-completion", "bash" | "zsh" | "tcsh" as shell]:
+            print(_completion(shell))
+        case ["--print-completion", *_]:
+            raise ValueError("--print-completion must be bash, zsh or tcsh (see dpcal --help).")
+        case [name, *_] if not name.startswith("-"):
+            raise ValueError(
+                f"there is no command {name!r}{_meant(name, COMMANDS)} (see dpcal --help)."
+            )
+        case _:
+            raise ValueError(f"a command is needed: {', '.join(COMMANDS)} (see dpcal --help).")
+    return None
+
+
+def _run(parser: _Parser, name: str, words: list[str]) -> int:
+    options = parser.parse_args(words)
+    if getattr(options, "plot", None) is not None:
+        dpcal.plot.check_picture(options.plot)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        answer = called(load(name), options)
+    for warning in caught:
+        print(f"dpcal: warning: {warning.message}", file=sys.stderr)
+    print(dump(answer.document) if options.json else answer.text)
+    return int(answer.status)
 
 
 def _flush() -> None:
@@ -206,13 +197,6 @@ def _close_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _usual(words: list[str]) -> list[str]:
-    """Return words that users of other commands try as those of this one."""
-    if words[:1] == ["help"]:
-        return [*words[1:2], "--help"]
-    return ["--version"] if words == ["-V"] else words
-
-
 def _said(error: Exception) -> str:
     """Return what an error says, and of a file that cannot be used its name and the reason."""
     if isinstance(error, OSError) and error.filename is not None:
@@ -223,20 +207,28 @@ def _said(error: Exception) -> str:
 def _with_options(sentence: str, spelled: Mapping[str, str]) -> str:
     """Return an error of a function with its keywords as options of the command.
 
-    >>> _with_options("max_norm must be > 0 for loss='logistic'", {"max_norm": "--max-norm"})
-    "--max-norm must be > 0 for loss='logistic'"
+    A word is a keyword where the sentence begins with it, in a list of keywords, with its value, or
+    if it has an underscore.
+
+    >>> spelled = {"max_norm": "--max-norm", "n": "--n", "loss": "--loss"}
+    >>> _with_options("max_norm must be > 0 for loss='logistic'", spelled)
+    '--max-norm must be > 0 for --loss logistic'
+    >>> _with_options("sizes are in the plan: omit n and max_norm, but a loss is needed", spelled)
+    'sizes are in the plan: omit --n and --max-norm, but a loss is needed'
     """
+    name = rf"\b(?:{'|'.join(sorted(spelled, key=len, reverse=True))})\b"
+    listed = rf"{name}(?:(?:,| and| or| \(or) {name})+"
+    single = rf"(?:^|(?<=in )(?=settings)|(?=[a-z]+_)){name}(?![=\w-])"
+    valued = rf"(?P<name>{name})=(?P<value>'[\w-]+'|True)"
 
-    def option(found: re.Match[str]) -> str:
-        name = found["given"] or found["word"]
-        if name not in spelled:
-            return found[0]
-        value = "" if found["value"] in (None, "True") else f" {found['value'].strip(chr(39))}"
-        return f"{spelled[name]}{value}"
+    def options(found: re.Match[str]) -> str:
+        if found["name"]:
+            value = found["value"].strip("'")
+            return spelled[found["name"]] + ("" if value == "True" else f" {value}")
+        return re.sub(name, lambda each: spelled[each[0]], found[0])
 
-    given = r"\b(?P<given>\w+)=(?P<value>'[\w-]+'|True)"
-    word = r"(?:^|(?<=[\s(]))(?P<word>(?<=^)\w+|(?<=in )settings|[a-z]+(?:_[a-z]+)+)(?=[\s,.:;)]|$)"
-    return re.sub(f"{given}|{word}", option, sentence)
+    pattern = rf"(?<![\w'.=-])(?:{valued}|{listed}|{single})"
+    return re.sub(pattern, options, sentence) if spelled else sentence
 
 
 def _completion(shell: str) -> str:
@@ -245,28 +237,12 @@ def _completion(shell: str) -> str:
         import shtab
     except ImportError as error:
         raise MissingExtra(f"Completion is written by shtab: {extra('completion')}.") from error
-    parser = _parser(*COMMANDS)
-    commands = [each.choices for each in parser._actions if isinstance(each.choices, dict)]
-    for action in [each for options in commands[0].values() for each in options._actions]:
-        if action.type is Path:
-            action.complete = shtab.FILE
+    parser = argparse.ArgumentParser(prog="dpcal")
+    commands = parser.add_subparsers()
+    for name, (_, summary) in COMMANDS.items():
+        known = commands.add_parser(name, help=summary)
+        for action in [each for each in _parser(name)._actions if each.dest != "help"]:
+            if action.type is Path:
+                action.complete = shtab.FILE  # type: ignore[attr-defined]
+            known._add_action(action)
     return str(shtab.complete(parser, shell))
-
-
-def _run(parser: argparse.ArgumentParser, words: list[str]) -> int:
-    options = parser.parse_args(words)
-    if options.version:
-        print(f"dpcal {dpcal.__version__}")
-        return ANSWERED
-    if options.print_completion is not None:
-        print(_completion(options.print_completion))
-        return ANSWERED
-    if options.command is None:
-        parser.error(f"a command is needed: {', '.join(COMMANDS)}")
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
-        answer = called(options.function, options)
-    for warning in caught:
-        print(f"dpcal: warning: {warning.message}", file=sys.stderr)
-    print(dump(answer.document) if options.json else answer.text)
-    return int(answer.status)

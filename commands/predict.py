@@ -9,15 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dpcal
-from dpcal.commands._shared import TableFile, check_new
-from dpcal.commands._signature import Answer
+from dpcal.commands._shared import check_new, opened
+from dpcal.commands._signature import Answer, extends
 
 if TYPE_CHECKING:
     from dpcal.tables import Model
 
 
+@extends(opened)
 def predict(
-    model: Path, table: TableFile, *, output: Path | None = None, force: bool = False
+    model: Path, table: Path, *, output: Path | None = None, force: bool = False, **how: Any
 ) -> Answer:
     """Answer the records of a table by a private model, a row for each record.
 
@@ -25,6 +26,8 @@ def predict(
     ----------
     model
         The file model.json of a report, or the report's folder.
+    table
+        Text with a row of column names, also in gzip, or parquet.
     output
         A CSV file to write (default: the screen).
     force
@@ -38,8 +41,7 @@ def predict(
     if output is not None:
         check_new(output, force=force)
     known = dpcal.load_model(model)
-    opened: Any = table
-    source = opened(missing_values=known.schema.missing_values)
+    source = opened(table, known.schema.missing_values, **how)
     for each in known.coding.columns:
         if each.name not in source.columns:
             raise ValueError(f"table must have a column {each.name!r}, as the model's schema says.")

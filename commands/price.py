@@ -3,65 +3,44 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dpcal
-from dpcal.commands._mechanism import SAMPLERS, Mechanism, Sampler
-from dpcal.commands._prices import cell, priced, table_of
-from dpcal.commands._shared import Accountant, bar
+from dpcal._internal import validate
+from dpcal.calibrate.runs import (
+    RUN_SAMPLERS,
+    SampledRun,
+    Sampler,
+    check_target,
+    compare_samplers,
+)
+from dpcal.commands._shared import Accountant, bar, drawn, one_or_all
 from dpcal.commands._signature import Answer, extends
 from dpcal.errors import DisagreementWarning, UnsupportedEvent
-from dpcal.report.output import answer, at_most
+from dpcal.report.output import answer, at_most, columns, interval
+
+if TYPE_CHECKING:
+    from dpcal.accountants import Epsilon
+    from dpcal.calibrate.runs import SamplerRow
 
 __all__ = ["compare", "delta", "epsilon", "samplers"]
 
-
-class Accuracy:
-    """The accuracy of other packages' accountants."""
-
-    @staticmethod
-    def of(
-        *,
-        pld_interval: float | None = None,
-        pld_tail_mass: float | None = None,
-        prv_eps_error: float | None = None,
-        prv_delta_error: float | None = None,
-    ) -> dict[str, dict[str, float]]:
-        """Return what was given, by accountant and name.
-
-        Parameters
-        ----------
-        pld_interval
-            Width of dp-accounting's grid of privacy losses, > 0.
-        pld_tail_mass
-            Probability that it leaves out at each composition, > 0.
-        prv_eps_error
-            Error of epsilon, > 0, that prv-accountant is allowed.
-        prv_delta_error
-            Error of delta, > 0, that prv-accountant is allowed.
-        """
-        found: dict[str, dict[str, float]] = {"pld": {}, "prv": {}}
-        for name, value in locals().copy().items():
-            package, _, option = name.partition("_")
-            if package not in found or value is None:
-                continue
-            if not value > 0:
-                raise ValueError(f"{name} must be > 0, got {value!r}.")
-            found[package][option] = value
-        return found
+# Significant digits of an answer that is known to so many, and of the ends of a bracket.
+_DIGITS, _FEW_DIGITS = 6, 4
 
 
+@extends(SampledRun)
 def epsilon(
-    run: Mechanism,
     *,
     delta: Sequence[float],
     accountant: Accountant = "auto",
     cross_check: bool = False,
-    accuracy: Accuracy,
+    settings: Mapping[str, Any] | None = None,
     plot: Path | None = None,
+    **run: Any,
 ) -> Answer:
     """Bound epsilon at deltas.
 
@@ -73,6 +52,9 @@ def epsilon(
         Which one answers.
     cross_check
         Ask a second accountant, and fail with status 2 if the intervals do not meet.
+    settings
+        Accuracy of other packages: interval and tail_mass of pld, also where it checks; eps_error
+        and delta_error of prv.
     plot
         A .png or .svg file for the privacy profile, with a mark at each delta.
 
@@ -82,23 +64,25 @@ def epsilon(
     dpcal epsilon --n 60000 --batch-size 512 --epochs 100 --noise-multiplier 0.8 --sampler
         without-replacement --delta 1e-5 1e-6
     """
-    event, how = run.event(), _how(run, accountant, cross_check, accuracy)
-    found = [(at, dpcal.accountants.epsilon(event, delta=at, **how)) for at in delta]
+    told = SampledRun(**run)
+    event, how = told.event(), _how(told, accountant, cross_check, settings)
+    found = [(at, dpcal.epsilon(event, delta=at, **how)) for at in delta]
     answers = [{"delta": at, "epsilon": bound.to_dict()} for at, bound in found]
     texts = [answer("epsilon", bound, f"delta = {at:g}") for at, bound in found]
     if plot is not None:
         marks = [(bound.upper, at) for at, bound in found]
-        texts.append(_drawn(plot, run, ("characteristic",), marks))
-    return _answered(run, answers, texts)
+        texts.append(_profile(plot, told, ("characteristic",), marks))
+    return _answered(told, answers, texts)
 
 
+@extends(SampledRun)
 def delta(
-    run: Mechanism,
     *,
     epsilon: Sequence[float],
     accountant: Accountant = "auto",
     cross_check: bool = False,
-    accuracy: Accuracy,
+    settings: Mapping[str, Any] | None = None,
+    **run: Any,
 ) -> Answer:
     """Bound delta at epsilons.
 
@@ -110,30 +94,32 @@ def delta(
         Which one answers.
     cross_check
         Ask a second accountant, and fail with status 2 if the intervals do not meet.
+    settings
+        Accuracy of other packages, as of 'dpcal epsilon'.
 
     Examples
     --------
     dpcal delta --sampling-probability 0.01 --noise-multiplier 1 --steps 10000 --epsilon 8
     dpcal delta --sampling-probability 1 --steps 1 --noise-multiplier 2 --epsilon 0 1 --json
     """
-    event, how = run.event(), _how(run, accountant, cross_check, accuracy)
+    told = SampledRun(**run)
+    event, how = told.event(), _how(told, accountant, cross_check, settings)
     answers, texts = [], []
     for at in epsilon:
-        found = dpcal.accountants.delta(event, epsilon=at, **how)
+        found = dpcal.delta(event, epsilon=at, **how)
         answers.append({"epsilon": at, "delta": found.to_dict(), **_log_delta(event, at, how)})
         texts.append(answer("delta", found, f"epsilon = {at:g}"))
-    return _answered(run, answers, texts)
+    return _answered(told, answers, texts)
 
 
-def _how(run: Mechanism, accountant: str, cross_check: bool, accuracy: Any) -> dict[str, Any]:
-    """Return how an accountant is asked, with the accuracy that was given for the one package."""
-    asked = "pld" if cross_check and not accuracy.get(accountant) else accountant
-    asked = accountant if accountant in accuracy else asked
-    for name, values in accuracy.items():
-        if values and name != asked:
-            raise ValueError(f"Options of {name} were given, but {name} is not asked.")
-    how = {"neighboring_relation": run.relation, "cross_check": cross_check}
-    return {**how, "accountant": accountant, **accuracy.get(asked, {})}
+def _how(
+    run: SampledRun, accountant: str, cross_check: bool, settings: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Return how an accountant is asked."""
+    for name, value in (settings or {}).items():
+        validate.positive(**{name: value})
+    how = {"accountant": accountant, "cross_check": cross_check, **(settings or {})}
+    return {"neighboring_relation": run.relation, **how}
 
 
 def _log_delta(event: Any, epsilon: float, how: dict[str, Any]) -> dict[str, Any]:
@@ -145,19 +131,19 @@ def _log_delta(event: Any, epsilon: float, how: dict[str, Any]) -> dict[str, Any
     return {"log_delta": found.to_dict()}
 
 
-def _answered(run: Mechanism, answers: list[dict[str, Any]], texts: list[str]) -> Answer:
-    document = answers[0] if len(answers) == 1 else {"answers": answers}
-    return Answer({"mechanism": run.to_dict(), **document}, "\n".join(texts))
+def _answered(run: SampledRun, answers: list[dict[str, Any]], texts: list[str]) -> Answer:
+    document = {"mechanism": run.to_dict(), **one_or_all("answers", answers)}
+    return Answer(document, "\n".join(texts))
 
 
+@extends(SampledRun)
 def compare(
-    run: Mechanism,
     *,
     delta: Sequence[float],
     epsilon: Sequence[float] | None = None,
     accountants: Sequence[Accountant] = ("characteristic", "renyi", "pld", "prv"),
-    accuracy: Accuracy,
     plot: Path | None = None,
+    **run: Any,
 ) -> Answer:
     """Ask several accountants for epsilon, or for the noise that a target needs.
 
@@ -181,81 +167,55 @@ def compare(
     dpcal compare --n 60000 --batch-size 512 --epochs 10 --epsilon 2 --delta 1e-6 --accountants
         characteristic,renyi
     """
+    told = SampledRun(**run)
     if not accountants:
         raise ValueError("accountants must be one or more, got none.")
-    ask = _epsilons if epsilon is None else _noises
-    tables = []
-    for target, at in _targets(run, epsilon, delta):
-        asked = [ask(run, target, at, accuracy, (name,)) for name in _counted(accountants)]
-        rows = tuple(row for table in asked for row in table.rows)
-        tables.append(replace(asked[0], rows=rows))
-    documents = [table.to_dict() for table in tables]
+    check_target(told, epsilon)
+    tables = [
+        _counted(_asked(told, target, at), accountants)
+        for target in epsilon or (None,)
+        for at in delta
+    ]
     texts = ["\n\n".join(map(str, tables))]
     if plot is not None:
         names = [each for each in accountants if each in dpcal.plot.STYLES]
-        texts.append(_drawn(plot, run, names, []))
+        texts.append(_profile(plot, told, names, []))
     status = 1 if any(getattr(table, "disagreements", ()) for table in tables) else 0
-    document = documents[0] if len(documents) == 1 else {"comparisons": documents}
+    document = one_or_all("comparisons", [table.to_dict() for table in tables])
     return Answer(document, "\n".join(texts), status)
 
 
-def _targets(
-    run: Mechanism, epsilon: Sequence[float] | None, delta: Sequence[float]
-) -> list[tuple[float | None, float]]:
-    """Return each epsilon at each delta; None for epsilon where noise was given instead."""
-    if (epsilon is None) == (run.noise_multiplier is None):
-        raise ValueError(
-            "Exactly one of --noise-multiplier (compare epsilons) and --epsilon (compare the noise "
-            "needed) must be given."
-        )
-    return [(target, at) for at in delta for target in epsilon or (None,)]
+def _asked(run: SampledRun, epsilon: float | None, delta: float) -> Callable[[str], Any]:
+    """Return a function from an accountant to a table of its answer."""
+    how: dict[str, Any] = {"delta": delta, "neighboring_relation": run.relation}
+    if epsilon is None:
+        event = run.event()
+        return lambda name: dpcal.compare(event, accountants=(name,), **how)
+
+    def event_of(sigma: float) -> Any:
+        return replace(run, noise_multiplier=sigma).event()
+
+    event_of(1.0)  # What is missing is named before anything is solved.
+    how["epsilon"] = epsilon
+    return lambda name: dpcal.calibrate.compare(event_of, accountants=(name,), **how)
 
 
-def _counted(names: Sequence[str]) -> Iterator[str]:
-    """Yield names, and count on a terminal those that have answered."""
-    reach = bar("dpcal compare", "accountant")
-    for done, name in enumerate(names, start=1):
-        yield name
-        reach(done, len(names))
-
-
-def _epsilons(
-    run: Mechanism, _: float | None, delta: float, accuracy: Any, accountants: tuple[str, ...]
-) -> Any:
-    """Return the epsilons of accountants at one delta."""
+def _counted(ask: Callable[[str], Any], names: Sequence[str]) -> Any:
+    """Return the table of all accountants; count on a terminal those that have answered."""
+    reach, tables = bar("dpcal compare", "accountant"), []
     with warnings.catch_warnings():
         # The table and the exit status say it.
         warnings.simplefilter("ignore", DisagreementWarning)
-        return dpcal.accountants.compare(
-            run.event(),
-            delta=delta,
-            neighboring_relation=run.relation,
-            options=accuracy,
-            accountants=accountants,
-        )
+        for done, name in enumerate(names, start=1):
+            tables.append(ask(name))
+            reach(done, len(names))
+    return replace(tables[0], rows=tuple(row for table in tables for row in table.rows))
 
 
-def _noises(
-    run: Mechanism, epsilon: Any, delta: float, accuracy: Any, accountants: tuple[str, ...]
-) -> Any:
-    """Return the noise that one target needs, by accountants."""
-    if any(accuracy.values()):
-        raise ValueError("Options of pld and prv are for comparing epsilons (--noise-multiplier).")
-    run.event(noise_multiplier=1.0)  # What is missing is named before anything is solved.
-    return dpcal.calibrate.compare(
-        lambda sigma: run.event(noise_multiplier=sigma),
-        epsilon=epsilon,
-        delta=delta,
-        neighboring_relation=run.relation,
-        accountants=accountants,
-    )
-
-
-def _drawn(
-    path: Path, run: Mechanism, names: Sequence[str], marks: Sequence[tuple[float, float]]
+def _profile(
+    path: Path, run: SampledRun, names: Sequence[str], marks: Sequence[tuple[float, float]]
 ) -> str:
     """Draw the privacy profile of a run by accountants, with marks at (epsilon, delta)."""
-    dpcal.plot.check_picture(path)
     label = f"epsilon = {at_most(marks[0][0], digits=5)}" if marks else ""
     how: dict[str, Any] = {"accountants": tuple(names), "neighboring_relation": run.relation}
     curve = dpcal.plot.Curve.of(run.event(), label, target=marks[0] if marks else None, **how)
@@ -266,19 +226,17 @@ def _drawn(
         axes.plot(at, mark, marker="D", markersize=8, color=color, zorder=4)
         text = f"epsilon = {at_most(at, digits=5)}\ndelta = {mark:g}"
         dpcal.plot.note(axes, text, (at, mark), (-10, -6), ha="right", va="top", color=color)
-    about = [run.sentence(), run.relation, f"dpcal {dpcal.report.software()['dpcal']}"]
-    dpcal.plot.save(figure, path, title="Privacy profile", description=" | ".join(about))
-    return f"picture written to {path}"
+    return drawn(figure, path, "Privacy profile", str(run), run.relation)
 
 
-@extends(Mechanism.of, without=("sampler", "sampling_probability"))
+@extends(SampledRun, without=("sampler", "sampling_probability"))
 def samplers(
     *,
     n: int,
     batch_size: int,
     delta: Sequence[float],
     epsilon: Sequence[float] | None = None,
-    only: Sequence[Sampler] = (),
+    only: Sequence[Sampler] = tuple(RUN_SAMPLERS),
     plot: Path | None = None,
     **run: Any,
 ) -> Answer:
@@ -305,39 +263,88 @@ def samplers(
     dpcal samplers --n 6000 --batch-size 512 --epochs 10 --epsilon 2 --delta 1e-5 --only
         poisson,shuffled-epochs
     """
-    sizes = {"n": n, "batch_size": batch_size, **run}
-    told = Mechanism.of(**sizes)
-    targets = _targets(told, epsilon, delta)
-    told.known("steps")
-    rows = priced(sizes, only or tuple(SAMPLERS), targets)
+    told = SampledRun(n=n, batch_size=batch_size, **run)
+    if plot is not None and (epsilon is not None or len(delta) > 1):
+        raise ValueError("plot draws the epsilons of one noise multiplier at one delta.")
+    targets = [(target, at) for at in delta for target in epsilon or (None,)]
+    found = [
+        compare_samplers(told, epsilon=target, delta=at, samplers=only) for target, at in targets
+    ]
     heads = [
         f"delta = {at:g}" if target is None else f"({target:g}, {at:g})" for target, at in targets
     ]
-    text = table_of(rows, heads)
+    rows = [*zip(*found, strict=True)]
+    text = _table(rows, heads)
     if plot is not None:
-        text += f"\n{_drawn_samplers(plot, told, rows, targets)}"
-    return Answer({"samplers": rows}, text)
+        text += f"\n{_drawn_samplers(plot, told, found[0], delta[0])}"
+    return Answer({"samplers": [_document(row, targets) for row in rows]}, text)
 
 
-def _drawn_samplers(
-    path: Path,
-    run: Mechanism,
-    rows: Sequence[Mapping[str, Any]],
-    targets: Sequence[tuple[float | None, float]],
-) -> str:
+def _document(
+    row: Sequence[SamplerRow], targets: Sequence[tuple[float | None, float]]
+) -> dict[str, Any]:
+    """Return a sampler's answers as JSON values, or why there are none."""
+    run, answers = row[0].run, []
+    for each, (target, at) in zip(row, targets, strict=True):
+        if each.epsilon is not None:
+            answers.append({"delta": at, "epsilon": each.epsilon.to_dict()})
+        elif not each.refused:
+            noise = each.run.noise_multiplier
+            answers.append({"epsilon": target, "delta": at, "noise_multiplier": noise})
+    refused = [each.refused for each in row if each.refused]
+    return {
+        "sampler": run.sampler,
+        "neighboring_relation": run.relation,
+        "assumes": row[0].assumes,
+        "mechanism": run.to_dict(),
+        "answers": [] if refused else answers,
+        **({"refused": refused[0]} if refused else {}),
+    }
+
+
+def _cell(row: SamplerRow) -> str:
+    """Return the noise of an answer, or the upper end of its epsilon, or both ends of a bracket."""
+    if row.refused:
+        return "refused"
+    if row.epsilon is None:
+        return at_most(row.run.noise_multiplier or 0.0, digits=_DIGITS)
+    if _is_bracket(row.epsilon):
+        return interval(row.epsilon.lower, row.epsilon.upper, digits=_FEW_DIGITS)
+    return at_most(row.epsilon.upper, digits=_DIGITS)
+
+
+def _is_bracket(found: Epsilon) -> bool:
+    """Whether the ends of an answer differ in the digits that are shown."""
+    return found.lower < found.upper * (1 - 10.0 ** (1 - _DIGITS))
+
+
+def _table(rows: Sequence[Sequence[SamplerRow]], heads: Sequence[str]) -> str:
+    """Return a table of samplers, in 80 columns for one target, with numbered notes below it."""
+    table, notes = [("", "sampler", "relation", *heads)], ["", "Each claim holds if"]
+    for place, (first, *others) in enumerate(rows, start=1):
+        cells = [_cell(each) for each in (first, *others)]
+        table.append((f"({place})", first.run.sampler, first.run.relation, *cells))
+        notes.append(f"({place}) {first.assumes}")
+    every = [each for row in rows for each in row]
+    refused = {each.run.sampler: each.refused for each in every if each.refused}
+    notes += [f"\n{name}: {reason}" for name, reason in refused.items()]
+    if any(each.epsilon is not None and _is_bracket(each.epsilon) for each in every):
+        notes += ["", "[lower, upper] is a bracket: epsilon is proved to be between its ends."]
+    if heads[0].startswith("("):
+        notes += ["", "Numbers are the noise multipliers that meet each target (epsilon, delta)."]
+    return "\n".join([*columns(table), *notes])
+
+
+def _drawn_samplers(path: Path, run: SampledRun, rows: Sequence[SamplerRow], delta: float) -> str:
     """Draw epsilon of each sampler that has a price."""
-    dpcal.plot.check_picture(path)
-    if len(targets) != 1 or targets[0][0] is not None:
-        raise ValueError("plot draws the epsilons of one noise multiplier at one delta.")
-    drawn = [
-        (f"{row['sampler']}\n{row['neighboring_relation']}", cell(each), each["epsilon"])
+    bars: list[Any] = [
+        (f"{row.run.sampler}\n{row.run.relation}", _cell(row), row.epsilon.to_dict())
         for row in rows
-        for each in row["answers"]
+        if row.epsilon is not None
     ]
-    figure = dpcal.plot.samplers(drawn, delta=targets[0][1])
     about = (
         f"{run.n} records, batches of {run.batch_size}, {run.passes} passes, noise of "
-        f"{run.noise_multiplier!r} clipping norms | dpcal {dpcal.report.software()['dpcal']}"
+        f"{run.noise_multiplier!r} clipping norms"
     )
-    dpcal.plot.save(figure, path, title="Epsilon by how batches are drawn", description=about)
-    return f"picture written to {path}"
+    title = "Epsilon by how batches are drawn"
+    return drawn(dpcal.plot.samplers(bars, delta=delta), path, title, about)

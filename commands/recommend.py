@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import dpcal
-from dpcal.commands._shared import Relation
+from dpcal.calibrate.runs import Relation
+from dpcal.commands._shared import drawn
 from dpcal.commands._signature import Answer
 from dpcal.report.output import columns
 
@@ -64,26 +65,20 @@ def recommend(
     dpcal recommend --loss logistic --n 20000 --dimension 10 --epsilon 1 --delta 1e-6
     dpcal recommend --loss squared --n 5000 --dimension 4 --epsilon 2 --delta 1e-6 --json
     """
-    asked = dict(locals())
-    path, kind = asked.pop("plot"), asked.pop("loss")
-    table = dpcal.calibrate.recommend(kind, **asked)
-    document, text = table.to_dict(), str(table)
-    if path is not None:
-        document["crossings"] = _drawn(path, kind, asked)
-        text += f"\npicture written to {path}"
-    return Answer(document, text)
-
-
-def _drawn(path: Path, loss: str, asked: dict[str, Any]) -> list[dict[str, Any]]:
-    """Draw errors against the number of records; return where the first row changes."""
-    dpcal.plot.check_picture(path)
-    n = sorted({max(1, round(asked["n"] * 30.0 ** (place / 4))) for place in range(-4, 5)})
-    tables = [dpcal.calibrate.recommend(loss, **(asked | {"n": each})) for each in n]
-    figure = dpcal.plot.errors(n, tables)
+    asked = {name: value for name, value in locals().items() if name not in ("loss", "plot")}
+    table = dpcal.calibrate.recommend(loss, **asked)
+    if plot is None:
+        return Answer(table.to_dict(), str(table))
+    # Errors against the number of records, and where the first row changes.
+    sizes = sorted({max(1, round(n * 30.0 ** (place / 4))) for place in range(-4, 5)})
+    tables = [dpcal.calibrate.recommend(loss, **(asked | {"n": each})) for each in sizes]
+    crossings = [
+        {"n": where, "before": one, "after": two}
+        for where, one, two in dpcal.plot.crossings(sizes, tables)
+    ]
     title = "Predicted errors by the number of records"
-    dpcal.plot.save(figure, path, title=title, description=tables[0].note)
-    found = dpcal.plot.crossings(n, tables)
-    return [{"n": where, "before": one, "after": two} for where, one, two in found]
+    text = drawn(dpcal.plot.errors(sizes, tables), plot, title, tables[0].note)
+    return Answer({**table.to_dict(), "crossings": crossings}, f"{table}\n{text}")
 
 
 def optimizers(name: str | None = None) -> Answer:

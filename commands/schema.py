@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import dpcal
-from dpcal.commands._shared import TableFile, check_new
+from dpcal.commands._shared import check_new, opened
 from dpcal.commands._signature import Answer, extends
 
 HEAD = """\
@@ -30,7 +30,7 @@ HEAD = """\
 """
 
 
-@extends(TableFile.of)
+@extends(opened)
 def schema(
     table: Path | None = None,
     *,
@@ -69,7 +69,7 @@ def schema(
         raise ValueError("schema needs a table, as in: dpcal schema patients.csv; or --example.")
     if output is not None:
         check_new(output, force=force)
-    source = TableFile.of(table, **how)()
+    source = opened(table, **how)
     found, comments = dpcal.tables.draft(source, target=target)
     text = HEAD.format(name=source.path.name) + found.to_toml(comments)
     assert dpcal.tables.Schema.from_toml(text) == found

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import dpcal
 from dpcal._internal import lazy
-from dpcal.commands._shared import TableFile, bar
-from dpcal.commands._signature import Answer, extends
+from dpcal.commands._shared import bar, opened
+from dpcal.commands._signature import Answer, extends, taken
 
 if TYPE_CHECKING:
     from dpcal.tables.fit import Planned
@@ -19,9 +19,9 @@ fit = lazy.Module("dpcal.tables.fit")
 DIVERGED, INTERRUPTED = 1, 130
 
 
-@extends(dpcal.train)
+@extends(opened, dpcal.train)
 def train(
-    table: TableFile,
+    table: Path,
     *,
     schema: Path | None = None,
     plan: bool = False,
@@ -33,6 +33,8 @@ def train(
 
     Parameters
     ----------
+    table
+        Text with a row of column names, also in gzip, or parquet.
     schema
         Types, ranges, categories: 'dpcal schema FILE' drafts one (default: numbers).
     plan
@@ -50,8 +52,8 @@ def train(
     """
     fit.check_extras()
     known = None if schema is None else fit.schema_of(schema)
-    opened: Any = table
-    source = opened(missing_values=() if known is None else known.missing_values)
+    missing = () if known is None else known.missing_values
+    source = opened(table, missing, **taken(opened, given))
     if not plan:
         dpcal.report.check_replaceable(output, force=force)
         fit.key_file(output, force=force)

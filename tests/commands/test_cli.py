@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from dpcal import accountants
+import dpcal
+from dpcal import calibrate
 from dpcal.accountants import characteristic
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.interface import Compared, Comparison
@@ -54,19 +55,57 @@ def test_calibrate_writes_a_plan(cli, tmp_path):
     assert [item.name for item in tmp_path.iterdir()] == ["plan.json"]
 
 
+def test_a_script_and_a_shell_reach_the_same_numbers_by_the_same_names(cli):
+    """What is left is in tests of ``train`` and ``release``."""
+    sizes, target = {"n": 6000, "batch_size": 600, "epochs": 3}, {"epsilon": 1.0, "delta": 1e-5}
+    run = calibrate.SampledRun(**sizes, noise_multiplier=2.0)
+    shell = "--n 6000 --batch-size 600 --epochs 3"
+    noisy, asked = f"{shell} --noise-multiplier 2", "--epsilon 1 --delta 1e-5"
+    found = run.epsilon(delta=1e-5)
+    assert cli.json("epsilon", noisy, "--delta 1e-5")["epsilon"] == found.to_dict()
+    found = dpcal.delta(run.event(), epsilon=1.0)
+    assert cli.json("delta", noisy, "--epsilon 1")["delta"] == found.to_dict()
+    solved = calibrate.SampledRun(**sizes).solved(**target)
+    assert cli.json("calibrate", shell, asked)["noise_multiplier"] == solved.noise_multiplier
+    table = calibrate.compare_batches(n=6000, gradients=18_000, **target)
+    told = cli.json("calibrate --n 6000 --gradients 18000", asked)
+    assert told == json.loads(json.dumps(table.to_dict()))
+    (row,) = dpcal.compare(run.event(), delta=1e-5, accountants=("renyi",)).rows
+    (told,) = cli.json("compare", noisy, "--delta 1e-5 --accountants renyi")["rows"]
+    assert (told["lower"], told["upper"]) == (row.lower, row.upper)
+    proof = dpcal.certify(run.event(), delta=1e-5, width=0.1).to_dict()
+    told = cli.json("certify", noisy, "--delta 1e-5 --width 0.1")
+    assert {name: told[name] for name in proof} == proof
+    report = calibrate.audit("kl_condition", only="EP1")
+    assert cli.json("audit kl_condition --explain EP1") == json.loads(report.render("json"))
+
+
+def test_batch_sizes_of_one_number_of_gradients_are_priced_as_each_alone(cli):
+    table = calibrate.compare_batches(n=500, gradients=2_000, epsilon=2.0, delta=1e-5)
+    assert [row.batch_size for row in table.rows] == [1, 3, 7, 15, 31, 62, 125, 250, 500]
+    for row in table.rows[2::3]:
+        assert row.steps == 2_000 // row.batch_size
+        assert row.noise_batch_ratio == row.noise_multiplier / row.batch_size
+        sizes = {"n": 500, "batch_size": row.batch_size, "steps": row.steps}
+        price = calibrate.SampledRun(**sizes, noise_multiplier=row.noise_multiplier)
+        assert 2.0 * (1 - 1e-5) < price.epsilon(delta=1e-5).upper <= 2.0
+    with pytest.raises(ValueError, match="batch_sizes must be in"):
+        calibrate.compare_batches(n=500, gradients=20, epsilon=2, delta=1e-5, batch_sizes=[21])
+
+
 @pytest.mark.slow
 def test_compare_asks_each_accountant_with_its_own_options(cli):
     asked = "--delta 1e-6 --accountants renyi,pld,characteristic"
     renyi, fine, exact = cli.json("compare", MECHANISM, asked)["rows"]
     assert renyi["upper"] > fine["upper"] > exact["upper"] > 6.907384
-    coarse = cli.json("compare", MECHANISM, asked, "--pld-interval 5e-3")["rows"][1]
-    assert coarse["upper"] > fine["upper"]
+    coarse = cli.json("epsilon", MECHANISM, "--delta 1e-6 --accountant pld --set interval=5e-3")
+    assert coarse["epsilon"]["upper"] > fine["upper"]
 
 
 def test_a_contradiction_between_accountants_is_status_1(cli, monkeypatch):
     rows = (Compared("pld", 2.0, 3.0, 0.1), Compared("prv", 0.5, 1.0, 0.1))
     comparison = Comparison(1e-6, "add-or-remove-one", rows)
-    monkeypatch.setattr(accountants, "compare", lambda *_, **__: comparison)
+    monkeypatch.setattr(dpcal, "compare", lambda *_, **__: comparison)
     text = cli("compare", MECHANISM, "--delta 1e-6", status=1)
     assert "CONTRADICTION" in text
     assert "proves at least" in text
@@ -75,12 +114,12 @@ def test_a_contradiction_between_accountants_is_status_1(cli, monkeypatch):
 @pytest.mark.slow
 def test_a_second_accountant_checks_the_first(cli, monkeypatch):
     asked = ["epsilon", MECHANISM, "--delta 1e-6"]
-    checked = cli.json(*asked, "--cross-check --pld-interval 1e-3")
+    checked = cli.json(*asked, "--cross-check --set interval=1e-3")
     assert checked["epsilon"] == cli.json(*asked)["epsilon"]
     for name, bounds in (("epsilon_bounds", (3.0, 3.1)), ("log_delta_bounds", (-30.0, -29.0))):
         wrong = Bounds(*bounds, "broken")
         monkeypatch.setattr(characteristic, name, lambda *_, wrong=wrong: wrong)
-    sentence = cli.refused(*asked, "--cross-check --pld-interval 2e-4")
+    sentence = cli.refused(*asked, "--cross-check --set interval=2e-4")
     assert "characteristic gives at most 3.1 where pld proves at least" in sentence
     assert "One of them is wrong" in sentence
 

@@ -18,7 +18,10 @@ def test_a_theorem_at_numbers_is_a_table_of_its_settings_its_plan_and_its_cost(c
     rows = {line.split()[0]: line.split() for line in out.splitlines() if line.strip()}
     assert rows["q"][1:4:2] != rows["q"][2:4:2]
     assert rows["lam"][1:3] == ["needs", "W"]
-    assert "refresh: 103 times, noise multiplier" in out
+    assert (
+        "refresh: kind gradient, sampler full, max_norm 1, noise_multiplier 60.2988, count 103"
+        in out
+    )
     assert out.strip().endswith(" at delta 1e-06")
     assert 0.999 < float(out.split()[-4]) <= 1
 

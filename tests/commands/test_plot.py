@@ -10,7 +10,7 @@ from scipy.stats import norm
 import dpcal
 from dpcal import accountants
 from dpcal.accountants import events
-from dpcal.commands._mechanism import SAMPLERS
+from dpcal.calibrate.runs import RUN_SAMPLERS as SAMPLERS
 
 MECHANISM = "--sampling-probability 0.01 --noise-multiplier 1 --steps 10000"
 

@@ -8,7 +8,7 @@ import pytest
 from _tree import ROOT
 from hypothesis import given, strategies as st
 
-from dpcal.commands._mechanism import SAMPLERS, rate_of
+from dpcal.calibrate.runs import RUN_SAMPLERS as SAMPLERS, rate_of
 from dpcal.commands._signature import fraction
 
 RUN = "--n 6000 --batch-size 600 --epochs 3"
@@ -102,7 +102,7 @@ def test_several_targets_are_answered_as_each_alone(cli, tmp_path):
     grid = cli.json("calibrate", RUN, "--epsilon 1 2 --delta 1e-5 1e-6")
     noises = [each["noise_multiplier"] for each in grid["solutions"]]
     assert sorted(noises) == [noises[place] for place in (2, 3, 0, 1)]
-    two = cli.json("compare", RUN, NOISE, "--delta 1e-5 1e-6 --accountant renyi")
+    two = cli.json("compare", RUN, NOISE, "--delta 1e-5 1e-6 --accountants renyi")
     assert len(two["comparisons"]) == 2
     proofs = tmp_path / "proof.json"
     cli("certify", RUN, NOISE, "--epsilon 1 2 --width 0.1 -o", proofs)
@@ -131,6 +131,10 @@ def test_a_certificate_says_who_when_and_what_and_no_more_than_is_proved(cli, tm
         {"about": {**about, "sentence": sentence.replace("100 batches", "10 batches")}},
         {"about": {**about, "sentence": "epsilon is at most 0.001"}},
         {"about": {**about, "run": {}}},
+        # A fraction that would take the memory, one that is none, and one that is not n's.
+        {"about": {**about, "run": {**about["run"], "epochs": "1e999999999", "steps": None}}},
+        {"about": {**about, "run": {**about["run"], "epochs": "1/0"}}},
+        {"about": {**about, "run": {**about["run"], "rate": "1/7"}}},
         {"proofs": [{**proof, "epsilon": proof["epsilon"] / 2}]},
         {"delta": 1e-7},
     )

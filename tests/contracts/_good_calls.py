@@ -200,6 +200,11 @@ CALLS = {
     },
     "calibrate.correlated_dpsgd": lambda: {"statistics": False, "strategy": matrix.Identity(4)},
     **dict.fromkeys(("calibrate.dp_rgda", "calibrate.dp_sgda", "calibrate.privatediff"), saddle),
+    "calibrate.compare_samplers": lambda: {
+        "run": calibrate.SampledRun(n=200, batch_size=20, steps=4),
+        "epsilon": 2.0,
+        "samplers": ["poisson"],
+    },
     "calibrate.theory": lambda: {"name": "moments", "q": 0.05, "T": 20},
     "calibrate.noise_multiplier_for_risk": lambda: {"risk": accountants.advantage, "at_most": 0.5},
     "calibrate.releases": lambda: {"asked": [calibrate.Release("mean")]},

@@ -61,7 +61,7 @@ def test_commands_of_the_first_pages_are_understood(page):
     assert commands
     for command in commands:
         words = shlex.split(command, comments=True)
-        assert cli._parser(words[0]).parse_args(words).command == words[0]
+        assert cli._parser(words[0]).parse_args(words[1:]).json is False
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/index.md"])

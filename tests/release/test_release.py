@@ -213,7 +213,7 @@ def test_the_command_is_the_function(cli, tmp_path):
     pl.DataFrame(TABLE).write_csv(table)
     schema.write_text(TOML)
     words = ["release", table, "--schema", schema, "--epsilon 1 --delta 1e-6 -o", tmp_path / "out"]
-    words += ["--count 'age > 65' --mean stay --quantile age 0.1 0.9 --count --by clinic"]
+    words += ["'count age > 65' 'mean stay' 'quantile age 0.1 0.9' count --by clinic"]
     shown = cli.json(*words)["release"]["statistics"]
     named = [("count where age > 65", None), ("mean of stay", None)]
     named += [("quantile of age", 0.1), ("quantile of age", 0.9), ("count", None)]

@@ -25,7 +25,7 @@ KINDS = {
         lambda **more: calibrate.correlated_dpsgd(
             matrix.LambdaCGD(40, 0.2), batch_size=50, statistics=False, **TARGET, **more
         ),
-        "--batch-size 50 --steps 40 --noise lambda-cgd --decay 0.2 --proved",
+        "--batch-size 50 --steps 40 --noise lambda-cgd=0.2 --proved",
     ),
 }
 

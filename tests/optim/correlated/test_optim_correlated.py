@@ -336,8 +336,8 @@ def test_a_correlated_query_is_read_from_its_document():
 @pytest.mark.parametrize(
     "words",
     [
-        "--noise lambda-cgd --decay 0.5 --proved",
-        "--noise banded --bands 3 --sampler cyclic-poisson",
+        "--noise lambda-cgd=0.5 --proved",
+        "--noise banded=3 --sampler cyclic-poisson",
     ],
 )
 def test_the_command_line_trains_and_verifies(cli, tmp_path, words):
