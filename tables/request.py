@@ -128,6 +128,7 @@ class Request:
         use_plan: Plan | str | Path | None,
         neighboring_relation: str | None,
         budget: str | Path | None,
+        class_weights: Mapping[str, float] | None,
         **given: Any,
     ) -> Request:
         """Return the request that the arguments of :func:`dpcal.train` make.
@@ -142,6 +143,9 @@ class Request:
         settings, relation = _settings(given), neighboring_relation
         relation = relation and relation_of(relation)
         known = None if schema is None else schema_of(schema, group_size)
+        target = target or (None if known is None else known.target)
+        if class_weights is not None:
+            known = _weighted(known, target, class_weights)
         plan = None if use_plan is None else _plan(use_plan)
         if plan is not None:
             asked = {**given, "optimizer": optimizer, "neighboring_relation": relation}
@@ -165,7 +169,6 @@ class Request:
         check_extras()
         source = source_of(table, known)
         book = checked_book(budget, source.records)
-        target = target or (None if known is None else known.target)
         if target is None:
             raise ValueError("target is needed: no schema names it.")
         return cls(
@@ -266,15 +269,14 @@ def _settings(given: dict[str, Any]) -> dict[str, Any]:
 
 def _plan(given: Plan | str | Path) -> Plan:
     """Return a plan, or that of a file, if it costs what it says."""
-    if isinstance(given, Plan):
-        plan = given
-    else:
-        path = Path(validate.instance(str, Path, use_plan=given))
+    plan = given
+    if not isinstance(plan, Plan):
+        path = Path(validate.instance(str, Path, use_plan=plan))
+        text = text_of(path, "use_plan must be a readable file")
         try:
-            plan = Plan.from_json(text_of(path, "use_plan must be a readable file"))
+            plan = Plan.from_json(text)
         except ValueError as error:
-            reason = reason_of(error)
-            raise ValueError(reason if reason.startswith("use_") else f"{path}: {reason}") from None
+            raise ValueError(f"{path}: {reason_of(error)}") from None
     price = plan.price()
     if price > plan.epsilon * (1 + _ROUNDING):
         raise ValueError(
@@ -362,35 +364,47 @@ def _check_settings(row: Optimizer, settings: Mapping[str, Any]) -> None:
 
 def _relation(given: str | None, row: Optimizer, n: int | None) -> str:
     """Return the relation that fits where n comes from: read from the table, or given in public."""
+    public, told = "add-or-remove-one", "replace-special"
     if n is not None:
         validate.count(n=n)
-        if given not in (None, "add-or-remove-one"):
-            raise ValueError(f"n is for neighboring_relation='add-or-remove-one', got {given}.")
-        given = "add-or-remove-one"
-    elif given is None:
-        wanted = "replace-special"
-        given = wanted if wanted in row.relations else row.relations[0]
-    elif given == "add-or-remove-one" and given in row.relations:
-        raise ValueError(
-            "neighboring_relation='add-or-remove-one' needs n, a public number of records (of "
-            "persons, with clipped='user') that the table's own may differ from: that one is read "
-            "from the data, and a record more would change it. Without n the relation is "
-            "replace-special."
-        )
-    if given not in row.relations and n is not None:
-        raise ValueError(
-            f"n {n} is for neighboring_relation='add-or-remove-one', which optimizer {row.name} "
-            "does not have: omit n, here and in the schema."
-        )
+        if given not in (None, public):
+            raise ValueError(f"n is for neighboring_relation={public!r}, got {given}.")
+        if public not in row.relations:
+            raise ValueError(
+                f"n {n} is for neighboring_relation={public!r}, which optimizer {row.name} does "
+                "not have: omit n, here and in the schema."
+            )
+        return public
+    if given is None:
+        return told if told in row.relations else row.relations[0]
     if given not in row.relations:
         raise ValueError(
             f"neighboring_relation must be {' or '.join(row.relations)} for optimizer {row.name}, "
             f"got {given!r}."
         )
+    if given == public:
+        raise ValueError(
+            f"neighboring_relation={public!r} needs n, a public number of records (of persons, "
+            "with clipped='user') that the table's own may differ from: that one is read from the "
+            "data, and a record more would change it. Without n the relation is replace-special."
+        )
     return given
 
 
 # -- the columns
+
+
+def _weighted(schema: Schema | None, target: str | None, weights: Mapping[str, float]) -> Schema:
+    """Return the schema with these weights of the target's classes."""
+    if schema is None or target is None:
+        raise ValueError("class_weights needs a schema, which lists the classes of the target.")
+    column = schema.column(target)
+    if {*weights} != {*column.categories}:
+        listed = ", ".join(map(repr, column.categories))
+        raise ValueError(f"class_weights must be for the classes {listed}, got {weights!r}.")
+    own = replace(column, weights=tuple(weights[each] for each in column.categories))
+    columns = tuple(own if each is column else each for each in schema.columns)
+    return replace(schema, columns=columns)
 
 
 def _numbers(source: Source) -> Schema:

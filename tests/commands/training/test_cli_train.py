@@ -327,6 +327,11 @@ def test_a_weight_finds_more_of_a_rare_class_at_the_same_price():
     none, heavier = (
         dpcal.train(table, {"columns": each}, target="y", **options) for each in (columns, heavy)
     )
+    # The argument is the schema's weights, in whatever order, and has no more to say.
+    weighted = {"class_weights": {"yes": 5, "no": 1}}
+    told = dpcal.train(table, {"columns": columns}, target="y", **weighted, **options)
+    assert told.result.w.tolist() == heavier.result.w.tolist()
+    assert told.document["training"] == heavier.document["training"]
     for found, weights in ((none, None), (heavier, {"no": 1, "yes": 5})):
         assert found.document["training"].get("class_weights") == weights
         query = found.result.plan.queries[0]
