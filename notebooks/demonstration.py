@@ -9,6 +9,7 @@ each of four others, which show what epsilon buys; nobody would publish all of t
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +21,16 @@ from dpcal.accountants import events
 from dpcal.calibrate import Needs, Plan
 from dpcal.optim import Result
 from dpcal.report import (
-    bind,
+    about_data,
     check_replaceable,
     composed_epsilon,
     document_of,
     released,
+    risk,
     sentence_on_reading,
-    write_report,
+    write,
 )
-from dpcal.report.output import at_most, dump, interval
-from dpcal.tables.documents import about_data, add_pages, risk
+from dpcal.report.output import at_most, interval
 from dpcal.tables.plans import default_sizes
 
 # The target of the model that is published, and targets of others beside it.
@@ -101,13 +102,12 @@ def demonstrate(output: Path) -> None:
     document |= {"calibration": [needs.to_dict()], "non_private_optimum": optimum}
     document["training"] |= {**sizes, "tuning": tuning}
     print(accuracy_table(document, optimum), flush=True)
-    write_report(output, {"report.json": dump(document) + "\n"}, force=True)
-    pictures = {
-        "privacy-profile.svg": lambda: plot.profile([_curve(plan)]),
-        "accuracy.svg": lambda: accuracy_picture(points, optimum),
+    figures = {
+        "privacy-profile.svg": plot.profile([_curve(plan)]),
+        "accuracy.svg": accuracy_picture(points, optimum),
     }
-    add_pages(output, document, pictures)
-    bind(output)
+    pictures = {name: partial(_drawn, figure) for name, figure in figures.items()}
+    write(output, document, pictures=pictures, force=True)
     print(f"\nreport written to {output}/")
 
 
@@ -252,6 +252,10 @@ def _document(
     }
     outside = [*OUTSIDE, *sentence_on_reading(READ)]
     return document_of(published, outside=outside, sections=sections)
+
+
+def _drawn(figure: Any, title: str, about: str) -> str:
+    return plot.svg(figure, title=title, description=about)
 
 
 def _curve(plan: Plan) -> plot.Curve:

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
         read as read,
         replace_file as replace_file,
         replacing as replacing,
-        write_report as write_report,
     )
     from dpcal.report.pages import (
         answers_page as answers_page,
@@ -34,16 +33,20 @@ if TYPE_CHECKING:
     )
     from dpcal.report.policy import Policy as Policy, facts_of as facts_of
     from dpcal.report.saving import (
+        Runs as Runs,
         composed_by_silo as composed_by_silo,
         document_of as document_of,
         runs_of as runs_of,
         save as save,
+        write as write,
     )
     from dpcal.report.signing import sign as sign, signature_problems as signature_problems
     from dpcal.report.statement import (
+        about_data as about_data,
         fingerprint as fingerprint,
         privacy_statement as privacy_statement,
         released as released,
+        risk as risk,
         sentence_on_reading as sentence_on_reading,
         software as software,
     )

@@ -28,7 +28,7 @@ __all__ = [
     "read",
     "replace_file",
     "replacing",
-    "write_report",
+    "write_files",
 ]
 
 FORMAT = "dpcal-report"
@@ -132,13 +132,13 @@ def replacing(folder: Path, *, force: bool = False) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def write_report(folder: Path, files: Mapping[str, str], *, force: bool = False) -> None:
-    """Write a report whole or not at all.
+def write_files(folder: Path, files: Mapping[str, str], *, force: bool = False) -> None:
+    """Write the files of a report whole or not at all.
 
     Parameters
     ----------
     folder
-        Where it stands.
+        Where they stand.
     files
         Texts of its files, by file name.
     force

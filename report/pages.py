@@ -32,7 +32,7 @@ from typing import Any
 
 from dpcal._internal import lazy
 from dpcal.report.metrics import SHARES
-from dpcal.report.output import at_most
+from dpcal.report.output import at_most, with_error
 
 __all__ = ["answers_page", "rendered", "statement_page"]
 
@@ -152,7 +152,7 @@ def _tables(found: Mapping[str, Any]) -> tuple[Cells, ...]:
     said, error = list(found["confusion"]), found["confusion_standard_error"]
     names = ("recall", "false_alarms", "precision")
     confusion = [
-        [true, *(_with_error(row[label], error, ".0f") for label in said)]
+        [true, *(with_error(row[label], error, ".0f") for label in said)]
         for true, row in found["confusion"].items()
     ]
     thresholds = [
@@ -177,11 +177,4 @@ def _tables(found: Mapping[str, Any]) -> tuple[Cells, ...]:
 def _scored(found: Mapping[str, Any], name: str, error: str = "") -> str:
     """Return a score with its standard error."""
     digits = ".3f" if error or name in SHARES else ".4g"
-    return _with_error(found[name], found[error or f"{name}_standard_error"], digits)
-
-
-def _with_error(value: float | None, error: float | None, digits: str) -> str:
-    """Return a number with its standard error; a bar where the error is the larger one."""
-    if value is None or error is None or error > abs(value):
-        return "-"
-    return f"{value:{digits}} \u00b1 {error:.2g}" if error else f"{value:{digits}}"
+    return with_error(found[name], found[error or f"{name}_standard_error"], digits)

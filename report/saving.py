@@ -25,22 +25,24 @@ all runs of each silo True
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import singledispatch
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from dpcal.calibrate.persons import unit_of
 from dpcal.optim import Result
 from dpcal.optim.boundary.ledger import ONE_OF_A_SILO
-from dpcal.report.files import FORMAT, bind, check_replaceable, write_report
+from dpcal.report.files import FORMAT, bind, check_replaceable, replace_file, write_files
+from dpcal.report.output import dump
 from dpcal.report.pages import answers_page, statement_page
 from dpcal.report.statement import privacy_statement, released, software
-from dpcal.report.verification import composed_epsilon, composed_reports
+from dpcal.report.verification import composed_epsilon
 
 __all__ = [
     "ELSEWHERE",
@@ -53,7 +55,10 @@ __all__ = [
     "reported",
     "runs_of",
     "save",
+    "write",
 ]
+
+_NONE: Mapping[str, Any] = MappingProxyType({})
 
 # What a step of a model is, in its report.
 PRIVATE = "private, with a budget of its own"
@@ -165,37 +170,32 @@ def document_of(
     *,
     unit: str | None = None,
     outside: Iterable[str] = (),
-    before: Iterable[Mapping[str, Any]] = (),
     sections: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return the document of a report, as :func:`save` writes it.
 
     Parameters
     ----------
-    result, unit, outside, before, sections
+    result, unit, outside, sections
         Those of :func:`save`.
 
     Raises
     ------
-    ValueError
-        If there are runs ``before`` a result of several silos.
     LedgerMismatch
         If a ledger is not within its plan.
     """
     told = reported(result)
-    silos, runs, earlier = told.by_silo, runs_of(told), [*before]
-    if earlier and len(silos) > 1:
-        raise ValueError(f"before must be empty for several silos, got {len(earlier)} runs.")
+    silos, runs = told.by_silo, runs_of(told)
     if unit is None and len(silos) > 1:
         unit = ONE_OF_A_SILO
-    delta = told.delta or max(run["delta"] for run in [*earlier, *runs])
+    delta = told.delta or max(run["delta"] for run in runs)
     last = silos[0][-1]
     privacy = privacy_statement(last, unit=unit or told.unit, outside=[*told.outside, *outside])
     if told.steps:
         mechanisms = [privacy_statement(run)["mechanism"] for run in silos[0]]
         privacy["mechanism"] = " ".join(dict.fromkeys(mechanisms))
     read = [name for own in silos for run in own for name in run.read_from_data]
-    document: dict[str, Any] = {
+    return {
         "format": FORMAT,
         "version": 1,
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -204,17 +204,12 @@ def document_of(
             "name": f"a run of {last.plan.optimizer}",
             "read_from_data": list(dict.fromkeys(read)),
         },
-        "runs": [*earlier, *runs],
+        "runs": runs,
         "everything": composed_by_silo(told, delta),
         **({"steps": [*told.steps]} if told.steps else {}),
         "software": software(),
         **(sections or {}),
     }
-    if earlier:
-        price = composed_reports([document], delta)
-        count = len(document["runs"])
-        document["everything"] = {"runs": count, "delta": delta, "epsilon": price.to_dict()}
-    return document
 
 
 def save(
@@ -223,7 +218,6 @@ def save(
     *,
     unit: str | None = None,
     outside: Iterable[str] = (),
-    before: Iterable[Mapping[str, Any]] = (),
     sections: Mapping[str, Any] | None = None,
     force: bool = False,
 ) -> Path:
@@ -244,9 +238,6 @@ def save(
         of one silo.
     outside
         Sentences on what the claim leaves out.
-    before
-        Runs of other reports about the same records, as these hold them: their prices are composed
-        with the result's. Not for several silos.
     sections
         What else ``report.json`` says, by name.
     force
@@ -268,13 +259,72 @@ def save(
     """
     path = Path(folder)
     check_replaceable(path, force=force)
-    document = document_of(result, unit=unit, outside=outside, before=before, sections=sections)
-    text = json.dumps(document, indent=2, allow_nan=False)
-    files = {
-        "report.json": text + "\n",
-        "statement.html": statement_page(document, pictures={}),
-        "sp800-226.html": answers_page(document),
-    }
-    write_report(path, files, force=force)
-    bind(path)
+    document = document_of(result, unit=unit, outside=outside, sections=sections)
+    write(path, document, force=force)
     return path
+
+
+def write(
+    folder: Path,
+    document: Mapping[str, Any],
+    *,
+    files: Mapping[str, str] = _NONE,
+    pictures: Mapping[str, Callable[[str, str], str]] = _NONE,
+    force: bool = False,
+) -> None:
+    """Write a report whole or not at all, and then its pictures; one that fails is left out.
+
+    Parameters
+    ----------
+    folder
+        Where it stands.
+    document
+        The content of ``report.json``, to which the sums of the other files are added.
+    files
+        Texts of files beside it and its pages, by file name.
+    pictures
+        Functions that draw, by file name: of a title and a description the text of an SVG file.
+    force
+        Whether an earlier report there is replaced.
+    """
+    pages = {"sp800-226.html": answers_page(document)}
+    pages["statement.html"] = statement_page(document, pictures={})
+    write_files(folder, {"report.json": dump(document) + "\n", **files, **pages}, force=force)
+    drawn: dict[str, str] = {}
+    about = _about(document) if pictures else ""
+    for name, draw in pictures.items():
+        title = name.removesuffix(".svg").replace("-", " ").capitalize()
+        try:
+            drawn[f"{title}: {about}"] = text = draw(title, about)
+            replace_file(folder / name, text.encode())
+        except Exception as error:
+            print(f"dpcal: warning: {name} could not be drawn: {error}.", file=sys.stderr)
+    if drawn:
+        page = statement_page(document, pictures=drawn)
+        replace_file(folder / "statement.html", page.encode())
+    bind(folder)
+
+
+def _about(document: Mapping[str, Any]) -> str:
+    """Return the mechanism, the relation and the version that a picture is of."""
+    plans = [run["plan"] for run in document["runs"]]
+    first = plans[0]
+    lines = []
+    for place, query in enumerate(first["queries"][:2]):
+        noises = [plan["queries"][place]["noise_multiplier"] for plan in plans]
+        lines.append(
+            f"{query['count']} x {query['kind']}, {query['sampler']}, noise multiplier "
+            f"{_span(noises)}"
+        )
+    lines += ["..."] if len(first["queries"]) > 2 else []
+    return (
+        f"{first['optimizer']}: {'; '.join(lines)} | {first['neighboring_relation']}, epsilon = "
+        f"{_span([plan['epsilon'] for plan in plans])} at delta = {first['delta']:g} | "
+        f"dpcal {document['software']['dpcal']}"
+    )
+
+
+def _span(values: Sequence[float]) -> str:
+    """Return one number, or the least and the largest of several."""
+    low, high = f"{min(values):.4g}", f"{max(values):.4g}"
+    return low if low == high else f"{low} to {high}"

@@ -14,20 +14,33 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import math
 import platform
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import metadata
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
+from dpcal.accountants import events, true_positive_rate
 from dpcal.calibrate import Plan
 from dpcal.calibrate.persons import unit_of
 from dpcal.calibrate.query import KINDS
+from dpcal.errors import DrawsCannotTell, UnsupportedEvent
 from dpcal.optim import Result
 from dpcal.report.pages import rendered
+from dpcal.report.verification import composed_epsilon
 
-__all__ = ["fingerprint", "privacy_statement", "released", "sentence_on_reading", "software"]
+__all__ = [
+    "about_data",
+    "fingerprint",
+    "privacy_statement",
+    "released",
+    "risk",
+    "sentence_on_reading",
+    "software",
+]
 
 # What the noise of a run is, and what its kind leaves outside the claim, by the noise's name.
 _NOISE = {
@@ -75,6 +88,80 @@ def fingerprint(arrays: Iterable[NDArray[Any]], *, key: bytes | None = None) -> 
         digest.update(array.tobytes())
     name = "sha256" if key is None else "hmac-sha256"
     return {"algorithm": name, "value": digest.hexdigest()}
+
+
+def about_data(
+    result: Result,
+    tables: Sequence[Any],
+    *,
+    name: str,
+    scaling: Mapping[str, Any],
+    read_from_data: Sequence[str],
+    key: bytes | None = None,
+    counts: Mapping[str, int] | None = None,
+    owners: Any = None,
+) -> dict[str, Any]:
+    """Return the section ``data`` of a report.
+
+    Parameters
+    ----------
+    result
+        A run.
+    tables
+        Records that it was trained on, their targets, held-out records, and their targets.
+    name
+        Of the table.
+    scaling
+        What was done to the records, as JSON values.
+    read_from_data
+        What was read off the records: the claim does not cover it.
+    key
+        Secret of the fingerprint, needed unless the records are public.
+    counts
+        How many rows were read, and why some of them are no records.
+    owners
+        Number of the person of each record, where persons are drawn.
+    """
+    records, _, held_out, _ = tables
+    sizes = {**(counts or {}), "training_records": len(records)}
+    sizes |= {} if owners is None else {"training_persons": len(np.unique(owners))}
+    sizes |= {"held_out_records": len(held_out)}
+    if result.plan.public_n:  # a public number stands for theirs
+        whose = "records" if owners is None else "persons"
+        sizes = {f"public_training_{whose}": result.plan.n}
+    return {
+        "name": name,
+        **sizes,
+        "features": records.shape[1],
+        "scaling": scaling,
+        "read_from_data": list(read_from_data),
+        "fingerprint": fingerprint([*tables, *([] if owners is None else [owners])], key=key),
+    }
+
+
+def risk(results: Sequence[Result]) -> dict[str, float]:
+    """Return the power of an attacker who accuses one in a hundred of those who are not there.
+
+    Parameters
+    ----------
+    results
+        Of all runs that the attacker sees.
+    """
+    plan, rate = results[0].plan, 0.01
+    try:
+        power = float(
+            true_positive_rate(
+                events.ComposedDpEvent([result.event for result in results]),
+                false_positive_rate=rate,
+                neighboring_relation=plan.neighboring_relation,
+            )
+        )
+    except (UnsupportedEvent, DrawsCannotTell):
+        # One pair (epsilon, delta) implies this (Kairouz, Oh and Viswanath 2015, Theorem 2.1).
+        price = composed_epsilon(results, plan.delta)["epsilon"]["upper"]
+        least = min(math.exp(price) * rate + plan.delta, 1.0)
+        power = min(least, 1 - math.exp(-price) * (1 - plan.delta - rate))
+    return {"false_positive_rate": rate, "true_positive_rate": power}
 
 
 _SEED = (

@@ -32,15 +32,8 @@ from dpcal.optim import Ledger, Result
 from dpcal.optim.boundary.choices import PrivateChoices, PrivateTotals
 from dpcal.optim.budget import Budget, prepaid
 from dpcal.optim.result import Trace
-from dpcal.report import (
-    answers_page,
-    bind,
-    check_replaceable,
-    document_of,
-    statement_page,
-    write_report,
-)
-from dpcal.report.output import columns, dump
+from dpcal.report import document_of, write
+from dpcal.report.output import columns
 from dpcal.tables.booking import booked, checked_book, opened_book
 from dpcal.tables.reading import polars
 from dpcal.tables.releasing.estimates import (
@@ -113,22 +106,13 @@ class Release:
         force
             Whether an earlier report there is replaced.
         """
-        path = Path(folder)
-        check_replaceable(path, force=force)
         text = io.StringIO()
         names = list(dict.fromkeys(name for row in self.rows for name in row))
         table = csv.DictWriter(text, names, lineterminator="\n")
         table.writeheader()
         table.writerows(self.rows)
-        files = {
-            "report.json": dump(self.document) + "\n",
-            "release.csv": text.getvalue(),
-            "statement.html": statement_page(self.document, pictures={}),
-            "sp800-226.html": answers_page(self.document),
-        }
-        write_report(path, files, force=force)
-        bind(path)
-        return path
+        write(Path(folder), self.document, files={"release.csv": text.getvalue()}, force=force)
+        return Path(folder)
 
     def __str__(self) -> str:
         return "\n".join([*_lines(self.rows), "", self._claim()])
