@@ -170,7 +170,8 @@ def _likelihood(plan: Plan, samples: int, how: dict[str, Any], plot: Path | None
     if curve is not None and plot is not None:
         many = len(found.members) + len(found.others)
         figure = dpcal.plot.trade_off_curve(
-            [(f"claimed, epsilon = {plan.epsilon:.4g}", curve)],
+            curve,
+            f"claimed, epsilon = {plan.epsilon:.4g}",
             attacks=[(f"likelihood ratios, {many} canaries", *found.rates())],
         )
         dpcal.plot.save(figure, plot)

@@ -103,7 +103,7 @@ def demonstrate(output: Path) -> None:
     document["training"] |= {**sizes, "tuning": tuning}
     print(accuracy_table(document, optimum), flush=True)
     figures = {
-        "privacy-profile.svg": plot.profile([_curve(plan)]),
+        "privacy-profile.svg": plot.profile(_curve(plan)),
         "accuracy.svg": accuracy_picture(points, optimum),
     }
     pictures = {name: partial(_drawn, figure) for name, figure in figures.items()}
@@ -196,7 +196,7 @@ def accuracy_table(document: Mapping[str, Any], optimum: float) -> str:
 
 def accuracy_picture(points: list[Point], optimum: float) -> Any:
     """Draw the accuracies of all models against epsilon, and how far chance moves them."""
-    figure, axes = plot.figure_and_axes()
+    figure, axes = plot.figure_and_axes("More epsilon, better models")
     for point in points:
         many = {"color": plot.BLUE, "alpha": 0.35, "label": "a model"} | (
             {"label": "_"} if point is not points[0] else {}
@@ -210,7 +210,6 @@ def accuracy_picture(points: list[Point], optimum: float) -> Any:
     chance: dict[str, Any] = {"color": plot.RED, "alpha": 0.12, "linewidth": 0}
     axes.axhspan(optimum - off, optimum + off, **chance, label=f"error of {HELD_OUT} records")
     axes.set(xscale="log", xlabel="epsilon", ylabel="held-out accuracy")
-    axes.set_title("More epsilon, better models", loc="left", color=plot.INK)
     plot.plain_ticks(axes.xaxis, (min(at), max(at)), at)
     axes.yaxis.set_major_formatter("{x:.0%}")
     plot.legend(axes, loc="lower right")

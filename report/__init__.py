@@ -34,9 +34,7 @@ if TYPE_CHECKING:
     from dpcal.report.policy import Policy as Policy, facts_of as facts_of
     from dpcal.report.saving import (
         Runs as Runs,
-        composed_by_silo as composed_by_silo,
         document_of as document_of,
-        runs_of as runs_of,
         save as save,
         write as write,
     )

@@ -38,7 +38,7 @@ from typing import Any, Protocol
 from dpcal.calibrate.persons import unit_of
 from dpcal.optim import Result
 from dpcal.optim.boundary.ledger import ONE_OF_A_SILO
-from dpcal.report.files import FORMAT, bind, check_replaceable, replace_file, write_files
+from dpcal.report.files import FORMAT, bind, check_replaceable, replace_file, replacing
 from dpcal.report.output import dump
 from dpcal.report.pages import answers_page, statement_page
 from dpcal.report.statement import privacy_statement, released, software
@@ -50,10 +50,8 @@ __all__ = [
     "NOT_PRIVATE",
     "PRIVATE",
     "Runs",
-    "composed_by_silo",
     "document_of",
     "reported",
-    "runs_of",
     "save",
     "write",
 ]
@@ -121,6 +119,8 @@ def reported(result: Any) -> Runs:
 
     TypeError is raised for what has no runs.
     """
+    if isinstance(result, Runs):
+        return result
     if not hasattr(type(result), "by_silo"):
         raise TypeError(
             "result must be that of an optimizer, a fitted estimator of dpcal.estimators, or a "
@@ -129,40 +129,10 @@ def reported(result: Any) -> Runs:
     return Runs(by_silo=result.by_silo)
 
 
-def runs_of(result: Reported) -> list[dict[str, Any]]:
-    """Return the runs in a report: for each silo, the runs that its records paid for.
-
-    Parameters
-    ----------
-    result
-        A :class:`dpcal.optim.Result` of any optimizer, or of :func:`dpcal.optim.select_point`.
-    """
-    silos = result.by_silo
-    return [
-        {
-            **released(run),
-            "seed_given": run.seed_given,
-            "noise": run.noise,
-            "read_from_data": list(run.read_from_data),
-            **({"silo": number} if len(silos) > 1 else {}),
-        }
-        for number, own in enumerate(silos)
-        for run in own
-    ]
-
-
-def composed_by_silo(result: Reported, delta: float) -> dict[str, Any]:
-    """Return what all runs cost the silo that paid most; nothing is summed over silos.
-
-    Parameters
-    ----------
-    result
-        A :class:`dpcal.optim.Result` of any optimizer, or of :func:`dpcal.optim.select_point`.
-    delta
-        In (0, 1).
-    """
-    prices = [composed_epsilon(own, delta) for own in result.by_silo]
-    return max(prices, key=lambda price: float(price["epsilon"]["upper"]))
+def _run_of(run: Result) -> dict[str, Any]:
+    """Return a run as a report holds it."""
+    about = {"seed_given": run.seed_given, "noise": run.noise}
+    return {**released(run), **about, "read_from_data": list(run.read_from_data)}
 
 
 def document_of(
@@ -185,8 +155,13 @@ def document_of(
         If a ledger is not within its plan.
     """
     told = reported(result)
-    silos, runs = told.by_silo, runs_of(told)
-    if unit is None and len(silos) > 1:
+    silos, many = told.by_silo, len(told.by_silo) > 1
+    runs = [
+        _run_of(run) | ({"silo": number} if many else {})
+        for number, own in enumerate(silos)
+        for run in own
+    ]
+    if unit is None and many:
         unit = ONE_OF_A_SILO
     delta = told.delta or max(run["delta"] for run in runs)
     last = silos[0][-1]
@@ -194,6 +169,8 @@ def document_of(
     if told.steps:
         mechanisms = [privacy_statement(run)["mechanism"] for run in silos[0]]
         privacy["mechanism"] = " ".join(dict.fromkeys(mechanisms))
+    # Nothing is summed over silos: what all runs cost is what the silo pays that pays most.
+    prices = [composed_epsilon(own, delta) for own in silos]
     read = [name for own in silos for run in own for name in run.read_from_data]
     return {
         "format": FORMAT,
@@ -205,7 +182,7 @@ def document_of(
             "read_from_data": list(dict.fromkeys(read)),
         },
         "runs": runs,
-        "everything": composed_by_silo(told, delta),
+        "everything": max(prices, key=lambda price: float(price["epsilon"]["upper"])),
         **({"steps": [*told.steps]} if told.steps else {}),
         "software": software(),
         **(sections or {}),
@@ -287,9 +264,11 @@ def write(
     force
         Whether an earlier report there is replaced.
     """
-    pages = {"sp800-226.html": answers_page(document)}
-    pages["statement.html"] = statement_page(document, pictures={})
-    write_files(folder, {"report.json": dump(document) + "\n", **files, **pages}, force=force)
+    texts = {"report.json": f"{dump(document)}\n", "sp800-226.html": answers_page(document)}
+    texts |= {"statement.html": statement_page(document, pictures={}), **files}
+    with replacing(folder, force=force) as temporary:
+        for name, text in texts.items():
+            (temporary / name).write_text(text, encoding="utf-8")
     drawn: dict[str, str] = {}
     about = _about(document) if pictures else ""
     for name, draw in pictures.items():

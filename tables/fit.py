@@ -426,7 +426,7 @@ def _pictures(plan: Plan, model: Model) -> dict[str, Callable[[str, str], str]]:
             accountants=("characteristic", "renyi"),
             neighboring_relation=plan.neighboring_relation,
         )
-        return plot.svg(plot.profile([curve]), title=title, description=about)
+        return plot.svg(plot.profile(curve), title=title, description=about)
 
     def columns(title: str, about: str) -> str:
         figure = plot.added(curves, ylabel=_ADDED[str(model.about["loss"])])
