@@ -53,8 +53,8 @@ from dpcal.tables.releasing.planning import (
     steps_of,
     tree_of,
 )
-from dpcal.tables.releasing.reading import Rows, size_of, used_columns
-from dpcal.tables.releasing.statistics import Statistic, with_groups
+from dpcal.tables.releasing.reading import Rows, size_of
+from dpcal.tables.releasing.statistics import Statistic
 from dpcal.tables.request import schema_of, source_of
 from dpcal.tables.schema import Schema
 from dpcal.tables.scores import print_warnings, warn_before
@@ -150,9 +150,8 @@ def answered(
     source = source_of(table, known)
     n = known.n if n is None else validate.count(n=n)
     axes = [each for each in (by or "").split(",") if each.strip()]
-    if find_groups:
-        known = with_groups(known, axes, statistics)
-    asked = [Statistic.parse(text, known, by=axes, where=where) for text in statistics]
+    how: dict[str, Any] = {"by": axes, "where": where, "find": find_groups}
+    asked = [Statistic.parse(text, known, **how) for text in statistics]
     found = open_axes(asked)
     if (found and not find_groups) or len(found) > 1:
         raise ValueError(
@@ -160,7 +159,7 @@ def answered(
             "list them, or let those of one column be found (find_groups=True)."
         )
     path = checked_book(budget, source.records)
-    rows = Rows.read(source, known, used_columns(asked))
+    rows = Rows.read(source, known, asked)
     plan = planned(
         asked,
         n=rows.n if n is None else n,
