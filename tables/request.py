@@ -68,8 +68,8 @@ class Request:
     public
         Public constants of the loss that were given, by the field of
         :class:`dpcal.calibrate.Constants` that they take the place of.
-    epsilon, delta, relation
-        The target of privacy, and its neighboring relation.
+    goal
+        The target of privacy, as plan builders take it: epsilon, delta, and the relation.
     chosen
         Whether predicted errors choose between ``"dpsgd"`` and ``"noisy_gd"``, and their steps:
         where no optimizer was named, and no setting was given.
@@ -92,9 +92,7 @@ class Request:
     row: Optimizer
     settings: Mapping[str, Any]
     public: Mapping[str, Any]
-    epsilon: float
-    delta: float
-    relation: str
+    goal: Mapping[str, Any]
     chosen: bool
     plan: Plan | None
     budget: Path | None
@@ -111,8 +109,8 @@ class Request:
             got = self.test_fraction
             raise ValueError(f"test_fraction must be a number in [0, 1), got {got}.")
         # At 0 nothing about the records could be learned, and no noise is enough to learn it with.
-        validate.positive(epsilon=self.epsilon)
-        validate.probability(delta=self.delta)
+        validate.positive(epsilon=self.goal["epsilon"])
+        validate.probability(delta=self.goal["delta"])
         object.__setattr__(self, "coding", Coding(self.schema.features(self.target)))
 
     @classmethod
@@ -153,7 +151,8 @@ class Request:
             optimizer, relation = plan.optimizer, plan.neighboring_relation
             n = plan.n if relation == "add-or-remove-one" else None
             settings = {"clipped": plan.clipped}
-        elif None in (given["epsilon"], given["delta"]):
+        goal = {name: given.pop(name) for name in ("epsilon", "delta")}
+        if None in goal.values():
             raise ValueError("train needs epsilon and delta, or use_plan.")
         row, public = find(optimizer or "dpsgd"), {}
         _check_optimizer(row, plan)
@@ -180,7 +179,7 @@ class Request:
             row=row,
             settings=settings,
             public=public,
-            relation=relation,
+            goal={**goal, "neighboring_relation": relation},
             # Predicted errors choose where no optimizer was named, and no setting was given.
             chosen=optimizer is None and not settings and relation != "replace-one",
             plan=plan,
@@ -199,12 +198,6 @@ class Request:
         if self.plan is not None:
             return self.plan.n
         return None if self.n is None else max(1, round((1 - self.test_fraction) * self.n))
-
-    @property
-    def goal(self) -> dict[str, Any]:
-        """The target of privacy, as builders take it."""
-        target = {"epsilon": self.epsilon, "delta": self.delta}
-        return {**target, "neighboring_relation": self.relation}
 
     @property
     def constants(self) -> Constants:
