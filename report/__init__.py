@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     )
     from dpcal.report.pages import (
         answers_page as answers_page,
+        sentences as sentences,
         statement_page as statement_page,
     )
     from dpcal.report.policy import Policy as Policy, facts_of as facts_of
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
         privacy_statement as privacy_statement,
         released as released,
         risk as risk,
-        sentence_on_reading as sentence_on_reading,
         software as software,
     )
     from dpcal.report.verification import (

@@ -34,7 +34,7 @@ from dpcal._internal import lazy
 from dpcal.report.metrics import SHARES
 from dpcal.report.output import at_most, with_error
 
-__all__ = ["answers_page", "rendered", "statement_page"]
+__all__ = ["answers_page", "sentences", "statement_page"]
 
 # It takes as long to load as numpy, and estimators that write no page need none of it.
 _jinja = lazy.Module("jinja2")
@@ -56,10 +56,16 @@ def _templates() -> Any:
     return found
 
 
-def rendered(template: str, parts: Mapping[str, Any]) -> str:
+def _rendered(template: str, parts: Mapping[str, Any]) -> str:
     """Return the text of a template of ``report/templates/`` with its parts, by name."""
     text: str = _templates().get_template(template).render(parts)
     return text
+
+
+def sentences(template: str, parts: Mapping[str, Any]) -> list[str]:
+    """Return the paragraphs of a template of ``report/templates/``, each on one line."""
+    paragraphs = _rendered(template, parts).split("\n\n")
+    return [" ".join(each.split()) for each in paragraphs if each.strip()]
 
 
 def _sentence(text: str) -> str:
@@ -115,7 +121,7 @@ def _page(template: str, document: Mapping[str, Any], **parts: Any) -> str:
     paid = document["everything"] if number is None and len(runs) > 1 else runs[number or 0]
     upper = float(paid["epsilon"]["upper"])
     factor = math.exp(upper) if upper < 700 else math.inf
-    return rendered(template, {**document, **parts, "paid": paid, "factor": factor})
+    return _rendered(template, {**document, **parts, "paid": paid, "factor": factor})
 
 
 def _models(document: Mapping[str, Any]) -> list[list[str]]:

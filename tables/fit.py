@@ -39,7 +39,7 @@ from dpcal.report import (
     document_of,
     replace_file,
     risk,
-    sentence_on_reading,
+    sentences,
     write,
 )
 from dpcal.tables.booking import booked, opened_book
@@ -64,27 +64,10 @@ __all__ = [
     "schema_of",
 ]
 
-OUTSIDE = (
-    "The schema, batch size, epochs, "
-    "clipping norm and the other options are taken as public, but for what is listed as read from "
-    "the data: the claim does not cover a choice that looked at records.",
-    "Held-out records played no part in the parameters; how they are protected, if at all, is said "
-    "beside their scores.",
-    "The fingerprint is keyed; its key, in a file beside the report's folder, must not be "
-    "published: with it, guesses of a record can be tested.",
-)
-SPLIT = {
-    True: "Held-out records were drawn by their places in the table, not by what they hold.",
-    False: "Each record, or person, is held out by a coin of its own, a keyed hash of it.",
-}
 # Classes as numbers.
 CLASSES = (0.0, 1.0)
 # What a column's value adds to, by loss.
 _ADDED = {"logistic": "added to log-odds", "squared": "added to the scaled target"}
-SEEDED_SPLIT = (
-    "The seed that was given also decides which records are held out: with it the split is "
-    "reproducible, and known to whoever has the seed."
-)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -353,9 +336,8 @@ def _document(
         counts=records.counts,
         owners=records.owners if request.by_person else None,
     )
-    outside = [*OUTSIDE, SPLIT[request.n is None], *sentence_on_reading(told)]
-    if result.seed_given and len(records.y_test):
-        outside.append(SEEDED_SPLIT)
+    seeded = result.seed_given and len(records.y_test) > 0
+    words = {"n_is_told": request.n is None, "read": told, "seeded_split": seeded}
     unit = None
     if records.schema.person is not None and records.schema.group_size == 1:
         unit = "one person, who has at most one training record (row of the table)"
@@ -366,7 +348,9 @@ def _document(
         "risk": risk([result]),
         "evaluation": evaluation,
     }
-    document = document_of(result, unit=unit, outside=outside, sections=sections)
+    document = document_of(
+        result, unit=unit, outside=sentences("training.txt", words), sections=sections
+    )
     if "epsilon" in evaluation:
         # Each record pays for training or for scores: the larger price covers both.
         prices = (document["everything"]["epsilon"], evaluation["epsilon"])

@@ -71,10 +71,13 @@ def evaluate(
     plan, group, how = result.plan, records.schema.group_size, how or "noisy"
     if records.labels:
         # The scores of a linear model spread as its weights are long.
-        grid = {"center": model.intercept, "scale": float(np.linalg.norm(model.weights))}
-        asked = _Asked(bound=1.0, rows=partial(_held, **grid), width=2 * BINS + GRID, count=2)
+        grid: dict[str, Any] = {
+            "center": model.intercept,
+            "scale": float(np.linalg.norm(model.weights)),
+        }
+        asked = _Asked(bound=1.0, rows=partial(_held, **grid), width=2 * BINS + GRID, times=2)
     else:
-        asked = _Asked(bound=3.25**0.5, rows=_errors, width=4, count=1)
+        asked = _Asked(bound=3.25**0.5, rows=_errors, width=4, times=1)
     scored, noise = _scores(records, model), 0.0
     told: dict[str, Any] = {"held_out": how, "covered_by_the_claim": False}
     if how == "unprotected":
@@ -86,7 +89,8 @@ def evaluate(
             # The run is paid and released; its scores are what the book has no room for.
             return _left_out(f"the budget book has no room ({error})")
     if records.labels:
-        return told | metrics(*found, records.labels, noise=noise, group=group)
+        first, second = found
+        return told | metrics(first, second, records.labels, noise=noise, group=group)
     n = plan.n if plan.public_n and how == "noisy" else len(records.y_test)
     # The squares of squared errors were halved, in units of their largest.
     means, ends = found[0] / n * np.array([16.0, 512.0, 4.0, 16.0]), records.target.range
@@ -118,20 +122,20 @@ class _Asked(NamedTuple):
     """Sums over held-out records, each made of a row a record, of norm at most ``bound``.
 
     ``rows(before, scored)`` returns the rows, shape (m, width), of records with their scores and
-    targets, from the sum before, which is zero for the first of ``count`` sums: of those that
+    targets, from the sum before, which is zero for the first of so many: of those that
     :func:`metrics` is made of, or :func:`root_errors`, in units of their largest.
     """
 
     bound: float
     rows: Callable[[Vector, Vector], Vector]
     width: int
-    count: int
+    times: int
 
 
 def _in_turn(asked: _Asked, answer: Callable[[Vector], Vector]) -> list[Vector]:
     """Return all sums, each the answer to the sum before."""
     found = [np.zeros(asked.width)]
-    for _ in range(asked.count):
+    for _ in range(asked.times):
         found.append(answer(found[-1]))
     return found[1:]
 
@@ -163,7 +167,7 @@ def _noisy(
     result: Result, asked: _Asked, scored: Vector, *, group: int, seed: int | None, book: Store
 ) -> tuple[list[Vector], float, dict[str, Any]]:
     """Return the sums as answers of an oracle, with a plan and a ledger of its own."""
-    trained, count = result.plan, asked.count
+    trained, count = result.plan, asked.times
     names = ("epsilon", "delta", "neighboring_relation")
     target: dict[str, Any] = {name: getattr(trained, name) for name in names}
 

@@ -32,7 +32,7 @@ from dpcal.optim import Ledger, Result
 from dpcal.optim.boundary.choices import PrivateChoices, PrivateTotals
 from dpcal.optim.budget import Budget, prepaid
 from dpcal.optim.result import Trace
-from dpcal.report import document_of, write
+from dpcal.report import document_of, sentences, write
 from dpcal.report.output import columns
 from dpcal.tables.booking import booked, checked_book, opened_book
 from dpcal.tables.reading import polars
@@ -63,12 +63,6 @@ __all__ = ["Release", "answered"]
 
 _SHOWN = {"statistic", "share", "value", "standard_error", "low", "high"}
 COVERED = "every number in the section 'release', and all of them together"
-OUTSIDE = (
-    "The schema, the conditions and the groups that are declared are taken as public: the claim "
-    "does not cover a choice that looked at records.",
-    "An interval is about the table's own statistic, with values clamped to their ranges; that the "
-    "table may be a sample of something larger is not in it.",
-)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -331,7 +325,8 @@ def _document(
     """Return the content of ``report.json``."""
     plan, alone = result.plan, schema.person is not None and schema.group_size == 1
     unit = "one person, who has at most one row of the table" if alone else None
-    document = document_of(result, unit=unit or unit_of(schema.group_size), outside=OUTSIDE)
+    unit = unit or unit_of(schema.group_size)
+    document = document_of(result, unit=unit, outside=sentences("release.txt", {}))
     document["privacy"] |= {"covered": COVERED}
     sizes = {"public_rows": plan.n} if plan.public_n else {"rows": rows.n}
     if schema.person is not None and not plan.public_n:
