@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import singledispatch
@@ -40,7 +40,7 @@ from dpcal.optim import Result
 from dpcal.optim.boundary.ledger import ONE_OF_A_SILO
 from dpcal.report.files import FORMAT, bind, check_replaceable, replace_file, replacing
 from dpcal.report.output import dump
-from dpcal.report.pages import answers_page, statement_page
+from dpcal.report.pages import answers_page, sentences, statement_page
 from dpcal.report.statement import privacy_statement, released, software
 from dpcal.report.verification import composed_epsilon
 
@@ -270,7 +270,7 @@ def write(
         for name, text in texts.items():
             (temporary / name).write_text(text, encoding="utf-8")
     drawn: dict[str, str] = {}
-    about = _about(document) if pictures else ""
+    about = " ".join(sentences("picture.txt", document))
     for name, draw in pictures.items():
         title = name.removesuffix(".svg").replace("-", " ").capitalize()
         try:
@@ -282,28 +282,3 @@ def write(
         page = statement_page(document, pictures=drawn)
         replace_file(folder / "statement.html", page.encode())
     bind(folder)
-
-
-def _about(document: Mapping[str, Any]) -> str:
-    """Return the mechanism, the relation and the version that a picture is of."""
-    plans = [run["plan"] for run in document["runs"]]
-    first = plans[0]
-    lines = []
-    for place, query in enumerate(first["queries"][:2]):
-        noises = [plan["queries"][place]["noise_multiplier"] for plan in plans]
-        lines.append(
-            f"{query['count']} x {query['kind']}, {query['sampler']}, noise multiplier "
-            f"{_span(noises)}"
-        )
-    lines += ["..."] if len(first["queries"]) > 2 else []
-    return (
-        f"{first['optimizer']}: {'; '.join(lines)} | {first['neighboring_relation']}, epsilon = "
-        f"{_span([plan['epsilon'] for plan in plans])} at delta = {first['delta']:g} | "
-        f"dpcal {document['software']['dpcal']}"
-    )
-
-
-def _span(values: Sequence[float]) -> str:
-    """Return one number, or the least and the largest of several."""
-    low, high = f"{min(values):.4g}", f"{max(values):.4g}"
-    return low if low == high else f"{low} to {high}"
