@@ -105,9 +105,7 @@ class Request:
             if getattr(self, name) is not None:
                 validate.choice(choices, **{name: getattr(self, name)})
         validate.non_negative(l2=self.l2)
-        if not 0 <= self.test_fraction < 1:
-            got = self.test_fraction
-            raise ValueError(f"test_fraction must be a number in [0, 1), got {got}.")
+        validate.below_one(test_fraction=self.test_fraction)
         # At 0 nothing about the records could be learned, and no noise is enough to learn it with.
         validate.positive(epsilon=self.goal["epsilon"])
         validate.probability(delta=self.goal["delta"])
@@ -160,10 +158,9 @@ class Request:
         if plan is None:
             if n is None and known is not None and settings.get("clipped") != "user":
                 n = known.n
-            public = _public(row, settings)
             if known is not None and known.group_size > 1:
                 settings["group_size"] = known.group_size
-            _check_settings(row, settings)
+            public = _public(row, settings)
         relation = _relation(relation, row, n)
         check_extras()
         source = source_of(table, known)
@@ -333,26 +330,22 @@ def _check_persons(
 
 
 def _public(row: Optimizer, settings: dict[str, Any]) -> dict[str, float]:
-    """Take public constants of the loss out of settings, where the builder asks for them."""
-    takes = {"max_norm": "lipschitz"} if "max_norm" not in row.options else {}
-    takes |= dict(zip(PUBLIC, PUBLIC, strict=True))
-    found = settings.keys() & takes if row.constants else ()
-    return {takes[name]: validate.positive(**{name: settings.pop(name)}) for name in found}
-
-
-def _check_settings(row: Optimizer, settings: Mapping[str, Any]) -> None:
-    """Refuse settings that the plan builder does not take."""
+    """Take public constants of the loss out of settings; refuse what the builder does not take."""
+    takes = dict(zip(PUBLIC, PUBLIC, strict=True)) if row.constants else {}
+    if row.constants and "max_norm" not in row.options:
+        takes["max_norm"] = "lipschitz"
     # Persons who are records have the price of records, however many rows they have.
-    known = {*row.options, "accountant"} - {"l2"}
+    known = {*row.options, *takes, "accountant"} - {"l2"}
     known |= {"group_size"} if settings.get("clipped") == "user" else set()
     for name in settings:
         if name not in known:
-            public = PUBLIC if row.constants else ()
-            names = sorted({*known, *public} - {"group_size", *_ARGUMENTS})
+            told = ", ".join(sorted(known - {"group_size", *_ARGUMENTS}))
             raise ValueError(
                 f"{_ARGUMENTS.get(name, name)} is not for optimizer {row.name}, whose settings are "
-                f"{', '.join(names)}."
+                f"{told}."
             )
+    found = settings.keys() & takes
+    return {takes[name]: validate.positive(**{name: settings.pop(name)}) for name in found}
 
 
 def _relation(given: str | None, row: Optimizer, n: int | None) -> str:
