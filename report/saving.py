@@ -249,7 +249,9 @@ def write(
     pictures: Mapping[str, Callable[[str, str], str]] = _NONE,
     force: bool = False,
 ) -> None:
-    """Write a report whole or not at all, and then its pictures; one that fails is left out.
+    """Write a report whole or not at all, then its pictures and pages.
+
+    What was paid for is on disk before a page is made. A picture that fails is left out.
 
     Parameters
     ----------
@@ -264,21 +266,18 @@ def write(
     force
         Whether an earlier report there is replaced.
     """
-    texts = {"report.json": f"{dump(document)}\n", "sp800-226.html": answers_page(document)}
-    texts |= {"statement.html": statement_page(document, pictures={}), **files}
     with replacing(folder, force=force) as temporary:
-        for name, text in texts.items():
+        for name, text in {"report.json": f"{dump(document)}\n", **files}.items():
             (temporary / name).write_text(text, encoding="utf-8")
     drawn: dict[str, str] = {}
-    about = " ".join(sentences("picture.txt", document))
     for name, draw in pictures.items():
         title = name.removesuffix(".svg").replace("-", " ").capitalize()
         try:
+            about = " ".join(sentences("picture.txt", document))
             drawn[f"{title}: {about}"] = text = draw(title, about)
             replace_file(folder / name, text.encode())
         except Exception as error:
             print(f"dpcal: warning: {name} could not be drawn: {error}.", file=sys.stderr)
-    if drawn:
-        page = statement_page(document, pictures=drawn)
-        replace_file(folder / "statement.html", page.encode())
+    replace_file(folder / "statement.html", statement_page(document, pictures=drawn).encode())
+    replace_file(folder / "sp800-226.html", answers_page(document).encode())
     bind(folder)
