@@ -92,9 +92,8 @@ def train(
         More keywords of the optimizer's plan builder, such as steps=100, or public constants of the
         loss: smoothness and gap. 'dpcal optimizers NAME' lists those of an optimizer.
     class_weights
-        For each class that the schema lists, a public number > 0 that the loss of its records is
-        multiplied by (default: the schema's). Gradients are weighted and then clipped, so that the
-        price is that of a run without weights.
+        For each class, a public number > 0 that the loss of its records is multiplied by (default:
+        the schema's). Gradients are weighted and then clipped: weights cost nothing.
     use_plan
         A :class:`dpcal.Plan` that is run in place of a target, or the file of one.
     group_size
