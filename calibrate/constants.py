@@ -8,7 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Constants"]
+__all__ = ["Constants", "UnknownConstant"]
+
+
+class UnknownConstant(ValueError):  # noqa: N818 -- reads as what happened
+    """A plan needs a constant of the loss that nobody gave."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -154,6 +154,8 @@ class Defaults:
             Of the norms of rows, which a clip need not exceed; ``row_norm`` when omitted.
         """
         row_norm = validate.positive(row_norm=row_norm)
+        steps = None if steps is None else validate.count(steps=steps)
+        batch_size = None if batch_size is None else validate.count(batch_size=batch_size)
         longest = 1.0 if bound is None else max(1.0, validate.positive(bound=bound) / row_norm)
         sizes = {"n": n, "dimension": dimension}
         clip = _clip(loss, release=release, longest=longest, **sizes)

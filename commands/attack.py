@@ -121,15 +121,15 @@ def _canaries(plan: Plan, how: dict[str, Any]) -> Answer:
 
 
 def _likelihood(plan: Plan, how: dict[str, Any], plot: Path | None) -> Answer:
-    curves = []
+    curve = None
     if plot is not None:  # before the attack, for not every plan has a curve
         curve = dpcal.trade_off(plan.event, neighboring_relation=plan.neighboring_relation)
-        curves = [(f"claimed, epsilon = {plan.epsilon:.4g}", curve)]
     found = dpcal.optim.attacks.likelihood(plan, **how)
-    if plot is not None:
+    if curve is not None and plot is not None:
         many = len(found.members) + len(found.others)
         attacked = [(f"likelihood ratios, {many} canaries", *found.rates())]
-        drawn(dpcal.plot.trade_off_curve(curves, attacks=attacked), plot)
+        claimed = f"claimed, epsilon = {plan.epsilon:.4g}"
+        drawn(dpcal.plot.trade_off_curve(curve, claimed, attacks=attacked), plot)
     return _judged(found, str(found))
 
 

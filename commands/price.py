@@ -219,7 +219,7 @@ def _profile(
     label = f"epsilon = {at_most(marks[0][0], digits=5)}" if marks else ""
     how: dict[str, Any] = {"accountants": tuple(names), "neighboring_relation": run.relation}
     curve = dpcal.plot.Curve.of(run.event(), label, target=marks[0] if marks else None, **how)
-    figure = dpcal.plot.profile([curve])
+    figure = dpcal.plot.profile(curve)
     axes = figure.axes[0]
     for at, mark in marks[1:]:
         color = axes.lines[0].get_color()

@@ -32,7 +32,7 @@ from dpcal.calibrate.defaults import SCALE_SHARE, Defaults, full_steps
 from dpcal.calibrate.plans.common import repeated
 from dpcal.optim.algorithms import Store, oracle_of, run
 from dpcal.optim.boundary.ledger import Ledger
-from dpcal.optim.boundary.seeds import Seed
+from dpcal.optim.boundary.seeds import Seed, spawned
 from dpcal.optim.budget import prepaid
 from dpcal.optim.driver import Callback
 from dpcal.optim.objectives.arrays import numbers, row_norms
@@ -412,7 +412,10 @@ def fit_linear(
     with prepaid(plan):
         typical = norm
         if plan.queries[0].name == SCALE:
-            typical, entries = _typical_norm(X, plan, row_norm if guess is None else None, **how)
+            # A kept file refuses a seed that it has seen: the question takes a child of the seed.
+            first = seed if store is None else spawned(seed, 2)[0]
+            bound = row_norm if guess is None else None
+            typical, entries = _typical_norm(X, plan, bound, **{**how, "seed": first})
         if "one_release" in plan.parameters:
             sizes = settings.loss(loss), d * settings.columns
             own = _stepped(plan, *sizes, typical, norm, settings)

@@ -6,7 +6,7 @@ its global state, so pictures can be drawn in servers and threads.
 >>> from dpcal.accountants import events
 >>> from dpcal.plot import Curve, profile
 >>> curve = Curve.of(events.GaussianDpEvent(1.0), "sigma = 1", accountants=("characteristic",))
->>> figure = profile([curve])
+>>> figure = profile(curve)
 >>> [axes.get_ylabel() for axes in figure.axes]
 ['delta']
 """

@@ -2,7 +2,7 @@
 
 >>> from dpcal.accountants import events
 >>> curve = Curve.of(events.GaussianDpEvent(1.0), "sigma = 1", accountants=["renyi"])
->>> [axes.get_xlabel() for axes in profile([curve]).axes]
+>>> [axes.get_xlabel() for axes in profile(curve).axes]
 ['epsilon']
 """
 
@@ -27,13 +27,13 @@ from dpcal.accountants.events import (
 from dpcal.accountants.mechanisms.decompose import leaves
 from dpcal.errors import BackendRefused, UnsupportedEvent
 from dpcal.plot.style import (
+    BLUE,
     INK,
     MUTED,
     RED,
     TARGET,
     caption,
     figure_and_axes,
-    in_colors,
     legend,
     note,
     plain_ticks,
@@ -197,48 +197,54 @@ def _style(name: str) -> Mapping[str, Any]:
     return BELOW if name == "attack" else STYLES.get(name, WHOLE)
 
 
-def profile(curves: Sequence[Curve]) -> Any:
-    """Draw delta against epsilon, a curve for each event and accountant.
-
-    Parameters
-    ----------
-    curves
-        At least one; ordered, for instance by epsilon.
+def profile(curve: Curve) -> Any:
+    """Draw delta against epsilon, a line for each accountant.
 
     Returns
     -------
     matplotlib.figure.Figure
     """
-    figure, axes = figure_and_axes()
-    drawn = list(dict.fromkeys(line.accountant for curve in curves for line in curve.lines))
-    for curve, color in in_colors(curves):
-        for line in curve.lines:
-            axes.plot(line.epsilon, line.delta, color=color, **_style(line.accountant), zorder=3)
-            if line.lower is not None:
-                _band(axes, line.epsilon, np.maximum(line.lower, LOWEST / 100), line.delta, color)
-        if curve.target is not None:
-            axes.plot(*curve.target, color=color, **TARGET, zorder=4)
-        _label_curve(axes, curve, color, alone=len(curves) == 1)
-    _profile_axes(axes, curves)
-    _accountant_legend(axes, drawn, targets=any(curve.target for curve in curves))
-    caption(figure, "; ".join(filter(None, dict.fromkeys(curve.about for curve in curves))))
+    figure, axes = figure_and_axes("Privacy profile: upper bounds on delta")
+    for line in curve.lines:
+        axes.plot(line.epsilon, line.delta, color=BLUE, **_style(line.accountant), zorder=3)
+        if line.lower is not None:
+            _band(axes, line.epsilon, np.maximum(line.lower, LOWEST / 100), line.delta)
+    axes.set(xscale="log", yscale="log", xlabel="epsilon", ylabel="delta")
+    axes.set_ylim(LOWEST / 8, 1.0)
+    axes.set_yticks([10.0**k for k in range(-10, 1, 2)])
+    axes.set_yticks([], minor=True)
+    # The label is written at the claim, or below the end of the first line.
+    how: dict[str, Any] = {"color": BLUE, "va": "top", "fontweight": "bold", "zorder": 5}
+    if curve.target is None:
+        end = curve.lines[0].epsilon[-1], curve.lines[0].delta[-1]
+        note(axes, curve.label, end, (0, -5), boxed=True, ha="center", **how)
+    else:
+        axes.plot(*curve.target, color=BLUE, **TARGET, zorder=4)
+        note(axes, curve.label, curve.target, (-8, -8), boxed=True, ha="right", **how)
+        delta = curve.target[1]
+        axes.axhline(delta, color=MUTED, linewidth=0.8, zorder=1)
+        how = {"xycoords": ("axes fraction", "data"), "va": "top", "color": MUTED}
+        note(axes, f"delta = {delta:g}", (0.005, delta), (2, -4), **how)
+    plain_ticks(axes.xaxis, axes.get_xlim())
+    _accountant_legend(axes, curve)
+    caption(figure, curve.about)
     return figure
 
 
-def _band(axes: Any, x: Vector, lower: Vector, upper: Vector, color: str) -> None:
+def _band(axes: Any, x: Vector, lower: Vector, upper: Vector) -> None:
     """Shade what lies between the bounds; it is a hair's breadth wherever they are tight."""
-    axes.fill_between(x, lower, upper, color=color, alpha=0.25, linewidth=0, zorder=2)
+    axes.fill_between(x, lower, upper, color=BLUE, alpha=0.25, linewidth=0, zorder=2)
 
 
 def trade_off_curve(
-    curves: Sequence[tuple[str, TradeOff]], *, attacks: Sequence[tuple[str, Vector, Vector]] = ()
+    curve: TradeOff, label: str = "", *, attacks: Sequence[tuple[str, Vector, Vector]] = ()
 ) -> Any:
     """Draw false-negative against false-positive rates, between their bounds.
 
     Parameters
     ----------
-    curves
-        At least one label and curve, ordered by privacy.
+    curve, label
+        The curve, and its name in the legend.
     attacks
         What attacks achieved: labels, false-positive and false-negative rates, shape (k,).
 
@@ -246,56 +252,32 @@ def trade_off_curve(
     -------
     matplotlib.figure.Figure
     """
-    figure, axes = figure_and_axes(height=4.9)
-    for (label, curve), color in in_colors(curves):
-        rates = np.concatenate([[0.0], curve.false_positive_rates, [1.0]])
-        lower, upper = (np.concatenate([[1.0], ends, [0.0]]) for ends in (curve.lower, curve.upper))
-        axes.plot(rates, lower, color=color, linewidth=2.0, label=label, zorder=3)
-        _band(axes, rates, lower, upper, color)
-    for label, positives, negatives in attacks:
-        axes.plot(positives, negatives, color=RED, linewidth=1.2, label=label, zorder=4)
+    figure, axes = figure_and_axes("Trade-off: no attack is below the curve", height=4.9)
+    rates = np.concatenate([[0.0], curve.false_positive_rates, [1.0]])
+    lower, upper = (np.concatenate([[1.0], ends, [0.0]]) for ends in (curve.lower, curve.upper))
+    axes.plot(rates, lower, color=BLUE, linewidth=2.0, label=label, zorder=3)
+    _band(axes, rates, lower, upper)
+    for name, positives, negatives in attacks:
+        axes.plot(positives, negatives, color=RED, linewidth=1.2, label=name, zorder=4)
     axes.plot([0, 1], [1, 0], color=MUTED, linewidth=1.0, linestyle=(0, (4, 2)), zorder=1)
     how: dict[str, Any] = {"rotation": -45, "rotation_mode": "anchor", "color": MUTED}
     note(axes, "guessing", (0.5, 0.5), (4, 4), **how)
     ends: dict[str, Any] = {"xlim": (0, 1), "ylim": (0, 1), "aspect": "equal"}
     axes.set(xlabel="false-positive rate", ylabel="false-negative rate", **ends)
-    axes.set_title("Trade-off: no attack is below the curve", loc="left", color=INK)
-    if attacks or any(label for label, _ in curves):
+    if attacks or label:
         legend(axes, loc="upper right")
-    caption(figure, "; ".join(dict.fromkeys(curve.neighboring_relation for _, curve in curves)))
+    caption(figure, curve.neighboring_relation)
     return figure
 
 
-def _label_curve(axes: Any, curve: Curve, color: str, *, alone: bool) -> None:
-    """Write a curve's label at its claim if it is the only one, and at its lower end otherwise."""
-    at, offset, side = curve.target, (-8, -8), "right"
-    if at is None or not alone:
-        line = curve.lines[0]
-        at, offset, side = (line.epsilon[-1], line.delta[-1]), (0, -5), "center"
-    how: dict[str, Any] = {"va": "top", "ha": side, "fontweight": "bold", "zorder": 5}
-    note(axes, curve.label, at, offset, boxed=True, color=color, **how)
-
-
-def _profile_axes(axes: Any, curves: Sequence[Curve]) -> None:
-    axes.set(xscale="log", yscale="log", xlabel="epsilon", ylabel="delta")
-    axes.set_ylim(LOWEST / 8, 1.0)
-    axes.set_yticks([10.0**k for k in range(-10, 1, 2)])
-    axes.set_yticks([], minor=True)
-    plain_ticks(axes.xaxis, axes.get_xlim())
-    for delta in {curve.target[1] for curve in curves if curve.target is not None}:
-        axes.axhline(delta, color=MUTED, linewidth=0.8, zorder=1)
-        how: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "va": "top", "color": MUTED}
-        note(axes, f"delta = {delta:g}", (0.005, delta), (2, -4), **how)
-    axes.set_title("Privacy profile: upper bounds on delta", loc="left", color=INK)
-
-
-def _accountant_legend(axes: Any, drawn: Sequence[str], *, targets: bool) -> None:
-    """Name the line styles, in a colour that belongs to no event."""
-    if len(drawn) < 2:
+def _accountant_legend(axes: Any, curve: Curve) -> None:
+    """Name the line styles of several accountants."""
+    if len(curve.lines) < 2:
         return
     from matplotlib.lines import Line2D
 
+    drawn = [line.accountant for line in curve.lines]
     named = [(NAMES.get(name, name), _style(name)) for name in drawn]
-    named += [("claimed (epsilon, delta)", TARGET)] if targets else []
+    named += [("claimed (epsilon, delta)", TARGET)] if curve.target else []
     handles = [Line2D([], [], color=INK, **style) for _, style in named]
     legend(axes, handles, [name for name, _ in named], loc="lower left")

@@ -95,7 +95,7 @@ def samplers(rows: Sequence[tuple[str, str, Mapping[str, float]]], *, delta: flo
     -------
     matplotlib.figure.Figure
     """
-    figure, axes = figure_and_axes()
+    figure, axes = figure_and_axes("By how batches are drawn")
     left = min(ends["lower"] or ends["upper"] for *_, ends in rows) / 2
     right = 2 * max(ends["upper"] for *_, ends in rows)
     for place, (_, text, ends) in enumerate(rows):
@@ -111,7 +111,6 @@ def samplers(rows: Sequence[tuple[str, str, Mapping[str, float]]], *, delta: flo
     axes.set_yticks(range(len(rows)), labels=[name for name, *_ in rows])
     axes.set_ylim(len(rows) - 0.5, -0.7)
     axes.grid(visible=False, axis="y")
-    axes.set_title("By how batches are drawn", loc="left", color=INK)
     return figure
 
 

@@ -11,12 +11,11 @@ matplotlib is imported when a figure is made, and its global state is never touc
 from __future__ import annotations
 
 import io
-import itertools
 import math
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from dpcal.errors import MissingExtra, extra
 from dpcal.report.files import replace_file
@@ -25,14 +24,12 @@ __all__ = [
     "BLUE",
     "INK",
     "MUTED",
-    "ORDERED",
     "RED",
     "TARGET",
     "caption",
     "check_picture",
     "figure_and_axes",
     "figure_and_panels",
-    "in_colors",
     "legend",
     "note",
     "plain_ticks",
@@ -42,7 +39,6 @@ __all__ = [
 
 # Paul Tol's palettes: distinct to readers with any colour vision, and in grey.
 INK, MUTED, BLUE, RED = "#222222", "#777777", "#0077BB", "#CC3311"
-ORDERED = ("#88CCEE", "#44AA99", "#117733", "#AA4499", "#332288")
 TARGET: Mapping[str, Any] = {
     "linestyle": "",
     "marker": "D",
@@ -55,12 +51,12 @@ _WIDTH = 4.9
 _DPI = 250
 # A caption has so many letters an inch; more would not fit.
 _LETTERS_PER_INCH = 17
-Curve = TypeVar("Curve")
 
 
-def figure_and_axes(*, height: float = 3.6) -> tuple[Any, Any]:
+def figure_and_axes(title: str = "", *, height: float = 3.6) -> tuple[Any, Any]:
     """Return a figure of a height in inches with one pair of axes, in the house style."""
     figure, (axes,) = figure_and_panels(1, height)
+    axes.set_title(title, loc="left", color=INK)
     return figure, axes
 
 
@@ -83,11 +79,6 @@ def figure_and_panels(count: int, height: float) -> tuple[Any, list[Any]]:
         axes.set_axisbelow(True)
         panels.append(axes)
     return figure, panels
-
-
-def in_colors(curves: Sequence[Curve]) -> Iterator[tuple[Curve, str]]:
-    """Yield each curve with its colour: blue where it is alone, else in an order."""
-    return zip(curves, itertools.cycle(ORDERED if len(curves) > 1 else (BLUE,)))
 
 
 def note(

@@ -26,25 +26,26 @@ if TYPE_CHECKING:
         read as read,
         replace_file as replace_file,
         replacing as replacing,
-        write_report as write_report,
     )
     from dpcal.report.pages import (
         answers_page as answers_page,
+        sentences as sentences,
         statement_page as statement_page,
     )
     from dpcal.report.policy import Policy as Policy, facts_of as facts_of
     from dpcal.report.saving import (
-        composed_by_silo as composed_by_silo,
+        Runs as Runs,
         document_of as document_of,
-        runs_of as runs_of,
         save as save,
+        write as write,
     )
     from dpcal.report.signing import sign as sign, signature_problems as signature_problems
     from dpcal.report.statement import (
+        about_data as about_data,
         fingerprint as fingerprint,
         privacy_statement as privacy_statement,
         released as released,
-        sentence_on_reading as sentence_on_reading,
+        risk as risk,
         software as software,
     )
     from dpcal.report.verification import (

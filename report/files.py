@@ -24,11 +24,12 @@ from dpcal.errors import reason_of
 
 __all__ = [
     "FORMAT",
+    "bind",
     "check_replaceable",
+    "file_problems",
     "read",
     "replace_file",
     "replacing",
-    "write_report",
 ]
 
 FORMAT = "dpcal-report"
@@ -132,31 +133,13 @@ def replacing(folder: Path, *, force: bool = False) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def write_report(folder: Path, files: Mapping[str, str], *, force: bool = False) -> None:
-    """Write a report whole or not at all.
-
-    Parameters
-    ----------
-    folder
-        Where it stands.
-    files
-        Texts of its files, by file name.
-    force
-        Whether an earlier report there is replaced.
-    """
-    with replacing(folder, force=force) as temporary:
-        for name, text in files.items():
-            (temporary / name).write_text(text, encoding="utf-8")
-
-
 def bind(folder: Path) -> dict[str, Any]:
     """Write into ``report.json`` what the other files of a report hold; return the document.
 
     It has the SHA-256 sum of each file of a report under ``files``, by name.
     """
-    names = sorted(FILES - {"report.json"})
-    held = [path for path in (folder / name for name in names) if path.is_file()]
-    sums = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in held}
+    held = [folder / name for name in sorted(FILES - {"report.json"})]
+    sums = {path.name: _sum(path) for path in held if path.is_file()}
     whole = {**read(folder), "files": sums}
     text = json.dumps(whole, indent=2, allow_nan=False) + "\n"
     replace_file(folder / "report.json", text.encode())
@@ -173,9 +156,13 @@ def file_problems(folder: Path, document: Mapping[str, Any]) -> list[str]:
         path = folder / name
         if not path.is_file():
             found.append(f"{name!r} is missing")
-        elif hashlib.sha256(path.read_bytes()).hexdigest() != told:
+        elif _sum(path) != told:
             found.append(f"{name!r} was changed")
     return found
+
+
+def _sum(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _swap(new: Path, folder: Path) -> None:

@@ -24,6 +24,7 @@ __all__ = [
     "columns",
     "dump",
     "interval",
+    "with_error",
 ]
 
 
@@ -66,6 +67,19 @@ def _rounded(value: float, digits: int, mode: str) -> str:
     if 1e-4 <= abs(value) < 1e6:
         return f"{rounded:f}"
     return f"{rounded:.{digits - 1}e}"
+
+
+def with_error(
+    value: float | None, error: float | None, digits: str, words: str = "{} \u00b1 {}"
+) -> str:
+    """Return a number with its standard error; a bar where the error is the larger one.
+
+    >>> with_error(0.75, 0.0213, ".3f"), with_error(0.1, 0.2, ".3f")
+    ('0.750 \u00b1 0.021', '-')
+    """
+    if value is None or error is None or error > abs(value):
+        return "-"
+    return words.format(f"{value:{digits}}", f"{error:.2g}") if error else f"{value:{digits}}"
 
 
 def columns(rows: Iterable[Sequence[str]]) -> list[str]:

@@ -32,14 +32,12 @@ from typing import Any
 
 from dpcal._internal import lazy
 from dpcal.report.metrics import SHARES
-from dpcal.report.output import at_most
+from dpcal.report.output import at_most, with_error
 
-__all__ = ["answers_page", "rendered", "statement_page"]
+__all__ = ["answers_page", "sentences", "statement_page"]
 
 # It takes as long to load as numpy, and estimators that write no page need none of it.
 _jinja = lazy.Module("jinja2")
-
-Cells = tuple[list[str], list[list[str]]]
 
 
 @cache
@@ -53,13 +51,20 @@ def _templates() -> Any:
     )
     found.filters["g"] = "{:g}".format
     found.globals |= {"up": at_most, "sentence": _sentence, "scored": _scored, "repr": repr}
+    found.globals |= {"with_error": with_error}
     return found
 
 
-def rendered(template: str, parts: Mapping[str, Any]) -> str:
+def _rendered(template: str, parts: Mapping[str, Any]) -> str:
     """Return the text of a template of ``report/templates/`` with its parts, by name."""
     text: str = _templates().get_template(template).render(parts)
     return text
+
+
+def sentences(template: str, parts: Mapping[str, Any]) -> list[str]:
+    """Return the paragraphs of a template of ``report/templates/``, each on one line."""
+    paragraphs = _rendered(template, parts).split("\n\n")
+    return [" ".join(each.split()) for each in paragraphs if each.strip()]
 
 
 def _sentence(text: str) -> str:
@@ -77,7 +82,7 @@ def statement_page(document: Mapping[str, Any], *, pictures: Mapping[str, str]) 
     pictures
         SVG texts, by what they show.
     """
-    runs, evaluation = document["runs"], document.get("evaluation", {})
+    runs = document["runs"]
     by_silo = all("silo" in run for run in runs)
     what, whole = f"{len(runs)} trained models together are", "models"
     if by_silo or len(runs) == 1 or "published_run" in document:
@@ -91,8 +96,6 @@ def statement_page(document: Mapping[str, Any], *, pictures: Mapping[str, str]) 
         whole=whole,
         by_silo=by_silo,
         models=_models(document) if len(runs) > 1 and not by_silo else (),
-        statistics=_statistics(document.get("release", {})),
-        tables=_tables(evaluation) if "confusion" in evaluation else (),
         # A picture stands in the page without what is before its first element.
         pictures={what: svg[max(svg.find("<svg"), 0) :] for what, svg in pictures.items()},
     )
@@ -115,73 +118,18 @@ def _page(template: str, document: Mapping[str, Any], **parts: Any) -> str:
     paid = document["everything"] if number is None and len(runs) > 1 else runs[number or 0]
     upper = float(paid["epsilon"]["upper"])
     factor = math.exp(upper) if upper < 700 else math.inf
-    return rendered(template, {**document, **parts, "paid": paid, "factor": factor})
+    return _rendered(template, {**document, **parts, "paid": paid, "factor": factor})
 
 
-def _models(document: Mapping[str, Any]) -> list[list[str]]:
-    """Return a row for the runs of each target."""
+def _models(document: Mapping[str, Any]) -> list[list[Mapping[str, Any]]]:
+    """Return the runs of each target."""
     groups: dict[tuple[float, float], list[Mapping[str, Any]]] = {}
     for run in document["runs"]:
         groups.setdefault((float(run["plan"]["epsilon"]), float(run["delta"])), []).append(run)
-    return [
-        [
-            str(len(group)),
-            at_most(max(run["epsilon"]["upper"] for run in group), digits=6),
-            f"{delta:g}",
-            f"{group[0]['plan']['queries'][0]['noise_multiplier']:.5g}",
-            "{count} x {kind}".format_map(group[0]["plan"]["queries"][0]),
-        ]
-        for (_, delta), group in groups.items()
-    ]
-
-
-def _statistics(found: Mapping[str, Any]) -> list[list[str]]:
-    keys = ("statistic", "value", "standard_error", "low", "high")
-    return [
-        [
-            str(row["statistic"]),
-            ", ".join(f"{name} {row[name]}" for name in row if name not in keys),
-            *("-" if row[key] is None else f"{row[key]:.6g}" for key in keys[1:]),
-        ]
-        for row in found.get("statistics", ())
-    ]
-
-
-def _tables(found: Mapping[str, Any]) -> tuple[Cells, ...]:
-    """Return the tables of a classifier: confusion, thresholds and calibration."""
-    said, error = list(found["confusion"]), found["confusion_standard_error"]
-    names = ("recall", "false_alarms", "precision")
-    confusion = [
-        [true, *(_with_error(row[label], error, ".0f") for label in said)]
-        for true, row in found["confusion"].items()
-    ]
-    thresholds = [
-        [f"{row['threshold']:g}", *(_scored(row, name) for name in names)]
-        for row in found["thresholds"]
-    ]
-    calibration = [
-        [
-            f"{row['from']:g} to {row['to']:g}",
-            _scored(row, "observed", "standard_error"),
-            f"{row['records']:.0f}",
-        ]
-        for row in found["calibration"]
-    ]
-    return (
-        (["true class", *(f"answered {label}" for label in said)], confusion),
-        (["said from", *(name.replace("_", " ") for name in names)], thresholds),
-        (["probability said", "share observed", "records"], calibration),
-    )
+    return [*groups.values()]
 
 
 def _scored(found: Mapping[str, Any], name: str, error: str = "") -> str:
     """Return a score with its standard error."""
     digits = ".3f" if error or name in SHARES else ".4g"
-    return _with_error(found[name], found[error or f"{name}_standard_error"], digits)
-
-
-def _with_error(value: float | None, error: float | None, digits: str) -> str:
-    """Return a number with its standard error; a bar where the error is the larger one."""
-    if value is None or error is None or error > abs(value):
-        return "-"
-    return f"{value:{digits}} \u00b1 {error:.2g}" if error else f"{value:{digits}}"
+    return with_error(found[name], found[error or f"{name}_standard_error"], digits)

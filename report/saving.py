@@ -25,22 +25,24 @@ all runs of each silo True
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import singledispatch
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from dpcal.calibrate.persons import unit_of
 from dpcal.optim import Result
 from dpcal.optim.boundary.ledger import ONE_OF_A_SILO
-from dpcal.report.files import FORMAT, bind, check_replaceable, write_report
-from dpcal.report.pages import answers_page, statement_page
+from dpcal.report.files import FORMAT, bind, check_replaceable, replace_file, replacing
+from dpcal.report.output import dump
+from dpcal.report.pages import answers_page, sentences, statement_page
 from dpcal.report.statement import privacy_statement, released, software
-from dpcal.report.verification import composed_epsilon, composed_reports
+from dpcal.report.verification import composed_epsilon
 
 __all__ = [
     "ELSEWHERE",
@@ -48,12 +50,13 @@ __all__ = [
     "NOT_PRIVATE",
     "PRIVATE",
     "Runs",
-    "composed_by_silo",
     "document_of",
     "reported",
-    "runs_of",
     "save",
+    "write",
 ]
+
+_NONE: Mapping[str, Any] = MappingProxyType({})
 
 # What a step of a model is, in its report.
 PRIVATE = "private, with a budget of its own"
@@ -116,6 +119,8 @@ def reported(result: Any) -> Runs:
 
     TypeError is raised for what has no runs.
     """
+    if isinstance(result, Runs):
+        return result
     if not hasattr(type(result), "by_silo"):
         raise TypeError(
             "result must be that of an optimizer, a fitted estimator of dpcal.estimators, or a "
@@ -124,40 +129,10 @@ def reported(result: Any) -> Runs:
     return Runs(by_silo=result.by_silo)
 
 
-def runs_of(result: Reported) -> list[dict[str, Any]]:
-    """Return the runs in a report: for each silo, the runs that its records paid for.
-
-    Parameters
-    ----------
-    result
-        A :class:`dpcal.optim.Result` of any optimizer, or of :func:`dpcal.optim.select_point`.
-    """
-    silos = result.by_silo
-    return [
-        {
-            **released(run),
-            "seed_given": run.seed_given,
-            "noise": run.noise,
-            "read_from_data": list(run.read_from_data),
-            **({"silo": number} if len(silos) > 1 else {}),
-        }
-        for number, own in enumerate(silos)
-        for run in own
-    ]
-
-
-def composed_by_silo(result: Reported, delta: float) -> dict[str, Any]:
-    """Return what all runs cost the silo that paid most; nothing is summed over silos.
-
-    Parameters
-    ----------
-    result
-        A :class:`dpcal.optim.Result` of any optimizer, or of :func:`dpcal.optim.select_point`.
-    delta
-        In (0, 1).
-    """
-    prices = [composed_epsilon(own, delta) for own in result.by_silo]
-    return max(prices, key=lambda price: float(price["epsilon"]["upper"]))
+def _run_of(run: Result) -> dict[str, Any]:
+    """Return a run as a report holds it."""
+    about = {"seed_given": run.seed_given, "noise": run.noise}
+    return {**released(run), **about, "read_from_data": list(run.read_from_data)}
 
 
 def document_of(
@@ -165,37 +140,39 @@ def document_of(
     *,
     unit: str | None = None,
     outside: Iterable[str] = (),
-    before: Iterable[Mapping[str, Any]] = (),
     sections: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return the document of a report, as :func:`save` writes it.
 
     Parameters
     ----------
-    result, unit, outside, before, sections
+    result, unit, outside, sections
         Those of :func:`save`.
 
     Raises
     ------
-    ValueError
-        If there are runs ``before`` a result of several silos.
     LedgerMismatch
         If a ledger is not within its plan.
     """
     told = reported(result)
-    silos, runs, earlier = told.by_silo, runs_of(told), [*before]
-    if earlier and len(silos) > 1:
-        raise ValueError(f"before must be empty for several silos, got {len(earlier)} runs.")
-    if unit is None and len(silos) > 1:
+    silos, many = told.by_silo, len(told.by_silo) > 1
+    runs = [
+        _run_of(run) | ({"silo": number} if many else {})
+        for number, own in enumerate(silos)
+        for run in own
+    ]
+    if unit is None and many:
         unit = ONE_OF_A_SILO
-    delta = told.delta or max(run["delta"] for run in [*earlier, *runs])
+    delta = told.delta or max(run["delta"] for run in runs)
     last = silos[0][-1]
     privacy = privacy_statement(last, unit=unit or told.unit, outside=[*told.outside, *outside])
     if told.steps:
         mechanisms = [privacy_statement(run)["mechanism"] for run in silos[0]]
         privacy["mechanism"] = " ".join(dict.fromkeys(mechanisms))
+    # Nothing is summed over silos: what all runs cost is what the silo pays that pays most.
+    prices = [composed_epsilon(own, delta) for own in silos]
     read = [name for own in silos for run in own for name in run.read_from_data]
-    document: dict[str, Any] = {
+    return {
         "format": FORMAT,
         "version": 1,
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -204,17 +181,12 @@ def document_of(
             "name": f"a run of {last.plan.optimizer}",
             "read_from_data": list(dict.fromkeys(read)),
         },
-        "runs": [*earlier, *runs],
-        "everything": composed_by_silo(told, delta),
+        "runs": runs,
+        "everything": max(prices, key=lambda price: float(price["epsilon"]["upper"])),
         **({"steps": [*told.steps]} if told.steps else {}),
         "software": software(),
         **(sections or {}),
     }
-    if earlier:
-        price = composed_reports([document], delta)
-        count = len(document["runs"])
-        document["everything"] = {"runs": count, "delta": delta, "epsilon": price.to_dict()}
-    return document
 
 
 def save(
@@ -223,7 +195,6 @@ def save(
     *,
     unit: str | None = None,
     outside: Iterable[str] = (),
-    before: Iterable[Mapping[str, Any]] = (),
     sections: Mapping[str, Any] | None = None,
     force: bool = False,
 ) -> Path:
@@ -244,9 +215,6 @@ def save(
         of one silo.
     outside
         Sentences on what the claim leaves out.
-    before
-        Runs of other reports about the same records, as these hold them: their prices are composed
-        with the result's. Not for several silos.
     sections
         What else ``report.json`` says, by name.
     force
@@ -268,13 +236,48 @@ def save(
     """
     path = Path(folder)
     check_replaceable(path, force=force)
-    document = document_of(result, unit=unit, outside=outside, before=before, sections=sections)
-    text = json.dumps(document, indent=2, allow_nan=False)
-    files = {
-        "report.json": text + "\n",
-        "statement.html": statement_page(document, pictures={}),
-        "sp800-226.html": answers_page(document),
-    }
-    write_report(path, files, force=force)
-    bind(path)
+    document = document_of(result, unit=unit, outside=outside, sections=sections)
+    write(path, document, force=force)
     return path
+
+
+def write(
+    folder: Path,
+    document: Mapping[str, Any],
+    *,
+    files: Mapping[str, str] = _NONE,
+    pictures: Mapping[str, Callable[[str, str], str]] = _NONE,
+    force: bool = False,
+) -> None:
+    """Write a report whole or not at all, then its pictures and pages.
+
+    What was paid for is on disk before a page is made. A picture that fails is left out.
+
+    Parameters
+    ----------
+    folder
+        Where it stands.
+    document
+        The content of ``report.json``, to which the sums of the other files are added.
+    files
+        Texts of files beside it and its pages, by file name.
+    pictures
+        Functions that draw, by file name: of a title and a description the text of an SVG file.
+    force
+        Whether an earlier report there is replaced.
+    """
+    with replacing(folder, force=force) as temporary:
+        for name, text in {"report.json": f"{dump(document)}\n", **files}.items():
+            (temporary / name).write_text(text, encoding="utf-8")
+    drawn: dict[str, str] = {}
+    for name, draw in pictures.items():
+        title = name.removesuffix(".svg").replace("-", " ").capitalize()
+        try:
+            about = " ".join(sentences("picture.txt", document))
+            drawn[f"{title}: {about}"] = text = draw(title, about)
+            replace_file(folder / name, text.encode())
+        except Exception as error:
+            print(f"dpcal: warning: {name} could not be drawn: {error}.", file=sys.stderr)
+    replace_file(folder / "statement.html", statement_page(document, pictures=drawn).encode())
+    replace_file(folder / "sp800-226.html", answers_page(document).encode())
+    bind(folder)

@@ -43,6 +43,7 @@ def train(
     batch_size: int | None = None,
     max_grad_norm: float | None = None,
     settings: Mapping[str, Any] | None = None,
+    class_weights: Mapping[str, float] | None = None,
     use_plan: Plan | str | Path | None = None,
     group_size: int | None = None,
     test_fraction: float = 0.2,
@@ -90,6 +91,9 @@ def train(
     settings
         More keywords of the optimizer's plan builder, such as steps=100, or public constants of the
         loss: smoothness and gap. 'dpcal optimizers NAME' lists those of an optimizer.
+    class_weights
+        For each class, a public number > 0 that the loss of its records is multiplied by (default:
+        the schema's). Gradients are weighted and then clipped: weights cost nothing.
     use_plan
         A :class:`dpcal.Plan` that is run in place of a target, or the file of one.
     group_size

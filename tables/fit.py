@@ -34,18 +34,15 @@ from dpcal.optim import Result
 from dpcal.optim.algorithms import Store
 from dpcal.optim.linear_fit import AVERAGED, LinearSettings, fit_linear
 from dpcal.report import (
-    bind,
+    about_data,
     check_replaceable,
-    composed_by_silo,
     document_of,
-    privacy_statement,
     replace_file,
-    sentence_on_reading,
-    write_report,
+    risk,
+    sentences,
+    write,
 )
-from dpcal.report.output import dump
 from dpcal.tables.booking import booked, opened_book
-from dpcal.tables.documents import about_data, add_pages, risk
 from dpcal.tables.model import Model
 from dpcal.tables.plans import calibrated, compared
 from dpcal.tables.records import Records, load
@@ -67,27 +64,10 @@ __all__ = [
     "schema_of",
 ]
 
-OUTSIDE = (
-    "The schema, batch size, epochs, "
-    "clipping norm and the other options are taken as public, but for what is listed as read from "
-    "the data: the claim does not cover a choice that looked at records.",
-    "Held-out records played no part in the parameters; how they are protected, if at all, is said "
-    "beside their scores.",
-    "The fingerprint is keyed; its key, in a file beside the report's folder, must not be "
-    "published: with it, guesses of a record can be tested.",
-)
-SPLIT = {
-    True: "Held-out records were drawn by their places in the table, not by what they hold.",
-    False: "Each record, or person, is held out by a coin of its own, a keyed hash of it.",
-}
 # Classes as numbers.
 CLASSES = (0.0, 1.0)
 # What a column's value adds to, by loss.
 _ADDED = {"logistic": "added to log-odds", "squared": "added to the scaled target"}
-SEEDED_SPLIT = (
-    "The seed that was given also decides which records are held out: with it the split is "
-    "reproducible, and known to whoever has the seed."
-)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -134,11 +114,9 @@ class Fitted:
         check_replaceable(folder, force=force)
         key = key_file(folder, force=force)
         replace_file(key, f"{self._key.hex()}\n".encode(), mode=0o600)  # for its owner alone
-        files = {"report.json": dump(self.document) + "\n", "model.json": self.model.to_json()}
-        write_report(folder, files, force=force)
-        loss = self.document["training"]["loss"]
-        add_pages(folder, self.document, _pictures(self.result.plan, self.model, _ADDED[loss]))
-        bind(folder)
+        pictures = _pictures(self.result.plan, self.model)
+        files = {"model.json": self.model.to_json()}
+        write(folder, self.document, files=files, pictures=pictures, force=force)
         return key
 
 
@@ -210,8 +188,7 @@ def fitted(
 
 def _claimed(model: Model, document: Mapping[str, Any]) -> Model:
     """Return a model whose file says what its report claims."""
-    paid = max(document["runs"], key=lambda run: float(run["epsilon"]["upper"]))
-    privacy = document["privacy"]
+    (paid,), privacy = document["runs"], document["privacy"]
     claim = {"epsilon": paid["epsilon"]["upper"], "delta": paid["delta"]}
     claim |= {name: privacy[name] for name in ("neighboring_relation", "unit")}
     about = {**model.about, "claim": claim}
@@ -338,11 +315,6 @@ def _document(
     key: bytes,
 ) -> dict[str, Any]:
     """Return the content of ``report.json``."""
-    everything = composed_by_silo(result, result.plan.delta)
-    if "epsilon" in evaluation:
-        # Each record pays for training or for scores: the larger price covers both.
-        prices = (everything["epsilon"], evaluation["epsilon"])
-        everything["epsilon"] = max(prices, key=lambda price: float(price["upper"]))
     weights = records.target.weights
     weighted = {"class_weights": dict(zip(records.labels, weights, strict=True))} if weights else {}
     training = {
@@ -364,22 +336,26 @@ def _document(
         counts=records.counts,
         owners=records.owners if request.by_person else None,
     )
-    outside = [*OUTSIDE, SPLIT[request.n is None], *sentence_on_reading(told)]
-    if result.seed_given and len(records.y_test):
-        outside.append(SEEDED_SPLIT)
+    seeded = result.seed_given and len(records.y_test) > 0
+    words = {"n_is_told": request.n is None, "read": told, "seeded_split": seeded}
     unit = None
     if records.schema.person is not None and records.schema.group_size == 1:
         unit = "one person, who has at most one training record (row of the table)"
     sections = {
-        "privacy": privacy_statement(result, unit=unit, outside=outside),
         "data": about,
         "training": training,
         "model": _parameters(model),
         "risk": risk([result]),
         "evaluation": evaluation,
-        "everything": everything,
     }
-    return document_of(result, sections=sections)
+    document = document_of(
+        result, unit=unit, outside=sentences("training.txt", words), sections=sections
+    )
+    if "epsilon" in evaluation:
+        # Each record pays for training or for scores: the larger price covers both.
+        prices = (document["everything"]["epsilon"], evaluation["epsilon"])
+        document["everything"]["epsilon"] = max(prices, key=lambda price: float(price["upper"]))
+    return document
 
 
 def _read_from_data(request: Request, records: Records) -> list[str]:
@@ -422,24 +398,27 @@ def _parameters(model: Model) -> dict[str, Any]:
     return found
 
 
-def _pictures(plan: Plan, model: Model, added: str) -> dict[str, Callable[[], Any]]:
+def _pictures(plan: Plan, model: Model) -> dict[str, Callable[[str, str], str]]:
     """Return functions that draw the privacy profile, and curves, if there are some."""
-    pictures: dict[str, Callable[[], Any]] = {}
+    pictures: dict[str, Callable[[str, str], str]] = {}
+
+    def profile(title: str, about: str) -> str:
+        curve = plot.Curve.of(
+            plan.event,
+            f"epsilon = {plan.epsilon:g}",
+            target=(plan.epsilon, plan.delta) if plan.epsilon > 0 else None,
+            accountants=("characteristic", "renyi"),
+            neighboring_relation=plan.neighboring_relation,
+        )
+        return plot.svg(plot.profile(curve), title=title, description=about)
+
+    def columns(title: str, about: str) -> str:
+        figure = plot.added(curves, ylabel=_ADDED[str(model.about["loss"])])
+        return plot.svg(figure, title=title, description=about)
+
     # These are priced point by point, in seconds each.
-    slow = any(each.correlation or each.sampler == "shuffled-epochs" for each in plan.queries)
-    if not slow:
-        pictures["privacy-profile.svg"] = lambda: plot.profile([_curve(plan)])
+    if not any(each.correlation or each.sampler == "shuffled-epochs" for each in plan.queries):
+        pictures["privacy-profile.svg"] = profile
     if curves := model.curves():
-        pictures["what-each-column-adds.svg"] = lambda: plot.added(curves, ylabel=added)
+        pictures["what-each-column-adds.svg"] = columns
     return pictures
-
-
-def _curve(plan: Plan) -> plot.Curve:
-    """Return the privacy profile of a plan."""
-    return plot.Curve.of(
-        plan.event,
-        f"epsilon = {plan.epsilon:g}",
-        target=(plan.epsilon, plan.delta) if plan.epsilon > 0 else None,
-        accountants=("characteristic", "renyi"),
-        neighboring_relation=plan.neighboring_relation,
-    )

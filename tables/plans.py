@@ -14,6 +14,7 @@ from typing import Any
 import dpcal
 from dpcal._internal import validate
 from dpcal.calibrate import Plan, Query
+from dpcal.calibrate.constants import UnknownConstant
 from dpcal.calibrate.defaults import SCALE_SHARE, Defaults
 from dpcal.calibrate.recommending.recommendation import first_choice
 from dpcal.optim.linear_fit import SCALE, asked_before, query_on_all, tuned
@@ -44,38 +45,35 @@ def calibrated(request: Request, n: int, dimension: int) -> Plan:
     n, dimension
         Number of records to train on, of rows or of persons, and of parameters.
     """
-    if request.plan is not None:
-        return _given(request, request.plan, n)
-    row, settings, n = request.row, dict(request.settings), request.trained_on or n
-    target = {"n": n, **request.goal}
-    norm = _row_norm(request)
-    if row.name == "dpsgd" and norm is not None:
-        plan = _tuned(request, dimension, norm, target)
-    elif not row.constants:
-        plan = row.build()(**target, **default_sizes(n, settings), **settings)
-    else:
-        if "l2" in row.options:
-            settings["l2"] = request.l2
-        try:
-            plan = row.build()(request.constants, dimension=dimension, **target, **settings)
-        except ValueError as error:
-            if "constants." not in str(error):
-                raise
-            raise ValueError(
-                f"{error} Constants of the loss follow from ranges in the schema."
-            ) from error
-    return plan if request.n is None else replace(plan, public_n=True)
-
-
-def _given(request: Request, plan: Plan, n: int) -> Plan:
-    """Return the plan that was given, whose number of records is public or the table's."""
-    if request.n is None and plan.n != n:
+    plan = request.plan
+    if plan is None:
+        plan = _made(request, request.trained_on or n, dimension)
+    elif request.n is None and plan.n != n:
         raise ValueError(
             f"use_plan must be for the n={n} records to train on, got a plan for n={plan.n} "
             f"under {plan.neighboring_relation!r}: test_fraction = 0 holds none out, and under "
             "add-or-remove-one the plan's n is public and may differ."
         )
     return plan if request.n is None else replace(plan, public_n=True)
+
+
+def _made(request: Request, n: int, dimension: int) -> Plan:
+    """Return the plan that is made for the target of a request."""
+    row, settings, norm = request.row, dict(request.settings), _row_norm(request)
+    target: dict[str, Any] = {"n": n, **request.goal}
+    if row.name == "dpsgd" and norm is not None:
+        return _tuned(request, dimension, norm, target)
+    if not row.constants:
+        plan: Plan = row.build()(**target, **default_sizes(n, settings), **settings)
+        return plan
+    if "l2" in row.options:
+        settings["l2"] = request.l2
+    try:
+        plan = row.build()(request.constants, dimension=dimension, **target, **settings)
+    except UnknownConstant as error:
+        told = "Constants of the loss follow from ranges in the schema."
+        raise ValueError(f"{error} {told}") from error
+    return plan
 
 
 def compared(request: Request, n: int, dimension: int) -> dict[str, Any] | None:
@@ -114,44 +112,42 @@ def _tuned(request: Request, dimension: int, norm: float, target: Mapping[str, A
     w are w times as long, and curve as much more.
     """
     weight = max(request.schema.column(request.target).weights or (1.0,))
-    given, n, asked = dict(request.settings), target["n"], compared(request, target["n"], dimension)
-    chosen = "max_norm" in given or "learning_rate" in given
-    clip, passes, sampler = (given.pop(each, None) for each in ("max_norm", "epochs", "sampler"))
-    sizes = {name: given.pop(name) for name in ("steps", "batch_size") if name in given}
-    whole = sampler not in (None, "poisson") and "steps" not in sizes
-    if passes is None and sampler not in (None, "poisson"):
+    given, asked = dict(request.settings), compared(request, target["n"], dimension)
+    scaled = "max_norm" in given or "learning_rate" in given or request.by_person
+    clip, passes = given.pop("max_norm", None), given.pop("epochs", None)
+    by_epochs = given.get("sampler", "poisson") != "poisson" and "steps" not in given
+    if by_epochs and passes is None:
         passes = _PASSES
     if passes is not None:
         validate.positive(epochs=passes)
     first = None if asked is None else first_choice(optimizers=CHOICE, **asked).plan
     if first is not None:
         query = first.queries[-1]
-        sizes = {"steps": query.count, "batch_size": round(query.expected_batch_size(first.n))}
+        given = {"steps": query.count, "batch_size": round(query.expected_batch_size(first.n))}
     release = dpcal.noise_multiplier(dpcal.events.GaussianDpEvent, **request.goal)
     release *= 1 if request.by_person else given.get("group_size", 1)
     settled = Defaults.of(
         request.loss,
-        n=n,
+        n=target["n"],
         dimension=dimension,
         row_norm=norm,
         release=release,
         passes=passes,
+        steps=given.get("steps"),
+        batch_size=given.get("batch_size"),
         unit=1.0 if request.loss == "logistic" else REACH,
         bound=None if request.by_person else _row_bound(request),
-        **sizes,
     )
     clip = weight * settled.max_norm if clip is None else clip
     if first is None:
-        length = {"epochs": passes} if whole else {"steps": settled.steps}
-        given |= {} if sampler is None else {"sampler": sampler}
-        given |= {**length, "batch_size": settled.batch_size, "max_norm": clip}
-        plan: Plan = request.row.build()(**target, **given)
+        length = {"epochs": passes} if by_epochs else {"steps": settled.steps}
+        sizes = {**length, "batch_size": settled.batch_size, "max_norm": clip}
+        plan: Plan = request.row.build()(**target, **given | sizes)
     else:
-        query = replace(first.queries[-1], max_norm=clip)
         parameters = {"steps": settled.steps, "batch_size": settled.batch_size}
-        plan = replace(first, queries=(query,), parameters=parameters)
+        plan = replace(first, queries=(replace(query, max_norm=clip),), parameters=parameters)
     # Beside another query a shuffle has a looser price, and rows of a person have no common length.
-    if not (chosen or request.by_person or sampler == "shuffled-epochs"):
+    if not scaled and plan.queries[-1].sampler != "shuffled-epochs":
         scale = _scale(request.coding, release=release, n=plan.n, group_size=plan.group_size)
         plan = plan if scale is None else asked_before(plan, scale)
     if "learning_rate" in plan.parameters:

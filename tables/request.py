@@ -68,8 +68,8 @@ class Request:
     public
         Public constants of the loss that were given, by the field of
         :class:`dpcal.calibrate.Constants` that they take the place of.
-    epsilon, delta, relation
-        The target of privacy, and its neighboring relation.
+    goal
+        The target of privacy, as plan builders take it: epsilon, delta, and the relation.
     chosen
         Whether predicted errors choose between ``"dpsgd"`` and ``"noisy_gd"``, and their steps:
         where no optimizer was named, and no setting was given.
@@ -92,9 +92,7 @@ class Request:
     row: Optimizer
     settings: Mapping[str, Any]
     public: Mapping[str, Any]
-    epsilon: float
-    delta: float
-    relation: str
+    goal: Mapping[str, Any]
     chosen: bool
     plan: Plan | None
     budget: Path | None
@@ -107,12 +105,10 @@ class Request:
             if getattr(self, name) is not None:
                 validate.choice(choices, **{name: getattr(self, name)})
         validate.non_negative(l2=self.l2)
-        if not 0 <= self.test_fraction < 1:
-            got = self.test_fraction
-            raise ValueError(f"test_fraction must be a number in [0, 1), got {got}.")
+        validate.below_one(test_fraction=self.test_fraction)
         # At 0 nothing about the records could be learned, and no noise is enough to learn it with.
-        validate.positive(epsilon=self.epsilon)
-        validate.probability(delta=self.delta)
+        validate.positive(epsilon=self.goal["epsilon"])
+        validate.probability(delta=self.goal["delta"])
         object.__setattr__(self, "coding", Coding(self.schema.features(self.target)))
 
     @classmethod
@@ -128,6 +124,7 @@ class Request:
         use_plan: Plan | str | Path | None,
         neighboring_relation: str | None,
         budget: str | Path | None,
+        class_weights: Mapping[str, float] | None,
         **given: Any,
     ) -> Request:
         """Return the request that the arguments of :func:`dpcal.train` make.
@@ -142,6 +139,9 @@ class Request:
         settings, relation = _settings(given), neighboring_relation
         relation = relation and relation_of(relation)
         known = None if schema is None else schema_of(schema, group_size)
+        target = target or (None if known is None else known.target)
+        if class_weights is not None:
+            known = _weighted(known, target, class_weights)
         plan = None if use_plan is None else _plan(use_plan)
         if plan is not None:
             asked = {**given, "optimizer": optimizer, "neighboring_relation": relation}
@@ -149,7 +149,8 @@ class Request:
             optimizer, relation = plan.optimizer, plan.neighboring_relation
             n = plan.n if relation == "add-or-remove-one" else None
             settings = {"clipped": plan.clipped}
-        elif None in (given["epsilon"], given["delta"]):
+        goal = {name: given.pop(name) for name in ("epsilon", "delta")}
+        if None in goal.values():
             raise ValueError("train needs epsilon and delta, or use_plan.")
         row, public = find(optimizer or "dpsgd"), {}
         _check_optimizer(row, plan)
@@ -157,15 +158,13 @@ class Request:
         if plan is None:
             if n is None and known is not None and settings.get("clipped") != "user":
                 n = known.n
-            public = _public(row, settings)
             if known is not None and known.group_size > 1:
                 settings["group_size"] = known.group_size
-            _check_settings(row, settings)
+            public = _public(row, settings)
         relation = _relation(relation, row, n)
         check_extras()
         source = source_of(table, known)
         book = checked_book(budget, source.records)
-        target = target or (None if known is None else known.target)
         if target is None:
             raise ValueError("target is needed: no schema names it.")
         return cls(
@@ -177,7 +176,7 @@ class Request:
             row=row,
             settings=settings,
             public=public,
-            relation=relation,
+            goal={**goal, "neighboring_relation": relation},
             # Predicted errors choose where no optimizer was named, and no setting was given.
             chosen=optimizer is None and not settings and relation != "replace-one",
             plan=plan,
@@ -196,12 +195,6 @@ class Request:
         if self.plan is not None:
             return self.plan.n
         return None if self.n is None else max(1, round((1 - self.test_fraction) * self.n))
-
-    @property
-    def goal(self) -> dict[str, Any]:
-        """The target of privacy, as builders take it."""
-        target = {"epsilon": self.epsilon, "delta": self.delta}
-        return {**target, "neighboring_relation": self.relation}
 
     @property
     def constants(self) -> Constants:
@@ -266,15 +259,14 @@ def _settings(given: dict[str, Any]) -> dict[str, Any]:
 
 def _plan(given: Plan | str | Path) -> Plan:
     """Return a plan, or that of a file, if it costs what it says."""
-    if isinstance(given, Plan):
-        plan = given
-    else:
-        path = Path(validate.instance(str, Path, use_plan=given))
+    plan = given
+    if not isinstance(plan, Plan):
+        path = Path(validate.instance(str, Path, use_plan=plan))
+        text = text_of(path, "use_plan must be a readable file")
         try:
-            plan = Plan.from_json(text_of(path, "use_plan must be a readable file"))
+            plan = Plan.from_json(text)
         except ValueError as error:
-            reason = reason_of(error)
-            raise ValueError(reason if reason.startswith("use_") else f"{path}: {reason}") from None
+            raise ValueError(f"{path}: {reason_of(error)}") from None
     price = plan.price()
     if price > plan.epsilon * (1 + _ROUNDING):
         raise ValueError(
@@ -338,59 +330,67 @@ def _check_persons(
 
 
 def _public(row: Optimizer, settings: dict[str, Any]) -> dict[str, float]:
-    """Take public constants of the loss out of settings, where the builder asks for them."""
-    takes = {"max_norm": "lipschitz"} if "max_norm" not in row.options else {}
-    takes |= dict(zip(PUBLIC, PUBLIC, strict=True))
-    found = settings.keys() & takes if row.constants else ()
-    return {takes[name]: validate.positive(**{name: settings.pop(name)}) for name in found}
-
-
-def _check_settings(row: Optimizer, settings: Mapping[str, Any]) -> None:
-    """Refuse settings that the plan builder does not take."""
+    """Take public constants of the loss out of settings; refuse what the builder does not take."""
+    takes = dict(zip(PUBLIC, PUBLIC, strict=True)) if row.constants else {}
+    if row.constants and "max_norm" not in row.options:
+        takes["max_norm"] = "lipschitz"
     # Persons who are records have the price of records, however many rows they have.
-    known = {*row.options, "accountant"} - {"l2"}
+    known = {*row.options, *takes, "accountant"} - {"l2"}
     known |= {"group_size"} if settings.get("clipped") == "user" else set()
     for name in settings:
         if name not in known:
-            public = PUBLIC if row.constants else ()
-            names = sorted({*known, *public} - {"group_size", *_ARGUMENTS})
+            told = ", ".join(sorted(known - {"group_size", *_ARGUMENTS}))
             raise ValueError(
                 f"{_ARGUMENTS.get(name, name)} is not for optimizer {row.name}, whose settings are "
-                f"{', '.join(names)}."
+                f"{told}."
             )
+    found = settings.keys() & takes
+    return {takes[name]: validate.positive(**{name: settings.pop(name)}) for name in found}
 
 
 def _relation(given: str | None, row: Optimizer, n: int | None) -> str:
     """Return the relation that fits where n comes from: read from the table, or given in public."""
+    public, told = "add-or-remove-one", "replace-special"
     if n is not None:
         validate.count(n=n)
-        if given not in (None, "add-or-remove-one"):
-            raise ValueError(f"n is for neighboring_relation='add-or-remove-one', got {given}.")
-        given = "add-or-remove-one"
-    elif given is None:
-        wanted = "replace-special"
-        given = wanted if wanted in row.relations else row.relations[0]
-    elif given == "add-or-remove-one" and given in row.relations:
-        raise ValueError(
-            "neighboring_relation='add-or-remove-one' needs n, a public number of records (of "
-            "persons, with clipped='user') that the table's own may differ from: that one is read "
-            "from the data, and a record more would change it. Without n the relation is "
-            "replace-special."
-        )
-    if given not in row.relations and n is not None:
-        raise ValueError(
-            f"n {n} is for neighboring_relation='add-or-remove-one', which optimizer {row.name} "
-            "does not have: omit n, here and in the schema."
-        )
+        if given not in (None, public):
+            raise ValueError(f"n is for neighboring_relation={public!r}, got {given}.")
+        if public not in row.relations:
+            raise ValueError(
+                f"n {n} is for neighboring_relation={public!r}, which optimizer {row.name} does "
+                "not have: omit n, here and in the schema."
+            )
+        return public
+    if given is None:
+        return told if told in row.relations else row.relations[0]
     if given not in row.relations:
         raise ValueError(
             f"neighboring_relation must be {' or '.join(row.relations)} for optimizer {row.name}, "
             f"got {given!r}."
         )
+    if given == public:
+        raise ValueError(
+            f"neighboring_relation={public!r} needs n, a public number of records (of persons, "
+            "with clipped='user') that the table's own may differ from: that one is read from the "
+            "data, and a record more would change it. Without n the relation is replace-special."
+        )
     return given
 
 
 # -- the columns
+
+
+def _weighted(schema: Schema | None, target: str | None, weights: Mapping[str, float]) -> Schema:
+    """Return the schema with these weights of the target's classes."""
+    if schema is None or target is None:
+        raise ValueError("class_weights needs a schema, which lists the classes of the target.")
+    column = schema.column(target)
+    if {*weights} != {*column.categories}:
+        listed = ", ".join(map(repr, column.categories))
+        raise ValueError(f"class_weights must be for the classes {listed}, got {weights!r}.")
+    own = replace(column, weights=tuple(weights[each] for each in column.categories))
+    columns = tuple(own if each is column else each for each in schema.columns)
+    return replace(schema, columns=columns)
 
 
 def _numbers(source: Source) -> Schema:

@@ -44,6 +44,9 @@ LISTED = ("category", "class")
 TEXTS = "distinct texts that are not empty"
 COLUMNS = "columns of distinct names"
 WEIGHTS = "finite numbers > 0, one for each class"
+UNWEIGHTED = "left out unless type is 'class'"
+IMPUTED = "given if and only if missing is 'impute'"
+OWNED = "1, or needs a column of type 'person', which tells whose row it is"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,17 +118,9 @@ class Column:
             ("categories", listed or not self.categories, "left out unless type is 'category'"),
             ("categories", not listed or _are_distinct(self.categories), f"two or more {TEXTS}"),
             ("unknown", self.unknown != "ignore" or not simple, "another one unless one-hot coded"),
-            (
-                "impute",
-                imputed == (self.missing == "impute"),
-                "given if and only if missing is 'impute'",
-            ),
+            ("impute", imputed == (self.missing == "impute"), IMPUTED),
             ("impute", not imputed or fits, "a finite number, or one of the categories"),
-            (
-                "weights",
-                self.type == "class" or not self.weights,
-                "left out unless type is 'class'",
-            ),
+            ("weights", self.type == "class" or not self.weights, UNWEIGHTED),
             ("weights", weighted and len(self.weights) in (0, len(self.categories)), WEIGHTS),
             ("copied", {*self.copied} < {*vars(self)}, "a list of other keys"),
         )
@@ -146,10 +141,8 @@ class Column:
         ValueError
             If a key is unknown, or a value is not what it must be.
         """
-        where, values = (
-            f"schema, column {name!r}",
-            dict(given) if isinstance(given, Mapping) else {},
-        )
+        where = f"schema, column {name!r}"
+        values = dict(given) if isinstance(given, Mapping) else {}
         if "type" not in values:
             raise ValueError(f"{where} needs a type: {_either(TYPES)}.")
         if values["type"] == "class" and "classes" in values:
@@ -194,11 +187,7 @@ class Schema:
             ("columns", types.count("person") < 2, "one column of type 'person' at most"),
             ("n", self.n is None or _is_count(self.n), "a whole number >= 1"),
             ("group_size", _is_count(self.group_size), "a whole number >= 1"),
-            (
-                "group_size",
-                told,
-                "1, or needs a column of type 'person', which tells whose row it is",
-            ),
+            ("group_size", told, OWNED),
             ("missing_values", _are_distinct(self.missing_values, 0), f"a list of {TEXTS}"),
         )
         if self.target is not None:

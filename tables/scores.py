@@ -15,9 +15,8 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,24 +65,26 @@ def evaluate(
     book
         What the noisy answer is charged to, if anything.
     """
-    plan, group = result.plan, records.schema.group_size
     reason = _unasked(records, how, book)
-    how = how or "noisy"
     if reason:
         return _left_out(reason)
-    sums = _Sums(bound=3.25**0.5, rows=_errors, width=4, count=1)
+    plan, group, how = result.plan, records.schema.group_size, how or "noisy"
     if records.labels:
         # The scores of a linear model spread as its weights are long.
-        scale = float(np.linalg.norm(model.weights))
-        rows = partial(_held, center=model.intercept, scale=scale)
-        sums = _Sums(bound=1.0, rows=rows, width=2 * BINS + GRID, count=2)
+        grid: dict[str, Any] = {
+            "center": model.intercept,
+            "scale": float(np.linalg.norm(model.weights)),
+        }
+        asked = _Asked(bound=1.0, rows=partial(_held, **grid), width=2 * BINS + GRID, times=2)
+    else:
+        asked = _Asked(bound=3.25**0.5, rows=_errors, width=4, times=1)
     scored, noise = _scores(records, model), 0.0
     told: dict[str, Any] = {"held_out": how, "covered_by_the_claim": False}
     if how == "unprotected":
-        found = sums.asked(lambda before: sums.rows(before, scored).sum(axis=0))
+        found = _in_turn(asked, lambda before: asked.rows(before, scored).sum(axis=0))
     else:
         try:
-            found, noise, told = _noisy(result, sums, scored, group=group, seed=seed, book=book)
+            found, noise, told = _noisy(result, asked, scored, group=group, seed=seed, book=book)
         except BudgetExceeded as error:
             # The run is paid and released; its scores are what the book has no room for.
             return _left_out(f"the budget book has no room ({error})")
@@ -117,26 +118,26 @@ def _left_out(reason: str) -> dict[str, Any]:
     return {"held_out": "left out", "covered_by_the_claim": True, "reason": reason}
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Sums:
+class _Asked(NamedTuple):
     """Sums over held-out records, each made of a row a record, of norm at most ``bound``.
 
     ``rows(before, scored)`` returns the rows, shape (m, width), of records with their scores and
-    targets, from the sum before, which is zero for the first of ``count`` sums: of those that
+    targets, from the sum before, which is zero for the first of so many: of those that
     :func:`metrics` is made of, or :func:`root_errors`, in units of their largest.
     """
 
     bound: float
     rows: Callable[[Vector, Vector], Vector]
     width: int
-    count: int
+    times: int
 
-    def asked(self, answer: Callable[[Vector], Vector]) -> list[Vector]:
-        """Return all sums, each the answer to the sum before."""
-        found = [np.zeros(self.width)]
-        for _ in range(self.count):
-            found.append(answer(found[-1]))
-        return found[1:]
+
+def _in_turn(asked: _Asked, answer: Callable[[Vector], Vector]) -> list[Vector]:
+    """Return all sums, each the answer to the sum before."""
+    found = [np.zeros(asked.width)]
+    for _ in range(asked.times):
+        found.append(answer(found[-1]))
+    return found[1:]
 
 
 def _scores(records: Records, model: Model) -> Vector:
@@ -163,10 +164,10 @@ def _errors(before: Vector, scored: Vector) -> Vector:
 
 
 def _noisy(
-    result: Result, sums: _Sums, scored: Vector, *, group: int, seed: int | None, book: Store
+    result: Result, asked: _Asked, scored: Vector, *, group: int, seed: int | None, book: Store
 ) -> tuple[list[Vector], float, dict[str, Any]]:
     """Return the sums as answers of an oracle, with a plan and a ledger of its own."""
-    trained, count, public = result.plan, sums.count, result.plan.public_n
+    trained, count = result.plan, asked.times
     names = ("epsilon", "delta", "neighboring_relation")
     target: dict[str, Any] = {name: getattr(trained, name) for name in names}
 
@@ -175,26 +176,27 @@ def _noisy(
         return once if count == 1 else SelfComposedDpEvent(once, count)
 
     sigma = noise_multiplier(all_of, **target)
-    query = query_on_all("scores", sums.bound, sigma, count, group_size=group)
-    n = trained.n if public else len(scored)
+    query = query_on_all("scores", asked.bound, sigma, count, group_size=group)
+    n = trained.n if trained.public_n else len(scored)
+    public = trained.public_n
     plan = Plan(optimizer="evaluation", n=n, queries=(query,), public_n=public, **target)
-    records = objective_of(partial(vectors_of, sums.rows, sums.width, block=1 << 14), scored)
+    records = objective_of(partial(vectors_of, asked.rows, asked.width, block=1 << 14), scored)
     # A seed serves once: the scores take a child of the one that training took.
     child = None if seed is None else np.random.SeedSequence(seed, spawn_key=(1,))
     oracle = oracle_of(records, plan, child, book, result.noise)
-    found = sums.asked(lambda before: oracle.gradient(before, "scores") * plan.n)
+    found = _in_turn(asked, lambda before: oracle.gradient(before, "scores") * plan.n)
     if hasattr(oracle, "close"):
         oracle.close()
     told = {
         "held_out": "noisy",
         "covered_by_the_claim": True,
-        "noise_standard_deviation": sigma * sums.bound,
+        "noise_standard_deviation": sigma * asked.bound,
         "plan": plan.to_dict(),
         "ledger": json.loads(oracle.ledger.to_json()),
         "epsilon": oracle.ledger.epsilon(plan.delta).to_dict(),
         "delta": plan.delta,
     }
-    return found, sigma * sums.bound, told
+    return found, sigma * asked.bound, told
 
 
 def warn_before(plan: Plan) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any
 from dpcal.calibrate import Query
 from dpcal.optim import Result
 from dpcal.optim.linear_fit import SCALE
-from dpcal.report.output import answer
+from dpcal.report.output import answer, with_error
 
 __all__ = ["scores_line", "summary"]
 
@@ -44,7 +44,7 @@ def scores_line(found: Mapping[str, Any]) -> str:
         return f"held-out scores: not measured, for {found['reason'].rstrip('.')}"
 
     def said(name: str, error: str, digits: str = ".3f") -> str:
-        return _with_error(found[name], found[error], digits)
+        return with_error(found[name], found[error], digits, "{} (standard error {})")
 
     if "accuracy" in found:
         area, right = said("auc", "auc_standard_error"), said("accuracy", "standard_error")
@@ -55,13 +55,6 @@ def scores_line(found: Mapping[str, Any]) -> str:
         missed, constant = (said(name, f"{name}_standard_error", ".4g") for name in names)
         words = f"root mean squared error {missed}, of a constant {constant}"
     return f"held-out ({HELD_OUT[found['held_out']]}): {words}"
-
-
-def _with_error(value: float | None, error: float | None, digits: str) -> str:
-    """Return a number with its standard error; a bar where the error is the larger one."""
-    if value is None or error is None or error > abs(value):
-        return "-"
-    return f"{value:{digits}} (standard error {error:.2g})"
 
 
 def _answers(result: Result) -> list[str]:

@@ -8,7 +8,8 @@
 >>> given.known("smoothness", "learning_rate")
 Traceback (most recent call last):
     ...
-ValueError: learning_rate must be given where constants.smoothness is no number > 0, got inf.
+dpcal.calibrate.constants.UnknownConstant: learning_rate must be given where \
+constants.smoothness is no number > 0, got inf.
 >>> sampling_of(50, 200, "add-or-remove-one")["sampling_probability"]
 0.25
 """
@@ -26,7 +27,7 @@ from typing import Any, NamedTuple
 from dpcal._internal import validate
 from dpcal._internal.roots import NoBracket, Stop, bisect, bracket
 from dpcal.accountants import epsilon as epsilon_of, events
-from dpcal.calibrate.constants import Constants
+from dpcal.calibrate.constants import Constants, UnknownConstant
 from dpcal.calibrate.noise import noise_multiplier
 from dpcal.calibrate.persons import for_group
 from dpcal.calibrate.plan import Parameter, Plan, compose
@@ -195,7 +196,7 @@ class Given:
             needed = f"{argument} must be given where constants.{field} is no number > 0"
             if argument is None:
                 needed = f"constants.{field} must be a finite number > 0"
-            raise ValueError(f"{needed}, got {value!r}.")
+            raise UnknownConstant(f"{needed}, got {value!r}.")
         return float(value)
 
     def plan(

@@ -32,15 +32,8 @@ from dpcal.optim import Ledger, Result
 from dpcal.optim.boundary.choices import PrivateChoices, PrivateTotals
 from dpcal.optim.budget import Budget, prepaid
 from dpcal.optim.result import Trace
-from dpcal.report import (
-    answers_page,
-    bind,
-    check_replaceable,
-    document_of,
-    statement_page,
-    write_report,
-)
-from dpcal.report.output import columns, dump
+from dpcal.report import document_of, sentences, write
+from dpcal.report.output import columns
 from dpcal.tables.booking import booked, checked_book, opened_book
 from dpcal.tables.reading import polars
 from dpcal.tables.releasing.estimates import (
@@ -60,8 +53,8 @@ from dpcal.tables.releasing.planning import (
     steps_of,
     tree_of,
 )
-from dpcal.tables.releasing.reading import Rows, size_of, used_columns
-from dpcal.tables.releasing.statistics import Statistic, with_groups
+from dpcal.tables.releasing.reading import Rows, size_of
+from dpcal.tables.releasing.statistics import Statistic
 from dpcal.tables.request import schema_of, source_of
 from dpcal.tables.schema import Schema
 from dpcal.tables.scores import print_warnings, warn_before
@@ -70,12 +63,6 @@ __all__ = ["Release", "answered"]
 
 _SHOWN = {"statistic", "share", "value", "standard_error", "low", "high"}
 COVERED = "every number in the section 'release', and all of them together"
-OUTSIDE = (
-    "The schema, the conditions and the groups that are declared are taken as public: the claim "
-    "does not cover a choice that looked at records.",
-    "An interval is about the table's own statistic, with values clamped to their ranges; that the "
-    "table may be a sample of something larger is not in it.",
-)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -113,22 +100,13 @@ class Release:
         force
             Whether an earlier report there is replaced.
         """
-        path = Path(folder)
-        check_replaceable(path, force=force)
         text = io.StringIO()
         names = list(dict.fromkeys(name for row in self.rows for name in row))
         table = csv.DictWriter(text, names, lineterminator="\n")
         table.writeheader()
         table.writerows(self.rows)
-        files = {
-            "report.json": dump(self.document) + "\n",
-            "release.csv": text.getvalue(),
-            "statement.html": statement_page(self.document, pictures={}),
-            "sp800-226.html": answers_page(self.document),
-        }
-        write_report(path, files, force=force)
-        bind(path)
-        return path
+        write(Path(folder), self.document, files={"release.csv": text.getvalue()}, force=force)
+        return Path(folder)
 
     def __str__(self) -> str:
         return "\n".join([*_lines(self.rows), "", self._claim()])
@@ -166,9 +144,8 @@ def answered(
     source = source_of(table, known)
     n = known.n if n is None else validate.count(n=n)
     axes = [each for each in (by or "").split(",") if each.strip()]
-    if find_groups:
-        known = with_groups(known, axes, statistics)
-    asked = [Statistic.parse(text, known, by=axes, where=where) for text in statistics]
+    how: dict[str, Any] = {"by": axes, "where": where, "find": find_groups}
+    asked = [Statistic.parse(text, known, **how) for text in statistics]
     found = open_axes(asked)
     if (found and not find_groups) or len(found) > 1:
         raise ValueError(
@@ -176,7 +153,7 @@ def answered(
             "list them, or let those of one column be found (find_groups=True)."
         )
     path = checked_book(budget, source.records)
-    rows = Rows.read(source, known, used_columns(asked))
+    rows = Rows.read(source, known, asked)
     plan = planned(
         asked,
         n=rows.n if n is None else n,
@@ -348,7 +325,8 @@ def _document(
     """Return the content of ``report.json``."""
     plan, alone = result.plan, schema.person is not None and schema.group_size == 1
     unit = "one person, who has at most one row of the table" if alone else None
-    document = document_of(result, unit=unit or unit_of(schema.group_size), outside=OUTSIDE)
+    unit = unit or unit_of(schema.group_size)
+    document = document_of(result, unit=unit, outside=sentences("release.txt", {}))
     document["privacy"] |= {"covered": COVERED}
     sizes = {"public_rows": plan.n} if plan.public_n else {"rows": rows.n}
     if schema.person is not None and not plan.public_n:

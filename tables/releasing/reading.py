@@ -2,7 +2,8 @@
 
 >>> from dpcal.tables import Schema, Source
 >>> schema = Schema.from_dict({"columns": {"age": {"type": "number", "range": [0, 9]}}})
->>> rows = Rows.read(Source({"age": [3.0, 12.0]}), schema, {"age"})
+>>> asked = [Statistic.parse("mean age", schema)]
+>>> rows = Rows.read(Source({"age": [3.0, 12.0]}), schema, asked)
 >>> rows.n, rows.cells["age"].tolist()
 (2, [3.0, 12.0])
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,15 +27,10 @@ from dpcal.tables.releasing.planning import Total
 from dpcal.tables.releasing.statistics import Axis, Statistic
 from dpcal.tables.splitting import within_group_size
 
-__all__ = ["Rows", "used_columns"]
+__all__ = ["Rows"]
 
 Vector = NDArray[np.float64]
 Kept = NDArray[np.bool_]
-
-
-def used_columns(statistics: Iterable[Statistic]) -> set[str]:
-    """Return the names of the columns that statistics use."""
-    return {name for each in statistics for name in each.columns}
 
 
 @dataclass
@@ -61,18 +57,21 @@ class Rows:
     _values: dict[tuple[str, str], Vector] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, source: Source, schema: Schema, used: set[str]) -> Rows:
-        """Read the columns that are used; blank lines are no rows.
+    def read(cls, source: Source, schema: Schema, statistics: Sequence[Statistic]) -> Rows:
+        """Read the columns that statistics use; blank lines are no rows.
 
         Raises
         ------
         ValueError
             If a column is missing, or a cell is not what the schema says.
         """
+        used = {name for each in statistics for name in each.columns}
+        found = {axis.name: axis.column for each in statistics for axis in each.axes if axis.open}
         lacking = sorted(used - set(source.columns))
         if lacking:
             raise ValueError(f"table must have a column {lacking[0]!r}, as the schema says.")
-        columns = [each for each in schema.columns if each.name in used]
+        described = {each.name: each for each in schema.columns if each.name in used}
+        columns = (described | found).values()
         numbers = [each.name for each in columns if each.type == "number"]
         frame = rows_of(source.frame(numbers=numbers))
         if not frame.height:

@@ -22,7 +22,7 @@ import itertools
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from dpcal.tables import Column, Schema
 from dpcal.tables.releasing.conditions import Condition, unquoted
 
-__all__ = ["KINDS", "Axis", "Statistic", "with_groups"]
+__all__ = ["KINDS", "Axis", "Statistic"]
 
 KINDS = ("count", "sum", "mean", "variance", "histogram", "quantile")
 
@@ -60,10 +60,13 @@ class Axis:
     parts: int = 0
 
     @classmethod
-    def parse(cls, text: str, schema: Schema) -> Self:
-        """Read ``NAME`` or ``NAME:PARTS``."""
-        name, _, parts = text.strip().partition(":")
-        column = _column(unquoted(name), schema)
+    def parse(cls, text: str, schema: Schema, *, find: bool = False) -> Self:
+        """Read ``NAME`` or ``NAME:PARTS``; ``find`` lets the schema not describe the column."""
+        name, colon, parts = text.strip().partition(":")
+        name = unquoted(name)
+        if find and not colon and name not in {each.name for each in schema.columns}:
+            return cls(Column(name=name, type="drop"))
+        column = _column(name, schema)
         if column.type == "number":
             _ranged(column)
             count = parts.strip() or str(_PARTS)
@@ -138,6 +141,7 @@ class Statistic:
         *,
         by: Sequence[str] = (),
         where: str | None = None,
+        find: bool = False,
     ) -> Self:
         """Read a statistic as ``release`` takes it.
 
@@ -150,6 +154,8 @@ class Statistic:
             Of the columns.
         by, where
             Axes and a condition of all statistics.
+        find
+            Whether an axis after ``by`` may be a column that the schema does not describe.
 
         Raises
         ------
@@ -162,7 +168,7 @@ class Statistic:
         kind, parts = found[1], _PARTS_OF.fullmatch(found[2])
         assert parts is not None
         what = parts["what"].strip()
-        axes = [Axis.parse(each, schema) for each in [*by, *_listed(parts["by"])]]
+        axes = [Axis.parse(each, schema, find=find) for each in [*by, *_listed(parts["by"])]]
         conditions = [each for each in (where, parts["where"]) if each and each.strip()]
         given: dict[str, Any] = {}
         if kind == "count":
@@ -218,25 +224,6 @@ class Statistic:
         number = () if self.column is None else (self.column.name,)
         compared = () if self.where is None else self.where.columns
         return (*compared, *(axis.name for axis in self.axes), *number)
-
-
-def with_groups(schema: Schema, axes: Sequence[str], texts: Sequence[str]) -> Schema:
-    """Return a schema with the columns of groups that it does not describe, as texts.
-
-    Parameters
-    ----------
-    schema
-        Of the other columns.
-    axes, texts
-        Axes of all statistics, and the statistics, as :meth:`Statistic.parse` takes them.
-    """
-    found = [_ASKED.fullmatch(text.strip()) for text in texts]
-    parts = [_PARTS_OF.fullmatch(each[2]) for each in found if each is not None]
-    more = [axis for each in parts if each is not None for axis in _listed(each["by"])]
-    names = dict.fromkeys(unquoted(axis.strip()) for axis in (*axes, *more) if ":" not in axis)
-    known = {column.name for column in schema.columns}
-    undescribed = (Column(name=name, type="drop") for name in names if name not in known)
-    return replace(schema, columns=(*schema.columns, *undescribed))
 
 
 def _listed(text: str | None) -> list[str]:

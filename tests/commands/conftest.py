@@ -5,7 +5,6 @@ import pytest
 from scipy.stats import norm
 
 from dpcal.tables import Column, Schema, fit
-from dpcal.tables.documents import add_pages
 
 
 @pytest.fixture(scope="module")
@@ -36,8 +35,4 @@ def gaussian_delta():
 @pytest.fixture
 def without_pictures(monkeypatch):
     """Let reports of ``dpcal train`` have no pictures, which take longer than a small run does."""
-
-    def pages(folder, document, pictures):
-        add_pages(folder, document, {})
-
-    monkeypatch.setattr(fit, "add_pages", pages)
+    monkeypatch.setattr(fit, "_pictures", lambda plan, model: {})

@@ -58,11 +58,11 @@ def test_a_curve_goes_through_its_mark_and_renyi_is_above():
 def test_a_picture_made_in_python_says_what_it_is_of():
     event = events.GaussianDpEvent(2.0)
     how = {"neighboring_relation": "replace-one"}
-    figure = dpcal.plot.profile([dpcal.plot.Curve.of(event, "", accountants=["renyi"], **how)])
+    figure = dpcal.plot.profile(dpcal.plot.Curve.of(event, "", accountants=["renyi"], **how))
     assert "GaussianDpEvent(noise_multiplier=2.0)" in figure.get_supxlabel()
     assert "replace-one" in figure.get_supxlabel()
     curve = accountants.trade_off(event, [0.1, 0.5], **how)
-    assert dpcal.plot.trade_off_curve([("", curve)]).get_supxlabel() == "replace-one"
+    assert dpcal.plot.trade_off_curve(curve).get_supxlabel() == "replace-one"
 
 
 @pytest.mark.slow

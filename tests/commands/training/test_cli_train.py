@@ -327,6 +327,11 @@ def test_a_weight_finds_more_of_a_rare_class_at_the_same_price():
     none, heavier = (
         dpcal.train(table, {"columns": each}, target="y", **options) for each in (columns, heavy)
     )
+    # The argument is the schema's weights, in whatever order, and has no more to say.
+    weighted = {"class_weights": {"yes": 5, "no": 1}}
+    told = dpcal.train(table, {"columns": columns}, target="y", **weighted, **options)
+    assert told.result.w.tolist() == heavier.result.w.tolist()
+    assert told.document["training"] == heavier.document["training"]
     for found, weights in ((none, None), (heavier, {"no": 1, "yes": 5})):
         assert found.document["training"].get("class_weights") == weights
         query = found.result.plan.queries[0]
@@ -346,9 +351,11 @@ def test_predictions_of_numbers_are_in_the_unit_of_the_target(cli, tmp_path):
         'target = "y"\n[columns.x]\ntype = "number"\nrange = [-5, 5]\n'
         '[columns.y]\ntype = "number"\nrange = [0, 500]\n'
     )
-    words = "--loss squared --epsilon 8 --delta 1e-6 --test-fraction 0 --schema"
-    told = cli.json("train", path, words, tmp_path / "s.toml", "-o", folder)
-    assert told["evaluation"]["held_out"] == "left out"
+    words = "--loss squared --epsilon 8 --delta 1e-6 --schema"
+    told = cli.json("train", path, words, tmp_path / "s.toml", "-o", folder)["evaluation"]
+    assert told["held_out"] == "noisy"
+    assert told["baseline"] == pytest.approx(30 * x.std(), rel=0.1)
+    assert told["root_mean_squared_error"] < told["baseline"] / 3
     assert not (folder / "accuracy.svg").exists()
     model = dpcal.load_model(folder)
     assert model.schema.column("x").range == (-5.0, 5.0)
