@@ -453,16 +453,9 @@ def oriented(loss: Any) -> tuple[PrivacyLoss, bool | None]:
 
     None stands for a loss that is the same in both directions.
     """
-    if isinstance(loss, GaussianMixtures):
-        if len(loss.numerator) == len(loss.denominator):
-            return loss, None
-        if len(loss.denominator) < len(loss.numerator):
-            return loss, True
-        p, q = (tuple((-m, w) for m, w in s) for s in (loss.denominator, loss.numerator))
-        return GaussianMixtures(p, q, loss.noise_multiplier), False
     if isinstance(loss, ResponseLoss) and loss.blank:
         return replace(loss, blank="Q"), loss.blank == "Q"
-    direction = getattr(loss, "direction", None)
-    if direction == "add":
-        return loss.opposite, False
-    return loss, True if direction == "remove" else None
+    way = {"remove": True, "add": False}.get(getattr(loss, "direction", ""))
+    if isinstance(loss, GaussianMixtures) and len(loss.numerator) != len(loss.denominator):
+        way = len(loss.denominator) < len(loss.numerator)
+    return (loss.opposite if way is False else loss), way

@@ -4,7 +4,7 @@
 >>> from dpcal.accountants.mechanisms.decompose import decompose
 >>> event = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=10_000)
 >>> remove = decompose(event, "add-or-remove-one").directions[0]
->>> proof = choose_contour(remove.parts, 8.0, width=1e-3)
+>>> proof = choose_contour(remove.parts, 8.0, log_delta=-17.7, width=1e-3)
 >>> proof.nodes < 200, 0 < proof.below < proof.tilt < proof.above
 (True, True)
 """
@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import math
 from dataclasses import replace
-from functools import lru_cache
 
 import numpy as np
 
@@ -28,15 +27,12 @@ from dpcal.accountants.certificates.contour import (
 )
 from dpcal.accountants.certificates.proofs import BITS, Parts
 from dpcal.accountants.certificates.search.lines import Lines, lines_of
-from dpcal.accountants.characteristic import log_delta_bounds
-from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.saddle import increasing_root, log_chernoff
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.allocation import Allocation
 from dpcal.accountants.losses.base import OutOfReach, Reals
 
-__all__ = ["about_log_delta", "choose_contour", "saddle"]
-
+__all__ = ["choose_contour", "saddle"]
 
 # The lines of each loss, and how often it is used.
 Searches = list[tuple[Lines, int]]
@@ -75,14 +71,6 @@ def saddle(total: Total, epsilon: float) -> tuple[float, float]:
     if any(isinstance(loss, Allocation) for loss, _ in total.parts):
         c = max(c, 1.0)
     return c, 1 / math.sqrt(equation(c)[1])
-
-
-@lru_cache(maxsize=64)
-def about_log_delta(parts: Parts, epsilon: float) -> float:
-    """Return an end of log delta(epsilon) in doubles that says something; -inf for a delta of 0."""
-    parts = tuple((getattr(loss, "in_doubles", loss), times) for loss, times in parts)
-    bounds = log_delta_bounds(Direction("", parts), epsilon)
-    return bounds.lower if bounds.lower > -math.inf else bounds.upper
 
 
 def _large_tilt(total: Total, epsilon: float, log_error: float) -> float:
@@ -156,13 +144,10 @@ def _with_lines(
     return proof
 
 
-def choose_contour(
-    parts: Parts, epsilon: float, *, width: float, floor: float = 0.0
-) -> ContourProof:
-    """Return a contour whose bounds on delta are about ``width`` apart, relative to delta.
+def choose_contour(parts: Parts, epsilon: float, *, log_delta: float, width: float) -> ContourProof:
+    """Return a contour whose bounds on delta are about ``width`` apart, relative to a known one.
 
-    If delta is below the floor, they are so relative to that. The contour is that of the other
-    direction where only this one has transforms.
+    The contour is that of the other direction where only this one has transforms.
 
     Raises
     ------
@@ -170,10 +155,7 @@ def choose_contour(
         If no contour of affordable size exists, or one of the losses has none.
     """
     turned = opposite(parts)
-    if not (has_contour(parts) or has_contour(turned)):
-        raise OutOfReach
-    log_delta = max(math.log(floor) if floor > 0 else -math.inf, about_log_delta(parts, epsilon))
-    if log_delta == -math.inf:
+    if log_delta == -math.inf or not (has_contour(parts) or has_contour(turned)):
         raise OutOfReach
     log_error = log_delta + math.log(_SHARE * width)
     if has_contour(parts):

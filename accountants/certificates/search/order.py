@@ -1,7 +1,7 @@
 """On which grids are laws compared in convex order, and how finely? Found by trying.
 
 >>> from dpcal.accountants.losses.laplace import Laplace
->>> proof = choose_order(((Laplace(2.0), 3),), 1.0, width=1e-2)
+>>> proof = choose_order(((Laplace(2.0), 3),), 1.0, log_delta=-2.7, width=1e-2)
 >>> proof.nodes < 4000, 0 < proof.step < 1
 (True, True)
 """
@@ -18,7 +18,7 @@ from dpcal.accountants.certificates.enclosure import enclose
 from dpcal.accountants.certificates.order import MAX_NODES_OF_LAW
 from dpcal.accountants.certificates.pairs import oriented, pair_of
 from dpcal.accountants.certificates.proofs import BITS, Parts
-from dpcal.accountants.certificates.search.contour import about_log_delta, saddle
+from dpcal.accountants.certificates.search.contour import saddle
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.discrete import LatticeLoss, ResponseLoss
@@ -47,12 +47,12 @@ def choose_order(
     parts: Parts,
     epsilon: float,
     *,
+    log_delta: float,
     width: float,
-    enough: float = 0.0,
 ) -> OrderProof:
     """Return a proof with bounds about ``width`` apart, relative to delta, or as near as it gets.
 
-    A proof that delta is at most ``enough`` does as well.
+    If delta is below the known one, they are so relative to that.
 
     Raises
     ------
@@ -61,9 +61,6 @@ def choose_order(
     OutOfReach
         If no proof of affordable size says anything.
     """
-    log_delta = -math.inf
-    with contextlib.suppress(OutOfReach):
-        log_delta = about_log_delta(parts, epsilon) if parts else log_delta
     proof, best, least = _first(parts, epsilon, log_delta, width), None, math.inf
     for _ in range(_TRIES):
         while proof.work(parts) > _MOST_WORK and proof.nodes > _LEAST_NODES:
@@ -72,10 +69,11 @@ def choose_order(
             break
         lower, upper = enclose(proof, parts, epsilon)
         with balls.workprec(proof.bits):
-            found = float(((upper - lower) / upper).upper()) if upper > 0 else 0.0
+            size = balls.arb.max(upper, balls.arb(log_delta).exp())
+            found = float(((upper - lower) / size).upper()) if upper > 0 else 0.0
         if not best or found < least:
             best, least = proof, found
-        if not found > width or upper <= enough or found > least:
+        if not found > width or found > least:
             break
         finer = min(max(_SPARE * math.sqrt(width / found), _FINER[0]), _FINER[1])
         nodes = min(math.ceil(proof.nodes / finer), MAX_NODES_OF_LAW)

@@ -231,7 +231,7 @@ def test_a_law_above_holds_any_ratio_in_a_ball_and_mass_of_few_digits(at):
     """Of both directions, at ratios at either end of a ball, of a point and of a cell."""
     one, zero = arb(1), arb(0)
     with ctx.workprec(128):
-        empty = Law(True, zero, arb(0.25), 0, [], zero, zero)
+        empty = Law(True, zero, arb(0.25), 0, [])
         u = arb(at, 0.1)
         few, middle = arb(0.5, 0.4), arb(at)
         point = [(one, u.exp(), u, u)]
@@ -250,7 +250,7 @@ def test_a_sample_keeps_what_the_law_of_its_answers_has_lost(monkeypatch):
     """Below, it is at an infinite ratio of the answers, and so of the sample."""
     loss, _ = samples.pairs_of(ON_BATCHES[1], "add-or-remove-one")
     with ctx.workprec(128):
-        law = Law(False, arb(0), arb(0.1), 0, [arb(0.75)], lost=arb(0.25), infinite=arb(0))
+        law = Law(False, arb(0), arb(0.1), 0, [arb(0.75)], lost=arb(0.25))
         monkeypatch.setattr(samples, "law_of", lambda *_: (law, None))
         found = pair_of(loss).outcomes(arb(0.1), OrderProof(128, 0.1, 200, 1e-3, 9.0), False)
         assert found.right[0] == arb(0.25)
