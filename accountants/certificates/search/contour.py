@@ -26,16 +26,13 @@ from dpcal.accountants.certificates.contour import (
     opposite,
 )
 from dpcal.accountants.certificates.proofs import BITS, Parts
-from dpcal.accountants.certificates.search.lines import Lines, lines_of
+from dpcal.accountants.certificates.search.lines import line_of, log_beyond
 from dpcal.accountants.inversion.saddle import increasing_root, log_chernoff
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.allocation import Allocation
 from dpcal.accountants.losses.base import OutOfReach, Reals
 
 __all__ = ["choose_contour", "saddle"]
-
-# The lines of each loss, and how often it is used.
-Searches = list[tuple[Lines, int]]
 
 # Share of the width that each of aliasing, truncation and quadrature may take.
 _SHARE = 1 / 16
@@ -103,13 +100,13 @@ def _choose_aliases(
     return step, float(below[left.argmax()]), float(above[right.argmax()])
 
 
-def _choose_nodes(lines: Searches, c: float, step: float, log_floor: float) -> int:
+def _choose_nodes(parts: Parts, digits: float, c: float, step: float, log_floor: float) -> int:
     """Return nearly the fewest nodes with a rest below exp(log_floor)."""
 
     def is_short(nodes: float) -> bool:
         """Return whether the estimate of the sum over all other nodes is below the floor."""
         log_size = math.log((1 + 1 / nodes) / (math.pi * nodes * step))
-        sizes = sum(times * each.log_beyond(c, nodes * step) for each, times in lines)
+        sizes = sum(times * log_beyond(loss, digits, c, nodes * step) for loss, times in parts)
         return not log_size + sizes > log_floor
 
     try:
@@ -120,21 +117,19 @@ def _choose_nodes(lines: Searches, c: float, step: float, log_floor: float) -> i
     return int(bisect(is_short, sides, Stop(absolute=1, relative=1 / 64)).meet)
 
 
-def _with_lines(
-    proof: ContourProof, parts: Parts, searches: Searches, digits: float
-) -> ContourProof:
+def _with_lines(proof: ContourProof, parts: Parts, digits: float) -> ContourProof:
     """Return a proof with its lines, at the precision they need, if it is of affordable size."""
     # At a tilt of 0 below the contour, that line is for the bound beyond the contour.
     asked = (
-        (proof.tilt, (proof.nodes - 1) * proof.step, proof.nodes),
-        (proof.below or proof.tilt, 0.0, 1),
-        (proof.above, 0.0, 1),
+        (proof.tilt, (proof.nodes - 1) * proof.step),
+        (proof.below or proof.tilt, 0.0),
+        (proof.above, 0.0),
     )
     found, nats = [], _TERMS * digits
-    for search, _ in searches:
-        lines = tuple(line for each in asked if (line := search.along(*each)))
+    for loss, _ in parts:
+        lines = tuple(line for each in asked if (line := line_of(loss, digits, *each)))
         # Sums over one batch are accurate to what lies beyond their reach.
-        reaches = (line.reach * line.step * search.loss.noise_multiplier for line in lines)
+        reaches = (line.reach * line.step * loss.noise_multiplier for line in lines)
         nats = max(nats, *(reach**2 / 2 for reach in reaches)) if lines else nats
         found.append(lines)
     bits = min(_BITS + math.ceil(nats / math.log(2)), BITS[1])
@@ -180,7 +175,6 @@ def _contour(parts: Parts, epsilon: float, log_value: float, log_error: float) -
     larger = float(total.cumulants([c])[0, 0]) - c * epsilon - math.log(c) - log_value
     digits = math.log(sum(times for _, times in parts)) + log_value - log_error + _SPARE_DIGITS
     digits += max(larger, 0.0)
-    searches = [(lines_of(loss, digits), times) for loss, times in parts]
-    nodes = _choose_nodes(searches, c, step, log_error + c * epsilon)
+    nodes = _choose_nodes(parts, digits, c, step, log_error + c * epsilon)
     proof = ContourProof(BITS[0], c, step, nodes, below, above, ())
-    return _with_lines(proof, parts, searches, digits)
+    return _with_lines(proof, parts, digits)

@@ -17,7 +17,7 @@ from dpcal.accountants.certificates.allocation_transform import AllocationTransf
 from dpcal.accountants.certificates.composed import OrderProof
 from dpcal.accountants.certificates.enclosure import enclose
 from dpcal.accountants.certificates.search.contour import choose_contour
-from dpcal.accountants.certificates.search.lines import lines_of
+from dpcal.accountants.certificates.search.lines import line_of
 from dpcal.accountants.losses.allocation import Allocation, Group, UnequalAllocation
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.laplace import Laplace
@@ -62,7 +62,7 @@ def test_transforms_hold_the_values_of_fifty_digits(row):
     # M(z) at z = 1/2 + 3i when adding is the conjugate of that mean.
     with ctx.workprec(192):
         loss = Allocation(1.0, row["batches"], "add")
-        transform, ray = AllocationTransform(loss), lines_of(loss, 32.0).along(0.5, 6.0, 2)
+        transform, ray = AllocationTransform(loss), line_of(loss, 32.0, 0.5, 6.0)
         value = transform.along(ray, 0.5, 3.0, 2)[1]
         assert value.real.overlaps(arb(f"{row['real']} +/- 1e-24"))
         assert (-value.imag).overlaps(arb(f"{row['imag']} +/- 1e-24"))
@@ -106,7 +106,7 @@ def test_the_transform_of_groups_is_that_of_equal_batches_and_falls_below_its_bo
         for u in (1, 3):
             found = []
             for loss in (alike, Allocation(1.0, 5, "add"), differing):
-                transform, ray = AllocationTransform(loss), lines_of(loss, 32.0).along(0.5, u, 2)
+                transform, ray = AllocationTransform(loss), line_of(loss, 32.0, 0.5, u)
                 found.append(transform.along(ray, 0.5, float(u), 2)[1])
             # 0.4 and 0.6 are not fifths.
             assert abs(found[0] - found[1]) < 1e-12

@@ -14,7 +14,7 @@ from flint import acb, arb, ctx
 from dpcal.accountants import certify, events
 from dpcal.accountants.certificates.enclosure import decimal_down, decimal_up, enclose
 from dpcal.accountants.certificates.search.contour import choose_contour
-from dpcal.accountants.certificates.search.lines import lines_of
+from dpcal.accountants.certificates.search.lines import line_of
 from dpcal.accountants.certificates.transforms import (
     Line,
     SampledGaussianTransform,
@@ -52,7 +52,7 @@ def test_the_reference_is_inside(row, width):
 def test_transforms_agree_with_rigorous_integration(q, sigma, direction):
     c, h = 2.5, 3.0
     loss = SampledGaussian(q, sigma, direction)
-    transform, line = SampledGaussianTransform(loss), lines_of(loss, 20.0).along(c, 3 * h, 4)
+    transform, line = SampledGaussianTransform(loss), line_of(loss, 20.0, c, 3 * h)
     beyond = transform.beyond(line, c, arb(h))
     for k, value in enumerate(transform.along(line, c, h, 4)):
         with ctx.workprec(96):
