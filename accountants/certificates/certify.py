@@ -152,7 +152,7 @@ class _Search:
                 # Half of the distance to the target, as a share of delta, is left to the proof.
                 accuracy = abs(self._log_delta(side) - math.log(delta)) / 2
                 with contextlib.suppress(TargetUnreachable):
-                    found = self.delta(side, min(max(accuracy, 1e-14), 0.5), target)
+                    found = self.delta(side, min(max(accuracy, 1e-14), 0.5))
                     if found.upper <= target if sign > 0 else found.lower >= target:
                         return found
             return None
@@ -166,15 +166,12 @@ class _Search:
         lower = settled(-1)
         return (upper,) if lower is None else (lower, upper)
 
-    def delta(self, epsilon: float, width: float, target: Decimal | None = None) -> DeltaBounds:
-        """Return proved bounds on delta, at most ``width`` apart in the largest direction.
-
-        They may be further apart if they lie on one side of a target.
-        """
+    def delta(self, epsilon: float, width: float) -> DeltaBounds:
+        """Return proved bounds on delta, at most ``width`` apart in the largest direction."""
         found: list[DirectionBounds] = []
         for direction in self.composition.directions:
             floor = max((item.lower for item in found), default=Decimal(0))
-            found.append(self._direction(direction, epsilon, width, floor, target))
+            found.append(self._direction(direction, epsilon, width, floor))
         return DeltaBounds(epsilon, tuple(found))
 
     @lru_cache(maxsize=2)  # noqa: B019 -- two numbers
@@ -197,17 +194,10 @@ class _Search:
                 yield choose_order(parts, epsilon, log_delta=log_delta, width=width)
 
     def _direction(
-        self,
-        direction: Direction,
-        epsilon: float,
-        width: float,
-        floor: Decimal,
-        target: Decimal | None,
+        self, direction: Direction, epsilon: float, width: float, floor: Decimal
     ) -> DirectionBounds:
         """Return the best bounds, once they are close or the upper one is below ``floor``."""
         best = DirectionBounds(direction.name, Decimal(0), Decimal(1), None)
-        if target is not None and floor >= target:
-            return best
         parts = direction.finite[1].parts
         for proof in self._candidates(parts, epsilon, width):
             if proof.work(parts) > MAX_WORK_OF_PROOF:
@@ -216,8 +206,7 @@ class _Search:
                 self.known = [proof]
             found = self._bounds(direction, epsilon, proof)
             best = min(best, found, key=lambda x: (relative_width(x.lower, x.upper), x.upper))
-            settled = target is not None and not best.lower < target < best.upper
-            if relative_width(best.lower, best.upper) <= width or best.upper <= floor or settled:
+            if relative_width(best.lower, best.upper) <= width or best.upper <= floor:
                 break
         if best.proof is None:
             raise TargetUnreachable(

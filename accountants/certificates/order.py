@@ -404,7 +404,8 @@ class Masses(dict[int | None, Ball]):
     def on_nodes(self, empty: Law) -> Law:
         """Return the law; one that bounds nothing if its nodes are too far apart."""
         lost = empty.lost + self.pop(None, balls.arb(0))
-        first, last = min(self, default=0), max(self, default=0)
+        places = [place for place in self if place is not None]
+        first, last = min(places, default=0), max(places, default=0)
         if last - first >= MAX_NODES_OF_LAW:
             return replace(empty, first=0, masses=[], lost=balls.arb(1), infinite=balls.arb(1))
         masses = [self.get(place, balls.arb(0)) for place in range(first, last + 1)]

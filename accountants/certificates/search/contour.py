@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -41,8 +42,8 @@ _MOST_WORK = 1.5e8
 # Distances of the alias tilts from the contour, in widths of the integrand's peak. Any of them
 # gives a valid proof, the best one the largest step.
 _DISTANCES = np.array([0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 2.5, 3.2, 4.0, 5.0, 6.0, 8.5, 12.0, 20.0])
-# Tilts that are tried of a loss that is never above epsilon.
-_TILTS = tuple(2.0**i for i in range(13))
+# Largest tilt of a loss that is never above epsilon, and a distance that stands for none.
+_LARGEST_TILT, _CLOSEST = 4096.0, 1e-300
 # Bits beside those for the digits of transforms, of which terms of samples lose some on their line.
 _BITS, _TERMS = 64, 1.25
 # Log of the factor by which transforms are more accurate than their powers must be.
@@ -68,14 +69,6 @@ def saddle(total: Total, epsilon: float) -> tuple[float, float]:
     if any(isinstance(loss, Allocation) for loss, _ in total.parts):
         c = max(c, 1.0)
     return c, 1 / math.sqrt(equation(c)[1])
-
-
-def _large_tilt(total: Total, epsilon: float, log_error: float) -> float:
-    """Return a tilt whose Chernoff bound on delta is below exp(log_error)."""
-    for c in _TILTS:
-        if float(total.cumulants([c])[0, 0] + log_chernoff(c)) - c * epsilon < log_error:
-            return c
-    raise OutOfReach
 
 
 def _choose_aliases(
@@ -117,7 +110,7 @@ def _choose_nodes(parts: Parts, digits: float, c: float, step: float, log_floor:
     return int(bisect(is_short, sides, Stop(absolute=1, relative=1 / 64)).meet)
 
 
-def _with_lines(proof: ContourProof, parts: Parts, digits: float) -> ContourProof:
+def _with_lines(proof: ContourProof, parts: Any, digits: float) -> ContourProof:
     """Return a proof with its lines, at the precision they need, if it is of affordable size."""
     # At a tilt of 0 below the contour, that line is for the bound beyond the contour.
     asked = (
@@ -167,7 +160,7 @@ def _contour(parts: Parts, epsilon: float, log_value: float, log_error: float) -
         c, peak_width = saddle(total, epsilon)
     else:
         # Delta is 0: Chernoff's bound is as small as is wanted, at a large tilt.
-        c = peak_width = _large_tilt(total, epsilon, log_error)
+        c = peak_width = min(log_error / (total.upper - epsilon - _CLOSEST), _LARGEST_TILT)
     step, below, above = _choose_aliases(total, epsilon, c, peak_width, log_error)
     if not below < c < above:
         raise OutOfReach
