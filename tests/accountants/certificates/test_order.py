@@ -17,7 +17,7 @@ from dpcal.accountants.certificates.composed import OrderProof
 from dpcal.accountants.certificates.document import Certificate
 from dpcal.accountants.certificates.enclosure import enclose
 from dpcal.accountants.certificates.mechanisms import Mechanism, mechanisms_of
-from dpcal.accountants.certificates.order import Law, Outcomes, spread
+from dpcal.accountants.certificates.order import Law, Outcomes, gather, spread
 from dpcal.accountants.certificates.pairs import Pair, pair_of
 from dpcal.errors import CertificateRejected
 
@@ -244,6 +244,15 @@ def test_a_law_above_holds_any_ratio_in_a_ball_and_mass_of_few_digits(at):
                 gain = mass * (math.exp(log) - math.exp(log + k))
                 assert not law.delta(epsilon, True).upper() < arb(gain)
                 assert not law.delta(-epsilon, False).upper() < arb(gain * math.exp(-log - k) * -1)
+
+
+def test_a_law_below_proves_no_more_of_mass_of_few_digits():
+    """Of an added record, a mass that is rounded up would be a larger delta."""
+    few, u = arb(0.5, 0.4), arb(-1)
+    with ctx.workprec(128):
+        outcomes = Outcomes([(few, few * u.exp(), u, u)], u, right=(1 - few, 1 - few * u.exp()))
+        law = gather(Law(False, u, arb(0.25), 0, []), outcomes, False)
+        assert not law.delta(arb(0.5), False).lower() > 0.1 * (1 - arb(-0.5).exp())
 
 
 def test_a_sample_keeps_what_the_law_of_its_answers_has_lost(monkeypatch):
