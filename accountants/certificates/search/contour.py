@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import contextlib
 import math
+from bisect import bisect_left
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from dpcal._internal.roots import NoBracket, Stop, bisect, bracket
 from dpcal.accountants.certificates.contour import (
     MAX_NODES,
     ContourProof,
@@ -94,20 +94,18 @@ def _choose_aliases(
 
 
 def _choose_nodes(parts: Parts, digits: float, c: float, step: float, log_floor: float) -> int:
-    """Return nearly the fewest nodes with a rest below exp(log_floor)."""
+    """Return the fewest nodes with a rest below exp(log_floor)."""
 
-    def is_short(nodes: float) -> bool:
+    def is_short(nodes: int) -> bool:
         """Return whether the estimate of the sum over all other nodes is below the floor."""
         log_size = math.log((1 + 1 / nodes) / (math.pi * nodes * step))
         sizes = sum(times * log_beyond(loss, digits, c, nodes * step) for loss, times in parts)
         return not log_size + sizes > log_floor
 
-    try:
-        sides = bracket(is_short, miss=1, start=2, last=MAX_NODES)
-    except NoBracket as nothing:
-        raise OutOfReach from nothing
-    # The sides are powers of 2, so that all middles are whole.
-    return int(bisect(is_short, sides, Stop(absolute=1, relative=1 / 64)).meet)
+    nodes = 1 + bisect_left(range(1, MAX_NODES + 1), True, key=is_short)
+    if nodes > MAX_NODES:
+        raise OutOfReach
+    return nodes
 
 
 def _with_lines(proof: ContourProof, parts: Any, digits: float) -> ContourProof:

@@ -104,7 +104,6 @@ def _first(parts: Parts, epsilon: float, log_delta: float, width: float) -> Orde
         # This law is exact as long as no mass moves.
         with balls.workprec(BITS[0]):
             pair = pair_of(oriented(parts[0][0])[0])
-            assert pair.spacing is not None
             step = float(pair.spacing.upper()) * (1 + 1e-9)
         limits = OrderProof(BITS[0], step, MAX_NODES_OF_LAW, tail, top)
         nodes = pair.span(limits) / step * count + 16
