@@ -278,12 +278,15 @@ def spread(empty: Law, outcomes: Outcomes) -> Law:
     right = (*outcomes.right, outcomes.cells[-1][3], None)
     # Cells reach from a ratio of 0 to infinity.
     for q, p, u, v in (left, *outcomes.cells, right):
+        if u is v:
+            put(u, q)
+            continue
         if not _is_known(q):
             # Mass of few digits would count twice, at an end and beyond it.
             lost, infinite = lost + q, infinite + p
             continue
         low = zero if u is None else u.exp()
-        more, high = zero if u is v else balls.arb.max(p - q * low, zero), zero
+        more, high = balls.arb.max(p - q * low, zero), zero
         if v is not None and (apart := v.exp() - low) > 0:
             high = balls.arb.min(more / apart, q)
             put(v, high)

@@ -89,8 +89,9 @@ def _first(parts: Parts, epsilon: float, log_delta: float, width: float) -> Orde
     log_rest = log_tail - math.log(count) - 1
     bits = _BITS + math.ceil((math.log(count / width) - known) / math.log(2))
     top = max(epsilon, 0.0) - log_rest + 8
-    # Outputs beyond all others are lost, not lowered.
-    log_tail -= epsilon
+    if any(isinstance(loss, DiscreteGaussian) for loss, _ in parts):
+        # Outputs beyond all others are lost, not lowered.
+        log_tail -= epsilon
     tail = 0.0 if log_delta == -math.inf or log_tail < -700 else math.exp(log_tail)
     # That of a normal loss with this delta.
     far = math.sqrt(-2 * known)

@@ -236,6 +236,10 @@ def test_a_law_above_holds_any_ratio_in_a_ball_and_mass_of_few_digits(at):
         few, middle = arb(0.5, 0.4), arb(at)
         point = [(one, u.exp(), u, u)]
         cell = [(few, few * middle.exp(), middle - 0.1, middle + 0.1)]
+        # At a point it stays, where it does not count twice.
+        kept = spread(empty, Outcomes([(few, few * middle.exp(), middle, middle)], zero)).masses
+        assert sum(kept, zero).overlaps(few)
+        assert abs(sum(kept, zero).mid() - 0.5) < 1e-9
         for cells, mass, logs in ((point, 1.0, (at - 0.1, at + 0.1)), (cell, 0.5, (at,))):
             law = spread(empty, Outcomes(cells, zero))
             for log, k in itertools.product(logs, (-0.05, 0.0, 0.05)):
