@@ -168,11 +168,8 @@ class _Search:
 
     def delta(self, epsilon: float, width: float) -> DeltaBounds:
         """Return proved bounds on delta, at most ``width`` apart in the largest direction."""
-        found: list[DirectionBounds] = []
-        for direction in self.composition.directions:
-            floor = max((item.lower for item in found), default=Decimal(0))
-            found.append(self._direction(direction, epsilon, width, floor))
-        return DeltaBounds(epsilon, tuple(found))
+        directions = self.composition.directions
+        return DeltaBounds(epsilon, tuple(self._direction(x, epsilon, width) for x in directions))
 
     @lru_cache(maxsize=2)  # noqa: B019 -- two numbers
     def _log_delta(self, epsilon: float) -> float:
@@ -193,11 +190,10 @@ class _Search:
             if self.method != "contour":
                 yield choose_order(parts, epsilon, log_delta=log_delta, width=width)
 
-    def _direction(
-        self, direction: Direction, epsilon: float, width: float, floor: Decimal
-    ) -> DirectionBounds:
-        """Return the best bounds, once they are close or the upper one is below ``floor``."""
+    def _direction(self, direction: Direction, epsilon: float, width: float) -> DirectionBounds:
+        """Return the best bounds, once they are close as the delta of the worst direction goes."""
         best = DirectionBounds(direction.name, Decimal(0), Decimal(1), None)
+        size = Decimal(self._log_delta(epsilon)).exp()
         parts = direction.finite[1].parts
         for proof in self._candidates(parts, epsilon, width):
             if proof.work(parts) > MAX_WORK_OF_PROOF:
@@ -206,7 +202,7 @@ class _Search:
                 self.known = [proof]
             found = self._bounds(direction, epsilon, proof)
             best = min(best, found, key=lambda x: (relative_width(x.lower, x.upper), x.upper))
-            if relative_width(best.lower, best.upper) <= width or best.upper <= floor:
+            if best.upper - best.lower <= Decimal(width) * max(size, best.upper):
                 break
         if best.proof is None:
             raise TargetUnreachable(
