@@ -296,8 +296,9 @@ def log_delta_in_balls(point, epsilon):
 
 def _direction_in_balls(direction, epsilon):
     """Bounds on log delta of one direction in ball arithmetic; None where they take too much."""
+    about = characteristic.log_delta_bounds(direction, epsilon).upper
     try:
-        chosen = choose_contour(direction.parts, epsilon, width=1e-4)
+        chosen = choose_contour(direction.parts, epsilon, log_delta=about, width=1e-4)
         points = sum(lines[0].points for lines in chosen.lines if lines)
         if (chosen.nodes + 100) * points > _BALL_WORK:
             return None

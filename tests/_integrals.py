@@ -22,6 +22,7 @@ from scipy.special import logsumexp, ndtr
 
 from dpcal.accountants.certificates.enclosure import enclose
 from dpcal.accountants.certificates.search.contour import choose_contour
+from dpcal.accountants.characteristic import log_delta_bounds
 from dpcal.accountants.losses.base import OutOfReach
 
 POINTS = tomllib.loads((DATA / "points.toml").read_text(encoding="utf-8"))
@@ -194,8 +195,9 @@ def two_rounds(C, sigma, rate, epsilon):
 
 def in_balls(direction, epsilon, most=4e5, width=1e-18):
     """Return bounds on log delta in balls of 256 bits; None beyond so many terms."""
+    about = log_delta_bounds(direction, epsilon).upper
     try:
-        chosen = choose_contour(direction.parts, epsilon, width=width)
+        chosen = choose_contour(direction.parts, epsilon, log_delta=about, width=width)
     except OutOfReach:
         return None
     points = sum(lines[0].points if lines else 1 for lines in chosen.lines)

@@ -17,16 +17,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 from attr import evolve
-from numpy.typing import ArrayLike
 
 from dpcal._internal import validate
 from dpcal.accountants import events
 from dpcal.accountants.certificates import balls
-from dpcal.accountants.certificates.balls import Ball, power
+from dpcal.accountants.certificates.balls import Ball
 from dpcal.accountants.certificates.composed import law_of, work_of_laws
 from dpcal.accountants.certificates.order import Law, Masses, Outcomes, gathered
 from dpcal.accountants.certificates.pairs import Limits, Line, Pair, pair_of, points
@@ -34,7 +33,7 @@ from dpcal.accountants.certificates.proofs import FUNCTION, TERM, Parts
 from dpcal.accountants.directions import Composition, Direction
 from dpcal.accountants.events import DpEvent
 from dpcal.accountants.losses.allocation import Allocation, UnequalAllocation
-from dpcal.accountants.losses.base import PrivacyLoss, Reals
+from dpcal.accountants.losses.base import PrivacyLoss
 from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.mechanisms.decompose import decompose
 from dpcal.accountants.mechanisms.row import dominating_pairs
@@ -73,19 +72,9 @@ class Batched(PrivacyLoss):
         """The loss of the other direction."""
         return replace(self, direction="add" if self.direction == "remove" else "remove")
 
-    @cached_property
-    def in_doubles(self) -> PrivacyLoss:
-        """The loss of this direction, in doubles; what checks a proof does not make it."""
-        pair = dominating_pairs(self.event, self.relation)
-        return pair[self.direction == "add"].when_finite
-
-    def cumulants(self, c: ArrayLike) -> Reals:
-        """Return those in doubles."""
-        return self.in_doubles.cumulants(c)
-
     def log_mgf_bound(self, c: float) -> float:
-        """Return that in doubles."""
-        return self.in_doubles.log_mgf_bound(c)
+        """Return infinity: no bound in doubles is known."""
+        return math.inf
 
 
 def is_batched(event: DpEvent) -> bool:
@@ -198,37 +187,44 @@ class _OfBatch(Pair):
         step = arb(max(interval, largest / (limits.nodes - 1)))
         count = math.ceil(largest / float(step.mid()))
 
-        def sum_of(one: list[Ball], other: list[Ball]) -> list[Ball]:
-            terms = (balls.arb_poly(one) * balls.arb_poly(other)).coeffs()
-            terms += [zero] * (count + 1 - len(terms))
-            found: list[Ball] = terms[: count + 1]
-            if law.above:
-                found[-1] += sum(terms[count + 1 :], zero)
-            return found
-
         rows = [(at / (step * self.batches), mass) for at, mass in ratios]
         if law.above:
             one = _above(rows, law.lost, count)
         else:
             cells = ((mass, mass * at) for at, mass in rows if mass > 0)
             one = gathered(cells, arb, lambda ratio: float(ratio.mid()))
-        sums = power([one.get(k, zero) for k in range(count + 1)], self.batches, sum_of)
+        sums = _power([one.get(k, zero) for k in range(count + 1)], self.batches)
+        beyond = 1 - sum(sums, zero)
+        if law.above:
+            sums[-1] += beyond
         found = points(((k * step).log(), sums[k]) for k in range(1, count + 1))
         if not law.above:
-            return Outcomes(found, step.log(), right=(1 - sum(sums, zero), 0))
+            return Outcomes(found, step.log(), right=(beyond, 0))
         mean = sum((mass * k for k, mass in enumerate(sums)), zero) * step
         return Outcomes(found, step.log(), (sums[0], 0), (0, arb.max(1 - mean, zero)))
+
+
+def _power(law: list[Ball], times: int) -> list[Ball]:
+    """Return the least terms of the law of a sum of ``times`` >= 1 values with one law.
+
+    They are as many as those of the law, which are the probabilities of 0, 1, ....
+    """
+    size, one = len(law), balls.arb_poly(law)
+    found = one
+    for bit in bin(times)[3:]:
+        found = (found * found).truncate(size)
+        if bit == "1":
+            found = (found * one).truncate(size)
+    terms: list[Ball] = found.coeffs()
+    return terms + [balls.arb(0)] * (size - len(terms))
 
 
 def _above(rows: list[tuple[Ball, Ball]], lost: Ball, most: int) -> Masses:
     """Return masses at whole numbers above those at others in convex order; at ``most`` beyond."""
     found = Masses({0: lost})
     for at, mass in rows:
-        place = min(int(float(at.lower())), most)
-        if place == most or not place <= at:
-            found.add(place if place <= at else 0, mass)
-            continue
-        share = balls.arb.min(at - place, balls.arb(1))
+        place = min(int(at.lower().floor().unique_fmpz()), most)
+        share = balls.arb.min(at - place, balls.arb(place < most))
         found.add(place, mass * (1 - share))
         found.add(place + 1, mass * share)
     return found

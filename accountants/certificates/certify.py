@@ -19,6 +19,7 @@ import contextlib
 import math
 from collections.abc import Iterator
 from decimal import Decimal
+from functools import lru_cache
 
 from dpcal._internal import validate
 from dpcal.accountants import interface
@@ -106,14 +107,14 @@ def certify(
     mechanisms = mechanisms_of(event)
     method = validate.choice(("auto", "contour", "convex-order"), method=method)
     delta = delta if delta is None else validate.probability(delta=delta)
-    search = _Search(Certificate(neighboring_relation, mechanisms, delta, ()), method)
+    search = _Search(event, Certificate(neighboring_relation, mechanisms, delta, ()), method)
     aim = _COARSE if method == "convex-order" else _WIDTH
     aim = aim if width is None else validate.probability(width=width)
     proofs: tuple[DeltaBounds, ...]
     if delta is None:
         proofs = (search.delta(validate.non_negative(epsilon=epsilon), aim),)
     else:
-        proofs = search.epsilon(delta, aim, event)
+        proofs = search.epsilon(delta, aim)
     certificate = Certificate(neighboring_relation, mechanisms, delta, proofs)
     if width is not None and certificate.width > width:
         worst = max(certificate.proofs[-1].directions, key=lambda item: item.upper)
@@ -128,15 +129,16 @@ def certify(
 class _Search:
     """The search for proofs about one composition."""
 
-    def __init__(self, certificate: Certificate, method: str) -> None:
+    def __init__(self, event: DpEvent, certificate: Certificate, method: str) -> None:
+        self.event = event
         self.composition, self.rounded = certificate.composition, certificate.rounded
         self.method = method
         self.known: list[Proof] = []
 
-    def epsilon(self, delta: float, width: float, event: DpEvent) -> tuple[DeltaBounds, ...]:
+    def epsilon(self, delta: float, width: float) -> tuple[DeltaBounds, ...]:
         """Return proved delta bounds on either side of the float accountant's epsilon."""
         relation, target = self.composition.neighboring_relation, Decimal(delta)
-        answer = interface.epsilon(event, delta=delta, neighboring_relation=relation)
+        answer = interface.epsilon(self.event, delta=delta, neighboring_relation=relation)
         if not math.isfinite(answer.upper):
             raise TargetUnreachable(f"No finite epsilon is known at delta = {delta:g}.")
 
@@ -147,11 +149,10 @@ class _Search:
                 if side <= 0 and sign < 0:
                     # A lower bound of 0 on epsilon takes no proof.
                     return None
-                about = interface.log_delta(event, epsilon=side, neighboring_relation=relation)
                 # Half of the distance to the target, as a share of delta, is left to the proof.
-                accuracy = abs(about.upper - math.log(delta)) / 2
+                accuracy = abs(self._log_delta(side) - math.log(delta)) / 2
                 with contextlib.suppress(TargetUnreachable):
-                    found = self.delta(side, min(max(accuracy, 1e-14), 0.5), target)
+                    found = self.delta(side, min(max(accuracy, 1e-14), 0.5))
                     if found.upper <= target if sign > 0 else found.lower >= target:
                         return found
             return None
@@ -165,55 +166,43 @@ class _Search:
         lower = settled(-1)
         return (upper,) if lower is None else (lower, upper)
 
-    def delta(self, epsilon: float, width: float, target: Decimal | None = None) -> DeltaBounds:
-        """Return proved bounds on delta, at most ``width`` apart in the largest direction.
+    def delta(self, epsilon: float, width: float) -> DeltaBounds:
+        """Return proved bounds on delta, at most ``width`` apart in the largest direction."""
+        directions = self.composition.directions
+        return DeltaBounds(epsilon, tuple(self._direction(x, epsilon, width) for x in directions))
 
-        They may be further apart if they lie on one side of a target.
-        """
-        found: list[DirectionBounds] = []
-        for direction in self.composition.directions:
-            floor = max((item.lower for item in found), default=Decimal(0))
-            found.append(self._direction(direction, epsilon, width, floor, target))
-        return DeltaBounds(epsilon, tuple(found))
+    @lru_cache(maxsize=2)  # noqa: B019 -- two numbers
+    def _log_delta(self, epsilon: float) -> float:
+        """Return an end of log delta in doubles that says something; -inf for a delta of 0."""
+        relation = self.composition.neighboring_relation
+        bounds = interface.log_delta(self.event, epsilon=epsilon, neighboring_relation=relation)
+        return bounds.lower if bounds.lower > -math.inf else bounds.upper
 
-    def _candidates(
-        self, parts: Parts, epsilon: float, width: float, floor: Decimal
-    ) -> Iterator[Proof]:
-        """Yield proofs to try, the most promising first.
-
-        An upper bound of delta at the floor does as well.
-        """
+    def _candidates(self, parts: Parts, epsilon: float, width: float) -> Iterator[Proof]:
+        """Yield proofs to try, the most promising first."""
         # Both directions and all epsilons are read off the same laws.
         yield from self.known
+        log_delta = self._log_delta(epsilon)
         with contextlib.suppress(OutOfReach):
             for share in _TIGHTER if self.method != "convex-order" and parts else ():
-                yield choose_contour(parts, epsilon, width=width * share, floor=float(floor))
+                yield choose_contour(parts, epsilon, log_delta=log_delta, width=width * share)
         with contextlib.suppress(OutOfReach):
             if self.method != "contour":
-                yield choose_order(parts, epsilon, width=width, enough=float(floor))
+                yield choose_order(parts, epsilon, log_delta=log_delta, width=width)
 
-    def _direction(
-        self,
-        direction: Direction,
-        epsilon: float,
-        width: float,
-        floor: Decimal,
-        target: Decimal | None,
-    ) -> DirectionBounds:
-        """Return the best bounds, once they are close or the upper one is below ``floor``."""
+    def _direction(self, direction: Direction, epsilon: float, width: float) -> DirectionBounds:
+        """Return the best bounds, once they are close as the delta of the worst direction goes."""
         best = DirectionBounds(direction.name, Decimal(0), Decimal(1), None)
-        if target is not None and floor >= target:
-            return best
+        size = Decimal(self._log_delta(epsilon)).exp()
         parts = direction.finite[1].parts
-        for proof in self._candidates(parts, epsilon, width, floor):
+        for proof in self._candidates(parts, epsilon, width):
             if proof.work(parts) > MAX_WORK_OF_PROOF:
                 continue
             if isinstance(proof, OrderProof):
                 self.known = [proof]
             found = self._bounds(direction, epsilon, proof)
             best = min(best, found, key=lambda x: (relative_width(x.lower, x.upper), x.upper))
-            settled = target is not None and not best.lower < target < best.upper
-            if relative_width(best.lower, best.upper) <= width or best.upper <= floor or settled:
+            if best.upper - best.lower <= Decimal(width) * max(size, best.upper):
                 break
         if best.proof is None:
             raise TargetUnreachable(

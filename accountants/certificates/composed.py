@@ -84,7 +84,7 @@ def law_of(parts: Parts, limits: Limits, above: bool) -> tuple[Law, bool]:
 
 @lru_cache(maxsize=8)
 def _law_of(parts: Parts, limits: Limits, bits: int, above: bool) -> Law:
-    zero, one, tail = balls.arb(0), balls.arb(1), limits.tail / max(len(parts), 1)
+    zero, tail = balls.arb(0), limits.tail / max(len(parts), 1)
     pairs = [pair_of(loss) for loss, _ in parts]
     # The finest grid refines the lattice of the first part that has one.
     step = balls.arb(limits.step)
@@ -92,11 +92,11 @@ def _law_of(parts: Parts, limits: Limits, bits: int, above: bool) -> Law:
     if own is not None:
         finer = math.log2(max(float((own / step).mid()), 1.0))
         step = own / 2 ** min(math.ceil(finer), _MAX_LEVEL)
-    found = Law(above, zero, step, 0, [one], zero, zero)
+    found = Law(above, zero, step, 0, [balls.arb(1)])
     for (_, times), pair in zip(parts, pairs, strict=True):
         coarse = step * 2 ** _level(pair, float(step.mid()), limits)
         outcomes = pair.outcomes(coarse, limits, above)
-        empty = Law(above, outcomes.at, coarse, 0, [], zero, zero)
+        empty = Law(above, outcomes.at, coarse, 0, [])
         once = spread(empty, outcomes) if above else gather(empty, outcomes, pair.spacing is None)
         once = once.trimmed(tail / (2 * times * times.bit_length())).at_most(limits.nodes)
         several = power(once, times, limits.nodes, tail)

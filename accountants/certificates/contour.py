@@ -94,15 +94,16 @@ class ContourProof(Proof):
 
     def fits(self, parts: Parts) -> bool:
         """Return whether every loss has a transform, and the lines of it."""
-        return has_contour(parts) and [len(each) for each in self.lines] == [
-            3 * transform_of(loss).HAS_LINES for loss, _ in parts
-        ]
+        known = [transform_of(loss) for loss, _ in parts]
+        needed = [3 * each.HAS_LINES for each in known if each]
+        return 0 < len(needed) == len(parts) and [len(each) for each in self.lines] == needed
 
     def _sums(self, parts: Parts) -> list[Sum]:
         """Return the transform of each loss, its lines, and its uses."""
         return [
-            (transform_of(loss), lines or (None,) * 3, times)
+            (transform, lines or (None,) * 3, times)
             for (loss, times), lines in zip(parts, self.lines, strict=True)
+            if (transform := transform_of(loss))
         ]
 
     def work_at_128(self, parts: Parts) -> float:
@@ -174,22 +175,16 @@ def opposite(parts: Parts) -> Parts:
 
 def has_contour(parts: Parts) -> bool:
     """Return whether every loss has a transform that contours are summed of."""
-    return bool(parts) and all(
-        (isinstance(loss, Gaussian) and loss.below is None)
-        or isinstance(loss, SampledGaussian)
-        or (isinstance(loss, Allocation) and loss.direction == "add")
-        for loss, _ in parts
-    )
+    return bool(parts) and all(transform_of(loss) for loss, _ in parts)
 
 
-def transform_of(loss: PrivacyLoss) -> Transform:
-    """Return the transform of a loss that has one."""
-    if isinstance(loss, SampledGaussian):
-        return SampledGaussianTransform(loss)
-    if isinstance(loss, Allocation):
+def transform_of(loss: PrivacyLoss) -> Transform | None:
+    """Return the transform of a loss, None if it has none that contours are summed of."""
+    if isinstance(loss, Gaussian) and loss.below is None:
+        return GaussianTransform(1 / balls.arb(loss.noise_multiplier))
+    if isinstance(loss, Allocation) and loss.direction == "add":
         return AllocationTransform(loss)
-    assert isinstance(loss, Gaussian)
-    return GaussianTransform(1 / balls.arb(loss.noise_multiplier))
+    return SampledGaussianTransform(loss) if isinstance(loss, SampledGaussian) else None
 
 
 def _chernoff(tilt: float, place: int, sums: list[Sum], epsilon: Ball) -> Ball:

@@ -5,7 +5,7 @@
 >>> from dpcal.accountants.mechanisms.decompose import decompose
 >>> event = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=10_000)
 >>> parts = decompose(event, "add-or-remove-one").directions[0].parts
->>> lower, upper = enclose(choose_contour(parts, 8.0, width=1e-9), parts, 8.0)
+>>> lower, upper = enclose(choose_contour(parts, 8.0, log_delta=-17.7, width=1e-9), parts, 8.0)
 >>> print(decimal_down(lower, 8), decimal_up(upper, 8))
 2.0283809E-8 2.0283810E-8
 """

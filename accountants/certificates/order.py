@@ -17,8 +17,8 @@ The nodes are exp(offset + k step). Laws of independent uses multiply as polynom
 many nodes is made twice as coarse, by the same two moves.
 
 >>> with balls.workprec(128):
-...     zero, third = balls.arb(0), balls.arb(1) / 3
-...     answer = Law(True, balls.arb(-1), balls.arb(2), 0, [1 - third, third], zero, zero)
+...     third = balls.arb(1) / 3
+...     answer = Law(True, balls.arb(-1), balls.arb(2), 0, [1 - third, third])
 ...     twice = answer.times(answer, 0.0)
 ...     print([mass.str(3, radius=False) for mass in twice.masses], float(twice.logs()[2][0]))
 ['0.444', '0.444', '0.111'] 2.0
@@ -29,7 +29,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from itertools import chain
 
 import numpy as np
 
@@ -109,8 +108,8 @@ class Law:
     step: Ball
     first: int
     masses: list[Ball]
-    lost: Ball
-    infinite: Ball
+    lost: Ball = 0
+    infinite: Ball = 0
 
     def node(self, place: int) -> Ball:
         """Return a node, by its place."""
@@ -204,10 +203,7 @@ class Law:
             terms = (balls.arb_poly(masses) * balls.arb_poly([1 - share, 1, share])).coeffs()
             terms += [balls.arb(0)] * (len(masses) + 2 - len(terms))
             return replace(coarse, masses=terms[1 : len(masses) + 2 : 2])
-        start = self.offset + first * step
-        nodes = ((start + k * step).exp() for k in range(len(masses)))
-        cells = (_raised(mass, node) for mass, node in zip(masses, nodes, strict=True))
-        return coarse.filled(chain.from_iterable(cells))
+        return coarse.filled(_raised(mass, log) for log, mass in self.logs())
 
     def filled(self, cells: Iterable[tuple[Ball, Ball]]) -> Law:
         """Return the law below with cells, of masses under Q and P, gathered on nodes.
@@ -223,18 +219,19 @@ class Law:
 
     def delta(self, epsilon: Ball, forward: bool) -> Ball:
         """Return the bound on delta of P from Q, or of Q from P, at an epsilon."""
-        zero, K = balls.arb(0), epsilon.exp()
+        K, one = epsilon.exp(), balls.arb(1)
         if self.above:
             total = self.infinite if forward else self.lost
-        else:
-            moments = (mass * log.exp() for log, mass in self.logs())
-            total = 1 - sum(moments, zero) - K * self.lost if forward else zero
-        for log, mass in self.logs():
-            beyond = (log if forward else -log) - epsilon
-            if not beyond <= 0:
-                gain = K * beyond.expm1() if forward else -(-beyond).expm1()
-                total += mass * balls.arb.max(gain, zero)
-        return total
+            for log, mass in self.logs():
+                beyond = (log if forward else -log) - epsilon
+                if not beyond <= 0:
+                    gain = K * beyond.expm1() if forward else -(-beyond).expm1()
+                    total += mass * balls.arb.max(gain, balls.arb(0))
+            return total
+        # Masses may add up to more than 1, as each is rounded up: that makes the bound smaller.
+        most, scale = (K, one) if forward else (one, K)
+        kept = (mass * balls.arb.min(most, scale * log.exp()) for log, mass in self.logs())
+        return 1 - most * self.lost - sum(kept, balls.arb(0))
 
 
 def power(law: Law, times: int, nodes: int, tail: float) -> Law:
@@ -253,52 +250,49 @@ def power(law: Law, times: int, nodes: int, tail: float) -> Law:
 
 def spread(empty: Law, outcomes: Outcomes) -> Law:
     """Return a law above: cells moved to their ends, and these to nodes, with their means kept."""
-    found = Masses()
-    zero, one = balls.arb(0), balls.arb(1)
-    step, tiny = empty.step, _tiny()
-    width = step.expm1()
-    lost = infinite = zero
+    found, zero, tiny = Masses(), balls.arb(0), _tiny()
+    width, lost, infinite = empty.step.expm1(), zero, zero
 
-    def put(at: Ball, mass: Ball) -> None:
+    def put(at: Ball | None, mass: Ball) -> None:
         nonlocal lost, infinite
-        nearest = round(float(((at - empty.offset) / step).mid()))
-        beyond = at - empty.offset - nearest * step
-        if not abs(beyond) < tiny:
-            place, over = (nearest, beyond) if beyond > 0 else (nearest - 1, beyond + step)
-            if over >= 0 and over <= step:
-                share = over.expm1() / width
+        if at is None:
+            lost += mass
+            return
+        nearest = round(float(((at - empty.offset) / empty.step).mid()))
+        over = (at - empty.offset - nearest * empty.step).expm1()
+        if not abs(over) < tiny:
+            place = nearest if over > 0 else nearest - 1
+            share = (at - empty.offset - place * empty.step).expm1() / width
+            if share >= 0 and share <= 1:
                 found.add(place, mass * (1 - share))
                 found.add(place + 1, mass * share)
                 return
         # As much at 0 as a ratio may be below the node, so that the rest of its mean is above it.
-        more = balls.arb(abs(beyond).upper()).expm1()
-        less = balls.arb.min(more, one)
+        more = balls.arb(abs(over).upper())
+        less = balls.arb.min(more, balls.arb(1))
         found.add(nearest, mass * (1 - less))
         lost += mass * less
         infinite += mass * empty.node(nearest) * (more + less)
 
-    (q, p), least = outcomes.left, outcomes.cells[0][2].exp()
-    high = balls.arb.min(p / least, balls.arb(q)) if _is_known(q) else zero
-    put(outcomes.cells[0][2], high)
-    lost, infinite = lost + q - high, infinite + balls.arb.max(p - high * least, zero)
-    (q, p), most = outcomes.right, outcomes.cells[-1][3]
-    high = balls.arb(q) if _is_known(q) else zero
-    put(most, high)
-    lost, infinite = lost + q - high, infinite + balls.arb.max(p - high * most.exp(), zero)
-    for q, p, u, v in outcomes.cells:
-        low = u.exp()
-        apart, more = v.exp() - low, zero if u is v else p - q * low
-        if not apart > 0:
-            # A point, or nearly one.
+    left = (*outcomes.left, None, outcomes.cells[0][2])
+    right = (*outcomes.right, outcomes.cells[-1][3], None)
+    # Cells reach from a ratio of 0 to infinity.
+    for q, p, u, v in (left, *outcomes.cells, right):
+        if u is v:
             put(u, q)
-            infinite += balls.arb.max(more, zero)
-        elif _is_known(q):
-            high = balls.arb.max(balls.arb.min(more / apart, q), zero)
-            put(v, high)
-            put(u, q - high)
-        else:
+            continue
+        if not _is_known(q):
             # Mass of few digits would count twice, at an end and beyond it.
             lost, infinite = lost + q, infinite + p
+            continue
+        low = zero if u is None else u.exp()
+        more, high = balls.arb.max(p - q * low, zero), zero
+        if v is not None and (apart := v.exp() - low) > 0:
+            high = balls.arb.min(more / apart, q)
+            put(v, high)
+        else:
+            infinite += more
+        put(u, q - high)
     return found.on_nodes(replace(empty, lost=lost, infinite=infinite))
 
 
@@ -307,21 +301,22 @@ def gather(empty: Law, outcomes: Outcomes, is_free: bool) -> Law:
 
     If its offset is free, most of the mass is at a node.
     """
-    cells: list[tuple[Ball, Ball]] = []
+    cells = []
     for q, p, u, v in ((*outcomes.left, None, outcomes.cells[0][2]), *outcomes.cells):
         is_known = u is not v and _is_known(q) and _is_known(p)
-        cells += [(q, p)] if is_known else _raised(q, v.exp())
+        cells.append((q, p) if is_known else _raised(balls.arb(q), v))
     if all(map(_is_known, outcomes.right)):
         cells.append(outcomes.right)
     else:
         empty = replace(empty, lost=balls.arb(outcomes.right[0]))
+    cells = [(q, p) for q, p in cells if q > 0]
     return (_at_least_ratios(empty, cells) if is_free and cells else empty).filled(cells)
 
 
-def _raised(q: Ball, most: Ball) -> list[tuple[Ball, Ball]]:
-    """Return as much mass under Q as there may be, at the largest ratio, with its mass under P."""
-    raised = balls.arb(balls.arb(q).upper())
-    return [(raised, raised * most)] if raised > 0 else []
+def _raised(mass: Ball, log: Ball) -> tuple[Ball, Ball]:
+    """Return as much mass under Q as there may be at a ratio, with its mass under P."""
+    most = balls.arb(mass.upper())
+    return most, most * log.exp()
 
 
 def _at_least_ratios(empty: Law, cells: list[tuple[Ball, Ball]]) -> Law:
@@ -357,22 +352,18 @@ def gathered(
     A cell in which a group ends is split. Ascending cells make narrow groups. ``place_of`` returns
     where among the nodes a ratio is, roughly.
     """
-    found, near, first = Masses(), 1 - 4 * _tiny(), None
-    zero = balls.arb(0)
+    found, near, zero = Masses(), 1 - 4 * _tiny(), balls.arb(0)
 
     def begin(q: Ball, p: Ball) -> tuple[int | None, Ball | None, Ball, Ball]:
         """Return the first node above a group, and the group; what is far above all is lost."""
-        nonlocal first
         most = p if p > 0 else balls.arb(p.upper())
         if not (q > 0 and most > 0):
             return None, None, q, p
         start = math.ceil(place_of(most / q))
-        first = start if first is None else first
-        if start - first < MAX_NODES_OF_LAW // 2:
-            for place in range(start, start + _RAISED):
-                node = node_of(place)
-                if p <= node * q:
-                    return place, node, q, p
+        for place in range(start, start + _RAISED):
+            node = node_of(place)
+            if p <= node * q:
+                return place, node, q, p
         found.add(None, q)
         return None, None, zero, zero
 
@@ -415,11 +406,10 @@ class Masses(dict[int | None, Ball]):
 
     def on_nodes(self, empty: Law) -> Law:
         """Return the law; one that bounds nothing if its nodes are too far apart."""
-        zero, one = balls.arb(0), balls.arb(1)
-        lost = empty.lost + self.pop(None, zero)
+        lost = empty.lost + self.pop(None, balls.arb(0))
         places = [place for place in self if place is not None]
         first, last = min(places, default=0), max(places, default=0)
         if last - first >= MAX_NODES_OF_LAW:
-            return replace(empty, first=0, masses=[zero], lost=one, infinite=one)
-        masses = [self.get(place, zero) for place in range(first, last + 1)]
+            return replace(empty, first=0, masses=[], lost=balls.arb(1), infinite=balls.arb(1))
+        masses = [self.get(place, balls.arb(0)) for place in range(first, last + 1)]
         return replace(empty, first=first, masses=masses, lost=lost)

@@ -94,6 +94,8 @@ class Pair(ABC):
 
     work_of_cell: float = 8
     """Functions of balls that a cell takes, roughly."""
+    spacing: Ball = None
+    """The distance of logarithms of ratios which hold mass, if they are at equal distances."""
 
     @abstractmethod
     def outcomes(self, step: Ball, limits: Limits, above: bool) -> Outcomes:
@@ -113,11 +115,6 @@ class Pair(ABC):
     def work(self, limits: Limits) -> float:
         """Return the work of the outcomes."""
         return FUNCTION * self.work_of_cell * self.cells(limits)
-
-    @property
-    def spacing(self) -> Ball | None:
-        """The distance of logarithms of ratios which hold mass, if they are at equal distances."""
-        return None
 
 
 # -- Gaussian mechanisms
@@ -264,15 +261,12 @@ class _Laplace(Pair):
 
     def __init__(self, loss: Laplace) -> None:
         self.a = 1 / balls.arb(loss.scale)
-
-    @property
-    def spacing(self) -> Ball:
-        """The distance of the two atoms."""
-        return 2 * self.a
+        # That of the two atoms.
+        self.spacing = 2 * self.a
 
     def span(self, limits: Limits) -> float:
-        """Return 2 a."""
-        return float((2 * self.a).mid())
+        """Return the distance of the two atoms."""
+        return float(self.spacing.mid())
 
     def outcomes(self, step: Ball, limits: Limits, above: bool) -> Outcomes:
         """Return the atoms, and cells between the nodes."""
@@ -292,17 +286,11 @@ class _OfPoints(Pair):
     """A mechanism with finitely many outcomes, with ratios at equal distances."""
 
     def __init__(self, offset: Ball, step: Ball, masses: Sequence[tuple[int, Ball]]) -> None:
-        self.own = offset, step
-        self.masses = masses
-
-    @property
-    def spacing(self) -> Ball:
-        """The distance of the ratios."""
-        return self.own[1]
+        self.offset, self.spacing, self.masses = offset, step, masses
 
     def span(self, limits: Limits) -> float:
         """Return the distance of the extreme ratios."""
-        return float(self.own[1].mid()) * self.masses[-1][0]
+        return float(self.spacing.mid()) * self.masses[-1][0]
 
     def cells(self, limits: Limits) -> float:
         """Return the number of outcomes."""
@@ -310,8 +298,8 @@ class _OfPoints(Pair):
 
     def outcomes(self, step: Ball, limits: Limits, above: bool) -> Outcomes:
         """Return all outcomes."""
-        offset, own = self.own
-        return Outcomes(points((offset + k * own, mass) for k, mass in self.masses), offset)
+        cells = points((self.offset + k * self.spacing, mass) for k, mass in self.masses)
+        return Outcomes(cells, self.offset)
 
 
 def _discrete_laplace(loss: LatticeLoss) -> Pair:
@@ -346,11 +334,8 @@ class _DiscreteGaussian(Pair):
     def __init__(self, loss: DiscreteGaussian) -> None:
         self.sigma, self.sensitivity = loss.sigma, loss.sensitivity
         self.variance = balls.arb(loss.sigma) ** 2
-
-    @property
-    def spacing(self) -> Ball:
-        """The distance of the ratios of two outputs."""
-        return balls.arb(self.sensitivity) / self.variance
+        # That of two outputs.
+        self.spacing = balls.arb(self.sensitivity) / self.variance
 
     def _reach(self, limits: Limits) -> int:
         return math.ceil(min(self.sigma * math.sqrt(2 * limits.nats), MAX_NODES_OF_LAW)) + 1
@@ -453,16 +438,9 @@ def oriented(loss: Any) -> tuple[PrivacyLoss, bool | None]:
 
     None stands for a loss that is the same in both directions.
     """
-    if isinstance(loss, GaussianMixtures):
-        if len(loss.numerator) == len(loss.denominator):
-            return loss, None
-        if len(loss.denominator) < len(loss.numerator):
-            return loss, True
-        p, q = (tuple((-m, w) for m, w in s) for s in (loss.denominator, loss.numerator))
-        return GaussianMixtures(p, q, loss.noise_multiplier), False
     if isinstance(loss, ResponseLoss) and loss.blank:
         return replace(loss, blank="Q"), loss.blank == "Q"
-    direction = getattr(loss, "direction", None)
-    if direction == "add":
-        return loss.opposite, False
-    return loss, True if direction == "remove" else None
+    way = {"remove": True, "add": False}.get(getattr(loss, "direction", ""))
+    if isinstance(loss, GaussianMixtures) and len(loss.numerator) != len(loss.denominator):
+        way = len(loss.denominator) < len(loss.numerator)
+    return (loss.opposite if way is False else loss), way

@@ -4,7 +4,7 @@
 >>> from dpcal.accountants.mechanisms.decompose import decompose
 >>> event = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=10_000)
 >>> remove = decompose(event, "add-or-remove-one").directions[0]
->>> proof = choose_contour(remove.parts, 8.0, width=1e-3)
+>>> proof = choose_contour(remove.parts, 8.0, log_delta=-17.7, width=1e-3)
 >>> proof.nodes < 200, 0 < proof.below < proof.tilt < proof.above
 (True, True)
 """
@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import contextlib
 import math
+from bisect import bisect_left
 from dataclasses import replace
-from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
-from dpcal._internal.roots import NoBracket, Stop, bisect, bracket
 from dpcal.accountants.certificates.contour import (
     MAX_NODES,
     ContourProof,
@@ -27,19 +27,13 @@ from dpcal.accountants.certificates.contour import (
     opposite,
 )
 from dpcal.accountants.certificates.proofs import BITS, Parts
-from dpcal.accountants.certificates.search.lines import Lines, lines_of
-from dpcal.accountants.characteristic import log_delta_bounds
-from dpcal.accountants.directions import Direction
+from dpcal.accountants.certificates.search.lines import line_of, log_beyond
 from dpcal.accountants.inversion.saddle import increasing_root, log_chernoff
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.allocation import Allocation
 from dpcal.accountants.losses.base import OutOfReach, Reals
 
-__all__ = ["about_log_delta", "choose_contour", "saddle"]
-
-
-# The lines of each loss, and how often it is used.
-Searches = list[tuple[Lines, int]]
+__all__ = ["choose_contour", "saddle"]
 
 # Share of the width that each of aliasing, truncation and quadrature may take.
 _SHARE = 1 / 16
@@ -48,8 +42,8 @@ _MOST_WORK = 1.5e8
 # Distances of the alias tilts from the contour, in widths of the integrand's peak. Any of them
 # gives a valid proof, the best one the largest step.
 _DISTANCES = np.array([0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 2.5, 3.2, 4.0, 5.0, 6.0, 8.5, 12.0, 20.0])
-# Tilts that are tried of a loss that is never above epsilon.
-_TILTS = tuple(2.0**i for i in range(13))
+# Largest tilt of a loss that is never above epsilon, and a distance that stands for none.
+_LARGEST_TILT, _CLOSEST = 4096.0, 1e-300
 # Bits beside those for the digits of transforms, of which terms of samples lose some on their line.
 _BITS, _TERMS = 64, 1.25
 # Log of the factor by which transforms are more accurate than their powers must be.
@@ -77,22 +71,6 @@ def saddle(total: Total, epsilon: float) -> tuple[float, float]:
     return c, 1 / math.sqrt(equation(c)[1])
 
 
-@lru_cache(maxsize=64)
-def about_log_delta(parts: Parts, epsilon: float) -> float:
-    """Return an end of log delta(epsilon) in doubles that says something; -inf for a delta of 0."""
-    parts = tuple((getattr(loss, "in_doubles", loss), times) for loss, times in parts)
-    bounds = log_delta_bounds(Direction("", parts), epsilon)
-    return bounds.lower if bounds.lower > -math.inf else bounds.upper
-
-
-def _large_tilt(total: Total, epsilon: float, log_error: float) -> float:
-    """Return a tilt whose Chernoff bound on delta is below exp(log_error)."""
-    for c in _TILTS:
-        if float(total.cumulants([c])[0, 0] + log_chernoff(c)) - c * epsilon < log_error:
-            return c
-    raise OutOfReach
-
-
 def _choose_aliases(
     total: Total, epsilon: float, c: float, peak_width: float, log_floor: float
 ) -> tuple[float, float, float]:
@@ -115,38 +93,34 @@ def _choose_aliases(
     return step, float(below[left.argmax()]), float(above[right.argmax()])
 
 
-def _choose_nodes(lines: Searches, c: float, step: float, log_floor: float) -> int:
-    """Return nearly the fewest nodes with a rest below exp(log_floor)."""
+def _choose_nodes(parts: Parts, digits: float, c: float, step: float, log_floor: float) -> int:
+    """Return the fewest nodes with a rest below exp(log_floor)."""
 
-    def is_short(nodes: float) -> bool:
+    def is_short(nodes: int) -> bool:
         """Return whether the estimate of the sum over all other nodes is below the floor."""
         log_size = math.log((1 + 1 / nodes) / (math.pi * nodes * step))
-        sizes = sum(times * each.log_beyond(c, nodes * step) for each, times in lines)
+        sizes = sum(times * log_beyond(loss, digits, c, nodes * step) for loss, times in parts)
         return not log_size + sizes > log_floor
 
-    try:
-        sides = bracket(is_short, miss=1, start=2, last=MAX_NODES)
-    except NoBracket as nothing:
-        raise OutOfReach from nothing
-    # The sides are powers of 2, so that all middles are whole.
-    return int(bisect(is_short, sides, Stop(absolute=1, relative=1 / 64)).meet)
+    nodes = 1 + bisect_left(range(1, MAX_NODES + 1), True, key=is_short)
+    if nodes > MAX_NODES:
+        raise OutOfReach
+    return nodes
 
 
-def _with_lines(
-    proof: ContourProof, parts: Parts, searches: Searches, digits: float
-) -> ContourProof:
+def _with_lines(proof: ContourProof, parts: Any, digits: float) -> ContourProof:
     """Return a proof with its lines, at the precision they need, if it is of affordable size."""
     # At a tilt of 0 below the contour, that line is for the bound beyond the contour.
     asked = (
-        (proof.tilt, (proof.nodes - 1) * proof.step, proof.nodes),
-        (proof.below or proof.tilt, 0.0, 1),
-        (proof.above, 0.0, 1),
+        (proof.tilt, (proof.nodes - 1) * proof.step),
+        (proof.below or proof.tilt, 0.0),
+        (proof.above, 0.0),
     )
     found, nats = [], _TERMS * digits
-    for search, _ in searches:
-        lines = tuple(line for each in asked if (line := search.along(*each)))
+    for loss, _ in parts:
+        lines = tuple(line for each in asked if (line := line_of(loss, digits, *each)))
         # Sums over one batch are accurate to what lies beyond their reach.
-        reaches = (line.reach * line.step * search.loss.noise_multiplier for line in lines)
+        reaches = (line.reach * line.step * loss.noise_multiplier for line in lines)
         nats = max(nats, *(reach**2 / 2 for reach in reaches)) if lines else nats
         found.append(lines)
     bits = min(_BITS + math.ceil(nats / math.log(2)), BITS[1])
@@ -156,13 +130,10 @@ def _with_lines(
     return proof
 
 
-def choose_contour(
-    parts: Parts, epsilon: float, *, width: float, floor: float = 0.0
-) -> ContourProof:
-    """Return a contour whose bounds on delta are about ``width`` apart, relative to delta.
+def choose_contour(parts: Parts, epsilon: float, *, log_delta: float, width: float) -> ContourProof:
+    """Return a contour whose bounds on delta are about ``width`` apart, relative to a known one.
 
-    If delta is below the floor, they are so relative to that. The contour is that of the other
-    direction where only this one has transforms.
+    The contour is that of the other direction where only this one has transforms.
 
     Raises
     ------
@@ -170,10 +141,7 @@ def choose_contour(
         If no contour of affordable size exists, or one of the losses has none.
     """
     turned = opposite(parts)
-    if not (has_contour(parts) or has_contour(turned)):
-        raise OutOfReach
-    log_delta = max(math.log(floor) if floor > 0 else -math.inf, about_log_delta(parts, epsilon))
-    if log_delta == -math.inf:
+    if log_delta == -math.inf or not (has_contour(parts) or has_contour(turned)):
         raise OutOfReach
     log_error = log_delta + math.log(_SHARE * width)
     if has_contour(parts):
@@ -190,7 +158,7 @@ def _contour(parts: Parts, epsilon: float, log_value: float, log_error: float) -
         c, peak_width = saddle(total, epsilon)
     else:
         # Delta is 0: Chernoff's bound is as small as is wanted, at a large tilt.
-        c = peak_width = _large_tilt(total, epsilon, log_error)
+        c = peak_width = min(log_error / (total.upper - epsilon - _CLOSEST), _LARGEST_TILT)
     step, below, above = _choose_aliases(total, epsilon, c, peak_width, log_error)
     if not below < c < above:
         raise OutOfReach
@@ -198,7 +166,6 @@ def _contour(parts: Parts, epsilon: float, log_value: float, log_error: float) -
     larger = float(total.cumulants([c])[0, 0]) - c * epsilon - math.log(c) - log_value
     digits = math.log(sum(times for _, times in parts)) + log_value - log_error + _SPARE_DIGITS
     digits += max(larger, 0.0)
-    searches = [(lines_of(loss, digits), times) for loss, times in parts]
-    nodes = _choose_nodes(searches, c, step, log_error + c * epsilon)
+    nodes = _choose_nodes(parts, digits, c, step, log_error + c * epsilon)
     proof = ContourProof(BITS[0], c, step, nodes, below, above, ())
-    return _with_lines(proof, parts, searches, digits)
+    return _with_lines(proof, parts, digits)

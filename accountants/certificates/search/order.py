@@ -1,14 +1,13 @@
 """On which grids are laws compared in convex order, and how finely? Found by trying.
 
 >>> from dpcal.accountants.losses.laplace import Laplace
->>> proof = choose_order(((Laplace(2.0), 3),), 1.0, width=1e-2)
+>>> proof = choose_order(((Laplace(2.0), 3),), 1.0, log_delta=-2.7, width=1e-2)
 >>> proof.nodes < 4000, 0 < proof.step < 1
 (True, True)
 """
 
 from __future__ import annotations
 
-import contextlib
 import math
 from dataclasses import replace
 
@@ -18,10 +17,8 @@ from dpcal.accountants.certificates.enclosure import enclose
 from dpcal.accountants.certificates.order import MAX_NODES_OF_LAW
 from dpcal.accountants.certificates.pairs import oriented, pair_of
 from dpcal.accountants.certificates.proofs import BITS, Parts
-from dpcal.accountants.certificates.search.contour import about_log_delta, saddle
-from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach
-from dpcal.accountants.losses.discrete import LatticeLoss, ResponseLoss
+from dpcal.accountants.losses.discrete import LatticeLoss
 from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
 
 __all__ = ["choose_order"]
@@ -39,6 +36,8 @@ _BITS = 112
 # Nodes of a law in a standard deviation of the loss, times this, are the most that a law has, and
 # the least number, which takes no time.
 _REACH, _LEAST_NODES = 24, 1 << 10
+# Standard deviations of a normal loss in its delta at an epsilon of 0, where that is small.
+_AT_ZERO = 2.5
 # Nats beyond which tails are not followed, and the logarithm of a delta that stands for 0.
 _MOST_NATS, _SMALL = 3000.0, -50.0
 
@@ -47,12 +46,12 @@ def choose_order(
     parts: Parts,
     epsilon: float,
     *,
+    log_delta: float,
     width: float,
-    enough: float = 0.0,
 ) -> OrderProof:
     """Return a proof with bounds about ``width`` apart, relative to delta, or as near as it gets.
 
-    A proof that delta is at most ``enough`` does as well.
+    If delta is below the known one, they are so relative to that.
 
     Raises
     ------
@@ -61,28 +60,25 @@ def choose_order(
     OutOfReach
         If no proof of affordable size says anything.
     """
-    log_delta = -math.inf
-    with contextlib.suppress(OutOfReach):
-        log_delta = about_log_delta(parts, epsilon) if parts else log_delta
-    proof, best, least = _first(parts, epsilon, log_delta, width), None, math.inf
+    proof, tried = _first(parts, epsilon, log_delta, width), {}
     for _ in range(_TRIES):
         while proof.work(parts) > _MOST_WORK and proof.nodes > _LEAST_NODES:
             proof = replace(proof, nodes=proof.nodes // 2)
-        if proof == best or proof.work(parts) > _MOST_WORK:
+        if proof in tried or proof.work(parts) > _MOST_WORK:
             break
         lower, upper = enclose(proof, parts, epsilon)
         with balls.workprec(proof.bits):
-            found = float(((upper - lower) / upper).upper()) if upper > 0 else 0.0
-        if not best or found < least:
-            best, least = proof, found
-        if not found > width or upper <= enough or found > least:
+            size = balls.arb.max(upper, balls.arb(log_delta).exp())
+            found = float(((upper - lower) / size).upper()) if upper > 0 else 0.0
+        tried[proof] = found
+        if not found > width:
             break
         finer = min(max(_SPARE * math.sqrt(width / found), _FINER[0]), _FINER[1])
         nodes = min(math.ceil(proof.nodes / finer), MAX_NODES_OF_LAW)
         proof = replace(proof, step=proof.step * finer, nodes=nodes)
-    if best is None:
+    if not tried:
         raise OutOfReach
-    return best
+    return min(tried, key=tried.__getitem__)
 
 
 def _first(parts: Parts, epsilon: float, log_delta: float, width: float) -> OrderProof:
@@ -97,33 +93,20 @@ def _first(parts: Parts, epsilon: float, log_delta: float, width: float) -> Orde
         # Outputs beyond all others are lost, not lowered.
         log_tail -= epsilon
     tail = 0.0 if log_delta == -math.inf or log_tail < -700 else math.exp(log_tail)
-    tilt, variance = _saddle(parts, epsilon, OrderProof(BITS[0], 1.0, 2, tail, top))
+    # That of a normal loss with this delta.
+    far = math.sqrt(-2 * known)
+    deviation = max(math.hypot(far, math.sqrt(2 * epsilon)) - far, _AT_ZERO * math.exp(known))
+    variance = deviation**2
+    tilt = max(epsilon / variance - 0.5, 0.0)
     # A moment of a ratio grows by tilt (tilt + 1) / 2 of what the variance of its logarithm does.
     allowed = _SHARE * max(width, _FIRST) / max(tilt * (tilt + 1) / 2, 1 / (4 * variance))
     step, nodes = math.sqrt(6 * allowed / count), _REACH * math.sqrt(variance / allowed)
-    if len(parts) == 1 and isinstance(parts[0][0], LatticeLoss | ResponseLoss | DiscreteGaussian):
+    if len(parts) == 1 and isinstance(parts[0][0], LatticeLoss | DiscreteGaussian):
         # This law is exact as long as no mass moves.
         with balls.workprec(BITS[0]):
             pair = pair_of(oriented(parts[0][0])[0])
-            assert pair.spacing is not None
             step = float(pair.spacing.upper()) * (1 + 1e-9)
         limits = OrderProof(BITS[0], step, MAX_NODES_OF_LAW, tail, top)
         nodes = pair.span(limits) / step * count + 16
     nodes = math.ceil(min(max(nodes, _LEAST_NODES), MAX_NODES_OF_LAW))
     return OrderProof(min(bits, BITS[1]), step, nodes, tail, top)
-
-
-def _saddle(parts: Parts, epsilon: float, limits: OrderProof) -> tuple[float, float]:
-    """Return a tilt and the variance of the loss that it tilts, roughly."""
-    with contextlib.suppress(OutOfReach, ArithmeticError, ValueError):
-        total = Total(parts)
-        tilt, _ = saddle(total, epsilon)
-        variance = float(total.cumulants([tilt])[0, 2])
-        if 0 < variance < math.inf:
-            return tilt, variance
-    # Ranges are about twice the reach of normal laws, times their deviations.
-    with balls.workprec(BITS[0]):
-        spans = [(pair_of(oriented(loss)[0]).span(limits), times) for loss, times in parts]
-    squares = sum(times * span**2 for span, times in spans)
-    variance = max(squares / (8 * max(limits.nats, 1.0)), 1e-12)
-    return max(epsilon / variance, 1.0), variance

@@ -17,7 +17,7 @@ from dpcal.accountants.certificates.allocation_transform import AllocationTransf
 from dpcal.accountants.certificates.composed import OrderProof
 from dpcal.accountants.certificates.enclosure import enclose
 from dpcal.accountants.certificates.search.contour import choose_contour
-from dpcal.accountants.certificates.search.lines import lines_of
+from dpcal.accountants.certificates.search.lines import line_of
 from dpcal.accountants.losses.allocation import Allocation, Group, UnequalAllocation
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.laplace import Laplace
@@ -62,7 +62,7 @@ def test_transforms_hold_the_values_of_fifty_digits(row):
     # M(z) at z = 1/2 + 3i when adding is the conjugate of that mean.
     with ctx.workprec(192):
         loss = Allocation(1.0, row["batches"], "add")
-        transform, ray = AllocationTransform(loss), lines_of(loss, 32.0).along(0.5, 6.0, 2)
+        transform, ray = AllocationTransform(loss), line_of(loss, 32.0, 0.5, 6.0)
         value = transform.along(ray, 0.5, 3.0, 2)[1]
         assert value.real.overlaps(arb(f"{row['real']} +/- 1e-24"))
         assert (-value.imag).overlaps(arb(f"{row['imag']} +/- 1e-24"))
@@ -79,7 +79,7 @@ def test_known_deltas_are_enclosed_in_both_directions(row):
     delta = row["delta"]
     for direction, epsilon in (("remove", row["removed"]), ("add", row["added"])):
         parts = parts_of(row["sigma"], row["batches"], row["epochs"], direction)
-        proof = choose_contour(parts, epsilon, width=1e-8)
+        proof = choose_contour(parts, epsilon, log_delta=math.log(delta), width=1e-8)
         lower, upper = enclose(proof, parts, epsilon)
         assert delta * (1 - 1e-7) < lower < delta * (1 + 1e-11)
         assert delta * (1 - 1e-11) < upper < delta * (1 + 1e-7)
@@ -92,7 +92,8 @@ def test_known_deltas_are_enclosed_in_both_directions(row):
 )
 def test_two_and_three_batches_against_quadrature(groups, epsilon, direction):
     truth, parts = truth_of(groups, epsilon)[direction], parts_of_groups(groups, direction)
-    lower, upper = enclose(choose_contour(parts, epsilon, width=1e-7), parts, epsilon)
+    proof = choose_contour(parts, epsilon, log_delta=math.log(truth), width=1e-7)
+    lower, upper = enclose(proof, parts, epsilon)
     assert truth * (1 - 3e-7) < lower < truth * (1 + 1e-9)
     assert truth * (1 - 1e-9) < upper < truth * (1 + 3e-7)
 
@@ -105,7 +106,7 @@ def test_the_transform_of_groups_is_that_of_equal_batches_and_falls_below_its_bo
         for u in (1, 3):
             found = []
             for loss in (alike, Allocation(1.0, 5, "add"), differing):
-                transform, ray = AllocationTransform(loss), lines_of(loss, 32.0).along(0.5, u, 2)
+                transform, ray = AllocationTransform(loss), line_of(loss, 32.0, 0.5, u)
                 found.append(transform.along(ray, 0.5, float(u), 2)[1])
             # 0.4 and 0.6 are not fifths.
             assert abs(found[0] - found[1]) < 1e-12
@@ -132,7 +133,7 @@ def _in(ray, name, value):
     ids=["equal batches", "batches that differ"],
 )
 def test_any_ray_gives_bounds_around_the_truth(parts, epsilon, truth):
-    good = choose_contour(parts, epsilon, width=1e-6)
+    good = choose_contour(parts, epsilon, log_delta=math.log(truth), width=1e-6)
     (rays,) = good.lines
     changes = [
         *(("angle", value) for value in (0.01, 1.569)),
@@ -161,7 +162,7 @@ def test_each_term_of_a_contour_is_needed(term, left_out, coarser, longer, monke
     """A contour too coarse or too short proves little; without its term it proves a falsehood."""
     direction, epsilon = KNOWN[1]
     parts = parts_of(1, 2, 1, direction)
-    proof = choose_contour(parts, epsilon, width=1e-3)
+    proof = choose_contour(parts, epsilon, log_delta=math.log(1e-5), width=1e-3)
     nodes = math.ceil(longer * proof.nodes)
     proof = replace(proof, step=coarser * proof.step, nodes=nodes)
     lower, upper = enclose(proof, parts, epsilon)
@@ -178,9 +179,10 @@ def test_contours_prove_nothing_of_losses_without_a_transform():
     """Were they left out, bounds would be those of the rest, and delta is above them."""
     laplace = ((Laplace(1.0), 1),)
     both = (*parts_of(1, 2, 1, "remove"), *laplace)
-    assert enclose(choose_contour(both[:1], 1.0, width=1e-3), both, 1.0) == (0, 1)
+    about = {"log_delta": -3.0, "width": 1e-3}
+    assert enclose(choose_contour(both[:1], 1.0, **about), both, 1.0) == (0, 1)
     with pytest.raises(OutOfReach):
-        choose_contour(both, 1.0, width=1e-3)
+        choose_contour(both, 1.0, **about)
 
 
 # -- certificates

@@ -3,6 +3,7 @@
 The modules below ``certify`` are asked directly, as a certificate could hide a wrong enclosure.
 """
 
+import itertools
 import json
 from decimal import Decimal
 
@@ -13,13 +14,15 @@ from flint import acb, arb, ctx
 
 from dpcal.accountants import certify, events
 from dpcal.accountants.certificates.enclosure import decimal_down, decimal_up, enclose
+from dpcal.accountants.certificates.proofs import Proof
 from dpcal.accountants.certificates.search.contour import choose_contour
-from dpcal.accountants.certificates.search.lines import lines_of
+from dpcal.accountants.certificates.search.lines import line_of
 from dpcal.accountants.certificates.transforms import (
     Line,
     SampledGaussianTransform,
     sums_of_powers,
 )
+from dpcal.accountants.losses.fixed_batch import FixedBatchGaussian
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
 ROWS = json.loads((DATA / "poisson_gaussian.json").read_text())["rows"]
@@ -35,9 +38,10 @@ ROWS = json.loads((DATA / "poisson_gaussian.json").read_text())["rows"]
 )
 def test_the_reference_is_inside(row, width):
     parts = ((SampledGaussian(row["q"], row["sigma"], row["direction"]), row["steps"]),)
-    chosen = choose_contour(parts, row["epsilon"], width=width)
-    lower, upper = enclose(chosen, parts, row["epsilon"])
     truth = Decimal(row["delta"])
+    about = float(truth.ln())
+    chosen = choose_contour(parts, row["epsilon"], log_delta=about, width=width)
+    lower, upper = enclose(chosen, parts, row["epsilon"])
     # The truth is given to 20 digits, and proved to 13 or more.
     slack = truth * Decimal("1e-13")
     assert decimal_down(lower, 30) <= truth + slack
@@ -51,7 +55,7 @@ def test_the_reference_is_inside(row, width):
 def test_transforms_agree_with_rigorous_integration(q, sigma, direction):
     c, h = 2.5, 3.0
     loss = SampledGaussian(q, sigma, direction)
-    transform, line = SampledGaussianTransform(loss), lines_of(loss, 20.0).along(c, 3 * h, 4)
+    transform, line = SampledGaussianTransform(loss), line_of(loss, 20.0, c, 3 * h)
     beyond = transform.beyond(line, c, arb(h))
     for k, value in enumerate(transform.along(line, c, h, 4)):
         with ctx.workprec(96):
@@ -79,6 +83,32 @@ def test_powers_of_a_turn_keep_their_digits():
         last = sums_of_powers([acb(1)], [acb(0, 0.785)], acb(1), 40_000)[-1]
         assert last.overlaps(acb(0, 39_999 * arb(0.785)).exp())
         assert last.rel_accuracy_bits() > 100
+
+
+class ProofOfChance(Proof):
+    """What is said of the losses that stand at either end of a rounded probability."""
+
+    def fits(self, parts):
+        return True
+
+    def work_at_128(self, parts):
+        return 0.0
+
+    def bound(self, parts, epsilon, above):
+        return arb(parts[0][0].sampling_probability)
+
+
+@pytest.mark.parametrize("loss", [SampledGaussian, FixedBatchGaussian])
+def test_a_rounded_quotient_lies_strictly_between_the_chances_at_either_end(loss):
+    others = ("add",) if loss is SampledGaussian else ()
+    for size, source in itertools.product((1, 3, 10, 511), (7, 49, 1000, 60_000, 10**9 + 7)):
+        if size < source:
+            parts = ((loss(size / source, 1.0, *others), 1),)
+            lower, upper = enclose(ProofOfChance(256), parts, 0.0, rounded=True)
+            with ctx.workprec(256):
+                chance = arb(size) / source
+                assert lower < chance < upper
+                assert upper - lower < 1e-14 * chance
 
 
 @pytest.mark.parametrize("relation", ["add-or-remove-one", "replace-one", "replace-special"])

@@ -17,7 +17,7 @@ from dpcal.accountants.certificates.composed import OrderProof
 from dpcal.accountants.certificates.document import Certificate
 from dpcal.accountants.certificates.enclosure import enclose
 from dpcal.accountants.certificates.mechanisms import Mechanism, mechanisms_of
-from dpcal.accountants.certificates.order import Law, Outcomes, spread
+from dpcal.accountants.certificates.order import Law, Outcomes, gather, spread
 from dpcal.accountants.certificates.pairs import Pair, pair_of
 from dpcal.errors import CertificateRejected
 
@@ -231,11 +231,15 @@ def test_a_law_above_holds_any_ratio_in_a_ball_and_mass_of_few_digits(at):
     """Of both directions, at ratios at either end of a ball, of a point and of a cell."""
     one, zero = arb(1), arb(0)
     with ctx.workprec(128):
-        empty = Law(True, zero, arb(0.25), 0, [], zero, zero)
+        empty = Law(True, zero, arb(0.25), 0, [])
         u = arb(at, 0.1)
         few, middle = arb(0.5, 0.4), arb(at)
         point = [(one, u.exp(), u, u)]
         cell = [(few, few * middle.exp(), middle - 0.1, middle + 0.1)]
+        # At a point it stays, where it does not count twice.
+        kept = spread(empty, Outcomes([(few, few * middle.exp(), middle, middle)], zero)).masses
+        assert sum(kept, zero).overlaps(few)
+        assert abs(sum(kept, zero).mid() - 0.5) < 1e-9
         for cells, mass, logs in ((point, 1.0, (at - 0.1, at + 0.1)), (cell, 0.5, (at,))):
             law = spread(empty, Outcomes(cells, zero))
             for log, k in itertools.product(logs, (-0.05, 0.0, 0.05)):
@@ -246,11 +250,20 @@ def test_a_law_above_holds_any_ratio_in_a_ball_and_mass_of_few_digits(at):
                 assert not law.delta(-epsilon, False).upper() < arb(gain * math.exp(-log - k) * -1)
 
 
+def test_a_law_below_proves_no_more_of_mass_of_few_digits():
+    """Of an added record, a mass that is rounded up would be a larger delta."""
+    few, u = arb(0.5, 0.4), arb(-1)
+    with ctx.workprec(128):
+        outcomes = Outcomes([(few, few * u.exp(), u, u)], u, right=(1 - few, 1 - few * u.exp()))
+        law = gather(Law(False, u, arb(0.25), 0, []), outcomes, False)
+        assert not law.delta(arb(0.5), False).lower() > 0.1 * (1 - arb(-0.5).exp())
+
+
 def test_a_sample_keeps_what_the_law_of_its_answers_has_lost(monkeypatch):
     """Below, it is at an infinite ratio of the answers, and so of the sample."""
     loss, _ = samples.pairs_of(ON_BATCHES[1], "add-or-remove-one")
     with ctx.workprec(128):
-        law = Law(False, arb(0), arb(0.1), 0, [arb(0.75)], lost=arb(0.25), infinite=arb(0))
+        law = Law(False, arb(0), arb(0.1), 0, [arb(0.75)], lost=arb(0.25))
         monkeypatch.setattr(samples, "law_of", lambda *_: (law, None))
         found = pair_of(loss).outcomes(arb(0.1), OrderProof(128, 0.1, 200, 1e-3, 9.0), False)
         assert found.right[0] == arb(0.25)

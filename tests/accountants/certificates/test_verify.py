@@ -107,6 +107,13 @@ def test_an_entry_given_twice_is_rejected():
         verify_certificate(twice)
 
 
+@pytest.mark.parametrize("name", ["format", "quantity", "lower", "upper", "digest"])
+def test_an_entry_that_follows_from_others_is_missed(name):
+    document = {key: value for key, value in DOCUMENT.items() if key != name}
+    with pytest.raises(CertificateRejected, match=f"{name} of the certificate must be .*, got"):
+        verify_certificate(document)
+
+
 def test_an_honest_second_signature_is_accepted():
     loosened = changed(DOCUMENT, path_of(f"{REMOVE}.upper"), lambda text: str(Decimal(text) * 2))
     assert verify_certificate(resigned(loosened)).upper == 2 * Decimal(DOCUMENT["upper"])
