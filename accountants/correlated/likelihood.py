@@ -144,19 +144,15 @@ class Likelihood(Plain):
         T = self.mechanism.steps
         if self.memory == "none":
             return np.ones((1, 1)), np.zeros(T, dtype=np.intp)
-        if self.memory == "sum":
-            # In each round the sum is rounded by less than this part of it, outward.
-            outward = 1 + (-2 if above else 2) * _CLOSE * T
-            products, memories = self.mechanism.couplings[:, None] * outward, self._nodes[None]
-        else:
+        if self.memory == "window":
+            rows, kinds = self.mechanism.gram_bands
             lags = np.arange(1, self.mechanism.bands)
-            before = np.arange(T)[:, None] - lags
-            products = np.where(
-                before >= 0, self.mechanism.gram_bands[np.maximum(before, 0), lags], 0.0
-            )
             memories = (np.arange(2**lags.size) >> (lags - 1)[:, None] & 1).astype(float)
-        rows, kinds = np.unique(products, axis=0, return_inverse=True)
-        return np.exp(-(rows @ memories)), kinds.ravel().astype(np.intp)
+            return np.exp(-(rows[:, 1:] @ memories)), kinds
+        # In each round the sum is rounded by less than this part of it, outward.
+        outward = 1 + (-2 if above else 2) * _CLOSE * T
+        couplings, kinds = np.unique(self.mechanism.couplings * outward, return_inverse=True)
+        return np.exp(-np.outer(couplings, self._nodes)), kinds
 
     def _cells(self, joins: int, above: bool) -> _Cells:
         """Return where each memory leads: the first of two memories, and the share of the other."""

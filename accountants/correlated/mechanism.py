@@ -29,14 +29,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import toeplitz
 
 from dpcal._internal import validate
 from dpcal.accountants.matrix.base import Strategy
 
-__all__ = ["WIDEST_BAND", "Mechanism", "Plain"]
+__all__ = ["WIDEST_BAND", "Mechanism", "Plain", "distinct"]
 
 Floats = NDArray[np.float64]
+Places = NDArray[np.intp]
 
 # Most bands. The transfer matrix has 2^(bands - 1) states, and every round of every draw visits
 # each of them; one band more doubles the time of a draw.
@@ -132,15 +132,7 @@ class Mechanism(Plain):
         """
         if self._unit is not None:
             return self._unit.matrix
-        if self.column is None:
-            assert self.dense is not None
-            return self.dense
-        if self.steps > _DENSE_STEPS:
-            raise ValueError(
-                f"steps must be at most {_DENSE_STEPS} for a method that needs the dense matrix, "
-                f"got {self.steps}."
-            )
-        return toeplitz(self.column, np.zeros(self.steps))
+        return np.abs(self.strategy.matrix()) if self.dense is None else self.dense
 
     @property
     def largest_column(self) -> float:
@@ -169,19 +161,21 @@ class Mechanism(Plain):
         return np.ascontiguousarray((self.matrix * self.matrix).sum(axis=0))
 
     @cached_property
-    def gram_bands(self) -> Floats:
-        """Entries (t, t + k) of the Gram matrix for k < bands, of shape (steps, bands)."""
+    def gram_bands(self) -> tuple[Floats, Places]:
+        """Entries (t, t - k) of the Gram matrix for k < bands: distinct rows, and each round's."""
         if self._unit is not None:
-            return self._unit.gram_bands / self.variance
+            rows, kinds = self._unit.gram_bands
+            return rows / self.variance, kinds
         T, column = self.steps, self.column
         out = np.zeros((T, self.bands))
         for k in range(self.bands):
             if column is None:
-                out[: T - k, k] = np.diagonal(self.gram, k)
+                out[k:, k] = np.diagonal(self.gram, k)
             else:
-                # Columns t and t + k overlap in the rounds from t + k on.
-                out[: T - k, k] = np.cumsum(column[: T - k] * column[k:])[::-1]
-        return out
+                # Columns t - k and t overlap in the rounds from t on.
+                out[k:, k] = np.cumsum(column[: T - k] * column[k:])[::-1]
+        first, kinds = distinct(out)
+        return out[first], kinds
 
     @cached_property
     def overlaps(self) -> Floats:
@@ -240,6 +234,12 @@ class Mechanism(Plain):
         """Return C^T x / sigma^2, of the shape (steps, draws) of the observations."""
         found = self.matrix.T @ x if self.column is None else self.means(x[::-1])[::-1]
         return np.ascontiguousarray(found / self.variance)
+
+
+def distinct(rows: Floats) -> tuple[Places, Places]:
+    """Return the first row of each kind, and the kind of each row."""
+    _, first, kinds = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    return first, kinds.ravel()
 
 
 def _column(C: Floats) -> Floats | None:

@@ -135,9 +135,9 @@ class Strategy(ABC):
 
     @property
     def series(self) -> tuple[Array, Array] | None:
-        """Decays d, scales s of ``C[t + k, t] = sum_j s[j] d[j]^(k - 1)``; None if not few.
+        """Decays d, scales s of ``C[t + k, t] = sum_j s[j] d[j]^(k - 1)``, of a buffered matrix.
 
-        C has a unit diagonal then.
+        C has a unit diagonal then; None for all others.
         """
         return None
 

@@ -31,9 +31,6 @@ __all__ = ["BIFR", "BISR", "BLT", "Banded", "BandedInverse", "Identity", "Lambda
 
 Array = NDArray[np.float64]
 
-# Most roots of C^-1(x) whose partial fractions are computed: no grid of states serves more series.
-_MOST_ROOTS = 3
-
 
 class _Family(Toeplitz):
     """A family of strategies, with a search for the best member for a run."""
@@ -158,11 +155,6 @@ class LambdaCGD(_Family):
     def inverse_bands(self) -> int:
         """Two, or one without correlation."""
         return 2 if self.decay and self.steps > 1 else 1
-
-    @property
-    def series(self) -> tuple[Array, Array]:
-        """One series, whose decay is its scale."""
-        return np.array([self.decay]), np.array([self.decay])
 
     @cached_property
     def coefficients(self) -> Array:
@@ -298,19 +290,6 @@ class _BandedInverse(Toeplitz):
     def bands(self) -> int | None:
         """One without correlation, otherwise None: all."""
         return None if self.inverse_bands > 1 else 1
-
-    @property
-    def series(self) -> tuple[Array, Array] | None:
-        """The partial fractions of 1 / C^-1(x), if its roots are real and distinct."""
-        if not 2 <= self.inverse_bands <= _MOST_ROOTS + 1:
-            return None
-        # The roots give the decays, as 1 / C(x) = prod_j (1 - decays[j] x).
-        roots = np.roots(self.inverse_coefficients[: self.inverse_bands])
-        if np.iscomplex(roots).any() or len(np.unique(roots)) < len(roots):
-            return None
-        gaps = np.subtract.outer(roots, roots) + np.eye(len(roots))
-        scales = roots ** len(roots) / gaps.prod(axis=1)
-        return np.asarray(roots.real), np.asarray(scales.real)
 
     @cached_property
     def coefficients(self) -> Array:

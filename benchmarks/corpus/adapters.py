@@ -2,10 +2,10 @@
 
     python adapters.py PACKAGE ACCOUNTANT SECONDS < rows > answers
 
-It needs Python's standard library and the package alone, and reads one row a line. Each answer is a
-line too: ``id``, ``seconds`` of processor time, and ``upper``, with ``lower`` where the package has
-one; or ``refused``, ``failed`` or ``slow`` with the reason. A package is asked as its documentation
-asks it, with the accuracy that it has by default.
+It needs Python's standard library, the package and the rows' own module, and reads one row a line.
+Each answer is a line too: ``id``, ``seconds`` of processor time, and ``upper``, with ``lower``
+where the package has one; or ``refused``, ``failed`` or ``slow`` with the reason. A package is
+asked as its documentation asks it, with the accuracy that it has by default.
 """
 
 from __future__ import annotations
@@ -18,20 +18,13 @@ import time
 import warnings
 from fractions import Fraction
 
+from benchmarks.corpus.rows import event_of, leaves
+
 ADD, REPLACE, SPECIAL = "add-or-remove-one", "replace-one", "replace-special"
 
 
 class Refused(Exception):  # noqa: N818
     """The package has no accountant for this row, or says so itself."""
-
-
-def leaves(event, times=1):
-    """Return the elementary events of a composition, and how often each is used."""
-    if event["type"] == "SelfComposedDpEvent":
-        return leaves(event["event"], times * event["count"])
-    if event["type"] == "ComposedDpEvent":
-        return [item for each in event["events"] for item in leaves(each, times)]
-    return [(event, times)]
 
 
 def worst(row):
@@ -69,20 +62,6 @@ def asked(row, name):
 # -- dp-accounting
 
 
-def _google_event(values):
-    import dp_accounting
-
-    cls = getattr(dp_accounting, values["type"], None)
-    if cls is None:
-        raise Refused(values["type"])
-    given = {name: value for name, value in values.items() if name != "type"}
-    if "event" in given:
-        given["event"] = _google_event(given["event"])
-    if "events" in given:
-        given["events"] = [_google_event(each) for each in given["events"]]
-    return cls(**given)
-
-
 def _google(row, make):
     import dp_accounting
 
@@ -91,7 +70,11 @@ def _google(row, make):
         row["neighboring_relation"].upper().replace("-", "_")
     ]
     try:
-        accountant = make(relation).compose(_google_event(row["event"]))
+        event = event_of(row["event"], dp_accounting)
+    except AttributeError as error:
+        raise Refused(str(error)) from error
+    try:
+        accountant = make(relation).compose(event)
     except dp_accounting.UnsupportedEventError as error:
         raise Refused(str(error)) from error
     if "delta" in row["asked"]:
@@ -292,7 +275,6 @@ def allocation(row):
 
 def dpcal(row):
     import dpcal as package
-    from benchmarks.corpus.rows import event_of
     from dpcal.errors import DpcalError
 
     event, relation = event_of(row["event"]), row["neighboring_relation"]

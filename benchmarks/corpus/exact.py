@@ -27,6 +27,7 @@ from benchmarks.corpus import laws
 from benchmarks.corpus.inner import Inner, Profile, on_epoch, on_sample
 from benchmarks.corpus.laplace import composed_laplace
 from benchmarks.corpus.noise import Pair, laplace, normal
+from benchmarks.corpus.rows import leaves
 
 Ball = Any
 Event = dict[str, Any]
@@ -38,15 +39,6 @@ ADD = "add-or-remove-one"
 RATIONAL = "exact enumeration in rational numbers"
 ENUMERATED = "enumeration in balls"
 BRACKET = "attack below, theorem above"
-
-
-def leaves(event: Event, times: int = 1) -> Leaves:
-    """Return the elementary events of a composition, and how often each is used."""
-    if event["type"] == "SelfComposedDpEvent":
-        return leaves(event["event"], times * event["count"])
-    if event["type"] == "ComposedDpEvent":
-        return [item for each in event["events"] for item in leaves(each, times)]
-    return [(event, times)]
 
 
 def rational(value: float) -> Any:

@@ -236,7 +236,7 @@ def test_a_row_is_verified_by_the_command(capfd, tmp_path, monkeypatch):
 
     for row in (next(iter(CERTIFICATES)), "gaussian-0000"):
         assert verified(row) == 0
-        assert main(["certify", "--check", str(tmp_path / row)]) == 0
+        assert main(["check", str(tmp_path / row)]) == 0
         assert "holds" in capfd.readouterr().out
     with pytest.raises(SystemExit, match="no certificate covers tree-0000"):
         verified("tree-0000")

@@ -6,7 +6,6 @@ from dpcal._internal import lazy
 
 if TYPE_CHECKING:
     from dpcal.calibrate.correlated.calibration import (
-        CONFIRMATIONS as CONFIRMATIONS,
         CalibratedNoise as CalibratedNoise,
         Calibration as Calibration,
         noise_multiplier as noise_multiplier,

@@ -29,11 +29,11 @@ import numpy as np
 from dpcal._internal import validate
 from dpcal._internal.roots import NoBracket, Stop, newton, secant
 from dpcal.accountants import events
-from dpcal.accountants.correlated import CorrelatedDelta, Sampler, price
+from dpcal.accountants.correlated import CorrelatedDelta, Sampler
 from dpcal.accountants.correlated.answers import CERTIFIED, EXACT
 from dpcal.accountants.correlated.bounds.base import Proof
 from dpcal.accountants.correlated.draws import evidence
-from dpcal.accountants.correlated.draws.montecarlo import draws_needed
+from dpcal.accountants.correlated.draws.montecarlo import draws_enough
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.correlated.price import Goal, Options, Question
 from dpcal.calibrate.noise import noise_multiplier as independent_noise
@@ -55,8 +55,6 @@ _RAISED = 1.05
 # Plain draws are made where they need at most so many times the draws that were asked for: other
 # draws need a quarter more noise.
 _MORE = 3
-# So many times the least number of plain draws bound delta where a few of them exceed epsilon.
-_ENOUGH = 1.25
 # The search wants digits, not proofs: this part of the draws.
 _SEARCH = 8
 # Draws that cannot save this part of the noise that is proved are not made, and about this part is
@@ -141,9 +139,9 @@ class Calibration:
     def __post_init__(self) -> None:
         if not self._draws:
             return
-        plain = _ENOUGH * draws_needed(self._left, failure_probability=0.5 * self.failure)
+        plain = draws_enough(self._left, failure_probability=0.5 * self.failure)
         if self.options.draws < plain <= _MORE * self.options.draws:
-            object.__setattr__(self, "options", replace(self.options, draws=math.ceil(plain)))
+            object.__setattr__(self, "options", replace(self.options, draws=plain))
 
     @property
     def exact(self) -> bool:
@@ -370,10 +368,7 @@ def noise_multiplier(
     found.warn()
     if found.confirmation is not None:
         return found
-    question = calibration.question(found.noise_multiplier, statistics="none")
-    known = price.answer(question, Goal(epsilon=at))
-    if known > target:
-        # That epsilon was proved at this delta is a proof of this delta too.
-        proof, relation = Proof(target, found.method, known.lower), known.neighboring_relation
-        known = CorrelatedDelta.proved(proof, label=known.label, neighboring_relation=relation)
-    return replace(found, confirmation=known)
+    known = calibration.question(found.noise_multiplier).proved.proof(at)
+    # That epsilon was proved at this delta is a proof of this delta too.
+    known = known._replace(value=min(known.value, target))
+    return replace(found, confirmation=CorrelatedDelta.proved(known, label=found.label))

@@ -30,14 +30,14 @@ from dpcal.accountants.correlated.price import Options
 from dpcal.accountants.directions import RELATIONS
 from dpcal.accountants.matrix import PREFIX_SUMS, Participation, Strategy, Workload
 from dpcal.accountants.rounding import UNIT
-from dpcal.calibrate.batching import SAMPLED as BATCHES
+from dpcal.calibrate.batching import SAMPLED
 from dpcal.calibrate.correlated.calibration import CalibratedNoise, Calibration
 from dpcal.calibrate.correlated.families import Best, chosen, for_random_batches, usual
 from dpcal.calibrate.noise import noise_multiplier
 from dpcal.errors import TargetUnreachable, UnsupportedEvent
 
-__all__ = ["BATCHES", "Batches", "KnownSchedule", "Pricing", "SampledBatches"]
-__all__ += ["StrategyRow", "StrategyTable", "compare_strategies"]
+__all__ = ["Batches", "KnownSchedule", "Pricing", "SampledBatches", "StrategyRow"]
+__all__ += ["StrategyTable", "compare_strategies"]
 
 
 # The momentum of the other workload that every row shows.
@@ -169,7 +169,7 @@ class Batches:
     apart: int | None = None
 
     def __post_init__(self) -> None:
-        validate.choice(BATCHES, name=self.name)
+        validate.choice(SAMPLED, name=self.name)
         validate.rate(sampling_probability=self.sampling_probability)
         if self.apart is not None:
             validate.count(apart=self.apart)

@@ -19,8 +19,9 @@ from dpcal.accountants.matrix import (
     Tree,
     Workload,
 )
+from dpcal.calibrate.batching import SAMPLED
 from dpcal.calibrate.correlated import CalibratedNoise, noise_multiplier
-from dpcal.calibrate.correlated.strategies import BATCHES, SampledBatches
+from dpcal.calibrate.correlated.strategies import SampledBatches
 from dpcal.errors import UnsupportedEvent
 
 TARGET = {"epsilon": 2.0, "delta": 1e-6}
@@ -150,7 +151,7 @@ def test_random_batches_are_priced_by_the_sampler():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", BATCHES)
+@pytest.mark.parametrize("name", SAMPLED)
 def test_batches_of_one_size_by_every_sampler(name):
     batches = calibrate.Batches(name, 0.05)
     names = "identity", "banded=2", "banded=best"

@@ -312,7 +312,7 @@ def _unit_laws(unit: Mechanism, sampler: Sampler) -> list[tuple[Floats, Floats]]
     from scipy.stats import binom
 
     T, most, groups = unit.steps, largest_norm(unit, sampler), sampler.groups(unit.steps)
-    separation = _worst_case(sampler, T)[1]
+    separation = sampler.least_separation
     if sampler.epochs(T) is not None:
         # The number of participations is known.
         return [(np.ones(1), np.array([most * (1 + _ROUNDING)]))]
@@ -353,20 +353,20 @@ def _norms(unit: Mechanism, rows: slice, separation: int, largest: int, most: fl
     return np.concatenate([[0.0], np.minimum(norms, most), [most]]) * (1 + _ROUNDING)
 
 
-def _worst_case(sampler: Sampler, steps: int) -> tuple[Participation, int]:
-    """Return the patterns that a sampler may draw, and the least distance of participations."""
+def _worst_case(sampler: Sampler, steps: int) -> Participation:
+    """Return the patterns that a sampler may draw."""
     if isinstance(sampler, CyclicPoisson | BallsInBins):
         period = sampler.bands if isinstance(sampler, CyclicPoisson) else sampler.bins
-        return FixedEpochs(-(-steps // period), period), period
+        return FixedEpochs(-(-steps // period), period)
     epochs = sampler.epochs(steps)
     times = None if epochs is None else epochs.times * epochs.drawn
-    return LeastSeparation(sampler.least_separation, times), sampler.least_separation
+    return LeastSeparation(sampler.least_separation, times)
 
 
 @lru_cache(maxsize=8)
 def largest_norm(unit: Mechanism, sampler: Sampler) -> float:
     """Return a bound on ||C y|| over all patterns that a sampler may draw."""
-    found = unit.strategy.sensitivity(_worst_case(sampler, unit.steps)[0]).value
+    found = unit.strategy.sensitivity(_worst_case(sampler, unit.steps)).value
     epochs = sampler.epochs(unit.steps)
     if epochs is not None and epochs.times == 1 and epochs.drawn > 1 and unit.column is not None:
         # Rounds of epochs that are s apart are more than s - 1 epochs apart.

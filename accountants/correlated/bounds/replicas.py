@@ -323,22 +323,14 @@ class ReplicaSum:
         counts = np.arange(self.order + 1) * self._energies[rounds][:, None, None]
         return np.where(chances > 0, np.maximum(chances * np.exp(-0.5 * counts), _TINY), 0.0)
 
-    def products(self, t: int) -> Floats:
-        """Return e_t, and G between round t and those that are 1, 2, ... rounds before."""
+    @cached_property
+    def products(self) -> tuple[Floats, NDArray[np.intp]]:
+        """Rows of e_t, and G between round t and those that are 1, 2, ... before; each round's."""
         if self.past is not None:
-            return np.zeros(0)
-        lags = np.arange(self._lags + 1)
-        found = np.where(lags <= t, self.mechanism.gram_bands[np.maximum(t - lags, 0), lags], 0.0)
+            return np.zeros((1, 0)), np.zeros(self.mechanism.steps, dtype=np.intp)
+        rows, kinds = self.mechanism.gram_bands
         # Sums of up to T products >= 0 are rounded by less than this part.
-        return np.asarray(found * (1 + (self.mechanism.steps + 8) * UNIT))
-
-    def _alike(self, t: int, most: int) -> int:
-        """Return how many rounds before t weigh overlaps as the last one, at most so many."""
-        if self.past is not None:
-            return most
-        last = self.products(t - 1)
-        unlike = (k for k in range(1, most) if not np.array_equal(self.products(t - 1 - k), last))
-        return next(unlike, most)
+        return rows * (1 + (self.mechanism.steps + 8) * UNIT), kinds
 
     @np.errstate(over="ignore")
     def gains(self, products: Floats) -> Floats:
@@ -388,15 +380,17 @@ class ReplicaSum:
         tables, joining = self.tables, self.joining
         if tables is None or not self.affordable:
             return math.inf
-        T, steps = self.mechanism.steps, self._lags
+        T, steps, (products, kinds) = self.mechanism.steps, self._lags, self.products
         span = joining.period * math.ceil(_SPAN / joining.period)
         now = self._after()
         if not np.isfinite(now).all():
             return math.inf
         settled, largest, total, since, t = now.copy(), 0.0, 0.0, 0.0, T
         while t > 0:
-            many = self._alike(t, min(t, span - (T - t) % span))
-            gains = np.ascontiguousarray(self.gains(self.products(t - 1)))
+            left = min(t, span - (T - t) % span)
+            unlike = np.flatnonzero(kinds[t - left : t] != kinds[t - 1])
+            many = left - 1 - int(unlike[-1]) if unlike.size else left
+            gains = np.ascontiguousarray(self.gains(products[kinds[t - 1]]))
             largest = max(largest, float(gains.max()))
             chances = self.chances(np.arange(t - 1, t - many - 1, -1))
             then = np.empty((many if keep else 2, *now.shape))

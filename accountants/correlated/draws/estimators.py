@@ -77,7 +77,7 @@ from dpcal.accountants.correlated.bounds.replicas import (
     log_tangent,
 )
 from dpcal.accountants.correlated.likelihood import Likelihood
-from dpcal.accountants.correlated.mechanism import Plain
+from dpcal.accountants.correlated.mechanism import Plain, distinct
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["Bins", "Direct", "Estimator", "Tilted", "best_tilt"]
@@ -260,12 +260,6 @@ class _Table(NamedTuple):
     log_moment: float
 
 
-def _alike(rows: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the first round of each kind, and the kind of each round."""
-    _, first, kinds = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-    return first, kinds.ravel().astype(np.intp)
-
-
 @dataclass(frozen=True, eq=False)
 class Tilted(Direct):
     """Draws of B^q Q / E[B^q], with the terms (L - e^eps)_+ / (B^q / E[B^q]).
@@ -354,21 +348,17 @@ class Tilted(Direct):
     @cached_property
     def _factors(self) -> tuple[Floats, NDArray[np.intp], Floats, NDArray[np.intp]]:
         """Return probabilities and weights of counts by kinds of rounds, and each round's kinds."""
-        total, mechanism, chances = self._sum, self.engine.mechanism, self.joining.chances
-        if total.past is not None:
-            first, kinds = _alike(np.stack([chances, mechanism.energies], axis=1))
+        total, mechanism = self._sum, self.engine.mechanism
+        rounds, (products, kinds) = self.joining.chances[:, None], total.products
+        if total.past is None:
+            gains = np.stack([total.gains(row) for row in products])
+        else:
+            rounds = np.column_stack([rounds, mechanism.energies])
             # A sum weighs what follows from it, whatever the window.
             assert total.tables is not None
-            weighed = (
-                np.ones((1, 1, len(total.tables.windows))),
-                np.zeros(mechanism.steps, dtype=np.intp),
-            )
-        else:
-            first, kinds = _alike(chances[:, None])
-            products = np.stack([total.products(t) for t in range(mechanism.steps)])
-            each, of_round = _alike(products)
-            weighed = np.stack([total.gains(products[t]) for t in each]), of_round
-        return total.chances(first), kinds, *weighed
+            gains = np.ones((1, 1, len(total.tables.windows)))
+        first, chances_of = distinct(rounds)
+        return total.chances(first), chances_of, gains, kinds
 
     def draw(self, draws: int, generator: np.random.Generator) -> Floats:
         """Return the numbers that are kept of draws, shape (rows, draws)."""

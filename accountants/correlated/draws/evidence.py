@@ -35,6 +35,7 @@ from dpcal.accountants.correlated.draws.estimators import (
 from dpcal.accountants.correlated.draws.montecarlo import (
     Reading,
     Sample,
+    draws_enough,
     draws_needed,
     last_proved,
     simulate,
@@ -51,8 +52,6 @@ __all__ = ["Evidence", "collected", "provenance", "removing"]
 _PLAIN_DRAWS = 8192
 # The part of these draws from which a search estimates what all of them will prove.
 _FEW = 4
-# So many times the least number of plain draws bound delta where a few of them exceed epsilon.
-_ENOUGH = 1.25
 # About the part of a proved epsilon that draws prove: the order of a tilt is chosen there.
 _NEAR = 0.8
 # Where a range is the same as at 0, draws are plain.
@@ -80,8 +79,9 @@ def removing(question: Question, goal: Goal, draws: int = 0) -> Estimator:
         orders = [q for q in (1, 2, 3) if len(question.gram) ** q <= _MOST_TUPLES]
         tried: list[Estimator] = [Bins(question.gram, "remove", q) for q in orders]
     else:
-        enough = goal.delta is not None and draws >= _ENOUGH * draws_needed(
-            goal.delta, failure_probability=0.5 * question.options.failure(goal.delta)
+        half = 0.5 * question.options.failure(goal.delta)
+        enough = goal.delta is not None and draws >= draws_enough(
+            goal.delta, failure_probability=half
         )
         found = best_tilt(question.engine, question.tilted, level)
         tried = [] if found is None or (found.shared and enough) else [found]

@@ -33,8 +33,8 @@ from dpcal._internal import validate
 from dpcal._internal.roots import Sides, Stop, bisect
 from dpcal.accountants.correlated.draws.estimators import Estimator
 
-__all__ = ["CHUNK", "MOST_DRAWS", "Reading", "Sample", "bets_prove", "draws_needed", "last_proved"]
-__all__ += ["lower_mean", "simulate", "upper_mean"]
+__all__ = ["CHUNK", "MOST_DRAWS", "Reading", "Sample", "bets_prove", "draws_enough", "draws_needed"]
+__all__ += ["last_proved", "lower_mean", "simulate", "upper_mean"]
 
 Floats = NDArray[np.float64]
 
@@ -53,6 +53,8 @@ _WIDTH = 1e-6
 _STARTS, _STEP = (2.0, 1.6, 1.4, 1.3, 1.2), 0.9985
 # Least epsilon that is tested above 0.
 _LEAST = 1e-9
+# So many times the least number of draws bound delta where a few of them exceed epsilon.
+_ENOUGH = 1.25
 
 
 # The first 16th of the draws only chooses the bets on the next draws; each later block of bets is
@@ -158,24 +160,26 @@ def bets_prove(
     return capital >= goal * (1 + 1e-9)
 
 
-def draws_needed(delta: float, *, failure_probability: float, largest: float = 1.0) -> int:
-    """Return the least number of draws that can prove ``delta``, if every draw were zero.
+def draws_needed(delta: float, *, failure_probability: float) -> int:
+    """Return the least number of draws in [0, 1] that can prove ``delta``, if all were zero.
 
     Parameters
     ----------
     delta
-        Upper bound wanted on the mean, positive.
+        Upper bound in (0, 1) wanted on the mean.
     failure_probability
         In (0, 1).
-    largest
-        A proved bound on every draw.
 
     >>> draws_needed(1e-5, failure_probability=1e-7)
     1611802
     """
-    if delta >= largest:
-        return 1
-    return math.ceil(1.0000001 * -math.log(failure_probability) / -math.log1p(-delta / largest))
+    return math.ceil(1.0000001 * -math.log(failure_probability) / -math.log1p(-delta))
+
+
+def draws_enough(delta: float, *, failure_probability: float) -> int:
+    """Return a number of draws that prove about ``delta`` where a few of them exceed epsilon."""
+    needed = draws_needed(delta, failure_probability=failure_probability)
+    return math.ceil(_ENOUGH * needed)
 
 
 class Reading(NamedTuple):
