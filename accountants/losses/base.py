@@ -218,15 +218,12 @@ class PrivacyLoss(ABC):
         """Return log delta(epsilon) of one use and its relative error; None if not closed."""
         return None
 
-    def points(self, highest: float) -> Points | None:
-        """Return points of the finite loss for tilts -1 < c <= highest; None if there are none."""
-        return None
+    def points(self, highest: float, *, shifted: bool = False) -> Points | None:
+        """Return points of the finite loss for tilts -1 < c <= highest; None if there are none.
 
-    def line(self, highest: float) -> Points | None:
-        """Return points that have M(c + i t) for all t >= 0, c <= highest; None if there are none.
-
-        They lie on a line on which each factor exp(i t l), t > 0, shrinks; atoms lie on the real
-        one. Points for integrals over the real line serve t = 0 alone.
+        Points for integrals over the real line have M(c), and serve t = 0 alone. Shifted points
+        have M(c + i t) for all t >= 0: they lie on a line on which each factor exp(i t l), t > 0,
+        shrinks. Atoms lie on the real line in either case.
         """
         return None
 
@@ -246,7 +243,7 @@ class PrivacyLoss(ABC):
     def served(self, highest: float) -> Served | None:
         """Return the points for tilts up to a highest one as rows; None if there are none."""
         with suppress(OutOfReach):
-            real, line = self.points(highest), self.line(highest)
+            real, line = self.points(highest), self.points(highest, shifted=True)
             if real is None or line is None:
                 return None
             places = list(line.merged)

@@ -49,10 +49,6 @@ class AtomLoss(PrivacyLoss):
 
     quick = False
 
-    def line(self, highest: float) -> Points | None:
-        """Return the atoms: sums over them are exact at all times."""
-        return self.points(highest)
-
 
 def atoms(values: Reals, log_reference: Reals, sizes: Reals, **limits: Any) -> Points:
     """Return points from values, log masses under Q, and sizes of the values' terms."""
@@ -76,8 +72,8 @@ class DiscreteLoss(AtomLoss):
         """The largest value, rounded up."""
         return float(self.values[-1]) * (1 + self.value_rounding)
 
-    def points(self, highest: float) -> Points:
-        """Return the values, which serve all tilts."""
+    def points(self, highest: float, *, shifted: bool = False) -> Points:
+        """Return the values, which serve all tilts and times."""
         reference = np.array(self.log_reference)
         return atoms(self.values, reference, self._value_sizes, highest=math.inf)
 

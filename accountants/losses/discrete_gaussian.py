@@ -63,7 +63,7 @@ class DiscreteGaussian(AtomLoss):
     def _variance(self) -> float:
         return (self.sensitivity / self.sigma) ** 2
 
-    def points(self, highest: float) -> Points:
+    def points(self, highest: float, *, shifted: bool = False) -> Points:
         """Return the values; sums over every k-th one serve early times.
 
         By Poisson summation they differ from sums over all by a factor of 1 + 2.1 exp(2 pi s abs(t)

@@ -210,10 +210,6 @@ class FixedBatchGaussian(NormalTail):
             reach=float(np.abs(gains[0])),
         )
 
-    def points(self, highest: float) -> Points:
-        """Return points on the real line."""
-        return self._on(_REAL, highest)
-
-    def line(self, highest: float) -> Points:
-        """Return points on curves that leave the loss 0 at an angle."""
-        return self._on(_SHIFTED, highest)
+    def points(self, highest: float, *, shifted: bool = False) -> Points:
+        """Return points on the real line, or on curves that leave the loss 0 at an angle."""
+        return self._on(_SHIFTED if shifted else _REAL, highest)

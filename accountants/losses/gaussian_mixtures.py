@@ -135,7 +135,7 @@ class GaussianMixtures(NormalTail):
         return _Lattice(*self.sides, highest, cut)
 
     def _on(self, lattice: _Lattice, height: float) -> Points:
-        """Return points on a line."""
+        """Return points of the trapezoid rule on a line above the real one, or on that one."""
         x = lattice.exact + 1j * height if height else lattice.exact
         above, below, logs = lattice.on(x)
         values, unit = above - below, unit_of(above)
@@ -147,14 +147,10 @@ class GaussianMixtures(NormalTail):
         terms = unit * (np.abs(x) ** 2 + of_p + np.abs(logs))
         return Points(values, logs + values, sizes.astype(float), terms.astype(float))
 
-    def points(self, highest: float) -> Points:
-        """Return points of the trapezoid rule on the real line."""
-        return self._on(self._lattice(highest), 0.0)
-
-    def line(self, highest: float) -> Points:
-        """Return points of the trapezoid rule on a line above the real one."""
+    def points(self, highest: float, *, shifted: bool = False) -> Points:
+        """Return points of the trapezoid rule."""
         lattice = self._lattice(highest)
-        return self._on(lattice, lattice.angle)
+        return self._on(lattice, lattice.angle if shifted else 0.0)
 
     @property
     def mixture(self) -> GaussianMixtures:
