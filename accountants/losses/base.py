@@ -117,7 +117,9 @@ def _padded(rows: list[Reals], order: Reals, *, log: int) -> Reals:
     """Return sorted rows, filled up with points without mass to whole registers."""
     found = np.zeros((len(rows), -(-max(len(order), 1) // _LANES) * _LANES))
     found[log, len(order) :] = _NO_MASS
-    found[:, : len(order)] = np.array(rows)[:, np.argsort(order, kind="stable")]
+    places = np.argsort(order, kind="stable")
+    for filled, row in zip(found, rows, strict=True):
+        filled[: len(order)] = row[places]
     return found
 
 
@@ -181,8 +183,26 @@ class PrivacyLoss(ABC):
         return np.full(len(tilts), -math.inf)
 
     @cached_property
-    def _kept_points(self) -> dict[str, tuple[float, Reals]]:
+    def _kept_points(self) -> dict[str, tuple[float, Reals, float]]:
         return {}
+
+    def _rows_up_to(self, asked: float) -> tuple[float, Reals, float]:
+        """Return a tilt, points on the real line as rows, and the tilt that these serve.
+
+        The last ones are kept, for sums and for contours.
+
+        Raises
+        ------
+        OutOfReach
+            If no points serve the tilt.
+        """
+        kept = self._kept_points.get("last")
+        if kept is None or kept[0] != asked:
+            if (points := self.points(asked)) is None:
+                raise OutOfReach
+            kept = asked, points.real_rows(self.surplus), max(asked, points.highest)
+            self._kept_points["last"] = kept
+        return kept
 
     def cumulants(self, c: ArrayLike) -> Reals:
         """Return log M(c) and three moments of the tilted law, for each real c > -1.
@@ -196,14 +216,10 @@ class PrivacyLoss(ABC):
             If no points serve a tilt.
         """
         c, surplus = np.atleast_1d(np.asarray(c, dtype=float)), self.surplus
-        served, rows = self._kept_points.get("last", (-1.0, np.empty((5, 0))))
-        if served < c.max():
-            served = 2.0 ** math.ceil(math.log2(max(_FIRST, float(c.max()))))
-            if (points := self.points(served)) is None:
-                raise OutOfReach
-            rows = points.real_rows(surplus)
-            self._kept_points["last"] = served, rows
-        found: Reals = np.asarray(moments(rows, c))
+        kept = self._kept_points.get("last")
+        if kept is None or kept[0] < c.max():
+            kept = self._rows_up_to(2.0 ** math.ceil(math.log2(max(_FIRST, float(c.max())))))
+        found: Reals = np.asarray(moments(kept[1], c))
         found[:, 0] -= c * surplus
         found[:, 1] -= surplus
         # A tilted law is never a single point, but its variance may be below the range of a double.
@@ -243,8 +259,8 @@ class PrivacyLoss(ABC):
     def served(self, highest: float) -> Served | None:
         """Return the points for tilts up to a highest one as rows; None if there are none."""
         with suppress(OutOfReach):
-            real, line = self.points(highest), self.points(highest, shifted=True)
-            if real is None or line is None:
+            _, real, most = self._rows_up_to(highest)
+            if (line := self.points(highest, shifted=True)) is None:
                 return None
             places = list(line.merged)
             values, logs = line.values.real[places], line.log_masses.real[places]
@@ -252,13 +268,13 @@ class PrivacyLoss(ABC):
             # Of several merged points, all of their mass at both ends bounds what they do.
             ends = [values.min(), values.max()] if places else [0.0, 0.0]
             return Served(
-                real.real_rows(self.surplus),
+                real,
                 line.line_rows(),
                 [(float(end), total) for end in ends],
                 line.reach if places else 0.0,
                 line.latest,
                 line.normal,
-                max(highest, real.highest),
+                most,
                 self.gone,
             )
         return None

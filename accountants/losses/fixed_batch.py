@@ -23,10 +23,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dpcal.accountants.losses.base import Complexes, OutOfReach, Points
+from dpcal.accountants.losses.base import OutOfReach, Points
 from dpcal.accountants.losses.below_cut import SHIFT, Cut, NormalTail
 from dpcal.accountants.losses.gaussian_mixtures import GaussianMixtures
 from dpcal.accountants.losses.lattice import RANGE, step_within
@@ -66,7 +68,7 @@ class HalfLine:
 
     def points(
         self, scale: float, high: float, growth: float = _GROWTH
-    ) -> tuple[Complexes, Complexes, float]:
+    ) -> tuple[NDArray[Any], NDArray[Any], float]:
         """Return y, the weights dy, and the weight per unit of scale left out before ``first``.
 
         Parameters
@@ -85,8 +87,10 @@ class HalfLine:
             raise OutOfReach
         v = self.first + step * np.arange(math.ceil(count) + 1, dtype=np.longdouble)
         share = 1 / (1 + np.exp(-v))
-        y = scale * (np.logaddexp(0.0, v) + 1j * self.slope * share)
-        weights = step * scale * share * (1 + 1j * self.slope * (1 - share))
+        y, weights = scale * np.logaddexp(0.0, v), step * scale * share
+        if self.slope:
+            y = y + 1j * (scale * self.slope * share)
+            weights = weights * (1 + 1j * self.slope * (1 - share))
         left_out = step * math.exp(self.first) / math.expm1(step)
         return y, weights, left_out
 

@@ -82,6 +82,9 @@ class RandomChoice(PrivacyLoss):
         """The choice of the other directions; None if one is not known."""
         known = tuple((share, loss.opposite) for share, loss in self.choices)
         found = tuple((share, loss) for share, loss in known if loss is not None)
+        if found == self.choices:
+            # Its points are known, if they were asked for.
+            return self
         return RandomChoice(found) if len(found) == len(known) else None
 
     def cut_at(self, level: float, share: float, log_rest: float) -> PrivacyLoss:
