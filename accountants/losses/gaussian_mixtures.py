@@ -336,7 +336,10 @@ class _Lattice:
         return bisect(falls, Sides(meet=high, miss=low), Stop(absolute=0.1)).meet
 
     def _growth(self, angle: float) -> float:
-        """Return the growth of the integrals to the strip's edge, without the normal density."""
+        """Return the growth of the integrals to the strip's edge, without the normal density.
+
+        It sets the step, and the points on the real line, that serve a shift by this angle.
+        """
         self.step = step_within(angle, 2 * angle**2 + 2 * (angle / self._width) ** 2)
         self.x = spaced(self._low, self._high, self.step, most=_MAX_POINTS)
         if self._below.spread == 0:
