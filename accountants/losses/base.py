@@ -35,6 +35,7 @@ __all__ = [
     "Complexes",
     "OutOfReach",
     "Pairs",
+    "Parts",
     "Points",
     "PrivacyLoss",
     "Reals",
@@ -359,3 +360,5 @@ NO_LOSS = _NoLoss()
 
 Pairs = tuple[PrivacyLoss, PrivacyLoss]
 """Losses of one mechanism when a record is removed, and when one is added."""
+# Losses that add up, and how often each.
+Parts = tuple[tuple[PrivacyLoss, int], ...]

@@ -20,7 +20,7 @@ import numpy as np
 
 from dpcal._internal import validate
 from dpcal._internal.lazy import special
-from dpcal.accountants.losses.base import Points, PrivacyLoss, Reals
+from dpcal.accountants.losses.base import Parts, Points, PrivacyLoss, Reals
 from dpcal.accountants.rounding import UNIT, sum_up
 
 __all__ = [
@@ -241,7 +241,6 @@ def hockey_stick(
     return float(top) + math.log(total), error + 32 * UNIT + moved / total
 
 
-Parts = tuple[tuple[PrivacyLoss, int], ...]
 # Values, log probabilities under P, the relative error of a probability, and the size of the terms
 # of the values.
 _Sum = tuple[Reals, Reals, float, float]

@@ -31,14 +31,12 @@ from numpy.typing import NDArray
 from dpcal.accountants.losses.base import OutOfReach, Points
 from dpcal.accountants.losses.below_cut import SHIFT, Cut, NormalTail
 from dpcal.accountants.losses.gaussian_mixtures import GaussianMixtures
-from dpcal.accountants.losses.lattice import RANGE, step_within
+from dpcal.accountants.losses.lattice import MOST_POINTS, RANGE, step_within
 from dpcal.accountants.losses.quadrature import argument_sizes, log_mixture, unit_of
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
 __all__ = ["FixedBatchGaussian", "HalfLine"]
 
-# Quadrature points above which the caller takes a bound in closed form: 400,000 take 20 ms a tilt.
-_MAX_POINTS = 400_000
 # Log of a bound on how much an integrand grows between the points and the strip's edge.
 _GROWTH = 1.5
 
@@ -83,7 +81,7 @@ class HalfLine:
         step = step_within(self.strip, growth)
         last = high / scale + 1.0
         count = (last - self.first) / step
-        if not count < _MAX_POINTS:
+        if not count < MOST_POINTS:
             raise OutOfReach
         v = self.first + step * np.arange(math.ceil(count) + 1, dtype=np.longdouble)
         share = 1 / (1 + np.exp(-v))

@@ -37,8 +37,6 @@ __all__ = ["GaussianMixtures", "Mixture", "mixture_of_gaussians", "replaced_reco
 
 Mixture = tuple[tuple[float, float], ...]
 
-# Quadrature points above which the caller takes a bound in closed form: 400,000 take 20 ms a tilt.
-_MAX_POINTS = 400_000
 # Points above which doubles are wide enough: wider numbers take ten times as long.
 _MOST_EXACT = 10_000
 # Standard deviations from the origin beyond which no closed form is computed: log delta is then
@@ -341,7 +339,7 @@ class _Lattice:
         It sets the step, and the points on the real line, that serve a shift by this angle.
         """
         self.step = step_within(angle, 2 * angle**2 + 2 * (angle / self._width) ** 2)
-        self.x = spaced(self._low, self._high, self.step, most=_MAX_POINTS)
+        self.x = spaced(self._low, self._high, self.step)
         if self._below.spread == 0:
             return 1.0
         above, below, base = self.on(self.x)

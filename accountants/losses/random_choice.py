@@ -80,12 +80,11 @@ class RandomChoice(PrivacyLoss):
     @property
     def opposite(self) -> RandomChoice | None:
         """The choice of the other directions; None if one is not known."""
-        known = tuple((share, loss.opposite) for share, loss in self.choices)
-        found = tuple((share, loss) for share, loss in known if loss is not None)
-        if found == self.choices:
-            # Its points are known, if they were asked for.
-            return self
-        return RandomChoice(found) if len(found) == len(known) else None
+        found: Any = tuple((share, loss.opposite) for share, loss in self.choices)
+        if any(loss is None for _, loss in found):
+            return None
+        # Points of mirror images are known, if they were asked for.
+        return self if found == self.choices else RandomChoice(found)
 
     def cut_at(self, level: float, share: float, log_rest: float) -> PrivacyLoss:
         """Return the choice of the laws below cuts at one level."""
