@@ -44,7 +44,7 @@ from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion import failure, parity, solve
 from dpcal.accountants.inversion.amplification import on_finite_laws
 from dpcal.accountants.inversion.transform import Total
-from dpcal.accountants.losses.base import NO_LOSS, OutOfReach, Reals
+from dpcal.accountants.losses.base import OutOfReach, Reals
 from dpcal.accountants.losses.discrete import log_delta_of_sum
 from dpcal.accountants.rounding import UNIT
 from dpcal.errors import UnsupportedEvent
@@ -261,8 +261,7 @@ def _one_of_class(direction: Direction) -> Direction | None:
     """
     if not Total(direction.parts).renyi_is_tighter:
         return None
-    attained = ((loss.attained, times) for loss, times in direction.parts)
-    parts = tuple((loss, times) for loss, times in attained if loss is not NO_LOSS)
+    parts = tuple((loss.attained, times) for loss, times in direction.parts)
     return Direction(direction.name, parts)
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from dpcal._ext.question import Law
 from dpcal._internal import validate
-from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
+from dpcal.accountants.losses.base import NO_LOSS, Parts, PrivacyLoss
 
 __all__ = ["MOST_TIMES", "RELATIONS", "Composition", "Direction", "relation_of"]
 
@@ -37,7 +37,7 @@ class Direction:
     """One direction of the neighboring relation: the losses that add up, and how often each."""
 
     name: str
-    parts: tuple[tuple[PrivacyLoss, int], ...]
+    parts: Parts
 
     @property
     def once(self) -> PrivacyLoss | None:

@@ -204,7 +204,7 @@ def _near_poisson(event_of_sigma: EventOf, target: Target) -> float:
 
 
 def noise_left(
-    runs: Iterable[tuple[events.DpEvent, float]],
+    runs: Iterable[events.DpEvent],
     *,
     epsilon: float,
     delta: float,
@@ -214,24 +214,25 @@ def noise_left(
 
     Parameters
     ----------
-    runs, delta, neighboring_relation
-        As in :func:`dpcal.accountants.together.price_together`.
-    epsilon
-        Of everything, >= 0.
+    runs
+        Events of the runs that were paid from the budget before.
+    epsilon, delta
+        The budget.
+    neighboring_relation
+        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
 
     Returns
     -------
     float
         The smallest such noise multiplier, rounded up; infinite if there is no room.
 
-    >>> from dpcal.accountants import events
-    >>> from dpcal.accountants.together import price_together
+    >>> from dpcal.accountants import epsilon, events
     >>> one = events.GaussianDpEvent(4.0)
-    >>> total = price_together([(one, 1e-6)] * 2, delta=1e-6)
-    >>> print(f"{noise_left([(one, 1e-6)], epsilon=total, delta=1e-6):.4f}")
+    >>> total = epsilon(events.SelfComposedDpEvent(one, 2), delta=1e-6)
+    >>> print(f"{noise_left([one], epsilon=total, delta=1e-6):.4f}")
     4.0000
     """
-    before = [event for event, _ in runs]
+    before = [*runs]
     try:
         return noise_multiplier(
             lambda sigma: events.ComposedDpEvent([*before, events.GaussianDpEvent(sigma)]),

@@ -27,7 +27,6 @@ from contextlib import contextmanager
 from typing import Any
 
 from dpcal.accountants import Epsilon, epsilon, events
-from dpcal.accountants.together import price_together
 from dpcal.calibrate import Plan
 from dpcal.calibrate.persons import unit_of
 from dpcal.errors import LedgerMismatch
@@ -122,8 +121,6 @@ def composed_reports(documents: Iterable[Mapping[str, Any]], delta: float | None
     ------
     ValueError
         If a document is no report, or their neighboring relations differ.
-    UnsupportedEvent
-        If runs with correlated noise leave no delta for the others.
     """
     with _reading():
         parts = []
@@ -136,18 +133,17 @@ def composed_reports(documents: Iterable[Mapping[str, Any]], delta: float | None
         size = max(cost.group_size for cost in costs.values())
         choices = []
         for silos in parts:
-            paid = [
-                [(costs[id(run)].event_for(size), float(run["delta"])) for run in own]
-                for own in silos
-            ]
+            paid = [[costs[id(run)].event_for(size) for run in own] for own in silos]
             choices.append([own for place, own in enumerate(paid) if own not in paid[:place]])
     if math.prod(map(len, choices)) > _MOST:
         choices = [[[each for own in silos for each in own]] for silos in choices]
     if delta is None:
-        delta = max(share for silos in choices for own in silos for _, share in own)
+        delta = max(float(run["delta"]) for silos in parts for own in silos for run in own)
     prices = [
-        price_together(
-            [each for own in chosen for each in own], delta=delta, neighboring_relation=relation
+        epsilon(
+            events.ComposedDpEvent([each for own in chosen for each in own]),
+            delta=delta,
+            neighboring_relation=relation,
         )
         for chosen in itertools.product(*choices)
     ]

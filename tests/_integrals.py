@@ -39,7 +39,7 @@ def each_row(rows, is_quick):
 
 def transform(loss, z, log_unit=0.0):
     """Return M(z) / exp(log_unit), Im z >= 0, from points of a loss on its shifted line."""
-    points = loss.line(max(8.0, z.real))
+    points = loss.points(max(8.0, z.real), shifted=True)
     return np.exp(points.log_masses + z * points.values - log_unit).sum()
 
 

@@ -23,12 +23,11 @@ from dpcal._internal.roots import Stop, brent
 from dpcal.accountants import renyi
 from dpcal.accountants.directions import relation_of
 from dpcal.accountants.events import DpEvent
-from dpcal.accountants.inversion.saddle import log_chernoff
 from dpcal.accountants.losses.gaussian import log_gaussian_delta
 from dpcal.accountants.mechanisms.decompose import decompose
 from dpcal.accountants.rounding import UNIT, exp_down
 
-__all__ = ["epsilon_from_renyi", "renyi_divergence"]
+__all__ = ["largest_mu", "renyi_divergence"]
 
 
 def renyi_divergence(
@@ -55,23 +54,6 @@ def renyi_divergence(
     if not composition.private:
         return math.inf
     return max(renyi.divergence(direction, alpha) for direction in composition.directions)
-
-
-def epsilon_from_renyi(divergence: float, *, order: float, delta: float) -> float:
-    """Return the epsilon at ``delta`` that a Renyi divergence >= 0 of one order implies.
-
-    Canonne, Kamath and Steinke (2020), Proposition 12; Balle, Barthe, Gaboardi, Hsu and Sato
-    (2020) have the same bound.
-
-    >>> print(f"{epsilon_from_renyi(1.0, order=8.0, delta=1e-5):.6f}")
-    2.214109
-    """
-    c = validate.order(order=order) - 1
-    value = validate.non_negative(divergence=divergence)
-    log_delta = math.log(validate.probability(delta=delta))
-    penalty = (float(log_chernoff(c)) - log_delta) / c
-    margin = 16 * UNIT * (value + abs(log_delta) / c + 4 / c + 4)
-    return max(0.0, value + penalty + margin)
 
 
 def largest_mu(epsilon: float, log_delta: float) -> float:

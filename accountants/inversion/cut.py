@@ -36,8 +36,8 @@ import numpy as np
 from dpcal._ext.question import Law
 from dpcal.accountants.directions import MOST_TIMES
 from dpcal.accountants.inversion.saddle import log_chernoff
-from dpcal.accountants.inversion.transform import Parts, Total
-from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss, Reals
+from dpcal.accountants.inversion.transform import Total
+from dpcal.accountants.losses.base import OutOfReach, Parts, PrivacyLoss, Reals
 
 __all__ = ["Beyond", "split"]
 

@@ -81,6 +81,19 @@ class Ray:
         An upper bound on log E L^-b.
     digits
         Minus the logarithm of the error relative to E L^-b.
+
+    Attributes
+    ----------
+    theta
+        Angle of the ray, that of the saddle at the middle node.
+    step
+        Step of the lattice of v and of all t x.
+    stride, first, count
+        Step of v over it, number of the first v on it, and how many v there are.
+    roots
+        Length of the Fourier transform: h times the step of v is a turn over this number.
+    bits, seconds
+        Bits of the balls, and about the seconds that they take.
     """
 
     def __init__(
@@ -173,7 +186,20 @@ class Ray:
 class _Sums:
     """Sums over x for batches that are alike, on the ray of angle theta.
 
-    They are E exp(-s p Y) to the power of the number of batches.
+    They are E exp(-s p Y) to the power of the number of batches. The points x are on a line that is
+    moved by eta. Their number is chosen in two steps, as all groups share one lattice:
+    :meth:`widest_step` tells what a step of x may be, and :meth:`choose_reach` takes it from there.
+
+    Attributes
+    ----------
+    nats
+        Minus the logarithm of the error of a mean.
+    falls, end
+        The mean at the first v is at most exp(-falls), and points x end there.
+    spread, reach
+        Step of t x over that of the lattice, and number of points x on each side of 0.
+    around
+        Number of points of the lattice on each side.
     """
 
     def __init__(self, group: Group, theta: float) -> None:
@@ -223,6 +249,7 @@ class _Sums:
         r *= chance / self.batches
         ratio, most = step.exp(), ray.bits + self.falls
         small = _ball((-arb(most)).exp())
+        # The table has exp(-s Y) at all points v + t x of the lattice, from the least one on.
         # Densities along the moved line are real ones that turn with x: the table turns instead.
         turn, table = acb(0, step * arb(self.noise) * eta), []
         for back in _powers(-turn, size):

@@ -15,16 +15,14 @@ from functools import cached_property
 import numpy as np
 
 from dpcal.accountants.losses import sampled_gaussian
-from dpcal.accountants.losses.base import PrivacyLoss, Reals
+from dpcal.accountants.losses.base import Parts, Reals
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.accountants.rounding import UNIT, sum_up
 
-__all__ = ["Parts", "Total"]
+__all__ = ["Total"]
 
 # Losses whose closed bounds are one array: 13 MB at the tilts of a search.
 _AT_ONCE = 256
-
-Parts = tuple[tuple[PrivacyLoss, int], ...]
 
 
 def _log_complement_up(log_value: float) -> float:

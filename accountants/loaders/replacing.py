@@ -20,6 +20,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 
@@ -36,6 +37,8 @@ from dpcal.accountants.mechanisms.decompose import leaves
 from dpcal.accountants.rounding import UNIT, exp_down, exp_up
 
 __all__ = ["delta", "epsilon", "log_delta"]
+
+_Answer = TypeVar("_Answer", Epsilon, LogDelta)
 
 _BLANKED, _REPLACED = "replace-special", "replace-one"
 _KNOWN, _TWO_BLANKS = "bracket: batches known", "bracket: two blanked records"
@@ -98,6 +101,19 @@ def _epsilon_of_blanks(event: events.DpEvent, delta: float, one: Epsilon) -> flo
     return math.inf
 
 
+def _sides(
+    event: events.DpEvent, price: Callable[..., _Answer], **given: float
+) -> tuple[_Answer, Bounds]:
+    """Return the answer about one blanked record, and the bracket of known batches."""
+    one = price(event, neighboring_relation=_BLANKED, **given)
+    summed, known = (
+        price(_with(event, each), neighboring_relation=_REPLACED, **given)
+        for each in (_summed, _known)
+    )
+    lower = min(max(one.lower, summed.lower), known.upper)
+    return one, Bounds(lower, known.upper, _KNOWN)
+
+
 def epsilon(event: events.DpEvent, *, delta: float, neighboring_relation: str) -> Epsilon:
     """Return a bracket of epsilon for a replaced record of a run in which records draw batches.
 
@@ -112,16 +128,10 @@ def epsilon(event: events.DpEvent, *, delta: float, neighboring_relation: str) -
     """
     target = validate.probability(delta=delta)
     validate.choice((_REPLACED,), neighboring_relation=neighboring_relation)
-    one = event_epsilon(event, delta=target, neighboring_relation=_BLANKED)
-    summed, known = (
-        event_epsilon(_with(event, each), delta=target, neighboring_relation=_REPLACED)
-        for each in (_summed, _known)
-    )
-    lower, upper, method = max(one.lower, summed.lower), known.upper, _KNOWN
-    if one.upper > 0 and 2 * one.upper < upper < math.inf:
+    one, ends = _sides(event, event_epsilon, delta=target)
+    if one.upper > 0 and 2 * one.upper < ends.upper < math.inf:
         two = _epsilon_of_blanks(event, target, one)
-        upper, method = min((upper, method), (two, _TWO_BLANKS))
-    ends = Bounds(min(lower, upper), upper, method)
+        ends = ends.both(Bounds(0.0, two, _TWO_BLANKS))
     return Epsilon.of(ends, accountant="allocation", neighboring_relation=neighboring_relation)
 
 
@@ -129,14 +139,9 @@ def log_delta(event: events.DpEvent, *, epsilon: float, neighboring_relation: st
     """Return a bracket of the log of delta at an epsilon >= 0; see :func:`epsilon`."""
     at = validate.non_negative(epsilon=epsilon)
     validate.choice((_REPLACED,), neighboring_relation=neighboring_relation)
-    one = event_log_delta(event, epsilon=at, neighboring_relation=_BLANKED)
-    summed, known = (
-        event_log_delta(_with(event, each), epsilon=at, neighboring_relation=_REPLACED)
-        for each in (_summed, _known)
-    )
+    _, ends = _sides(event, event_log_delta, epsilon=at)
     two = min(0.0, _log_delta_of_blanks(event, at))
-    upper, method = min((known.upper, _KNOWN), (two, _TWO_BLANKS))
-    ends = Bounds(min(max(one.lower, summed.lower), upper), upper, method)
+    ends = ends.both(Bounds(-math.inf, two, _TWO_BLANKS))
     return LogDelta.of(ends, accountant="allocation", neighboring_relation=neighboring_relation)
 
 

@@ -35,6 +35,7 @@ __all__ = [
     "Complexes",
     "OutOfReach",
     "Pairs",
+    "Parts",
     "Points",
     "PrivacyLoss",
     "Reals",
@@ -117,7 +118,9 @@ def _padded(rows: list[Reals], order: Reals, *, log: int) -> Reals:
     """Return sorted rows, filled up with points without mass to whole registers."""
     found = np.zeros((len(rows), -(-max(len(order), 1) // _LANES) * _LANES))
     found[log, len(order) :] = _NO_MASS
-    found[:, : len(order)] = np.array(rows)[:, np.argsort(order, kind="stable")]
+    places = np.argsort(order, kind="stable")
+    for filled, row in zip(found, rows, strict=True):
+        filled[: len(order)] = row[places]
     return found
 
 
@@ -181,8 +184,26 @@ class PrivacyLoss(ABC):
         return np.full(len(tilts), -math.inf)
 
     @cached_property
-    def _kept_points(self) -> dict[str, tuple[float, Reals]]:
+    def _kept_points(self) -> dict[str, tuple[float, Reals, float]]:
         return {}
+
+    def _rows_up_to(self, asked: float) -> tuple[float, Reals, float]:
+        """Return a tilt, points on the real line as rows, and the tilt that these serve.
+
+        The last ones are kept, for sums and for contours.
+
+        Raises
+        ------
+        OutOfReach
+            If no points serve the tilt.
+        """
+        kept = self._kept_points.get("last")
+        if kept is None or kept[0] != asked:
+            if (points := self.points(asked)) is None:
+                raise OutOfReach
+            kept = asked, points.real_rows(self.surplus), max(asked, points.highest)
+            self._kept_points["last"] = kept
+        return kept
 
     def cumulants(self, c: ArrayLike) -> Reals:
         """Return log M(c) and three moments of the tilted law, for each real c > -1.
@@ -196,14 +217,10 @@ class PrivacyLoss(ABC):
             If no points serve a tilt.
         """
         c, surplus = np.atleast_1d(np.asarray(c, dtype=float)), self.surplus
-        served, rows = self._kept_points.get("last", (-1.0, np.empty((5, 0))))
-        if served < c.max():
-            served = 2.0 ** math.ceil(math.log2(max(_FIRST, float(c.max()))))
-            if (points := self.points(served)) is None:
-                raise OutOfReach
-            rows = points.real_rows(surplus)
-            self._kept_points["last"] = served, rows
-        found: Reals = np.asarray(moments(rows, c))
+        kept = self._kept_points.get("last")
+        if kept is None or kept[0] < c.max():
+            kept = self._rows_up_to(2.0 ** math.ceil(math.log2(max(_FIRST, float(c.max())))))
+        found: Reals = np.asarray(moments(kept[1], c))
         found[:, 0] -= c * surplus
         found[:, 1] -= surplus
         # A tilted law is never a single point, but its variance may be below the range of a double.
@@ -218,15 +235,12 @@ class PrivacyLoss(ABC):
         """Return log delta(epsilon) of one use and its relative error; None if not closed."""
         return None
 
-    def points(self, highest: float) -> Points | None:
-        """Return points of the finite loss for tilts -1 < c <= highest; None if there are none."""
-        return None
+    def points(self, highest: float, *, shifted: bool = False) -> Points | None:
+        """Return points of the finite loss for tilts -1 < c <= highest; None if there are none.
 
-    def line(self, highest: float) -> Points | None:
-        """Return points that have M(c + i t) for all t >= 0, c <= highest; None if there are none.
-
-        They lie on a line on which each factor exp(i t l), t > 0, shrinks; atoms lie on the real
-        one. Points for integrals over the real line serve t = 0 alone.
+        Points for integrals over the real line have M(c), and serve t = 0 alone. Shifted points
+        have M(c + i t) for all t >= 0: they lie on a line on which each factor exp(i t l), t > 0,
+        shrinks. Atoms lie on the real line in either case.
         """
         return None
 
@@ -246,8 +260,8 @@ class PrivacyLoss(ABC):
     def served(self, highest: float) -> Served | None:
         """Return the points for tilts up to a highest one as rows; None if there are none."""
         with suppress(OutOfReach):
-            real, line = self.points(highest), self.line(highest)
-            if real is None or line is None:
+            _, real, most = self._rows_up_to(highest)
+            if (line := self.points(highest, shifted=True)) is None:
                 return None
             places = list(line.merged)
             values, logs = line.values.real[places], line.log_masses.real[places]
@@ -255,13 +269,13 @@ class PrivacyLoss(ABC):
             # Of several merged points, all of their mass at both ends bounds what they do.
             ends = [values.min(), values.max()] if places else [0.0, 0.0]
             return Served(
-                real.real_rows(self.surplus),
+                real,
                 line.line_rows(),
                 [(float(end), total) for end in ends],
                 line.reach if places else 0.0,
                 line.latest,
                 line.normal,
-                max(highest, real.highest),
+                most,
                 self.gone,
             )
         return None
@@ -346,3 +360,5 @@ NO_LOSS = _NoLoss()
 
 Pairs = tuple[PrivacyLoss, PrivacyLoss]
 """Losses of one mechanism when a record is removed, and when one is added."""
+# Losses that add up, and how often each.
+Parts = tuple[tuple[PrivacyLoss, int], ...]

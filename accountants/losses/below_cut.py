@@ -146,13 +146,9 @@ class Cut(PrivacyLoss):
         errors = points.mass_sizes + 4.0 * sizes + np.where(sizes > 1e-10, 24.0, 0.0)
         return replace(points, log_masses=points.log_masses + share, mass_sizes=errors)
 
-    def points(self, highest: float) -> Points:
+    def points(self, highest: float, *, shifted: bool = False) -> Points:
         """Return the points of the loss that lie below the cut."""
-        return self.loss.below_cut(self, highest, 0.0)
-
-    def line(self, highest: float) -> Points:
-        """Return those on a line above the real one."""
-        return self.loss.below_cut(self, highest, SHIFT * self.width)
+        return self.loss.below_cut(self, highest, SHIFT * self.width if shifted else 0.0)
 
     def log_beyond(self, tilts: Reals) -> Reals:
         """Return upper bounds on the log of J(a), the tilted mass beyond the cut, at a < -1.
@@ -187,6 +183,11 @@ class NormalTail(PrivacyLoss):
     @abstractmethod
     def place_of(self, level: float) -> float:
         """Return about where the loss is a number > 0, on the axis of the noise."""
+
+    def points(self, highest: float, *, shifted: bool = False) -> Points:
+        """Return the points of the mixtures."""
+        found: Points = self.mixture.points(highest, shifted=shifted)
+        return found
 
     def below_cut(self, cut: Cut, highest: float, height: float) -> Points:
         """Return points, on a line for a height > 0, that lie below a cut."""

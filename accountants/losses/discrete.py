@@ -20,7 +20,7 @@ import numpy as np
 
 from dpcal._internal import validate
 from dpcal._internal.lazy import special
-from dpcal.accountants.losses.base import Points, PrivacyLoss, Reals
+from dpcal.accountants.losses.base import Parts, Points, PrivacyLoss, Reals
 from dpcal.accountants.rounding import UNIT, sum_up
 
 __all__ = [
@@ -49,10 +49,6 @@ class AtomLoss(PrivacyLoss):
 
     quick = False
 
-    def line(self, highest: float) -> Points | None:
-        """Return the atoms: sums over them are exact at all times."""
-        return self.points(highest)
-
 
 def atoms(values: Reals, log_reference: Reals, sizes: Reals, **limits: Any) -> Points:
     """Return points from values, log masses under Q, and sizes of the values' terms."""
@@ -76,8 +72,8 @@ class DiscreteLoss(AtomLoss):
         """The largest value, rounded up."""
         return float(self.values[-1]) * (1 + self.value_rounding)
 
-    def points(self, highest: float) -> Points:
-        """Return the values, which serve all tilts."""
+    def points(self, highest: float, *, shifted: bool = False) -> Points:
+        """Return the values, which serve all tilts and times."""
         reference = np.array(self.log_reference)
         return atoms(self.values, reference, self._value_sizes, highest=math.inf)
 
@@ -245,7 +241,6 @@ def hockey_stick(
     return float(top) + math.log(total), error + 32 * UNIT + moved / total
 
 
-Parts = tuple[tuple[PrivacyLoss, int], ...]
 # Values, log probabilities under P, the relative error of a probability, and the size of the terms
 # of the values.
 _Sum = tuple[Reals, Reals, float, float]

@@ -23,6 +23,7 @@ import numpy as np
 
 from dpcal.accountants.losses.base import OutOfReach, Points
 from dpcal.accountants.losses.discrete import AtomLoss, atoms, hockey_stick
+from dpcal.accountants.losses.lattice import MOST_POINTS
 from dpcal.accountants.rounding import UNIT
 
 __all__ = ["DiscreteGaussian"]
@@ -33,8 +34,6 @@ _REACH = 9.5
 _FEWEST = 12.0
 # Sigma over the stride of large noise.
 _COARSE = 1000.0
-# Values of the noise above which the caller takes a bound in closed form.
-_MOST = 400_000
 # Sigma from which on the dual series is used: its omitted terms are below 1e-100 there.
 _DUAL = 0.9
 # Distance from the tilted center, in sigma, within which values of the noise are summed: the mass
@@ -63,7 +62,7 @@ class DiscreteGaussian(AtomLoss):
     def _variance(self) -> float:
         return (self.sensitivity / self.sigma) ** 2
 
-    def points(self, highest: float) -> Points:
+    def points(self, highest: float, *, shifted: bool = False) -> Points:
         """Return the values; sums over every k-th one serve early times.
 
         By Poisson summation they differ from sums over all by a factor of 1 + 2.1 exp(2 pi s abs(t)
@@ -76,7 +75,7 @@ class DiscreteGaussian(AtomLoss):
         stride = max(1, math.floor(sigma / _COARSE))
         far = math.ceil(max(_REACH * sigma, _FEWEST) / stride)
         high = (1 + highest) * s / stride + far
-        if not high + far < _MOST:
+        if not high + far < MOST_POINTS:
             raise OutOfReach
         noise = np.arange(-far, far + 1.0) * stride
         log_norm = math.log(np.exp(-0.5 * (noise / sigma) ** 2).sum())

@@ -23,20 +23,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dpcal.accountants.losses.base import Complexes, OutOfReach, Points
+from dpcal.accountants.losses.base import OutOfReach, Points
 from dpcal.accountants.losses.below_cut import SHIFT, Cut, NormalTail
 from dpcal.accountants.losses.gaussian_mixtures import GaussianMixtures
-from dpcal.accountants.losses.lattice import RANGE, step_within
+from dpcal.accountants.losses.lattice import MOST_POINTS, RANGE, step_within
 from dpcal.accountants.losses.quadrature import argument_sizes, log_mixture, unit_of
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
 __all__ = ["FixedBatchGaussian", "HalfLine"]
 
-# Quadrature points above which the caller takes a bound in closed form: 400,000 take 20 ms a tilt.
-_MAX_POINTS = 400_000
 # Log of a bound on how much an integrand grows between the points and the strip's edge.
 _GROWTH = 1.5
 
@@ -66,7 +66,7 @@ class HalfLine:
 
     def points(
         self, scale: float, high: float, growth: float = _GROWTH
-    ) -> tuple[Complexes, Complexes, float]:
+    ) -> tuple[NDArray[Any], NDArray[Any], float]:
         """Return y, the weights dy, and the weight per unit of scale left out before ``first``.
 
         Parameters
@@ -81,12 +81,14 @@ class HalfLine:
         step = step_within(self.strip, growth)
         last = high / scale + 1.0
         count = (last - self.first) / step
-        if not count < _MAX_POINTS:
+        if not count < MOST_POINTS:
             raise OutOfReach
         v = self.first + step * np.arange(math.ceil(count) + 1, dtype=np.longdouble)
         share = 1 / (1 + np.exp(-v))
-        y = scale * (np.logaddexp(0.0, v) + 1j * self.slope * share)
-        weights = step * scale * share * (1 + 1j * self.slope * (1 - share))
+        y, weights = scale * np.logaddexp(0.0, v), step * scale * share
+        if self.slope:
+            y = y + 1j * (scale * self.slope * share)
+            weights = weights * (1 + 1j * self.slope * (1 - share))
         left_out = step * math.exp(self.first) / math.expm1(step)
         return y, weights, left_out
 
@@ -210,10 +212,6 @@ class FixedBatchGaussian(NormalTail):
             reach=float(np.abs(gains[0])),
         )
 
-    def points(self, highest: float) -> Points:
-        """Return points on the real line."""
-        return self._on(_REAL, highest)
-
-    def line(self, highest: float) -> Points:
-        """Return points on curves that leave the loss 0 at an angle."""
-        return self._on(_SHIFTED, highest)
+    def points(self, highest: float, *, shifted: bool = False) -> Points:
+        """Return points on the real line, or on curves that leave the loss 0 at an angle."""
+        return self._on(_SHIFTED if shifted else _REAL, highest)

@@ -37,8 +37,6 @@ __all__ = ["GaussianMixtures", "Mixture", "mixture_of_gaussians", "replaced_reco
 
 Mixture = tuple[tuple[float, float], ...]
 
-# Quadrature points above which the caller takes a bound in closed form: 400,000 take 20 ms a tilt.
-_MAX_POINTS = 400_000
 # Points above which doubles are wide enough: wider numbers take ten times as long.
 _MOST_EXACT = 10_000
 # Standard deviations from the origin beyond which no closed form is computed: log delta is then
@@ -135,7 +133,7 @@ class GaussianMixtures(NormalTail):
         return _Lattice(*self.sides, highest, cut)
 
     def _on(self, lattice: _Lattice, height: float) -> Points:
-        """Return points on a line."""
+        """Return points of the trapezoid rule on a line above the real one, or on that one."""
         x = lattice.exact + 1j * height if height else lattice.exact
         above, below, logs = lattice.on(x)
         values, unit = above - below, unit_of(above)
@@ -147,14 +145,10 @@ class GaussianMixtures(NormalTail):
         terms = unit * (np.abs(x) ** 2 + of_p + np.abs(logs))
         return Points(values, logs + values, sizes.astype(float), terms.astype(float))
 
-    def points(self, highest: float) -> Points:
-        """Return points of the trapezoid rule on the real line."""
-        return self._on(self._lattice(highest), 0.0)
-
-    def line(self, highest: float) -> Points:
-        """Return points of the trapezoid rule on a line above the real one."""
+    def points(self, highest: float, *, shifted: bool = False) -> Points:
+        """Return points of the trapezoid rule."""
         lattice = self._lattice(highest)
-        return self._on(lattice, lattice.angle)
+        return self._on(lattice, lattice.angle if shifted else 0.0)
 
     @property
     def mixture(self) -> GaussianMixtures:
@@ -340,9 +334,12 @@ class _Lattice:
         return bisect(falls, Sides(meet=high, miss=low), Stop(absolute=0.1)).meet
 
     def _growth(self, angle: float) -> float:
-        """Return the growth of the integrals to the strip's edge, without the normal density."""
+        """Return the growth of the integrals to the strip's edge, without the normal density.
+
+        It sets the step, and the points on the real line, that serve a shift by this angle.
+        """
         self.step = step_within(angle, 2 * angle**2 + 2 * (angle / self._width) ** 2)
-        self.x = spaced(self._low, self._high, self.step, most=_MAX_POINTS)
+        self.x = spaced(self._low, self._high, self.step)
         if self._below.spread == 0:
             return 1.0
         above, below, base = self.on(self.x)

@@ -21,8 +21,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpcal.accountants.losses.base import NO_LOSS, Complexes, Points, PrivacyLoss, Reals
-from dpcal.accountants.losses.discrete import randomized_response
+from dpcal.accountants.losses.base import Complexes, Points, PrivacyLoss, Reals
+from dpcal.accountants.losses.discrete import pure
 from dpcal.accountants.losses.lattice import step_within
 from dpcal.accountants.rounding import UNIT, rounded_up
 
@@ -102,24 +102,16 @@ class IntervalLoss(PrivacyLoss):
     log_density: float
     """Log of the density under P at a."""
 
-    def _on(self, arc: _Arc, highest: float) -> Points:
-        """Return points between the ends, and the ends."""
+    def points(self, highest: float, *, shifted: bool = False) -> Points:
+        """Return points between the ends, on the interval or on an arc above it, and the ends."""
         a = self.upper
-        fall, weights, gap = arc.points((highest + 0.5) * a)
+        fall, weights, gap = (_SHIFTED if shifted else _REAL).points((highest + 0.5) * a)
         logs, merged = self.log_density + np.log(a * weights) - a * fall / 2, 0
         if self.log_end > -math.inf:
             fall = np.concatenate([[2.0], fall, [0.0]])
             logs, merged = np.concatenate([[self.log_end - a], logs, [self.log_end]]), 1
         values, places = a * (1 - fall), (merged, len(fall) - 1 - merged)
         return Points(values, logs, np.full(len(fall), a), np.abs(logs), places, a * gap)
-
-    def points(self, highest: float) -> Points:
-        """Return points on the interval."""
-        return self._on(_REAL, highest)
-
-    def line(self, highest: float) -> Points:
-        """Return points on an arc above the interval."""
-        return self._on(_SHIFTED, highest)
 
     def log_mgf_bound(self, c: float) -> float:
         """Return c a."""
@@ -189,12 +181,8 @@ class BoundedRange(IntervalLoss):
 
     @property
     def attained(self) -> PrivacyLoss:
-        """The loss of randomized response: epsilon / 2 or minus that, less some rounding."""
-        other = math.exp(-self.epsilon / 2)
-        at_random = 2 * other / (1 + other) * (1 + 8 * UNIT)
-        if at_random >= 1:
-            return NO_LOSS
-        return randomized_response(noise_parameter=max(at_random, 1e-300), num_buckets=2)
+        """The loss of an answer that tells epsilon / 2 or minus that."""
+        return pure(self.epsilon / 2)
 
     def log_delta(self, epsilon: float) -> tuple[float, float]:
         """Return the closed form (sqrt(E) - sqrt(x))^2 / (E - 1)."""

@@ -80,9 +80,11 @@ class RandomChoice(PrivacyLoss):
     @property
     def opposite(self) -> RandomChoice | None:
         """The choice of the other directions; None if one is not known."""
-        known = tuple((share, loss.opposite) for share, loss in self.choices)
-        found = tuple((share, loss) for share, loss in known if loss is not None)
-        return RandomChoice(found) if len(found) == len(known) else None
+        found: Any = tuple((share, loss.opposite) for share, loss in self.choices)
+        if any(loss is None for _, loss in found):
+            return None
+        # Points of mirror images are known, if they were asked for.
+        return self if found == self.choices else RandomChoice(found)
 
     def cut_at(self, level: float, share: float, log_rest: float) -> PrivacyLoss:
         """Return the choice of the laws below cuts at one level."""
@@ -101,8 +103,9 @@ class RandomChoice(PrivacyLoss):
         logs = [loss.log_beyond(tilts) for _, loss in self.choices]
         return np.asarray(np.logaddexp.reduce(self._log_weights[:, None] + logs))
 
-    def _joined(self, found: list[Points | None]) -> Points | None:
+    def points(self, highest: float, *, shifted: bool = False) -> Points | None:
         """Return the points of all choices, each with its share; None if a choice has none."""
+        found = [loss.points(highest, shifted=shifted) for _, loss in self.choices]
         rows: list[tuple[Any, ...]] = []
         merged: list[int] = []
         start, reach, latest = 0, 0.0, math.inf
@@ -116,14 +119,6 @@ class RandomChoice(PrivacyLoss):
             reach, latest = max(reach, item.reach), min(latest, item.latest)
         values, logs, value_sizes, sizes = map(np.concatenate, zip(*rows, strict=True))
         return Points(values, logs, value_sizes, sizes, tuple(merged), reach, latest)
-
-    def points(self, highest: float) -> Points | None:
-        """Return the points of all choices on the real line."""
-        return self._joined([loss.points(highest) for _, loss in self.choices])
-
-    def line(self, highest: float) -> Points | None:
-        """Return the points of all choices on their lines."""
-        return self._joined([loss.line(highest) for _, loss in self.choices])
 
     def log_delta(self, epsilon: float) -> tuple[float, float] | None:
         """Return the log of the mean of the choices' deltas, where all are in closed form."""

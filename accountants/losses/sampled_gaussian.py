@@ -16,7 +16,7 @@ import numpy as np
 
 from dpcal._ext.question import Law
 from dpcal._internal import validate
-from dpcal.accountants.losses.base import Points, Reals
+from dpcal.accountants.losses.base import Reals
 from dpcal.accountants.losses.below_cut import NormalTail
 from dpcal.accountants.losses.gaussian import log_gaussian_delta
 from dpcal.accountants.losses.gaussian_mixtures import GaussianMixtures
@@ -99,14 +99,6 @@ class SampledGaussian(NormalTail):
         if self.direction == "remove":
             return GaussianMixtures((rest, (1.0, q)), nothing, sigma)
         return GaussianMixtures(nothing, ((-1.0, q), rest), sigma)
-
-    def points(self, highest: float) -> Points:
-        """Return points of the trapezoid rule on the real line."""
-        return self.mixture.points(highest)
-
-    def line(self, highest: float) -> Points:
-        """Return the points of the rule on its shifted line."""
-        return self.mixture.line(highest)
 
     def place_of(self, level: float) -> float:
         """Return where the loss of a removed record is a number > 0, on the axis of the noise."""

@@ -24,12 +24,12 @@ An :class:`Account` is what the runs in it have spent, a pure function of its ro
 ...               max_norm=1.0, noise_multiplier=4.0, count=1)
 >>> plan = Plan(optimizer="noisy_gd", n=9, queries=(query,), epsilon=2.0, delta=1e-6)
 >>> account = Account(epsilon=2.0, delta=1e-6, neighboring_relation="add-or-remove-one",
-...                   composition="exact", charged=((plan.event, 1e-6, 1),))
+...                   composition="exact", charged=((plan.event, 1),))
 >>> print(f"{account.spent():.4f} {account.spent_whatever_was_chosen():.4f} {account.left():.4f}")
 1.0607 1.5406 1.6322
 >>> account.admit(plan)
 >>> from dataclasses import replace
->>> replace(account, charged=((plan.event, 1e-6, 3),)).admit(plan)  # doctest: +ELLIPSIS
+>>> replace(account, charged=((plan.event, 3),)).admit(plan)  # doctest: +ELLIPSIS
 Traceback (most recent call last):
     ...
 dpcal.errors.BudgetExceeded: This run would bring what is spent on these records to epsilon = 2.2...
@@ -56,7 +56,6 @@ from dpcal._internal import validate
 from dpcal.accountants import Epsilon, epsilon, events
 from dpcal.accountants.adaptive.filters import KINDS, Odometer, PrivacyFilter, renyi_order
 from dpcal.accountants.directions import RELATIONS
-from dpcal.accountants.together import price_together
 from dpcal.calibrate.noise import noise_left
 from dpcal.calibrate.persons import unit_of
 from dpcal.calibrate.plan import Plan
@@ -215,7 +214,7 @@ class Account:
     composition
         One of ``COMPOSITIONS``.
     charged
-        The event of each plan or other charge, its delta, and the number of its runs, in order.
+        The event of each plan or other charge, and the number of its runs, in order.
     order
         Of a Renyi filter: fixed by the first run, None before it.
     group_size
@@ -227,7 +226,7 @@ class Account:
     delta: float
     neighboring_relation: str
     composition: str
-    charged: tuple[tuple[events.DpEvent, float, int], ...] = ()
+    charged: tuple[tuple[events.DpEvent, int], ...] = ()
     order: float | None = None
     group_size: int = 1
 
@@ -241,7 +240,7 @@ class Account:
         UnsupportedEvent is raised if a plan has no Renyi divergence here.
         """
         odometer = Odometer(delta=self.delta, neighboring_relation=self.neighboring_relation)
-        for event, _, count in self.charged:
+        for event, count in self.charged:
             odometer.spend(event, count)
         return odometer.epsilon
 
@@ -261,7 +260,7 @@ class Account:
         """
         event = plan.event_for(self.group_size)
         if self.composition == "exact":
-            price = self._price([*self._runs(), (event, plan.delta)], self.delta)
+            price = self._price([*self._runs(), event], self.delta)
             if price.upper > self.epsilon:
                 raise BudgetExceeded(
                     "This run would bring what is spent on these records to epsilon = "
@@ -296,24 +295,17 @@ class Account:
             neighboring_relation=self.neighboring_relation,
             order=self.order if plan is None else self.order_for(plan),
         )
-        for event, _, count in self.charged:
+        for event, count in self.charged:
             budget.spend(event, count)
         return budget
 
-    def _runs(self) -> list[tuple[events.DpEvent, float]]:
-        """Return events of all runs with their deltas, equal ones together where that is exact."""
-        runs: list[tuple[events.DpEvent, float]] = []
-        for event, delta, count in self.charged:
-            if isinstance(event, events.CorrelatedGaussianDpEvent):
-                # It composes by adding its price, run by run.
-                runs += [(event, delta)] * count
-            else:
-                runs.append((events.SelfComposedDpEvent(event, count), delta))
-        return runs
+    def _runs(self) -> list[events.DpEvent]:
+        """Return the events of all runs, equal ones together."""
+        return [events.SelfComposedDpEvent(*each) for each in self.charged]
 
-    def _price(self, runs: list[tuple[events.DpEvent, float]], delta: float) -> Epsilon:
+    def _price(self, runs: list[events.DpEvent], delta: float) -> Epsilon:
         relation = self.neighboring_relation
-        return price_together(runs, delta=delta, neighboring_relation=relation)
+        return epsilon(events.ComposedDpEvent(runs), delta=delta, neighboring_relation=relation)
 
     def _noise_left(self) -> float:
         """Noise multiplier of one more Gaussian answer that fits, infinite if none does."""
@@ -339,10 +331,9 @@ plan_of = lru_cache(maxsize=2**14)(charge_of)
 
 
 @lru_cache(maxsize=2**14)
-def _priced(text: str, group_size: int) -> tuple[events.DpEvent, float]:
-    """Return the event, for a person, and the delta of a plan or a charge in JSON."""
-    plan = plan_of(text)
-    return plan.event_for(group_size), plan.delta
+def _event_of(text: str, group_size: int) -> events.DpEvent:
+    """Return the event, for a person, of a plan or a charge in JSON."""
+    return plan_of(text).event_for(group_size)
 
 
 def relation_of(now: Snapshot) -> str | None:
@@ -367,7 +358,7 @@ def account_of(now: Snapshot, group_size: int = 1, relation: str = RELATIONS[0])
         delta=total["delta"],
         neighboring_relation=relation_of(now) or relation,
         composition=now.facts["composition"],
-        charged=tuple((*_priced(plan, group_size), count) for plan, count in counts),
+        charged=tuple((_event_of(plan, group_size), count) for plan, count in counts),
         order=None if order is None else float(order),
         group_size=group_size,
     )

@@ -32,6 +32,16 @@ def epochs_of(sigma, batches, epochs):
 # -- transforms and moments
 
 
+@pytest.mark.parametrize("noise", [0.7, 1.5, 8.0])
+def test_means_of_one_batch_fall_below_their_bound(noise):
+    """E exp(-z Y), Y = exp(t X - t^2 / 2), by the trapezoid rule."""
+    x, z = np.linspace(-40.0, 40.0, 20_001), np.geomspace(0.01, 300.0, 50)
+    density = norm.pdf(x) * (x[1] - x[0])
+    means = np.exp(-np.outer(z, np.exp(x / noise - 0.5 / noise**2))) @ density
+    falls, _ = put_rays._Sums(Group(noise, 1, 1.0), 0.0)._falls(z)
+    assert (means <= np.exp(-falls) * (1 + 1e-9)).all()
+
+
 def test_transforms_of_many_digits():
     for row in TABLES["transforms"] + TABLES["nodes"]:
         b, u = -row.get("a", -0.5), row.get("u", 3.0)

@@ -110,17 +110,17 @@ def test_the_step_integrates_what_is_analytic_that_far(width):
     # sech is analytic for abs(Im x) < pi / 2, and its integral is pi. Its absolute value on the
     # line Im x = width is 1 / hypot(cosh x cos w, sinh x sin w), at most sech x / cos w.
     step = lattice.step_within(width, growth=-math.log(math.cos(width)))
-    x = lattice.spaced(-45.0, 45.0, step, most=10_000)
+    x = lattice.spaced(-45.0, 45.0, step)
     assert step * math.fsum(1 / np.cosh(x)) == pytest.approx(math.pi, rel=4e-16)
 
 
 def test_points_are_multiples_of_the_step_that_cover_the_range():
-    x = lattice.spaced(-1.05, 2.31, 0.1, most=40)
+    x = lattice.spaced(-1.05, 2.31, 0.1)
     np.testing.assert_allclose(x / 0.1, np.arange(-11, 25), atol=1e-9)
     with pytest.raises(OutOfReach):
-        lattice.spaced(-1.05, 2.31, 0.1, most=33)
+        lattice.spaced(0.0, 1.0, 0.99 / lattice.MOST_POINTS)
     with pytest.raises(OutOfReach):
-        lattice.spaced(-1.05, math.nan, 0.1, most=33)
+        lattice.spaced(-1.05, math.nan, 0.1)
 
 
 def test_a_strip_is_narrowed_until_the_growth_is_small():

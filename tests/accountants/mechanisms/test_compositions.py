@@ -189,3 +189,13 @@ def test_repeating_a_pure_mechanism_stays_pure(shape, published, best):
     high, low = best(heads, 10.0), best(1 - heads, 10.0)
     none = math.exp(-10.0) if shape == math.inf else 0.0
     assert max(math.log(high / low), math.log((1 - none - low) / (1 - none - high))) <= answer
+
+
+@pytest.mark.parametrize("runs", [10.0, 50.0])
+def test_the_best_of_many_runs_fails_if_any_run_does(runs):
+    """Scores of runs that reveal everything may be the best: a geometric number of runs."""
+    chance = 1e-6
+    once = accountants.from_pmf([1 - chance, chance], [1.0, 0.0])
+    best = events.RepeatAndSelectDpEvent(once, runs, 1.0)
+    exact = runs * chance / (1 + chance * (runs - 1))
+    assert exact <= accountants.delta(best, epsilon=3.0).upper < exact * 1.01

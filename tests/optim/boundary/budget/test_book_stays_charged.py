@@ -14,7 +14,7 @@ from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from dpcal import optim
-from dpcal.accountants.together import price_together
+from dpcal.accountants import epsilon, events
 from dpcal.errors import BudgetExceeded, LedgerMismatch
 from dpcal.optim.boundary.store import read_ledger
 
@@ -22,7 +22,7 @@ COUNT = 6
 PLAN = gaussian(20.0, COUNT)
 # What so many runs of the plan cost; the book admits no more.
 PRICES = [
-    float(price_together([(PLAN.event, PLAN.delta)] * runs, delta=1e-5)) * (1 - 1e-9)
+    float(epsilon(events.SelfComposedDpEvent(PLAN.event, runs), delta=1e-5)) * (1 - 1e-9)
     for runs in range(12)
 ]
 
