@@ -52,7 +52,7 @@ from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result
 
 if TYPE_CHECKING:
-    from dpcal.optim.boundary.budget.book import BudgetBook
+    from dpcal.optim.boundary.book import BudgetBook
 
 __all__ = [
     "Algorithm",

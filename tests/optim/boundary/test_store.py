@@ -96,31 +96,6 @@ def test_answers_wait_for_their_transaction_and_nobody_sees_what_waits(tmp_path)
     assert outside == [(7, 7), (14, 14), (21, 21)]
 
 
-FORMER = (
-    "CREATE TABLE run (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
-    "INSERT INTO run SELECT * FROM about WHERE name NOT IN ('format', 'Gaussian numbers')",
-    "INSERT INTO run SELECT 'plan', plan FROM runs UNION SELECT 'root', root FROM runs",
-    *(f"DROP TABLE {table}" for table in ("about", "totals", "records", "runs")),
-)
-
-
-def test_a_run_in_a_file_of_the_former_format_goes_on(tmp_path):
-    whole = optim.noisy_gd(OBJECTIVE, PLAN, seed=1)
-    for noise in ("discrete", "gaussian"):
-        path = tmp_path / noise
-        ends = {"callback": interrupted_at(1), "callback_every": 7, "noise": noise}
-        with pytest.raises(KeyboardInterrupt), optim.replaying():
-            optim.noisy_gd(OBJECTIVE, PLAN, seed=1, store=path, **ends)
-        with contextlib.closing(sqlite3.connect(path)) as file, file:
-            for statement in FORMER:
-                file.execute(statement)
-    with pytest.raises(ValueError, match="holds a run with other Gaussian numbers"):
-        optim.noisy_gd(OBJECTIVE, PLAN, store=path)
-    assert read_count(tmp_path / "discrete") == read_count(path) == 14
-    result = optim.noisy_gd(OBJECTIVE, PLAN, store=tmp_path / "discrete")
-    assert (result.w == whole.w).all()
-
-
 @forks
 def test_on_a_full_disk_no_answer_leaves_a_stored_run(tmp_path):
     given = {"store": tmp_path / "run.db", "callback_every": 1, "seed": 1}
@@ -311,7 +286,7 @@ def test_one_run_is_released_and_its_file_holds_all_of_it(tmp_path, place, booke
     check_released(at_once(3, work), path)
     # None of them is charged again.
     if booked:
-        assert [run.charged for run in BudgetBook(book).runs] == [True]
+        assert len(BudgetBook(book).runs) == 1
 
 
 def check_released(ends, path):
