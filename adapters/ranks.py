@@ -195,18 +195,16 @@ class RankedOracle(StepwiseOracle):
         store: str | os.PathLike[str] | None,
     ) -> tuple[dict[str, Any], str]:
         """Open rank 0: return the run's secret root and its ledger so far."""
+        streams = made()
         if store is None:
-            streams = made()
             self._start(plan, streams, None)
         else:
             file = self._file = Store(store)
-
-            def start(streams: Streams) -> None:
-                self._start(plan, streams, read_ledger(store) if file.known() else None)
-
+            about = {"noise": "discrete", "parameters": shown}
             try:
-                about = {"noise": "discrete", "parameters": shown}
-                streams = file.begun(plan, about, made, start)
+                known = file.checked(plan, about)
+                self._start(plan, streams, read_ledger(store) if known else None)
+                file.begin(plan, about, streams)
             except BaseException:
                 file.close()
                 raise

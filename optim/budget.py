@@ -306,8 +306,8 @@ class Budget(Spender):
         """Charge a run; a refused run changes nothing."""
         if self.book is not None:
             self._check_process()
-            about = {"delta": charge.delta, "neighboring_relation": charge.neighboring_relation}
-            alone = epsilon_of(charge.event, **about)
+            relation = charge.neighboring_relation
+            alone = epsilon_of(charge.event, delta=charge.delta, neighboring_relation=relation)
             self.book.charge(replace(charge, epsilon=alone.upper))
             return
         with _LOCK:

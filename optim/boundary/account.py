@@ -107,7 +107,9 @@ class Account:
 
         UnsupportedEvent is raised if a run has no Renyi divergence here.
         """
-        return self._paid(Odometer(**self._about)).epsilon
+        odometer = Odometer(**self._about)
+        self._pay(odometer)
+        return odometer.epsilon
 
     def left(self) -> float:
         """Return the epsilon of one more Gaussian answer that would fit, rounded down; or 0."""
@@ -165,14 +167,15 @@ class Account:
     def _filter(self, order: float | None) -> PrivacyFilter:
         """Return the filter with all runs paid."""
         total: dict[str, Any] = {"epsilon": self.epsilon, **self._about}
-        return self._paid(PrivacyFilter(**total, kind=self.composition, order=order))
+        made = PrivacyFilter(**total, kind=self.composition, order=order)
+        self._pay(made)
+        return made
 
-    def _paid(self, spender: Any) -> Any:
-        """Let a filter or an odometer pay all runs; return it."""
+    def _pay(self, spender: PrivacyFilter | Odometer) -> None:
+        """Let a filter or an odometer pay all runs."""
         most = self.group_size
         for run, count in self.charged:
             spender.spend(run.event_for(most), count)
-        return spender
 
     def _noise_left(self) -> float:
         """Noise multiplier of one more Gaussian answer that fits, infinite if none does."""

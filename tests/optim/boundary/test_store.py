@@ -41,7 +41,7 @@ from dpcal.errors import LedgerMismatch, NoiseReused
 from dpcal.optim import Logistic
 from dpcal.optim.boundary.discrete import _table
 from dpcal.optim.boundary.kept import KeptFile
-from dpcal.optim.boundary.store import Answers, Store, read_ledger, stored
+from dpcal.optim.boundary.store import Answers, read_ledger, stored
 
 PLAN = gaussian(count=30)
 ORIGIN = np.zeros(D)
@@ -264,8 +264,8 @@ def meeting(meet, function):
 # the row, which claims the file too, and the first answer.
 PLACES = {
     "file": (KeptFile, "make"),
-    "row": (Store, "_entered"),
-    "owner": (Answers, "begin"),
+    "row": (KeptFile, "hide"),
+    "owner": (Answers, "again"),
 }
 
 
