@@ -200,11 +200,11 @@ class RankedOracle(StepwiseOracle):
             self._start(plan, streams, None)
         else:
             file = self._file = Store(store)
-            about = {"noise": "discrete", "parameters": shown}
+            about = {"plan": plan.to_json(), "noise": "discrete", "parameters": shown}
             try:
-                known = file.checked(plan, about)
+                known = file.checked(about)
                 self._start(plan, streams, read_ledger(store) if known else None)
-                file.begin(plan, about, streams)
+                file.begin(about, streams)
             except BaseException:
                 file.close()
                 raise

@@ -81,37 +81,36 @@ class Store(KeptFile):
             run = self._file.execute("SELECT plan, root FROM runs").fetchone()
             return {} if run is None else {**facts_of(self._file), **dict(run)}
 
-    def checked(self, plan: Plan, about: Mapping[str, str]) -> dict[str, str]:
+    def checked(self, about: Mapping[str, str]) -> dict[str, str]:
         """Return what is :meth:`known`; ValueError if the run has another plan, or other facts."""
         known = self.known()
-        for name, value in {"plan": plan.to_json(), **about}.items():
+        for name, value in about.items():
             if known and known.get(name) != value:
                 raise ValueError(f"{self} holds a run with other {name}.")
         return known
 
-    def begin(self, plan: Plan, about: Mapping[str, str], streams: Streams) -> None:
+    def begin(self, about: Mapping[str, str], streams: Streams) -> None:
         """Own the file, and let streams be those of its run; write the run if there is none.
 
         Of several processes that start a run at once, one writes it, and the others go on from it.
-        The errors are those of :meth:`checked`.
+        The run is known by its ``plan``, in JSON, and other facts; see :meth:`checked`.
         """
         # A seed that was used is refused before there is a file.
-        root = None if self.checked(plan, about) else json.dumps(streams.root)
+        root = None if self.checked(about) else json.dumps(streams.root)
         if "_file" not in vars(self):
             self.make()
         with self.writing(self._file):
-            known = self.checked(plan, about)
+            known = self.checked(about)
             if known:
                 with self.whole():
                     streams.adopt(document_of(known["root"]))
             else:
                 now = datetime.now(UTC).isoformat(timespec="seconds")
                 columns = "number, label, started, plan, root"
-                self._file.execute(
-                    f"INSERT INTO runs ({columns}) VALUES (1, '', ?, ?, ?)",
-                    (now, plan.to_json(), root or json.dumps(streams.root)),
-                )
+                row = now, about["plan"], root or json.dumps(streams.root)
+                self._file.execute(f"INSERT INTO runs ({columns}) VALUES (1, '', ?, ?, ?)", row)
             facts = {**about, "owner": self._owner}
+            del facts["plan"]
             self._file.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", facts.items())
 
     @contextmanager
@@ -184,9 +183,9 @@ class Answers(Store):
         # Several threads may flush while one asks.
         self._lock = RLock()
 
-    def begin(self, plan: Plan, about: Mapping[str, str], streams: Streams) -> None:
+    def begin(self, about: Mapping[str, str], streams: Streams) -> None:
         """See :class:`Store`; answers of the file come first, and new ones after them."""
-        super().begin(plan, about, streams)
+        super().begin(about, streams)
         self._streams = streams
         with self.named():
             (self._stored,) = self._file.execute("SELECT count(*) FROM answers").fetchone()
@@ -296,8 +295,9 @@ def stored(
     # What the oracle refuses is refused before there is a file.
     oracle = PrivateOracle(objective, plan, seed=seed, noise=noise)
     records = hashlib.blake2b(objective.digest(), digest_size=32).hexdigest()
+    about = {"plan": plan.to_json(), "records": records, "noise": oracle.noise}
     try:
-        kept.begin(plan, {"records": records, "noise": oracle.noise}, oracle._streams)
+        kept.begin(about, oracle._streams)
     except BaseException:
         kept.close()
         raise

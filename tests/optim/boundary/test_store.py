@@ -141,7 +141,7 @@ def test_killed_at_any_moment_it_releases_nothing_that_is_not_in_the_file(kills)
         for number in range(kills):
             if held == 30:
                 path = folder / f"run{number}.db"
-            every, at = chance.choice([1, 4]), chance.randint(1, moments // 2)
+            every, at = chance.choice([1, 4]), chance.randint(1, moments // 3)
             told = killed(lambda tell, *about: run(*about, tell), at, path, every)
             released = [told[first : first + row.size] for first in range(0, len(told), row.size)]
             held = read_count(path)
