@@ -137,7 +137,7 @@ class PrivateOracle(Admits):
     ) -> None:
         validate.instance(Objective, objective=objective)
         validate.instance(Plan, plan=plan)
-        streams = observers.streams(seed, plan, objective.digest)
+        streams = observers.present().streams(seed, plan, objective.digest)
         self._open(objective, plan, streams, noise=noise)
 
     # A floating-point error of one record must raise nothing, and digests of records may have some.
@@ -166,7 +166,7 @@ class PrivateOracle(Admits):
         parts = Parts(plan, streams) if disjoint else None
         self._begin_ledger(plan, parts=parts, ledger=ledger)
         mechanism = Mechanism(noise, plan, objective.dimension, streams)
-        self._mechanism = observers.watched(mechanism, plan, self.ledger)
+        self._mechanism = observers.seen().watched(mechanism, plan, self.ledger)
         self._draws = {query.name: _draws(query) for query in plan.queries}
         self._slots: dict[str, Slot | None] = {}
         kernel = kernel_of(objective) if self._mechanism.fused else None

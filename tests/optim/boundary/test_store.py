@@ -39,7 +39,7 @@ from dpcal.adapters.stepwise import StepwiseOracle
 from dpcal.calibrate import Correlation
 from dpcal.errors import LedgerMismatch, NoiseReused
 from dpcal.optim import Logistic
-from dpcal.optim.boundary.discrete import _table
+from dpcal.optim.boundary.discrete import table_of
 from dpcal.optim.boundary.kept import KeptFile
 from dpcal.optim.boundary.store import Answers, read_ledger, stored
 
@@ -397,7 +397,7 @@ def test_where_the_same_noise_is_refused_a_stored_run_goes_on_after_an_interrupt
 def test_tables_of_noise_made_by_threads_are_those_of_one_thread():
     scales = [8 + number / 7 for number in range(16)]
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(_table.__wrapped__, scales))
+        found = list(pool.map(table_of.__wrapped__, scales))
     assert ctx.prec == 53
     for scale, table in zip(scales, found, strict=True):
-        assert np.array_equal(table.words(), _table.__wrapped__(scale).words())
+        assert np.array_equal(table.words(), table_of.__wrapped__(scale).words())
