@@ -147,6 +147,7 @@ class Streams:
 
     def adopt(self, root: Mapping[str, Any]) -> None:
         """Become the streams that :attr:`root` described, before anything is drawn of these."""
+        assert not self._made
         self.given, self._seed = bool(root["given"]), None
         self._root = str(root["secret"])
         self.public = np.random.default_rng(int(root["public"], 16))
