@@ -46,16 +46,12 @@ import hashlib
 import hmac
 import json
 import os
-import secrets
 import sqlite3
 import warnings
 import weakref
-from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -67,130 +63,20 @@ from dpcal.calibrate.plan import Plan
 from dpcal.errors import LedgerMismatch, NoiseReused
 from dpcal.optim.boundary import observers
 from dpcal.optim.boundary.account import Account
-from dpcal.optim.boundary.kept import KeptFile, Statement, facts_of
+from dpcal.optim.boundary.bookfile import BookFile, Row, Snapshot, moment, run_of
+from dpcal.optim.boundary.kept import Statement
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.boundary.store import read_ledger, stored
-from dpcal.optim.budget import Charge, charge_of
+from dpcal.optim.budget import Charge
 from dpcal.optim.objectives.base import Objective
 
 __all__ = ["BookedRun", "BudgetBook", "Records"]
 
 Records = str | os.PathLike[str] | ArrayLike
-Row = dict[str, Any]
 
 _ENTER = "INSERT OR IGNORE INTO records VALUES (?, ?, ?)"
-# Columns of texts, and of texts that a run has at its end.
-_RUN, _END = ("label", "started", "plan"), ("ended", "ledger")
-
-# Every admission composes all plans, so each is read from its JSON only once in a process.
-_run_of = lru_cache(maxsize=2**14)(charge_of)
-
-
-class Snapshot(NamedTuple):
-    """Content of a book at one moment.
-
-    Every change of the book increases ``version``. The other fields are the ``facts`` about the
-    book, by name, the rows of the tables ``totals`` and ``records``, the rows of the ``runs`` that
-    were asked for, and the ``account`` of all runs.
-    """
-
-    version: int
-    facts: dict[str, str]
-    totals: list[Row]
-    records: list[Row]
-    runs: list[Row]
-    account: Account
-
-
-class BookFile(KeptFile):
-    """The file of a budget book at a path, opened by each method.
-
-    A decision that is made from the rows is written with the version of the rows: if another
-    process wrote in between, nothing is written, and the decision is made again.
-    """
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        super().__init__(path, "budget book")
-
-    def begin(self, account: Account) -> None:
-        """Make a book of this account, which is empty, unless there is a book."""
-        facts = {
-            "version": "0",
-            "key": secrets.token_hex(32),
-            "made": _now(),
-            # Empty: that of the first run.
-            "neighboring_relation": account.neighboring_relation or "",
-            "composition": account.composition,
-        }
-        rows = [("INSERT INTO about VALUES (?, ?)", row) for row in facts.items()]
-        total = (_now(), account.epsilon, account.delta)
-        self.make(*rows, ("INSERT INTO totals VALUES (1, ?, ?, ?)", total))
-
-    def snapshot(self, which: str = "FALSE", *values: Any) -> Snapshot:
-        """Return the content of the book at one moment; ValueError if it is not a budget book.
-
-        Rows of those runs are returned that an SQL condition names, with its values.
-        """
-        with self.opened() as file:
-            file.execute("BEGIN")
-            facts = facts_of(file)
-            totals, records, plans, runs = (
-                [dict(row) for row in file.execute(f"SELECT {what}", given)]
-                for what, given in (
-                    ("* FROM totals ORDER BY position", ()),
-                    ("* FROM records ORDER BY rowid", ()),
-                    ("plan, count(*) AS many FROM runs GROUP BY plan ORDER BY min(number)", ()),
-                    (f"* FROM runs WHERE {which} ORDER BY number", values),
-                )
-            )
-        texts = [row[name] for row in runs for name in _RUN]
-        ends = [row[name] for row in runs for name in _END if row[name] is not None]
-        with self.whole():
-            if not all(isinstance(text, str) for text in (*texts, *ends)):
-                raise TypeError("a column of texts has something else")
-            charged = tuple((_run_of(row["plan"]), row["many"]) for row in plans)
-            first = charged[0][0].neighboring_relation if charged else None
-            account = Account(
-                epsilon=totals[-1]["epsilon"],
-                delta=totals[-1]["delta"],
-                neighboring_relation=facts["neighboring_relation"] or first,
-                composition=facts["composition"],
-                charged=charged,
-                order=float(facts["order"]) if "order" in facts else None,
-                owner=str(self),
-            )
-            if len(bytes.fromhex(facts["key"])) != 32:
-                raise ValueError("its key has another length")
-            return Snapshot(int(facts["version"]), facts, totals, records, runs, account)
-
-    def decide(
-        self, decide: Callable[[Snapshot], list[Statement]], which: str = "FALSE", *values: Any
-    ) -> None:
-        """Write what ``decide`` makes of the book's content, anew if it has changed meanwhile.
-
-        The other arguments are those of :meth:`snapshot`.
-        """
-        while True:
-            now = self.snapshot(which, *values)
-            statements = decide(now)
-            if not statements or self.write(now.version, *statements):
-                return
-
-    def write(self, version: int, *statements: Statement) -> bool:
-        """Write statements in one transaction, and return True, if the book's version is this one.
-
-        They are then on the disk. If they cannot be written nothing is.
-        """
-        with self.opened() as file, self.writing(file):
-            (now,) = file.execute("SELECT value FROM about WHERE name = 'version'").fetchone()
-            if int(now) != version:
-                return False
-            for statement, values in statements:
-                file.execute(statement, values)
-            file.execute("UPDATE about SET value = ? WHERE name = 'version'", (str(version + 1),))
-        return True
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -222,7 +108,7 @@ class BookedRun:
         """Return the run of a row."""
         told = {name: row[name] for name in ("number", "label", "started", "ended")}
         ledger = None if row["ledger"] is None else Ledger.from_json(row["ledger"])
-        return cls(**told, plan=_run_of(row["plan"]), ledger=ledger)
+        return cls(**told, plan=run_of(row["plan"]), ledger=ledger)
 
     @property
     def state(self) -> str:
@@ -484,7 +370,7 @@ class BudgetBook:
         They are a path of a file, or arrays. ``name`` is their name in the book; a file's name when
         omitted.
         """
-        row = (self._tag("records", bytes_of(records)), name or name_of(records), _now())
+        row = (self._tag("records", bytes_of(records)), name or name_of(records), moment())
         self._file.decide(lambda now: [(_ENTER, row)])
 
     def change_total(self, *, epsilon: float | None = None, delta: float | None = None) -> None:
@@ -507,7 +393,7 @@ class BudgetBook:
                     f"The total of a book with composition {old.composition!r} must be "
                     "fixed before its first run: the filter's theorem covers no other."
                 )
-            row = (len(now.totals) + 1, _now(), *new)
+            row = (len(now.totals) + 1, moment(), *new)
             return [("INSERT INTO totals VALUES (?, ?, ?, ?)", row)]
 
         self._file.decide(changed)
@@ -550,7 +436,7 @@ class BudgetBook:
                 f"got others in {name!r}: use another book, or enter them as another "
                 "form of the same people's records (add_records; dpcal budget FILE --add-records)."
             )
-        return [(_ENTER, (tag, name, _now()))]
+        return [(_ENTER, (tag, name, moment()))]
 
     def _tag(self, role: str, secret: bytes) -> str:
         """Return a keyed digest."""
@@ -603,7 +489,7 @@ class BudgetBook:
         label, *rest = row
         columns = "label, started, plan, seed, root, ended"
         insert = f"INSERT INTO runs ({columns}) VALUES (?, ?, ?, ?, ?, ?)"
-        written = [*self._entries(now), (insert, (label, _now(), plan.to_json(), *rest))]
+        written = [*self._entries(now), (insert, (label, moment(), plan.to_json(), *rest))]
         if order is not None and "order" not in now.facts:
             written.append(("INSERT INTO about VALUES ('order', ?)", (repr(order),)))
         return written
@@ -617,7 +503,7 @@ class BudgetBook:
             self.check(charge)
             return
 
-        own = charge.optimizer, None, None, _now()
+        own = charge.optimizer, None, None, moment()
         self._file.decide(lambda now: self._written(now, charge, *own))
 
     def _complete(self, root: str, ledger: Ledger, process: int) -> None:
@@ -638,7 +524,7 @@ class BudgetBook:
                 held += [Ledger.from_json(row["ledger"]) for row in now.runs if row["ledger"]]
             largest = max(held, key=lambda each: each.answers).to_json()
             end = "UPDATE runs SET ended = ?, ledger = ? WHERE number = ?"
-            return [(end, (_now(), largest, row["number"])) for row in now.runs]
+            return [(end, (moment(), largest, row["number"])) for row in now.runs]
 
         try:
             self._file.decide(completed, "root = ?", root)
@@ -648,10 +534,6 @@ class BudgetBook:
                 RuntimeWarning,
                 stacklevel=2,
             )
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def name_of(records: Records) -> str:
