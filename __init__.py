@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from dpcal.calibrate.plan import Plan as Plan
     from dpcal.calibrate.query import Query as Query
     from dpcal.optim.algorithms import run as run
-    from dpcal.optim.boundary.budget.book import BudgetBook as BudgetBook
+    from dpcal.optim.boundary.book import BudgetBook as BudgetBook
     from dpcal.optim.boundary.ledger import Ledger as Ledger
     from dpcal.optim.boundary.oracle import PrivateOracle as PrivateOracle
     from dpcal.optim.budget import budget as budget

@@ -178,8 +178,7 @@ class RankedOracle(StepwiseOracle):
         grid = None if query.correlation is None else annexes.grid_of(query, dimension)
         self._elsewhere = Elsewhere(plan.n, dimension)
         self._file: Store | None = None
-        made: Callable[[], Streams] = partial(observers.streams, seed, plan, self._elsewhere.digest)
-        root, ledger = ranks.told(partial(self._opened, plan, shown, made, store))
+        root, ledger = ranks.told(partial(self._opened, plan, shown, seed, store))
         self._root: dict[str, Any] = root
         if ranks.rank:
             self._start(plan, Streams.restored(root, plan), Ledger.from_json(ledger))
@@ -191,22 +190,20 @@ class RankedOracle(StepwiseOracle):
         self,
         plan: Plan,
         shown: str,
-        made: Callable[[], Streams],
+        seed: Seed,
         store: str | os.PathLike[str] | None,
     ) -> tuple[dict[str, Any], str]:
         """Open rank 0: return the run's secret root and its ledger so far."""
+        streams = observers.present().streams(seed, plan, self._elsewhere.digest)
         if store is None:
-            streams = made()
             self._start(plan, streams, None)
         else:
             file = self._file = Store(store)
-
-            def start(streams: Streams) -> None:
-                self._start(plan, streams, read_ledger(store) if file.known() else None)
-
+            about = {"plan": plan.to_json(), "noise": "discrete", "parameters": shown}
             try:
-                about = {"noise": "discrete", "parameters": shown}
-                streams = file.begun(plan, about, made, start)
+                known = file.checked(about)
+                self._start(plan, streams, read_ledger(store) if known else None)
+                file.begin(about, streams)
             except BaseException:
                 file.close()
                 raise

@@ -37,7 +37,7 @@ from dpcal.optim.boundary import observers
 from dpcal.optim.boundary.seeds import WORDS, Seed, Streams, check_words
 from dpcal.optim.objectives.arrays import Rows, Vector
 from dpcal.optim.objectives.base import Objective
-from dpcal.optim.objectives.contributions import Asked, Contributions, Table, shaped
+from dpcal.optim.objectives.contributions import Asked, Contributions, Table, shaped, trusted
 
 __all__ = ["BELOW", "FRACTION", "Elsewhere", "Guarded", "OutOfTurn", "Piece", "StepwiseOracle"]
 
@@ -113,7 +113,7 @@ class StepwiseOracle(PrivateOracle, Spender):
         self._check_kind(plan)
         objective = Elsewhere(plan.n, validate.count(dimension=dimension))
         if streams is None:
-            streams = observers.streams(seed, plan, objective.digest)
+            streams = observers.present().streams(seed, plan, objective.digest)
         self._open(objective, plan, streams, ledger=ledger, noise=noise)
         self._elsewhere = objective
         self._begin()
@@ -398,6 +398,7 @@ class Guarded(Priced, Spender):
         self._oracle = self._oracle.restored(state)
 
 
+@trusted
 class Elsewhere(Objective):
     """Records that somebody else holds, of which clipped sums are handed in.
 

@@ -68,7 +68,7 @@ def budget(
 def _text(book: Any) -> str:
     """Return the text on what was spent, by which runs, and what is left."""
     runs, delta = book.runs, book.delta
-    charged = sum(run.charged for run in runs)
+    charged = len(runs)
     lines = [
         f"budget book {book.path}: {book.neighboring_relation or 'the relation of its first run'}, "
         f"composition {book.composition}",
@@ -101,7 +101,7 @@ def _text(book: Any) -> str:
 
 def _mixed(book: Any) -> list[str]:
     """Return the lines on runs that limit nobody's number of rows, where others do."""
-    if len({run.plan.group_size for run in book.runs if run.charged}) < 2:
+    if len({run.plan.group_size for run in book.runs}) < 2:
         return []
     return [
         "         runs about fewer rows are priced for such a person, and do not count his rows:",

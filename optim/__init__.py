@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dpcal.calibrate.constants import Constants as Constants
     from dpcal.optim import attacks as attacks, minimax as minimax, registry as registry
     from dpcal.optim.algorithms import algorithm as algorithm, released as released, run as run
-    from dpcal.optim.boundary.budget.book import BudgetBook as BudgetBook
+    from dpcal.optim.boundary.book import BudgetBook as BudgetBook
     from dpcal.optim.boundary.ledger import Ledger as Ledger
     from dpcal.optim.boundary.oracle import PrivateOracle as PrivateOracle
     from dpcal.optim.boundary.protocol import Oracle as Oracle

@@ -52,7 +52,7 @@ from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result
 
 if TYPE_CHECKING:
-    from dpcal.optim.boundary.budget.book import BudgetBook
+    from dpcal.optim.boundary.book import BudgetBook
 
 __all__ = [
     "Algorithm",
@@ -436,7 +436,27 @@ def oracle_of(
     noise raise a ValueError, and so does ``every``, the answers of a transaction, without a file.
     The other arguments are those of :func:`dpcal.optim.run`.
     """
-    oracle = _opened(records, plan, seed, store, noise, every)
+    if not isinstance(records, Objective):
+        check_answers(records)
+        if records.plan != plan:
+            raise ValueError("plan must be the oracle's own, oracle.plan, got another one.")
+        if seed is not None or store is not None or noise is not None or every != 1:
+            raise ValueError("seed, store and noise go with an objective, got one with an oracle.")
+        oracle = records
+    elif store is None:
+        if every != 1:
+            raise ValueError(f"store_every goes with a store, got store_every={every!r} without.")
+        oracle = PrivateOracle(records, plan, seed=seed, noise=noise)
+    elif isinstance(store, str | os.PathLike):
+        oracle = boundary.stored(store, records, plan, seed=seed, noise=noise, every=every)
+        oracle.closes_with_run = True
+    elif hasattr(store, "oracle"):
+        oracle = store.oracle(records, plan, seed=seed, noise=noise, every=every)
+    else:
+        raise TypeError(
+            "store must be a path of a file, a BudgetBook, book.with_store(path), or None, got "
+            f"{store!r}."
+        )
     asked = _ASKED.get()
     if asked is not None:
         asked[:] = [oracle]
@@ -450,32 +470,6 @@ def check_answers(records: Any) -> None:
     answers = (name for name in vars(Oracle) if not name.startswith("_"))
     if not isinstance(records, Objective) and not all(hasattr(records, name) for name in answers):
         raise TypeError(f"objective must be an Objective or an Oracle, got {records!r}.")
-
-
-def _opened(
-    records: Objective | Oracle, plan: Plan, seed: Seed, store: Store, noise: str | None, every: int
-) -> Oracle:
-    if isinstance(records, Objective):
-        if store is None and every != 1:
-            raise ValueError(f"store_every goes with a store, got store_every={every!r} without.")
-        if store is None:
-            return PrivateOracle(records, plan, seed=seed, noise=noise)
-        if isinstance(store, str | os.PathLike):
-            oracle = boundary.stored(store, records, plan, seed=seed, noise=noise, every=every)
-            oracle.closes_with_run = True
-            return oracle
-        if not hasattr(store, "oracle"):
-            raise TypeError(
-                "store must be a path of a file, a BudgetBook, book.with_store(path), or None, got "
-                f"{store!r}."
-            )
-        return store.oracle(records, plan, seed=seed, noise=noise, every=every)
-    check_answers(records)
-    if records.plan != plan:
-        raise ValueError("plan must be the oracle's own, oracle.plan, got another one.")
-    if seed is not None or store is not None or noise is not None or every != 1:
-        raise ValueError("seed, store and noise go with an objective, got one with an oracle.")
-    return records
 
 
 def released(error: BaseException) -> Ledger | None:

@@ -10,8 +10,8 @@ cross-validation. What is refused before its first answer costs nothing.
 ...         shared.pay(events.GaussianDpEvent(6.0), "replace-special")
 Traceback (most recent call last):
     ...
-dpcal.errors.BudgetExceeded: This would bring the budget to epsilon=1.239 at delta=1e-06, \
-and epsilon=1 is all there is; epsilon=0.9954 is spent, and nothing more was.
+dpcal.errors.BudgetExceeded: This run would bring what is spent on these records to epsilon = \
+1.23902 at delta = 1e-06, the total is 1; no record was touched.
 """
 
 from __future__ import annotations
@@ -36,13 +36,14 @@ from dpcal._internal import validate
 from dpcal._internal.files import document_of
 from dpcal._internal.spending import Spender
 from dpcal.accountants import epsilon as epsilon_of, events
-from dpcal.accountants.directions import RELATIONS
 from dpcal.calibrate.persons import for_group
 from dpcal.calibrate.plan import Plan
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
+from dpcal.optim import boundary
 
 if TYPE_CHECKING:
-    from dpcal.optim.boundary.budget.book import BudgetBook
+    from dpcal.optim.boundary.account import Account
+    from dpcal.optim.boundary.book import BudgetBook
 
 __all__ = [
     "Budget",
@@ -123,17 +124,11 @@ class Charge:
 
 
 def charge_of(text: str) -> Plan | Charge:
-    """Return a plan or a charge from its JSON; ValueError if it is neither."""
-    try:
-        values = document_of(text)
-        if "event" not in values:
-            return Plan.from_json(text)
-        return Charge(**{**values, "event": _event(values["event"])})
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise ValueError(
-            f"The budget book is damaged, a run in it has no plan ({error}): go on with a copy of "
-            "it that is whole."
-        ) from error
+    """Return a plan or a charge from its JSON; an error of reading it if it is neither."""
+    values = document_of(text)
+    if "event" not in values:
+        return Plan.from_json(text)
+    return Charge(**{**values, "event": _event(values["event"])})
 
 
 def _told(value: Any) -> Any:
@@ -219,32 +214,46 @@ class Budget(Spender):
             book = optim.BudgetBook(
                 book, epsilon=epsilon, delta=delta, neighboring_relation=relation
             )
-        if book is not None:
-            epsilon, delta, relation = book.epsilon, book.delta, book.neighboring_relation
-        self.epsilon = validate.positive(epsilon=epsilon)
-        self.delta = validate.probability(delta=delta)
-        if relation is not None:
-            validate.choice(RELATIONS, neighboring_relation=relation)
-        self.neighboring_relation = relation
         self.score_share = validate.rate(score_share=score_share)
         self.book = book
-        self._charged: list[Charge] = []
+        self._own = boundary.Account(
+            epsilon=validate.positive(epsilon=epsilon if book is None else book.epsilon),
+            delta=validate.probability(delta=delta if book is None else book.delta),
+            neighboring_relation=relation if book is None else book.neighboring_relation,
+        )
         self._process = this_process()
-        # What the last check was about, and its price: a run is checked again when it pays.
-        self._checked: tuple[tuple[Charge, int], float] | None = None
+        # A run is checked again when it pays: the last one, and the account before and with it.
+        self._checked: tuple[Charge, Account, Account] | None = None
         self._number = next(_NUMBERS)
+
+    @property
+    def _account(self) -> Account:
+        return self._own if self.book is None else self.book.account
+
+    @property
+    def epsilon(self) -> float:
+        """The total's epsilon."""
+        return self._own.epsilon
+
+    @property
+    def delta(self) -> float:
+        """The total's delta."""
+        return self._own.delta
+
+    @property
+    def neighboring_relation(self) -> str | None:
+        """Neighbouring relation of data sets; None as long as the first run is to tell it."""
+        return self._account.neighboring_relation
 
     @property
     def charges(self) -> list[Plan | Charge]:
         """Everything that was charged, in order."""
-        if self.book is None:
-            return list(self._charged)
-        return [run.plan for run in self.book.runs if run.charged]
+        return [run for run, count in self._account.charged for _ in range(count)]
 
     @property
     def event(self) -> events.DpEvent:
         """Everything that was charged, as one event, for a person of :attr:`group_size` records."""
-        return _together(self.charges)
+        return self._account.event
 
     @property
     def group_size(self) -> int:
@@ -253,53 +262,26 @@ class Budget(Spender):
         A run about single records limits nobody's number of records. Beside runs about persons it
         is priced for persons who have at most so many.
         """
-        return max((each.group_size for each in self.charges), default=1)
+        return self._account.group_size
 
     @property
     def spent(self) -> float:
         """Epsilon of everything that was charged, at the budget's delta, rounded up."""
-        if self.book is not None:
-            return self.book.spent().upper
-        return self._price(self._charged, self.neighboring_relation)
-
-    def _price(self, charged: list[Charge], relation: str | None) -> float:
-        if not charged or relation is None:
-            return 0.0
-        return epsilon_of(_together(charged), delta=self.delta, neighboring_relation=relation).upper
+        return self._account.spent().upper
 
     def check(self, charge: Charge) -> None:
         """Refuse a run's charge as :func:`owed` does; charge nothing."""
-        self._check_relation(charge.neighboring_relation)
+        self._check_process()
         if self.book is not None:
             self.book.check(charge)
-            return
-        about = (charge, len(self._charged))
-        if self._checked is None or self._checked[0] != about:
-            price = self._price([*self._charged, charge], charge.neighboring_relation)
-            self._checked = (about, price)
-        price = self._checked[1]
-        if price > self.epsilon:
-            raise BudgetExceeded(
-                f"This would bring the budget to epsilon={price:.4g} at delta={self.delta:g}, and "
-                f"epsilon={self.epsilon:g} is all there is; epsilon={self.spent:.4g} is spent, and "
-                "nothing more was."
-            )
+        elif self._checked is None or self._checked[:2] != (charge, self._own):
+            self._checked = charge, self._own, self._own.admit(charge)
 
-    def _check_relation(self, relation: str) -> None:
-        """Refuse a run for another relation, or in another process."""
+    def _check_process(self) -> None:
         if this_process() != self._process:
             raise BudgetExceeded(
                 "This budget was opened in another process and cannot be charged here. Use "
                 "n_jobs=1, or threads, while a budget is in use."
-            )
-        if self.book is not None:
-            # The first run of the book, here or in another process, may have told it meanwhile.
-            self.neighboring_relation = self.neighboring_relation or self.book.neighboring_relation
-        if self.neighboring_relation not in (None, relation):
-            raise UnsupportedEvent(
-                f"The budget is for neighboring relation {self.neighboring_relation!r}, and the "
-                f"run is for {relation!r}. Estimators are for 'replace-special', and "
-                "plans are calibrated for the one that neighboring_relation= names."
             )
 
     def pay(
@@ -322,16 +304,16 @@ class Budget(Spender):
 
     def charge(self, charge: Charge) -> None:
         """Charge a run; a refused run changes nothing."""
-        relation = charge.neighboring_relation
         if self.book is not None:
-            self._check_relation(relation)
+            self._check_process()
+            relation = charge.neighboring_relation
             alone = epsilon_of(charge.event, delta=charge.delta, neighboring_relation=relation)
             self.book.charge(replace(charge, epsilon=alone.upper))
             return
         with _LOCK:
             self.check(charge)
-            self._charged.append(charge)
-            self.neighboring_relation = relation
+            assert self._checked is not None
+            self._own = self._checked[2]
 
     def __enter__(self) -> Self:
         with _LOCK:
@@ -356,12 +338,6 @@ class Budget(Spender):
 
 
 budget = Budget
-
-
-def _together(charged: Sequence[Plan | Charge]) -> events.DpEvent:
-    """Return all charges as one event, for the largest person whom one of them is about."""
-    most = max((each.group_size for each in charged), default=1)
-    return events.ComposedDpEvent([each.event_for(most) for each in charged])
 
 
 def this_process() -> str:

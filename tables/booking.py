@@ -13,7 +13,7 @@ from typing import Any
 from dpcal._internal import validate
 from dpcal.calibrate import Plan
 from dpcal.optim import BudgetBook
-from dpcal.optim.boundary.budget.file import Records
+from dpcal.optim.boundary.book import Records
 
 __all__ = ["booked", "checked_book", "opened_book"]
 

@@ -123,10 +123,10 @@ def cli():
 @pytest.fixture
 def redrawn(monkeypatch):
     """Let noise be Gaussian by default, for tests that draw the same normals as a run."""
-    from dpcal.optim.boundary import oracle, store
+    from dpcal.optim.boundary import oracle
     from dpcal.optim.silos import averaging
 
-    for module in (oracle, store, averaging):
+    for module in (oracle, averaging):
         monkeypatch.setattr(module, "noise_of", lambda noise, *_: noise or "gaussian")
 
 

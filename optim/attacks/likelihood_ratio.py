@@ -43,7 +43,7 @@ from dpcal.optim.attacks.recording import Answer, Recorder, Sum, Tape
 from dpcal.optim.boundary.observers import observing
 from dpcal.optim.objectives.arrays import Rows, Vector, parameters
 from dpcal.optim.objectives.base import Objective
-from dpcal.optim.objectives.contributions import Asked, Contributions
+from dpcal.optim.objectives.contributions import Asked, Contributions, trusted
 from dpcal.optim.registry import find
 
 __all__ = ["Canaries", "Likelihood", "likelihood"]
@@ -59,6 +59,7 @@ _LARGEST = 200.0
 _LEAST_NOISE, _MOST_NOISE, _PRECISION = 0.02, 50.0, 1e-4
 
 
+@trusted
 class Canaries(Objective):
     """Objective with one canary record for each parameter.
 

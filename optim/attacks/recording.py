@@ -32,7 +32,7 @@ from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import UnsupportedEvent
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.noise import Mechanism
-from dpcal.optim.boundary.observers import Chooser, observing
+from dpcal.optim.boundary.observers import Chooser, Observer, observing
 from dpcal.optim.boundary.seeds import Seed, Streams, replaying
 from dpcal.optim.budget import _aside
 from dpcal.optim.objectives.arrays import Rows, Vector, digest_of
@@ -143,7 +143,7 @@ class Tape:
     failure: Exception | None = None
 
 
-class Recorder:
+class Recorder(Observer):
     """An observer that writes a tape, which is empty at first."""
 
     def __init__(self, tape: Tape) -> None:

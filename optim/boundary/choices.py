@@ -118,9 +118,9 @@ class PrivateChoices(Admits):
         self._known: Any = known
         if known is None and not self._placed:
             self._known = np.ones(len(records), dtype=bool)
-        self._streams = observers.streams(seed, plan, self._digest)
+        self._streams = observers.present().streams(seed, plan, self._digest)
         self._begin_ledger(plan)
-        self._answer = observers.choosing(plan, self.ledger)
+        self._answer = observers.seen().choosing(plan, self.ledger)
         self._spread: dict[int, Vector] = {}
         # Answers of several threads are written, and given, one after the other.
         self._lock = Lock()

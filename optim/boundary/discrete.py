@@ -131,17 +131,17 @@ class DiscreteNormals:
         asked = validate.within(LEAST, MOST, standard_deviation=standard_deviation)
         if asked >= WIDE:
             self.factors = factors_of(asked, WIDEST)
-            self._table, self._narrow = wide_table(), WIDEST
+            self._table, self._narrow = table_of(), WIDEST
             self.standard_deviation = WIDEST * _spread(self.factors) * (1 - 4e-16)
         elif asked > WIDEST:
             self.factors = _factors(asked)
             # Rounded up: noise may be larger than the argument, never smaller.
             self._narrow = asked / _spread(self.factors) * (1 + 4e-16)
-            self._table = _table(self._narrow)
+            self._table = table_of(self._narrow)
             self.standard_deviation = self._narrow * _spread(self.factors) * (1 - 4e-16)
         else:
             self.factors, self._narrow, self.standard_deviation = (1,), asked, asked
-            self._table = _table(asked)
+            self._table = table_of(asked)
         self._bits = key if isinstance(key, np.random.Generator) else keyed_generator(key)
 
     @classmethod
@@ -215,14 +215,11 @@ def _factors(standard_deviation: float) -> tuple[int, int]:
     return 1, math.ceil(math.sqrt((standard_deviation / WIDEST) ** 2 - 1) * (1 + 4e-16))
 
 
-def wide_table() -> DiscreteTable:
-    """Return the table that all wide laws are made of."""
-    return _table(WIDEST)
-
-
 @lru_cache(maxsize=16)
-def _table(standard_deviation: float) -> DiscreteTable:
+def table_of(standard_deviation: float = WIDEST) -> DiscreteTable:
     """Return a table of P(X <= x), rounded down, for x from -4095 to 4095.
+
+    All wide laws are made of the widest one.
 
     Weights exp(-x^2 rate) are products of exp(-rate), in fixed point.
     """

@@ -20,7 +20,7 @@ False
 >>> KeptFile(kept.path, "store").connect()  # doctest: +ELLIPSIS
 Traceback (most recent call last):
     ...
-ValueError: '...' must be a store of format 'dpcal store 2', got 'dpcal budget book 2'.
+ValueError: '...' must be a store of format 'dpcal store 2', got 'dpcal budget book 2': ...
 >>> folder.cleanup()
 """
 
@@ -45,32 +45,10 @@ _SCHEMA = (
     "CREATE TABLE records (tag TEXT PRIMARY KEY, name TEXT NOT NULL, added TEXT NOT NULL)",
     "CREATE TABLE runs (number INTEGER PRIMARY KEY, label TEXT NOT NULL, "
     "started TEXT NOT NULL, plan TEXT NOT NULL, seed TEXT UNIQUE, root TEXT UNIQUE, ended TEXT, "
-    "ledger TEXT, free INTEGER NOT NULL DEFAULT 0)",
+    "ledger TEXT)",
     "CREATE TABLE answers (position INTEGER PRIMARY KEY, question TEXT NOT NULL, "
     "answer BLOB NOT NULL, entry TEXT NOT NULL, state TEXT NOT NULL)",
 )
-
-# What brings a file of the former format of a kind into this one, by a table that it has.
-_FORMER = {
-    "book": (
-        "PRAGMA journal_mode = DELETE",
-        "BEGIN IMMEDIATE",
-        "ALTER TABLE book RENAME TO about",
-        "UPDATE about SET value = 'dpcal budget book 2' WHERE value = 'dpcal budget book 1'",
-        _SCHEMA[4],
-    ),
-    "run": (
-        "BEGIN IMMEDIATE",
-        *_SCHEMA[:4],
-        "INSERT INTO runs (number, label, started, plan, root) SELECT 1, '', '', p.value, r.value "
-        "FROM run AS p, run AS r WHERE p.name = 'plan' AND r.name = 'root'",
-        # Files of earlier releases do not name the noise, which was always Gaussian.
-        "INSERT INTO about SELECT 'noise', 'gaussian' FROM runs",
-        "INSERT OR REPLACE INTO about SELECT * FROM run WHERE name NOT IN ('plan', 'root')",
-        "INSERT INTO about VALUES ('format', 'dpcal store 2')",
-        "DROP TABLE run",
-    ),
-}
 
 Statement = tuple[str, tuple[Any, ...]]
 
@@ -156,30 +134,14 @@ class KeptFile:
 
     def _check_format(self, file: sqlite3.Connection) -> None:
         tables = _tables(file)
-        if "about" not in tables:
-            for former in _FORMER.keys() & tables:
-                self._convert(file, former)
-                tables = _tables(file)
         if not tables:  # it is about to be made
             return
-        found = dict(file.execute("SELECT name, value FROM about WHERE name = 'format'").fetchall())
-        if found.get("format") != self._format:
+        found = facts_of(file).get("format") if "about" in tables else None
+        if found != self._format:
             raise ValueError(
                 f"{str(self.path)!r} must be a {self.kind} of format {self._format!r}, got "
-                f"{found.get('format')!r}."
+                f"{found!r}: a file of an earlier release goes on with that release."
             )
-
-    def _convert(self, file: sqlite3.Connection, former: str) -> None:
-        """Bring a file of the former format into this one, whole or not at all."""
-        try:
-            for statement in _FORMER[former]:
-                file.execute(statement)
-            file.execute("COMMIT")
-        except sqlite3.OperationalError:
-            if file.in_transaction:
-                file.execute("ROLLBACK")
-            if "about" not in _tables(file):  # else another process was first
-                raise
 
     @contextmanager
     def opened(self) -> Iterator[sqlite3.Connection]:

@@ -439,19 +439,17 @@ def check_ledger(ledger: Ledger, plan: Plan, *, exact: bool) -> None:
             f"the ledger is about n={about[0]} under {about[1]!r}, the plan about "
             f"n={plan.n} under {plan.neighboring_relation!r}."
         )
-    planned = {query.name: query for query in plan.queries}
-    for released in ledger.totals:
-        query = planned.get(released.name)
-        if query is None or not _planned_alike(query, released):
-            raise LedgerMismatch(f"the plan holds no such query as was answered: {released}.")
-        if query.budget is not None and ledger.share(query.budget) > 1:
-            raise LedgerMismatch("adaptive answers spent more than the plan's budget.")
-    for name, query in planned.items():
-        spent = ledger.count(name)
-        missing = exact and query.budget is None and spent < query.count
-        if spent > query.count or missing:
+    admits = Ledger.of(plan)
+    try:
+        for released in ledger.totals:
+            admits.record(released, released.count)
+    except BudgetExceeded as refused:
+        raise LedgerMismatch(f"{refused}") from None
+    for query in plan.queries:
+        spent = ledger.count(query.name)
+        if exact and query.budget is None and spent < query.count:
             raise LedgerMismatch(
-                f"query {name!r} was planned {query.count} times and answered {spent} times."
+                f"query {query.name!r} was planned {query.count} times and answered {spent} times."
             )
 
 

@@ -37,7 +37,7 @@ from dpcal._internal import annexes, validate
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.calibrate.query import CHOICES
 from dpcal.errors import NonFiniteAnswer, UnsupportedEvent
-from dpcal.optim.boundary.discrete import DiscreteNormals, wide_table
+from dpcal.optim.boundary.discrete import DiscreteNormals, table_of
 from dpcal.optim.boundary.seeds import Streams
 from dpcal.optim.objectives.arrays import Rows, Vector
 from dpcal.optim.objectives.base import Objective
@@ -124,7 +124,7 @@ class Mechanism:
         found = self._sums.get(noise_multiplier)
         if found is None:
             validate.within(0.0, _WIDEST, noise_multiplier=noise_multiplier)
-            table = wide_table() if self._discrete else None
+            table = table_of() if self._discrete else None
             found = Sums(self._streams.noise, noise_multiplier, self._dimension, table)
             if len(self._sums) == _KEPT:
                 self._sums.clear()

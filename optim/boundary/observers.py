@@ -9,10 +9,8 @@ the records, for their owner, and its observations must not be released.
 >>> query = Query(name="gradient", kind="gradient", sampler="full",
 ...               max_norm=1.0, noise_multiplier=2.0, count=1)
 >>> plan = Plan(optimizer="noisy_gd", n=2, queries=(query,), epsilon=3.0, delta=1e-6)
->>> class Counter:
+>>> class Counter(Observer):
 ...     opened = 0
-...     def streams(self, seed, plan, digest):
-...         return Streams(seed, plan, digest)
 ...     def watched(self, mechanism, plan, ledger):
 ...         self.opened += 1
 ...         return mechanism
@@ -30,7 +28,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Lock
-from typing import Any, Protocol
+from typing import Any
 
 from numpy.typing import NDArray
 
@@ -41,27 +39,31 @@ from dpcal.optim.boundary.noise import Mechanism
 from dpcal.optim.boundary.seeds import Seed, Streams
 from dpcal.optim.objectives.arrays import Vector
 
-__all__ = ["Chooser", "Observer", "choosing", "observed", "observing", "streams", "watched"]
+__all__ = ["Chooser", "Observer", "observed", "observing", "present", "seen"]
 
 # Gives a query's answer: of the query, the public numbers that it is asked at, the scores, and a
 # function that chooses.
 Chooser = Callable[[Query, Vector, Any, Callable[[], NDArray[Any]]], NDArray[Any]]
 
 
-class Observer(Protocol):
-    """Receives every oracle that is opened, and may replace its mechanism by one that observes."""
+class Observer:
+    """Receives every oracle that is opened, and changes nothing; subclasses see what it answers."""
 
     def streams(self, seed: Seed, plan: Plan, digest: Callable[[], bytes]) -> Streams:
         """Return the random streams of an oracle that is about to be opened."""
+        return Streams(seed, plan, digest)
 
     def watched(self, mechanism: Mechanism, plan: Plan, ledger: Ledger) -> Mechanism:
         """Return the mechanism that the oracle uses in place of its own."""
+        return mechanism
 
     def choosing(self, plan: Plan, ledger: Ledger) -> Chooser:
         """Return what gives the answers of an oracle that chooses among candidates."""
+        return lambda query, at, scores, choose: choose()
 
 
-_OBSERVER: ContextVar[Observer | None] = ContextVar("observer", default=None)
+_NOBODY = Observer()
+_OBSERVER: ContextVar[Observer] = ContextVar("observer", default=_NOBODY)
 
 # The observations that go on, each with its process and the number of oracles that it missed.
 _MISSED: dict[tuple[int, object], int] = {}
@@ -93,8 +95,13 @@ def observing(observer: Observer) -> Iterator[None]:
         )
 
 
-def _present() -> Observer | None:
-    """Return the observer of this context; refuse an oracle that its observer cannot see."""
+def present() -> Observer:
+    """Return the observer of this context, for an oracle that is about to be opened."""
+    return _OBSERVER.get()
+
+
+def seen() -> Observer:
+    """Return the observer of an oracle that is opened; refuse one that its observer cannot see."""
     observer = _OBSERVER.get()
     with _LOCK:
         if any(process != os.getpid() for process, _ in _MISSED):
@@ -102,37 +109,11 @@ def _present() -> Observer | None:
                 "an oracle cannot be observed in a forked process: let the run that is attacked "
                 "work in threads."
             )
-        for token in _MISSED if observer is None else ():
+        for token in _MISSED if observer is _NOBODY else ():
             _MISSED[token] += 1
     return observer
 
 
 def observed() -> bool:
     """Return whether an observer watches the oracles that are opened here: they release nothing."""
-    return _OBSERVER.get() is not None
-
-
-def streams(seed: Seed, plan: Plan, digest: Callable[[], bytes]) -> Streams:
-    """Return the random streams of a new oracle."""
-    observer = _OBSERVER.get()
-    if observer is None:
-        return Streams(seed, plan, digest)
-    return observer.streams(seed, plan, digest)
-
-
-def watched(mechanism: Mechanism, plan: Plan, ledger: Ledger) -> Mechanism:
-    """Return the mechanism of a new oracle: its own, or an observer's."""
-    observer = _present()
-    return mechanism if observer is None else observer.watched(mechanism, plan, ledger)
-
-
-def choosing(plan: Plan, ledger: Ledger) -> Chooser:
-    """Return what gives the answers of a new oracle that chooses among candidates."""
-    observer = _present()
-    return _unseen if observer is None else observer.choosing(plan, ledger)
-
-
-def _unseen(
-    query: Query, at: Vector, scores: Any, choose: Callable[[], NDArray[Any]]
-) -> NDArray[Any]:
-    return choose()
+    return _OBSERVER.get() is not _NOBODY

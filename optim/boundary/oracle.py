@@ -79,7 +79,7 @@ from dpcal.optim.objectives.contributions import kernel_of
 if TYPE_CHECKING:
     from dpcal.optim.boundary.store import Answers
 
-__all__ = ["Admitted", "CompiledWalk", "PrivateOracle"]
+__all__ = ["CompiledWalk", "PrivateOracle"]
 
 # Bound, in units of a gradient, below which a proportional query's contribution is set to zero
 # and no noise is added: noise in proportion to it could itself round to zero in double precision.
@@ -94,10 +94,32 @@ _NUMBERS = ("gradient norm", "scalar")
 FEWEST, MOST = 4, 256
 
 
-class Admitted(Admits):
-    """The plan of an oracle with its ledger, its random streams and the queries that are left.
+class PrivateOracle(Admits):
+    """Answers a plan's queries about an objective's records, with noise, and keeps the ledger.
 
-    See :class:`PrivateOracle` for the parameters.
+    Parameters
+    ----------
+    objective
+        Objective that holds the plan's number of records. A user's own is refused by
+        BrokenObjective if its sums are not those of its records.
+    plan
+        Queries, with their counts and their noise.
+    seed, noise
+        Those of :func:`dpcal.optim.run`. Sampling, noise, partitions and public choices have
+        independent streams. Discrete noise raises UnsupportedEvent where rounding has no proof:
+        see :mod:`dpcal.optim.boundary.noise`, ``lattice`` for correlated noise, and ``sealed``.
+
+    Notes
+    -----
+    Methods share these arguments: parameters ``w`` and ``v``, shape (dimension,), finite, which
+    must be functions of released values; and ``query``, the name of a query of the method's kind in
+    the plan. Adaptive queries need ``noise_multiplier``, and others refuse it: the noise of this
+    answer in units of the query's ``max_norm``, at least the plan's, a function of released values.
+
+    Methods raise ``BudgetExceeded`` if the plan's count, its adaptive budget, the records of a
+    partition or a budget in use are used up: no record is touched and nothing is spent. They raise
+    ``NonFiniteAnswer`` if the answer is not finite, which happens if the regulariser overflows; the
+    ledger then holds the answer.
     """
 
     # Whether the end of a run closes the oracle.
@@ -115,7 +137,7 @@ class Admitted(Admits):
     ) -> None:
         validate.instance(Objective, objective=objective)
         validate.instance(Plan, plan=plan)
-        streams = observers.streams(seed, plan, objective.digest)
+        streams = observers.present().streams(seed, plan, objective.digest)
         self._open(objective, plan, streams, noise=noise)
 
     # A floating-point error of one record must raise nothing, and digests of records may have some.
@@ -128,7 +150,6 @@ class Admitted(Admits):
         *,
         ledger: Ledger | None = None,
         noise: str | None = None,
-        kept: Answers | None = None,
     ) -> None:
         noise = self.noise = validate.choice(
             NOISES, noise=noise_of(noise, plan, objective.dimension, objective)
@@ -145,12 +166,12 @@ class Admitted(Admits):
         parts = Parts(plan, streams) if disjoint else None
         self._begin_ledger(plan, parts=parts, ledger=ledger)
         mechanism = Mechanism(noise, plan, objective.dimension, streams)
-        self._mechanism = observers.watched(mechanism, plan, self.ledger)
+        self._mechanism = observers.seen().watched(mechanism, plan, self.ledger)
         self._draws = {query.name: _draws(query) for query in plan.queries}
         self._slots: dict[str, Slot | None] = {}
         kernel = kernel_of(objective) if self._mechanism.fused else None
         self._records = None if kernel is None else Records(kernel, objective.strengths)
-        self._kept = kept
+        self._kept: Answers | None = None
         self._lock = Lock()
         self._owed = self._owed_by(plan)
 
@@ -228,35 +249,6 @@ class Admitted(Admits):
         if vector is None:
             vector = parameters(numbers(name, w), self.objective.dimension)
         return vector
-
-
-class PrivateOracle(Admitted):
-    """Answers a plan's queries about an objective's records, with noise, and keeps the ledger.
-
-    Parameters
-    ----------
-    objective
-        Objective that holds the plan's number of records. A user's own is refused by
-        BrokenObjective if its sums are not those of its records.
-    plan
-        Queries, with their counts and their noise.
-    seed, noise
-        Those of :func:`dpcal.optim.run`. Sampling, noise, partitions and public choices have
-        independent streams. Discrete noise raises UnsupportedEvent where rounding has no proof:
-        see :mod:`dpcal.optim.boundary.noise`, ``lattice`` for correlated noise, and ``sealed``.
-
-    Notes
-    -----
-    Methods share these arguments: parameters ``w`` and ``v``, shape (dimension,), finite, which
-    must be functions of released values; and ``query``, the name of a query of the method's kind in
-    the plan. Adaptive queries need ``noise_multiplier``, and others refuse it: the noise of this
-    answer in units of the query's ``max_norm``, at least the plan's, a function of released values.
-
-    Methods raise ``BudgetExceeded`` if the plan's count, its adaptive budget, the records of a
-    partition or a budget in use are used up: no record is touched and nothing is spent. They raise
-    ``NonFiniteAnswer`` if the answer is not finite, which happens if the regulariser overflows; the
-    ledger then holds the answer.
-    """
 
     def gradient(
         self, w: ArrayLike, query: str, *, noise_multiplier: float | None = None

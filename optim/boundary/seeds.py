@@ -142,10 +142,15 @@ class Streams:
     def restored(cls, root: Mapping[str, Any], plan: Plan) -> Self:
         """Return the streams that :attr:`root` described; they go on with the same noise."""
         made = cls(None, plan, bytes)
-        made.given = bool(root["given"])
-        made._root = str(root["secret"])
-        made.public = np.random.default_rng(int(root["public"], 16))
+        made.adopt(root)
         return made
+
+    def adopt(self, root: Mapping[str, Any]) -> None:
+        """Become the streams that :attr:`root` described, before anything is drawn of these."""
+        assert not self._made
+        self.given, self._seed = bool(root["given"]), None
+        self._root = str(root["secret"])
+        self.public = np.random.default_rng(int(root["public"], 16))
 
     @property
     def root(self) -> dict[str, Any]:

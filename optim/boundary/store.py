@@ -35,7 +35,7 @@ import json
 import os
 import secrets
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cached_property
@@ -47,10 +47,8 @@ from dpcal._internal import validate
 from dpcal._internal.files import document_of
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import LedgerMismatch
-from dpcal.optim.boundary import observers
 from dpcal.optim.boundary.kept import KeptFile, facts_of
 from dpcal.optim.boundary.ledger import Ledger
-from dpcal.optim.boundary.noise import noise_of
 from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.boundary.seeds import Seed, Streams
 from dpcal.optim.objectives.arrays import Vector, digest_of
@@ -83,65 +81,37 @@ class Store(KeptFile):
             run = self._file.execute("SELECT plan, root FROM runs").fetchone()
             return {} if run is None else {**facts_of(self._file), **dict(run)}
 
-    def check(self, known: Mapping[str, str], about: Mapping[str, str]) -> None:
-        """Refuse, by a ValueError, a run in the file about which other facts are known."""
+    def checked(self, about: Mapping[str, str]) -> dict[str, str]:
+        """Return what is :meth:`known`; ValueError if the run has another plan, or other facts."""
+        known = self.known()
         for name, value in about.items():
             if known and known.get(name) != value:
                 raise ValueError(f"{self} holds a run with other {name}.")
+        return known
 
-    def begun(
-        self,
-        plan: Plan,
-        about: Mapping[str, str],
-        made: Callable[[], Streams],
-        start: Callable[[Streams], None],
-    ) -> Streams:
-        """Own the file, and return the random streams of its run: new ones if there is none.
+    def begin(self, about: Mapping[str, str], streams: Streams) -> None:
+        """Own the file, and let streams be those of its run; write the run if there is none.
 
         Of several processes that start a run at once, one writes it, and the others go on from it.
-
-        Parameters
-        ----------
-        plan, about
-            The plan of the run, and other facts, which a run in the file must have too.
-        made
-            Returns the streams of a new run.
-        start
-            Opens the run with such streams, or refuses it: then a new file is not made.
+        The run is known by its ``plan``, in JSON, and other facts; see :meth:`checked`.
         """
-        facts = {"plan": plan.to_json(), **about}
-        known = self.known()
-        self.check(known, facts)
-        streams = self._streams_of(known, plan) if known else made()
-        start(streams)
-        entered = self._entered(facts, json.dumps(streams.root))
-        if not known and entered["root"] != json.dumps(streams.root):
-            streams = self._streams_of(entered, plan)
-            start(streams)
-        return streams
-
-    def _streams_of(self, known: Mapping[str, str], plan: Plan) -> Streams:
-        with self.whole():
-            return Streams.restored(document_of(known["root"]), plan)
-
-    def _entered(self, about: Mapping[str, str], root: str) -> dict[str, str]:
-        """Own the file; return what is known of its run, which is written if there is none."""
+        # A seed that was used is refused before there is a file.
+        root = None if self.checked(about) else json.dumps(streams.root)
         if "_file" not in vars(self):
             self.make()
         with self.writing(self._file):
-            known = self.known()
-            self.check(known, about)
-            if not known:
-                known = {**about, "root": root}
-                row = (datetime.now(UTC).isoformat(timespec="seconds"), about["plan"], root)
-                self._file.execute(
-                    "INSERT INTO runs (number, label, started, plan, root) VALUES (1, '', ?, ?, ?)",
-                    row,
-                )
+            known = self.checked(about)
+            if known:
+                with self.whole():
+                    streams.adopt(document_of(known["root"]))
+            else:
+                now = datetime.now(UTC).isoformat(timespec="seconds")
+                columns = "number, label, started, plan, root"
+                row = now, about["plan"], root or json.dumps(streams.root)
+                self._file.execute(f"INSERT INTO runs ({columns}) VALUES (1, '', ?, ?, ?)", row)
             facts = {**about, "owner": self._owner}
             del facts["plan"]
             self._file.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", facts.items())
-        return known
 
     @contextmanager
     def owned(self) -> Iterator[sqlite3.Connection]:
@@ -213,8 +183,9 @@ class Answers(Store):
         # Several threads may flush while one asks.
         self._lock = RLock()
 
-    def begin(self, streams: Streams) -> None:
-        """Begin with the first answer of the file, and give the streams their place after it."""
+    def begin(self, about: Mapping[str, str], streams: Streams) -> None:
+        """See :class:`Store`; answers of the file come first, and new ones after them."""
+        super().begin(about, streams)
         self._streams = streams
         with self.named():
             (self._stored,) = self._file.execute("SELECT count(*) FROM answers").fetchone()
@@ -320,26 +291,17 @@ def stored(
     seed
         Of a new run. A run in the file keeps its own randomness.
     """
-    validate.instance(Objective, objective=objective)
-    validate.instance(Plan, plan=plan)
     kept = Answers(path, every)
+    # What the oracle refuses is refused before there is a file.
+    oracle = PrivateOracle(objective, plan, seed=seed, noise=noise)
+    records = hashlib.blake2b(objective.digest(), digest_size=32).hexdigest()
+    about = {"plan": plan.to_json(), "records": records, "noise": oracle.noise}
     try:
-        noise = noise_of(noise or kept.known().get("noise"), plan, objective.dimension, objective)
-        records = hashlib.blake2b(objective.digest(), digest_size=32).hexdigest()
-        oracle: PrivateOracle = object.__new__(PrivateOracle)
-        about = {"records": records, "noise": noise}
-        if noise == "gaussian":  # earlier releases drew other ones, and other batches
-            about["Gaussian numbers"] = "rounded, of AES words"
-        streams = kept.begun(
-            plan,
-            about,
-            lambda: observers.streams(seed, plan, objective.digest),
-            lambda streams: oracle._open(objective, plan, streams, noise=noise, kept=kept),
-        )
-        kept.begin(streams)
+        kept.begin(about, oracle._streams)
     except BaseException:
         kept.close()
         raise
+    oracle._kept = kept
     return oracle
 
 

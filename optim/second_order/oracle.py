@@ -79,6 +79,7 @@ from dpcal.optim.objectives.contributions import (
     gradients,
     hessian_products,
     hessians,
+    trusted,
 )
 
 __all__ = ["SecondOrderOracle", "symmetric"]
@@ -255,6 +256,7 @@ def symmetric(triangle: Vector, dimension: int) -> Vector:
     return H + np.triu(H, 1).T
 
 
+@trusted
 class _Sums(Objective):
     """An objective whose "gradients" are what a function of rows and parameters hands over."""
 

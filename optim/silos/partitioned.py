@@ -31,7 +31,7 @@ from dpcal.accountants.samplers import everyone
 from dpcal.errors import DpcalError, needing, reason_of
 from dpcal.optim.objectives.arrays import AllRows, Rows, Vector, parameters
 from dpcal.optim.objectives.base import Objective
-from dpcal.optim.objectives.contributions import Asked, Contributions, gradients, losses
+from dpcal.optim.objectives.contributions import Asked, Contributions, gradients, losses, trusted
 
 __all__ = ["Partitioned", "PartitionsLost", "check_cluster"]
 
@@ -86,6 +86,7 @@ class PartitionsLost(DpcalError):  # noqa: N818 -- like the other ends of a run
     """
 
 
+@trusted
 class Partitioned(Objective):
     """Records in partitions, each held by a worker of a Dask cluster.
 

@@ -354,11 +354,11 @@ def test_a_book_holds_a_row_from_before_the_first_answer_on(name, tmp_path):
         book = optim.BudgetBook(path, epsilon=1.01 * price, delta=run.plan.delta)
 
         def charged(path=path):
-            return [each.charged for each in optim.BudgetBook(path).runs]
+            return [each.number for each in optim.BudgetBook(path).runs]
 
         with first_entries(charged) as first:
             run(store=book, callback=lambda progress: True, callback_every=1)
-        assert [*first.values()][-1] == [True], run
+        assert [*first.values()][-1] == [1], run
         (row,) = book.runs
         whole, given = sum(query.count for query in run.plan.queries), row.ledger.answers
         assert row.plan.queries == run.plan.queries

@@ -81,7 +81,7 @@ def test_a_spent_budget_refuses_the_next_fit_before_it_reads_a_record(name):
     with shared:
         made(name).fit(X, y)
         spent = shared.spent
-        with pytest.raises(BudgetExceeded, match=r"all there is"):
+        with pytest.raises(BudgetExceeded, match=r"the total is"):
             again.fit(X, y)
     assert shared.spent == spent
     assert not hasattr(again, "ledger_")

@@ -84,15 +84,15 @@ def test_exact_scores_of_meta_estimators_are_refused_and_noisy_ones_are_paid(nam
     model = META[name]
     with wide() as shared:
         model.fit(X, Y)
-        charged = len(shared._charged)
+        charged = len(shared.charges)
         with pytest.raises(ValueError, match=r"reads predictions.*noisy_accuracy"):
             model.score(X, Y)
         for scoring in (None, "accuracy", lambda model, *given: model.predict(given[0]).mean()):
             with pytest.raises(ValueError, match="no budget pays for"):
                 cross_val_score(model, X, Y, scoring=scoring, **ONCE)
-        before = len(shared._charged)
+        before = len(shared.charges)
         assert {noisy_accuracy(model, X, Y), noisy_accuracy(model, X, Y)} & {0.0} == set()
-        assert len(shared._charged) == before + 2 > charged
+        assert len(shared.charges) == before + 2 > charged
         scores = cross_val_score(model, X, Y, cv=FOLDS, scoring=noisy_accuracy)
     assert np.isfinite(scores).all()
     assert 0 < np.mean(model.predict(X) == Y) <= 1  # predictions are not refused
@@ -115,7 +115,7 @@ def test_a_noisy_accuracy_has_the_noise_that_its_price_asks_for():
         told.append(noisy_accuracy(rule, X[:, 1:], Y, epsilon=0.7, delta=1e-8))
     with wide() as shared:
         noisy_accuracy(rule, X[:, 1:], Y, epsilon=0.7, delta=1e-8)
-    charged = shared._charged[0].event
+    charged = shared.charges[0].event
     assert epsilon(charged, delta=1e-8) == pytest.approx(0.7, rel=1e-6)
     (one,) = charged.events if isinstance(charged, events.ComposedDpEvent) else (charged,)
     deviation = one.noise_multiplier * 0.5 / len(X)
@@ -134,9 +134,9 @@ def test_a_noisy_r2_is_near_the_exact_one():
         model.fit(X, np.abs(target))
         with pytest.raises(ValueError, match="no budget pays for"):
             model.score(X, np.abs(target))
-        before = len(shared._charged)
+        before = len(shared.charges)
         told = scoring(model, X, np.abs(target))
-        assert len(shared._charged) == before + 1
+        assert len(shared.charges) == before + 1
         assert len(cross_val_score(model, X, np.abs(target), cv=2, scoring=scoring)) == 2
     assert told == pytest.approx(model.score(X, np.abs(target)), abs=0.1)
 
@@ -223,7 +223,7 @@ def test_what_treats_rows_by_themselves_passes_in_every_form_of_a_table():
         make_pipeline(FunctionTransformer(logged), ONE).fit(polars.DataFrame(X, schema=names), Y)
         make_pipeline(FunctionTransformer(logged), ONE).fit(holes, Y)
         make_pipeline(FunctionTransformer(logged), ONE).fit(X.astype(object), Y)
-        assert len(shared._charged) == 6
+        assert len(shared.charges) == 6
 
 
 def test_a_report_says_of_a_step_that_mixes_rows_that_it_is_not_private():
@@ -288,9 +288,9 @@ def test_a_grid_search_and_a_private_search_take_noisy_scores():
             cv=FOLDS,
             scoring=noisy_accuracy,
         ).fit(X, Y)
-        assert len(shared._charged) == 2 * 2 * 2 + 1
+        assert len(shared.charges) == 2 * 2 * 2 + 1
         grid.score(X, Y)
-        assert len(shared._charged) == 2 * 2 * 2 + 2
+        assert len(shared.charges) == 2 * 2 * 2 + 2
     scoring = partial(noisy_accuracy, epsilon=0.3)
     search = PrivateSearch(ONE, {"l2": [0.0, 0.1]}, scoring=scoring, epsilon=1.5).fit(X, Y)
     assert search.epsilon_spent_ == pytest.approx(1.5, rel=1e-3)

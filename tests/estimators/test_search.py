@@ -156,7 +156,7 @@ def test_what_has_no_price_or_is_not_covered_is_refused_before_anything_is_spent
             (PrivateSearch(NotPrivate(), {"C": [1.0, 2.0]}), X, "must be private"),
             (PrivateSearch(one(epsilon=0.1), {}, n_jobs=0), X, "n_jobs == 0"),
             (PrivateSearch(one(epsilon=0.1), GRID), X[:, 0], "Expected 2D array"),
-            (PrivateSearch(one(), GRID, trials=50), X, "all there is"),
+            (PrivateSearch(one(), GRID, trials=50), X, "the total is"),
         ):
             with pytest.raises((ValueError, BudgetExceeded), match=told):
                 search.fit(rows, y)

@@ -142,7 +142,7 @@ def test_a_walk_beyond_its_budget_is_refused_before_anything_is_spent():
         walk.take(21)
     assert not oracle.ledger.entries
     with dpcal.budget(epsilon=0.1, delta=1e-5) as small:
-        with pytest.raises(BudgetExceeded, match="nothing more was"):
+        with pytest.raises(BudgetExceeded, match="no record was"):
             PrivateOracle(OBJECTIVE, boost_plan(steps=20, batch_size=N), seed=0)
         assert small.spent == 0
 

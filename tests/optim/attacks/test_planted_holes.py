@@ -21,8 +21,7 @@ from dpcal._internal import precision
 from dpcal.adapters import stepwise
 from dpcal.estimators import KMeans, base as estimators_base, search
 from dpcal.optim import attacks
-from dpcal.optim.boundary import oracle, store
-from dpcal.optim.boundary.budget import book
+from dpcal.optim.boundary import book, oracle, store
 from dpcal.optim.boundary.ledger import Admits, Ledger
 from dpcal.optim.objectives import domains, linear
 from dpcal.tables import coding

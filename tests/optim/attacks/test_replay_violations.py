@@ -22,7 +22,7 @@ from dpcal.optim.boundary import noise as noise_module
 from dpcal.optim.boundary.batches import Batches
 from dpcal.optim.boundary.ledger import Admits
 from dpcal.optim.first_order.jl_glm import embedding
-from dpcal.optim.objectives.contributions import Asked
+from dpcal.optim.objectives.contributions import Asked, trusted
 
 # The normals of runs are drawn here again, by numpy.
 pytestmark = pytest.mark.usefixtures("redrawn")
@@ -65,8 +65,9 @@ def test_one_batch_that_has_its_expected_size_is_no_evidence():
 
 
 def summed(table, sums):
-    """Return an objective with these gradients, whose sums are somebody's own."""
-    objective = FromGradients(lambda w, rows: table[rows], n=len(table), dimension=table.shape[1])
+    """Return an objective with these gradients, whose sums are somebody's own, and trusted."""
+    made = trusted(type("Summed", (FromGradients,), {}))
+    objective = made(lambda w, rows: table[rows], n=len(table), dimension=table.shape[1])
     objective.checked = True
 
     def handed(rows, w):

@@ -538,7 +538,8 @@ def test_kept_answers_are_given_again_to_the_bit_and_no_record_is_touched(sampli
     )
     for objective in (LOGISTIC, untouchable()):
         oracle = object.__new__(PrivateOracle)
-        oracle._open(objective, plan, Streams(None, plan, bytes), kept=kept)
+        oracle._open(objective, plan, Streams(None, plan, bytes))
+        oracle._kept = kept
         found.append((np.hstack(four_answers(oracle)).tobytes(), oracle.ledger.to_json()))
         again += held
     assert len(held) == 4

@@ -160,7 +160,7 @@ def test_ties_are_settled_by_the_bits_that_follow(monkeypatch):
 @pytest.mark.parametrize("spread", [0.4, 312.0])
 def test_every_word_finds_its_place(spread, monkeypatch):
     """Words beside the entries and near both ends, in the order of a table's search and alone."""
-    high, low = discrete._table(spread).words()
+    high, low = discrete.table_of(spread).words()
     powers = [(1 << k) + d for k in range(65) for d in (-1, 0, 1)]
     near = {int(h) + d for h in high for d in (-1, 1)} | {*powers, *(2**64 - p for p in powers)}
     words = np.array(sorted(near - set(high.tolist()) - {-1, 2**64, 2**64 + 1}), dtype="<u8")

@@ -13,7 +13,7 @@ from dpcal._ext import grid
 from dpcal._ext.sums import grid_step, whole_sum
 from dpcal.optim import KAN, MLP, FromGradients, Huber, Logistic, Softmax, Squared
 from dpcal.optim.boundary.noise import Mechanism
-from dpcal.optim.objectives.contributions import Products, hessians
+from dpcal.optim.objectives.contributions import Asked, Products, hessians, trusted
 from dpcal.optim.second_order.oracle import _Sums
 
 BOUND = 1 << 20
@@ -160,3 +160,22 @@ def test_outer_products_are_those_of_python_integers():
             for j in range(2):
                 total[2 * i + j] += first[i] * second[j]
     assert Products(6, blocks).whole(bound).tolist() == [entry >> 19 for entry in total]
+
+
+def test_sums_that_an_objective_takes_by_itself_do_not_count():
+    """Nobody clips them; a class that this package trusts does not vouch for a subclass."""
+
+    class Own(Logistic):
+        def contributions(self, rows, *at):
+            return Asked(2, lambda bound: np.full(2, 1e6), lambda bound: np.full(2, 1 << 40))
+
+    class Claims(Own):
+        pass
+
+    X = np.linspace(-1, 1, 9)[:, np.newaxis]
+    trusted(Own)
+    kinds, rows = {"classes": [False, True]}, np.arange(9)
+    sums = Mechanism.gradient_sum(Own(X, X[:, 0] > 0, **kinds), np.zeros(2), rows, 1.0)
+    assert sums[0] == 1 << 40
+    with pytest.raises(TypeError, match="of class Claims takes by itself"):
+        Mechanism.gradient_sum(Claims(X, X[:, 0] > 0, **kinds), np.zeros(2), rows, 1.0)

@@ -39,9 +39,9 @@ from dpcal.adapters.stepwise import StepwiseOracle
 from dpcal.calibrate import Correlation
 from dpcal.errors import LedgerMismatch, NoiseReused
 from dpcal.optim import Logistic
-from dpcal.optim.boundary.discrete import _table
+from dpcal.optim.boundary.discrete import table_of
 from dpcal.optim.boundary.kept import KeptFile
-from dpcal.optim.boundary.store import Answers, Store, read_ledger, stored
+from dpcal.optim.boundary.store import Answers, read_ledger, stored
 
 PLAN = gaussian(count=30)
 ORIGIN = np.zeros(D)
@@ -94,31 +94,6 @@ def test_answers_wait_for_their_transaction_and_nobody_sees_what_waits(tmp_path)
     held = [5 * (t % 7 // 5) + 7 * (t // 7) for t in range(21)]
     assert inside[-21:] == held
     assert outside == [(7, 7), (14, 14), (21, 21)]
-
-
-FORMER = (
-    "CREATE TABLE run (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
-    "INSERT INTO run SELECT * FROM about WHERE name NOT IN ('format', 'Gaussian numbers')",
-    "INSERT INTO run SELECT 'plan', plan FROM runs UNION SELECT 'root', root FROM runs",
-    *(f"DROP TABLE {table}" for table in ("about", "totals", "records", "runs")),
-)
-
-
-def test_a_run_in_a_file_of_the_former_format_goes_on(tmp_path):
-    whole = optim.noisy_gd(OBJECTIVE, PLAN, seed=1)
-    for noise in ("discrete", "gaussian"):
-        path = tmp_path / noise
-        ends = {"callback": interrupted_at(1), "callback_every": 7, "noise": noise}
-        with pytest.raises(KeyboardInterrupt), optim.replaying():
-            optim.noisy_gd(OBJECTIVE, PLAN, seed=1, store=path, **ends)
-        with contextlib.closing(sqlite3.connect(path)) as file, file:
-            for statement in FORMER:
-                file.execute(statement)
-    with pytest.raises(ValueError, match="holds a run with other Gaussian numbers"):
-        optim.noisy_gd(OBJECTIVE, PLAN, store=path)
-    assert read_count(tmp_path / "discrete") == read_count(path) == 14
-    result = optim.noisy_gd(OBJECTIVE, PLAN, store=tmp_path / "discrete")
-    assert (result.w == whole.w).all()
 
 
 @forks
@@ -289,8 +264,8 @@ def meeting(meet, function):
 # the row, which claims the file too, and the first answer.
 PLACES = {
     "file": (KeptFile, "make"),
-    "row": (Store, "_entered"),
-    "owner": (Answers, "begin"),
+    "row": (KeptFile, "hide"),
+    "owner": (Answers, "again"),
 }
 
 
@@ -311,7 +286,7 @@ def test_one_run_is_released_and_its_file_holds_all_of_it(tmp_path, place, booke
     check_released(at_once(3, work), path)
     # None of them is charged again.
     if booked:
-        assert [run.charged for run in BudgetBook(book).runs] == [True]
+        assert len(BudgetBook(book).runs) == 1
 
 
 def check_released(ends, path):
@@ -422,7 +397,7 @@ def test_where_the_same_noise_is_refused_a_stored_run_goes_on_after_an_interrupt
 def test_tables_of_noise_made_by_threads_are_those_of_one_thread():
     scales = [8 + number / 7 for number in range(16)]
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(_table.__wrapped__, scales))
+        found = list(pool.map(table_of.__wrapped__, scales))
     assert ctx.prec == 53
     for scale, table in zip(scales, found, strict=True):
-        assert np.array_equal(table.words(), _table.__wrapped__(scale).words())
+        assert np.array_equal(table.words(), table_of.__wrapped__(scale).words())

@@ -46,35 +46,24 @@ import hashlib
 import hmac
 import json
 import os
-import secrets
 import sqlite3
 import warnings
 import weakref
-from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 from dpcal._internal import validate
 from dpcal.accountants import Epsilon
 from dpcal.calibrate.persons import unit_of
-from dpcal.calibrate.plan import RELATIONS, Plan
+from dpcal.calibrate.plan import Plan
 from dpcal.errors import LedgerMismatch, NoiseReused
 from dpcal.optim.boundary import observers
-from dpcal.optim.boundary.budget.file import (
-    COMPOSITIONS,
-    Account,
-    BookFile,
-    Records,
-    Snapshot,
-    account_of,
-    admitted,
-    bytes_of,
-    name_of,
-    plan_of,
-    relation_of,
-)
+from dpcal.optim.boundary.account import Account
+from dpcal.optim.boundary.bookfile import BookFile, Row, Snapshot, moment, run_of
 from dpcal.optim.boundary.kept import Statement
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.oracle import PrivateOracle
@@ -83,7 +72,9 @@ from dpcal.optim.boundary.store import read_ledger, stored
 from dpcal.optim.budget import Charge
 from dpcal.optim.objectives.base import Objective
 
-__all__ = ["COMPOSITIONS", "BookedRun", "BudgetBook"]
+__all__ = ["BookedRun", "BudgetBook", "Records"]
+
+Records = str | os.PathLike[str] | ArrayLike
 
 _ENTER = "INSERT OR IGNORE INTO records VALUES (?, ?, ?)"
 
@@ -103,8 +94,6 @@ class BookedRun:
     ledger
         Its answers; None if only the event of ``plan`` is known, and before its end, unless it was
         opened again.
-    charged
-        False for a run of an earlier release that ended without an answer.
     """
 
     number: int
@@ -113,15 +102,19 @@ class BookedRun:
     ended: str | None
     plan: Plan | Charge
     ledger: Ledger | None
-    charged: bool
+
+    @classmethod
+    def of(cls, row: Row) -> Self:
+        """Return the run of a row."""
+        told = {name: row[name] for name in ("number", "label", "started", "ended")}
+        ledger = None if row["ledger"] is None else Ledger.from_json(row["ledger"])
+        return cls(**told, plan=run_of(row["plan"]), ledger=ledger)
 
     @property
     def state(self) -> str:
         """State of the run, in words."""
         if self.ended is None:
             return "goes on, or was killed"
-        if not self.charged:
-            return "ended before its first answer, free"
         if self.ledger is None or isinstance(self.plan, Charge):
             return "charged whole"
         planned = sum(query.count for query in self.plan.queries)
@@ -135,7 +128,6 @@ class BookedRun:
             "label": self.label,
             "started": self.started,
             "ended": self.ended,
-            "charged": self.charged,
             "state": self.state,
             "plan": json.loads(self.plan.to_json()),
             "ledger": None if self.ledger is None else json.loads(self.ledger.to_json()),
@@ -177,38 +169,48 @@ class BudgetBook:
         composition: str | None = None,
         records: Records | None = None,
     ) -> None:
-        neighboring_relation = validate.relation(neighboring_relation)
-        if neighboring_relation is not None:
-            validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
-        if composition is not None:
-            validate.choice(COMPOSITIONS, composition=composition)
+        given = {
+            "epsilon": epsilon,
+            "delta": delta,
+            "neighboring_relation": validate.relation(neighboring_relation),
+            "composition": composition,
+        }
+        told = {name: value for name, value in given.items() if value is not None}
+        # Whatever is out of range is refused before there is a file.
+        asked = Account(**{"epsilon": 1.0, "delta": 0.5, **told})
         self._file = BookFile(path)
         self._pending: tuple[str, str] | None = None
         self._store: str | os.PathLike[str] | None = None
         new = not self._file.exists()
         if new:
-            _make(self._file, epsilon, delta, neighboring_relation, composition)
-        self._check(
-            epsilon=epsilon,
-            delta=delta,
-            neighboring_relation=neighboring_relation,
-            composition=composition,
-        )
+            if epsilon is None or delta is None:
+                raise ValueError(
+                    f"There is no {self._file}; a new one needs its total, epsilon and delta."
+                )
+            # A total that its filter cannot hold is refused now, before the first run.
+            asked.left()
+            self._file.begin(asked)
+        self._check(told)
         if records is not None:
             self.about(records)
         if new:
             self._file.decide(self._entries)
 
-    def _check(self, **given: Any) -> None:
+    def _check(self, told: dict[str, Any]) -> None:
         """Refuse arguments that contradict the book."""
-        now = self._file.snapshot()
-        own = {**now.facts, **now.totals[-1], "neighboring_relation": relation_of(now)}
-        for name, value in given.items():
-            if value is not None and value != own[name]:
-                known = "of its first run" if own[name] is None else repr(own[name])
+        account = self.account
+        for name, value in told.items():
+            own = getattr(account, name)
+            if value != own:
+                known = "of its first run" if own is None else repr(own)
                 raise ValueError(
                     f"{name} must be that of {self._file}, {known}, or be left out, got {value!r}."
                 )
+
+    @property
+    def account(self) -> Account:
+        """The total and all runs that are paid from it, at this moment."""
+        return self._file.snapshot().account
 
     @property
     def path(self) -> Path:
@@ -218,22 +220,22 @@ class BudgetBook:
     @property
     def epsilon(self) -> float:
         """The total's epsilon."""
-        return float(self._file.snapshot().totals[-1]["epsilon"])
+        return self.account.epsilon
 
     @property
     def delta(self) -> float:
         """The total's delta."""
-        return float(self._file.snapshot().totals[-1]["delta"])
+        return self.account.delta
 
     @property
     def neighboring_relation(self) -> str | None:
         """Neighbouring relation of data sets; None as long as the first run is to tell it."""
-        return relation_of(self._file.snapshot())
+        return self.account.neighboring_relation
 
     @property
     def composition(self) -> str:
         """Composition of runs: ``"exact"``, ``"renyi"``, ``"zcdp"`` or ``"gdp"``."""
-        return self._file.snapshot().facts["composition"]
+        return self.account.composition
 
     @property
     def group_size(self) -> int:
@@ -242,12 +244,14 @@ class BudgetBook:
         All runs are priced for such a person. A run about single records limits nobody's number of
         records, so beside it the claim is about persons who have at most so many.
         """
-        return self._account().group_size
+        return self.account.group_size
 
     @property
     def runs(self) -> tuple[BookedRun, ...]:
         """Every run that was admitted, in order."""
-        return tuple(_run_of(row) for row in self._file.snapshot("TRUE").runs)
+        rows = self._file.snapshot("TRUE").runs
+        with self._file.whole():
+            return tuple(BookedRun.of(row) for row in rows)
 
     @property
     def totals(self) -> tuple[tuple[str, float, float], ...]:
@@ -275,7 +279,7 @@ class BudgetBook:
         It is the exact composition of their plans. It holds if no run was chosen by results of
         earlier runs; see :meth:`spent_whatever_was_chosen`.
         """
-        return self._account().spent(delta)
+        return self.account.spent(delta)
 
     def spent_whatever_was_chosen(self) -> float:
         """Return an epsilon at the total's delta that holds however runs were chosen.
@@ -284,7 +288,7 @@ class BudgetBook:
         if later runs, and the time to stop, depend on results of earlier runs. UnsupportedEvent is
         raised for correlated noise on random batches, which has no Renyi divergence here.
         """
-        return self._account().spent_whatever_was_chosen()
+        return self.account.spent_whatever_was_chosen()
 
     def left(self) -> float:
         """Return the epsilon, at the total's delta, of one more Gaussian run that would fit.
@@ -292,11 +296,11 @@ class BudgetBook:
         Runs compose to less than the sum of their epsilons, so this is not the difference of the
         total and :meth:`spent`. It is rounded down, and 0 if nothing fits.
         """
-        return self._account().left()
+        return self.account.left()
 
     def check(self, plan: Plan | Charge) -> None:
         """Refuse a plan as :meth:`oracle` does on account of the budget; nothing is written."""
-        admitted(plan, self._file.snapshot(charged=True), str(self._file))
+        self.account.admit(plan)
 
     def oracle(
         self,
@@ -366,7 +370,7 @@ class BudgetBook:
         They are a path of a file, or arrays. ``name`` is their name in the book; a file's name when
         omitted.
         """
-        row = (self._tag("records", bytes_of(records)), name or name_of(records), _now())
+        row = (self._tag("records", bytes_of(records)), name or name_of(records), moment())
         self._file.decide(lambda now: [(_ENTER, row)])
 
     def change_total(self, *, epsilon: float | None = None, delta: float | None = None) -> None:
@@ -377,19 +381,19 @@ class BudgetBook:
         """
 
         def changed(now: Snapshot) -> list[Statement]:
-            last = now.totals[-1]
+            old = now.account
             new = (
-                last["epsilon"] if epsilon is None else validate.positive(epsilon=epsilon),
-                last["delta"] if delta is None else validate.probability(delta=delta),
+                old.epsilon if epsilon is None else validate.positive(epsilon=epsilon),
+                old.delta if delta is None else validate.probability(delta=delta),
             )
-            if new == (last["epsilon"], last["delta"]):
+            if new == (old.epsilon, old.delta):
                 return []
-            if now.facts["composition"] != "exact" and now.last:
+            if old.composition != "exact" and old.charged:
                 raise ValueError(
-                    f"The total of a book with composition {now.facts['composition']!r} must be "
+                    f"The total of a book with composition {old.composition!r} must be "
                     "fixed before its first run: the filter's theorem covers no other."
                 )
-            row = (len(now.totals) + 1, _now(), *new)
+            row = (len(now.totals) + 1, moment(), *new)
             return [("INSERT INTO totals VALUES (?, ?, ?, ?)", row)]
 
         self._file.decide(changed)
@@ -432,15 +436,12 @@ class BudgetBook:
                 f"got others in {name!r}: use another book, or enter them as another "
                 "form of the same people's records (add_records; dpcal budget FILE --add-records)."
             )
-        return [(_ENTER, (tag, name, _now()))]
+        return [(_ENTER, (tag, name, moment()))]
 
     def _tag(self, role: str, secret: bytes) -> str:
         """Return a keyed digest."""
         key = bytes.fromhex(self._file.snapshot().facts["key"])
         return hmac.new(key, role.encode() + b"\0" + secret, hashlib.sha256).hexdigest()
-
-    def _account(self) -> Account:
-        return account_of(self._file.snapshot(charged=True))
 
     def _enter(self, oracle: PrivateOracle, label: str) -> None:
         """Refuse a run, or have its row written before its first answer, or that refused."""
@@ -461,14 +462,14 @@ class BudgetBook:
                     "runs differ in a learning rate, one seed for each of them. To "
                     "reproduce a run that was released, run it without the book."
                 )
-            if row is None or row["free"]:
+            if row is None:
                 return self._written(now, plan, label or plan.optimizer, seed, root, None)
             if row["plan"] != plan.to_json():  # it goes on from its store
                 number = row["number"]
                 raise LedgerMismatch(f"run {number} in the budget book has another plan.")
             return []
 
-        now = self._file.snapshot(*same, charged=True)
+        now = self._file.snapshot(*same)
         statements = entered(now)
 
         def pay() -> None:
@@ -476,7 +477,7 @@ class BudgetBook:
                 owed()
             # What was decided at the opening holds unless another process has written since.
             if not (statements and self._file.write(now.version, *statements)):
-                self._file.decide(entered, *same, charged=True)
+                self._file.decide(entered, *same)
 
         oracle._owed = pay
         ends = weakref.finalize(oracle, self._complete, root, oracle.ledger, os.getpid())
@@ -484,12 +485,11 @@ class BudgetBook:
 
     def _written(self, now: Snapshot, plan: Plan | Charge, *row: str | None) -> list[Statement]:
         """Return what writes a row, and the records of the next run, if the plan fits."""
-        order = admitted(plan, now, str(self._file)).order_for(plan)
+        order = now.account.admit(plan).order
         label, *rest = row
-        columns = "number, label, started, plan, seed, root, ended"
-        values = (now.last + 1, label, _now(), plan.to_json(), *rest)
-        insert = f"INSERT INTO runs ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)"
-        written: list[Statement] = [*self._entries(now), (insert, values)]
+        columns = "label, started, plan, seed, root, ended"
+        insert = f"INSERT INTO runs ({columns}) VALUES (?, ?, ?, ?, ?, ?)"
+        written = [*self._entries(now), (insert, (label, moment(), plan.to_json(), *rest))]
         if order is not None and "order" not in now.facts:
             written.append(("INSERT INTO about VALUES ('order', ?)", (repr(order),)))
         return written
@@ -503,10 +503,8 @@ class BudgetBook:
             self.check(charge)
             return
 
-        def charged(now: Snapshot) -> list[Statement]:
-            return self._written(now, charge, charge.optimizer, None, None, _now())
-
-        self._file.decide(charged, charged=True)
+        own = charge.optimizer, None, None, moment()
+        self._file.decide(lambda now: self._written(now, charge, *own))
 
     def _complete(self, root: str, ledger: Ledger, process: int) -> None:
         """Complete a run's row, in the process that opened it; warn if this fails.
@@ -519,8 +517,14 @@ class BudgetBook:
         ledger.end()
 
         def completed(now: Snapshot) -> list[Statement]:
-            held = ledger if self._store is None or not now.runs else read_ledger(self._store)
-            return _completed(now.runs, max(held, ledger, key=lambda each: each.answers))
+            held = [ledger]
+            if now.runs and self._store is not None:
+                held.append(read_ledger(self._store))
+            with self._file.whole():
+                held += [Ledger.from_json(row["ledger"]) for row in now.runs if row["ledger"]]
+            largest = max(held, key=lambda each: each.answers).to_json()
+            end = "UPDATE runs SET ended = ?, ledger = ? WHERE number = ?"
+            return [(end, (moment(), largest, row["number"])) for row in now.runs]
 
         try:
             self._file.decide(completed, "root = ?", root)
@@ -532,57 +536,18 @@ class BudgetBook:
             )
 
 
-def _make(
-    file: BookFile,
-    epsilon: float | None,
-    delta: float | None,
-    relation: str | None,
-    composition: str | None,
-) -> None:
-    """Make a book, unless another process makes it first."""
-    if epsilon is None or delta is None:
-        raise ValueError(f"There is no {file}; a new one needs its total, epsilon and delta.")
-    account = Account(
-        epsilon=validate.positive(epsilon=epsilon),
-        delta=validate.probability(delta=delta),
-        neighboring_relation=relation or RELATIONS[0],
-        composition=composition or "exact",
-    )
-    # A total that its filter cannot hold is refused now, before the first run.
-    account.left()
-    facts = {
-        "key": secrets.token_hex(32),
-        "made": _now(),
-        # Empty: that of the first run.
-        "neighboring_relation": relation or "",
-        "composition": account.composition,
-    }
-    file.begin(facts, (_now(), account.epsilon, account.delta))
+def name_of(records: Records) -> str:
+    """Return the name of a file, or a word for arrays."""
+    return Path(records).name if isinstance(records, str | os.PathLike) else "arrays"
 
 
-def _completed(runs: list[dict[str, Any]], ledger: Ledger) -> list[Statement]:
-    """Return what writes the end of a row, with the larger of its ledger and this one."""
-    end = "UPDATE runs SET ended = ?, ledger = ? WHERE number = ?"
-    before = [_ledger_of(row["ledger"]) for row in runs if row["ledger"] is not None]
-    larger = max([ledger, *before], key=lambda each: each.answers).to_json()
-    return [(end, (_now(), larger, row["number"])) for row in runs]
-
-
-def _ledger_of(text: str) -> Ledger:
-    try:
-        return Ledger.from_json(text)
-    except ValueError as error:
-        raise ValueError(
-            f"The budget book is damaged, a run in it has no ledger ({error}): go on with a copy "
-            "of it that is whole."
-        ) from error
-
-
-def _run_of(row: Mapping[str, Any]) -> BookedRun:
-    told = {name: row[name] for name in ("number", "label", "started", "ended")}
-    ledger = None if row["ledger"] is None else _ledger_of(row["ledger"])
-    return BookedRun(**told, plan=plan_of(row["plan"]), ledger=ledger, charged=not row["free"])
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
+def bytes_of(records: Records) -> bytes:
+    """Return a digest of a file's content, or of an array's shape, type and numbers."""
+    if isinstance(records, str | os.PathLike):
+        with open(records, "rb") as file:
+            return hashlib.file_digest(file, "sha256").digest()
+    array = np.ascontiguousarray(records)
+    if array.dtype.hasobject:
+        raise TypeError(f"records must be a path or an array of numbers, got {type(records)}.")
+    head = json.dumps({"shape": array.shape, "dtype": array.dtype.str}).encode()
+    return hashlib.sha256(head + b"\0" + array.tobytes()).digest()

@@ -1,0 +1,191 @@
+"""What have runs about the same records spent together, and does another one fit?
+
+An :class:`Account` is a total and the runs that were paid from it. It computes and refuses, and
+writes nothing: a budget in memory holds one, and a budget book makes one of its rows.
+
+>>> from dpcal.calibrate import Query
+>>> query = Query(name="gradient", kind="gradient", sampler="full",
+...               max_norm=1.0, noise_multiplier=4.0, count=1)
+>>> plan = Plan(optimizer="noisy_gd", n=9, queries=(query,), epsilon=2.0, delta=1e-6)
+>>> account = Account(epsilon=2.0, delta=1e-6).admit(plan)
+>>> print(f"{account.spent():.4f} {account.spent_whatever_was_chosen():.4f} {account.left():.4f}")
+1.0607 1.5406 1.6322
+>>> account.admit(plan).admit(plan).admit(plan)  # doctest: +ELLIPSIS
+Traceback (most recent call last):
+    ...
+dpcal.errors.BudgetExceeded: This run would bring what is spent on these records to epsilon...
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from dpcal._internal import validate
+from dpcal.accountants import Epsilon, epsilon, events
+from dpcal.accountants.adaptive.filters import KINDS, Odometer, PrivacyFilter, renyi_order
+from dpcal.accountants.directions import RELATIONS
+from dpcal.calibrate.noise import noise_left
+from dpcal.calibrate.persons import unit_of
+from dpcal.calibrate.plan import Plan
+from dpcal.errors import BudgetExceeded, UnsupportedEvent
+from dpcal.optim.budget import Charge
+
+__all__ = ["COMPOSITIONS", "Account"]
+
+COMPOSITIONS = ("exact", *KINDS)
+
+# Noise multiplier beyond which the price of an answer is negligible: its epsilon is below 1e-5 at
+# any delta that is in use.
+_NO_ROOM = 1e6
+# Relative: by so much more noise, a cost fits for all rounding of sums.
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, kw_only=True)
+class Account:
+    """A total, and the plans and other charges that are paid from it.
+
+    Parameters
+    ----------
+    epsilon, delta
+        The total: epsilon > 0, delta in (0, 1).
+    neighboring_relation
+        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``; None for that of the
+        first run.
+    composition
+        One of ``COMPOSITIONS``.
+    charged
+        Each run, and how often it is charged, in order.
+    order
+        Of a Renyi filter: fixed by the first run, None before it.
+    owner
+        Whose account it is, as sentences have it.
+    """
+
+    epsilon: float
+    delta: float
+    neighboring_relation: str | None = None
+    composition: str = "exact"
+    charged: tuple[tuple[Plan | Charge, int], ...] = ()
+    order: float | None = None
+    owner: str = "the budget"
+
+    def __post_init__(self) -> None:
+        validate.positive(epsilon=self.epsilon)
+        validate.probability(delta=self.delta)
+        validate.choice(COMPOSITIONS, composition=self.composition)
+        if self.neighboring_relation is not None:
+            validate.choice(RELATIONS, neighboring_relation=self.neighboring_relation)
+
+    @property
+    def group_size(self) -> int:
+        """Largest number of records of a person whom a run is about; all runs are priced for it."""
+        return max((run.group_size for run, _ in self.charged), default=1)
+
+    @property
+    def event(self) -> events.DpEvent:
+        """All runs as one event, for a person of :attr:`group_size` records."""
+        most = self.group_size
+        runs = ((run.event_for(most), count) for run, count in self.charged)
+        return events.ComposedDpEvent([events.SelfComposedDpEvent(*each) for each in runs])
+
+    @property
+    def _about(self) -> dict[str, Any]:
+        """The total's delta and the relation, as prices take them."""
+        relation = self.neighboring_relation or RELATIONS[0]
+        return {"delta": self.delta, "neighboring_relation": relation}
+
+    def spent(self, delta: float | None = None) -> Epsilon:
+        """Return the epsilon of all runs, composed exactly; at the total's delta when omitted."""
+        about = self._about if delta is None else {**self._about, "delta": delta}
+        return epsilon(self.event, **about)
+
+    def spent_whatever_was_chosen(self) -> float:
+        """Return an epsilon that holds however runs were chosen: that of an odometer.
+
+        UnsupportedEvent is raised if a run has no Renyi divergence here.
+        """
+        odometer = Odometer(**self._about)
+        self._pay(odometer)
+        return odometer.epsilon
+
+    def left(self) -> float:
+        """Return the epsilon of one more Gaussian answer that would fit, rounded down; or 0."""
+        noise = self._noise_left()
+        if math.isinf(noise):
+            return 0.0
+        return epsilon(events.GaussianDpEvent(noise), **self._about).lower
+
+    def admit(self, run: Plan | Charge) -> Self:
+        """Return the account with one more run, or refuse it.
+
+        BudgetExceeded is raised if it would overrun the total; UnsupportedEvent if the theorem of
+        the filter does not cover it, or it is for another neighboring relation.
+        """
+        own = validate.instance(Plan, Charge, plan=run).neighboring_relation
+        if self.neighboring_relation not in (None, own):
+            raise UnsupportedEvent(
+                f"The neighboring relation of {self.owner} is {self.neighboring_relation!r}, and "
+                f"the run is for {own!r}: plan it with neighboring_relation="
+                f"{self.neighboring_relation!r} (in commands, --neighboring-relation "
+                f"{self.neighboring_relation}), or use another one. Estimators are for "
+                "'replace-special'."
+            )
+        now = replace(self, neighboring_relation=own)
+        if self.composition != "exact":
+            now = replace(now, order=now._paid_order(run))
+        after = replace(now, charged=(*self.charged, (run, 1)))
+        price = after.spent().upper if self.composition == "exact" else 0.0
+        if price > self.epsilon:
+            raise BudgetExceeded(
+                "This run would bring what is spent on these records to epsilon = "
+                f"{price:.6g} at delta = {self.delta:g}, the total is {self.epsilon:g}; no record "
+                "was touched."
+            )
+        return after
+
+    def _paid_order(self, run: Plan | Charge) -> float | None:
+        """Refuse a run that a filter does not admit; return the order of a Renyi filter."""
+        if self.charged and run.group_size > self.group_size:
+            raise UnsupportedEvent(
+                f"The filter of {self.owner} has been about {unit_of(self.group_size)} since its "
+                f"first run, and this run is about {unit_of(run.group_size)}: use another one."
+            )
+        event, order = run.event_for(max(self.group_size, run.group_size)), self.order
+        if self.composition == "renyi" and order is None:
+            order = renyi_order(event, epsilon=self.epsilon, **self._about)
+        budget = self._filter(order)
+        if budget.would_exceed(event):
+            raise BudgetExceeded(
+                f"This run costs {budget.cost(event):.6g}, and {budget.remaining:.6g} of "
+                f"{budget.budget:.6g} is left ({budget.unit}); no record was touched."
+            )
+        return order
+
+    def _filter(self, order: float | None) -> PrivacyFilter:
+        """Return the filter with all runs paid."""
+        total: dict[str, Any] = {"epsilon": self.epsilon, **self._about}
+        made = PrivacyFilter(**total, kind=self.composition, order=order)
+        self._pay(made)
+        return made
+
+    def _pay(self, spender: PrivacyFilter | Odometer) -> None:
+        """Let a filter or an odometer pay all runs."""
+        most = self.group_size
+        for run, count in self.charged:
+            spender.spend(run.event_for(most), count)
+
+    def _noise_left(self) -> float:
+        """Noise multiplier of one more Gaussian answer that fits, infinite if none does."""
+        if self.composition == "exact":
+            return noise_left([self.event], epsilon=self.epsilon, **self._about)
+        budget = self._filter(self.order)
+        if not budget.remaining > 0:
+            return math.inf
+        # A cost is inversely proportional to the square of the noise.
+        cost = budget.cost(events.GaussianDpEvent(1.0))
+        noise = math.sqrt(cost / budget.remaining) * (1 + _ROUNDING)
+        fits = noise <= _NO_ROOM and not budget.would_exceed(events.GaussianDpEvent(noise))
+        return noise if fits else math.inf
