@@ -368,7 +368,7 @@ class ClippedSums:
     loss
         ``loss(output, target)`` of a batch of one record.
     clipping
-        One of ``CLIPPINGS``; see :class:`dpcal.adapters.torch.Guard`.
+        One of ``CLIPPINGS``, as of a guard.
     """
 
     def __init__(
@@ -512,10 +512,7 @@ class ClippedSums:
     def _gradients(
         self, inputs: Any, targets: Any, values: Mapping[str, Tensor], count: int
     ) -> dict[Names, Any]:
-        """Return gradients of trained parameters, of a weight and its bias together if they can be.
-
-        They are given, or what they are products of.
-        """
+        """Return gradients of trained parameters, of a weight and its bias together if possible."""
         fixed = {name: each.detach() for name, each in values.items()}
         fixed.update(self.model.named_buffers())
         trained = {name: fixed[name] for name in self._shapes}
@@ -597,7 +594,6 @@ class ClippedSums:
                 output = functional_call(self.model, {**fixed, **apart}, arguments, keywords)
             return loss(output, y).sum(), watch.inputs, watch.outputs
 
-        found: tuple[Any, Any, Any] = vmap(one, randomness="different")(
-            dict(apart), list(added), inputs, targets
-        )
-        return found
+        mapped = vmap(one, randomness="different")
+        losses, a, outputs = mapped(dict(apart), list(added), inputs, targets)
+        return losses, a, outputs

@@ -117,7 +117,8 @@ class SampledRun:
         if self.noise_multiplier is not None:
             _validate.noise(noise_multiplier=self.noise_multiplier)
         if self.neighboring_relation is not None:
-            _directions.relation_of(self.neighboring_relation)
+            relation = _directions.relation_of(self.neighboring_relation)
+            object.__setattr__(self, "neighboring_relation", relation)
         n, batch, rate, epochs = self.n, self.batch_size, self.sampling_probability, self.epochs
         if (n is None) != (batch is None):
             raise ValueError("n and batch_size go together: give both or neither.")
@@ -151,8 +152,7 @@ class SampledRun:
         """The neighboring relation: what was given, or the sampler's own."""
         if self.neighboring_relation is None:
             return RUN_SAMPLERS[self.sampler].relation
-        relation: Relation = _directions.relation_of(self.neighboring_relation)
-        return relation
+        return self.neighboring_relation
 
     @property
     def batches(self) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dpcal
-from dpcal._internal import validate
+from dpcal._internal import lazy
 from dpcal.calibrate.runs import (
     RUN_SAMPLERS,
     SampledRun,
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from dpcal.calibrate.runs import SamplerRow
 
 __all__ = ["compare", "delta", "epsilon", "samplers"]
+
+_validate = lazy.Module("dpcal._internal.validate")
 
 # Significant digits of an answer that is known to so many, and of the ends of a bracket.
 _DIGITS, _FEW_DIGITS = 6, 4
@@ -117,7 +119,7 @@ def _how(
 ) -> dict[str, Any]:
     """Return how an accountant is asked."""
     for name, value in (settings or {}).items():
-        validate.positive(**{name: value})
+        _validate.positive(**{name: value})
     how = {"accountant": accountant, "cross_check": cross_check, **(settings or {})}
     return {"neighboring_relation": run.relation, **how}
 

@@ -86,11 +86,7 @@ def strategies(
     matrix = dpcal.accountants.matrix
     if failure_probability is not None and not draws:
         raise ValueError("failure_probability goes with --draws.")
-    given = {
-        "steps_per_epoch": steps_per_epoch,
-        "min_separation": min_separation,
-        "groups": groups,
-    }
+    given = {"steps_per_epoch": steps_per_epoch, "min_separation": min_separation, "groups": groups}
     apart = {name: value for name, value in given.items() if value is not None}
     if len(apart) > 1:
         raise ValueError(f"{' and '.join(apart)} exclude each other.")

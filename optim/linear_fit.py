@@ -400,9 +400,9 @@ def fit_linear(
     _check(loss, X, settings, initial, callback)
     n, d = X.shape
     if plan is None:
-        given: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "settings": settings}
-        given |= {"row_norm": validate.positive(row_norm=row_norm), "group_size": group_size}
-        plan = plan_linear(loss, n=n, dimension=d, **given)
+        given: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "group_size": group_size}
+        given["row_norm"] = validate.positive(row_norm=row_norm)
+        plan = plan_linear(loss, n=n, dimension=d, settings=settings, **given)
     how: dict[str, Any] = {"seed": seed, "noise": noise, "store": store}
     X = X if settings.classes is None else of_classes(X, y, settings.classes)
     relation = validate.instance(Plan, plan=plan).neighboring_relation
@@ -413,9 +413,8 @@ def fit_linear(
         typical = norm
         if plan.queries[0].name == SCALE:
             # A kept file refuses a seed that it has seen: the question takes a child of the seed.
-            first = seed if store is None else spawned(seed, 2)[0]
-            bound = row_norm if guess is None else None
-            typical, entries = _typical_norm(X, plan, bound, **{**how, "seed": first})
+            asked = how if store is None else {**how, "seed": spawned(seed, 2)[0]}
+            typical, entries = _typical_norm(X, plan, row_norm if guess is None else None, **asked)
         if "one_release" in plan.parameters:
             sizes = settings.loss(loss), d * settings.columns
             own = _stepped(plan, *sizes, typical, norm, settings)

@@ -136,12 +136,9 @@ class Request:
         ValueError
             If an argument is not what it must be, or does not go with the others.
         """
-        settings, relation = _settings(given), neighboring_relation
-        relation = relation and relation_of(relation)
-        known = None if schema is None else schema_of(schema, group_size)
-        target = target or (None if known is None else known.target)
-        if class_weights is not None:
-            known = _weighted(known, target, class_weights)
+        settings = _settings(given)
+        relation = neighboring_relation and relation_of(neighboring_relation)
+        known, target = _described(schema, group_size, target, class_weights)
         plan = None if use_plan is None else _plan(use_plan)
         if plan is not None:
             asked = {**given, "optimizer": optimizer, "neighboring_relation": relation}
@@ -380,10 +377,22 @@ def _relation(given: str | None, row: Optimizer, n: int | None) -> str:
 # -- the columns
 
 
+def _described(
+    schema: Any, group_size: int | None, target: str | None, weights: Mapping[str, float] | None
+) -> tuple[Schema | None, str | None]:
+    """Return the schema, with the weights of classes that are given, and the target's name."""
+    known = None if schema is None else schema_of(schema, group_size)
+    target = target or (None if known is None else known.target)
+    return (known if weights is None else _weighted(known, target, weights)), target
+
+
 def _weighted(schema: Schema | None, target: str | None, weights: Mapping[str, float]) -> Schema:
     """Return the schema with these weights of the target's classes."""
     if schema is None or target is None:
-        raise ValueError("class_weights needs a schema, which lists the classes of the target.")
+        raise ValueError(
+            "class_weights must be None without a schema, which lists the classes of the target, "
+            f"got {weights!r}."
+        )
     column = schema.column(target)
     if {*weights} != {*column.categories}:
         listed = ", ".join(map(repr, column.categories))

@@ -1,13 +1,17 @@
-"""A Dask cluster of two workers in processes of their own, or of so many in threads."""
+"""Others' processes: a Dask cluster of two workers, and a silo whose owner trusts nobody."""
 
 import itertools
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
+from multiprocessing import get_context
+from threading import Lock
 
 import numpy as np
 import pytest
 
 from dpcal import optim
+from dpcal.optim.silos import Silo, SiloLost
 
 N = 900
 
@@ -46,3 +50,48 @@ def two_workers(module, processes=True, number=2):
         distributed.Client(made) as client,
     ):
         yield client
+
+
+# What an owner's process forwards.
+METHODS = ("describe", "open", "answer", "close", "ledger", "fingerprints")
+
+
+def _served(make, pipe):
+    """Make the silo here, and answer calls until the pipe ends."""
+    made = make()
+    silo = made if isinstance(made, Silo) else Silo(made, gives_digests=True)
+    with suppress(EOFError):
+        while True:
+            name, given, options = pipe.recv()
+            try:
+                pipe.send((getattr(silo, name)(*given, **options), None))
+            except Exception as error:
+                pipe.send((None, error))
+
+
+class Elsewhere:
+    """The silo as its server sees it; ``make`` is called in the silo's process."""
+
+    def __init__(self, make):
+        processes = get_context("fork")
+        self._turn = Lock()
+        self._pipe, there = processes.Pipe()
+        self.process = processes.Process(target=_served, args=(make, there), daemon=True)
+        self.process.start()
+        there.close()
+
+    def __getattr__(self, name):
+        if name not in METHODS:
+            raise AttributeError(name)
+        return partial(self._called, name)
+
+    def _called(self, name, *given, **options):
+        try:
+            with self._turn:
+                self._pipe.send((name, given, options))
+                value, error = self._pipe.recv()
+        except (EOFError, OSError) as lost:
+            raise SiloLost from lost
+        if error is not None:
+            raise error
+        return value

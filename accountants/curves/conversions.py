@@ -27,7 +27,7 @@ from dpcal.accountants.losses.gaussian import log_gaussian_delta
 from dpcal.accountants.mechanisms.decompose import decompose
 from dpcal.accountants.rounding import UNIT, exp_down
 
-__all__ = ["largest_mu", "renyi_divergence"]
+__all__ = ["renyi_divergence"]
 
 
 def renyi_divergence(

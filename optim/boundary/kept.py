@@ -181,7 +181,7 @@ class KeptFile:
             yield
         except Damaged:
             raise
-        except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
+        except (ValueError, TypeError, LookupError, AttributeError, OverflowError) as error:
             told = f"a row of it is not what a run writes ({type(error).__name__}: {error})"
             raise self.damaged(told) from error
 

@@ -180,17 +180,7 @@ def select_point(
     whole = overlap == "ignore"
     if run and training is None and any(about(run, silo, each=not whole) for silo in silos):
         training = run
-    if training is not None and training.plan.neighboring_relation != plan.neighboring_relation:
-        raise ValueError(
-            f"training must be under the plan's relation {plan.neighboring_relation!r}, got "
-            f"{training.plan.neighboring_relation!r}."
-        )
-    if plan.parameters["method"] == "power-method" and any(silo.l2 > 0 for silo in silos):
-        raise ValueError(
-            f"method 'power-method' is for objectives without a regularizer, got "
-            f"l2={max(silo.l2 for silo in silos)}: its bound needs eigenvalues of at most the "
-            "smoothness constant. Use method='gaussian'."
-        )
+    _check_fits(plan, silos, training)
     seeds = spawned(seed, len(silos))
     oracles = [
         SecondOrderOracle(silo, plan, seed=own, noise=noise)
@@ -216,6 +206,21 @@ def select_point(
         ledgers=tuple(oracle.ledger for oracle in oracles),
         training=training,
     )
+
+
+def _check_fits(plan: Plan, silos: list[Objective], training: Result | None) -> None:
+    """Refuse a training under another relation, and a method that the objectives are not for."""
+    if training is not None and training.plan.neighboring_relation != plan.neighboring_relation:
+        raise ValueError(
+            f"training must be under the plan's relation {plan.neighboring_relation!r}, got "
+            f"{training.plan.neighboring_relation!r}."
+        )
+    if plan.parameters["method"] == "power-method" and any(silo.l2 > 0 for silo in silos):
+        raise ValueError(
+            f"method 'power-method' is for objectives without a regularizer, got "
+            f"l2={max(silo.l2 for silo in silos)}: its bound needs eigenvalues of at most the "
+            "smoothness constant. Use method='gaussian'."
+        )
 
 
 def _chosen(

@@ -80,7 +80,7 @@ def test_a_book_without_a_relation_takes_that_of_its_first_charged_run(tmp_path,
         optim.dpsgd(logistic(), plan, store=book)
         assert BudgetBook(path, **total).neighboring_relation == relation
         told = rf"neighboring_relation='{relation}'.*--neighboring-relation {relation}"
-        with pytest.raises(ValueError, match=told):
+        with pytest.raises(UnsupportedEvent, match=told):
             optim.dpsgd(logistic(), other, store=book)
         with pytest.raises(ValueError, match="must be that of budget book"):
             BudgetBook(path, neighboring_relation=other.neighboring_relation)

@@ -66,7 +66,7 @@ def test_a_data_owner_hands_over_what_can_be_verified(clinic, installed):
     assert installed.python("-c", script, cwd=folder).stdout.split() == said
     # What does not fit is refused, and leaves nothing.
     line = "release patients.csv 'mean age' --schema schema.toml --epsilon 1 --delta 1e-7 -o more"
-    words = [*line.split(), "--budget", "clinic.budget"]
+    words = [*shlex.split(line), "--budget", "clinic.budget"]
     failed = installed.dpcal(*words, cwd=folder, check=False)
     assert failed.returncode == 2
     assert "no record was touched" in failed.stderr

@@ -10,7 +10,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from _elsewhere import Elsewhere
+from _cluster import Elsewhere
 from saddles import Trigonometric
 from scipy import stats
 

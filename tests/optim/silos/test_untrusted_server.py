@@ -14,7 +14,7 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from _elsewhere import Elsewhere
+from _cluster import Elsewhere
 from saddles import Trigonometric
 
 from dpcal import accountants, calibrate, optim
