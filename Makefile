@@ -59,7 +59,7 @@ bench: install
 	$(BIN)/python -m benchmarks
 
 # Where a line that no test reaches fails: records and noise, what is written down, proofs, rounding.
-WHOLE := optim/boundary/*,optim/budget.py,calibrate/papers/kernel/*,accountants/rounding.py,_internal/precision.py
+WHOLE := optim/boundary/*,optim/account.py,optim/budget.py,calibrate/papers/kernel/*,accountants/rounding.py,_internal/precision.py
 
 coverage: install
 	$(TESTS) --cov --cov-report=term:skip-covered --cov-report=html:build/coverage

@@ -28,7 +28,8 @@ from sklearn.utils.validation import check_is_fitted
 from dpcal.accountants import events
 from dpcal.estimators.base import Answers, PrivateEstimator, Table
 from dpcal.estimators.queries import RELATION, labels_of_columns
-from dpcal.optim.budget import Charge, _collected, prepaid
+from dpcal.optim.account import Charge
+from dpcal.optim.budget import _collected, prepaid
 from dpcal.optim.objectives.domains import blanked
 from dpcal.optim.objectives.placed import by_row
 

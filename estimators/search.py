@@ -49,8 +49,9 @@ from dpcal.errors import TargetUnreachable, UnsupportedEvent
 from dpcal.estimators.parts import private_steps, refuse_mixing, refuse_unasked
 from dpcal.estimators.queries import RELATION, single_release
 from dpcal.estimators.reading import numbers_in, one_for_each
+from dpcal.optim.account import Charge
 from dpcal.optim.boundary.seeds import keyed_generator
-from dpcal.optim.budget import Charge, _collected, prepaid, scoring
+from dpcal.optim.budget import _collected, prepaid, scoring
 
 __all__ = ["PrivateSearch", "SearchLedger"]
 

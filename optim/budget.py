@@ -16,40 +16,31 @@ dpcal.errors.BudgetExceeded: This run would bring what is spent on these records
 
 from __future__ import annotations
 
-import json
-import math
 import os
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 from threading import RLock
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
-
-import attr
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from dpcal import optim
 from dpcal._internal import validate
-from dpcal._internal.files import document_of
 from dpcal._internal.spending import Spender
 from dpcal.accountants import epsilon as epsilon_of, events
-from dpcal.calibrate.persons import for_group
 from dpcal.calibrate.plan import Plan
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
-from dpcal.optim import boundary
+from dpcal.optim.account import Account, Charge
 
 if TYPE_CHECKING:
-    from dpcal.optim.boundary.account import Account
     from dpcal.optim.boundary.book import BudgetBook
 
 __all__ = [
     "Budget",
-    "Charge",
     "budget",
-    "charge_of",
     "in_use",
     "owed",
     "prepaid",
@@ -80,82 +71,6 @@ _ASIDE: ContextVar[int] = ContextVar("aside", default=0)
 
 # The budget that this thread's scores are noisy for, though they are paid for elsewhere.
 _SCORING: ContextVar[tuple[Budget, ...]] = ContextVar("scoring", default=())
-
-
-@dataclass(frozen=True, kw_only=True)
-class Charge:
-    """An event that a budget charges whole.
-
-    Parameters
-    ----------
-    optimizer, event
-        Name of the method, and all that it may release.
-    epsilon, delta
-        Its own price, which a book computes and shows, at this delta; all charges together are
-        priced by their events.
-    neighboring_relation
-        Relation of neighbouring data sets.
-    group_size
-        Largest number of records of a person whom it is about.
-    """
-
-    optimizer: str = "run"
-    event: events.DpEvent
-    epsilon: float = math.inf
-    delta: float
-    neighboring_relation: str
-    group_size: int = 1
-
-    @classmethod
-    def of(cls, run: Plan | Self) -> Self:
-        """Return the charge of a plan, or a charge as it is."""
-        if isinstance(run, cls):
-            return run
-        names = ("optimizer", "event", "delta", "neighboring_relation", "group_size")
-        return cls(**{name: getattr(run, name) for name in names})
-
-    def event_for(self, group_size: int) -> events.DpEvent:
-        """See :meth:`dpcal.calibrate.plan.Priced.event_for`."""
-        return for_group(self.event, -(-group_size // self.group_size))
-
-    def to_json(self) -> str:
-        """Return the charge as JSON, which :func:`charge_of` reads."""
-        return json.dumps({**vars(self), "event": _told(self.event)}, allow_nan=False)
-
-
-def charge_of(text: str) -> Plan | Charge:
-    """Return a plan or a charge from its JSON; an error of reading it if it is neither."""
-    values = document_of(text)
-    if "event" not in values:
-        return Plan.from_json(text)
-    return Charge(**{**values, "event": _event(values["event"])})
-
-
-def _told(value: Any) -> Any:
-    """Return an event or its parts as JSON values; JSON has no number for infinity."""
-    if isinstance(value, events.DpEvent):
-        fields = [field.name for field in attr.fields(type(value))]
-        return {
-            "type": type(value).__name__,
-            **{name: _told(getattr(value, name)) for name in fields},
-        }
-    if isinstance(value, Sequence):
-        return [_told(each) for each in value]
-    if isinstance(value, int | float):
-        return value if math.isfinite(value) else repr(value)
-    raise UnsupportedEvent(
-        "A budget book holds plans, and events that are made of numbers. Run this one with the "
-        "book as its store."
-    )
-
-
-def _event(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        fields = {name: _event(each) for name, each in value.items() if name != "type"}
-        return getattr(events, value["type"])(**fields)
-    if isinstance(value, list):
-        return [_event(each) for each in value]
-    return float(value) if isinstance(value, str) else value
 
 
 class Budget(Spender):
@@ -216,7 +131,7 @@ class Budget(Spender):
             )
         self.score_share = validate.rate(score_share=score_share)
         self.book = book
-        self._own = boundary.Account(
+        self._own = Account(
             epsilon=validate.positive(epsilon=epsilon if book is None else book.epsilon),
             delta=validate.probability(delta=delta if book is None else book.delta),
             neighboring_relation=relation if book is None else book.neighboring_relation,

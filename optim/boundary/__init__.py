@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from dpcal._internal import lazy
 
 if TYPE_CHECKING:
-    from dpcal.optim.boundary.account import Account as Account
     from dpcal.optim.boundary.choices import PrivateChoices as PrivateChoices
     from dpcal.optim.boundary.ledger import Ledger as Ledger
     from dpcal.optim.boundary.oracle import PrivateOracle as PrivateOracle

@@ -61,15 +61,14 @@ from dpcal.accountants import Epsilon
 from dpcal.calibrate.persons import unit_of
 from dpcal.calibrate.plan import Plan
 from dpcal.errors import LedgerMismatch, NoiseReused
+from dpcal.optim.account import Account, Charge
 from dpcal.optim.boundary import observers
-from dpcal.optim.boundary.account import Account
 from dpcal.optim.boundary.bookfile import BookFile, Row, Snapshot, moment, run_of
 from dpcal.optim.boundary.kept import Statement
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.boundary.store import read_ledger, stored
-from dpcal.optim.budget import Charge
 from dpcal.optim.objectives.base import Objective
 
 __all__ = ["BookedRun", "BudgetBook", "Records"]

@@ -23,9 +23,8 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from dpcal.optim.boundary.account import Account
+from dpcal.optim.account import Account, charge_of
 from dpcal.optim.boundary.kept import KeptFile, Statement, facts_of
-from dpcal.optim.budget import charge_of
 
 __all__ = ["BookFile", "Row", "Snapshot", "moment", "run_of"]
 

@@ -22,9 +22,10 @@ from dpcal._internal.spending import Spender
 from dpcal.accountants import Account, Odometer, PrivacyFilter, epsilon, events
 from dpcal.adapters.ranks import Alone, RankedOracle
 from dpcal.adapters.stepwise import StepwiseOracle
+from dpcal.optim.account import Charge
 from dpcal.optim.boundary.choices import Cells, PrivateChoices, PrivateTotals
 from dpcal.optim.boundary.store import stored
-from dpcal.optim.budget import Budget, Charge
+from dpcal.optim.budget import Budget
 from dpcal.optim.second_order.oracle import SecondOrderOracle
 
 THREADS, ALLOWED = 8, 6

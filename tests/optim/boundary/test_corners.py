@@ -14,7 +14,7 @@ from dpcal.accountants import events
 from dpcal.accountants.matrix import Banded, LambdaCGD
 from dpcal.calibrate import Correlation
 from dpcal.errors import NonFiniteAnswer, UnsupportedEvent
-from dpcal.optim import FromGradients, Logistic, PrivateOracle, budget, replaying
+from dpcal.optim import FromGradients, Logistic, PrivateOracle, account, budget, replaying
 from dpcal.optim.boundary import lattice, stored
 from dpcal.optim.boundary.batches import Rounds
 from dpcal.optim.boundary.choices import PrivateChoices
@@ -160,7 +160,7 @@ def test_a_stored_scalar_is_answered_again(tmp_path):
 
 def test_runs_that_are_paid_together_are_about_single_records():
     event = events.GaussianDpEvent(4.0)
-    charge = budget.Charge(event=event, delta=1e-6, neighboring_relation="replace-special")
+    charge = account.Charge(event=event, delta=1e-6, neighboring_relation="replace-special")
     assert "collected" not in vars(budget)  # it would be a way around every budget
     with budget._collected() as found:
         budget.owed(charge)

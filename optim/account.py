@@ -18,21 +18,25 @@ dpcal.errors.BudgetExceeded: This run would bring what is spent on these records
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
+import attr
+
 from dpcal._internal import validate
+from dpcal._internal.files import document_of
 from dpcal.accountants import Epsilon, epsilon, events
 from dpcal.accountants.adaptive.filters import KINDS, Odometer, PrivacyFilter, renyi_order
 from dpcal.accountants.directions import RELATIONS
 from dpcal.calibrate.noise import noise_left
-from dpcal.calibrate.persons import unit_of
+from dpcal.calibrate.persons import for_group, unit_of
 from dpcal.calibrate.plan import Plan
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
-from dpcal.optim.budget import Charge
 
-__all__ = ["COMPOSITIONS", "Account"]
+__all__ = ["COMPOSITIONS", "Account", "Charge", "charge_of"]
 
 COMPOSITIONS = ("exact", *KINDS)
 
@@ -41,6 +45,82 @@ COMPOSITIONS = ("exact", *KINDS)
 _NO_ROOM = 1e6
 # Relative: by so much more noise, a cost fits for all rounding of sums.
 _ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, kw_only=True)
+class Charge:
+    """An event that a budget charges whole.
+
+    Parameters
+    ----------
+    optimizer, event
+        Name of the method, and all that it may release.
+    epsilon, delta
+        Its own price, which a book computes and shows, at this delta; all charges together are
+        priced by their events.
+    neighboring_relation
+        Relation of neighbouring data sets.
+    group_size
+        Largest number of records of a person whom it is about.
+    """
+
+    optimizer: str = "run"
+    event: events.DpEvent
+    epsilon: float = math.inf
+    delta: float
+    neighboring_relation: str
+    group_size: int = 1
+
+    @classmethod
+    def of(cls, run: Plan | Self) -> Self:
+        """Return the charge of a plan, or a charge as it is."""
+        if isinstance(run, cls):
+            return run
+        names = ("optimizer", "event", "delta", "neighboring_relation", "group_size")
+        return cls(**{name: getattr(run, name) for name in names})
+
+    def event_for(self, group_size: int) -> events.DpEvent:
+        """See :meth:`dpcal.calibrate.plan.Priced.event_for`."""
+        return for_group(self.event, -(-group_size // self.group_size))
+
+    def to_json(self) -> str:
+        """Return the charge as JSON, which :func:`charge_of` reads."""
+        return json.dumps({**vars(self), "event": _told(self.event)}, allow_nan=False)
+
+
+def charge_of(text: str) -> Plan | Charge:
+    """Return a plan or a charge from its JSON; an error of reading it if it is neither."""
+    values = document_of(text)
+    if "event" not in values:
+        return Plan.from_json(text)
+    return Charge(**{**values, "event": _event(values["event"])})
+
+
+def _told(value: Any) -> Any:
+    """Return an event or its parts as JSON values; JSON has no number for infinity."""
+    if isinstance(value, events.DpEvent):
+        fields = [field.name for field in attr.fields(type(value))]
+        return {
+            "type": type(value).__name__,
+            **{name: _told(getattr(value, name)) for name in fields},
+        }
+    if isinstance(value, Sequence):
+        return [_told(each) for each in value]
+    if isinstance(value, int | float):
+        return value if math.isfinite(value) else repr(value)
+    raise UnsupportedEvent(
+        "A budget book holds plans, and events that are made of numbers. Run this one with the "
+        "book as its store."
+    )
+
+
+def _event(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        fields = {name: _event(each) for name, each in value.items() if name != "type"}
+        return getattr(events, value["type"])(**fields)
+    if isinstance(value, list):
+        return [_event(each) for each in value]
+    return float(value) if isinstance(value, str) else value
 
 
 @dataclass(frozen=True, kw_only=True)
