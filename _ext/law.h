@@ -578,8 +578,10 @@ static void dpcal_log_psi(
         DPCAL_WIDEST(dpcal_recurrence)(&part, h, table, left);
         for (int start = 0; start < nodes; start += DPCAL_ANCHOR) {
             const int stop = start + DPCAL_ANCHOR < nodes ? start + DPCAL_ANCHOR : nodes;
+            const unsigned before = dpcal_flush(); /* masses far out, and what decays */
             DPCAL_WIDEST(dpcal_anew)(&part, h, start * h, table);
             DPCAL_WIDEST(dpcal_second_order_nodes)(table, part.n, start, stop, lr, li);
+            dpcal_flush_as(before);
         }
     }
     DPCAL_WIDEST(dpcal_log_psi_of)(tilt, h, nodes, left, lr, li, inverse);
