@@ -253,16 +253,20 @@ def whole(term, factors, exponent):
     return total
 
 
-def moved(seed):
+def moved(seed, kind="flat"):
     """Return the longest contribution of a record, as a share of what it may be."""
     bound = float(np.random.default_rng(seed).uniform(0.5, 1.0)) * 2.0 ** (seed % 7 - 3)
     exponent, parts = math.frexp(bound)[1], list(terms(100 * seed + 50))
     sizes = [len(whole(part, torch.zeros(30), exponent)) for part in parts]
-    sums = ClippedSums(nn.Linear(1, 1), {str(k): (size,) for k, size in enumerate(sizes)}, None)
-    factors = sums._factors(parts, bound, exponent)
-    added = [whole(part, factors, exponent) for part in parts]
+    shapes = {str(k): (size,) for k, size in enumerate(sizes)}
+    sums = ClippedSums(nn.Linear(1, 1), shapes, None, kind)
+    scaled = [*zip(parts, sums._factors(parts, bound, exponent), strict=True)]
+    added = [whole(part, own, exponent) for part, own in scaled]
     alone = [
-        [whole(part, torch.where(torch.arange(30) == k, factors, 0.0), exponent) for part in parts]
+        [
+            whole(part, torch.where(torch.arange(30) == k, own, 0.0), exponent)
+            for part, own in scaled
+        ]
         for k in range(30)
     ]
     for each, together in zip(zip(*alone, strict=True), added, strict=True):
@@ -277,6 +281,7 @@ def test_a_record_moves_a_sum_by_at_most_the_bound_exactly():
     shares = [moved(seed) for seed in range(20)]
     assert max(shares) <= 1
     assert np.median(shares) > 0.99
+    assert max(moved(seed, kind) for seed in range(6) for kind in clipping.CLIPPINGS[1:]) <= 1
 
 
 @pytest.mark.parametrize("norm", [1e-3, 0.3, 40.0])
