@@ -49,9 +49,8 @@ static const double dpcal_spreads[DPCAL_SPREADS] = {0.05, 0.15, 0.35, 0.7, 1.5, 
 /* Ratio of neighboring times between which the decay is bounded. */
 static const double DPCAL_RATIO = 1.12;
 /* Most products of points and nodes of a first try, for each law: other ways cost less than a longer contour; and of a
-   patient one, which takes about a second, of one that only shows where a root is, and of all patient ones of a question:
-   one about both ends of a rounded law is asked twice, and stays below ten seconds. */
-static const double DPCAL_WORK = 1e7, DPCAL_MOST_WORK = 2.5e9, DPCAL_COARSE_WORK = 3e7, DPCAL_ALL_WORK = 4e9;
+   patient one, which takes about a second, of one that only shows where a root is, and of all patient ones of a question. */
+static const double DPCAL_WORK = 1e7, DPCAL_MOST_WORK = 2.5e9, DPCAL_COARSE_WORK = 3e7, DPCAL_ALL_WORK = 6e9;
 /* Width of bounds on log delta that a smoothed contour gets as many nodes for as it takes; of epsilon a quarter of it relative
    to epsilon, where that is more. */
 static const double DPCAL_WANTED = 2e-7;

@@ -589,7 +589,8 @@ static void dpcal_log_psi(
 
 /* Adds the errors of a law's log psi at the nodes, in units, times its count, from sums at the last node below each power of
    2, or of 5 / 4 on a long contour: they rise with t. Points and weights have their own errors, a direct evaluation has
-   4 (2 + s), each step of the recurrence adds 5 (dpcal_rounding_sums), and the sum over points `adding`. */
+   4 (2 + s), each step of the recurrence adds 5 (dpcal_rounding_sums), and the sum over points `adding`. Of each point up to
+   2^30 numbers below 2^-1022 count as 0 (dpcal_flush), as a multiple of one may: less than 1e-280 units, taken as 1e-240. */
 static void dpcal_add_errors(
     const dpcal_tilt *tilt, double h, int nodes, const double *lr, const double *li, const double *inverse,
     double *errors
@@ -604,7 +605,7 @@ static void dpcal_add_errors(
         for (int k = first; k < stop; k++) {
             const double away = sqrt(lr[k] * lr[k] + li[k] * li[k]), own = 10.0 + adding + 5.0 * (k % DPCAL_ANCHOR);
             const double units = sums[0] + sums[1] * (away < 2.0 ? away : 2.0) + own * sums[2] + (4.0 + adding) * sums[3];
-            errors[k] += tilt->times * units * inverse[k];
+            errors[k] += tilt->times * (units + n * 1e-240) * inverse[k];
         }
     }
 }

@@ -22,8 +22,8 @@
 #define DPCAL_WIDEST(name) name##_plain
 #endif
 
-/* Whether numbers below 2^-1022 become 0, for which some processors take a hundred times as long as for others. Sums of masses
-   that add up to 1 lose less than a unit of a unit of their rounding by it, however many terms there are. */
+/* Lets numbers below 2^-1022 be 0, for which some processors take a hundred times as long as for others, and returns what was
+   before. dpcal_add_errors counts what sums lose by it. */
 static inline unsigned dpcal_flush(void) {
     unsigned before = 0;
 #ifdef __x86_64__

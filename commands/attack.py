@@ -27,7 +27,7 @@ def attack(
     *,
     epsilon: float | None = None,
     delta: float | None = None,
-    sampler: Literal["poisson", "random-allocation", "shuffled-epochs"] | None = None,
+    sampler: Literal["poisson", "random-allocation", "shuffled-epochs"] = "poisson",
     run: str | None = None,
     plan: Path | None = None,
     samples: int | None = None,
@@ -52,7 +52,7 @@ def attack(
     delta
         The claim's delta.
     sampler
-        How batches are drawn (default: poisson).
+        How batches are drawn.
     run
         For replay: FILE:FUNCTION, a function of a table (X, y) that trains, in a Python file;
         otherwise the plan's optimizer, on a logistic regression.
@@ -82,7 +82,7 @@ def attack(
     if run is not None:
         return _replay(_function(run), validate.count(n=sizes["n"]), seconds, seed)
     if plan is None:
-        sampled = SampledRun(sampler=sampler or "poisson", **sizes)
+        sampled = SampledRun(sampler=sampler, **sizes)
         sampled.known("n", "length")
         if epsilon is None or delta is None:
             raise ValueError("epsilon and delta are needed: the claim that is attacked.")
