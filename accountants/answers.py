@@ -14,8 +14,7 @@ from typing import Any, Self
 
 __all__ = ["Bounds", "Delta", "Epsilon", "LogDelta", "Risk"]
 
-# Relative width from which an answer states its width in its method: such an answer has fewer than
-# five digits.
+# An answer states its relative width from here on: it has fewer than five digits.
 _WIDE = 1e-5
 
 
@@ -43,11 +42,11 @@ class Bounds:
 
     @property
     def from_below(self) -> Bounds:
-        """The lower end alone."""
+        """Return the lower end."""
         return Bounds(self.lower, math.inf, self.method)
 
     def both(self, other: Bounds | None) -> Bounds:
-        """Return what these and other bounds on one number say together; these if there is None."""
+        """Return the intersection with other bounds on the same number; with None, these bounds."""
         if other is None:
             return self
         upper, method = min((self.upper, self.method), (other.upper, other.method))
@@ -73,7 +72,7 @@ class _Answer(float):
     accountant: str
     method: str
     neighboring_relation: str
-    # How far it is proved, of answers that draws may give.
+    # Kind of proof, for answers that random draws may give.
     label: str = ""
 
     def __new__(
@@ -134,7 +133,7 @@ class Delta(_Answer):
 
 
 class LogDelta(_Answer):
-    """The natural logarithm of a :class:`Delta` of any size, with the same attributes."""
+    """Return the natural logarithm of a :class:`Delta` of any size, with the same attributes."""
 
 
 class Risk(_Answer):

@@ -1,14 +1,14 @@
-r"""What is delta(epsilon) of a composition? Laplace inversion, with every error bounded.
+r"""Delta(epsilon) of a composition, by Laplace inversion with every error bounded.
 
 Where one contour serves, and the losses have a compiled form, the answer is one call of
 ``_ext/contour.h``. All others are bounds on finite losses: an infinite loss counts in full, and
 losses that are rounded up are rounded down for the lower end. For finite losses there is a list of
-ways, of which the first that is close ends the search. A single use has a closed form, and a sum of
-few values is enumerated. All other laws are inverted: on one contour, or below a cut at their
-rare large losses; epochs of random allocation on a contour in balls, or as finite laws. Beside
-these stand bounds that take no inversion: by the chance that any step depends on the record, by
-the largest loss, by Renyi divergences, and for exponential mechanisms by a recursion. What several
-ways prove holds together. Every answer is an interval and names its method.
+ways, and the first close answer ends the search. A single use has a closed form, and a sum of few
+values is enumerated. All other laws are inverted: on one contour, or below a cut at their rare
+large losses; epochs of random allocation on a contour in balls, or as finite laws. Bounds without
+an inversion join them: the chance that any step depends on the record, the largest loss, Renyi
+divergences, and a recursion for exponential mechanisms. The result is the intersection of all of
+them. Every answer is an interval and names its method.
 
 >>> from dpcal.accountants import events
 >>> from dpcal.accountants.mechanisms.decompose import decompose
@@ -19,7 +19,7 @@ ways prove holds together. Every answer is an interval and names its method.
 2.0283809415e-08 contour
 
 One contour serves an interval of epsilons around its saddle; its nodes take nearly all of the work,
-and a further epsilon is a sum over them. What no contour serves is asked one by one.
+and a further epsilon is a sum over them. Epsilons that no contour serves are computed one by one.
 
 >>> lower, upper = DirectionProfile(direction).log_bounds(np.linspace(0.0, 9.0, 91))
 >>> f"{upper[80]:.9f}", bool((upper - lower).max() < 1e-9)
@@ -61,24 +61,21 @@ __all__ = [
     "worst_log_delta_bounds",
 ]
 
-# The recursion of exponential mechanisms, which few questions need.
 _recursion = lazy.Module("dpcal.accountants.inversion.bounded_range")
-# Tilts at which moments are compared, over log(1 / delta) / epsilon: the saddle of a Gaussian loss
-# lies between one and two.
+# Tilts at which moments are compared, times epsilon / log(1 / delta): a Gaussian's is 1 to 2.
 _TILTS = np.array([0.7, 1.0, 1.4, 2.0, 2.8, 4.0])
 # Tilts of the Chernoff bounds of a whole curve, over the scale of the loss: ten a decade.
 _MANY_TILTS = np.geomspace(1e-2, 1e3, 48)
-# Tilt from which moments are not compared: sums of losses times it have no digits.
+# Moments are not compared from this tilt on: sums of losses times it have no digits.
 _LARGEST_TILT = 1e12
-# Width of bounds on log delta from which an epsilon is a question of its own.
+# Width of bounds on log delta from which an epsilon gets a contour of its own.
 _CLOSE = 1e-6
-# Distances from the largest loss, relative to it, at which lower ends are tried.
 _BELOW_AN_ATOM = (1e-9, 1e-5)
-# Log delta from which on its size is no matter to a contour in balls.
+# Contours in balls need no guess of log delta below this one.
 _LEAST_GUESS = -30.0
-# Relative error from which a closed form or an exact sum says nothing.
+# Largest relative error of a closed form or an exact sum that is used.
 _MOST_LOST = 0.5
-# What underflows is far below the rounding of what it is added to.
+# Numbers that underflow are far below the rounding of the sums that they join.
 _silent = np.errstate(under="ignore")
 
 Way = Callable[[], Bounds | None]
@@ -130,7 +127,6 @@ def worst_log_delta_bounds(directions: Sequence[Direction], epsilon: float) -> B
             continue
         found.append(log_delta_bounds(direction, epsilon))
         if found[-1].lower >= -UNIT and found[-1].upper == 0.0:
-            # No direction has a larger delta.
             break
     return Bounds.worst(found)
 
@@ -152,7 +148,7 @@ def worst_epsilon_bounds(directions: Sequence[Direction], log_delta: float) -> B
 
 
 def _needs_less(direction: Direction, found: Bounds, log_delta: float) -> bool:
-    """Return whether a direction provably needs no larger epsilon than that of another one."""
+    """Return whether one direction provably needs no larger epsilon than another one."""
     if found.upper == math.inf:
         return True
     parts = direction.compiled
@@ -256,8 +252,8 @@ def _next_to_largest(direction: Direction, target: float) -> Bounds | None:
 def _one_of_class(direction: Direction) -> Direction | None:
     """Return one mechanism of each class that a loss dominates; None if no loss dominates a class.
 
-    Where Renyi divergences of several mechanisms are smaller than those of the pair, its lower end
-    is not theirs, and that of one mechanism is.
+    Renyi divergences may be smaller than those of the pair: then the pair's lower end does not
+    hold, and one mechanism's does.
     """
     if not Total(direction.parts).renyi_is_tighter:
         return None
@@ -297,16 +293,14 @@ class DirectionProfile:
             lower, upper = question.log_deltas(self._laws, points, patient=True)
         with np.errstate(invalid="ignore"):
             wide = np.isnan(lower) | (upper - lower > _CLOSE)
-        # A point that is wide is a question of its own.
         for i in np.flatnonzero(wide):
             bounds = finite_log_delta(self._direction, float(points[i]))
             lower[i] = np.fmax(lower[i], bounds.lower)
             upper[i] = np.fmin(upper[i], bounds.upper)
         lower, upper = failure.combine(self._log_finite, lower, upper)
         if self._below is not None:
-            # Contours bound only the rounded losses.
             lower = np.minimum(self._below.log_bounds(points)[0], upper)
-        # Delta falls, so that every bound also holds on one side of its epsilon.
+        # Delta falls in epsilon, so a bound at one epsilon also holds on one side of it.
         upper = np.minimum.accumulate(upper)
         lower = np.minimum(np.maximum.accumulate(lower[::-1])[::-1], upper)
         return lower[places], upper[places]

@@ -1,4 +1,4 @@
-"""What is composed in each direction of a neighboring relation?
+"""The losses that are composed in each direction of a neighboring relation.
 
 Two neighboring data sets give two laws of the output, and a mechanism is private if neither is far
 from the other. Where the relation is not symmetric in the losses (a record is removed, or added),
@@ -23,7 +23,7 @@ __all__ = ["MOST_TIMES", "RELATIONS", "Composition", "Direction", "relation_of"]
 
 RELATIONS = ("add-or-remove-one", "replace-one", "replace-special")
 
-# Counts up to this are doubles of their own.
+# Largest count that is exact as a double.
 MOST_TIMES = 2**53
 
 
@@ -46,7 +46,7 @@ class Direction:
 
     @property
     def compiled(self) -> list[tuple[Law, int]] | None:
-        """Losses and counts for one compiled call, where it is asked before all other ways.
+        """Losses and counts for one compiled call, which is tried first.
 
         It is None for one use, and where a loss is rounded or an exact sum has more digits.
         """
@@ -91,7 +91,7 @@ class Direction:
 
 @dataclass(frozen=True)
 class Composition:
-    """The directions of a composed event, whose privacy is the worst of their composed values.
+    """The directions of a composed event: its privacy is the worst of their values.
 
     ``private`` is False when the event contains a non-private release; then every epsilon is
     infinite.

@@ -1,6 +1,7 @@
 """The vocabulary of mechanisms: dp-accounting's ``DpEvent`` classes, a few more, and shorthands.
 
-Classes that files of ``accountants/mechanisms/`` declare beside their losses are found here, too:
+Event classes that files of ``accountants/mechanisms/`` declare next to their losses are found here,
+too:
 
 >>> SkellamDpEvent = __getattr__("SkellamDpEvent")      # events.SkellamDpEvent
 >>> SkellamDpEvent(variance=8.0)
@@ -65,7 +66,7 @@ _mechanisms = lazy.Module("dpcal.accountants.mechanisms.row")
 
 
 def __getattr__(name: str) -> Any:
-    """Return the class of events of this name that is declared beside its losses."""
+    """Return the class of events of this name that a file of mechanisms declares."""
     if name.endswith("DpEvent"):
         for event in _mechanisms.rows():
             if event.__name__ == name:
@@ -93,7 +94,7 @@ class AboveThresholdDpEvent(DpEvent):  # type: ignore[misc]
 
 @attr.s(frozen=True, slots=True, auto_attribs=True)
 class AllocatedDpEvent(DpEvent):  # type: ignore[misc]
-    """One epoch of any mechanism on batches of which each record draws one, uniformly.
+    """One epoch of any mechanism on batches; each record draws one batch uniformly.
 
     Its conditions are those of :class:`RandomAllocationDpEvent`, which is this epoch for Gaussian
     noise: draws are independent, secret, and fresh in every epoch, and every batch is answered.
@@ -114,9 +115,10 @@ class AllocatedDpEvent(DpEvent):  # type: ignore[misc]
 class CorrelatedGaussianDpEvent(DpEvent):  # type: ignore[misc]
     """A whole run of a matrix mechanism on random batches.
 
-    The steps of such a run are not independent, so that no step has a price of its own. The run is
-    priced by :mod:`dpcal.accountants.correlated`. Where it is a composition of independent steps it
-    counts as that composition for every accountant; otherwise its Renyi divergences are bounded.
+    The steps of such a run are not independent, so no single step has an epsilon.
+    :mod:`dpcal.accountants.correlated` computes the epsilon of the run. Where it is a composition
+    of independent steps it counts as that composition for every accountant; otherwise its Renyi
+    divergences are bounded.
 
     Parameters
     ----------
@@ -127,8 +129,8 @@ class CorrelatedGaussianDpEvent(DpEvent):  # type: ignore[misc]
     noise_multiplier
         Standard deviation > 0 of z, in units of the clipping norm, not divided by a norm of C.
     statistics, draws, seed, failure_probability
-        How the price is estimated, see :func:`dpcal.accountants.correlated.epsilon`. With a seed
-        the price is always the same; without one each answer has fresh draws.
+        How the epsilon is estimated, see :func:`dpcal.accountants.correlated.epsilon`. With a seed
+        you always get the same answer; without one each answer has fresh draws.
     confirmations
         Largest number of answers, each with this failure probability, until one met a target. Delta
         contains the failure probabilities of all of them.
@@ -176,7 +178,7 @@ class DominatingPairDpEvent(DpEvent):  # type: ignore[misc]
         The relation for which the pair dominates the mechanism; others are refused.
     removed, added
         Each a :class:`~dpcal.accountants.losses.base.PrivacyLoss`: of the output with the record
-        against that without it, and of the reverse.
+        against the output without it, and the reverse.
     """
 
     name: str
@@ -226,7 +228,7 @@ class ExponentialMechanismDpEvent(DpEvent):  # type: ignore[misc]
 
 @attr.s(frozen=True, slots=True, auto_attribs=True)
 class LastIterateDpEvent(DpEvent):  # type: ignore[misc]
-    """The last iterate of noisy gradient descent on all records, of which nothing else is released.
+    """The last iterate of noisy gradient descent on all records; no other iterate is released.
 
     The start, the number of steps and their size are fixed without the records, and a step without
     noise does not expand distances: clipped losses are convex and smooth, and the step size is at
@@ -242,8 +244,8 @@ class LastIterateDpEvent(DpEvent):  # type: ignore[misc]
     contraction
         Lipschitz constant in [0, 1] of a step without noise.
     diameter
-        Of the convex set that every iterate is projected onto, > 0, over the bound on how far a
-        record that is added, removed or blanked moves a step; infinite for none.
+        Diameter of the convex set that every iterate is projected onto, > 0, divided by the bound
+        on how far a record that is added, removed or zeroed out moves a step; infinite for none.
     """
 
     noise_multiplier: float
@@ -272,7 +274,7 @@ class PermuteAndFlipDpEvent(DpEvent):  # type: ignore[misc]
 
 @attr.s(frozen=True, slots=True, auto_attribs=True)
 class RandomAllocationDpEvent(DpEvent):  # type: ignore[misc]
-    """One epoch of Gaussian noise on batches of which each record draws one, uniformly.
+    """One epoch of Gaussian noise on batches; each record draws one batch uniformly.
 
     Draws are independent between records and fresh in every epoch, and are never released. The
     number of batches, and every number that a sum is divided by, is public and fixed; a batch
@@ -314,7 +316,7 @@ class ReportNoisyMaxDpEvent(DpEvent):  # type: ignore[misc]
 class ShuffledEpochsDpEvent(DpEvent):  # type: ignore[misc]
     """A whole run of Gaussian noise on the batches of shuffled epochs, each a fresh permutation.
 
-    The number of records is fixed and known. Its price is a bracket, alone and not in a
+    The number of records is fixed and known. The answer is a bracket, for one such run and not in a
     composition. It is neither for one permutation that is kept for all epochs, nor for a shuffle
     buffer, nor for records that a parallel loader deals out to shards.
 
@@ -323,7 +325,7 @@ class ShuffledEpochsDpEvent(DpEvent):  # type: ignore[misc]
     noise_multiplier
         Standard deviation > 0 of the noise, over the bound on the norm of a record's contribution.
     batches
-        Number >= 1 of batches of an epoch, those of the largest size.
+        Number >= 1 of the largest batches of an epoch.
     epochs
         Number >= 1 of epochs.
     remainder
@@ -338,7 +340,7 @@ class ShuffledEpochsDpEvent(DpEvent):  # type: ignore[misc]
 
 @attr.s(frozen=True, slots=True, auto_attribs=True)
 class ExchangedRowsDpEvent(MixtureOfGaussiansDpEvent):  # type: ignore[misc]
-    """A mixture of Gaussians for a user's rows in a batch of a fixed size: added or removed alone.
+    """A mixture of Gaussians for a user's rows in a batch of a fixed size: only added or removed.
 
     A batch with the user is one without in which some rows are exchanged. Where rows are blanked
     or replaced, both batches have them, and the mixture does not dominate

@@ -1,4 +1,4 @@
-"""What does an event cost? The functions that every accountant implements.
+"""The epsilon and the delta of an event, by the accountant that you choose.
 
 >>> from dpcal.accountants import events
 >>> event = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=10_000)
@@ -52,11 +52,10 @@ __all__ = [
 ]
 
 ACCOUNTANTS = ("auto", "characteristic", "renyi", "pld", "prv")
-# Accountants of other packages take a whole composition, and options; this package's take one
-# direction. The former are loaded when they are asked.
+# Accountants of other packages take a whole composition, and are imported at the first use.
 _BACKENDS = {name: lazy.Module(f"dpcal.accountants.{name}") for name in ("pld", "prv")}
 _EXACT = "characteristic"
-# Events whose mechanism may be a composition, of which the answers are about the same batches.
+# Events on batches whose mechanism may be a composition of answers about the same batch.
 _ON_BATCHES = (
     events.PoissonSampledDpEvent,
     events.SampledWithoutReplacementDpEvent,
@@ -96,7 +95,7 @@ def _log_delta_bounds(name: str, composition: Composition, epsilon: float) -> Bo
         bounds = Bounds.worst(found)
     if bounds.upper > -math.inf:
         bounds = bounds.saying_width(bounds.upper - bounds.lower)
-    # A true delta that is rounded to 1 is below 1.
+    # A true delta below 1 stays below 1 after rounding.
     return Bounds(min(bounds.lower, -UNIT), min(bounds.upper, 0.0), bounds.method)
 
 
@@ -117,7 +116,7 @@ class _Question(Generic[_Number]):
 
     @property
     def given(self) -> str:
-        """The number at which another one is asked."""
+        """The epsilon or delta at which the other one is computed."""
         return "delta" if self.number is Epsilon else "epsilon"
 
     @property
@@ -144,13 +143,13 @@ class _Question(Generic[_Number]):
             _no_options(name, options)
             own = _epsilon_bounds if self.bounded == "epsilon" else _log_delta_bounds
             bounds = own(name, priced, self.at)
-        # A law that replaces a mechanism dominates it, and does not bound its price from below.
+        # A law that dominates a mechanism bounds it from above only.
         return Bounds(ends[0], bounds.upper, bounds.method) if laws else bounds
 
     def checked(self, event: DpEvent, composition: Composition, name: str) -> Bounds:
-        """Return one accountant's bounds, which must meet those of one with other numerics.
+        """Return one accountant's bounds, which must meet the bounds of a second, independent one.
 
-        Neither may end below the lower end of a single sum of what is answered on batches.
+        Neither may end below the lower end of a single sum that is answered on batches.
         """
         given = (self.options, {}) if name in _BACKENDS else ({}, self.options)
         bounds, other, second = self.bounds(composition, name, given[0]), _EXACT, None
@@ -162,7 +161,7 @@ class _Question(Generic[_Number]):
         found = {name: bounds, other: second or self.bounds(composition, other, given[1])}
         for part, _ in _single_sums(event):
             alone = decompose(part, composition.neighboring_relation)
-            if alone != composition:  # the same losses would be the same question
+            if alone != composition:  # else the second question would repeat the first
                 lower = self.bounds(alone, _EXACT, {}).lower
                 found[f"{part!r}, a part of it,"] = Bounds(lower, math.inf, "")
         for sentence in _contradictions(found):
@@ -171,7 +170,7 @@ class _Question(Generic[_Number]):
         return bounds
 
     def answer(self, event: DpEvent) -> _Number:
-        """Return the answer: of a whole run, or that with the smallest upper end."""
+        """Return the answer: of a whole run, or the one with the smallest upper end."""
         if self.number is Epsilon and self.at == 0:
             return self._pure(event)
         if self.accountant == "auto" and not self.cross_check:
@@ -192,7 +191,7 @@ class _Question(Generic[_Number]):
         return self.number.of(bounds, accountant=accountant, neighboring_relation=self.relation)
 
     def _pure(self, event: DpEvent) -> _Number:
-        """Return epsilon at delta=0, the largest loss, whoever is asked."""
+        """Return epsilon at delta=0, the largest loss, for any accountant."""
         if self.accountant in _BACKENDS or self.cross_check:
             raise BackendRefused(
                 "delta=0 is priced in closed form: no other package is asked, and none checks the "
@@ -240,11 +239,11 @@ def _finite_end(direction: Direction, delta: float) -> Bounds | None:
 
 
 def _single_sums(event: DpEvent, on_batches: bool = False) -> Iterator[tuple[DpEvent, bool]]:
-    """Yield each sum of the compositions that are answered on batches, on its batches alone.
+    """Yield each sum of the compositions on batches, as a mechanism of its own on these batches.
 
-    Whoever drops the other answers sees such a sum, which costs no more than the event. It is
-    priced without the law of a sum of losses, by which a composition on batches is. Beside it
-    stands whether it has Gaussian noise.
+    Whoever drops the other answers sees such a sum, which costs no more than the event. Its law is
+    computed without the law of a sum of losses, so it is an independent check. The second value is
+    whether it has Gaussian noise.
     """
     for leaf, times in leaves(event).items():
         parts: list[tuple[DpEvent, bool]] = []
@@ -259,14 +258,13 @@ def _single_sums(event: DpEvent, on_batches: bool = False) -> Iterator[tuple[DpE
 
 
 def _whole_run(event: DpEvent, relation: str) -> tuple[Any, DpEvent, dict[str, Any]] | None:
-    """Return the module that prices a whole run, the run, and keywords, with events beside.
+    """Return the module that accounts for a whole run, the run, and keywords with the other events.
 
     It is None for other events.
     """
     how: dict[str, Any] = {"neighboring_relation": relation}
     row = row_of(event)
     if row is not None and row.equivalent is not None:
-        # A run alone has its own answer, whichever composition it is.
         return getattr(annexes, row.whole_run), event, how
     if has_bracket(event, relation):
         return annexes.replacing, event, how
@@ -275,7 +273,6 @@ def _whole_run(event: DpEvent, relation: str) -> tuple[Any, DpEvent, dict[str, A
     several = len(runs) > 1 or any(found[item] > 1 for item, _ in runs)
     if not runs or (several and any(name != "pricing" for _, name in runs)):
         return None
-    # Such an annex imports this module, so it is loaded at the first call.
     run, name = runs[0]
     left = {**found, run: found[run] - 1, events.NoOpDpEvent(): 0}
     others = [events.SelfComposedDpEvent(*item) for item in left.items() if item[1]]
@@ -297,7 +294,7 @@ def check_priced(event: DpEvent, relation: str) -> None:
 
 
 def has_bracket(event: DpEvent, relation: str) -> bool:
-    """Return whether records draw batches in an event, of which a replaced one has a bracket."""
+    """Return whether records draw batches in an event, so that a replaced record has a bracket."""
     return relation == "replace-one" and any(isinstance(leaf, DRAWN) for leaf in leaves(event))
 
 
@@ -326,8 +323,8 @@ def epsilon(
         ``"characteristic"``, ``"renyi"``, ``"pld"`` or ``"prv"``.
     cross_check
         Whether a second accountant must agree: dp-accounting's PLD, from above and below, or the
-        Renyi bound where that does not price the event. Of a composition on random batches each
-        sum alone must not cost more, either.
+        Renyi bound where that does not price the event. For a composition on random batches each
+        sum by itself must not cost more, either.
     **options
         Passed to the backend: ``interval``, ``tail_mass`` and ``two_sided`` (pld, also as a second
         accountant), ``eps_error`` and ``delta_error`` (prv).
@@ -372,7 +369,7 @@ def log_delta(
 
     Deltas far below the range of a double keep their digits.
 
-    The other parameters and the exceptions are those of :func:`epsilon`.
+    For the other parameters and the exceptions, see :func:`epsilon`.
 
     Parameters
     ----------
@@ -394,7 +391,7 @@ def delta(
 ) -> Delta:
     """Return the delta of an event at a given epsilon >= 0, rounded up.
 
-    The other parameters and the exceptions are those of :func:`epsilon`.
+    For the other parameters and the exceptions, see :func:`epsilon`.
 
     Parameters
     ----------

@@ -16,9 +16,9 @@ from dpcal.errors import TooLarge
 
 __all__ = ["BYTES_OF_NOISE", "hold"]
 
-# Bytes that the arrays of a question may take, 1 GiB: small machines have a few times as much.
+# Bytes that the arrays of a question may take, 1 GiB.
 _MOST_BYTES = 1 << 30
-# Bytes of a whole number that discrete noise takes, and of what is computed from it.
+# Bytes for each whole number that discrete noise draws, with all that is computed from it.
 BYTES_OF_NOISE = 200
 
 

@@ -1,6 +1,7 @@
 """In which rounds does a record take part? Laws of participations, as tables of a small automaton.
 
-Samplers (:mod:`dpcal.accountants.samplers`) build these laws; correlated noise is priced with them.
+Samplers (:mod:`dpcal.accountants.samplers`) build these laws, and accountants of correlated noise
+use them.
 
 >>> import numpy as np
 >>> y, _ = poisson(0.5, 6).sample(10_000, np.random.default_rng(0))
@@ -65,7 +66,6 @@ class Automaton:
             Probabilities of the states before the first round, shape (states,).
         """
         shape = rounds, np.size(start)
-        # Each round has a chance, its two logarithms, and two states to go to.
         hold(5.0 * rounds * shape[1], f"{rounds} rounds with {shape[1]} states")
         chances = np.ascontiguousarray(np.broadcast_to(chance, shape), np.float64)
         idle_to, join_to = (
@@ -180,14 +180,14 @@ class Groups:
 
 @dataclass(frozen=True)
 class Epochs:
-    """Epochs in each of which a record joins a uniform subset of the rounds.
+    """Epochs; a record joins a uniform subset of the rounds of each.
 
     Attributes
     ----------
     rounds, times
         Rounds of an epoch, and how many of them a record joins, with 1 <= times <= rounds.
     drawn, repeated
-        Epochs whose subsets are independent, and epochs >= 1 that use each of these subsets.
+        Epochs with independent subsets, and epochs >= 1 that use each subset.
     """
 
     rounds: int

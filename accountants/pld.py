@@ -1,8 +1,8 @@
-"""What is epsilon by dp-accounting's privacy loss distribution? A backend and a check.
+"""Epsilon by dp-accounting's privacy loss distribution. A backend and a check.
 
-Each loss is passed to dp-accounting's ``privacy_loss_distribution`` builders and composed there as
-often as the event says (not by its accountant, which drops the count of some events). Losses are
-rounded up, so the answer is an upper bound; rounding down, on request, gives a lower bound.
+Each loss is passed to dp-accounting's ``privacy_loss_distribution`` builders and composed there by
+the event's count (not by its accountant, which drops the count of some events). Losses are rounded
+up, so the answer is an upper bound; rounding down, on request, gives a lower bound.
 
 >>> from dpcal.accountants import events
 >>> from dpcal.accountants.mechanisms.decompose import decompose
@@ -35,8 +35,7 @@ from dpcal.errors import UnsupportedEvent
 __all__ = ["epsilon_bounds", "log_delta_bounds"]
 
 
-# Error that dp-accounting's transforms and truncations may add to a lower bound on delta: truncated
-# mass counts as lost there too.
+# Error of a lower bound on delta by dp-accounting's transforms and truncations.
 _ROUNDING = 1e-12
 # Keywords of a grid of losses: its interval, and whether losses are rounded up.
 Points = dict[str, Any]
@@ -60,7 +59,6 @@ def _composed(
 
 def _distribution(loss: PrivacyLoss, points: Points) -> Any:
     """Return one loss as dp-accounting's distribution."""
-    # Of laws with a density, connecting the dots is pessimistic by itself.
     dense = {**points, "use_connect_dots": points["pessimistic_estimate"]}
     if isinstance(loss, Gaussian | SampledGaussian):
         q = loss.sampling_probability if isinstance(loss, SampledGaussian) else 1.0
@@ -69,7 +67,6 @@ def _distribution(loss: PrivacyLoss, points: Points) -> Any:
         return builders.from_laplace_mechanism(loss.scale, **dense)
     if isinstance(loss, DiscreteGaussian):
         return builders.from_discrete_gaussian_mechanism(loss.sigma, loss.sensitivity, **dense)
-    # A pair with finitely many losses, where each law may have outcomes of its own.
     lattice = isinstance(loss, LatticeLoss)
     finite = isinstance(loss, DiscreteLoss | LossWithFailure) and loss.when_finite.upper < math.inf
     drawn = isinstance(loss, ScatteredLoss) and loss.sampling_probability < 1
@@ -131,8 +128,8 @@ def _pld(
     tail_mass
         Probability > 0 of the losses left out at each composition (its tail_mass_truncation).
     two_sided
-        Whether there is a lower end beside 0, by losses that are rounded down: on average by half
-        an interval a step. This takes as long again; a margin of 1e-12 on delta covers rounding and
+        Whether to add a lower end above 0, from losses that are rounded down: on average by half an
+        interval a step. This takes as long again; a margin of 1e-12 on delta covers rounding and
         truncation.
     """
     lower, upper = 0.0, ask(_composed(composition, interval, tail_mass), 0.0)

@@ -1,4 +1,4 @@
-"""What is epsilon by Microsoft's prv-accountant? A backend for Gaussians on Poisson samples.
+"""Epsilon by Microsoft's prv-accountant. A backend for Gaussians on Poisson samples.
 
 It supports add-or-remove-one, and replace-special: if each record joins a batch independently, a
 blanked record is equivalent to an absent one, and the dominating pairs are equal.
@@ -27,7 +27,7 @@ from dpcal.errors import BackendRefused, UnsupportedEvent
 
 __all__ = ["epsilon_bounds", "log_delta_bounds"]
 
-# Its random variables describe a sum to which a record adds a contribution or nothing.
+# Its random variables describe a sum to which a record adds its contribution or 0.
 RELATIONS = ("add-or-remove-one", "replace-special")
 
 
@@ -44,7 +44,7 @@ def _prv(
     Parameters
     ----------
     composition
-        What is composed.
+        The losses and their counts.
     question, at
         A method of the package's accountant, and its first argument.
     eps_error, delta_error

@@ -18,9 +18,9 @@ from dpcal.accountants.sampler_base import Floats, Rows
 
 __all__ = ["RandomGroups", "RandomOrder", "is_long", "later_states"]
 
-# Row numbers of groups that are kept at once, 32 MB of them; fewer would draw more often.
+# Row numbers of groups that are kept at once: 32 MB.
 _KEPT = 1 << 22
-# Records whose groups are drawn at once, 8 MB of them.
+# Records that draw their groups at once: 8 MB.
 _TOGETHER = 1 << 20
 
 
@@ -30,7 +30,7 @@ def is_long(n: int) -> bool:
 
 
 class RandomGroups:
-    """Increasing row numbers of groups, of which each of n records draws a uniform subset, in turn.
+    """Increasing row numbers of groups; each of n records draws a uniform subset of them.
 
     Row numbers of many records are not kept: the same draws are made again for some groups at a
     time. In between, the generator is where all draws have left it.
@@ -74,7 +74,6 @@ class RandomGroups:
             size = min(together, self._n - first)
             groups = self._generator.integers(self._count, size=size)[:, np.newaxis]
             for drawn in range(1, self._each):
-                # One of the groups that are left, by its rank among them.
                 found = self._generator.integers(self._count - drawn, size=size)
                 groups.sort(axis=1)
                 for taken in groups.T:
@@ -85,7 +84,7 @@ class RandomGroups:
     def _some(self, first: int, last: int) -> list[Rows]:
         """Draw again, and return the row numbers of the groups ``first`` to ``last - 1``."""
         rows = np.empty(self._sizes[first:last].sum(), np.intp)
-        # Labels of 16 bits or less are sorted by their digits, in time that is linear.
+        # NumPy sorts labels of 16 bits or less by radix, in linear time.
         labels, at = np.empty(len(rows), np.min_scalar_type(last - first)), 0
         bits = self._generator.bit_generator
         now, bits.state = bits.state, self._start
@@ -105,16 +104,17 @@ class RandomGroups:
 class RandomOrder:
     """The row numbers of n records in a uniformly random order, which is handed out in parts.
 
-    The order of many records is not kept. Each of them draws one of several groups, and each group
-    is shuffled when its turn comes: this is the order of independent uniform numbers, of which the
-    groups are the first digits, so that all orders are equally likely (Rao 1961; Sandelius 1962).
+    The order of many records is not kept. Each row draws one of several groups, and each group is
+    shuffled when its turn comes: this is the order of independent uniform numbers with the groups
+    as first digits, so all orders are equally likely (Rao 1961; Sandelius 1962).
 
     Parameters
     ----------
     n
         Number of records >= 0.
     generator
-        That of :class:`RandomGroups`. A long order draws from it until the end is handed out.
+        The generator of :class:`RandomGroups`. A long order draws from it until the end is handed
+        out.
     """
 
     def __init__(self, n: int, generator: np.random.Generator) -> None:
@@ -138,7 +138,7 @@ class RandomOrder:
 
 
 def later_states(law: Floats, n: int, generator: np.random.Generator) -> tuple[Rows, Rows]:
-    """Draw a state for each of n records; return the row numbers of states beside 0, and these.
+    """Draw a state for each of n records; return those that are not 0, with row numbers first.
 
     The law is the probabilities of the states 0, 1, ..., shape (states,). Row numbers increase.
     """

@@ -1,4 +1,4 @@
-r"""What is epsilon by Renyi differential privacy? The log-MGF on the real axis, at real orders.
+r"""Epsilon by Renyi differential privacy. The log-MGF on the real axis, at real orders.
 
 The Renyi divergence of order 1 + c is log M(c) / c; it adds under composition. Its conversion
 
@@ -34,10 +34,9 @@ from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach, Reals
 from dpcal.accountants.rounding import UNIT
 
-# Tolerance of the root finder over orders. The bound exceeds the best one by half its square, less
-# than a hundred units.
+# Tolerance of the root finder over orders: the bound exceeds the best one by under 100 units.
 _TOLERANCE = 1e-7
-# Relative error of log M, and of what is added to it.
+# Relative error of log M, and of each term that is added to it.
 _ERROR = 32 * UNIT
 
 __all__ = ["divergence", "epsilon_bounds", "log_delta_bounds", "log_deltas_by_tilts", "log_mgf"]
@@ -52,7 +51,7 @@ def divergence(direction: Direction, order: float) -> float:
 def log_mgf(total: Total, c: float) -> float:
     """Return the Renyi bound on log M(c), c > 0, in closed form where no quadrature is in reach."""
     known = Total(tuple(item for item in total.parts if item[0].has_law))
-    # A bound without a law is as close as its moments, whose derivatives take more work.
+    # A loss without a law is bounded by its moments; their derivatives would cost more.
     rest = sum(n * loss.log_mgf_bound(c) for loss, n in total.parts if not loss.has_law)
     try:
         return float(known.moments([c])[0, 0]) + rest
@@ -60,10 +59,9 @@ def log_mgf(total: Total, c: float) -> float:
         return float(known.log_mgf_bounds(np.array([c]))[0]) + rest
 
 
-# Tilts at which bounds in closed form are compared if no quadrature is affordable: 40 a decade,
-# between which the best is refined.
+# Tilts for closed forms where no quadrature is affordable: 40 a decade, then refined.
 _TILTS = np.geomspace(1e-20, 1e12, 1281)
-# Steps that refine it: the tilt is then known to 1e-5, and its bound to the square of that.
+# Golden-section steps that refine a tilt to 1e-5, and its bound to the square of that.
 _SECTIONS = 20
 
 # From a tilt c and a bound on log M(c) + log chernoff(c) to the bound at this tilt.
@@ -110,7 +108,6 @@ def _closed_form(total: Total, cost: Cost) -> tuple[float, float]:
     at = int(np.argmin(found))
     if math.isinf(found[at]):
         return 1.0, math.inf
-    # The minimum is refined between the neighbors of the best tilt.
     low, high = np.log(_TILTS[[max(at - 1, 0), min(at + 1, len(_TILTS) - 1)]]).tolist()
     inner = math.exp(minimum(lambda x: costs(np.exp([x]))[0], low, high, sections=_SECTIONS))
     tilts = np.array([_TILTS[at], inner])
@@ -153,9 +150,9 @@ def log_delta_bounds(direction: Direction, epsilon: float) -> Bounds:
 
 
 def log_deltas_by_tilts(direction: Direction, epsilons: Reals, tilts: Reals) -> Reals:
-    """Return upper bounds on log delta at many epsilons >= 0, each the least of those at tilts.
+    """Return upper bounds on log delta at many epsilons >= 0, each the smallest over tilts.
 
-    Of more than a thousand, neighbors share the tilt that is best for the first of them.
+    With more than a thousand epsilons, neighbors share the best tilt of the first of them.
     """
     log_finite, given = direction.finite
     total = Total(given.parts)

@@ -19,11 +19,11 @@ from itertools import repeat
 
 __all__ = ["UNIT", "exp_down", "exp_up", "log_of", "next_up", "rounded_up", "sum_up"]
 
-# The distance from 1 to the next double, which covers the relative errors of two operations.
+# Distance from 1 to the next double: it covers the relative error of two operations.
 UNIT = 2.0**-52
-# Logarithm, in nats, below which an exponential is less than half the smallest positive double.
+# In nats; the exponential of a smaller number rounds to 0.
 _LOG_OF_SMALLEST = -745.0
-# The smallest positive double, which stands for exponentials below it. Between it and 2.2e-308 each
+# The smallest positive double, a bound on exponentials that underflow. Between it and 2.2e-308 each
 # of two operations is wrong by up to as much.
 _SMALLEST = 5e-324
 
@@ -39,7 +39,7 @@ def rounded_up(nearest: float, exact: Fraction) -> float:
 
 
 def sum_up(values: Iterable[float], times: Iterable[int] = repeat(1)) -> float:
-    """Return a sum of numbers, each of which is added so often, rounded up."""
+    """Return an upper bound on a sum of numbers times counts."""
     exact, pairs = Fraction(0), list(zip(values, times, strict=False))
     if not all(math.isfinite(value) for value, _ in pairs):
         return math.fsum(value for value, count in pairs if count)

@@ -1,4 +1,4 @@
-"""What is known of every sampler of batches? Their base class.
+"""The parts that all samplers of batches have in common. Their base class.
 
 >>> rows = everyone(3)
 >>> rows.tolist(), rows.flags.writeable
@@ -23,7 +23,7 @@ from dpcal.errors import UnsupportedEvent
 __all__ = ["Floats", "Rows", "Sampler", "everyone"]
 
 Rows = NDArray[np.intp]
-# The range of each parameter, in every sampler that has it; None is in it where it is the default.
+# The range of each parameter in every sampler that has it; None where it is the default.
 _RANGES: Mapping[str, Callable[..., Any]] = MappingProxyType(
     {
         "sampling_probability": validate.rate,
@@ -57,7 +57,7 @@ class Sampler:
         Whether the number of records in a batch is fixed.
     independent_noise
         Whether answers may have independent noise. For the other samplers only a whole run with
-        correlated noise has a price.
+        correlated noise has an epsilon.
     refused
         Why no dominating pair is known under correlated noise; empty if one is.
     """
@@ -81,7 +81,7 @@ class Sampler:
         Raises
         ------
         UnsupportedEvent
-            If a batch depends on other batches: only all answers together have a price.
+            If a batch depends on other batches: only all answers together have an epsilon.
         """
         raise UnsupportedEvent(
             f"An answer with sampler {self.name!r} has no price of its own: its batch depends on "
@@ -91,8 +91,8 @@ class Sampler:
     def answers(self, noise_multiplier: float, n: int, count: int) -> tuple[events.DpEvent, int]:
         """Return an event, and how often it happens, of answers with independent Gaussian noise.
 
-        An epoch that is broken off costs no more than a whole one: its answers are a function of
-        those that it would have had.
+        An epoch that is broken off costs at most as much as a whole one: its answers are a function
+        of the answers of the whole epoch.
 
         Parameters
         ----------
@@ -133,7 +133,7 @@ class Sampler:
 
     @property
     def law(self) -> Sampler:
-        """The sampler that correlated noise is priced with.
+        """Return the law of participations that accountants of correlated noise use.
 
         Raises
         ------
@@ -155,7 +155,7 @@ class Sampler:
         Raises
         ------
         UnsupportedEvent
-            If the sampler does not say, and has no price with correlated noise.
+            If the sampler states none, or has no epsilon with correlated noise.
         """
         raise UnsupportedEvent(
             self.refused

@@ -177,7 +177,7 @@ class FixedSize(Sampler):
 
 @dataclass(frozen=True)
 class TruncatedPoisson(Sampler):
-    """A Poisson sample, of which ``batch_size`` random records are kept where it has more.
+    """A Poisson sample; where it has more records, ``batch_size`` random ones are kept.
 
     Parameters
     ----------
@@ -242,7 +242,7 @@ class CyclicPoisson(Sampler):
         In (0, 1], within the group: the expected batch size is this times n / bands.
     random_shift
         Whether a record's group, which is drawn uniformly, is kept secret. A fixed group is
-        accounted for at its worst, which bounds the price of a random one.
+        accounted for at its worst, which bounds the epsilon of a random one.
 
     Notes
     -----
@@ -334,7 +334,6 @@ class MinSeparation(Sampler):
         away, rounds_left = later_states(self.waiting / self.waiting.sum(), n, generator)
         waiting = deque(away[rounds_left == left] for left in range(1, self.separation))
         while True:
-            # How many eligible records come before each of those that sit out.
             before = away - np.arange(len(away))
             ranks = drawn(n - len(away), self.sampling_probability, 0, generator)
             joined = ranks + np.searchsorted(before, ranks, side="right")
@@ -420,7 +419,7 @@ class RandomAllocation(Sampler):
         return self.participations / (self.epoch or rounds) * n
 
     def batches(self, n: int, rounds: int, generator: np.random.Generator) -> Iterator[Rows]:
-        """Yield the records whose subset holds the round, for each round."""
+        """Yield, for each round, the records that join it."""
         epochs = self.epochs(rounds)
         for _ in range(epochs.drawn):
             if epochs.times == 1 or is_long(n):
@@ -428,7 +427,7 @@ class RandomAllocation(Sampler):
                 continue
             due = np.full(n, epochs.times)
             for left in range(epochs.rounds, 0, -1):
-                # Each round that is left is equally likely to be one of those that are due.
+                # A round that is left is one of the due rounds with this chance.
                 joined = np.flatnonzero(generator.random(n) * left < due)
                 due[joined] -= 1
                 yield joined
@@ -474,7 +473,7 @@ class ShuffledEpochs(Sampler):
 
     Notes
     -----
-    The theorem of docs/accountants.md, "Shuffled epochs". For independent noise alone: with
+    The theorem of docs/accountants.md, "Shuffled epochs". Only for independent noise: with
     correlated noise no dominating pair is known.
     """
 
@@ -491,7 +490,7 @@ class ShuffledEpochs(Sampler):
     epoch: int
 
     def answers(self, noise_multiplier: float, n: int, count: int) -> tuple[events.DpEvent, int]:
-        """Return the run of all epochs that were begun, which has one price.
+        """Return the run of all epochs that were begun, which has one epsilon.
 
         Only batches of the largest size hide a record.
         """
@@ -551,7 +550,7 @@ class BallsInBins(Sampler):
         return np.tile(np.eye(self.bins), (rounds // self.bins, 1))
 
     def epochs(self, rounds: int) -> Epochs:
-        """Return the epochs, each of which uses the first one's bin."""
+        """Return the epochs that use the bin of the first one."""
         return Epochs(self.bins, 1, 1, len(self.equally_likely(rounds)) // self.bins)
 
     def automaton(self, rounds: int) -> Automaton:

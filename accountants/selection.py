@@ -1,8 +1,9 @@
-"""What does it cost to try many candidates and keep the best? The price of private selection.
+"""Private selection: try many candidates, and release only the best one.
 
 Each trial draws a candidate at random and runs it, score included; the number of trials is random
-too, and only the best run is released. Its price grows with the logarithm of the number of trials.
-The price of releasing every run grows with its square root or more.
+too, and only the best run is released. Its epsilon grows with the logarithm of the number of
+trials. If you release every run instead, epsilon grows with the square root of their number or
+faster.
 
 >>> from dpcal.accountants import events
 >>> once = events.GaussianDpEvent(8.0)
@@ -40,8 +41,8 @@ class TuningPrice(float):
     released
         Epsilon of releasing the mean number of runs, at the same delta.
     event
-        The selection, as a ``RepeatAndSelectDpEvent``, which accountants price alone, and composed
-        with whatever else is released.
+        The selection, as a ``RepeatAndSelectDpEvent``, which you can account for by itself or in a
+        composition.
     """
 
     delta: float
@@ -68,7 +69,7 @@ def tuning(
     * The privacy profile of one run, by a bound of the kind of Koskela, Redberg and Wang 2024 that
       is never larger than theirs: :mod:`dpcal.accountants.mechanisms.best_run` derives it.
 
-    The answer is :func:`dpcal.accountants.epsilon` of the selection as an event.
+    You get the same answer as from :func:`dpcal.accountants.epsilon` of the selection as an event.
 
     Parameters
     ----------
@@ -79,9 +80,10 @@ def tuning(
     delta
         In (0, 1).
     shape
-        Of the law of K: eta >= 0 of the truncated negative binomial (0 is logarithmic, 1 is
+        Shape of the law of K: eta >= 0 of the truncated negative binomial (0 is logarithmic, 1 is
         geometric), with which K is never 0; or infinity for Poisson, with which K is concentrated,
-        and 0 with probability ``exp(-candidates)``: then nothing is released.
+        and 0 with probability ``exp(-candidates)``: then the best run does not exist and the
+        release is empty.
     neighboring_relation
         ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
 
@@ -90,7 +92,7 @@ def tuning(
     ValueError
         For an argument out of range.
     UnsupportedEvent
-        If no theorem prices the event.
+        If no theorem covers the event.
 
     References
     ----------
@@ -141,7 +143,6 @@ def number_of_runs(mean: float, shape: float, rng: np.random.Generator) -> int:
     gamma = math.exp(-log_inverse_gamma(mean, shape))
     if shape == 0:
         return int(rng.logseries(1 - gamma))
-    # A negative binomial number that is not 0.
     while (found := int(rng.negative_binomial(shape, gamma))) == 0:
         pass
     return found

@@ -1,4 +1,4 @@
-"""What has been spent so far? Compositions that grow step by step, here and inside dp-accounting.
+"""Compositions that grow step by step: the privacy that has been spent so far.
 
 >>> from dpcal.accountants.events import GaussianDpEvent, PoissonSampledDpEvent
 >>> account = Account()
@@ -92,7 +92,7 @@ class Account:
         return self
 
     def _check(self, parts: Mapping[events.DpEvent, int]) -> bool:
-        """Refuse what no theorem covers beside the rest; return whether every part has a law."""
+        """Refuse an event that no theorem covers here; return whether every part has a law."""
         by_parts = self._by_parts
         for part in parts:
             if part not in self._counts:

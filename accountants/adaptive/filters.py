@@ -1,6 +1,6 @@
 r"""May one more mechanism run, chosen by earlier answers? Privacy filters and odometers.
 
-An accountant prices mechanisms that are fixed in advance. If noise, sampling or the number of steps
+An accountant takes mechanisms that are fixed in advance. If noise, sampling or the number of steps
 depend on past outputs, the epsilon of the realised sequence is not a proof: the sequence itself
 depends on the data. A *filter* has its budget fixed in advance and refuses a spend that would
 exceed it; all accepted mechanisms together are (epsilon, delta)-private. An *odometer* has no
@@ -63,9 +63,9 @@ from dpcal.errors import BudgetExceeded, TargetUnreachable, UnsupportedEvent
 
 __all__ = ["Odometer", "PrivacyFilter", "renyi_order"]
 
-# Orders 1 + c of an odometer, unless others are given.
+# Default orders 1 + c of an odometer.
 _ORDERS = tuple(1 + 2.0**k for k in range(-1, 11))
-# They find the logarithm of an order to 1e-5, where the budget is flat to ten digits.
+# Golden-section steps: the logarithm of the order is known to 1e-5, the budget to ten digits.
 _SECTIONS = 29
 
 
@@ -96,7 +96,6 @@ def _rho(event: events.DpEvent, relation: str, _: float) -> float:
         if not isinstance(leaf, events.ZCDpEvent):
             total += _squared_mu(leaf, relation) / 2 * times
         elif leaf.xi == 0:
-            # The parameter is stated for the relation in use, so that no conversion is needed.
             total += validate.non_negative(rho=leaf.rho) * times
         else:
             raise UnsupportedEvent(f"A filter of kind 'zcdp' needs xi=0, got {leaf!r}.")
@@ -143,10 +142,10 @@ def _gdp_budget(epsilon: float, log_delta: float, _: float) -> float:
 
 
 class _Kind(NamedTuple):
-    """A theorem: what adds up, how much of it meets a target, and how much an event has of it.
+    """A theorem: the quantity that adds up, its budget for a target, and an event's part.
 
     ``budget`` takes epsilon, log delta and the order, and ``price`` an event, a relation and the
-    order, which Renyi divergences alone have.
+    order, which only Renyi divergences have.
     """
 
     unit: str
@@ -264,7 +263,7 @@ class PrivacyFilter(_Meter):
     epsilon
         Budget, > 0.
     delta
-        Budget, in [0, 1). At 0, the filter takes pure mechanisms, whose epsilons add up.
+        Budget, in [0, 1). At 0, the filter takes pure mechanisms, and adds up their epsilons.
     kind
         ``"renyi"`` (any supported mechanism), ``"zcdp"`` (Gaussian mechanisms and zCDP events) or
         ``"gdp"`` (Gaussian mechanisms only, the tightest for them).
@@ -277,11 +276,11 @@ class PrivacyFilter(_Meter):
     Attributes
     ----------
     epsilon, delta
-        Of everything that the filter will ever accept, together.
+        Largest total of all mechanisms that the filter will ever accept.
     kind, order
         As given, or chosen; ``order`` is None but for a Renyi filter.
     unit
-        That of ``budget``, ``spent`` and ``remaining``.
+        The unit of ``budget``, ``spent`` and ``remaining``.
     budget
         All that may be spent.
 

@@ -1,4 +1,4 @@
-r"""What does one notion of privacy imply for another? Conversions, by the best theorem known.
+r"""Conversions between notions of privacy, each by the best theorem known.
 
 A claim that was published without its mechanism is an event, and converts as any other one:
 
@@ -63,8 +63,7 @@ def largest_mu(epsilon: float, log_delta: float) -> float:
         value, error = log_gaussian_delta(epsilon, mu)
         return max(value + error, -1e300) - log_delta
 
-    # Chernoff's bound proves one mu, and delta_mu(epsilon) <= mu / sqrt(2 pi) another, even if
-    # ``excess`` has no correct digits.
+    # Chernoff's bound proves one mu, and delta_mu(epsilon) <= mu / sqrt(2 pi) another.
     low = 2 * epsilon / (math.sqrt(-2 * log_delta) + math.sqrt(2 * (epsilon - log_delta)))
     low = max(low, math.sqrt(2 * math.pi) * exp_down(log_delta)) * (1 - 8 * UNIT)
     if not excess(low) <= 0:

@@ -1,4 +1,4 @@
-r"""What do many events cost, and one event at many epsilons? Whole profiles, and grids.
+r"""The epsilons of many events, and of one event at many deltas. Whole profiles, and grids.
 
 One contour serves many epsilons (:class:`dpcal.accountants.characteristic.DirectionProfile`).
 Aliases, truncation and rounding are bounded at every epsilon. If the bounds at an epsilon are too
@@ -16,9 +16,9 @@ True
 >>> [f"{epsilon:.6f}" for epsilon in answers.upper]
 ['6.187712', '6.907384', '17.635061']
 
-Of a grid of events, and of many deltas, each point is a question, side by side on threads. Where
-one contour serves, the points of a chunk take one compiled call, which holds no lock of the
-interpreter. All others are asked one by one. Each answer is, to the bit, that of
+For a grid of events, and for many deltas, points are computed one by one, in parallel on threads.
+Where one contour serves, the points of a chunk take one compiled call, which holds no lock of the
+interpreter. All other points are computed one by one. Each answer has the same bits as
 :func:`dpcal.accountants.epsilon` or :func:`dpcal.accountants.delta`.
 
 >>> costs = grid(
@@ -137,7 +137,7 @@ def privacy_profile(
 ) -> PrivacyProfile:
     """Return bounds on delta at many epsilons, in the time of a few.
 
-    ``event`` and ``neighboring_relation`` are those of :func:`dpcal.accountants.epsilon`.
+    For ``event`` and ``neighboring_relation`` see :func:`dpcal.accountants.epsilon`.
 
     Parameters
     ----------
@@ -165,7 +165,6 @@ def privacy_profile(
         first, *others = map(DirectionProfile, composition.directions)
         lower, upper = first.log_bounds(asked)
         for direction in others:
-            # Elsewhere moments prove that this direction is not the worse one.
             some = direction.log_chernoff(asked) > lower
             low, high = direction.log_bounds(asked[some])
             lower[some], upper[some] = np.maximum(lower[some], low), np.maximum(upper[some], high)
@@ -180,7 +179,7 @@ def epsilon_profile(
 ) -> EpsilonProfile:
     """Return bounds on epsilon at many deltas, each as close as that of one question.
 
-    ``event`` and ``neighboring_relation`` are those of :func:`dpcal.accountants.epsilon`.
+    For ``event`` and ``neighboring_relation`` see :func:`dpcal.accountants.epsilon`.
 
     Parameters
     ----------
@@ -206,7 +205,7 @@ class Grid:
     lower, upper
         Ends of the intervals that contain the true values; the upper ends are the answers.
     method
-        What proved each.
+        The proof of each.
     neighboring_relation
         The relation that they hold for.
     """
@@ -243,7 +242,7 @@ def grid(
     progress
         Called with the number of points answered so far, after each chunk.
     **parameters
-        Of ``event_of``: numbers or arrays, broadcast against each other and the targets.
+        Parameters of ``event_of``: numbers or arrays, broadcast against each other and the targets.
 
     Raises
     ------
@@ -284,7 +283,7 @@ def grid(
 def _answered(
     events: Sequence[DpEvent], targets: Sequence[float], *, relation: str, deltas: bool
 ) -> list[Answer]:
-    """Return the bounds of some events: of delta at epsilons, or of epsilon at deltas."""
+    """Return the bounds of some events: on delta at epsilons, or on epsilon at deltas."""
     distinct = {id(event): event for event in events}
     parts_of = {each: compiled(event, relation) for each, event in distinct.items()}
     known = [parts_of[id(event)] for event in events]
@@ -309,7 +308,7 @@ def compiled(event: DpEvent, relation: str) -> list[list[tuple[question.Law, int
     """Return the parts of each direction as one compiled call takes them; none if it cannot."""
     try:
         composition = decompose(event, relation)
-    except UnsupportedEvent:  # a whole run has none, and others are refused where they are asked
+    except UnsupportedEvent:  # others are refused when they are computed
         return []
     known = [side.compiled for side in composition.directions if composition.private]
     return [parts for parts in known if parts is not None] if None not in known else []

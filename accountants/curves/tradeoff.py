@@ -1,14 +1,14 @@
-r"""What can an attacker achieve? Trade-off curves, and risks read off them.
+r"""Trade-off curves, and risks read off them: the limits of an attacker.
 
-An attacker who sees the output tests whether a record was in the data. Of all tests with a given
-false-positive rate, the most powerful against a dominating pair has
+An attacker who sees the output tests whether a record was in the data. The most powerful test with
+a given false-positive rate against a dominating pair has
 
     true-positive rate(alpha) = min over all real epsilon of delta(epsilon) + exp(epsilon) alpha,
 
-the convex dual of the privacy profile (Dong, Roth and Su 2022). For epsilon < 0 the
-profile is that of the other direction, as delta(epsilon) = 1 - exp(epsilon) + exp(epsilon)
-delta'(-epsilon). Every epsilon gives a valid upper bound; convexity in exp(epsilon) gives the lower
-bound from three points around the best one.
+the convex dual of the privacy profile (Dong, Roth and Su 2022). For epsilon < 0 the profile follows
+from the other direction: delta(epsilon) = 1 - exp(epsilon) + exp(epsilon) delta'(-epsilon). Every
+epsilon gives a valid upper bound; convexity in exp(epsilon) gives the lower bound from three points
+around the best one.
 
 >>> from dpcal.accountants import events
 >>> event = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=1000)
@@ -57,18 +57,17 @@ __all__ = [
 
 NULLS = ("absent", "present", "either")
 
-# Number of epsilons among which the smallest line is sought first.
+# Epsilons of the first search for the smallest line.
 _FIRST_POINTS = 65
-# Number of epsilons of each further round, between the neighbors of the best one.
+# Epsilons of each further round, between the neighbors of the best one.
 _POINTS = 17
-# Number of these further rounds.
 _ROUNDS = 6
 
-# Number of points of the profile between which the tightest Gaussian curve is sought.
+# Points of the profile for the search of the tightest Gaussian curve.
 _LINES = 257
-# Error of a normal quantile x, over 1 + |x|: ten times what mpmath finds.
+# Error of a normal quantile x, over 1 + |x|: ten times the error that mpmath finds.
 _QUANTILE = 1e-11
-# A pair whose exp(-epsilon) is below this does not change the curve visibly.
+# A pair with exp(-epsilon) below this does not change the curve visibly.
 _NO_LINE = 1e-300
 
 
@@ -114,7 +113,6 @@ class _Test:
         """Return bounds on the best true-positive rates at false-positive rates, shape (n,)."""
         column = rates[:, None]
         at_zero = np.minimum(self.at_zero.upper + rates * (1 + 8 * UNIT), 1.0)
-        # Outside these ranges the line lies above its value at 0.
         ends = np.log(at_zero / rates) + 1e-9
         starts = np.maximum(np.log(np.maximum(1 - at_zero, 1e-18) / (1 - rates)), -40.0) - 1e-9
         best, lower, number = at_zero, np.zeros(len(rates)), _FIRST_POINTS
@@ -133,7 +131,7 @@ class _Test:
         return np.minimum(lower, best), best
 
     def _power_from_advantage(self, rate: float) -> float:
-        """Return a lower bound on the best true-positive rate from delta(0) alone.
+        """Return a lower bound on the best true-positive rate, from delta(0).
 
         The curve of true- against false-positive rates is concave, holds (0, 0) and (1, 1), and is
         delta(0) above the diagonal somewhere; the extremes are at false-positive rates of 0 and 1 -
@@ -152,7 +150,6 @@ def _minimum_from_below(epsilons: Reals, lows: Reals, highs: Reals) -> Reals:
     places = np.clip(np.argmin(highs, axis=1), 1, epsilons.shape[1] - 2)[:, None] + [-1, 0, 1]
     points, low, high = (np.take_along_axis(x, places, axis=1).T for x in (epsilons, lows, highs))
     to_left, to_right = np.diff(points, axis=0)
-    # This is the ratio of the steps of exp(epsilon) to the right and to the left.
     stretch = np.exp(to_left) * np.expm1(to_right) / np.expm1(to_left)
     drop = np.maximum((high[0] - low[1]) * stretch, (high[2] - low[1]) / stretch)
     enclosed = np.minimum(low[0], low[2]) >= high[1]
@@ -226,7 +223,7 @@ def trade_off(
     false_positive_rates
         Numbers in (0, 1); by default 33 from 0.001 to 0.999.
     null
-        The hypothesis whose wrong rejection is a false positive: the record is ``"absent"`` (the
+        The hypothesis that a false positive rejects wrongly: the record is ``"absent"`` (the
         attacker looks for members), ``"present"``, or ``"either"``, the worse of the two. The
         curves differ where the mechanism is asymmetric.
     neighboring_relation
@@ -297,7 +294,6 @@ def trade_off_from_deltas(
     lower = np.zeros(len(rates))
     for epsilon, delta in zip(at.tolist(), most.tolist(), strict=True):
         if (fall := exp_down(-epsilon)) >= _NO_LINE:
-            # Only positive terms count, and then every number in them is at most 1.
             steep = 1 - delta - rates / fall * (1 + 2 * UNIT) - 4 * UNIT
             flat = fall * (1 - delta - rates - 4 * UNIT) * (1 - 2 * UNIT)
             lower = np.maximum(lower, np.maximum(steep, flat))
@@ -314,7 +310,7 @@ def true_positive_rate(
 ) -> Risk:
     """Return the largest true-positive rate of any test at a false-positive rate, rounded up.
 
-    ``event`` and ``neighboring_relation`` are those of :func:`dpcal.accountants.epsilon`.
+    For ``event`` and ``neighboring_relation`` see :func:`dpcal.accountants.epsilon`.
 
     Parameters
     ----------
@@ -340,7 +336,7 @@ def advantage(event: DpEvent, *, neighboring_relation: str = "add-or-remove-one"
 
     It is delta(0), the total variation distance of the dominating pair.
 
-    ``event`` and ``neighboring_relation`` are those of :func:`dpcal.accountants.epsilon`.
+    For ``event`` and ``neighboring_relation`` see :func:`dpcal.accountants.epsilon`.
     """
     tests = _tests(event, neighboring_relation, "either")
     bounds = [test.at_zero for test in tests] or [Bounds(1.0, 1.0, "non-private event")]
@@ -355,7 +351,7 @@ def bayes_success(
     With prior pi and epsilon = log((1 - pi) / pi) it is 1 - pi + pi delta(epsilon), which is at
     least max(pi, 1 - pi), the chance of a guess without the output.
 
-    ``event`` and ``neighboring_relation`` are those of :func:`dpcal.accountants.epsilon`.
+    For ``event`` and ``neighboring_relation`` see :func:`dpcal.accountants.epsilon`.
 
     Parameters
     ----------
@@ -366,10 +362,8 @@ def bayes_success(
     tests = _tests(event, neighboring_relation, "either")
     if not tests:
         return _risk(Bounds(1.0, 1.0, "non-private event"), neighboring_relation)
-    # The rarer hypothesis is the alternative, so that epsilon >= 0.
     test, rarer = (tests[0], pi) if pi <= 0.5 else (tests[-1], 1.0 - pi)
-    # Epsilon is rounded down for the upper bound and up for the lower one, because delta falls with
-    # it.
+    # Delta falls in epsilon: epsilon is rounded down for the upper bound, and up for the lower.
     epsilon = max(0.0, math.log1p(-rarer) - math.log(rarer))
     margin = 8 * UNIT * epsilon
     delta = test.delta(max(0.0, epsilon - margin))
@@ -387,7 +381,7 @@ def attack_risk(
 ) -> Risk:
     """Return the largest success of any attack on a record's membership, rounded up.
 
-    ``event`` and ``neighboring_relation`` are those of :func:`dpcal.accountants.epsilon`.
+    For ``event`` and ``neighboring_relation`` see :func:`dpcal.accountants.epsilon`.
 
     Parameters
     ----------
@@ -395,7 +389,7 @@ def attack_risk(
         A number in (0, 1): the success is the true-positive rate of the best test at it. Without a
         rate and a prior it is the best difference of true-positive and false-positive rates.
     prior
-        Probability in (0, 1) that the record is present: the success is that of the best guess.
+        Probability in (0, 1) that the record is present: success means the best guess.
 
     Raises
     ------
@@ -437,17 +431,17 @@ def gdp_mu(
 ) -> Risk:
     """Return mu of the tightest Gaussian-DP curve below the event's trade-off curve, rounded up.
 
-    Guaranteed: delta(epsilon) <= delta_mu(epsilon) + slack at every epsilon >= 0, that is,
-    every false-negative rate is at least that of mu-GDP, minus slack. The tails of a sampled
-    mechanism are those without sampling, whose mu is useless; slack leaves them out. Compositions
-    of Gaussian mechanisms need no slack and get their exact mu.
+    Guaranteed: delta(epsilon) <= delta_mu(epsilon) + slack at every epsilon >= 0, that is, every
+    false-negative rate is at least that of mu-GDP, minus slack. The tails of a sampled mechanism
+    have the mu of no sampling, which is useless; slack leaves them out. Compositions of Gaussian
+    mechanisms need no slack and get their exact mu.
 
     Parameters
     ----------
     event
         Any nesting of compositions of supported mechanisms.
     slack
-        A number in (0, 1): largest excess of delta over that of the Gaussian mechanism.
+        A number in (0, 1): largest excess of delta over the Gaussian mechanism's.
     neighboring_relation
         ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
 
@@ -468,7 +462,7 @@ def _gdp_mu(direction: Direction, slack: float) -> Bounds:
     squared = squared_gdp_mu(direction)
     if squared is not None:
         mu, rounding = math.sqrt(squared) * (1 + UNIT), (16 + 2 * len(direction.parts)) * UNIT
-        # A Gaussian that is rounded up only dominates what it stands for.
+        # A Gaussian that is rounded up only dominates the mechanism.
         least = squared_gdp_mu(direction.below or direction) or 0.0
         return Bounds(math.sqrt(least) * (1 - rounding), mu, "closed form")
     end = characteristic.epsilon_bounds(direction, math.log(slack))
@@ -493,14 +487,12 @@ def _mu_of_profile(epsilons: Reals, log_low: Reals, log_high: Reals, slack: floa
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         log_v = np.log(np.maximum(-np.diff(deltas), 0.0)) - np.log(-np.expm1(-widths)) - ends
         log_v = np.minimum(log_v, -1e-16)
-        # Rounding may leave either point above the line through the other one.
         tops = np.maximum(deltas[:-1] + np.exp(log_v + starts), deltas[1:] + np.exp(log_v + ends))
         excesses = tops * (1 + 8 * UNIT * (1 + np.abs(log_v) + ends)) - slack
         low, high = special.ndtri_exp(log_v), special.ndtri(np.minimum(excesses, 1.0))
         mus = high - low + _QUANTILE * (1 + np.abs(high) + np.abs(low))
         mus = np.where(excesses <= 0, 0.0, mus)
         worst, lower = int(np.argmax(mus)), 0.0
-        # The line touches delta_mu here.
         touching = -mus[worst] * (low[worst] + mus[worst] / 2)
     for place in np.clip(np.searchsorted(epsilons, touching) - [1, 0], 0, len(epsilons) - 1):
         excess = exp_down(float(log_low[place])) * (1 - UNIT) - slack

@@ -1,6 +1,6 @@
 """Privacy losses: one family of dominating pairs in each file.
 
-The names here are what a new mechanism needs: what a loss is, and the losses that others build on.
+The names here are the parts of a new mechanism: the class of a loss, and losses to build on.
 
 >>> Gaussian(2.0).log_mgf_bound(1.0)                 # (c^2 + c) / (2 sigma^2) at c = 1
 0.25

@@ -45,19 +45,18 @@ from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss, Reals
 
 __all__ = ["Allocation", "Group", "MixedAllocation", "UnequalAllocation"]
 
-# Least and largest c of a quadrature: sums over v are long below, and rounding grows above.
+# Range of c for a quadrature: sums over v are long below it, and rounding grows above it.
 _LEAST, _LARGEST = 0.05, 1e4
 # Nats of the least mean of one of many batches and of all batches, and most nats of one of few.
 _NATS_OF_MEAN, _NATS_OF_ALL, _MOST_NATS = 40.0, 1280.0, 640.0
-# Nats that a step of x leaves, and ends of x, and those of v.
+# Nats that a step of x leaves, the ends of x, and the ends of v.
 _NATS_OF_STEP, _NATS_OF_X, _NATS = 100.0, 45.0, 42.0
-# Most terms of a quadrature, and points v: about 0.1 s.
+# Most terms and most points v of a quadrature: about 0.1 s.
 _MOST_TERMS, _MOST_POINTS = 5e7, 50_000
-# Most whole orders of moments of L.
 _ORDERS = 256
-# Bound on the relative error of a moment, for each whole order of it.
+# Relative error of a moment, for each whole order of it.
 _ERROR = 1e-9
-# Powers of 1 / L, over c + 1, by which ends of v are chosen.
+# Powers of 1 / L, over c + 1, for the ends of v.
 _POWERS = np.geomspace(0.25, 64.0, 17)
 
 
@@ -79,7 +78,7 @@ class Group(NamedTuple):
 
 @dataclass(frozen=True)
 class Allocation(PrivacyLoss):
-    """One epoch of a Gaussian mechanism whose records each draw one of its batches.
+    """One epoch of a Gaussian mechanism; each record draws one of its batches.
 
     Parameters
     ----------
@@ -107,7 +106,7 @@ class Allocation(PrivacyLoss):
 
     @property
     def mixed(self) -> tuple[tuple[Allocation, float], ...]:
-        """Epochs of which the transform is a mean, and their probabilities."""
+        """Epochs of a mixture, and their probabilities."""
         return ((self, 1.0),)
 
     @property
@@ -141,7 +140,7 @@ class Allocation(PrivacyLoss):
         return np.array([_moments(self, float(at)) for at in np.atleast_1d(np.asarray(c))])
 
     def log_mgf_bound(self, c: float) -> float:
-        """Return that of a batch with the least noise, or a smaller one.
+        """Return a bound from the batch with the least noise.
 
         When removing, log E L^a is convex in a, and known for whole a. When adding, L is at least a
         geometric mean.
@@ -183,7 +182,7 @@ def _moments(loss: Allocation, given: float) -> Reals:
     log_moment = float(logs.max()) + math.log(total * dv) - math.lgamma(c) + _ERROR
     # The logarithm is convex, and 0 at c = 0.
     log_moment = min(log_moment * given / c, loss.log_mgf_bound(given))
-    # v is the log of a Gamma variable less log L, of whose law it is independent.
+    # v is the log of a Gamma variable, minus log L, which is independent of it.
     variance = max(second - float(special.polygamma(1, c)), 1e-12)
     rest = fourth - 3 * second**2 - float(special.polygamma(3, c)) + 3 * variance**2
     mean -= float(special.digamma(c))
@@ -230,7 +229,7 @@ def _log_mean(v: Reals, dv: float, group: Group) -> Reals:
     nats = min(_NATS_OF_MEAN + _NATS_OF_ALL / m, _MOST_NATS)
     d = min(6 / math.sqrt(nats) * sigma, 10.0)
     widest = 2 * math.pi * d / (_NATS_OF_STEP + d * d / 2)
-    # Of v and t x, one lattice is that of multiples of the other's step.
+    # v and t x share one lattice if one step is a multiple of the other.
     ratio = dv * sigma / widest
     stride, spread = max(1, math.ceil(ratio)), max(1, int(1 / ratio))
     dx = dv * sigma * spread / stride
@@ -257,14 +256,15 @@ def _log_mean(v: Reals, dv: float, group: Group) -> Reals:
 
 @dataclass(frozen=True)
 class MixedAllocation(Allocation):
-    """An epoch of allocation to a random number of batches, which is told.
+    """An epoch of allocation to a random number of batches, which is published.
 
     Parameters
     ----------
     batches
         The least number.
     numbers
-        Numbers of batches, ascending, and their probabilities, which add up to 1 but for rounding.
+        Numbers of batches, ascending, and their probabilities, which add up to 1 except for
+        rounding.
     """
 
     numbers: tuple[tuple[int, float], ...] = ()

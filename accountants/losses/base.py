@@ -1,4 +1,4 @@
-r"""What is the law of the privacy loss? One dominating pair seen as its log-MGF.
+r"""The law of the privacy loss: moments, transforms and points of quadratures.
 
 For a dominating pair (P, Q) of a mechanism let L = log dP/dQ under P and
 
@@ -44,11 +44,10 @@ __all__ = [
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 
-# Log mass of points that only fill up a register, in nats: its multiples stay finite.
+# Log mass, in nats, of points that fill up a register: finite, so that its multiples are.
 _NO_MASS = -1e300
-# Numbers that the largest register holds.
+# Numbers in the largest register.
 _LANES = 8
-# Tilts that the first points serve, and the largest tilt of a guess.
 _FIRST, _STEEPEST = 8.0, 1e4
 
 
@@ -67,8 +66,8 @@ class Points:
     log_masses
         Log of the masses under P. Both may be wider than doubles.
     value_sizes, mass_sizes
-        Sizes of the terms of each value and logarithm, to which its rounding is relative; that of a
-        logarithm itself is added.
+        Sizes of the terms of each value and logarithm: the unit of its rounding; a logarithm's own
+        size is added.
     merged, reach
         Points that stand for a mass around them, and how far it reaches.
     latest
@@ -77,7 +76,7 @@ class Points:
         A variance v and a time: up to it, tilted characteristic functions are at most exp(-v t^2 /
         2).
     highest
-        A tilt that the points serve beyond the one that was asked for.
+        A tilt that the points serve in addition to the given one.
     """
 
     values: NDArray[Any]
@@ -99,7 +98,6 @@ class Points:
         sizes, moved = np.abs(values), self.value_sizes + abs(surplus)
         doubled = np.divide(2 * moved, sizes, out=np.zeros_like(sizes), where=sizes > 0)
         masses = np.where(logs > -700.0, np.exp(np.maximum(logs, -700.0)), 0.0)
-        # Masses are as good as their logarithms before these are rounded to doubles.
         own = self.mass_sizes + np.abs(logs) * float(np.finfo(logs.dtype).eps) / UNIT
         rows = [values, masses, logs, 11 + own + doubled, moved + 0.5 * sizes]
         return _padded(rows, values, log=2)
@@ -166,7 +164,7 @@ class PrivacyLoss(ABC):
     """Masses of P and Q that are cut off, and their relative error in units."""
 
     def cut_at(self, level: float, share: float, log_rest: float) -> PrivacyLoss:
-        """Return the law below a smooth cut at a loss, or where what is beyond is improbable.
+        """Return the law below a smooth cut at a loss, or where the rest is improbable.
 
         Parameters
         ----------
@@ -238,9 +236,9 @@ class PrivacyLoss(ABC):
     def points(self, highest: float, *, shifted: bool = False) -> Points | None:
         """Return points of the finite loss for tilts -1 < c <= highest; None if there are none.
 
-        Points for integrals over the real line have M(c), and serve t = 0 alone. Shifted points
-        have M(c + i t) for all t >= 0: they lie on a line on which each factor exp(i t l), t > 0,
-        shrinks. Atoms lie on the real line in either case.
+        Points for integrals over the real line: they have M(c), and serve only t = 0. Shifted
+        points have M(c + i t) for all t >= 0: they lie on a line on which each factor exp(i t l), t
+        > 0, shrinks. Atoms lie on the real line in either case.
         """
         return None
 
@@ -266,7 +264,7 @@ class PrivacyLoss(ABC):
             places = list(line.merged)
             values, logs = line.values.real[places], line.log_masses.real[places]
             total = float(np.logaddexp.reduce(logs)) if places else -math.inf
-            # Of several merged points, all of their mass at both ends bounds what they do.
+            # Merged points have all of their mass at each end: an upper bound on their effect.
             ends = [values.min(), values.max()] if places else [0.0, 0.0]
             return Served(
                 real,
@@ -281,7 +279,7 @@ class PrivacyLoss(ABC):
         return None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what copies and pickles of the loss hold: no compiled form."""
+        """Return the state for copies and pickles of the loss: no compiled form."""
         return {
             name: value
             for name, value in self.__dict__.items()
@@ -360,5 +358,5 @@ NO_LOSS = _NoLoss()
 
 Pairs = tuple[PrivacyLoss, PrivacyLoss]
 """Losses of one mechanism when a record is removed, and when one is added."""
-# Losses that add up, and how often each.
+# Losses that add up, and their counts.
 Parts = tuple[tuple[PrivacyLoss, int], ...]

@@ -1,7 +1,7 @@
 """The law of a loss below a smooth cut, where losses of a normal tail are rare and large.
 
-A :class:`Cut` splits the law of a loss in two positive measures: of a point x of the noise, in its
-standard deviations, the share Phi((k - x) / w) lies below the cut at k, of width w. The masses
+A :class:`Cut` splits the law of a loss into two positive measures: for a point x of the noise, in
+its standard deviations, the share Phi((k - x) / w) lies below the cut at k, of width w. The masses
 beyond are normal probabilities, as a smooth cut of a normal law is a sharp one of a wider law.
 
 >>> from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
@@ -41,11 +41,9 @@ _WHOLE = 10.75
 # The transform far out on a contour falls with it; a share grows up to the line by exp(shift^2 /
 # 2), 90-fold, which costs the same factor in rounding. The error of the rule falls until 4.85.
 SHIFT, FURTHER = 3.0, 4.85
-# Distances beyond its cut at which a law may end, in widths. Of each point beyond 9 widths a share
-# below 1e-19 is left.
+# Distances beyond the cut at which a law may end, in widths: 1e-19 of a point is left there.
 _ENDS = np.append(0.0, np.linspace(9.0, 80.0, 143))
-# Edges of the cells in which tilted masses are bounded, in widths from the cut: below the first,
-# the share beyond is 1e-350.
+# Edges of the cells for tilted masses, in widths from the cut; below the first, 1e-350 is left.
 _EDGES = np.append(np.linspace(-40.0, 9.0, 197), math.inf)
 
 
@@ -88,11 +86,11 @@ class Cut(PrivacyLoss):
 
     @property
     def log_unaffected(self) -> float:
-        """That of the whole loss."""
+        """Rounding of the whole loss."""
         return self.loss.log_unaffected
 
     def log_mgf_bound(self, c: float) -> float:
-        """Return that of the whole loss."""
+        """Return the bound of the whole loss."""
         return self.loss.log_mgf_bound(c)
 
     @property
@@ -109,7 +107,6 @@ class Cut(PrivacyLoss):
             for side in self._tail.sides
         )
         lowest = float(self._tail.sides[1].means[0])
-        # The tail also has what it would have before its start.
         missing = special.ndtr((self.loss.starts - self.position) / self.width)
         error = 32.0 + 8.0 * ((self.position - lowest) / wide) ** 2
         return p, q, error + float(missing) / max(min(p, q), 1e-300) / UNIT
@@ -125,9 +122,9 @@ class Cut(PrivacyLoss):
     def end(self, highest: float) -> float:
         """Return where the law, tilted by up to ``highest``, is negligible.
 
-        It ends there: what the share leaves of the points beyond, less than 1e-19 of each, counts
-        to the rest, of whose masses it is less than rounding. A sharp end changes the sums on a
-        line by no more than a term at the end, at all times.
+        It ends there: the share leaves less than 1e-19 of each point beyond, which counts as rest,
+        and is less than the rounding of its masses. A sharp end changes the sums on a line by no
+        more than a term at the end, at all times.
         """
         ends = self.position + self.width * _ENDS
         sizes = (1 + highest) * self._tail.losses(ends) - 0.5 * ends**2
@@ -155,7 +152,7 @@ class Cut(PrivacyLoss):
 
         J(a) is the integral of Q w^(1 + a), w the likelihood ratio, times the share beyond the cut.
         In each cell of the axis the power is largest at the lower edge, and the share at the upper
-        one. What lies below all cells is left out: it is at most 1e-349 of the whole tilted mass.
+        one. Masses below all cells are left out: at most 1e-349 of the whole tilted mass.
         """
         edges, below = self.position + self.width * _EDGES, self._tail.sides[1]
         means, logs = below.means[:, None], np.log(below.weights)[:, None]
@@ -166,7 +163,7 @@ class Cut(PrivacyLoss):
 
 
 class NormalTail(PrivacyLoss):
-    """A loss whose large values are those of mixtures of Gaussians.
+    """A loss with the large values of mixtures of Gaussians.
 
     ``mixture`` is the loss of these mixtures, and ``starts`` the place from which on it has them,
     on the axis of the noise.

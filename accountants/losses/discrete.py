@@ -38,14 +38,14 @@ __all__ = [
     "randomized_response",
 ]
 
-# Most sums of few values that are listed: a search for epsilon takes fifty passes over them.
+# Most sums of few values that are listed; a search for epsilon passes over them 50 times.
 _MAX_SUMS = 1 << 15
 # Relative error of a value that is the logarithm of few operations on positive numbers.
 ROUNDING = 10 * UNIT
 
 
 class AtomLoss(PrivacyLoss):
-    """A privacy loss with atoms alone."""
+    """A privacy loss with atoms only."""
 
     quick = False
 
@@ -94,7 +94,7 @@ class DiscreteLoss(AtomLoss):
 
 @dataclass(frozen=True)
 class LatticeLoss(DiscreteLoss):
-    """A privacy loss with finitely many values, all multiples of one unit but for an offset.
+    """A privacy loss with finitely many values: an offset plus multiples of one unit.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ class LatticeLoss(DiscreteLoss):
     offset
         A number that is added to every value.
     value_rounding
-        Relative error of the largest value, beyond that of a product and a sum.
+        Relative error of the largest value, in addition to a product's and a sum's.
     """
 
     unit: float
@@ -140,7 +140,7 @@ class LatticeLoss(DiscreteLoss):
 
 @dataclass(frozen=True)
 class ResponseLoss(LatticeLoss):
-    """The privacy loss of randomized response, of which one answer tells most.
+    """The privacy loss of randomized response, for the most revealing answer.
 
     Parameters
     ----------
@@ -219,12 +219,12 @@ def hockey_stick(
     error
         Relative error of the masses.
     size
-        Size of terms of the losses, to which their rounding is relative beside their own.
+        Size of the terms of the losses: their rounding is relative to it and to themselves.
 
     Returns
     -------
     (float, float)
-        The error is infinite where rounding alone decides whether any loss exceeds epsilon.
+        The error is infinite where rounding decides whether any loss exceeds epsilon.
     """
     slack = 8 * UNIT * (np.abs(values) + abs(epsilon) + size)
     gaps, near = values - epsilon, values - epsilon > -slack
@@ -236,13 +236,12 @@ def hockey_stick(
     total = float(terms.sum())
     if total == 0:
         return -math.inf, math.inf
-    # A loss that is off by its rounding moves its term by no more than its mass times that.
+    # A loss that is off by its rounding moves its term by at most its mass times that.
     moved = float(masses @ slack[near]) + 8 * UNIT * float(terms @ np.abs(logs))
     return float(top) + math.log(total), error + 32 * UNIT + moved / total
 
 
-# Values, log probabilities under P, the relative error of a probability, and the size of the terms
-# of the values.
+# Values, log probabilities under P, relative error of a probability, size of the values' terms.
 _Sum = tuple[Reals, Reals, float, float]
 
 
@@ -297,7 +296,6 @@ def _counts(loss: DiscreteLoss, times: int) -> _Sum | None:
         left, sums = left[each] - count, sums[each] + count * value
         logs = logs[each] + count * mass - log_factorials[count]
     sums, logs = sums + left * values[-1], logs + left * masses[-1] - log_factorials[left]
-    # Values have ten roundings, and logarithms of masses those of both of their terms.
     size = 2 * times * float(loss._value_sizes.max())
     logged = float(log_factorials[-1]) + times * float(np.abs(loss.log_reference).max()) + size
     return sums, logs, UNIT * (16 + 8 * logged), size
@@ -346,13 +344,13 @@ def blanked_response(
 ) -> tuple[ResponseLoss, ResponseLoss]:
     """Return the losses of randomized response against a record that is answered for uniformly.
 
-    The first has the record's own law as P and the uniform one as Q, the second the reverse.
-    Parameters are those of :func:`randomized_response`.
+    The first has the record's own law as P and the uniform one as Q, the second the reverse. For
+    the parameters see :func:`randomized_response`.
     """
     p, k, name = _response(noise_parameter, num_buckets)
     uniform, unit = math.log1p(-1 / k), _own_over_other(p, k)
-    # The record's own answer is k own times as likely as under the uniform law; each other answer
-    # is p times as likely.
+    # The record's own answer is k own times as likely as under the uniform law, each other one p
+    # times.
     most = math.log1p((1 - p) * (k - 1))
     reference = (uniform, -math.log(k))
     to_blank, steps = f"{name} against blank", (-1, 0)

@@ -30,16 +30,14 @@ __all__ = ["DiscreteGaussian"]
 
 # Distance from the centers, in sigma, beyond which no noise counts: a normal law has 2e-21 there.
 _REACH = 9.5
-# Least values of the noise on each side.
+# Least number of noise values on each side.
 _FEWEST = 12.0
-# Sigma over the stride of large noise.
 _COARSE = 1000.0
-# Sigma from which on the dual series is used: its omitted terms are below 1e-100 there.
+# Least sigma of the dual series: its omitted terms are below 1e-100.
 _DUAL = 0.9
-# Distance from the tilted center, in sigma, within which values of the noise are summed: the mass
-# beyond is about exp(-60), far below a rounding.
+# Half-width of the sums, in sigma around the tilted center: the mass beyond is about exp(-60).
 _RANGE = 11.0
-# Whole numbers up to this, and their halves, are exact.
+# Largest noise: whole numbers up to this, and their halves, are exact.
 _MOST_NOISE = 2.0**51
 
 

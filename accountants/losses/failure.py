@@ -7,7 +7,7 @@ A mechanism fails if its loss is infinite, with some probability:
 >>> print(f"{loss.upper} {math.exp(loss.log_finite):.2f}")
 inf 0.75
 
-Of some mechanisms a theorem bounds only the Renyi divergences. The Renyi accountant adds them to
+For some mechanisms a theorem bounds only the Renyi divergences. The Renyi accountant adds them to
 the exact divergences of the other mechanisms; others take a law that dominates, if there is one.
 
 >>> from dpcal.accountants import epsilon, events
@@ -99,7 +99,7 @@ class WholeOrders(MomentBound):
         """Return a bound on the divergence at a whole order >= 2."""
 
     def moments(self, c: ArrayLike) -> Reals:
-        """Return chords of the bound on log M, whose derivatives are steps."""
+        """Return chords of the bound on log M; their derivatives are steps."""
         rows = []
         for at in np.atleast_1d(c).tolist():
             low = math.floor(at)

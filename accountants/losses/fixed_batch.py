@@ -37,7 +37,6 @@ from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
 __all__ = ["FixedBatchGaussian", "HalfLine"]
 
-# Log of a bound on how much an integrand grows between the points and the strip's edge.
 _GROWTH = 1.5
 
 
@@ -105,9 +104,9 @@ class FixedBatchGaussian(NormalTail):
     """A Gaussian on a batch of fixed size without replacement, when a record is replaced.
 
     With w(x) = 1 - q + q exp(mu x - mu^2 / 2) and x standard normal, the law of the loss under P
-    is that of log w(x), x > mu / 2, of density phi w; of -log w(x), x > mu / 2, of density phi; and
-    a point mass (1 - q)(1 - 2 Phi(-mu / 2)) at 0. The law is its own mirror image, so that one
-    direction serves both.
+    consists of log w(x), x > mu / 2, with density phi w; of -log w(x), x > mu / 2, with density
+    phi; and of a point mass (1 - q)(1 - 2 Phi(-mu / 2)) at 0. The law is its own mirror image, so
+    that one direction serves both.
 
     Parameters
     ----------
@@ -147,7 +146,7 @@ class FixedBatchGaussian(NormalTail):
         return exponent + math.log(q + (1 - q + q * rest) * math.exp(-exponent))
 
     def log_delta(self, epsilon: float) -> tuple[float, float]:
-        """Return the closed form of a single use, for epsilon >= 0: that of the sampled pair."""
+        """Return the closed form of a single use, for epsilon >= 0, from the sampled pair."""
         return self._sampled.log_delta(epsilon)
 
     @property
@@ -157,7 +156,7 @@ class FixedBatchGaussian(NormalTail):
 
     @property
     def mixture(self) -> GaussianMixtures:
-        """The loss whose tail it has, that of the sampled pair."""
+        """The sampled pair, which has the same tail."""
         return self._sampled.mixture
 
     @property
@@ -180,13 +179,12 @@ class FixedBatchGaussian(NormalTail):
     def _on(self, rule: HalfLine, highest: float, cut: Cut | None = None) -> Points:
         """Return gains on a curve, their mirror image, and the loss 0 twice.
 
-        One loss 0 has its own mass, and the other one that of both curves next to it.
+        Loss 0 has its own mass; the next one takes the mass of both curves next to it.
         """
         q, mu = self.sampling_probability, self._mu
         # The largest scale for which mu Im y stays below about 1 and Im y below 1.2.
         reach, end, growth = min((1.0 if rule.slope else 1.2) / mu, 1.2), (1 + highest) * mu, 0.0
         if cut is not None:
-            # A share grows by exp(shift^2 / 2) up to so many widths.
             reach, growth = min(reach, SHIFT * cut.width), SHIFT**2 / 2
             end = max(0.0, cut.end(highest) - RANGE)
         scale = reach / (rule.slope + rule.strip)
@@ -197,7 +195,6 @@ class FixedBatchGaussian(NormalTail):
         rest = 2 * math.exp(-(mu**2) / 8) / math.sqrt(2 * math.pi) * scale * left_out
         # A mass below that range is far below the rounding of all others.
         atoms = np.log(np.maximum([(1 - q) * self._distance, rest], 1e-300))
-        # The argument of log w, and the logarithm of the density, have terms that cancel.
         unit = unit_of(gains)
         sizes = np.abs(gains) + unit * argument_sizes(q, mu * y, gains)
         terms = unit * (np.abs(base) + np.abs(moved) ** 2)

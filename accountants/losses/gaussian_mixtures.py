@@ -37,15 +37,14 @@ __all__ = ["GaussianMixtures", "Mixture", "mixture_of_gaussians", "replaced_reco
 
 Mixture = tuple[tuple[float, float], ...]
 
-# Points above which doubles are wide enough: wider numbers take ten times as long.
+# Up to so many points numbers are wider than doubles, which takes ten times as long.
 _MOST_EXACT = 10_000
-# Standard deviations from the origin beyond which no closed form is computed: log delta is then
-# below -500,000, and its rounding is not better than a bound by moments.
+# Standard deviations from the origin up to which closed forms are computed: log delta is below
+# -500,000 further out, where a bound by moments is as close.
 _FARTHEST = 1e3
-# Largest growth of an integrand up to the far edge of the strip; with more growth the strip is
-# narrowed. The bound on the rule's error has room for a factor of exp(4).
+# Largest growth, in nats, of an integrand up to the far edge of the strip: the strip is narrowed
+# until it holds, and the bound on the rule's error has room for exp(4).
 _MAX_GROWTH = 8.0
-# Most times that a strip is narrowed, each by a factor of sqrt(2).
 _MOST_NARROWED = 60
 
 
@@ -137,7 +136,6 @@ class GaussianMixtures(NormalTail):
         x = lattice.exact + 1j * height if height else lattice.exact
         above, below, logs = lattice.on(x)
         values, unit = above - below, unit_of(above)
-        # The logarithms of the density and of both mixtures have terms that cancel.
         of_p, of_q = (
             side.sizes(x, found) for side, found in zip(self.sides, (above, below), strict=True)
         )
@@ -152,7 +150,7 @@ class GaussianMixtures(NormalTail):
 
     @property
     def mixture(self) -> GaussianMixtures:
-        """The loss whose tail it has."""
+        """The loss with the same tail."""
         return self
 
     def below_cut(self, cut: Cut, highest: float, height: float) -> Points:
@@ -226,9 +224,9 @@ def _difference_of_ratios(
 ) -> tuple[float, float]:
     """Return the log of P(y > x) - exp(epsilon) Q(y > x) from Mills ratios, and its relative error.
 
-    Where the loss is epsilon, the density of P is exp(epsilon) times that of Q, and both tails are
-    that density times a mean of Mills ratios over the components. Far out the ratios keep digits
-    that the tails lose. ``missed`` is the difference of the loss at x from epsilon.
+    At the point with loss epsilon, the density of P is exp(epsilon) times the density of Q, and
+    both tails are this density times a mean of Mills ratios over the components. Far out the ratios
+    keep digits that the tails lose. ``missed`` is the difference of the loss at x from epsilon.
     """
     log_density = float(above.log_weight(np.array([x]))[0])
     log_density -= 0.5 * x * x + 0.5 * math.log(2 * math.pi)
@@ -266,7 +264,6 @@ class _Side:
     def mean_mills_ratio(self, x: float) -> float:
         """Return the posterior mean of the Mills ratio at x; infinite far on the left."""
         shares = self.posterior(x)
-        # Far below the mean of a component of probability 0, the ratio overflows.
         kept = shares > 0
         ratios = math.sqrt(math.pi / 2) * special.erfcx((x - self.means[kept]) / math.sqrt(2))
         return float(shares[kept] @ ratios)
@@ -294,7 +291,6 @@ class _Side:
         means, weights = self.means[some, None], self.weights[some, None]
         terms = np.exp(means * (x.real - means / 2) + np.log(weights) - log_weight.real)
         terms *= 1 + np.abs(means) * (np.abs(x) + np.abs(means) / 2)
-        # Exponentials less 1 are used where the density ratio is at least exp(-0.4).
         return np.asarray((2 + len(means)) * (terms + 1.5 * weights).sum(axis=0), dtype=float)
 
 
@@ -372,7 +368,7 @@ def _growth_of(on_line: Reals, on_edge: Reals) -> float:
 
 
 def _narrowed(angle: float, growth: Callable[[float], float]) -> float:
-    """Return the first of angle, angle / sqrt(2), angle / 2, ... whose growth is small.
+    """Return the first of angle, angle / sqrt(2), angle / 2, ... with small growth.
 
     Raises
     ------
@@ -389,14 +385,14 @@ def _narrowed(angle: float, growth: Callable[[float], float]) -> float:
 def replaced_record(*, sampling_probability: float, noise_multiplier: float) -> GaussianMixtures:
     """Return the loss of the Poisson-sampled Gaussian when a record is replaced, either way.
 
-    The sum is that of the other sampled records, plus x or plus y with probability q, both of norm
-    at most 1. By joint convexity the others may be fixed. For alpha > 1, H_alpha is q times H_a of
-    N(x) against (1 - s) N(0) + s N(y), for some a and s (Balle, Barthe and Gaboardi 2018,
-    Theorem 2). An event E of probability p under N(x) has probability at least Phi(Phi^-1(p) -
-    abs(x) / sigma) under N(0) and at least Phi(Phi^-1(p) - abs(x - y) / sigma) under N(y), by the
-    lemma of Neyman and Pearson; with x = 1 and y = -1 on a line both are the largest possible, and
-    half-lines attain them together. For alpha < 1 exchange x and y. So (1 - q) N(0) + q N(1)
-    against (1 - q) N(0) + q N(-1) dominates, for every alpha.
+    The sum of the other sampled records, plus x or plus y with probability q, both of norm at most
+    1. By joint convexity the others may be fixed. For alpha > 1, H_alpha is q times H_a of N(x)
+    against (1 - s) N(0) + s N(y), for some a and s (Balle, Barthe and Gaboardi 2018, Theorem 2). An
+    event E of probability p under N(x) has probability at least Phi(Phi^-1(p) - abs(x) / sigma)
+    under N(0) and at least Phi(Phi^-1(p) - abs(x - y) / sigma) under N(y), by the lemma of Neyman
+    and Pearson; with x = 1 and y = -1 on a line both are the largest possible, and half-lines
+    attain them together. For alpha < 1 exchange x and y. So (1 - q) N(0) + q N(1) against (1 - q)
+    N(0) + q N(-1) dominates, for every alpha.
 
     Parameters
     ----------
@@ -442,7 +438,6 @@ def mixture_of_gaussians(
     for shift, weight in zip(shifts, weights, strict=True):
         if weight > 0:
             shares.setdefault(shift, []).append(weight)
-    # Each weight has three roundings, whatever the number of weights.
     total = math.fsum(weights)
     merged = {shift: math.fsum(items) / total for shift, items in shares.items()}
     if not any(shift > 0 for shift in merged):

@@ -1,8 +1,8 @@
 r"""Losses with a density proportional to exp(l / 2) on [-a, a]: Laplace noise, bounded range.
 
 The privacy loss of Laplace noise of scale 1 / a has that density, less than half of its mass, and
-point masses at both ends. A mechanism whose loss on any two neighbors lies in some interval of
-length a is dominated by the density alone (:class:`BoundedRange`).
+point masses at both ends. If the loss on any two neighbors lies in some interval of length a, a
+density dominates the mechanism (:class:`BoundedRange`).
 
 >>> loss = Laplace(scale=2.0)
 >>> print(f"{loss.upper} {loss.cumulants([1.0])[0, 0]:.12f}")
@@ -73,7 +73,7 @@ class _Arc:
         step = step_within(self.strip, math.log(growth))
         count = math.ceil((self.beyond + math.log(max(1.0, 2 * rate))) / step)
         v = step * np.arange(-count, count + 1.0)
-        # Each 1 - abs(x), and the weight dx. Left out are terms of a geometric series.
+        # Each 1 - abs(x), and the weight dx; the tails of a geometric series are left out.
         gap = 2 / (1 + np.exp(np.abs(v)))
         size = step * gap * (1 - gap / 2)
         last = 2 * math.exp(-count * step)
@@ -85,7 +85,7 @@ class _Arc:
         return z, size * (1 - 1j * self.bend * (1 - fall)), float(gap[0])
 
 
-# On the interval, and on an arc on which every factor exp(i t l) shrinks.
+# On the interval, and on an arc where every factor exp(i t l) shrinks.
 _REAL = _Arc(bend=0.0, strip=1.2, beyond=16.0)
 _SHIFTED = _Arc(bend=0.85, strip=0.7, beyond=24.0)
 
@@ -154,9 +154,9 @@ class BoundedRange(IntervalLoss):
     If the loss on any two neighbors lies in an interval of length epsilon, then in the worst case
     it is t or t - epsilon, for some t (Dong, Durfee and Rogers 2020). The supremum over t of these
     privacy profiles at x = exp(epsilon') is (sqrt(E) - sqrt(x))^2 / (E - 1), E = exp(epsilon): it
-    is convex, hence the profile of a pair (Zhu, Dong and Wang 2022, Proposition 8), whose law of
-    the loss is this one. Compositions of a dominating pair dominate adaptive ones (their Theorem
-    10). At each single order the worst t gives a smaller Renyi divergence than the pair has.
+    is convex, hence the profile of a pair (Zhu, Dong and Wang 2022, Proposition 8) with this law of
+    the loss. Compositions of a dominating pair dominate adaptive ones (their Theorem 10). At each
+    single order the worst t gives a smaller Renyi divergence than the pair has.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ class BoundedRange(IntervalLoss):
 
     @property
     def attained(self) -> PrivacyLoss:
-        """The loss of an answer that tells epsilon / 2 or minus that."""
+        """The loss of an answer with loss epsilon / 2 or -epsilon / 2."""
         return pure(self.epsilon / 2)
 
     def log_delta(self, epsilon: float) -> tuple[float, float]:
@@ -204,11 +204,10 @@ class BoundedRange(IntervalLoss):
 
     def _worst(self, c: Reals) -> Reals:
         epsilon = self.epsilon
-        # The formula has a removable singularity at 0; c is kept away from it.
+        # The formula has a removable singularity at c = 0.
         c = np.where(np.abs(c) < 1e-12, 1e-12, c)
         log_a = np.log(-np.expm1(-(1 + c) * epsilon)) - np.log1p(c)
         log_t = epsilon + log_a - np.log(-np.expm1(-c * epsilon) / c)
-        # It is multiplied by c: at large c it is taken from terms as small as epsilon and 1 / c.
         large = np.maximum(c, 1.0)
         ratio = np.exp(-large * epsilon) * np.expm1(-epsilon) / np.expm1(-large * epsilon)
         log_t = np.where(c > 1, epsilon - np.log1p(1 / large) + np.log1p(ratio), log_t)

@@ -21,20 +21,19 @@ from dpcal.accountants.losses.base import OutOfReach, Reals
 
 __all__ = ["LARGEST_ANGLE", "LOG_TOLERANCE", "MOST_POINTS", "RANGE", "spaced", "step_within"]
 
-# Log of the rule's largest error, relative to terms of second order in the loss. At 1e-19 the error
-# is a thousandth of a unit in the last place.
+# Log of the rule's largest error: a thousandth of a unit in the last place.
 LOG_TOLERANCE = math.log(1e-19)
 # Half-width of the range in standard deviations of the noise: beyond it a normal law has 2e-21.
 RANGE = 9.5
-# Largest angle of a shifted line, in radians of the argument of the density ratio. The strip ends
-# at pi, and the rule's error is bounded at twice the angle.
+# Largest angle of a shifted line, in radians; the rule's error is bounded at twice the angle, below
+# the end of the strip at pi.
 LARGEST_ANGLE = 1.5
-# Points above which the caller takes a bound in closed form: so many take 20 ms a tilt.
+# Most points of a quadrature, 20 ms a tilt; with more the caller takes a closed form.
 MOST_POINTS = 400_000
 
 
 def step_within(width: float, growth: float) -> float:
-    """Return a step whose error is negligible for an integrand analytic in a strip.
+    """Return a step with a negligible error for an integrand analytic in a strip.
 
     It has 33 digits, so that its multiples on a lattice are doubles.
 

@@ -19,7 +19,7 @@ from dpcal.accountants.rounding import UNIT
 
 __all__ = ["argument_sizes", "complex_log1p", "log_mixture", "unit_of"]
 
-# Exponent from which on exponentials overflow, and 1 - q is small beside q exp(u).
+# Exponentials of larger numbers overflow, and 1 - q is small next to q exp(u).
 _FAR = 700.0
 # Stands for log 0, in nats: its multiples stay finite, and their exponentials are 0.
 _LOG_OF_ZERO = -1e6
@@ -35,7 +35,7 @@ def complex_log1p(z: Any) -> Complexes:
 
 
 def unit_of(values: NDArray[Any]) -> float:
-    """Return the rounding of numbers over that of doubles: 1, or 1 / 2048 of wider ones."""
+    """Return the rounding of numbers in units of a double's: 1, or 1 / 2048 for wider ones."""
     return float(np.finfo(values.dtype).eps) / UNIT
 
 
@@ -54,7 +54,7 @@ def log_mixture(q: float | Reals, u: NDArray[Any]) -> NDArray[Any]:
     moderate = np.where(far, 0.0, u)
     grown = share * np.expm1(moderate)
     with np.errstate(divide="ignore"):
-        # The second form takes no difference from 1, which would lose the digits of 1 - q.
+        # No difference from 1 is taken here, which would lose the digits of 1 - q.
         whole = np.log((1 - share) + share * np.exp(moderate))
         near = np.where(np.abs(grown) < 0.5, log1p(grown), whole)
     beyond = u + np.log(share) + log1p((1 - share) / share * np.exp(-np.where(far, u, _FAR)))

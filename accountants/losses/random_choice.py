@@ -83,7 +83,6 @@ class RandomChoice(PrivacyLoss):
         found: Any = tuple((share, loss.opposite) for share, loss in self.choices)
         if any(loss is None for _, loss in found):
             return None
-        # Points of mirror images are known, if they were asked for.
         return self if found == self.choices else RandomChoice(found)
 
     def cut_at(self, level: float, share: float, log_rest: float) -> PrivacyLoss:

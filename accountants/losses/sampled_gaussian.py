@@ -93,7 +93,7 @@ class SampledGaussian(NormalTail):
 
     @cached_property
     def mixture(self) -> GaussianMixtures:
-        """The same loss as that of two mixtures, of one component where the record is not."""
+        """The same loss from two mixtures; neighbors without the record have one component."""
         q, sigma = self.sampling_probability, self.noise_multiplier
         nothing, rest = ((0.0, 1.0),), (0.0, 1 - q)
         if self.direction == "remove":

@@ -1,4 +1,4 @@
-"""Random allocation: an epoch of Gaussian noise on batches of which each record draws one.
+"""Random allocation: an epoch of Gaussian noise on batches; each record draws one batch.
 
 >>> from dpcal.accountants import epsilon
 >>> print(f"{epsilon(events.RandomAllocationDpEvent(2.0, 100), delta=1e-6):.4f}")
@@ -28,11 +28,9 @@ DRAWN = (
 """Epochs in which each record draws a batch: a replaced record has a bracket."""
 
 _BRACKET = "by a bracket, as the pair of a replaced record is known, but not the law of its losses"
-# Least noise with which an epoch's own transform is used: with less, powers of L are far beyond the
-# range of a double, and a contour takes half a minute.
+# Least noise for an epoch's own transform: with less, a contour takes half a minute.
 _LEAST_NOISE = 1 / 20
-# Most batches of an epoch: a contour, and means, take some seconds with so many, and longer with
-# more.
+# Most batches of an epoch: a contour takes some seconds.
 _MOST_BATCHES = 1 << 27
 
 
@@ -75,8 +73,8 @@ def _pairs(event: events.DpEvent, relation: str, groups: tuple[Group, ...]) -> P
         return UnequalAllocation.of(groups, "remove"), UnequalAllocation.of(groups, "add")
     if sigma >= _LEAST_NOISE:
         return Allocation(sigma, batches, "remove"), Allocation(sigma, batches, "add")
-    # Whoever is told a record's batch sees one Gaussian answer: that dominates the epoch. Whoever
-    # sees one batch alone sees a Poisson sample at rate 1 / M: the epoch dominates that.
+    # If the record's batch is published, its answer is one Gaussian: that dominates the epoch. A
+    # single batch is a Poisson sample at rate 1 / M: the epoch dominates that.
     samples = samplers.poisson(math.nextafter(1 / batches, 0.0), sigma, relation)
     return Gaussian(sigma, samples[0]), Gaussian(sigma, samples[1])
 
@@ -104,7 +102,7 @@ def _groups_of(event: events.UnequalAllocationDpEvent) -> tuple[Group, ...]:
 
 
 def count_of_batches(batches: int) -> int:
-    """Return a number of batches of an epoch, of which a record draws one, that has a price."""
+    """Return a number of batches of an epoch for which there is an epsilon."""
     count = validate.count(batches=batches)
     if count > _MOST_BATCHES:
         raise TooLarge(

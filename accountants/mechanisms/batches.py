@@ -1,8 +1,8 @@
 r"""Which pair dominates any mechanism on a random batch? Rules for Poisson samples and fixed sizes.
 
-Gaussian mechanisms have rules of their own, in :mod:`dpcal.accountants.mechanisms.sampling`. All
-others are priced from their law on everyone, by the theorems of
-:mod:`dpcal.accountants.inversion.amplification`.
+Gaussian mechanisms have rules of their own, in :mod:`dpcal.accountants.mechanisms.sampling`.
+Theorems of :mod:`dpcal.accountants.inversion.amplification` bound all others from their law on
+everyone.
 
 For a record that is replaced, one more theorem holds for sums with symmetric log-concave noise, on
 the line or on the whole numbers. Let xi_k be the law of the noise moved by k. On a Poisson sample
@@ -54,13 +54,13 @@ __all__ = ["is_sum"]
 
 # Least sampling probability > 0: moments need its sixth power as a normal double.
 _LEAST_SAMPLING = 1e-50
-# Values that each of two laws keeps before they are added, up to so many sums of such laws: each
-# takes a second. Of more sums, they are fewer, for as much work in all.
+# Values that each of two laws keeps before they are added, for up to so many sums (a second each);
+# for more sums they are fewer, with as much work in all.
 _FEW, _MOST_SUMS = 2048, 4
-# Most answers of one mechanism about one batch: so many times the rounding of a mass is small.
+# Most answers of one mechanism about one batch: the rounding of a mass times this is small.
 _MOST_ANSWERS = 10**12
-# Relative change of each mass, per answer, that rounding explains: half a unit in the last place of
-# logarithms up to 256 nats, of which the masses are that add up to 1.
+# Relative rounding of each mass, per answer: half a unit in the last place of logarithms up to 256
+# nats.
 _ROUNDING = 2.0**-46
 
 
@@ -68,14 +68,14 @@ _ROUNDING = 2.0**-46
 
 
 def _thinned(event: events.PoissonSampledDpEvent, relation: str) -> events.DpEvent | None:
-    """Return what answers about everyone or nobody, or about a sample of a sample, are."""
+    """Return the answers about everyone or no record, or about a sample of a sample."""
     q, inner = _probability(event), event.event
     if q in (0, 1):
-        # No record is ever read, so the output does not depend on the data; or every one is.
+        # With q = 0 no record is read, so the output does not depend on the data; with q = 1 all
+        # are.
         return inner if q else events.NoOpDpEvent()
     if not isinstance(inner, events.PoissonSampledDpEvent):
         return None
-    # A record stays with the product of both probabilities.
     product = Fraction(q) * Fraction(_probability(inner))
     q = min(1.0, rounded_up(float(product), product))
     return events.PoissonSampledDpEvent(q, inner.event)
@@ -92,7 +92,7 @@ def _largest_of_sample(event: events.PoissonSampledDpEvent, relation: str) -> pu
 
     With the record the law is (1 - q) M + q M', of a mechanism without it and with it on everyone.
     A replaced record of a sum may leave M' = e^l M or M' = e^-l M at the same answer, and no more.
-    Of other mechanisms, whether the record was drawn may be told.
+    For other mechanisms, the law may also publish whether the record was drawn.
     """
     q, inner = _probability(event), event.event
     if relation == "replace-one" and is_sum(inner):
@@ -114,15 +114,14 @@ def _largest_of_sample(event: events.PoissonSampledDpEvent, relation: str) -> pu
 def _poisson_sampled(event: events.PoissonSampledDpEvent, relation: str) -> Pairs:
     """Return the pairs of a mechanism on a batch that each record joins with probability q.
 
-    Where neither theorem on samples applies, whether the record was drawn counts as known. Of a
-    replaced record in several sums that is above; below, the record in its place adds nothing.
+    Where neither theorem on samples applies, whether the record was drawn counts as known. For a
+    replaced record in several sums that is an upper bound; below, the record in its place adds 0.
     """
     q, inner = _probability(event), event.event
     sigma = noise_of(inner)
     if sigma is not None:
         return samplers.poisson(q, sigma, relation)
     if (row := row_of(inner)) and row.replaced and relation == "replace-one":
-        # The pairs on everyone check the parameters.
         dominating_pairs(inner, relation)
         with _refusing(event, relation):
             if (law := row.replaced(inner, q)) is not None:
@@ -153,7 +152,7 @@ def _full_batch(
 
 
 def _share(event: events.SampledWithoutReplacementDpEvent, relation: str) -> float:
-    """Return the share of a batch of distinct records, about which a mechanism has a price."""
+    """Return the share of a batch of distinct records, if a mechanism on it has an epsilon."""
     size = validate.count(source_dataset_size=event.source_dataset_size)
     m = validate.count(sample_size=event.sample_size)
     if m > size:
@@ -203,8 +202,8 @@ def _without_replacement(event: events.SampledWithoutReplacementDpEvent, relatio
 
     A record always takes its place in the batch from another one, so that the mechanism's pair for
     a replaced record counts. When a record is added or removed, it is amplified as on a Poisson
-    sample: the batch without the record is the batch with another one in its place. A blanked
-    record is priced for sums alone, and an added one for mechanisms that are not claims for the
+    sample: the batch without the record is the batch with another one in its place. A zeroed-out
+    record is covered for sums only, and an added one for mechanisms that are not claims for the
     relation in question.
     """
     q, name, sigma = _share(event, relation), repr(event.event), noise_of(event.event)
@@ -234,7 +233,7 @@ def _epoch(event: events.AllocatedDpEvent, relation: str) -> events.DpEvent | No
 def _largest_of_epoch(event: events.AllocatedDpEvent, relation: str) -> pure.Sides:
     """Return the largest losses of an epoch: a mean of likelihood ratios, which may all be largest.
 
-    Of a replaced record, ratios of means are at most the largest ratio of two terms.
+    For a replaced record, ratios of means are at most the largest ratio of two terms.
     """
     remove, add = pure.largest_losses(event.event, relation)
     if relation == "add-or-remove-one":
@@ -249,9 +248,9 @@ def _largest_of_epoch(event: events.AllocatedDpEvent, relation: str) -> pure.Sid
     largest=_largest_of_epoch,
 )
 def _allocated(event: events.AllocatedDpEvent, relation: str) -> Pairs:
-    """Return the pairs of an epoch of a mechanism on batches of which each record draws one.
+    """Return the pairs of an epoch of a mechanism on batches; each record draws one batch.
 
-    A record is added or removed, or, for sums alone, blanked.
+    A record is added or removed, or, for sums only, zeroed out.
     """
     inner = event.event
     if relation == "replace-one" and is_sum(inner):
@@ -280,7 +279,7 @@ def is_sum(event: events.DpEvent) -> bool:
 
 @contextmanager
 def _refusing(event: Any, relation: str) -> Iterator[None]:
-    """Say of which event a law has no price; what is too large says so itself."""
+    """Name the event that has no law; an event that is too large has its own error."""
     try:
         yield
     except TooLarge:
@@ -318,7 +317,7 @@ def _costly_sums(loss: PrivacyLoss, times: int) -> int:
     """Return about how many sums of laws of many values are formed for a loss that adds up."""
     given = loss.when_finite
     size = len(given.values) if isinstance(given, DiscreteLoss) else _FEW
-    # On a lattice, values of a sum are as many as those of both together.
+    # On a lattice, a sum has as many values as both parts together.
     on_lattice = isinstance(given, LatticeLoss | DiscreteGaussian)
     cheap = _FEW // size if on_lattice else int(math.log(_FEW, max(size, 2)))
     costly = times // max(cheap, 1)

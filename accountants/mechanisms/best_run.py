@@ -8,7 +8,7 @@ r"""The best of a random number of runs: Renyi divergences from those of one run
 >>> print(f"{answer:.4f} {answer.accountant}")
 1.2313 characteristic
 
-The law is that of a pair which is built from a run's profile. Let one run have law M on a data set
+The law belongs to a pair that is built from a run's profile. Let one run have law M on a data set
 and M' on its neighbor, with ``H_k(M || M') = sup_S M(S) - k M'(S) <= h(k)`` for every k > 0 (its
 privacy profile, at k = e^epsilon), and let h' bound the same with M and M' exchanged. Let f be the
 generating function of the number of runs and m its mean, ``f'(1) = m``. The best run has the
@@ -34,9 +34,9 @@ profile of a pair with finitely many losses (Doroshenko et al. 2022), which comp
 >>> print(f"{law.upper} {law.failure_probability < 1e-29}")
 inf True
 
-The step from 1 to 2 is that of Papernot and Steinke 2022 for Renyi divergences, and of Koskela,
-Redberg and Wang 2024 for profiles, who bound the maximum by ``m (L - k / R)_+`` with R the largest
-ratio of g(T(b)) to g(b). The sum is never larger.
+Papernot and Steinke 2022 take the step from 1 to 2 for Renyi divergences, and Koskela, Redberg and
+Wang 2024 for profiles: they bound the maximum by ``m (L - k / R)_+`` with R the largest ratio of
+g(T(b)) to g(b). The sum is never larger.
 """
 
 from __future__ import annotations
@@ -65,18 +65,18 @@ from dpcal.accountants.rounding import UNIT
 
 __all__ = ["RepeatedSelection", "best_run_laws", "log_inverse_gamma"]
 
-# Log of the delta down to which profiles are computed. The rest counts as an infinite loss, so that
-# smaller deltas than this, times the mean number of runs, are left to Renyi divergences.
+# Log of the smallest delta of a profile; the rest counts as an infinite loss, and smaller deltas
+# are left to Renyi divergences.
 _LOG_FLOOR = -75.0
-# Log of the delta below which Chernoff bounds are used instead of contours.
+# Log of the delta below which Chernoff bounds replace contours.
 _LOG_FAR = -45.0
-# Largest epsilon of a profile: its exponential and those of somewhat larger ones are doubles.
+# Largest epsilon of a profile: its exponential is a double.
 _LARGEST = 300.0
-# Points of a profile. Between two points it is taken to be linear in e^epsilon, which adds 1e-4 to
-# epsilon at delta 1e-6 of a Gaussian mechanism.
+# Points of a profile, which is linear in e^epsilon between them: this adds 1e-4 to epsilon at delta
+# 1e-6 of a Gaussian mechanism.
 _POINTS = 512
-# Levels b over which the maximum is taken, evenly spaced in log b. A pair of neighbors may add up
-# to their distance to epsilon, 2e-3 here for fifty runs.
+# Levels b of the maximum, evenly spaced in log b: their distance may add to epsilon, 2e-3 for fifty
+# runs.
 _LEVELS = 8000
 # Smallest level, over the level at which g starts to fall. Below it g is 1 up to this.
 _SMALLEST_LEVEL = 1e-3
@@ -87,17 +87,16 @@ _SLACK = 1e-11
 # Relative error of 1 / gamma - 1, in units of log(1 / gamma) where that is above 1.
 _GAMMA = 4e-9
 
-# Smallest c of the free Renyi order 1 + c of a repetition that is tried.
+# Range of c for the free Renyi order 1 + c of a repetition, here and below.
 _LEAST_ORDER = 1e-3
-# Largest log(1 / gamma) of a law of the number of runs, whose exponential is a double.
+# Largest log(1 / gamma) of a law of the number of runs: its exponential is a double.
 _MOST_LOG_INVERSE = 600.0
-# Largest c of the free Renyi order 1 + c of a repetition that is tried.
 _MOST_ORDER = 1e4
 # Smallest tilt at which moments are taken by differences.
 _LEAST_TILT = 1e-6
-# They find the logarithm of that c to 1e-5, where the bound is flat to ten digits.
+# Golden-section steps: the logarithm of c is known to 1e-5, the bound to ten digits.
 _SECTIONS = 30
-# Largest mean number of runs, and shape of its law, of a selection: powers of both stay doubles.
+# Largest mean number of runs, and largest shape: powers of both stay doubles.
 _MOST_RUNS = 1e15
 
 
@@ -137,7 +136,7 @@ def _loss_of_profile(losses: Reals, deltas: Reals, reverse: Reals, name: str) ->
     """Return a loss with these deltas or more both ways."""
     alphas, here, back = ([Fraction(x) for x in each] for each in (np.exp(losses), deltas, reverse))
     law = law_of_profile(alphas, here, back)
-    # Bounds on a profile are no lower ends: the best run may cost nothing.
+    # Bounds on a profile are no lower ends: the best run may reveal no record.
     return loss_of(replace(law, below=law_of(NO_LOSS)), name)
 
 
@@ -175,8 +174,8 @@ class _Curve:
         return np.asarray(np.interp(k, self.k, self.h))
 
     def least(self, chances: Reals) -> Reals:
-        """Return T(b): the least chance of an event whose chance in the other direction is b."""
-        # At chances between the intercepts of its two segments, a corner gives the maximum.
+        """Return T(b): the least probability of an event that has b in the other direction."""
+        # Between the intercepts of its two segments, the maximum is at a corner.
         corner = np.searchsorted(-(self.h[:-1] - self.slopes * self.k[:-1]), -chances)
         corner = np.clip(corner, 1, len(self.k) - 1)
         least = (chances * (1 - 1e-14) - self.h[corner]) / self.k[corner]
@@ -210,8 +209,6 @@ class _Best:
             falls = max(self._inverse * max((self._shape + 1) / _LARGE_SHAPE, 1.0), 1.0)
         levels = np.geomspace(min(_SMALLEST_LEVEL / falls, 0.5), 1.0, _LEVELS)
         levels = np.concatenate([[0.0], levels])
-        # Between two levels, T is at least its value at the lower level, and g at least its value
-        # at the upper level.
         slopes = self._g(reverse.least(levels[:-1]), -self._error)
         heights = self._g(levels[1:], self._error)
         # The maximum of lines changes its slope where the hull of (slope, height) is as steep.
@@ -250,9 +247,7 @@ def log_inverse_gamma(mean: float, shape: float) -> float:
         return 0.0
 
     def excess(y: float) -> float:
-        # For eta < 0 the factor is written with a falling exponential, which does not overflow.
         grown = -shape * y if shape < 0 else 0.0
-        # The product of a smaller shape is no normal double, and its limit is y.
         below = y if abs(shape) < 1e-300 else -math.expm1(-abs(shape) * y) / abs(shape)
         log_expm1 = y + math.log(-math.expm1(-y)) if y > 1 else math.log(math.expm1(y))
         return log_expm1 - math.log(below) - grown - math.log(mean)
@@ -307,8 +302,7 @@ class RepeatedSelection(MomentBound):
             return math.inf
         if math.isinf(self.shape):
             log_delta = max(renyi.log_delta_bounds(item, 0.0).upper for item in self.directions)
-            # Renyi divergences bound delta(0) loosely: the loss bounds it as well, by tanh(e / 2).
-            # A logarithm would lose digits of a small share.
+            # Renyi divergences bound delta(0) loosely; the loss bounds it by tanh(e / 2), too.
             share = min(math.exp(log_delta), math.tanh(single / 2))
             return (single + self.mean_runs * share) * (1 + 16 * UNIT)
         return (2 + self.shape) * single * (1 + 16 * UNIT)
@@ -331,7 +325,7 @@ class RepeatedSelection(MomentBound):
         bound = self._single(c) + c * extra + math.log(self.mean_runs) * (1 + UNIT)
         if self.mean_runs >= 1:
             return bound
-        # Without a run nothing is released, in either world: its probability adds to M(c).
+        # Without a run the release is empty, in either world: its probability adds to M(c).
         return float(np.logaddexp(bound, -self.mean_runs)) + 8 * UNIT
 
     @cached_property

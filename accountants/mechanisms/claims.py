@@ -24,8 +24,8 @@ __all__ = ["claim"]
 def _for_group(event: events.EpsilonDeltaDpEvent, k: int) -> events.EpsilonDeltaDpEvent | None:
     """Return (k epsilon, delta (1 + ... + e^((k - 1) epsilon))) (Dwork and Roth 2014, Theorem 2.2).
 
-    A delta without an epsilon stands beside noise that it is the failure of, as a threshold's does:
-    of several records one after another the noise makes more of it.
+    A delta without an epsilon is the failure probability of noise that stands in the same event,
+    such as a threshold's: for several records one after another the noise multiplies it.
     """
     if event.delta and not event.epsilon:
         return None

@@ -32,27 +32,26 @@ from dpcal.errors import TooLarge
 
 __all__ = ["decompose", "leaves"]
 
-# Most events inside each other that are priced one by the other, such as samples of compositions of
-# samples. Each takes some ten calls inside each other, of the thousand that Python allows.
+# Most nested events, such as samples of compositions of samples: each takes some ten of the
+# thousand nested calls that Python allows.
 MOST_LEVELS = 50
-# Most selections inside each other, the best of runs of which each is the best of runs: each level
-# takes twice the work, and this many take four seconds.
+# Most nested selections, the best of runs that are each the best of runs: each level doubles the
+# work, and this many take four seconds.
 MOST_SELECTIONS = 8
-# Events that a composition may hold, in all of its lists: some seconds of counting. Lists that hold
-# one list twice double them at each level.
+# Most events of a composition, in all of its lists: some seconds of counting.
 MOST_PARTS = 2_000_000
-# Distinct mechanisms of a composition: so many Gaussian ones take some seconds and 300 MB.
+# Most distinct mechanisms of a composition: some seconds and 300 MB for Gaussian ones.
 MOST_DISTINCT = 200_000
-# Those of other than Gaussian noise, which take ten seconds: each is a sum over points at a node.
+# Most distinct mechanisms with other noise: ten seconds.
 MOST_OF_OTHER_NOISE = 2_000
-# Most uses of a mechanism: squares of variances are doubles, too.
+# Most uses of a mechanism: squares of variances stay doubles.
 _MOST_USES = 10**100
 
 
 def leaves(event: events.DpEvent, relation: str | None = None) -> dict[events.DpEvent, int]:
     """Flatten any nesting of compositions into distinct elementary events and their counts.
 
-    With a neighboring relation, these are the events as which they are priced under it.
+    With a neighboring relation, these are the events that are accounted for under it.
 
     Raises
     ------
@@ -105,7 +104,7 @@ def _parts(item: Any) -> list[Any]:
 
 
 def _check_number(found: int, most: int, of: str) -> None:
-    """Refuse a composition of more events than are counted, or priced, in reasonable time."""
+    """Refuse a composition of more events than can be accounted for in reasonable time."""
     if found > most:
         raise TooLarge(
             f"event must compose at most {most} {of}, got more: write equal ones as one "
@@ -186,7 +185,6 @@ def decompose(event: events.DpEvent, neighboring_relation: str) -> Composition:
             if remove is not NO_LOSS or add is not NO_LOSS:
                 forward[remove] = forward.get(remove, 0) + times
                 backward[add] = backward.get(add, 0) + times
-    # Those without a compiled form of their own are sums over points.
     by_points = PrivacyLoss.compiled
     slow = sum(type(loss).compiled is by_points and loss.has_law for loss in forward)
     _check_number(slow, MOST_OF_OTHER_NOISE, "distinct mechanisms of other than Gaussian noise")

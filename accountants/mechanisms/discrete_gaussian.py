@@ -23,12 +23,11 @@ from dpcal.errors import UnsupportedEvent
 
 __all__: list[str] = []
 
-# Largest shift: fourth moments of a loss must stay doubles, too.
+# Largest shift: fourth moments of a loss must stay doubles.
 _LARGEST_SHIFT = 1e18
-# Largest shift over sigma, for the same reason.
 _LARGEST_RATIO = 1e12
-# Standard deviations beyond which outcomes count as infinite losses, of 1e-297, and the smallest
-# probability of these, which stands for those below the range of a double.
+# Standard deviations beyond which outcomes count as infinite losses, of probability 1e-297, and the
+# smallest probability of these in a double.
 _REACH, _LEAST_OUTSIDE = 37.0, 1e-300
 # Largest sigma of noise on batches, which has 2^22 whole numbers within twice its reach.
 _LARGEST_SIGMA = 28339.0
@@ -52,7 +51,6 @@ def _law(loss: DiscreteGaussian, q: float = 1.0) -> FiniteLaw:
         )
     hold(2 * (far + s), f"sensitivity={s!r}", BYTES_OF_NOISE)
     log_norm = math.log(np.exp(-0.5 * (np.arange(-far, far + 1.0) / sigma) ** 2).sum())
-    # The terms beyond fall faster than a geometric series.
     first = -0.5 * ((far + 1) / sigma) ** 2 - log_norm
     beyond = math.exp(max(first, -720.0)) / -math.expm1(-(far + 1) / variance)
     x = np.arange(-far - (s if q < 1 else 0), far + s + 1.0)

@@ -22,11 +22,9 @@ from dpcal.accountants.mechanisms.row import Row, distance, normal
 
 __all__: list[str] = []
 
-# Bytes of a value of a discrete Laplace loss, and of what is computed from it: a million values,
-# which have 170 MB, take six seconds.
+# Bytes for each value of a discrete Laplace loss: a million values take 170 MB and six seconds.
 _BYTES_OF_VALUE = 700
-# Largest loss, in nats. Moments need its fourth power, which must stay far below the range of a
-# double.
+# Largest loss, in nats: its fourth power stays far below the range of a double.
 _LARGEST_LOSS = 1e12
 
 

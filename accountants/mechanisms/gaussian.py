@@ -19,7 +19,7 @@ from dpcal.accountants.mechanisms.row import Pairs, Row, distance, over, refuse
 
 __all__ = ["noise_of"]
 
-# Bytes of a component of a mixture of Gaussians, and of what is computed from it.
+# Bytes for each component of a mixture of Gaussians.
 _BYTES_OF_COMPONENT = 14_000
 
 
@@ -34,7 +34,7 @@ def _gaussian(event: events.GaussianDpEvent, relation: str) -> Gaussian:
 def noise_of(event: events.DpEvent) -> float | None:
     """Return the noise multiplier of one Gaussian that equals several on the same records.
 
-    Their losses add up to that of a Gaussian (Dong, Roth and Su 2022, composition of GDP).
+    Their losses add up to the loss of one Gaussian (Dong, Roth and Su 2022, composition of GDP).
 
     Returns
     -------
@@ -56,7 +56,7 @@ def noise_of(event: events.DpEvent) -> float | None:
 def _tree(event: events.SingleEpochTreeAggregationDpEvent, relation: str) -> Gaussian:
     """Return the loss of a record in one leaf and its ancestors (Kairouz et al. 2021, appendix D).
 
-    Of s steps, complete nodes cover a record at most ceil(log2(s + 1)) times; the deepest tree
+    In s steps, complete nodes cover a record at most ceil(log2(s + 1)) times; the deepest tree
     counts.
     """
     if relation != "replace-special":

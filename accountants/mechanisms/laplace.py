@@ -20,7 +20,7 @@ from dpcal.accountants.mechanisms.row import Row, distance, over
 
 __all__: list[str] = []
 
-# Number of intervals into which each half of the outputs between two shifts is cut.
+# Intervals of each half of the outputs between two shifts.
 _INTERVALS = 640
 
 
@@ -34,7 +34,6 @@ def _replaced(event: events.LaplaceDpEvent, q: float) -> FiniteLaw:
     ends, _ = between(x, a * (2 * x - 1), np.full(len(x), -a), q)
     values, log_q = between(log_noise, a * (low + high - 1), away, q)
     half = cut(ends, log_q, log_q + values)
-    # All outputs beyond 1 have one loss.
     tail, log_tail = between(np.array([-a - math.log(2.0)]), np.array([a]), np.array([-a]), q)
 
     def whole(item: FiniteLaw) -> FiniteLaw:

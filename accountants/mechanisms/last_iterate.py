@@ -1,4 +1,4 @@
-r"""What does the last iterate of noisy gradient descent reveal, if no other one is released?
+r"""The last iterate of noisy gradient descent, if no other iterate is released.
 
 Steps are w_{k+1} = P(w_k - eta (grad F(w_k) + N(0, s^2 I))), k = 0, ..., t - 1, on all records,
 from a start that no record enters. P projects onto a closed convex set, or does nothing. Let nu =
@@ -9,22 +9,23 @@ with r_{k+1} = c r_k + D - a_k >= 0, r_t = 0, and either tau = 0 and r_0 = 0, or
 the diameter of the set, w_t is mu-GDP with mu^2 = sum_{k >= tau} (a_k / nu)^2.
 
 *Proof.* X and X' are the runs on both data sets, Z_k the noise of X. Y_tau = X_0 if tau = 0, and
-else an independent copy of X'_tau, with X_tau known beside it in both worlds. Put Y_{k+1} = P(Y_k -
-eta grad F'(Y_k) + d_k + nu Z_k) with d_k = v_k a_k / (c r_k + D), v_k the distance of the two steps
-without noise. If ||X_k - Y_k|| <= r_k, then ||v_k|| <= c r_k + D, so that ||d_k|| <= a_k and
+else an independent copy of X'_tau, with X_tau known in both worlds. Put Y_{k+1} = P(Y_k - eta grad
+F'(Y_k) + d_k + nu Z_k) with d_k = v_k a_k / (c r_k + D), v_k the distance of the two steps without
+noise. If ||X_k - Y_k|| <= r_k, then ||v_k|| <= c r_k + D, so that ||d_k|| <= a_k and
 ||X_{k+1} - Y_{k+1}|| <= ||v_k - d_k|| <= r_{k+1}. At the end Y_t = X_t. Given the past of Y before
-projections, which determines d_k, Y takes a step of X' whose mean is moved by at most a_k: that is
-an adaptive composition of Gaussian mechanisms (Dong, Roth and Su 2022), and X_t is a function of
-it. The trade-off is symmetric, so that both directions follow although one data set contracts. ∎
+projections, which determines d_k, Y takes a step of X' with a mean that is moved by at most a_k:
+that is an adaptive composition of Gaussian mechanisms (Dong, Roth and Su 2022), and X_t is a
+function of it. The trade-off is symmetric, so that both directions follow although one data set
+contracts. ∎
 
 With m = t - tau, r = diameter / D, S = 1 + c + ... + c^(m-1) and Q = 1 + c^2 + ... + c^(2m-2), the
 best a_k are in proportion to c^(t-1-k), and r_k >= 0 holds for them if c <= 1:
 
     mu^2 = (D / nu)^2 min( S^2 / Q at m = t,  min over m < t of (S + c^m r)^2 / Q ).
 
-The first is (1 - c^t) (1 + c) / ((1 + c^t) (1 - c)), at most (1 + c) / (1 - c) and at most t, what
-t releases cost; for c = 1 it is t. A quadratic F attains it. For c = 1 the second is m + 2 r + r^2
-/ m, about 4 r.
+The first is (1 - c^t) (1 + c) / ((1 + c^t) (1 - c)), at most (1 + c) / (1 - c) and at most t, the
+cost of t releases; for c = 1 it is t. A quadratic F attains it. For c = 1 the second is m + 2 r +
+r^2 / m, about 4 r.
 
 The theorem is not about means of iterates, random batches, or losses that are not convex.
 
@@ -48,16 +49,15 @@ from dpcal.accountants.mechanisms.row import Row, distance, over
 
 __all__ = ["amplitude"]
 
-# Relative: more than the rounding of all formulas here.
+# Relative, and more than the rounding of all formulas here.
 _ROUNDING = 1e-12
-# Numbers of last steps among which the best is looked for, twice; every one of them is valid.
+# Numbers of last steps that are compared, twice; every one of them is valid.
 _TRIED = 256
-# Noise over the amplitude, twice as far as accountants take it for one answer, in either direction.
 _LEAST_NOISE, _MOST_NOISE = 5e-7, 2e12
 
 
 def amplitude(steps: int, contraction: float, diameter: float = math.inf) -> float:
-    """Return the GDP parameter of a last iterate, in units of that of a single step, rounded up.
+    """Return the GDP parameter of a last iterate, in units of a single step's, rounded up.
 
     Parameters
     ----------
@@ -66,7 +66,8 @@ def amplitude(steps: int, contraction: float, diameter: float = math.inf) -> flo
     contraction
         Lipschitz constant c in [0, 1] of a step.
     diameter
-        Of the set that steps are projected onto, > 0, in units of what a record moves a step by.
+        Diameter > 0 of the set that steps are projected onto, in units of the distance that a
+        record moves a step.
     """
     count = validate.count(steps=steps)
     c = validate.within(0.0, 1.0, contraction=contraction)
@@ -96,11 +97,10 @@ def _squares(m: NDArray[np.float64], c: float, start: float) -> NDArray[np.float
     events.LastIterateDpEvent(8.0, 60, 0.9),
     "shifted interpolation (Bok, Su and Altschuler 2024), proved in "
     "`accountants/mechanisms/last_iterate.py`",
-    # The set is rounded down with the noise, which costs more by as much.
     group=over("noise_multiplier", "diameter"),
 )
 def _last_iterate(event: events.LastIterateDpEvent, relation: str) -> Gaussian:
-    """Return the loss of the last iterate alone; a replaced record moves a step twice as far."""
+    """Return the loss of the last iterate; a replaced record moves a step twice as far."""
     moved = distance(relation)
     sigma = validate.noise(noise_multiplier=event.noise_multiplier)
     diameter = validate.radius(diameter=event.diameter)

@@ -1,8 +1,9 @@
-r"""What does a mechanism of your own cost? Events from probabilities, profiles and PLDs.
+r"""Mechanisms of your own: events from probabilities, profiles and PLDs.
 
-Each function returns an event that is priced, composed and sampled as any other one. Its premise is
-the caller's: that the laws P (with the record) and Q (without it) dominate the mechanism under the
-neighboring relation that is named, as a pair of worst neighbors does. All else is bounded here.
+Each function returns an event, which you can account for, compose and sample as any other one. Its
+premise is the caller's: that the laws P (with the record) and Q (without it) dominate the mechanism
+under the neighboring relation that is named, as a pair of worst neighbors does. All else is bounded
+here.
 
 A mechanism that answers 0, 1 or 2 with these probabilities:
 
@@ -44,9 +45,8 @@ _OFF = 1e-9
 _ROUNDING = 1e-12
 # Most outcomes, or points of a profile: exact fractions of so many take some seconds.
 _MOST = 100_000
-# Largest epsilon of a claim, in nats.
 _FAR = 500.0
-# The law of a mechanism that reveals nothing.
+# The law of a mechanism with a constant output.
 _NOTHING = law_of(NO_LOSS)
 
 
@@ -88,7 +88,7 @@ def from_pmf(
 def from_pld(
     distribution: Any, *, name: str = "from_pld", neighboring_relation: str = "add-or-remove-one"
 ) -> DominatingPairDpEvent:
-    """Return the event of a mechanism whose privacy loss distribution dp-accounting has.
+    """Return the event of a mechanism with a privacy loss distribution of dp-accounting.
 
     Answers have an upper end only, because the distribution is rounded up.
 
@@ -99,7 +99,7 @@ def from_pld(
     name
         Name of the mechanism, in messages.
     neighboring_relation
-        The relation that the distribution is about, which it does not say.
+        The relation of the distribution, which does not state it.
 
     Raises
     ------
@@ -119,7 +119,6 @@ def from_pld(
 
 def _of_pmf(pmf: Any) -> FiniteLaw:
     """Return the law of one direction of a privacy loss distribution."""
-    # Few values far apart are kept by their places, all others from the first on.
     known = getattr(pmf, "_loss_probs", None)
     places = np.array(sorted(known)) if known else pmf._lower_loss + np.arange(pmf.size)
     p = np.array([known[place] for place in places] if known else pmf._probs, dtype=float)
@@ -144,7 +143,7 @@ def from_profile(
     """Return the event of a mechanism that is (epsilon, delta)-private for several pairs at once.
 
     A hockey-stick divergence is convex in exp(epsilon), so that chords between the points bound it,
-    and so do their mirror images, which say the same with both neighbors exchanged. Answers have an
+    and so do their mirror images, the same statement with both neighbors exchanged. Answers have an
     upper end only.
 
     Parameters
@@ -173,7 +172,6 @@ def from_profile(
         raise ValueError(f"epsilons must increase from 0 or more to at most {_FAR:g}, got {at}.")
     if not ((bounds >= 0) & (bounds <= 1)).all():
         raise ValueError(f"deltas must be numbers in [0, 1], got {bounds}.")
-    # Rounded up, at which delta is no larger; from here on all numbers are exact.
     alphas = _few("epsilons", np.where(at > 0, np.exp(at) * (1 + 2.0**-50), 1.0))
     exact = _few("deltas", bounds)
     law = law_of_profile(alphas, exact, exact)
@@ -226,7 +224,7 @@ def _of_masses(p: list[Fraction], q: list[Fraction]) -> FiniteLaw:
 
 
 def _sorted(values: Reals, logs: Reals, outside: float, log_finite: float | None) -> FiniteLaw:
-    """Return the law with these losses, of which equal ones are one, and outcomes of one law."""
+    """Return the law with these losses: equal losses are one, and outcomes of one law are added."""
     if not len(values) or outside >= 1:
         return FiniteLaw(np.zeros(0), np.zeros(0), 1.0)
     order = np.argsort(values)

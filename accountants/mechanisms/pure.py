@@ -1,8 +1,8 @@
-"""What does a mechanism cost at delta = 0? Its largest privacy loss, in closed form.
+"""The largest privacy loss of a mechanism in closed form: epsilon at delta = 0.
 
 A mechanism is epsilon-private, with delta = 0, if no privacy loss exceeds epsilon. Largest losses
-add up, of adaptive mechanisms too. On a sample they follow from the definition alone: a batch that
-a record joins with probability q has the law (1 - q) Q + q P with the record and Q without it.
+add up, of adaptive mechanisms too. On a sample they follow from the definition: a batch that a
+record joins with probability q has the law (1 - q) Q + q P with the record and Q without it.
 
 >>> from dpcal.accountants import events
 >>> sample = events.PoissonSampledDpEvent(0.1, events.LaplaceDpEvent(1.0))
@@ -34,8 +34,7 @@ Sides = tuple[Bounds, Bounds]
 
 _METHOD = "largest loss"
 _WITHOUT_END = Bounds(math.inf, math.inf, "non-private event")
-# Relative error of a logarithm of 1 - q + q exp(l), and of a largest loss that is a rounded
-# logarithm.
+# Relative error of log(1 - q + q exp(l)), and of a largest loss that is a rounded logarithm.
 _ERROR = 32 * UNIT
 
 
@@ -107,7 +106,7 @@ def on_sample(bounds: Bounds, q: float) -> Bounds:
 
 
 def total(parts: Iterable[tuple[Bounds, int]]) -> Bounds:
-    """Return bounds on a sum of numbers, each of which is added so often, rounded outward."""
+    """Return bounds on a sum of numbers times counts, rounded outward."""
     found = list(parts)
     times = [count for _, count in found]
     lower = sum_up((-each.lower for each, _ in found), times)

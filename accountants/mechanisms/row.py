@@ -1,8 +1,8 @@
-"""What must be known of a mechanism? One record, beside the function that returns its losses.
+"""The facts that declare a mechanism, in one record above the function of its losses.
 
 A file of this folder, which is found by itself, declares the class of an event, where dp-accounting
 has none, and a function from such an event and a neighboring relation to privacy losses. A
-:class:`Row` above that function says the rest: samples, groups, the page of mechanisms and the
+:class:`Row` above that function states the rest: samples, groups, the page of mechanisms and the
 tests that every mechanism must pass read it, and name no class.
 
 >>> from dpcal.accountants import events
@@ -55,15 +55,14 @@ Rule = Callable[[Any, str], Pairs | PrivacyLoss]
 Group = Callable[[Any, int], DpEvent | None]
 _Rule = TypeVar("_Rule", bound=Rule)
 
-# Smallest number > 0 by which losses are multiplied or divided: its half, and a share of it, are
-# normal doubles.
+# Smallest number > 0 by which losses are multiplied or divided: its half is a normal double.
 _LEAST = 1e-300
 _ROWS: dict[type[DpEvent], Row] = {}
 
 
 @dataclass(frozen=True)
 class Row:
-    """What is known of a class of events; called with the function of its losses, it is declared.
+    """The facts about a class of events; called with the function of its losses, it declares them.
 
     That function takes an event and one of :data:`~dpcal.accountants.directions.RELATIONS`. It
     returns the losses when a record is removed, and when one is added, or one loss for both, and
@@ -72,16 +71,16 @@ class Row:
     Attributes
     ----------
     example
-        A small event of the class that has a price.
+        A small event of the class that has an epsilon.
     source
         The theorem, and where it is printed or proved, in Markdown.
     record
-        How a record enters. ``"sum"``: noise on a sum, of which a blanked record leaves the law of
-        no record. ``"scaled"``: the losses for a replaced record follow from the parameters, or are
-        stated. ``"stated"``: parameters are a claim for the relation of the question. It decides
-        which random batches of the mechanism have a price; empty for none but Poisson samples.
+        How a record enters. ``"sum"``: noise on a sum, where zeroing out a record has the same law
+        as removing it. ``"scaled"``: the losses for a replaced record follow from the parameters,
+        or are stated. ``"stated"``: parameters are a claim for the relation of the question. It
+        decides which random batches of the mechanism are covered; empty for Poisson samples only.
     group
-        From an event and a number k to an event that bounds what k records reveal together, or None
+        From an event and a number k to an event that bounds the loss of k records together, or None
         where no theorem does; such as :func:`over`.
     replaced
         The law of a record that is replaced on a Poisson sample, from an event and the sampling
@@ -90,10 +89,11 @@ class Row:
         From an event and a relation to another event that it equals under this relation, such as
         the mechanism itself for a sample of everyone, or None. It checks the parameters it reads.
     largest
-        Bounds on the largest losses, from an event and a relation, where the losses do not tell.
+        Bounds on the largest losses, from an event and a relation, where the losses themselves give
+        none.
     whole_run
-        Annex that prices a run as a whole, alone and beside other events, where its steps have no
-        price; empty for others.
+        Annex that accounts for a run as a whole, by itself and with other events, where its steps
+        have no epsilon; empty for others.
     equivalent
         The composition that a run is in the place of, or None; None for other events.
     """
@@ -128,13 +128,12 @@ def row_of(event: DpEvent) -> Row | None:
     """Return the row of an event's class, or of the nearest class above it that has one."""
     if (own := _ROWS.get(type(event))) is not None:
         return own
-    # The other files are imported when an event needs one of them: few questions do.
     known = rows()
     return next((known[cls] for cls in type(event).__mro__ if cls in known), None)
 
 
 def priced_as(event: DpEvent, relation: str) -> DpEvent:
-    """Return the event as which an event is priced under a relation: another one, or itself."""
+    """Return the event that replaces an event under a relation: another one, or itself."""
     while (row := row_of(event)) and row.same and (other := row.same(event, relation)) is not None:
         event = other
     return event
@@ -174,7 +173,7 @@ class OnlyAuto(UnsupportedEvent):
 
 
 def only_auto(event: DpEvent, relation: str, how: str) -> OnlyAuto:
-    """Return the refusal of an event that accountant 'auto' prices, and says how, by others."""
+    """Return the refusal of an event by other accountants, which names accountant 'auto'."""
     return OnlyAuto(
         f"Only accountant 'auto' prices {event!r} under neighboring relation {relation!r}: {how}."
     )

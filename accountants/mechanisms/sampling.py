@@ -7,8 +7,7 @@ a sum by up to 2.
 
 All functions follow one argument. Given everything that the record does not influence, the output
 is a mixture over whether the record was drawn. The hockey-stick divergence is jointly convex, so
-everything else may be fixed at its worst value, or be published beside the output; and the worst
-means lie on a line.
+everything else may be fixed at its worst value, or be published; and the worst means lie on a line.
 
 >>> remove, add = poisson(0.01, 1.0, "replace-one")
 >>> remove == add, remove.numerator, remove.denominator
@@ -40,20 +39,17 @@ from dpcal.errors import UnsupportedEvent
 
 __all__ = ["displacing", "poisson"]
 
-# This value replaces a probability below the range of a double.
 _SMALLEST = 1e-300
 # Most records of a sample that is truncated: neighboring whole numbers are doubles.
 _MOST_RECORDS = 2.0**53
 # Bits of ball arithmetic, which leave more than 53 of a difference from 1 of 1e-40.
 _BITS = 256
-# Bound on the relative error of probabilities: more than the rounding of balls to doubles, and of
-# the few products that follow.
+# Relative error of probabilities: more than rounding balls to doubles, and the products after it.
 _MARGIN = 1e-13
-# Probability, per step, of a number of draws of one record that counts as a failure, with an
-# infinite loss: it adds to delta. Rarer draws would widen the bounds of a mixture of all draws; of
-# a record that is replaced each number of draws has points of its own.
+# Probability, per step, from which a number of draws of one record counts as a failure, with an
+# infinite loss: it adds to delta.
 _FAILURE, _OF_REPLACED = 1e-18, 3e-23
-# Most draws of one record that are priced.
+# Most draws of one record that have points of their own.
 _MOST_DRAWS = 64
 _flint = lazy.Module("flint")
 SAMPLERS = "[samplers](#samplers-and-relations)"
@@ -76,10 +72,10 @@ def displacing(q: float, sigma: float, relation: str) -> Pairs:
     """Return the losses of a Gaussian on a batch that has a record in place of another one.
 
     The record takes its place with probability q < 1, so the two sums differ by up to 2 under every
-    relation. Replacing a record, by another or by a blank one (which counts as a record, and
-    contributes 0), gives :class:`~dpcal.accountants.losses.fixed_batch.FixedBatchGaussian`. When
-    one is added or removed, the output without the record is that of a batch in which another one
-    stands in its place: the sampled pair at distance 2, one direction for each order.
+    relation. Replacing a record, by another one or by a zero (which counts as a record), gives
+    :class:`~dpcal.accountants.losses.fixed_batch.FixedBatchGaussian`. When one is added or removed,
+    the batch without the record has another record in its place: the sampled pair at distance 2,
+    one direction for each order.
     """
     if relation == "add-or-remove-one":
         return poisson(q, sigma / 2, relation)
@@ -101,7 +97,7 @@ def _with_replacement(event: events.SampledWithReplacementDpEvent, relation: str
 
     A number of draws that is exceeded with a probability below 1e-18, or 3e-23 if a record is
     replaced, counts as a failure, with an infinite loss. The loss grows with the draws, so
-    probabilities of so many or more are rounded up, and down for the lower end, which is that of no
+    probabilities of so many or more are rounded up, and down for the lower end, which has no
     failure.
     """
     sigma = noise_of(event.event)
@@ -149,7 +145,7 @@ def _of_draws(reached: Reals, sigma: float, relation: str) -> Pairs:
 def _choice(
     chances: Iterable[float], losses: Iterable[PrivacyLoss], below: PrivacyLoss | None = None
 ) -> PrivacyLoss:
-    """Return the loss of a choice that is public, of which some chances may be 0."""
+    """Return the loss of a choice that is public; some probabilities may be 0."""
     pairs = zip(chances, losses, strict=True)
     return RandomChoice(tuple((float(chance), loss) for chance, loss in pairs if chance > 0), below)
 
@@ -170,16 +166,17 @@ def _rarely_truncated(
 
 @Row(events.TruncatedSubsampledGaussianDpEvent(20, 0.1, 5, 1.0), SAMPLERS, same=_rarely_truncated)
 def _truncated(event: events.TruncatedSubsampledGaussianDpEvent, relation: str) -> Pairs:
-    """Return the losses of a Poisson sample of which at most ``batch`` random records are kept.
+    """Return the losses of a Poisson sample that keeps at most ``batch`` random records.
 
     Whether ``batch`` or more of the *other* records were drawn does not depend on the record, and
-    may be published. If fewer were, the sample is not truncated. If so many were, the batch is full
+    may be published. If fewer were, the sample is not truncated. With so many, the batch is full
     either way, and the record is in it with probability P(Bin(size, q) > batch) batch / size over
-    that of the condition, in another one's place. (Compare Ganesh et al. 2025, arXiv:2508.15089.)
+    the probability of the condition, in another one's place. (Compare Ganesh et al. 2025,
+    arXiv:2508.15089.)
 
-    Binomial tails have a relative error: what it leaves open is the chance of a third case, a
-    record that displaces another one with probability q, which dominates both. For the lower end
-    both probabilities are smaller, as if a record that was drawn were at times left out.
+    Binomial tails have a relative error: the open part is the probability of a third case, a record
+    that displaces another one with probability q, which dominates both. For the lower end both
+    probabilities are smaller, as if a record that was drawn were at times left out.
     """
     sigma = validate.noise(noise_multiplier=event.noise_multiplier)
     q, size, batch = map(
@@ -190,7 +187,6 @@ def _truncated(event: events.TruncatedSubsampledGaussianDpEvent, relation: str) 
         found = _tails(batch + 1, size, q)[0] * batch / (full * size)
     # A share that is not known is replaced by its bound q.
     share = min(q, float(found.upper()) * (1 + 3 * _MARGIN)) if _is_known(found) else q
-    # The error of the rarer case bounds that of the other, its complement.
     way = 1 if full < short else -1
     rare = full if full < short else short
     most = max(float(rare.upper()) * (1 + _MARGIN), _SMALLEST)

@@ -1,4 +1,4 @@
-"""Selections that release one answer, with pure privacy: of scores, and of queries in turn.
+"""Selections that release one answer, with pure privacy: from scores, or from queries in turn.
 
 >>> from dpcal.accountants import epsilon
 >>> print(f"{epsilon(events.AboveThresholdDpEvent(8.0, 16.0), delta=0):.4f}")      # 1/8 + 2/16

@@ -1,10 +1,10 @@
 r"""Skellam noise on sums of whole numbers, which a sum over clients keeps (Agarwal et al. 2021).
 
 The noise is the difference of two Poisson numbers of mean mu / 2 each: it has variance mu and
-probabilities exp(-mu) I_n(mu), I_n a modified Bessel function. The laws of Poisson numbers are
-log-concave, and so is that of their difference, so that the largest shift of one number dominates
-all others. By Bernstein's inequality, as cosh t - 1 <= e^t - 1 - t, it is n or more with a
-probability of at most exp(-n^2 / (2 mu + 2 n / 3)).
+probabilities exp(-mu) I_n(mu), I_n a modified Bessel function. Poisson numbers have log-concave
+laws, and so does their difference: the largest shift of one number dominates all others. By
+Bernstein's inequality, as cosh t - 1 <= e^t - 1 - t, it is n or more with a probability of at most
+exp(-n^2 / (2 mu + 2 n / 3)).
 
 >>> from dpcal.accountants import epsilon
 >>> print(f"{epsilon(SkellamDpEvent(variance=16.0), delta=1e-6):.4f}")
@@ -47,7 +47,7 @@ class SkellamDpEvent(DpEvent):  # type: ignore[misc]
     Parameters
     ----------
     variance
-        Variance mu in [1e-12, 1e8] of the noise of each number: of all clients together.
+        Variance mu in [1e-12, 1e8] of the noise of each number, added over all clients.
     sensitivity
         Largest size of one record's contribution, a whole number >= 1; of a vector its l1 norm.
     l2_sensitivity
@@ -79,7 +79,6 @@ def _law(event: SkellamDpEvent, shift: int, q: float = 1.0) -> FiniteLaw:
     far = shift + math.ceil(third + math.sqrt(third**2 + 2 * _NATS * variance))
     hold(2 * far, f"a shift by {shift}", BYTES_OF_NOISE)
     with _flint.ctx.workprec(_BITS):
-        # Masses of ..., 1, 0 by a recurrence of positive terms.
         mu, most = _flint.arb(variance), far + shift
         masses = [mu.bessel_i(most + 1, scaled=True), mu.bessel_i(most, scaled=True)]
         for n in range(most, 0, -1):

@@ -1,4 +1,4 @@
-"""Runs that have a price as a whole and none for a step: other noise, or other places, bind steps.
+"""Runs with an epsilon only as a whole, and none for a step: noise or batches depend on each other.
 
 >>> from dpcal.accountants import epsilon
 >>> run = events.ShuffledEpochsDpEvent(noise_multiplier=10.0, batches=100, epochs=1)
