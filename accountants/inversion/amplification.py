@@ -1,9 +1,9 @@
-r"""What is the dominating pair of a mechanism on a random batch? One from the pair on everyone.
+r"""Dominating pairs of a mechanism on random batches. One from the pair on everyone.
 
 Let (P, Q) dominate a mechanism when a record is removed. On a Poisson sample ((1 - q) Q + q P, Q)
 dominates it, each loss l becoming log(1 - q + q e^l), and the reversed pair when a record is added
-(Zhu, Dong and Wang 2022, Theorem 11). That holds for every mechanism, also for several ones that
-answer about one sample, whose pair is the product of their pairs (their Theorem 10).
+(Zhu, Dong and Wang 2022, Theorem 11). This holds for every mechanism, also for several mechanisms
+that answer about one sample: their pair is the product of their pairs (their Theorem 10).
 
 A function takes the law of the mechanism's loss on everyone, the probability q in (0, 1) that a
 record is in the batch, and the mechanism's name.
@@ -13,15 +13,15 @@ else. The epoch is dominated by the uniform
 mixture over j of M independent outcomes, the j-th from P and all others from Q, against M outcomes
 from Q. Epochs compose.
 
-*Proof.* That (P, Q) dominates (P', Q') says that a random map takes P to P' and Q to Q' (Blackwell
-1953; Dong, Roth and Su 2022, Theorem 2.10). Given the past, answer j is such a map of an outcome of
-P, if the record drew batch j, and of Q if not; which map it is follows from earlier answers, and so
-from earlier outcomes. All answers of the epoch are then one map of the M outcomes. ∎
+*Proof.* If (P, Q) dominates (P', Q'), a random map takes P to P' and Q to Q' (Blackwell 1953; Dong,
+Roth and Su 2022, Theorem 2.10). Given the past, answer j is such a map of an outcome of P, if the
+record drew batch j, and of Q if not; which map it is follows from earlier answers, and so from
+earlier outcomes. All answers of the epoch are then one map of the M outcomes. ∎
 
 With Y = dP/dQ the likelihood ratio is the mean of M independent Y. Let P and Q have outcomes of
 their own, of probability o. The record's batch then fails with probability o, and Y is 0 with
 probability o under Q: a value that is far below all others stands for its logarithm. If all batches
-have outcomes of Q alone, the loss of an added record is infinite.
+have outcomes that only Q has, the loss of an added record is infinite.
 
 A mean is formed by doubling. Where a law has too many values they are gathered above and below it:
 mass moves to the ends around a value so that P and Q keep their mass, which is above in convex
@@ -66,18 +66,17 @@ __all__ = [
     "sampled",
 ]
 
-# Probability of outcomes of Q alone that are left out of a law, in which they would change nothing.
+# Probability of outcomes that only Q has, which may be left out of a law.
 _NOTHING = 1e-18
-# Probability of an infinite loss that only stands for tails which are left out.
+# Probability of an infinite loss that stands only for tails that are left out.
 _NO_FAILURE = 1e-20
-# The smallest probability of a failure, which stands for those below the range of a double.
+# The smallest probability of a failure, for all that underflow.
 _LEAST = 1e-300
-# Nats by which the logarithm of a likelihood ratio of 0 is below all others: more than means of
-# 1e18 batches take.
+# Nats from a likelihood ratio of 0 to all others: more than means of 1e18 batches take.
 _FAR = 500.0
-# Most values of a mean over some batches: their square is the number of values of the next.
+# Most values of a mean over some batches: the next mean has their square.
 _MOST_OF_MEAN = 512
-# Most batches of an epoch: with many more, the share of one is lost in the rounding of a double.
+# Most batches of an epoch: the share of one is then a rounding of a double.
 _MOST_BATCHES = 1e18
 
 
@@ -105,8 +104,9 @@ def between(log_noise: Reals, above: Reals, below: Reals, q: float) -> tuple[Rea
 def loss_of(law: FiniteLaw, name: str, probability: float = 1.0, *, up: bool = True) -> PrivacyLoss:
     """Return the loss with a law, with the loss below it if the law is rounded up.
 
-    It is that of the values given that nothing fails, and a failure. ``probability`` is that with
-    which the output depends on the record at all; ``up`` is False for a law that is rounded down.
+    It is the loss of the values given that no outcome fails, and a failure. ``probability`` is that
+    with which the output depends on the record at all; ``up`` is False for a law that is rounded
+    down.
     """
     below = None
     if law.below is not None:
@@ -117,7 +117,7 @@ def loss_of(law: FiniteLaw, name: str, probability: float = 1.0, *, up: bool = T
     surplus = law.log_q - kept
     some = law.log_reference > -math.inf
     values, logs = law.values[some], law.log_reference[some] - kept
-    # Given that nothing fails P has mass 1, and Q its own.
+    # Given that no outcome fails, P has mass 1, and Q its own mass.
     require_kept("a sample", np.array([surplus, 0.0]), values, logs, up=up)
     given: PrivacyLoss = NO_LOSS
     if values.any():
@@ -129,7 +129,7 @@ def loss_of(law: FiniteLaw, name: str, probability: float = 1.0, *, up: bool = T
 
 
 def _both_ways(law: FiniteLaw, name: str, probability: float = 1.0) -> Pairs:
-    """Return the losses with a law, and with that of the reversed pair."""
+    """Return the losses of a law and of the reversed pair."""
 
     def reversed_law(item: FiniteLaw) -> FiniteLaw:
         logs = (item.log_reference + item.values)[::-1]
@@ -146,13 +146,13 @@ def _both_ways(law: FiniteLaw, name: str, probability: float = 1.0) -> Pairs:
 def sampled(law: FiniteLaw, q: float, name: str) -> Pairs:
     """Return the losses of a Poisson-sampled mechanism, for removing and for adding a record.
 
-    The law is that of a removed record; the reversed pair must be that of adding one.
+    The law is for a removed record; the reversed pair must be the pair for adding one.
     """
 
     def removed(item: FiniteLaw) -> FiniteLaw:
         values, logs = log_mixture(q, item.values), item.log_reference
         if item.lost > _NOTHING:
-            # Outcomes of Q alone keep the share 1 - q under P.
+            # Outcomes that only Q has keep the share 1 - q under P.
             values, logs = np.append(math.log1p(-q), values), np.append(math.log(item.lost), logs)
         return FiniteLaw(values, logs, q * item.outside, log_finite=0.0)
 
@@ -162,9 +162,9 @@ def sampled(law: FiniteLaw, q: float, name: str) -> Pairs:
 def revealed(law: FiniteLaw, q: float, name: str) -> PrivacyLoss:
     """Return the loss of a mechanism on a Poisson sample if it is known who was drawn.
 
-    Whoever is told whether the record, or what stands in its place, was drawn sees the mechanism's
-    pair or nothing. By joint convexity this dominates the sample, for every mechanism. The law is
-    that of a replaced record.
+    If it is published whether the record, or the one in its place, was drawn, the pair is the
+    mechanism's or a pair of equal laws. By joint convexity this dominates the sample, for every
+    mechanism. The law is for a replaced record.
     """
     name = f"{name}, drawn with probability {q!r}"
     kept = math.log1p(-q)
@@ -189,7 +189,7 @@ def fixed_batch(law: FiniteLaw, q: float, name: str) -> PrivacyLoss:
     With H_a(P || Q) the mechanism's own profile for a replaced record, that on the batch is at most
     q H_a(P || Q), a = 1 + (alpha - 1) / q, at every alpha >= 1, in either direction (Balle, Barthe
     and Gaboardi 2018, Theorem 9). The law with this profile for both directions has the losses l >
-    0 of the sampled pair, their mirror image, and the rest of its mass at 0. The law is that of a
+    0 of the sampled pair, their mirror image, and the rest of its mass at 0. The law is for a
     replaced record, the same in both directions.
     """
 
@@ -213,7 +213,7 @@ def allocated(law: FiniteLaw, batches: int, name: str) -> Pairs:
     Parameters
     ----------
     law
-        Law of the mechanism's loss when a record is removed; the reversed pair must be that of
+        Law of the mechanism's loss when a record is removed; the reversed pair must be the pair for
         adding one.
     batches
         Number >= 1 of batches.
@@ -259,7 +259,7 @@ def _of_gaussians(groups: tuple[Group, ...]) -> Pairs:
 
 
 def _with_zero(law: FiniteLaw, zero: float) -> FiniteLaw:
-    """Return a law in which outcomes of Q alone have a finite loss, far below all others."""
+    """Return a law where outcomes that only Q has get a finite loss, far below all others."""
     if law.lost == 0:
         return FiniteLaw(law.values, law.log_reference)
     logs = np.append(math.log(law.lost), law.log_reference)
@@ -267,7 +267,7 @@ def _with_zero(law: FiniteLaw, zero: float) -> FiniteLaw:
 
 
 def _without_zero(law: FiniteLaw, zero: float, p_fails: float) -> FiniteLaw:
-    """Return the law with losses near ``zero`` as outcomes of Q alone, and P's own failures."""
+    """Return the law with losses near ``zero`` as outcomes of Q only, and P's own failures."""
     some = law.values > zero + 1
     q_fails = math.fsum(np.exp(law.log_reference[~some]))
     log_finite = math.log1p(-min(q_fails, 1 - UNIT))

@@ -1,4 +1,4 @@
-r"""What do k exponential mechanisms cost? The adversary's recursion, bounded from both sides.
+r"""Compositions of exponential mechanisms, by the adversary's recursion from both sides.
 
 The ratio Y of a mechanism of epsilon-bounded range lies, whatever was answered before, in some
 interval [T / E, T], 1 <= T <= E = exp(epsilon), and its mean under Q is 1. So delta of k of them,
@@ -7,9 +7,9 @@ each chosen from the past, is U_k(1) with
     U_0(x) = (x - exp(epsilon'))_+,     U_k(x) = sup over T of E_Q U_{k-1}(x Y).
 
 U_k is convex, so the sup is taken by the Y that is T or T / E (Dong, Durfee and Rogers 2020).
-Further U_k(0) = 0 and its slope is at most 1. Let V_k(u) = U_k(x) / x with u = log x - epsilon',
-so that V_k(-epsilon') is delta at epsilon' and V_0(u) = (1 - exp(-u))_+. On the lattice of u whose
-step h divides epsilon:
+Further U_k(0) = 0 and its slope is at most 1. Let V_k(u) = U_k(x) / x with u = log x - epsilon', so
+that V_k(-epsilon') is delta at epsilon' and V_0(u) = (1 - exp(-u))_+. On the lattice of u with a
+step h that divides epsilon:
 
 * The adversary who keeps log T on the lattice is one of those allowed: a lower bound.
 * Let T_0 < T_1 be neighbors on the lattice, and p_0, p_1 the probabilities under P of their upper
@@ -48,16 +48,16 @@ __all__ = ["epsilon_by_recursion", "log_delta_by_recursion"]
 
 _METHOD = "adaptive recursion"
 
-# Most and fewest steps of the lattice in one epsilon, powers of 2. The error falls with the square
-# of their number; with fewer, the bound from Renyi divergences is as close.
+# Range of the lattice's steps in one epsilon, powers of 2: the error falls with the square of their
+# number.
 _MOST_STEPS, _FEWEST_STEPS = 256, 8
 # Most terms of a recursion: about a tenth of a second.
 _MOST_TERMS = 16_000_000
-# Largest epsilon of one mechanism: the rounding of exponents is counted as if they were smaller.
+# Largest epsilon of one mechanism: the rounding of exponents is counted up to it.
 _LARGEST = 16.0
-# Smallest delta, next to which underflow is less than a rounding.
+# Smallest delta: underflow is below its rounding.
 _SMALLEST = 1e-280
-# Rounding in units: of one round, each exponent at most 16, and of reading the result.
+# Rounding in units: of one round, and of reading the result.
 _PER_ROUND, _ONCE = 64, 1024
 
 
@@ -134,7 +134,6 @@ def log_delta_by_recursion(direction: Direction, epsilon: float) -> Bounds | Non
     i, j = (int(np.searchsorted(found.u, at, side="right")) - 1 for at in (above, below))
     if min(i, j) < 0:
         return None
-    # U lies below its chord.
     share = math.expm1(-min(above - float(found.u[i]), found.h)) / math.expm1(-found.h)
     upper = (1 - share) * float(found.high[i]) + share * float(found.high[i + 1])
     if upper < _SMALLEST:
@@ -152,7 +151,6 @@ def epsilon_by_recursion(direction: Direction, log_delta: float, most: float) ->
         return None
     u, h, low, high = found
     least, target = exp_down(log_delta), exp_up(log_delta)
-    # The first points at which V may exceed delta, and at which it does.
     i, j = int((high <= least).sum()), int((low <= target).sum())
     lower = max(0.0, -float(u[j]) * (1 - 8 * UNIT)) if j < len(u) else 0.0
     if i == 0:

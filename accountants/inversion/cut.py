@@ -1,14 +1,14 @@
-r"""Steps whose rare large losses alone exceed epsilon: a law below a cut, and a closed form beyond.
+r"""Steps with rare losses above epsilon: a law below a cut, and a closed form beyond.
 
 If a record is rarely sampled, the loss of a step when the record is removed has the tail of a
 log-normal law. No tilt serves such a law: losses far beyond epsilon weigh more than those next to
-it. So each step's law is a sum of two positive measures, A = B + J: of a point x of the noise the
-share Phi((k - x) / w) belongs to B, the rest to J. Steps are independent, so that
+it. So each step's law is a sum of two positive measures, A = B + J: the share Phi((k - x) / w) of a
+point x of the noise belongs to B, the rest to J. Steps are independent, so that
 
     delta(A^T) = delta(B^T) + delta(D),   D = A^T - B^T >= 0,
 
-where some step lies beyond its cut. One contour serves B^T, whose losses end. Beyond a cut at
-losses above epsilon the gain 1 - exp(epsilon - l) is almost never negative, and
+where some step lies beyond its cut. B^T has bounded losses, so one contour serves it. Beyond a cut
+at losses above epsilon the gain 1 - exp(epsilon - l) is almost never negative, and
 
     delta(D) = P(D) - exp(epsilon) Q(D) + put,   0 <= put <= D(a) exp(C(-1 - a) - a epsilon)
 
@@ -41,18 +41,16 @@ from dpcal.accountants.losses.base import OutOfReach, Parts, PrivacyLoss, Reals
 
 __all__ = ["Beyond", "split"]
 
-# Width of a cut in relative size of the loss. A tilt for a delta of exp(-s) is about s over the
-# loss, and multiplies what is left beyond a cut of relative width b by exp((s b)^2 / 2): b is at
-# most _TILTED / (5 + s).
+# Width of a cut relative to the loss: a tilt for a delta of exp(-s) multiplies the rest beyond a
+# cut of relative width b by exp((s b)^2 / 2), so b is at most _TILTED / (5 + s).
 _LOSSES, _TILTED = 0.15, 1.3
-# Log of the share of a law beyond a cut that lies below all cells of its bound, over the whole law.
+# Log of the relative share of a law beyond a cut that lies below all cells of its bound.
 _BELOW_CELLS = -800.0
-# Tilts a < -1 of the bounds on the put are -1 less these over epsilon.
+# Tilts a < -1 of the bounds on the put: -1 minus these over epsilon.
 _TILTS = 4.0 * 3.0 ** np.arange(6)
-# Distances of a cut from epsilon that are tried, over epsilon, times 5 + s for a delta of exp(-s):
-# further cuts leave more of the law beyond epsilon, which a tilt multiplies.
+# Candidate distances of a cut from epsilon, over epsilon and times 5 + s for a delta of exp(-s).
 _GAPS = 6.0 * 1.3 ** np.arange(14)
-# Log of a put that is negligible beside delta.
+# Log of a put that is negligible next to delta.
 _NEGLIGIBLE = -18.0
 # Largest epsilon, and size of log delta, at which probabilities are doubles with all digits.
 _MOST = 600.0
@@ -60,7 +58,7 @@ _MOST = 600.0
 
 @dataclass(frozen=True)
 class Beyond:
-    """What of delta lies beyond the cuts: p - exp(epsilon) q, and a put.
+    """The part of delta beyond the cuts: p - exp(epsilon) q, and a put.
 
     Attributes
     ----------
@@ -82,12 +80,12 @@ class Beyond:
         return math.log(gap) if gap > 0 else -math.inf
 
     def log_width(self, epsilon: float) -> float:
-        """Return the log of a bound on what else lies beyond the cuts: the put, or all of it."""
+        """Return the log of a bound on the rest beyond the cuts: the put, or all of it."""
         return min(float((self.bounds - self.tilts * epsilon).min()), math.log(max(self.p, 1e-300)))
 
 
 def split(parts: Parts, epsilon: float, log_size: float) -> tuple[list[tuple[Law, int]], Beyond]:
-    """Return laws below a cut near epsilon, with their counts, and what lies beyond it.
+    """Return laws below a cut near epsilon, with their counts, and the part beyond it.
 
     Parameters
     ----------
@@ -133,7 +131,7 @@ def _log_masses(parts: Parts, scale: float) -> tuple[Reals, list[Reals]]:
     """Return tilts a < -1 in reach, and log A(a) of each loss there."""
     # The integral of exp(a l) dP is that of exp(c l') dQ, l' = -l and c = -1 - a.
     losses = [loss.opposite for loss, _ in parts if loss.opposite is not None]
-    # Beyond that tilt, rare losses on the other side are all that counts.
+    # Beyond that tilt, only rare losses on the other side count.
     steepest = min((loss.steep for loss in losses if loss.upper == math.inf), default=math.inf)
     for last in range(len(_TILTS) - 1, -1, -1):
         c = np.minimum(np.minimum(_TILTS, _TILTS[last]) / scale, steepest)
@@ -145,7 +143,7 @@ def _log_masses(parts: Parts, scale: float) -> tuple[Reals, list[Reals]]:
 def _beyond(
     pieces: Sequence[tuple[PrivacyLoss, int]], tilts: Reals, logs: Sequence[Reals]
 ) -> Beyond:
-    """Return what lies beyond the cuts, from log A(a) of each loss at the tilts."""
+    """Return the part beyond the cuts, from log A(a) of each loss at the tilts."""
     kept, units, odds = np.zeros(2), 0.0, np.full(len(tilts), -math.inf)
     for (piece, times), log_mass in zip(pieces, logs, strict=True):
         *gone, error = piece.gone
@@ -157,7 +155,7 @@ def _beyond(
     p, q = -np.expm1(kept)
     whole = sum(times * log_mass for (_, times), log_mass in zip(pieces, logs, strict=True))
     constants = log_chernoff(-1.0 - tilts)
-    # Nothing lies beyond a loss that is not cut: its odds are 0.
+    # A loss that is not cut has odds 0 beyond it.
     known = np.where(np.isneginf(odds), 0.0, odds)
     sizes = 1.0 + np.abs(whole) + np.abs(known) + np.abs(constants)
     bounds = whole + odds + constants + 1e-9 * sizes

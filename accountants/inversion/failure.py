@@ -1,4 +1,4 @@
-r"""What if a privacy loss may be infinite? delta taken apart into that event and the rest.
+r"""Infinite privacy losses: delta is split into that event and the rest.
 
 If every loss of a composition is finite with probability F under P, then
 
@@ -36,7 +36,7 @@ def _log_infinite(log_finite: float) -> float:
 
 
 def combine(log_finite: float, lower: ArrayLike, upper: ArrayLike) -> tuple[Reals, Reals]:
-    """Return ends of log delta from those given that all losses are finite, at log F <= 0."""
+    """Return ends of log delta from ends given that all losses are finite, at log F <= 0."""
     low, high = np.asarray(lower, dtype=float), np.asarray(upper, dtype=float)
     if log_finite == 0:
         return low, high
@@ -62,12 +62,12 @@ def epsilon(
 ) -> Bounds:
     """Return bounds on epsilon of losses that may be infinite, from ``bounds_of`` finite ones.
 
-    The upper end is that of a direction, and the lower one that of a direction ``below``, at a log
-    delta <= 0.
+    The upper end is for a direction, and the lower one for a direction ``below``, at a log delta <=
+    0.
     """
 
     def given_finite(direction: Direction, way: int) -> Bounds:
-        """Ask at (delta - (1 - F)) / F, rounded down (-1) for an upper end, up (1) for a lower."""
+        """Compute it at (delta - (1 - F)) / F, rounded down (-1) for upper ends, up (1) for lower."""
         log_finite, given = direction.finite
         if log_finite == 0:
             return bounds_of(direction, log_delta)

@@ -1,4 +1,4 @@
-r"""What is the law of a privacy loss, and of a sum of them, as finitely many values?
+r"""Laws of privacy losses, and of their sums, on finitely many values.
 
 A pair (P, Q) is kept as the values of its loss, with their probabilities under Q; under P each is
 exp(value) times as likely. Where one of both laws has outcomes that the other has not, the loss is
@@ -53,15 +53,14 @@ __all__ = [
 
 Places = NDArray[np.intp]
 
-# Number of intervals into which a density between two ends is cut. For ten steps at q = 0.1 of
-# Laplace noise of scale 1, both ends of epsilon are 3e-7 apart.
+# Intervals of a density: with ten steps at q = 0.1 of Laplace noise of scale 1, both ends of
+# epsilon are 3e-7 apart.
 _INTERVALS = 1024
-# Points between which intervals are chosen, over their number.
+# Candidate points for the intervals, over their number.
 _FINER = 8
-# Standard deviations of Gaussian noise beyond which outcomes count as infinite losses. A discrete
-# Gaussian has 1e-297 there.
+# Standard deviations beyond which Gaussian outcomes count as infinite losses: 1e-297.
 _REACH = 37.0
-# The smallest probability of such outcomes, which stands for those below the range of a double.
+# The smallest probability of such outcomes, for all that underflow.
 _LEAST_OUTSIDE = 1e-300
 _LOG_TWO = math.log(2.0)
 # Most values of a law: each takes a complex multiplication at each node of a contour.
@@ -70,15 +69,15 @@ _MOST = 8192
 _MOST_OF_SUM = 1 << 22
 # Standard deviations of a law within which its values are gathered about evenly.
 _EVEN = 4.0
-# Least such distance, over that of the ends: a law may have all its mass halfway at one value.
+# Smallest such distance, over the distance of the ends.
 _CLOSEST = 2.0**-40
-# Log probability under P and Q of rare values, and one over their share of points, on each side.
+# Log probability of rare values, and one over their share of points, on each side.
 _RAREST, _OF_RARE = -745.0, 256
-# Width of an interval from which its values are merged by logarithms.
+# Least width of an interval, in nats, with values that are merged by logarithms.
 _WIDE = 30.0
-# Largest distance of two values, over their size, at which they are one value up to rounding.
+# Largest relative distance of values that are equal up to rounding.
 _SAME = 2.0**-50
-# Largest width, over their size, of values that are taken as one: a chain of near ones is longer.
+# Largest relative width of values that are taken as one; a chain of near ones is longer.
 _CHAIN = 2.0**-47
 
 
@@ -135,7 +134,7 @@ class FiniteLaw:
 
     @property
     def whole(self) -> FiniteLaw:
-        """The law with its values moved outward by what P lacks as they are rounded, and others.
+        """The law with values moved outward by the mass that P lacks after rounding, and others.
 
         A sample makes values small, to which that would be a loss of mass.
         """
@@ -234,9 +233,8 @@ def _of_interval(loss: IntervalLoss) -> FiniteLaw:
 
 @law_of.register
 def _(loss: BoundedRange) -> FiniteLaw:
-    """Return the law of the worst mechanism at each epsilon, above one of those mechanisms."""
+    """Return the law of the worst mechanism at each epsilon, and below it one of them."""
     above = _of_interval(loss)
-    # Answers with losses epsilon / 2 and -epsilon / 2 have this range.
     return replace(above, below=law_of(pure(loss.epsilon / 2)))
 
 
@@ -249,7 +247,7 @@ def _(loss: Gaussian) -> FiniteLaw:
     law = replace(law, outside=max(outside, _LEAST_OUTSIDE))
     if loss.below is None:
         return law
-    # Of a sampled one no finite law is known here: then nothing is below it.
+    # For a sampled one no finite law is known here: the lower end is that of no loss.
     below = law_of(loss.below).down if isinstance(loss.below, Gaussian) else _nothing(loss)
     return replace(law, below=below)
 
@@ -293,7 +291,7 @@ def mirrored(values: Reals, logs: Reals, log_zero: float = -math.inf) -> tuple[R
 def law_of_profile(
     alphas: Sequence[Fraction], deltas: Sequence[Fraction], reverse: Sequence[Fraction]
 ) -> FiniteLaw:
-    """Return the law whose profile is the convex hull of bounds both ways, in exact arithmetic.
+    """Return the law of the convex hull of bounds in both directions, in exact arithmetic.
 
     Parameters
     ----------
@@ -317,7 +315,6 @@ def lower_hull(points: Iterable[tuple[Any, Any]]) -> tuple[list[tuple[Any, Any]]
     """Return the vertices of the lower convex hull of points (x, y), and slopes between them."""
     hull: list[tuple[Any, Any]] = []
     slopes: list[Any] = []
-    # Of points at one x the lowest counts.
     for x, y in sorted(dict(sorted(points, reverse=True)).items()):
         while hull:
             slope = (y - hull[-1][1]) / (x - hull[-1][0])
@@ -351,7 +348,6 @@ def _gathered(law: FiniteLaw, most: int) -> FiniteLaw:
     weights /= weights.sum()
     mean = float(weights @ values)
     scale = math.sqrt(float(weights @ (values - mean) ** 2))
-    # Rarer values, which no double holds, take few points.
     likely = np.flatnonzero(law.log_reference + np.maximum(values, 0.0) >= _RAREST)
     low, high = values[likely[[0, -1]]]
     rare = [
@@ -404,7 +400,6 @@ def _merged(law: FiniteLaw, ends: Reals) -> FiniteLaw:
     values, logs = law.values, law.log_reference
     at, first = _groups(values, ends)
     least, q = values[first], log_sums(logs, first)
-    # Far above the least value alone counts; near it a mean of small numbers keeps their digits.
     places = np.cumsum(np.diff(at, prepend=at[0]) > 0)
     off = values - least[places]
     shares = np.exp(logs - q[places]) * np.expm1(np.minimum(off, _WIDE))
@@ -418,7 +413,8 @@ def _merged(law: FiniteLaw, ends: Reals) -> FiniteLaw:
 def summed(parts: list[tuple[FiniteLaw, int]], few: int = math.isqrt(_MOST_OF_SUM)) -> FiniteLaw:
     """Return the law of a sum of independent losses: laws, and how often each adds up.
 
-    Two laws whose sum has more than the square of ``few`` values are gathered to that many first.
+    Two laws with more than the square of ``few`` values in their sum are gathered to ``few`` values
+    first.
     """
     total, step = FiniteLaw(np.zeros(1), np.zeros(1)), "a sum of losses"
     for law, times in parts:
@@ -449,7 +445,7 @@ def combined(
     values_of
         The number at each two values, of shape (m, n), from m and n values.
     moments_of
-        The first few of the ``log_moments`` that the law must have, from those of both laws.
+        Number of ``log_moments`` of both laws that the new law must have.
     """
     if len(one.values) * len(other.values) > few * few:
         one, other = gathered(one, few), gathered(other, few)

@@ -1,14 +1,14 @@
 r"""Do laws of a privacy loss keep their mass? Sums of masses by logarithms, and a check of steps.
 
 A law has masses Q_j at values l_j, and under P the masses Q_j exp(l_j). Values may be many thousand
-nats, so that Q and P have no common scale on which every mass is a double: masses are added
-relative to the largest of them, and what is then below the range of a double is less than rounding.
+nats, so Q and P may have no common scale with every mass a double: masses are added relative to the
+largest of them, and a mass that underflows then is below rounding.
 
 A step (a sum of two losses, values that are moved or merged) keeps the masses of Q and of P. If it
 rounds up, the sums of Q_j exp(2 l_j) and of Q_j exp(-l_j) rise, and if it rounds down, they fall:
-both are mean values of convex functions of the likelihood ratio. Rare large losses, whose mass
-rounding hides, are most of the third sum. A step that gives less above, or more below, than it was
-given has a fault, and there is no answer.
+both are mean values of convex functions of the likelihood ratio. Rare large losses, hidden by the
+rounding of masses, are most of the third sum. A step that gives less above, or more below, than it
+was given has a fault, and there is no answer.
 
 >>> values, logs = np.array([-2000.0, 1.0, 2000.0]), np.array([-0.5, -1.0, -2000.5])
 >>> log_sums(logs, np.array([0, 2])).round(3).tolist()
@@ -33,10 +33,10 @@ from dpcal.errors import BrokenLaw
 __all__ = ["log_moments", "log_sums", "require_kept", "rounding_of"]
 
 
-# Powers of exp(l) whose sums are compared: masses of Q and P, and two that are convex in the ratio.
+# Powers of exp(l) in the sums that are compared: masses of Q and P, and two convex in the ratio.
 _POWERS = np.array([0.0, 1.0, 2.0, -1.0])
-# Relative error of a sum over the size of exponents, which counts as this many at least: values of
-# a chain that are taken as one differ by 2^-47 of the largest one, and powers are at most 2.
+# Relative error of a sum over the size of exponents, and the least such size: values of a chain
+# that are taken as one differ by 2^-47 of the largest, and powers are at most 2.
 _ERROR, _LEAST_SIZE = 2.0**-44, 64.0
 
 
@@ -68,7 +68,7 @@ def log_moments(values: Reals, logs: Reals) -> Reals:
 
 
 def rounding_of(values: Reals, logs: Reals) -> float:
-    """Return what rounding may change the logarithm of a sum by."""
+    """Return the largest change of the logarithm of a sum by rounding."""
     sizes = (2 * np.abs(values) + np.abs(logs))[logs > -np.inf]
     return _ERROR * max(_LEAST_SIZE, float(sizes.max(initial=0.0)))
 

@@ -1,11 +1,11 @@
-"""What is delta of random allocations? A contour in ball arithmetic, by put-call parity.
+"""Delta of random allocations: a contour in ball arithmetic, by put-call parity.
 
 Where the likelihood ratio of two laws has mean 1, and the loss of one direction is its logarithm,
 delta of this direction is E (ratio - K)_+ = E (K - ratio)_+ - (K - 1), K = exp(epsilon), and the
 last mean is K times delta of the other direction at -epsilon. One contour of a put
 (:mod:`dpcal.accountants.inversion.puts`) answers for both directions, at all epsilons up to a
-largest one. Gaussians and Poisson samples of them are epochs, too: of one batch, which is drawn or
-not.
+largest one. Gaussians and Poisson samples of them are epochs, too: with one batch, which is drawn
+or not.
 
 >>> from dpcal.accountants.losses.allocation import Allocation
 >>> narrow = Direction("remove", ((Allocation(30.0, 1600, "remove"), 10),))
@@ -35,22 +35,21 @@ __all__ = ["as_poisson", "epsilon_by_parity", "has_allocation", "log_delta_by_pa
 
 Epochs = tuple[tuple[Allocation, int], ...]
 
-# Contours in ball arithmetic, which other runs do not load.
 _BALLS = Module("dpcal.accountants.inversion.puts")
 _METHOD = "contour in balls"
-# About the most seconds of contours: where they take longer, finite laws bound delta within a few
-# thousandths of epsilon in two seconds.
+# Seconds of contours; where they take longer, finite laws answer within a few thousandths of
+# epsilon.
 _SECONDS = 7.5
-# Nats by which errors lie below delta, and width of log delta at which its guess was small enough.
+# Nats from delta down to errors, and width of log delta of a guess that was small enough.
 _NATS, _NARROW = 26.0, 1e-9
-# Guesses of delta, each of twice the logarithm of the last.
+# Guesses of delta, each with twice the logarithm of the last.
 _GUESSES = 5
-# A guess of epsilon over that of a chord of log delta, which is concave.
+# Factor on a guess of epsilon from a chord of log delta, which is concave.
 _ROOM = 1.05
 
 
 def has_allocation(direction: Direction) -> bool:
-    """Return whether a direction has random allocations, whose contours are not in doubles."""
+    """Return whether a direction has random allocations: no contour in doubles serves them."""
     return any(isinstance(loss, Allocation) for loss, _ in direction.parts)
 
 
@@ -113,7 +112,7 @@ def as_poisson(direction: Direction) -> Direction | None:
 
 
 def log_delta_by_parity(direction: Direction, epsilon: float, guess: float) -> Bounds | None:
-    """Return bounds on log delta at an epsilon >= 0, of which there is a guess.
+    """Return bounds on log delta at an epsilon >= 0, from a guess of it.
 
     It is None where a contour is out of reach, or if some losses are not epochs of Gaussians.
     """

@@ -1,4 +1,4 @@
-r"""What is E L^q of a random allocation at nodes q = -b + i u? Sums along one ray, in balls.
+r"""E L^q of a random allocation at nodes q = -b + i u: sums along one ray, in balls.
 
 A power is a Gamma integral, L^q = 1 / Gamma(-q) * integral over s > 0 of s^(-q - 1) exp(-s L) ds.
 Its mean needs only G(s) = E exp(-s L), a product over batches of E exp(-s p_j Y_j), with
@@ -16,8 +16,8 @@ weights as polynomials, and the sums over v for all nodes are one Fourier transf
 are chosen in doubles, with a margin, so that they leave out at most exp(-digits) of E L^-b:
 
 * a step of v: at v + i y the integrand is at most that of the real line at s cos(y - theta)
-  (Trefethen and Weideman 2014, Theorem 5.1, for each side of the strip), whose bound is convex in u
-  on a logarithmic scale, so that the first and the last node count;
+  (Trefethen and Weideman 2014, Theorem 5.1, for each side of the strip). The bound is convex in u
+  on a logarithmic scale, so it is largest at the first or the last node;
 * ends of v: G(x) <= (k / (e x))^k E L^-k, and L is at least the geometric mean, so that E L^-k <=
   exp(k sum p_j t_j^2 / 2 + k^2 sum p_j^2 t_j^2 / 2);
 * a step of x: at x + i y the integrand is at most exp(y^2 / 2) times that of the real line, of
@@ -50,13 +50,12 @@ __all__ = ["Ball", "Ray"]
 # python-flint has no type annotations.
 Ball = Any
 
-# Shares of a strip's width, and powers of 1 / L over b, that are tried.
+# Candidate shares of a strip's width, and powers of 1 / L over b.
 _SHARES = np.geomspace(0.0005, 0.97, 40)
 _POWERS = np.append([0.0, 0.25, 0.5, 0.7, 0.8, 0.9, 0.95], 1 + np.geomspace(0.02, 50, 40))
-# Most that the line of x is moved: terms grow by e to half its square.
+# Longest move of the line of x: terms grow by e to half its square.
 _MOST_MOVED = 6.0
-# Nats by which errors are chosen smaller than they are counted: one for rounding, and others as
-# each has up to four terms of at most 1.6 times the exponential.
+# Nats by which errors are chosen below the bound that counts them: rounding, and up to four terms.
 _MARGIN = 3.0
 # Nats by which errors of means lie below all others.
 _BELOW = 10.0
@@ -85,7 +84,7 @@ class Ray:
     Attributes
     ----------
     theta
-        Angle of the ray, that of the saddle at the middle node.
+        Angle of the ray: the angle of the saddle at the middle node.
     step
         Step of the lattice of v and of all t x.
     stride, first, count
@@ -112,7 +111,7 @@ class Ray:
         low, high = self._ends(dv, least - nats)
         varied = [group for group in self.groups if group.t]
         widest = [group.widest_step(nats + lost + _BELOW, b, low - dv) for group in varied]
-        # Of v and all t x, one lattice is that of multiples of the other's step.
+        # v and all t x share one lattice, a multiple of the other's step.
         self.stride = max(1, *(math.ceil(dv / each) for each in widest))
         # Turns exp(-i h dv) are roots of unity, so that sums over v are a Fourier transform.
         self.roots = next_fast_len(math.ceil(2 * math.pi / (h * dv)))
@@ -188,7 +187,7 @@ class _Sums:
 
     They are E exp(-s p Y) to the power of the number of batches. The points x are on a line that is
     moved by eta. Their number is chosen in two steps, as all groups share one lattice:
-    :meth:`widest_step` tells what a step of x may be, and :meth:`choose_reach` takes it from there.
+    :meth:`widest_step` bounds the step of x, and :meth:`choose_reach` takes it from there.
 
     Attributes
     ----------
@@ -197,7 +196,7 @@ class _Sums:
     falls, end
         The mean at the first v is at most exp(-falls), and points x end there.
     spread, reach
-        Step of t x over that of the lattice, and number of points x on each side of 0.
+        Step of t x over the lattice's, and number of points x on each side of 0.
     around
         Number of points of the lattice on each side.
     """
@@ -229,7 +228,7 @@ class _Sums:
         return np.maximum(0.0, w - (w + w * w) * self.t**2 / 2), w * self.t
 
     def choose_reach(self, widest: float, step: float) -> None:
-        """Choose the step of x, over that of the lattice, and its ends."""
+        """Choose the step of x, over the lattice's, and its ends."""
         self.spread = max(1, int(widest / step))
         self.reach = math.ceil(self.end * self.t / (step * self.spread)) + 2
         self.around = self.spread * self.reach
@@ -249,15 +248,14 @@ class _Sums:
         r *= chance / self.batches
         ratio, most = step.exp(), ray.bits + self.falls
         small = _ball((-arb(most)).exp())
-        # The table has exp(-s Y) at all points v + t x of the lattice, from the least one on.
-        # Densities along the moved line are real ones that turn with x: the table turns instead.
+        # The table has exp(-s Y) at all points v + t x of the lattice. Densities along the moved
+        # line are real ones that turn with x: the table turns instead.
         turn, table = acb(0, step * arb(self.noise) * eta), []
         for back in _powers(-turn, size):
             table.append(small if r.real > most else (-r).exp() * back)
             r *= ratio
         scale = (eta**2 / 2).exp() * dx / (2 * arb.pi()).sqrt()
         half = [(-((k * dx) ** 2) / 2).exp() * scale for k in range(self.reach + 1)]
-        # Points v of one remainder of the lattice share the points x.
         tables = [table[k :: self.spread] for k in range(self.spread)]
         kernel = acb_poly([*half[:0:-1], *half])
         sums = [acb_poly(each) * kernel for each in tables]

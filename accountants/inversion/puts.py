@@ -1,4 +1,4 @@
-r"""What is E (K - Lambda)_+ of random allocations? A contour in ball arithmetic.
+r"""E (K - Lambda)_+ of random allocations, on contours in ball arithmetic.
 
 Lambda is the product over epochs of L, the mean of Y_j = exp(t X_j - t^2 / 2) over the batches,
 weighted by the probabilities p_j with which a record draws them, and K = exp(epsilon). With F(q) =
@@ -8,11 +8,11 @@ E Lambda^q, b > 0 and q = -b + i u,
 
 where E L^q is a sum along a ray (:mod:`dpcal.accountants.inversion.put_rays`).
 
-E (Lambda - K)_+ is this less K - 1: of narrow losses at a small delta that takes more digits than
-doubles have, whereas contours of E (Lambda - K)_+ itself are long, or do not exist: powers of L are
-as large as those of one batch that is drawn again and again. All rounding is that of balls
-(python-flint). The step and the last node are chosen in doubles, with a margin, so that up to a
-largest epsilon each of these is at most exp(-nats):
+E (Lambda - K)_+ is this minus (K - 1). Narrow losses at a small delta need more digits for it than
+doubles have, and contours of E (Lambda - K)_+ itself are long, or do not exist: powers of L are as
+large as those of one batch that is drawn again and again. Balls carry all rounding (python-flint).
+The step and the last node are chosen in doubles, with a margin, so that up to a largest epsilon
+each of these is at most exp(-nats):
 
 * aliases of the step h of u, P = 2 pi / h: exactly sums over j of exp(-(1 + b) j P) E (K exp(j P) -
   Lambda)_+, where E (K - Lambda)_+ <= K^(1 + p) E Lambda^-p for each p >= 0;
@@ -42,29 +42,27 @@ from dpcal.accountants.rounding import next_up
 
 __all__ = ["Epochs", "Put"]
 
-# Losses of adding a record, and how often each is composed.
+# Losses of adding a record, and their counts.
 Epochs = tuple[tuple[Allocation, int], ...]
 
-# Negative real parts of lines over that of the first, which is so many reciprocals of the loss'
-# standard deviation, or more for many nats: nodes are fewest where the peak of the integrand is
-# about as wide as its distance from the pole. Far from the pole, many standard deviations of
-# epsilon take more digits, and the last node is far.
+# Negative real parts of the lines, over the first one: so many reciprocals of the loss' standard
+# deviation. Nodes are fewest where the peak of the integrand is about as wide as its distance from
+# the pole.
 _LINES, _LEAST_FIRST, _NATS = (1.0, 0.5, 0.25, 0.125), 2.0, 25.0
 # Seconds below which no further line is tried.
 _CHEAP = 0.1
-# Nats that cancel at the ends of a block of nodes, which one ray serves; seconds from which the
-# others are tried.
+# Nats that cancel at the ends of a block of nodes with one ray; seconds from which other lines are
+# tried.
 _CANCELLED, _LONG = 30.0, 0.3
 _OTHERS = 18.0, 24.0, 36.0, 45.0, 60.0, 120.0, 240.0, 480.0
 # Tilts, over b, of bounds on aliases.
 _TILTS = np.array([1.2, 1.5, 2.0, 3.0, 5.0, 8.0])
-# Least and largest b: the sums over v are long below, and nats have rounding of some size above.
+# Range of b: sums over v are long below it, and nats round by some size above it.
 _LEAST_LINE, _LARGEST_LINE = 1.0, 1e12
-# Nats by which errors are chosen smaller than they are counted: there are three, and rounding.
+# Nats by which errors are chosen below the bound that counts them.
 _MARGIN = 3.0
-# Relative error of a group's probability: those of alike batches are added, and divided by all.
+# Relative error of a group's probability: alike batches are added, and divided by all.
 _ROUNDING = 2.0**-51
-# Most nodes.
 _MOST_NODES = 5000
 
 
@@ -155,7 +153,6 @@ class _Line:
         period = min(((1 + p) * most + log_p + nats) / (p - b) for p, log_p in tilts)
         self.h = 2 * math.pi / max((most + nats) / b, period)
         rate = sum(count * loss.rate_of_decay for loss, count in parts)
-        # The integrand is at most u^-2 times its size.
         last = max(1.0, math.sqrt(max(size + nats, 0.0) / rate))
         self.nodes = math.ceil(last / self.h) + 1
         if self.nodes > _MOST_NODES:
@@ -186,7 +183,7 @@ class _Line:
         return rays if _seconds(rays) < _LONG else min([rays, *map(found, _OTHERS)], key=_seconds)
 
     def integrand(self) -> list[Ball]:
-        """Return F(q) / (q (q - 1)) at the nodes, of which the first counts half."""
+        """Return F(q) / (q (q - 1)) at the nodes; the first counts half."""
         q = [acb(-self.b, arb(self.h) * k) for k in range(self.nodes)]
         terms = [1 / (each * (each - 1)) for each in q]
         terms[0] /= 2
@@ -203,7 +200,7 @@ class _Line:
 
 
 def _is_one_batch(loss: Allocation) -> bool:
-    """Return whether a loss is that of one batch, which every record draws: F is known."""
+    """Return whether a loss has one batch, which every record draws: F is known."""
     return len(loss.groups) == loss.groups[0].batches == 1
 
 

@@ -20,7 +20,7 @@ __all__ = ["increasing_root", "log_chernoff"]
 # Value, slope and integral at a point.
 Equation = Callable[[float], tuple[float, float, float]]
 
-# The largest tilt, as a loss of 1e-12 cannot be distinguished from 0, and most evaluations.
+# The largest tilt, as a loss of 1e-12 cannot be told from 0, and most evaluations.
 _LARGEST, _EVALUATIONS = 1e12, 200
 # Tolerance of a root for a contour: every bound holds on any contour, and the peak of this one is
 # within a factor of exp(5e-5) of the smallest.
@@ -55,13 +55,11 @@ def increasing_root(equation: Equation, guess: float, tolerance: float = _COARSE
     for a contour: every bound holds on any contour, and the saddle only makes it cheap.
     """
     c, low, high, far, before = guess, 0.0, math.inf, _LARGEST, math.inf
-    # Value and integral at both ends of the bracket.
     ends = {-1: (math.nan, math.nan), 1: (math.nan, math.nan)}
     for _ in range(_EVALUATIONS):
         try:
             value, slope, integral = equation(c)
         except OutOfReach:
-            # The root may lie nearer than this step, or the guess, went.
             if not (low < c / 1.05 if low > 0 else c > _SURE):
                 raise
             far, c = c, math.sqrt(low * c) if low > 0 else max(c / 32, _SURE)
@@ -74,7 +72,6 @@ def increasing_root(equation: Equation, guess: float, tolerance: float = _COARSE
         ends[1 if value > 0 else -1] = value, integral
         step, plateau = c - value / slope if slope > 0 else math.nan, -ends[-1][0]
         if value > 8 * plateau and slope > 0:
-            # Above a plateau, an exponential.
             step = c - (value + plateau) / slope * math.log1p(value / plateau)
         # Newton's steps are short where the function is like a pole, or exponential.
         slow, before = 4 * abs(value) > before, abs(value)

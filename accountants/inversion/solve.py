@@ -37,19 +37,18 @@ __all__ = ["epsilon_of", "epsilon_on_contours", "log_delta_on_contours", "togeth
 
 Way = Callable[[], Bounds | None]
 
-# A cut, which few questions need.
 _cut = lazy.Module("dpcal.accountants.inversion.cut")
 
-# Width of bounds on log delta, and relative width of bounds on epsilon, at which no further way is
-# tried: six digits.
+# Width of bounds on log delta, and relative width on epsilon, that ends the search: six digits.
 _TIGHT = 1e-6
 # Smallest and largest estimate of an epsilon, and its error in logarithms.
 _LEAST, _MOST, _ABOUT = 1e-12, 1e6, 0.05
-# Most cuts that are moved with the root, and how near the last epsilon need not be moved further.
+# Most cuts that are moved with the root, and relative distance of a root that needs no further
+# move.
 _CUTS, _NEAR = 6, 0.02
-# Relative distance of the sides between which Brent's method leaves a root: a thousand units.
+# Relative distance of the sides of a root by Brent's method: a thousand units.
 _SIDES = Stop(relative=1e-13)
-# Log delta that stands for that of delta = 0: Brent's method interpolates between finite numbers.
+# Log delta that stands for delta = 0: Brent's method interpolates between finite numbers.
 _OF_ZERO = -1e300
 
 
@@ -63,7 +62,7 @@ def log_delta_on_contours(total: Total, epsilon: float) -> Bounds | None:
 
 
 def _inverted(total: Total, ask: Any, cut: Way, *, of_epsilon: bool) -> Bounds | None:
-    """Return what contours of a compiled question say: a long one.
+    """Return the result of the contours of a compiled question: a long one.
 
     Where large losses may be rare, a short one and one below a cut are quicker, and closer where
     they have both ends.
@@ -87,9 +86,9 @@ def _inverted(total: Total, ask: Any, cut: Way, *, of_epsilon: bool) -> Bounds |
 
 
 def together(ways: Sequence[Way], *, of_epsilon: bool) -> Bounds | None:
-    """Return what several ways prove together, up to where that is close; None if they say nothing.
+    """Return the intersection of several ways, up to the first close one; None if all are infinite.
 
-    Of an epsilon the relative width counts. A way that is out of reach, or None, says nothing.
+    For an epsilon the relative width counts. A way that is out of reach, or None, is left out.
     """
     found = None
     for way in ways:
@@ -117,7 +116,7 @@ def _at_cut(total: Total, epsilon: float) -> Bounds | None:
 
 
 def _estimate(total: Total, epsilon: float) -> float:
-    """Return about log delta: that of single steps, or of a normal loss of the same variance."""
+    """Return a rough log delta: of single steps, or of a normal loss with the same variance."""
     logs = [log_gaussian_delta(epsilon, math.sqrt(max(total.variance, _LEAST**2)))[0]]
     for loss, times in total.parts:
         closed = loss.log_delta(epsilon)

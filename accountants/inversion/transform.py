@@ -1,4 +1,4 @@
-"""What is known of a sum of privacy losses without inverting it: moments, supremum, closed bounds.
+"""A sum of privacy losses without an inversion: moments, supremum, closed bounds.
 
 >>> from dpcal.accountants.losses.gaussian import Gaussian
 >>> log_mgf, mean, variance = Total(((Gaussian(2.0), 8),)).cumulants([1.0])[0]
@@ -54,7 +54,7 @@ class Total:
         """Return the sum of rows of all parts; each is added so often as its part is."""
         times = np.array([float(times) for _, times in self.parts])
         found = np.moveaxis(np.array(rows).reshape(-1, n, 3), 0, -1) * times
-        # Along the last axis numbers are added in pairs: rounding does not grow with the parts.
+        # NumPy adds numbers along the last axis in pairs: rounding does not grow with the parts.
         return np.asarray(np.ascontiguousarray(found).sum(axis=-1))
 
     @cached_property
@@ -75,7 +75,7 @@ class Total:
 
     @property
     def renyi_is_tighter(self) -> bool:
-        """Whether some part's Renyi divergences are tighter than those of its dominating pair."""
+        """Whether some part's Renyi divergences are tighter than its dominating pair's."""
         return any(loss.renyi_is_tighter for loss, _ in self.parts)
 
     @cached_property

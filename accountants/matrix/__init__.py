@@ -1,8 +1,8 @@
-"""Which correlation between steps, at what price? Strategies of matrix mechanisms.
+"""Strategies of matrix mechanisms: correlated noise for the steps of a run.
 
 A strategy is a lower-triangular matrix C; step t's noise is row t of C^-1 z. It computes its
-errors, its sensitivity under a participation schema, and the event of an unsampled run, which any
-accountant prices.
+errors, its sensitivity under a participation schema, and the event of a run without sampling, for
+any accountant.
 
 >>> from dpcal.accountants import epsilon
 >>> from dpcal.accountants.matrix import FixedEpochs, Identity, LambdaCGD
@@ -13,7 +13,7 @@ accountant prices.
 >>> print(f"{answer:.4f} {answer.neighboring_relation}")
 1.0815 replace-special
 
-At the same price, the error of prefix sums beside that of independent noise:
+At the same epsilon, the error of prefix sums compared with independent noise:
 
 >>> errors = [each.mean_error(participation=schema) for each in (strategy, Identity(1000))]
 >>> print(f"{errors[0] / errors[1]:.2f}")

@@ -1,4 +1,4 @@
-"""What is a strategy? The matrix C of a matrix mechanism, its errors, its price, and its noise.
+"""A strategy: the matrix C of a matrix mechanism, its errors, its event and its noise.
 
 Notation of the package: A is the workload, B = A C^-1, X = C^T C, z has rows of independent
 standard normals, and T is the number of steps.
@@ -44,12 +44,10 @@ RELATIONS = ("add-or-remove-one", "replace-one", "replace-special")
 _DENSE_STEPS = 2**14
 
 # Largest growth of a rounding error of z by C^-1 and C. The relative error of the released noise is
-# 2^-53 times this: at 1e10 the noise is z to six digits, and above it neither the noise nor the
-# gradients under it keep theirs.
+# 2^-53 times this: at 1e10 the noise is z to six digits.
 _MOST_ENLARGED = 1e10
 
 _KINDS: dict[str, type[Strategy]] = {}
-# Modules of this package that add theirs, loaded when a document names a kind.
 _OWN = (".dense", ".toeplitz", ".tree")
 
 
@@ -61,14 +59,14 @@ def read_only(array: ArrayLike) -> Array:
 
 
 def refuse_explosion(name: str, enlarged: float, steps: int) -> None:
-    """Refuse a matrix whose inverse turns rounding errors into noise.
+    """Refuse a matrix with an inverse that turns rounding errors into noise.
 
     Parameters
     ----------
     name
         The argument that determines C.
     enlarged
-        Largest row sum of abs(C) times that of abs(C^-1), or a bound on its growth.
+        Largest row sum of abs(C) times the largest of abs(C^-1), or a bound on its growth.
     steps
         Number of steps.
 
@@ -201,8 +199,8 @@ class Strategy(ABC):
         workload
             The workload A.
         participation
-            If given, the error is multiplied by the sensitivity under this schema: the error at a
-            fixed price, by which strategies are compared.
+            If given, the error is multiplied by the sensitivity under this schema: you can compare
+            strategies by it, as they then have the same epsilon.
         """
         return float(self.error_profile(workload).max()) * self._scale(participation)
 
@@ -314,7 +312,7 @@ class Strategy(ABC):
 
 
 class Toeplitz(Strategy):
-    """A strategy whose matrix is constant along diagonals: the first column determines it."""
+    """A strategy with a matrix that is constant along diagonals: the first column determines it."""
 
     @property
     @abstractmethod

@@ -30,24 +30,20 @@ from numpy.typing import NDArray
 __all__ = ["best_buffers", "buffers_of", "log_product"]
 
 Array = NDArray[np.float64]
-# Real numbers, or complex ones whose imaginary part is a derivative.
+# Real numbers, or complex ones with a derivative as imaginary part.
 Numbers = NDArray[Any]
 
-# Largest gap 1 - decay at the start of the search. Gaps down to the smallest are spaced
-# geometrically, as in the best rational approximations of a square root (Newman).
+# Largest gap 1 - decay at the start of the search; gaps are spaced geometrically (Newman).
 _LARGEST_GAP = 0.3
-# Smallest gaps at the starts of two searches, as multiples of 1 / steps. One of the two finds the
-# better minimum for each number of participations that was tried.
+# Smallest gaps at the starts of two searches, as multiples of 1 / steps; one finds the minimum.
 _SMALLEST_GAPS = (0.3, 3.0)
-# Logarithm of the smallest log-ratio of neighboring gaps, so that no difference of gaps loses more
-# than six digits.
+# Logarithm of the smallest log-ratio of neighboring gaps: differences lose at most six digits.
 _CLOSEST = -12.0
 # Largest sum of the log-ratios of neighboring gaps, so that no gap is rounded to 0.
 _WIDEST = 600.0
 # Imaginary step of a derivative: no difference is taken, so that the only error is rounding.
 _STEP = 1e-30
-# Below this, a difference of two sums of a slowly falling series loses more digits than two terms
-# of its expansion do.
+# Below this two terms of an expansion are closer than a difference of two sums.
 _SLOW = 1e-4
 
 
@@ -135,7 +131,7 @@ def _gaps(free: Numbers) -> Numbers:
 def best_buffers(
     steps: int, separation: int, times: int, buffers: int, error: str
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return decays and scales whose product of error and sensitivity is (locally) least.
+    """Return decays and scales that minimize (locally) error times sensitivity.
 
     Parameters
     ----------

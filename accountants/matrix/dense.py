@@ -96,9 +96,9 @@ class Dense(Strategy):
         workload
             The workload.
         equal_norms
-            Whether all columns of C must have one norm, so that every step has the same price and
+            Whether all columns of C must have one norm, so that every step has the same epsilon and
             amplification. Otherwise later epochs may have smaller norms, except under
-            ``LeastSeparation``, whose patterns overlap and whose norms are always equal.
+            ``LeastSeparation``: its patterns overlap, so norms are always equal.
 
         >>> from dpcal.accountants.matrix import FixedEpochs, SquareRoot
         >>> schema = FixedEpochs(4, 8)

@@ -59,7 +59,7 @@ class _Limits:
 
 
 _LIMITS = _Limits()
-# Part of the decrease that the slope predicts that a step must reach; otherwise it is halved.
+# Part of the predicted decrease that a step must reach; otherwise it is halved.
 _ARMIJO = 1e-4
 
 
@@ -132,7 +132,7 @@ def _padded(values: Array, period: int, fill: float) -> Array:
 
 
 def _shares(logits: Array, period: int) -> Array:
-    """Return a positive diagonal whose sum over every pattern is at most the number of epochs."""
+    """Return a positive diagonal with a sum of at most the number of epochs over every pattern."""
     grid = _padded(logits, period, -np.inf)
     weights = np.exp(grid - grid.max(axis=0))
     shares = len(grid) * weights / weights.sum(axis=0)

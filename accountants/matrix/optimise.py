@@ -1,4 +1,4 @@
-"""Which member of a family has the least error at a given price?
+"""The member of a family with the least error at a given epsilon.
 
 The objective is log(squared error) + log(squared sensitivity): the sensitivity is a part of it, not
 a penalty, so the scale of C does not matter. For Toeplitz C with column c, beta = a / c as power
@@ -51,8 +51,8 @@ Array = NDArray[np.float64]
 
 ERRORS = ("mean", "max")
 
-# Buffers of longer runs are computed from closed forms, without a column of C: the minimum is the
-# same, in a second at any length. (Shorter columns take no longer, with any workload.)
+# Least steps of a run whose buffers come from closed forms, without a column of C: the same
+# minimum, in a second at any length.
 _LONG = 2**14
 
 
@@ -64,7 +64,7 @@ class Objective:
     steps
         Number T of steps.
     participation
-        The schema, at most once when None. The sensitivity is that of its earliest pattern, the
+        The schema, at most once when None. The sensitivity is the norm of its earliest pattern, the
         worst one for columns >= 0 that never increase, and for bands that do not overlap.
     workload
         The workload.
@@ -131,7 +131,7 @@ class Objective:
         return self._product(float(weighted @ beta), pull, column, self.steps)
 
     def _product(self, error: float, pull: Array, head: Array, size: int) -> tuple[float, Array]:
-        """Return the log of a squared error times that of the sensitivity, and its gradient."""
+        """Return the log of squared error times squared sensitivity, and its gradient."""
         from scipy.signal import fftconvolve
 
         total = fftconvolve(self._pattern, head)[: self.steps]
@@ -147,7 +147,7 @@ def _scheduled(workload: Workload, steps: int) -> Array:
 
         Q[j, k] = sum_u S[u + j, u + k],    S[s, t] = R_s R_t decay^|s - t| sum_i decay^(2 i),
 
-    over the i < T - max(s, t): diagonals of Q are sums along those of S.
+    over the i < T - max(s, t): diagonals of Q are sums along the diagonals of S.
     """
     hold(2.0 * steps**2, f"steps={steps} with learning rates")
     rates, powers = workload.rates(steps), workload.decay ** np.arange(steps)
@@ -226,7 +226,6 @@ def blt(objective: Objective, buffers: int) -> tuple[tuple[float, ...], tuple[fl
         value, gradient = objective.rational(*_polynomials(decays, scales), column)
         tail = gradient[1:]
         by_scale = powers @ tail
-        # d/d decay of decay^(k-1), times decay: (k-1) decay^(k-1).
         by_decay = scales * ((powers * lags) @ tail) / decays
         return value, np.concatenate([by_decay * decays * (1 - decays), by_scale * scales])
 
@@ -244,7 +243,7 @@ def blt(objective: Objective, buffers: int) -> tuple[tuple[float, ...], tuple[fl
 
 
 def _spread_decays(steps: int, count: int) -> Array:
-    """Return decays whose memories 1 / (1 - decay) grow geometrically from 1 to the step count."""
+    """Return decays with memories 1 / (1 - decay) that grow geometrically up to the steps."""
     memories = np.geomspace(1.5, 1.5 + steps, count) if count > 1 else np.array([steps**0.5 + 1])
     return 1 - 1 / memories
 
@@ -315,7 +314,6 @@ def banded_inverse(objective: Objective, inverse_bands: int) -> tuple[tuple[floa
     found = []
     for start in (
         -root_series(count, fractional_root(objective, count)[1])[1:],
-        # The last entry stands for all later ones of the square root.
         np.append(-root_series(count, 0.5)[1:-1], root_series(count, 0.5)[:-1].sum() * 0.9),
     ):
         free = np.log(start / (1 - start.sum()))

@@ -1,7 +1,7 @@
 """How is the next row of C^-1 z computed? Recurrences that keep a few rows, never the matrix.
 
-A recurrence reads the rows of z in turn and writes those of C^-1 z. The ``slots``
-rows that it keeps are the memory of the noise.
+A recurrence reads the rows of z in turn and writes the rows of C^-1 z. The ``slots`` rows that it
+keeps are the memory of the noise.
 
 >>> import numpy as np
 >>> recurrence = Filter(3, weights=np.array([1.0, -0.5]))    # lambda-CGD: z_t - z_{t-1} / 2
@@ -26,19 +26,19 @@ Array = NDArray[np.float64]
 
 _NOTHING = np.zeros(0)
 
-# Number of kept rows from which on one reading for four steps is faster than one for each step.
+# Kept rows from which on one reading for four steps is faster than one for each step.
 _MANY = 6
 # Most coefficients that take a loop: 7 ms.
 _SHORT = 5000
-# Coefficients of the divisor from which on transforms are faster than a filter, at any length.
+# Coefficients of the divisor from which on transforms are faster than a filter.
 WIDE = 4096
 
 
 def inverse_series(coefficients: Array, count: int, *, fast: bool = False) -> Array:
     """Return the first coefficients of 1 / p(x), shape (count,), of a series p with p(0) != 0.
 
-    If it may be ``fast``, many coefficients are divided by transforms, whose errors are relative to
-    the largest one.
+    With ``fast``, many coefficients are divided by transforms; their errors are relative to the
+    largest one.
 
     >>> inverse_series(np.array([1.0, -0.5]), 3).tolist()
     [1.0, 0.5, 0.25]
@@ -57,7 +57,7 @@ def inverse_series(coefficients: Array, count: int, *, fast: bool = False) -> Ar
             return found
         series[0] = 1.0
         return np.asarray(lfilter([1.0], coefficients, series))
-    # The state of that filter, whose module takes half a second to load.
+    # As in scipy.signal.lfiltic; that module takes half a second to load.
     left[0], feedback = 1.0 / coefficients[0], np.append(coefficients[1:], 0.0) / coefficients[0]
     for k in range(count):
         series[k] = left[0]
@@ -119,7 +119,6 @@ class _Convolution(Recurrence):
     def __init__(self, dimension: int, scale: float, weights: Array) -> None:
         super().__init__(dimension, len(weights))
         self._scale, self._weights = scale, weights
-        # Number of steps that share one reading of the kept rows.
         self._block = 4 if len(weights) >= _MANY else 1
 
     def apply(self, step: int, z: Array, out: Array, start: int) -> None:

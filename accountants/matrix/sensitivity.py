@@ -3,8 +3,8 @@
 One record contributes vectors of norm at most 1 at the steps of its pattern. With X = C^T C the
 squared norm of its part of C G is at most the sum of abs(X) over pairs of steps in the pattern,
 which is attained if X >= 0. For lower-triangular C this also bounds contributions that are chosen
-after seeing earlier outputs (Denisov et al. 2022), so the release is that of a Gaussian mechanism
-with this sensitivity.
+after seeing earlier outputs (Denisov et al. 2022), so the release is a Gaussian mechanism with this
+sensitivity.
 
 >>> from dpcal.accountants.matrix import FixedEpochs, LambdaCGD, Single
 >>> sensitivity = LambdaCGD(1000, 0.9).sensitivity(FixedEpochs(10, 100))
@@ -41,9 +41,9 @@ _LARGEST_COLUMN = "largest column norm (Denisov et al. 2022)"
 _ORTHOGONAL = "columns of separated steps are orthogonal (Choquette-Choo et al. 2023)"
 _NONNEGATIVE = "Gram matrix >= 0 (Choquette-Choo et al. 2022)"
 
-# Above this many steps the two-stage bound, which needs the whole Gram matrix, is not tried.
+# Most steps for the two-stage bound, which needs the whole Gram matrix.
 _GRAM_STEPS = 4096
-# Largest product of participations and steps^2 for the two-stage bound: it takes a few seconds.
+# Largest product of participations and steps^2 for the two-stage bound: a few seconds.
 _TWO_STAGE_COST = 10**9
 
 
@@ -244,7 +244,7 @@ def _two_stage(gram: Array, schema: LeastSeparation) -> Sensitivity:
 
 
 def most_separated(values: Array, separation: int, times: int) -> Array:
-    """Return the largest sum of at most ``times`` values >= 0 whose places are separated.
+    """Return the largest sum of at most ``times`` values >= 0 at separated places.
 
     Parameters
     ----------
@@ -278,7 +278,6 @@ def most_separated(values: Array, separation: int, times: int) -> Array:
 def _most_separated_any_number(values: Array, separation: int) -> Array:
     """Return :func:`most_separated` if only the separation bounds the number of values."""
     steps = values.shape[-1]
-    # Places are the first axis, so that each pass reads and writes whole rows.
     columns = np.moveaxis(values, -1, 0)
     best = np.zeros((steps + separation, *columns.shape[1:]))
     for place in range(steps - 1, -1, -1):

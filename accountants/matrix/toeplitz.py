@@ -61,7 +61,8 @@ class _Family(Toeplitz):
         participation
             A :class:`~dpcal.accountants.matrix.Participation`: at most once when omitted.
         workload
-            A :class:`~dpcal.accountants.matrix.Workload`: the sums of answers whose errors count.
+            A :class:`~dpcal.accountants.matrix.Workload`: the sums of answers that the error
+            measures.
         error
             ``"mean"`` or ``"max"``, over the steps.
 
@@ -120,8 +121,8 @@ class Identity(Toeplitz):
 class LambdaCGD(_Family):
     """Noise z_t - decay z_{t-1}: each step subtracts part of the last step's noise.
 
-    C[t, u] = decay^(t - u). The last noise can be drawn again instead of being stored, so that
-    memory is that of DP-SGD (Kalinin, McKenna, Pagh and Lampert 2026, DP-lambdaCGD).
+    C[t, u] = decay^(t - u). The last noise can be drawn again instead of being stored, so that you
+    need no more memory than DP-SGD (Kalinin, McKenna, Pagh and Lampert 2026, DP-lambdaCGD).
 
     Parameters
     ----------
@@ -170,7 +171,7 @@ class LambdaCGD(_Family):
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class Banded(_Family):
-    """A banded Toeplitz matrix: the noise of a step depends on that of the last ``bands - 1``.
+    """A banded Toeplitz matrix: the noise of a step depends on the last ``bands - 1`` steps.
 
     Separated columns are orthogonal, which allows amplification by sampling (Choquette-Choo et al.
     2023; Toeplitz: McKenna 2024).
@@ -182,9 +183,9 @@ class Banded(_Family):
     bands
         Number of nonzero diagonals of C, in [1, steps].
     coefficients
-        First entries of the first column, shape (bands,), the first not 0, whose inverse does not
-        explode (no root of c(x) far inside the unit disc). By default the product of mean error on
-        prefix sums and sensitivity is least, for participations at least ``bands`` apart;
+        First entries of the first column, shape (bands,), the first not 0, with an inverse that
+        does not explode (no root of c(x) far inside the unit disc). By default the product of mean
+        error on prefix sums and sensitivity is least, for participations at least ``bands`` apart;
         :meth:`optimised` minimises others.
 
     >>> Banded(3, 2, [1.0, 0.5]).matrix().tolist()
@@ -243,8 +244,8 @@ class SquareRoot(Toeplitz):
     steps
         Number of steps, >= 1.
     bands
-        Number of nonzero diagonals, in [1, steps]; None for all, whose noise needs the memory of
-        all steps.
+        Number of nonzero diagonals, in [1, steps]; with None for all, noise needs the memory of all
+        steps.
 
     >>> SquareRoot(4).coefficients.tolist()
     [1.0, 0.5, 0.375, 0.3125]
@@ -302,17 +303,17 @@ class _BandedInverse(Toeplitz):
 class BandedInverse(_BandedInverse, _Family):
     """C^-1 is banded Toeplitz; :meth:`optimised` has the entries of least error.
 
-    Noise needs as little memory as that of :class:`BISR`, and less of it for the same error
-    (BandInvMF: Kalinin, McKenna, Upadhyay and Lampert 2025).
+    Noise needs as little memory as :class:`BISR`, and less of it for the same error (BandInvMF:
+    Kalinin, McKenna, Upadhyay and Lampert 2025).
 
     Parameters
     ----------
     steps
         Number of steps, >= 1.
     head
-        The first entries of the first column of C^-1, at most ``steps`` of them, of which the first
-        is 1, and whose inverse does not explode. Sensitivities are exact for fixed epochs where the
-        others are <= 0, so that C >= 0.
+        The first entries of the first column of C^-1, at most ``steps`` of them; the first is 1,
+        and the inverse must not explode. Sensitivities are exact for fixed epochs where the others
+        are <= 0, so that C >= 0.
 
     >>> BandedInverse(4, (1.0, -0.5, -0.25)).coefficients.tolist()
     [1.0, 0.5, 0.5, 0.375]

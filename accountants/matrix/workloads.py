@@ -1,8 +1,8 @@
-"""What is the noise of a whole run measured in? Linear workloads over the steps' gradients.
+"""Linear workloads over the steps' gradients: the sums that errors are measured in.
 
 A workload A (steps x steps, lower triangular) maps the steps' gradients to the quantities of
 interest: the iterates of SGD are prefix sums of gradients, weighted by the learning rates. The
-error of a strategy C is that of A C^-1 z.
+error of a strategy C is the error of A C^-1 z.
 
 >>> Workload().coefficients(4).tolist()
 [1.0, 1.0, 1.0, 1.0]
@@ -47,7 +47,7 @@ def learning_rates(schedule: str, steps: int, last: float) -> tuple[float, ...]:
     steps
         Number of steps, >= 1.
     last
-        Rate of the last step over that of the first one, in (0, 1].
+        Rate of the last step over the rate of the first one, in (0, 1].
 
     >>> learning_rates("exponential", 3, last=0.25)
     (1.0, 0.5, 0.25)
@@ -72,7 +72,7 @@ class Workload:
     decay
         In (0, 1]: parameters w <- decay w - learning rate times v.
     learning_rates
-        The rate > 0 of each step, in any unit, which is that of the errors; None for equal ones.
+        The rate > 0 of each step, in any unit, which errors then have, too; None for equal ones.
     """
 
     momentum: float = 0.0
@@ -153,7 +153,7 @@ def _sums(rows: Array, factor: float) -> Array:
     """Return total <- factor total + row for each row in turn, shape (steps, ...)."""
     if not factor:
         return rows
-    # Not a filter of scipy.signal, which takes half a second to load.
+    # scipy.signal would take half a second to load.
     found: Iterable[Any] = rows.tolist() if rows.ndim == 1 else rows
     return np.array(list(accumulate(found, lambda total, row: factor * total + row)))
 
