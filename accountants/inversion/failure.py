@@ -67,7 +67,7 @@ def epsilon(
     """
 
     def given_finite(direction: Direction, way: int) -> Bounds:
-        """Compute it at (delta - (1 - F)) / F, rounded down (-1) for upper ends, up (1) for lower."""
+        """Compute it at (delta - (1 - F)) / F; round down (-1) for upper ends, up (1) for lower."""
         log_finite, given = direction.finite
         if log_finite == 0:
             return bounds_of(direction, log_delta)
