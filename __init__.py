@@ -1,4 +1,4 @@
-"""Calibrated differential privacy: from a target (epsilon, delta) to a run whose claim is checked.
+"""Calibrated differential privacy: from a target (epsilon, delta) to a run with a checked claim.
 
 >>> import dpcal
 >>> event = dpcal.events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=10_000)
@@ -6,7 +6,7 @@
 6.907384
 
 The names that most users need are here, and each is imported when it is first used. Everything else
-is in a room:
+is in a package of its own:
 
 ``dpcal.accountants``
     The cost of a mechanism: ``epsilon``, ``delta``, ``compare``, and the accountants themselves.
@@ -18,7 +18,7 @@ is in a room:
     Tables of people, scikit-learn estimators (extra ``sklearn``), and switches for Opacus, Flower,
     Optax and PyTorch.
 ``dpcal.report``, ``dpcal.plot``
-    Files that state and verify what a run claims, and pictures.
+    Files that state and verify the claim of a run, and pictures.
 """
 
 from typing import TYPE_CHECKING

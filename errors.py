@@ -1,7 +1,7 @@
-"""Domain errors: what the library refuses, and why.
+"""Domain errors: requests that the library refuses, and the reason.
 
-Wrong arguments raise ``ValueError`` or ``TypeError``. The classes here are for requests that are
-well formed but that no theorem covers, that would overrun a budget, or whose records disagree.
+Wrong arguments raise ``ValueError`` or ``TypeError``. You get these for requests that are well
+formed but that no theorem covers, that would overrun a budget, or with records that disagree.
 """
 
 import sys
@@ -48,11 +48,11 @@ class DpcalError(Exception):
 
 
 class UnsupportedEvent(DpcalError):  # noqa: N818 -- reads as what happened
-    """No theorem in this package prices this event under this neighboring relation."""
+    """No theorem in this package covers this event under this neighboring relation."""
 
 
 class TooLarge(UnsupportedEvent):
-    """A question whose answer would take more memory or work than any question may take."""
+    """A question that would take more memory or work than any question may take."""
 
 
 class BudgetExceeded(DpcalError):  # noqa: N818
@@ -64,11 +64,11 @@ class BrokenLaw(DpcalError):  # noqa: N818
 
 
 class BrokenObjective(DpcalError):  # noqa: N818
-    """An objective does not keep what the privacy claim needs of it."""
+    """An objective does not keep a condition of the privacy claim."""
 
 
 class LedgerMismatch(DpcalError):  # noqa: N818
-    """What was released does not agree with what was planned."""
+    """The released answers do not agree with the plan."""
 
 
 class NoiseReused(DpcalError):  # noqa: N818
@@ -76,7 +76,7 @@ class NoiseReused(DpcalError):  # noqa: N818
 
 
 class NonFiniteAnswer(DpcalError):  # noqa: N818
-    """A regulariser overflowed at the parameters that were asked about; no answer left the oracle.
+    """A regulariser overflowed at the given parameters; no answer left the oracle.
 
     Records that are not finite contribute zero, so that this depends on released values only.
     """
@@ -87,15 +87,15 @@ class TargetUnreachable(DpcalError):  # noqa: N818
 
 
 class DrawsCannotTell(DpcalError):  # noqa: N818
-    """Random draws bound nothing, or hang on too few of them; the message says what is missing."""
+    """Random draws bound no value, or hang on too few of them; the message names the rest."""
 
 
 class BackendRefused(DpcalError):  # noqa: N818
-    """Another package, asked as a backend, gave no answer."""
+    """Another package, used as a backend, gave no answer."""
 
 
 class AccountantsDisagree(DpcalError):  # noqa: N818
-    """Two accountants, asked the same, proved intervals that do not meet: one of them is wrong."""
+    """Two accountants proved intervals for one question that do not meet: one of them is wrong."""
 
 
 class DisagreementWarning(UserWarning):
@@ -118,7 +118,7 @@ def needing(name: str) -> Iterator[None]:
 
 
 class CertificateRejected(DpcalError):  # noqa: N818
-    """A certificate is malformed, was changed, or does not prove what it claims."""
+    """A certificate is malformed, was changed, or does not prove its claim."""
 
 
 class UnobservedOracle(DpcalError):  # noqa: N818
@@ -128,8 +128,9 @@ class UnobservedOracle(DpcalError):  # noqa: N818
 class VacuousSchedule(UserWarning):
     """A theorem promises nothing at these sizes that would not hold without an optimizer.
 
-    Or a run takes no step and returns its start, or its own answers tell that it ended no better
-    than there; its budget is spent. Or nobody can wait for the run, or noise decides its tests.
+    Or a run takes no step and returns its start, or its own answers show that it ended no better
+    than there; its budget is spent. Or the run would take too long to wait for, or noise decides
+    its tests.
     """
 
 

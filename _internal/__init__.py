@@ -1,3 +1,3 @@
-"""What all packages share, and nobody else should import: checks, roots, files, late imports."""
+"""Checks, roots, files and late imports, for the package's own use."""
 
 __all__: list[str] = []

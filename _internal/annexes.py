@@ -1,7 +1,7 @@
-"""Names of annexes that the core needs: the one table of them, loaded when they are asked for.
+"""Names of annexes that the core needs, in one table; they are loaded at their first use.
 
-An annex imports the core, and the core does not import an annex: what it needs of one is found
-here by its name, so that a run without correlated noise loads nothing of it.
+An annex imports the core, and the core does not import an annex: it finds each one here by name, so
+that a run without correlated noise loads no part of it.
 
 >>> from dpcal._internal import annexes
 >>> annexes.LatticeStream.__module__

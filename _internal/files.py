@@ -65,7 +65,7 @@ def text_of(path: Path, must: str, *, encoding: str | None = "utf-8") -> str:
     Raises
     ------
     ValueError
-        With what the file must be, if it cannot be read.
+        With the form that the file must have, if it cannot be read.
     """
     try:
         check_regular(path)
@@ -87,7 +87,7 @@ def _json(text: str) -> Any:
 
 
 def document_of(text: str, loads: Callable[[str], Any] = _json) -> Any:
-    """Parse a text of JSON, or of what ``loads`` reads, of at most ``DEEPEST`` levels.
+    """Parse a text of JSON, or of the format of ``loads``, of at most ``DEEPEST`` levels.
 
     Raises
     ------
@@ -108,7 +108,7 @@ def document_of(text: str, loads: Callable[[str], Any] = _json) -> Any:
 
 
 def fields_of(text: str, must: str) -> Any:
-    """Return the parsed content of a JSON text; raise ``ValueError`` with what it must be."""
+    """Return the content of a JSON text; raise ``ValueError`` with the form that it must have."""
     try:
         return document_of(text)
     except (ValueError, TypeError) as error:
@@ -117,7 +117,7 @@ def fields_of(text: str, must: str) -> Any:
 
 @contextmanager
 def read_as(must: str) -> Iterator[None]:
-    """Say what a document must be, if its fields are wrong, in no more words than a screen has."""
+    """Return how the fields of a document must be, in no more words than a screen has."""
     try:
         yield
     except (TypeError, KeyError, AttributeError, OverflowError) as error:
@@ -136,7 +136,7 @@ def _short(reason: str) -> str:
 
 
 def document(path: Path, must: str) -> Any:
-    """Return the parsed content of a JSON file; raise ``ValueError`` with what it must be."""
+    """Return the content of a JSON file; raise ``ValueError`` with the form that it must have."""
     text = text_of(path, must)
     try:
         return document_of(text)
@@ -145,7 +145,7 @@ def document(path: Path, must: str) -> Any:
 
 
 def check_lines(file: BinaryIO, size: int) -> None:
-    """Read a table's text to its end, and refuse what would take the memory of its reader.
+    """Read a table's text to its end, and refuse one that would take its reader's memory.
 
     Parameters
     ----------

@@ -80,8 +80,8 @@ def attributes(
     package
         The package's name.
     homes
-        For each name, the module that holds it. A name whose home is the package itself, or a
-        module of that name that holds no such attribute, is a module.
+        For each name, the module that holds it. A name is a module if its home is the package
+        itself, or a module of that name without such an attribute.
     """
 
     def find(name: str) -> Any:
@@ -117,6 +117,5 @@ class Module:
         return value
 
 
-# Half of the time that it takes to load an accountant, and no part of a common question.
 fft = Module("scipy.fft")
 special = Module("scipy.special")

@@ -311,7 +311,6 @@ def brent(excess: Callable[[float], float], low: float, high: float, stop: Stop)
     value_before, value = value_at(before), value_at(x)
     if (value <= 0) == (value_before <= 0):
         raise NoBracket(x, meets=value <= 0)
-    # The other side of the root, and the last two steps.
     other, value_other, step, step_before = before, value_before, 0.0, 0.0
     for _ in range(stop.evaluations + 1):
         if (value <= 0) != (value_before <= 0):

@@ -1,4 +1,4 @@
-"""What must have no copy? An object that spends: a copy would have what is left once more.
+"""Objects that spend, which have no copy: a copy would have the rest once more.
 
 >>> import copy
 >>> copy.deepcopy(Spender())
@@ -7,7 +7,7 @@ Traceback (most recent call last):
 TypeError: a Spender must not be copied or pickled, because its copy could spend the same budget \
 once more: share the object itself, also between threads.
 
-A ledger or an account is a record of what was spent, and may be copied.
+A ledger or an account is a record of the past, and may be copied.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ class NoiseOutOfRange(ValueError):  # noqa: N818 -- reads as what happened
 
 
 def _told(value: Any) -> str:
-    """A value as messages show it: tables may hold records, so that only their type is told."""
+    """A value as messages show it: tables may hold records, so only their type is shown."""
     if value is None or isinstance(value, str | numbers.Number):
         return f"{value!r:.60}"
     return f"an object of type {type(value).__name__}"
@@ -34,7 +34,7 @@ def _told(value: Any) -> str:
 def _real(name: str, value: Any, allowed: str) -> float:
     """``value`` as a finite float, or a sentence."""
     if type(value) is float and math.isfinite(value):
-        return value  # what nearly all values are, without a look at abstract classes
+        return value  # the common case, without a look at abstract classes
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be {allowed}, got {value!r} of type {type(value).__name__}.")
     try:
@@ -127,7 +127,7 @@ def within(least: float, most: float, **argument: Any) -> float:
 
 
 def noise(**argument: Any) -> float:
-    """A noise multiplier that is positive, and whose square is far from overflow either way."""
+    """A noise multiplier that is positive, with a square far from overflow either way."""
     number = positive(**argument)
     try:
         return within(1e-6, 1e12, **argument)
@@ -184,7 +184,7 @@ def reals(**argument: Any) -> NDArray[np.float64]:
 
 
 def each(check: Callable[..., float], **argument: Any) -> NDArray[np.float64]:
-    """An array of real numbers, of any shape, of which each passes a check of single numbers."""
+    """An array of real numbers, of any shape; each passes a check of single numbers."""
     ((name, _),) = argument.items()
     array = reals(**argument)
     for value in array.ravel().tolist():

@@ -1,8 +1,8 @@
-"""Private estimators for scikit-learn: ``fit`` spends a budget, and says what it spent.
+"""Private estimators for scikit-learn: ``fit`` spends a budget, and reports it.
 
 They stand in pipelines, cross-validation and grid search as other estimators do, and need the extra
 ``sklearn``. Each fit is one plan, answered by the privacy boundary of :mod:`dpcal.optim`;
-``epsilon_spent_`` is computed from the ledger of what was released.
+``epsilon_spent_`` is computed from the ledger of released answers.
 
 >>> import numpy as np
 >>> from dpcal.estimators import LogisticRegression
@@ -50,6 +50,6 @@ else:
     _find, __dir__, __all__ = lazy.attach(__name__)
 
     def __getattr__(name: str) -> Any:
-        """Return an estimator, or say which extra it needs."""
+        """Return an estimator, or raise an error that names the missing extra."""
         with needing("sklearn"):
             return _find(name)

@@ -1,4 +1,4 @@
-"""What do all private estimators share? A plan that is paid, a ledger, and what was spent.
+"""The base of all private estimators: a plan that is paid, a ledger, and the budget spent.
 
 A fit makes one plan from public numbers, charges it to the budgets in use, and only then lets an
 oracle read the records.
@@ -58,7 +58,7 @@ __all__ = ["Answers", "PrivateEstimator", "Table", "read_by_score"]
 
 Table = NDArray[np.float64]
 
-# Whether this thread copies a model for a score that is paid, and what such a copy does without.
+# Whether this thread copies a model for a score that is paid; such a copy omits these attributes.
 _READING: ContextVar[bool] = ContextVar("reading", default=False)
 _TOLD = {"_released", "_last", "ledger_"}
 
@@ -80,13 +80,13 @@ def _with_entries(text: str, base: str) -> str:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
-    """Base class: the parameters that all estimators have, what was spent, and on what.
+    """Base class: parameters that all estimators have, the budget spent, and the answers.
 
     Parameters
     ----------
     epsilon
         Privacy parameter > 0 of one fit; neighbors differ by one record that is there or blanked,
-        so that it contributes nothing (``"replace-special"``). The number of records is told.
+        so that it contributes nothing (``"replace-special"``). The number of records is published.
     delta
         Privacy parameter in (0, 1).
     noise
@@ -94,10 +94,10 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
         research: noise in floating point that is rounded.
     rows_per_person
         Number >= 1 of rows that a person has at most. Where it is larger than 1, the claim is about
-        a person, with all rows, and the noise is larger by as much; what is learned by a choice
-        (classes, bounds, categories, quantiles) must be declared. Tell ``fit`` by ``groups``, shape
-        (n,), whose each row is, and it leaves out further rows of a person, drawn at random;
-        without, it is for you to see to it that nobody has more.
+        a person with all rows, and the noise is larger by this factor; you must declare classes,
+        bounds, categories or quantiles that would be learned by a choice. Pass ``groups`` to
+        ``fit``, shape (n,), with the person of each row, and it leaves out further rows of a
+        person, drawn at random; without it you must see to it that no person has more.
 
     Attributes
     ----------
@@ -108,7 +108,7 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
         ``partial_fit`` included, computed from the ledgers. A call that ended before its plan's
         end costs its whole plan.
     report_
-        What the claim covers, with plan, ledger and price, as JSON values.
+        The claim with plan, ledger and cost, as JSON values.
     """
 
     epsilon: float = 1.0
@@ -120,10 +120,10 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
     _released: list[Any] = field(init=False)
     _left_budget_of: str = field(init=False)
 
-    # Returns the numbers of records, as float64: a record is blank that has a cell of another kind.
+    # Returns the numbers of records, as float64: a record with a cell of another kind is ignored.
     _numbers_of = staticmethod(table_of)
-    # A seed for tests and studies alone: noise that can be drawn again protects nobody, which is
-    # why there is no parameter ``random_state``.
+    # A seed for tests and studies only: noise that can be drawn again protects no record, so there
+    # is no parameter ``random_state``.
     _seed = cast("int | None", None)
 
     def __init_subclass__(cls, **given: Any) -> None:
@@ -145,7 +145,7 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
         X
             Records.
         y
-            Their labels or targets, shape (n,), of those who learn from such.
+            Their labels or targets, shape (n,), for estimators that learn from them.
         groups
             Persons whom they are about, shape (n,).
         """
@@ -157,19 +157,19 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _fitted(self, *tables: Any) -> Self:
-        """Learn from checked records, and forget those of earlier calls."""
+        """Learn from checked records, and forget the records of earlier calls."""
         return self._learn(*tables, first=True)
 
     def _learn(self, *tables: Any, **options: Any) -> Self:
-        """Learn from checked records, after those of earlier calls unless it is the ``first``."""
+        """Learn from checked records; keep earlier calls unless it is the ``first``."""
         raise NotImplementedError
 
     def _declare(self, X: Any) -> None:
-        """Keep what is declared of records, where nothing is learned."""
+        """Keep the declared facts about records, where no fact is learned."""
         raise NotImplementedError
 
     def _blank_targets(self, y: Any) -> NDArray[Any]:
-        """Return as many targets as there are, of which none depends on a record."""
+        """Return as many targets as there are, none of which depends on a record."""
         return np.zeros(len(y), dtype=np.intp)
 
     def _is_gaussian(self) -> bool:
@@ -192,7 +192,7 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
         return bool(self.__dict__.get("_left_budget_of", here) != here)
 
     def _refuse_unpaid(self) -> None:
-        """Refuse to predict for records while a budget is in use, but for a score that is paid."""
+        """Refuse to predict while a budget is in use, except for a score that is paid."""
         if "_reads" in self.__dict__:
             return
         self._refuse_elsewhere()
@@ -240,8 +240,8 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
     def _within_persons(self, groups: Any, *tables: Any) -> tuple[Any, ...]:
         """Return records, and targets, without the rows of a person that are too many.
 
-        Which of them stay is drawn without a look at what any row holds, and no other person has a
-        say.
+        The rows that stay are drawn without a look at the content of any row, and no other person
+        has a say.
         """
         most = validate.count(rows_per_person=self.rows_per_person)
         if groups is None:
@@ -284,7 +284,7 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
 
     @contextmanager
     def _asking(self, plan: Plan, *, first: bool = True) -> Iterator[Answers]:
-        """Ask by a plan that is paid, and keep what was released."""
+        """Answer queries by a plan that is paid, and keep the released answers."""
         answers = Answers(self, plan)
         with self._paid(plan):
             yield answers
@@ -301,8 +301,8 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
     ) -> tuple[Table, float]:
         """Return a private mean of one vector a record, and the deviation of its sum's noise.
 
-        It is all that a fit releases. ``bound`` is on the norm of a vector, and the rest that of
-        :meth:`Answers.mean`.
+        It is all that a fit releases. ``bound`` is on the norm of a vector; for the other
+        parameters see :meth:`Answers.mean`.
         """
         (multiplier,) = self._multipliers([1.0])
         plan = self._plan(len(tables[0]), sum_query(name, bound, multiplier))
@@ -318,7 +318,7 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
     def __sklearn_clone__(self) -> Self:
         """Return an unfitted copy, which no other process than this one's budgets may fit either.
 
-        Meta-estimators clone what they were sent, inside their workers.
+        Meta-estimators clone the models that they were sent, inside their workers.
         """
         copy: Self = _clone_parametrized(self)
         if "_left_budget_of" in self.__dict__:
@@ -338,7 +338,7 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
         return state
 
     def _close(self, answers: Answers, *, first: bool) -> None:
-        """Keep what was released: the ledger, its price, the report.
+        """Keep the released answers: the ledger, its cost, the report.
 
         A fit that is not complete costs its whole plan, because its end is one of its outputs.
         """
@@ -364,7 +364,7 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
         self._last = answers
         self._released = [*([] if first else self._released), result]
         self.ledger_ = ledger
-        # All runs are priced for the largest person of one of them.
+        # All runs are accounted for with the largest person of one of them.
         sizes = [getattr(each, "group_size", 1) for each in self._released]
         parts = [
             for_group(each.event, -(-max(sizes) // size))
@@ -384,7 +384,7 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
 
     @property
     def report_(self) -> dict[str, Any]:
-        """What the claim of the last fit covers, with plan, ledger and price, as JSON values."""
+        """The claim of the last fit with plan, ledger and cost, as JSON values."""
         if not self._released:
             return {}
         (*_, last) = self._released
@@ -397,7 +397,7 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
         """The runs since the last ``fit``, as :func:`dpcal.report.save` takes them.
 
         NotFittedError is raised before it, and UnsupportedEvent for the best model of a search,
-        whose price is not that of a plan.
+        which has no epsilon of its plan.
         """
         check_is_fitted(self, "ledger_")
         runs = tuple(each for each in self._released if isinstance(each, Result))
@@ -410,12 +410,12 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
 
 
 class Answers:
-    """What a fit is told of the records, by a plan that is paid, and what it keeps of that.
+    """Released facts about the records, by a plan that is paid, in fields that keep them.
 
     Attributes
     ----------
     plan
-        The plan; a fit that chooses by an answer leaves here what its report holds.
+        The plan; a fit that chooses by an answer stores the content of its report here.
     ledgers
         A ledger for each question.
     complete
@@ -450,18 +450,17 @@ class Answers:
         return oracle.gradient(np.zeros(dimension), name)
 
     def choices(self, table: Any, part: Plan | None = None, **given: Any) -> PrivateChoices:
-        """Return what chooses values of a table, whose shape is (n, columns)."""
+        """Return a chooser of values of a table of shape (n, columns)."""
         choices = PrivateChoices(table, part or self.plan, **given, seed=self._how["seed"])
         self.ledgers.append(choices.ledger)
         return choices
 
 
-# Pipelines have reports too, once there are private estimators to put into them.
 reported.register(BaseEstimator, model_report)
 
 
 def read_by_score(model: Any) -> Any:
-    """Return a copy of a model whose private parts predict for a score that is paid.
+    """Return a copy of a model with private parts that predict for a score that is paid.
 
     The copy is the score's permission, and goes with it into the threads of an ensemble.
     """
@@ -469,6 +468,6 @@ def read_by_score(model: Any) -> Any:
     try:
         return deepcopy(model)
     except Exception:
-        return model  # of which private parts refuse to predict
+        return model  # its private parts refuse to predict
     finally:
         _READING.reset(before)

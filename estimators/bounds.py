@@ -35,16 +35,15 @@ from dpcal.optim.objectives.placed import by_row
 
 __all__ = ["LEARN", "BoundedEstimator", "Transformer", "bounded", "scaled"]
 
-# What bounds are, where they are to be learned inside the budget, and the parameters that may be.
+# Kinds of bounds, for bounds that are learned inside the budget, and their parameters.
 LEARN = "learn"
 _LEARNED = ("bounds", "target_bounds")
 
-# Largest bound of a number: squares of records, and what a fit makes of them, stay far from the
-# ends of doubles.
+# Largest bound of a number: squares of records stay far from the ends of doubles.
 _FARTHEST = 1e100
 
-# Share of epsilon and of delta that bounds cost, where they are learned. Counts of orders of
-# magnitude need little; with much more the estimator has visibly more noise.
+# Share of epsilon and of delta for learned bounds: with much more the estimator has visibly more
+# noise.
 _SHARE = 0.1
 # Order of magnitude under which a value counts as 0.
 _SMALLEST = -60
@@ -56,7 +55,7 @@ def bounded(name: str, bounds: Any, columns: int | None = None) -> tuple[Table, 
     Parameters
     ----------
     name
-        Of the parameter.
+        Name of the parameter.
     bounds
         A pair (low, high) of numbers, or of arrays of one number a column.
     columns
@@ -83,7 +82,6 @@ def bounded(name: str, bounds: Any, columns: int | None = None) -> tuple[Table, 
         ) from None
     if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
         raise ValueError(f"{name} must be finite with low < high, got {bounds!r}.")
-    # Squares of numbers in between, and sums of them over records, must stay finite.
     if max(np.abs(low).max(), np.abs(high).max()) > _FARTHEST or (high - low).min() < 1 / _FARTHEST:
         raise ValueError(
             f"{name} must be between -{_FARTHEST:g} and {_FARTHEST:g}, and at least "
@@ -100,7 +98,7 @@ def scaled(values: Table, middle: Any, half: Any) -> Table:
     values
         Shape (n, d), or (n,).
     middle, half
-        Of the bounds, and of their distance: arrays of shape (d,), or numbers.
+        Ends of the bounds, and their distance: arrays of shape (d,), or numbers.
     """
     return np.asarray(np.clip((values - middle) / half, -1.0, 1.0))
 
@@ -174,7 +172,7 @@ class Transformer(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        # Blank records are handed on, as what fits the next step of a pipeline.
+        # Ignored records are handed on, so that the next step of a pipeline has as many rows.
         tags.input_tags.allow_nan = True
         return tags
 
@@ -192,7 +190,7 @@ def _fit_learning_bounds(
     names
         Which of its ``bounds`` and ``target_bounds`` are to be learned.
     X, *y
-        Records, shape (n, d), all NaN where blank, and their targets, if there are; checked.
+        Records, shape (n, d), all NaN where ignored, and their targets, if there are; checked.
 
     Raises
     ------
@@ -245,7 +243,6 @@ def _orders(columns: Table) -> NDArray[Any]:
     """Sign and order of magnitude of each value, as one number: 0 for values near 0."""
     _, exponents = np.frexp(columns)
     orders = np.sign(columns) * np.maximum(exponents - _SMALLEST, 0)
-    # Labels that are NaN are not counted.
     return np.asarray(orders if np.isnan(orders).any() else orders.astype(np.int64))
 
 

@@ -68,21 +68,21 @@ class OneHotEncoder(Transformer):
     """Encode categories as columns of 0 and 1, for categories that are declared or learned.
 
     A value that is not a known category is 0 in all columns. So is a cell that is missing (None, or
-    no finite number); but a record of which all cells are missing is blank, and stays so: its
-    features are NaN. If missing is to be a category, mark it by a text of its own.
+    no finite number); but a record with no cell at all is ignored, and stays so: its features are
+    NaN. If missing is to be a category, mark it by a text of its own.
 
     Parameters
     ----------
     categories
-        ``"learn"``: those whose noisy counts in their column pass a threshold, so that a category
-        of a few records is never named. Or a list of the categories of each column, known without a
-        look at the records: nothing is learned then, a fit costs nothing, and it has no share in a
-        budget.
+        ``"learn"``: categories with noisy counts in their column above a threshold, so that a
+        category of a few records is never named. Or a list of the categories of each column, known
+        without a look at the records: nothing is learned then, a fit costs nothing, and it has no
+        share in a budget.
 
     Attributes
     ----------
     categories_
-        Of each column the array of its categories, in sort order.
+        For each column the array of its categories, in sort order.
 
     References
     ----------
@@ -106,8 +106,7 @@ class OneHotEncoder(Transformer):
         with self._asking(self._plan(n, query)) as told:
             choices = told.choices(X)
             found = [choices.labels(query.name, column) for column in range(d)]
-        # Their types are those of the categories alone: an array of whole numbers becomes one of
-        # floats where a single cell is missing.
+        # Types come from the categories only: a missing cell would make floats of whole numbers.
         self.categories_ = [typed(counted(each.astype(object))[0]) for each in found]
         empty = [column for column, each in enumerate(self.categories_) if not len(each)]
         if empty:
@@ -119,7 +118,7 @@ class OneHotEncoder(Transformer):
         return self
 
     def _transformed(self, table: NDArray[Any]) -> Table:
-        """Return features of records, shape (m, number of all categories); a blank one's are NaN.
+        """Return features of records, shape (m, number of all categories); NaN for an ignored one.
 
         ValueError is raised for an array of numbers where categories are texts, and conversely.
         """
@@ -145,7 +144,7 @@ class OneHotEncoder(Transformer):
         return not isinstance(self.categories, str)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Return a name for each feature: that of its column, and its category."""
+        """Return a name for each feature: the name of its column, and its category."""
         check_is_fitted(self)
         names = _check_feature_names_in(self, input_features)
         pairs = zip(names, self.categories_, strict=True)
@@ -180,9 +179,9 @@ def _declared(categories: Any, columns: int) -> list[NDArray[Any]]:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Basis(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """A stateless transformer whose rows have a norm of ``sqrt(n_features_out)`` at most.
+    """A stateless transformer; its rows have a norm of at most ``sqrt(n_features_out)``.
 
-    That is what linear models of this package take for ``row_norm`` when it is omitted.
+    Linear models of this package use this norm for ``row_norm`` when it is omitted.
     """
 
     bounds: Any = None
@@ -196,11 +195,11 @@ class Basis(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     @by_partitions
     @np.errstate(all="ignore")
     def transform(self, X: ArrayLike) -> Table:
-        """Return features of records of shape (m, n_features); a blank record's are NaN."""
+        """Return features of records of shape (m, n_features); an ignored record's are NaN."""
         return self._expanded(self._places(X, reset=False))
 
     def _places(self, X: Any, *, reset: bool) -> Table:
-        """Return where in its bounds each number is, in [0, 1]; a blank record has NaN."""
+        """Return where in its bounds each number is, in [0, 1]; an ignored record has NaN."""
         table = table_of(X, least=1, estimator=type(self).__name__)
         validate_data(
             self, X if hasattr(X, "columns") else table, skip_check_array=True, reset=reset
@@ -259,13 +258,13 @@ class Bins(Basis):
     Parameters
     ----------
     bounds
-        That of :class:`Splines`.
+        See :class:`Splines`.
     n_bins
         Number >= 2 of bins of a column, each a feature.
     pairs
-        Pairs of columns, by their numbers, that have joint bins beside their own.
+        Pairs of columns, by their numbers, with joint bins in addition to their own.
     n_pair_bins
-        Number >= 2 of bins of each column in a pair, whose joint bins are the square of it.
+        Number >= 2 of bins of each column in a pair; their joint bins are the square of it.
     """
 
     n_bins: int = 16
@@ -313,9 +312,9 @@ class RandomFeatures(Basis):
     Parameters
     ----------
     bounds
-        That of :class:`Splines`.
+        See :class:`Splines`.
     n_waves
-        Number >= 1 of random waves, each of which is two features.
+        Number >= 1 of random waves; each gives two features.
     gamma
         Inverse squared width > 0 of the kernel ``exp(-gamma ||x - y||^2)``; when omitted,
         ``4 / n_features``.
@@ -345,7 +344,7 @@ class RandomFeatures(Basis):
 
 
 def _scaled(parts: Sequence[Table]) -> Table:
-    """Return parts whose rows have norm 1 at most beside each other, of norm sqrt(n_features)."""
+    """Return parts with rows of norm at most 1, side by side, of norm sqrt(n_features)."""
     together = np.hstack(parts)
     together *= math.sqrt(together.shape[1] / len(parts))
     return together

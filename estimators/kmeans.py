@@ -32,7 +32,7 @@ from dpcal.optim.objectives.placed import by_row
 
 __all__ = ["KMeans"]
 
-# Rounds of Lloyd's algorithm. Centres settle in few, and every round needs more noise in all.
+# Rounds of Lloyd's algorithm: centres settle in few, and more rounds need more noise.
 _ROUNDS = 5
 
 # Share of the squared GDP parameter for the counts of the grid that the centres start from.
@@ -124,7 +124,7 @@ def _lloyd(told: Answers, rows: Table, centers: Table) -> tuple[Table, Table]:
     weight = 1 / math.sqrt(d)
 
     def vectors(w: Table, some: Table) -> Table:
-        """Return what rows add to the sum and the count of their nearest centre in w."""
+        """Return the parts of rows in the sum and the count of their nearest centre in w."""
         known, each = finite_rows(some), np.arange(len(some))
         nearest = _nearest(some, w[: k * d].reshape(k, d))
         table = np.zeros((len(some), k, d + 1))
@@ -157,7 +157,7 @@ def _grid(d: int) -> tuple[Table, Callable[..., Table]]:
     """Return the middles of the cells of a grid over leading columns, and which cell rows are in.
 
     The latter is a function of rows that returns a table with a 1 in the column of a row's cell,
-    and zeros where it is blank.
+    and zeros for an ignored row.
     """
     side = max(2, min(8, math.floor(_CELLS ** (1 / d))))
     columns = min(d, math.floor(math.log(_CELLS, side)))
@@ -176,7 +176,7 @@ def _grid(d: int) -> tuple[Table, Callable[..., Table]]:
 
 
 def _heaviest(counts: Table, places: Table, k: int) -> Table:
-    """Return k places, each the one of the largest count times its distance from those before."""
+    """Return k places, each with the largest count times its distance from the places before."""
     weights = np.maximum(counts, 0.0)
     chosen = [int(weights.argmax())]
     away = np.linalg.norm(places - places[chosen[0]], axis=1)

@@ -53,12 +53,12 @@ __all__ = ["LinearRegression", "LogisticRegression", "Ridge"]
 
 SOLVERS = ("auto", "statistics", "gradient")
 
-# Noise on d moments times so many steps is below the number of records where moments are taken. On
-# 60 tables of 1,000 to a million records, at epsilon 1 and 4, the population excess is then 1.01
-# times that of the better solver in the mean, and 1.4 times at worst.
+# Moments are taken where noise on d of them times so many steps is below the number of records: on
+# 60 tables of 1,000 to a million records, the population excess is then 1.01 times the better
+# solver's in the mean.
 _CLEARER = 5.0
 
-# How many times the moment of a constant column is above the noise on moments, at least.
+# Least ratio of the moment of a constant column to the noise on moments.
 _ABOVE_NOISE = 4.0
 
 
@@ -124,12 +124,12 @@ class LinearModel(BoundedEstimator):
         Parameters
         ----------
         loss, rows, y, norm, initial
-            Those of ``fit_linear``.
+            Settings of ``fit_linear``.
         multiplier
             Noise multiplier of one release that costs the share of the target that is left.
         settings, *before, choose
-            The settings, where they are known beforehand. Else what is asked first, and a function
-            of answers that returns the settings, or None to end the fit.
+            The settings, where they are known beforehand. Else the first query, and a function of
+            its answers that returns the settings, or None to end the fit.
         first
             Whether earlier calls do not count.
         """
@@ -174,7 +174,7 @@ class LinearRegression(PrivateR2, RegressorMixin, LinearModel):  # type: ignore[
         A pair (low, high) of numbers for the target, or ``"learn"``.
     solver
         ``"statistics"``, ``"gradient"``, or ``"auto"``: gradients, unless statistics are expected
-        to tell of directions that so many steps do not reach.
+        to find directions that so many steps do not reach.
 
     Attributes
     ----------
@@ -191,7 +191,7 @@ class LinearRegression(PrivateR2, RegressorMixin, LinearModel):  # type: ignore[
     References
     ----------
     Wang 2018, Revisiting differentially private linear regression, Algorithm 1 (AdaSSP); here the
-    smallest eigenvalue is that of the noisy moments, and is not released by itself.
+    smallest eigenvalue belongs to the noisy moments, and is not released by itself.
     """
 
     target_bounds: Any = None
@@ -255,7 +255,7 @@ class LinearRegression(PrivateR2, RegressorMixin, LinearModel):  # type: ignore[
     def _length_of_constant(self, multiplier: float, n: int, d: int) -> float:
         """Return the length of the constant column, which has the intercept as its weight.
 
-        One as long as a short record would double what a record adds to moments, and the noise. It
+        One as long as a short record would double a record's part of the moments, and the noise. It
         is shorter, but longer than most columns, and its own moment stands above the noise.
         """
         if self.row_norm is None:
@@ -282,7 +282,7 @@ class LinearRegression(PrivateR2, RegressorMixin, LinearModel):  # type: ignore[
         self._statistics = seen, kept, calls = (seen + n, kept + n * mean, calls + 1)
         second = pairs.matrix(kept)
         # The diagonal has this deviation, and the whole noise a norm of about sqrt(2 d) of it. Most
-        # directions are well inside, so that a penalty of sqrt(d) of it is enough.
+        # directions are well inside, so a penalty of sqrt(d) of it is enough.
         deviation = multiplier * math.sqrt(2 * calls) * norm**2
         noise = deviation * math.sqrt(d)
         least = float(np.linalg.eigvalsh(second)[0])
@@ -321,10 +321,10 @@ class Ridge(LinearRegression):
     Parameters
     ----------
     alpha
-        Strength >= 0 of the regulariser ``alpha ||w||^2``, beside the sum of squared residuals, in
-        the units of the scaled records.
+        Strength >= 0 of the regulariser ``alpha ||w||^2``, added to the sum of squared residuals,
+        in the units of the scaled records.
     release
-        ``"all"``, or ``"last"``: the solver is "gradient" then, its last iterate alone is released,
+        ``"all"``, or ``"last"``: the solver is "gradient" then, only its last iterate is released,
         and a large ``alpha`` saves noise. It regularises the intercept too.
 
     References
@@ -356,12 +356,12 @@ def _moments(w: Table, some: Table, values: Table, *, pairs: Pairs, norm: float)
 
 
 def _informative(multiplier: float, n: int, d: int) -> bool:
-    """Whether second moments tell of directions that gradient steps are too few for.
+    """Whether second moments find directions that gradient steps are too few for.
 
-    Records of norm R have moments whose noise is about ``multiplier R^2`` in each entry, and T
-    steps reach directions with moments above ``n R^2 / (2 T)``. Where columns use their bounds,
-    steps are better at any n, and in the end both are below the statistical error; where they do
-    not, moments are better once the noise of d entries is a few times below what steps reach.
+    Records of norm R have moments with noise of about ``multiplier R^2`` in each entry, and T steps
+    reach directions with moments above ``n R^2 / (2 T)``. Where columns use their bounds, steps are
+    better at any n, and in the end both are below the statistical error; elsewhere moments are
+    better once the noise of d entries is a few times below the reach of steps.
     """
     steps = full_steps("squared", n=n, dimension=d, release=multiplier)
     return _CLEARER * steps * multiplier * d < n
@@ -381,14 +381,14 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
     ----------
     classes
         The classes, if they are public. When omitted, they are learned: a tenth of the budget
-        releases the labels that enough records carry. Records of other labels are blank, and
-        nobody is told how many: labels -1 and 1 with ``classes=[0, 1]`` leave every record of -1
+        releases the labels that enough records carry. Records with other labels are ignored, and
+        their number is secret: labels -1 and 1 with ``classes=[0, 1]`` leave every record of -1
         out. Give the labels as they are, ``classes=[-1, 1]``.
     class_weight
         For each class a public number > 0 that the gradients of its records are multiplied by
-        before they are clipped, as a mapping, whose keys are the classes where ``classes`` is
-        omitted. No record adds more than ``max_norm`` whatever its weight, so the price is that
-        without weights. ``"balanced"`` is refused, because counts of classes are private.
+        before they are clipped, as a mapping; its keys are the classes where ``classes`` is
+        omitted. No record adds more than ``max_norm`` whatever its weight, so epsilon is the same
+        as without weights. ``"balanced"`` is refused, because counts of classes are private.
     max_norm
         Clip > 0 of one record's weighted gradient; when omitted, from the typical norm.
     steps
@@ -400,9 +400,9 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
     l2
         Strength >= 0 of the regulariser ``l2 / 2 ||w||^2``, intercepts included.
     release
-        ``"all"``: every iterate may be released. ``"last"``: the last one alone is, for two
-        declared classes, and ``l2`` saves noise. Then the clip, the steps and their size follow
-        ``row_norm`` and ``l2`` where they are not given.
+        ``"all"``: every iterate may be released. ``"last"``: only the last one is, for two declared
+        classes, and ``l2`` saves noise. Then the clip, the steps and their size follow ``row_norm``
+        and ``l2`` where they are not given.
 
     Attributes
     ----------
@@ -417,7 +417,7 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
 
     Notes
     -----
-    There is no ``random_state``: noise that can be drawn again protects nobody. ``partial_fit``
+    There is no ``random_state``: noise that can be drawn again protects no record. ``partial_fit``
     goes on from the last coefficients; each call costs (epsilon, delta), and all calls are composed
     as if they were about the same records.
 
@@ -468,7 +468,7 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type
         X, y
             Records, shape (n, d), and labels, shape (n,).
         classes
-            Those of all calls, needed in the first one where they were not declared.
+            The classes of all calls, needed in the first one where they were not declared.
         """
         first = not hasattr(self, "coef_")
         rows, labels = self._tables(X, y, reset=first)

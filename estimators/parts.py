@@ -1,10 +1,10 @@
-"""Which parts of a model are private, which learn nothing, and what is fitted beside them?
+"""The parts of a model: private ones, those that learn nothing, and those fitted at their side.
 
-A private estimator does not know the model that it is a part of, and a budget does not know what
-else reads the records. So scikit-learn's own classes ask here, before a fit and before folds are
-cut, whether what stands there may be fitted. This holds for every way to a fit: a step that a grid
-names, the scaler that an imputer makes inside, a clone in a thread of joblib. A call of the budget
-that is given the model, ``budget.fit(model, X, y)``, sees only parts that are parameters, and not
+A private estimator does not know the model that contains it, and a budget does not know the other
+readers of the records. So scikit-learn's own classes check here, before a fit and before folds are
+cut, whether their parts may be fitted. This holds for every way to a fit: a step that a grid names,
+the scaler that an imputer makes inside, a clone in a thread of joblib. A call of the budget that is
+given the model, ``budget.fit(model, X, y)``, sees only parts that are parameters, and not
 ``cross_val_score``; whoever calls ``fit`` in a ``with`` statement instead would lose records
 without a word. Stack frames do not reach other threads, and neither do context variables. Outside
 of budgets the answer is yes, unless a record is handed in several times.
@@ -75,13 +75,12 @@ _MIXED = (
     "the records, or a private step such as dpcal.estimators.StandardScaler."
 )
 
-# Rows of a step's input on which it is tested whether it treats each row by itself: a mean of so
-# many is told from each of them.
+# Rows on which a step is tested for treating each row by itself.
 _TESTED = 16
 
 
 class Private:
-    """What a part of a model inherits from if it pays for all that it releases."""
+    """Base of a part of a model that pays for all that it releases."""
 
     def _is_free(self) -> bool:
         """Whether a fit with these parameters learns nothing, and costs nothing."""
@@ -151,10 +150,10 @@ def _leaves_of(model: Any, name: str = "", *, fitted: bool = False) -> list[tupl
         An estimator, or pipelines, column transformers, feature unions and transformed targets of
         estimators.
     name
-        Of the model.
+        Parts of the model.
     fitted
-        Whether the model is fitted: then the parts that learned are returned, and not those that a
-        column transformer copies.
+        Whether the model is fitted: then the parts that learned are returned, and not the originals
+        that a column transformer copies.
 
     Raises
     ------
@@ -176,15 +175,15 @@ def _leaves_of(model: Any, name: str = "", *, fitted: bool = False) -> list[tupl
 def private_steps(model: Any, *, fitted: bool = False) -> dict[str, Any]:
     """Return the private parts of a model by the names of their parameters, in order of fitting.
 
-    They are those of pipelines, column transformers, feature unions and transformed targets, which
-    fit each of them once; of another estimator, itself if it is one. Those that learn nothing with
-    their parameters are left out. Of a model that is ``fitted`` they are the fitted parts.
+    They are the parts of pipelines, column transformers, feature unions and transformed targets,
+    which fit each of them once; another estimator is its own part. Parts that learn nothing with
+    their parameters are left out. For a model that is ``fitted`` they are the fitted parts.
 
     Raises
     ------
     ValueError
-        If a part that is not private learns from the records: its fit costs privacy, and nobody
-        prices it. If a part fits private ones several times, as ensembles and searches do.
+        If a part that is not private learns from the records: its fit costs privacy that no budget
+        pays. If a part fits private ones several times, as ensembles and searches do.
     """
     if isinstance(model, ONCE) and (exact := exact_parts(model)):
         raise ValueError(
@@ -198,12 +197,12 @@ def private_steps(model: Any, *, fitted: bool = False) -> dict[str, Any]:
 
 
 def model_report(model: Any) -> Runs:
-    """Return what a report of a fitted model is about: its private parts, and what each part is.
+    """Return the subject of a fitted model's report: its private parts, and the kind of each part.
 
     Parameters
     ----------
     model
-        That of :func:`_leaves_of`.
+        The parts of :func:`_leaves_of`.
 
     Raises
     ------
@@ -241,7 +240,7 @@ def model_report(model: Any) -> Runs:
 
 
 def _kind(part: Any) -> str:
-    """Return what a part of a fitted model is, as reports say it."""
+    """Return the kind of a part of a fitted model, as reports state it."""
     if isinstance(part, Private):
         check_is_fitted(part, "ledger_")
         return PRIVATE if vars(part)["_released"] else NOTHING
@@ -258,7 +257,7 @@ def _mixes_made_up(part: Any) -> bool:
 
 
 def fills_missing(model: Any) -> bool:
-    """Return whether a model is a pipeline whose steps before the last one take missing cells.
+    """Return whether a model is a pipeline with steps before the last one that take missing cells.
 
     Then it is they that decide which records have a prediction.
     """
@@ -287,7 +286,7 @@ def refuse_mixing(model: Any, X: Any, y: Any = None) -> None:
     Parameters
     ----------
     model
-        That is about to be fitted, or whose steps are fitted.
+        A pipeline that is about to be fitted, or has fitted steps.
     X, y
         The records, and their targets.
 
@@ -312,11 +311,11 @@ def _some(rows: Any) -> Any:
         n = _num_samples(rows)
         return _safe_indexing(rows, np.unique(np.linspace(0, n - 1, min(n, _TESTED)).astype(int)))
     except (TypeError, ValueError):
-        return None  # no table, as the fit will say
+        return None  # no table; the fit refuses it
 
 
 def _passed(name: str, step: Any, rows: Any) -> Any:
-    """Return what a step makes of some rows, None where that is not known yet; test what it is.
+    """Return a step's output for some rows, None where that is not known yet; test its kind.
 
     A step that is not fitted yet, or fails on so few rows, is not tested.
     """
@@ -344,7 +343,7 @@ def _passed(name: str, step: Any, rows: Any) -> Any:
 
 
 def mixes(step: Any, rows: Any) -> bool:
-    """Return whether a step makes other values of some rows together than of each alone."""
+    """Return whether a step makes other values of some rows together than of each row by itself."""
     try:
         together = _dense(step.transform(rows))
     except Exception:
@@ -359,7 +358,6 @@ def mixes(step: Any, rows: Any) -> bool:
         return True
     if together.dtype.kind not in "biufc":
         return not np.array_equal(together.astype(str), alone.astype(str))
-    # Sums of the same numbers may be rounded in another order.
     rounding = 1e-5 if together.dtype.itemsize <= 4 else 1e-9
     size = float(np.max(np.abs(together[np.isfinite(together)]), initial=0.0))
     return not np.allclose(together, alone, rtol=rounding, atol=rounding * size, equal_nan=True)
@@ -381,7 +379,7 @@ def refuse_exact(model: Any) -> None:
 
 
 def refuse_unasked() -> None:
-    """Refuse to go on where scikit-learn's estimators do not ask."""
+    """Refuse to go on where scikit-learn's estimators do not check."""
     if in_use() and get_config()["skip_parameter_validation"]:
         raise ValueError(
             "skip_parameter_validation of scikit-learn must be False while a budget is in use, or "
@@ -402,13 +400,13 @@ def _may_fit(model: Any) -> None:
             "OneVsOneClassifier chooses the records of a fit by their labels, and the number of "
             "records of a fit is told: use OneVsRestClassifier, or LogisticRegression alone."
         )
-    # Encoders of labels learn the classes alone, which ensembles have from the labels anyway.
+    # Encoders of labels learn only the classes, which ensembles have from the labels anyway.
     if in_use() and not isinstance(model, LabelEncoder | LabelBinarizer):
         refuse_exact(model)
 
 
 def _may_pass(model: Any, X: Any, y: Any = None, *_: Any, **__: Any) -> None:
-    """Refuse a model of which a step mixes rows before a private one."""
+    """Refuse a model with a step that mixes rows before a private one."""
     if in_use() and private_parts(model):
         refuse_mixing(model, X, y)
 
@@ -424,7 +422,7 @@ def _may_cut(folds: Any, *_: Any, **__: Any) -> None:
 
 
 def _ask(kind: type, name: str, may: Callable[..., None], *, after: bool = False) -> None:
-    """Let a method of scikit-learn ask first, and again once it is done if ``after``."""
+    """Let a method of scikit-learn check first, and again once it is done if ``after``."""
     own = getattr(kind, name)
 
     @wraps(own)
@@ -439,7 +437,6 @@ def _ask(kind: type, name: str, may: Callable[..., None], *, after: bool = False
 
 
 _ask(BaseEstimator, "_validate_params", _may_fit)
-# Once a step is fitted, more of it can be tested.
 _ask(Pipeline, "_fit", _may_pass, after=True)
 _ask(TransformedTargetRegressor, "fit", _may_pass, after=True)
 for _folds in (StratifiedKFold, StratifiedShuffleSplit, StratifiedGroupKFold):

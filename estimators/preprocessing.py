@@ -55,7 +55,7 @@ class ByColumn(OneToOneFeatureMixin, Transformer, BoundedEstimator):  # type: ig
 
     @contextmanager
     def _choosing(self, X: Any, query: Query) -> Iterator[PrivateChoices]:
-        """Ask a query about records that are moved to their bounds."""
+        """Answer a query about records that are moved to their bounds."""
         low, high = self._ends(X.shape[1])
         inside = by_row(lambda rows: np.clip(rows, low, high), X)
         with self._asking(self._plan(len(X), query)) as told:
@@ -136,10 +136,10 @@ class StandardScaler(ByColumn):
 class SimpleImputer(ByColumn):
     """Fill missing cells by a private mean or median of their column, or by a declared value.
 
-    A record that is blank, so that nothing of it is known, stays so: filled, it would count as a
-    record for the next step, and the claim would not hold. With ``missing_values=np.nan`` a record
-    is blank that has no finite number at all. So a column that is imputed alone needs another mark
-    for what is missing, such as -1.
+    A record that is ignored, with no known cell, stays so: filled, it would count as a record for
+    the next step, and the claim would not hold. With ``missing_values=np.nan`` a record with no
+    finite number at all is ignored. So a column that is imputed on its own needs another mark for a
+    missing cell, such as -1.
 
     For the mean, with u the value scaled to [-1, 1] by its column's bounds, each record gives the
     vector of all u, and of 1 for each known cell; missing cells give 0 and 0. Its norm is
@@ -154,13 +154,13 @@ class SimpleImputer(ByColumn):
     fill_value
         For ``"constant"``: a finite number, or an array of shape (n_features,).
     missing_values
-        The number that marks a missing cell; then a record is blank that has a cell that is not a
-        finite number. Or NaN: each such cell is missing.
+        The number that marks a missing cell; then a record with a cell that is not a finite number
+        is ignored. Or NaN: each such cell is missing.
 
     Attributes
     ----------
     statistics_
-        Shape (n_features,), what missing cells are filled by; private.
+        Shape (n_features,), the values that fill missing cells; private.
 
     References
     ----------
@@ -217,7 +217,6 @@ class SimpleImputer(ByColumn):
 
         vectors = by_row(known_values, cells)
         means, noise = self._mean("means", math.sqrt(2 * d), as_they_are, 2 * d, vectors)
-        # A share of known cells below its noise is replaced by that noise.
         shares = np.maximum(means[d:], noise / n)
         self.statistics_ = middle + half * np.clip(means[:d] / shares, -1.0, 1.0)
         return self
@@ -229,7 +228,7 @@ class SimpleImputer(ByColumn):
 
 
 def _known(X: Table, missing_values: float) -> NDArray[np.bool_]:
-    """Return which records are not blank, shape (n,)."""
+    """Return which records are not ignored, shape (n,)."""
     if math.isnan(missing_values):
         return np.asarray(~np.isnan(X).all(axis=1))
     return finite_rows(X)
@@ -256,7 +255,7 @@ class QuantileTransformer(ByColumn):
     Quantiles are found over a tree: the exponential mechanism draws the median of a column, then
     the medians of both halves, and so on. The halves of a level share no record, so that a level
     costs one answer; all answers together are calibrated to (epsilon, delta). Bounds may be wide:
-    the price is in the logarithm of their width.
+    epsilon depends on the logarithm of their width.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What do estimators ask, and with what noise? Queries that meet a target by themselves.
+"""The queries of estimators, and their noise. Queries that meet a target by themselves.
 
 A single Gaussian release that meets (epsilon, delta) sets the noise of all of them.
 """
@@ -26,16 +26,16 @@ __all__ = [
     "single_release",
 ]
 
-# The neighboring relation of all estimators: a record is there, or it is blanked and contributes
-# nothing. Means are divided by the number of records, which is counted from the table: one record
-# more would change it, so that a claim about added or removed records would not hold.
+# The neighboring relation of all estimators: a record is there, or it is zeroed out. Means are
+# divided by the number of records, which is counted from the table, so a claim about added or
+# removed records would not hold.
 RELATION = "replace-special"
 
-# Share of an estimator's squared GDP parameter that is spent on learning classes, where none are
-# declared. Counts of labels need little; with much more the model has visibly more noise.
+# Share of an estimator's squared GDP parameter for learning classes, where none are declared: with
+# much more the model has visibly more noise.
 _LABELS_SHARE = 0.1
 
-# Share of delta that a label of one record alone is released with.
+# Share of delta for releasing a label that only one record has.
 _LABELS_DELTA = 0.1
 
 
@@ -75,7 +75,7 @@ def _one_release(epsilon: float, delta: float, failure: float) -> float:
 
 
 def labels_query(epsilon: float, delta: float) -> tuple[Query, float, float]:
-    """Return the query that learns classes, what multiplier is left for a model, and its failure.
+    """Return the query that learns classes, the multiplier left for a model, and its failure.
 
     Parameters
     ----------
@@ -108,12 +108,12 @@ def labels_of_columns(name: str, epsilon: float, delta: float, columns: int) -> 
     with sensitivity 1 for each column. A label that no other record has cannot be named without
     that record. With it, the count of 1 exceeds the threshold with a probability of ``0.1 delta /
     columns`` at most, so that by the union bound such a label of any column is named with 0.1 delta
-    at most. The query's event holds both: ``EpsilonDeltaDpEvent(0, ...)`` beside each Gaussian.
+    at most. The query's event holds both: ``EpsilonDeltaDpEvent(0, ...)`` with each Gaussian.
 
     Parameters
     ----------
     name
-        Of the query.
+        Name of the query.
     epsilon, delta
         The target.
     columns
@@ -150,7 +150,7 @@ def choices_query(
 
 
 class Pairs:
-    """Pairs of the entries of rows, whose products have the norm of the matrix of all products.
+    """Pairs of the entries of rows; their products have the norm of the matrix of all products.
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ __all__ = [
 
 Table = NDArray[np.float64]
 
-# Methods whose result has a row for each record, which depends on that record alone.
+# Methods with a row of results for each record, which depends on that record only.
 BY_ROW = {"decision_function", "predict", "predict_log_proba", "predict_proba", "transform"}
 
 
@@ -55,8 +55,8 @@ def checked(estimator: Any, X: Any, *, numbers_of: Callable[..., Any], reset: bo
     Parameters
     ----------
     estimator
-        Whose ``fit`` sets the columns, if ``reset``, and whose other methods are held to them. A
-        fit needs two records: of one, nothing could be told that noise does not hide.
+        Its ``fit`` sets the columns, if ``reset``, and its other methods need the same ones. A fit
+        needs two records: noise hides everything about a single one.
     X
         Records here, or in partitions of a cluster.
     numbers_of
@@ -86,8 +86,8 @@ def numbers_in(X: Any, *, least: int, estimator: str) -> Table:
     """Return records as float64, with NaN for each cell that is not a finite number.
 
     All shapes but (n, d) with n >= ``least``, and types of arrays and columns that are not of real
-    numbers, are refused in the name of the estimator. No message shows a cell: scikit-learn is
-    asked about shapes alone, because some of its messages print the array.
+    numbers, are refused in the name of the estimator. No message shows a cell: scikit-learn only
+    sees shapes, because some of its messages print the array.
     """
     table = shaped(X if issparse(X) else real_cells(X), least=least, estimator=estimator)
     finite = np.isfinite(table)

@@ -1,9 +1,9 @@
-"""How good is a model, told without giving records away? Scores that are paid from a budget.
+"""Scores of models, private while a budget is in use. Scores that are paid from a budget.
 
-Outside of a budget, ``score`` is scikit-learn's: an exact function of the records that it is given,
-for the eyes of those who may see them. While a budget is in use, as in cross-validation inside
-``with dpcal.budget(...)``, it is a noisy answer, charged like a fit. :func:`noisy_accuracy`,
-:func:`noisy_roc_auc` and :func:`noisy_r2` are such answers about any model, for ``scoring=``.
+Outside of a budget, ``score`` is scikit-learn's: an exact function of the records, for people who
+may see them. While a budget is in use, as in cross-validation inside ``with dpcal.budget(...)``, it
+is a noisy answer, charged like a fit. :func:`noisy_accuracy`, :func:`noisy_roc_auc` and
+:func:`noisy_r2` are such answers about any model, for ``scoring=``.
 
 >>> import numpy as np
 >>> import dpcal
@@ -59,14 +59,14 @@ class PrivateAccuracy(PrivateEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         if self._pays():
-            # By default scikit-learn cuts the folds of a classifier by the labels of all records,
-            # and one label more or less would move other records to other folds. What it does not
-            # know to be a classifier has folds by position.
+            # scikit-learn cuts the folds of a classifier by the labels of all records, so that one
+            # label would move other records to other folds. An estimator that it does not take for
+            # a classifier has folds by position.
             tags.estimator_type = None
         return tags
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: Any = None) -> float:
-        """Return the share of records of shape (m, n_features) whose label is predicted.
+        """Return the share of records of shape (m, n_features) with the right prediction.
 
         While a budget is in use, the answer has Gaussian noise and is charged to it, and
         ``sample_weight`` must be None. Labels that are no classes count as wrong.
@@ -112,18 +112,19 @@ def noisy_accuracy(
 ) -> float:
     """Return the accuracy of any classifier on records, noisy, charged to the budgets in use.
 
-    It is a value of ``scoring=``, and ``functools.partial(noisy_accuracy, epsilon=0.5)`` is one at
-    another price. The price is that of the score, and not of the fit.
+    It is a value of ``scoring=``; with another budget, use ``functools.partial(noisy_accuracy,
+    epsilon=0.5)``. Its epsilon is the score's, and not the fit's.
 
     Parameters
     ----------
     estimator
-        A fitted classifier whose prediction for a record depends on no other record of ``X``.
+        A fitted classifier; its prediction for a record depends on no other record of ``X``.
     X, y
-        Records, shape (m, n_features), and their labels, shape (m,). The number m is told. Records
-        of numbers that are not finite are blank.
+        Records, shape (m, n_features), and their labels, shape (m,). The number m is published.
+        Records of numbers that are not finite are ignored.
     epsilon, delta
-        Of the score; a record is there, or it is blanked: epsilon > 0, and delta in (0, 1).
+        Budget of the score; a record is there, or it is zeroed out: epsilon > 0, and delta in (0,
+        1).
     noise
         ``"gaussian"`` or ``"discrete"``, see :class:`dpcal.optim.PrivateOracle`.
 
@@ -132,7 +133,7 @@ def noisy_accuracy(
     BudgetExceeded
         If a budget does not cover the score; nothing was released.
     ValueError
-        If a budget is in use, and scikit-learn cross-validates an estimator of which a part learns
+        If a budget is in use, and scikit-learn cross-validates an estimator with a part that learns
         from records and is not private.
     """
     predicted, known = _predicted(estimator, X)
@@ -165,12 +166,13 @@ def noisy_roc_auc(
     ----------
     estimator
         A fitted classifier of two classes, with ``classes_`` and ``decision_function`` or
-        ``predict_proba``, whose score for a record depends on no other record of ``X``.
+        ``predict_proba``; its score for a record depends on no other record of ``X``.
     X, y
-        Records, shape (m, n_features), and their labels, shape (m,). The number m is told. Records
-        of numbers that are not finite, and of other labels, are blank.
+        Records, shape (m, n_features), and their labels, shape (m,). The number m is published.
+        Records of numbers that are not finite, and of other labels, are ignored.
     epsilon, delta
-        Of the score; a record is there, or it is blanked: epsilon > 0, and delta in (0, 1).
+        Budget of the score; a record is there, or it is zeroed out: epsilon > 0, and delta in (0,
+        1).
     noise
         ``"gaussian"`` or ``"discrete"``, see :class:`dpcal.optim.PrivateOracle`.
 
@@ -180,7 +182,7 @@ def noisy_roc_auc(
         If a budget does not cover the score; nothing was released.
     ValueError
         If there are not two classes. If a budget is in use, and scikit-learn cross-validates an
-        estimator of which a part learns from records and is not private.
+        estimator with a part that learns from records and is not private.
     """
     classes = np.asarray(estimator.classes_)
     if len(classes) != 2:
@@ -188,7 +190,6 @@ def noisy_roc_auc(
     scores, known = _predicted(estimator, X, _log_odds)
     given = one_for_each(scores, y, estimator="noisy_roc_auc")
     labels = np.where(known, codes("y", given, classes), -1)
-    # The grid is a function of the model alone.
     model = getattr(estimator, "best_estimator_", estimator)
     w = np.ravel(getattr(model[-1] if isinstance(model, Pipeline) else model, "_weights", []))
     center, scale = (float(w[-1]), float(np.linalg.norm(w[:-1]))) if len(w) > 1 else (0.0, 1.0)
@@ -232,15 +233,16 @@ def noisy_r2(
     Parameters
     ----------
     estimator
-        A fitted regressor whose prediction for a record depends on no other record of ``X``.
+        A fitted regressor; its prediction for a record depends on no other record of ``X``.
     X, y
-        Records, shape (m, n_features), and their targets, shape (m,). The number m is told. Records
-        of numbers that are not finite are blank.
+        Records, shape (m, n_features), and their targets, shape (m,). The number m is published.
+        Records of numbers that are not finite are ignored.
     target_bounds
         A pair (low, high) of public numbers. Targets and predictions outside are moved to the
         nearer one.
     epsilon, delta
-        Of the score; a record is there, or it is blanked: epsilon > 0, and delta in (0, 1).
+        Budget of the score; a record is there, or it is zeroed out: epsilon > 0, and delta in (0,
+        1).
     noise
         ``"gaussian"`` or ``"discrete"``, see :class:`dpcal.optim.PrivateOracle`.
 
@@ -249,7 +251,7 @@ def noisy_r2(
     BudgetExceeded
         If a budget does not cover the score; nothing was released.
     ValueError
-        If a budget is in use, and scikit-learn cross-validates an estimator of which a part learns
+        If a budget is in use, and scikit-learn cross-validates an estimator with a part that learns
         from records and is not private.
     """
     low, high = bounded("target_bounds", target_bounds)
@@ -285,7 +287,7 @@ def _predict(estimator: Any, X: Any) -> Any:
 def _predicted(
     estimator: Any, X: Any, predict: Callable[[Any, Any], Any] = _predict
 ) -> tuple[Any, NDArray[np.bool_]]:
-    """Return predictions, and which records are finite; the others are blank."""
+    """Return predictions, and which records are finite; the others are ignored."""
     if in_use():
         refuse_exact(estimator)
         estimator = read_by_score(estimator)
@@ -317,7 +319,7 @@ def _predicted(
 def _predicted_alone(
     predict: Callable[[Any], Any], table: Any, known: NDArray[np.bool_], error: Exception
 ) -> tuple[Any, NDArray[np.bool_]]:
-    """Return predictions of records one by one; those that have none are blank.
+    """Return predictions of records one by one; records without one are ignored.
 
     The error of all together is raised if no record has a prediction.
     """
@@ -341,13 +343,13 @@ def _noisy_means(
     bound: float,
     *stages: Callable[[list[Table]], Table],
 ) -> tuple[list[Table], float]:
-    """Return means of vectors within a bound, each by those before, and their noise's deviation.
+    """Return means of vectors within a bound, each by the ones before, and their noise's deviation.
 
-    All of them are charged to the budgets in use before the first is asked.
+    The budgets in use pay for all of them before the first is answered.
     """
     found = estimator.get_params() if hasattr(estimator, "get_params") else {}
     payer._seed = getattr(estimator, "_seed", None)
-    # The score is about the persons whom the model is about.
+    # The score is about the persons that the model is about.
     rows = (value for name, value in found.items() if name.split("__")[-1] == "rows_per_person")
     payer.rows_per_person = max(rows, default=1)
     (multiplier,) = payer._multipliers([1.0])

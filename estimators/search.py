@@ -1,8 +1,8 @@
-"""How are settings chosen, privately? By a random number of trials, of which the best is released.
+"""How are settings chosen, privately? A random number of trials, and the best of them is released.
 
 A grid search inside :func:`dpcal.budget` pays for every fit. Here only the best run leaves, with
-its noisy score, so that fifty trials cost less than twice a single one. Nothing else may leave: the
-number of trials, the other runs and their scores are neither kept nor told.
+its noisy score, so that fifty trials cost less than twice a single one. The number of trials, the
+other runs and their scores are neither kept nor shown.
 
 >>> import numpy as np
 >>> from dpcal.estimators import LogisticRegression
@@ -100,8 +100,8 @@ class PrivateSearch(BaseSearchCV):  # type: ignore[misc]
     Parameters
     ----------
     estimator
-        A private classifier or regressor, or a pipeline that ends in one. Its epsilon is that of
-        one fit, unless ``epsilon`` is given.
+        A private classifier or regressor, or a pipeline that ends in one. Its epsilon is the
+        epsilon of one fit, unless ``epsilon`` is given.
     param_grid
         A mapping from names of settings to lists of values, or a list of such mappings, as
         scikit-learn's ``GridSearchCV`` takes it. All candidates must cost the same noise; do not
@@ -109,17 +109,17 @@ class PrivateSearch(BaseSearchCV):  # type: ignore[misc]
     epsilon
         Total > 0 of the whole search, at ``delta``: the epsilons of all private steps are then
         multiplied by one factor, the largest with which all trials together cost no more. When
-        omitted, steps have their own, and the search costs what it costs.
+        omitted, steps have their own, and the search costs as much as it needs.
     trials
-        Mean number of trials >= 1; when omitted, that of candidates.
+        Mean number of trials >= 1; when omitted, the number of candidates.
     shape
         Law of the number of trials: eta >= 0 of a truncated
         negative binomial law, or infinity for Poisson's, which may run no trial at all.
     score_share
         In (0, 1]: which share of its epsilon a trial's score costs, on top of the fit.
     scoring
-        What a trial is scored by instead, a function of a model, records and targets that pays at
-        its own price, whatever ``epsilon`` is: :func:`dpcal.estimators.noisy_accuracy`,
+        Another score of a trial, a function of a model, records and targets that pays with its own
+        budget, whatever ``epsilon`` is: :func:`dpcal.estimators.noisy_accuracy`,
         :func:`dpcal.estimators.noisy_roc_auc` or :func:`dpcal.estimators.noisy_r2`.
     validation_fraction
         In (0, 1): which part of the records scores are about. It is drawn without a look at them.
@@ -127,7 +127,7 @@ class PrivateSearch(BaseSearchCV):  # type: ignore[misc]
         How many trials are run at once, as joblib takes it, in threads. The search is charged
         before any of them starts.
     delta
-        At which ``epsilon_spent_`` is told, in (0, 1).
+        The delta of ``epsilon_spent_``, in (0, 1).
 
     Attributes
     ----------
@@ -136,7 +136,7 @@ class PrivateSearch(BaseSearchCV):  # type: ignore[misc]
     ledger_
         A :class:`SearchLedger`.
     epsilon_spent_
-        Epsilon of the search at ``delta``; ``best_estimator_`` tells the same one.
+        Epsilon of the search at ``delta``; ``best_estimator_`` states the same one.
 
     Raises
     ------
@@ -147,17 +147,17 @@ class PrivateSearch(BaseSearchCV):  # type: ignore[misc]
     BudgetExceeded
         By ``fit``, if a budget does not cover the search; no record was read.
     ValueError
-        By ``fit``, if no trial could be fitted. One that could not be is the worst of its search,
-        and nothing is told of it.
+        By ``fit``, if no trial could be fitted. A trial that failed is the worst of its search, and
+        the failure stays secret.
 
     References
     ----------
     Papernot and Steinke 2022, Hyperparameter tuning with Renyi differential privacy, Algorithm 1.
     """
 
-    # A seed is for tests and studies alone, as in the other estimators.
+    # A seed is for tests and studies only, as in the other estimators.
     _seed = cast("int | None", None)
-    # The best trial is a model, whose methods those of the search are.
+    # The best trial is a model with the same methods.
     refit = True
 
     estimator: Any = field(kw_only=False)
@@ -233,7 +233,7 @@ class PrivateSearch(BaseSearchCV):  # type: ignore[misc]
         return self
 
     def _rng(self) -> np.random.Generator:
-        # The number of trials and the candidates of those that lose must stay hidden.
+        # The number of trials and the losing candidates must stay hidden.
         return keyed_generator() if self._seed is None else np.random.default_rng(self._seed)
 
     def _parts(self, n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -252,7 +252,7 @@ class PrivateSearch(BaseSearchCV):  # type: ignore[misc]
     ) -> float:
         """Return the factor of all steps' epsilons at which the search costs its total.
 
-        What a fit costs is known from its target alone, and so is what its score costs.
+        The costs of a fit and of its score are known from the targets.
         """
         if self.epsilon is None:
             return 1.0
@@ -289,7 +289,7 @@ class PrivateSearch(BaseSearchCV):  # type: ignore[misc]
         return model
 
     def _events(self, model: Any, X: Any, y: Any, parts: Any) -> tuple[list[Any], list[Any]]:
-        """Return the events of a trial's fit and of its score, from one on blank records."""
+        """Return the events of a trial's fit and of its score, from one on zero records."""
         blank, (fitted, held) = [*private_steps(model).values()][-1]._blank_targets(y), parts
         with _collected() as found, scoring(self.score_share), _quiet():
             made = clone(model).fit(_made_up(X, len(fitted)), blank[fitted])
@@ -305,7 +305,6 @@ class PrivateSearch(BaseSearchCV):  # type: ignore[misc]
         rng, best = self._rng(), None
         chosen = [int(rng.integers(len(tried))) for _ in range(runs)]
         asked = (delayed(_hidden)(tried[i], records, self.scoring, share) for i in chosen)
-        # Warnings of a hidden trial would tell of it, as its errors would.
         with _quiet():
             trials = Parallel(n_jobs=self.n_jobs, require="sharedmem")(asked)
         for place, (score, outcome, event) in zip(chosen, trials, strict=True):
@@ -346,7 +345,7 @@ def _hidden(candidate: Any, records: Any, scoring_by: Any, share: float) -> tupl
 
 
 def _made_up(X: Any, n: int) -> Any:
-    """Return n records of the shape and types of a table, in which no record has a say."""
+    """Return n records of the shape and types of a table; no record of the table has a say."""
     if not hasattr(X, "columns"):
         return np.zeros((n, X.shape[1]))
     if hasattr(X, "clear"):  # polars: missing numbers become 0, and missing texts "0"
@@ -356,7 +355,7 @@ def _made_up(X: Any, n: int) -> Any:
 
 
 def _quiet() -> AbstractContextManager[Any]:
-    """Return a context without warnings: those of a hidden trial would tell of it."""
+    """Return a context without warnings: warnings of a hidden trial would reveal it."""
     return warnings.catch_warnings(action="ignore")
 
 

@@ -33,7 +33,7 @@ def split_budget(
     delta: float,
     weights: Sequence[float] | Mapping[str, float] | None = None,
 ) -> Any:
-    """Return a copy of a pipeline whose private steps share (epsilon, delta).
+    """Return a copy of a pipeline with private steps that share (epsilon, delta).
 
     Epsilons of the steps are in proportion to the weights, and the largest that exact composition
     of a fit of all steps allows; deltas are shares of the whole. Epsilons therefore add up to more
@@ -49,8 +49,8 @@ def split_budget(
     delta
         A number in (0, 1) for one fit of the whole pipeline.
     weights
-        Of the private steps, > 0: a sequence in their order, or a mapping from the names of steps,
-        such as ``"columntransformer__scaler"``. Equal when omitted.
+        Weights of the private steps, > 0: a sequence in their order, or a mapping from the names of
+        steps, such as ``"columntransformer__scaler"``. Equal when omitted.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Pictures: what a mechanism costs, and what a private run achieves.
+"""Pictures of privacy, and of the results of private runs.
 
 matplotlib (the extra ``plot``) is imported when a picture is drawn. Nothing here touches
 its global state, so pictures can be drawn in servers and threads.

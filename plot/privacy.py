@@ -1,4 +1,4 @@
-"""Pictures of what a mechanism costs: privacy profiles and trade-offs.
+"""Pictures of privacy profiles and trade-offs.
 
 >>> from dpcal.accountants import events
 >>> curve = Curve.of(events.GaussianDpEvent(1.0), "sigma = 1", accountants=["renyi"])
@@ -64,8 +64,8 @@ NAMES = {
     "prv": "PRV (prv-accountant)",
     "attack": "lower ends, by attacks",
 }
-# Runs that are priced as a whole: epsilon at so many deltas, of which each may take seconds. A step
-# to the right of a point is a bound too, for delta falls in epsilon; a straight line is none.
+# Whole runs: epsilon at so many deltas, each in seconds. Delta falls in epsilon, so a step to the
+# right of a point is a bound, too; a straight line is none.
 WHOLE: Mapping[str, Any] = {"linestyle": "-", "linewidth": 1.5, "drawstyle": "steps-post"}
 # Their lower ends, where these are attacks: a step to the left of a point is a lower bound.
 BELOW: Mapping[str, Any] = {"linestyle": ":", "linewidth": 1.5, "drawstyle": "steps-pre"}
@@ -75,7 +75,6 @@ WHOLE_RANGE = 0.01
 # PLD and PRV take seconds for a dense curve; marks on the others show that they agree.
 MARKS = 4
 
-# Events that are priced as a whole.
 WHOLE_RUNS = CorrelatedGaussianDpEvent, RandomAllocationDpEvent, ShuffledEpochsDpEvent
 
 Vector = NDArray[np.float64]
@@ -98,7 +97,7 @@ class Curve:
     Parameters
     ----------
     label
-        Written beside the curve.
+        Written next to the curve.
     lines
         One an accountant.
     target
@@ -124,9 +123,9 @@ class Curve:
     ) -> Curve:
         """Return the profile of an event by accountants, for delta down to 1e-10.
 
-        A run with correlated noise, by random allocation or over shuffled epochs is priced point by
-        point: epsilon is computed at ten deltas, whatever the accountants are. Of shuffled epochs
-        the lower ends, which are attacks, are a second line.
+        For a run with correlated noise, by random allocation or over shuffled epochs, points are
+        computed one by one: epsilon at ten deltas, whatever the accountants are. For shuffled
+        epochs the lower ends, which are attacks, are a second line.
         """
         neighboring_relation = validate.relation(neighboring_relation)
         about = _about(event, neighboring_relation)
@@ -155,7 +154,7 @@ def _about(event: DpEvent, relation: str) -> str:
 
 
 def _whole_run(event: DpEvent, relation: str) -> tuple[Line, ...]:
-    """Return epsilons of a run that is priced point by point, at deltas over a picture's range."""
+    """Return epsilons of a whole run at deltas over a picture's range."""
     deltas = np.geomspace(0.1, LOWEST, WHOLE_POINTS)
     answers = [
         epsilon(event, delta=float(delta), neighboring_relation=relation) for delta in deltas
@@ -172,7 +171,7 @@ def _whole_run(event: DpEvent, relation: str) -> tuple[Line, ...]:
 
 
 def _line(event: DpEvent, accountant: str, grid: Vector, relation: str) -> Line:
-    """Evaluate one accountant, leaving out what it refuses."""
+    """Evaluate one accountant, leaving out the points that it refuses."""
     if accountant == "characteristic":
         bounds = privacy_profile(event, grid, neighboring_relation=relation)
         return Line(accountant=accountant, epsilon=grid, delta=bounds.upper, lower=bounds.lower)
@@ -213,7 +212,6 @@ def profile(curve: Curve) -> Any:
     axes.set_ylim(LOWEST / 8, 1.0)
     axes.set_yticks([10.0**k for k in range(-10, 1, 2)])
     axes.set_yticks([], minor=True)
-    # The label is written at the claim, or below the end of the first line.
     how: dict[str, Any] = {"color": BLUE, "va": "top", "fontweight": "bold", "zorder": 5}
     if curve.target is None:
         end = curve.lines[0].epsilon[-1], curve.lines[0].delta[-1]
@@ -232,7 +230,7 @@ def profile(curve: Curve) -> Any:
 
 
 def _band(axes: Any, x: Vector, lower: Vector, upper: Vector) -> None:
-    """Shade what lies between the bounds; it is a hair's breadth wherever they are tight."""
+    """Shade the area between the bounds; it is a hair's breadth wherever they are tight."""
     axes.fill_between(x, lower, upper, color=BLUE, alpha=0.25, linewidth=0, zorder=2)
 
 
@@ -246,7 +244,7 @@ def trade_off_curve(
     curve, label
         The curve, and its name in the legend.
     attacks
-        What attacks achieved: labels, false-positive and false-negative rates, shape (k,).
+        Results of attacks: labels, false-positive and false-negative rates, shape (k,).
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Pictures of what private runs achieve, and of what loaders and numbers of records change.
+"""Pictures of the scores of private runs, and of loaders and numbers of records.
 
 >>> from types import SimpleNamespace as Row
 >>> def table(*rows):
@@ -46,15 +46,16 @@ _WIDE = 1e-2
 
 
 def added(curves: Mapping[str, tuple[ArrayLike, ArrayLike]], *, ylabel: str) -> Any:
-    """Draw what the values of each column add to a model's score, a panel each.
+    """Draw the part of each column in a model's score, a panel each.
 
     Parameters
     ----------
     curves
-        Of each column: values and what they add, shape (points,) each; from
-        :meth:`dpcal.tables.Model.curves`. Of more than 12, those with the widest spread are drawn.
+        For each column: values and their part of the score, shape (points,) each; from
+        :meth:`dpcal.tables.Model.curves`. With more than 12, those with the widest spread are
+        drawn.
     ylabel
-        What is added.
+        Unit of the score.
 
     Returns
     -------
@@ -135,7 +136,8 @@ def errors(n: Sequence[int], tables: Sequence[Recommendation]) -> Any:
     Parameters
     ----------
     n, tables
-        Numbers of records, increasing, and what :func:`dpcal.calibrate.recommend` returns for each.
+        Numbers of records, increasing, and the result of :func:`dpcal.calibrate.recommend` for
+        each.
 
     Returns
     -------

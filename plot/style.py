@@ -49,7 +49,7 @@ TARGET: Mapping[str, Any] = {
 _WIDTH = 4.9
 # Pixels an inch of a PNG file.
 _DPI = 250
-# A caption has so many letters an inch; more would not fit.
+# Letters of a caption in an inch.
 _LETTERS_PER_INCH = 17
 
 
@@ -90,7 +90,7 @@ def note(
 
 
 def legend(axes: Any, *entries: Sequence[Any], loc: str) -> None:
-    """Name what is drawn, before a white ground."""
+    """Write the title of the picture, on a white ground."""
     axes.legend(*entries, loc=loc, framealpha=1.0, edgecolor="none")
 
 
@@ -119,10 +119,10 @@ def svg(figure: Any, *, title: str, description: str) -> str:
     Parameters
     ----------
     figure
-        Of matplotlib.
+        Axes of matplotlib.
     title, description
-        What the picture shows, and of what: mechanism, neighboring relation, version. They are in
-        its metadata.
+        Finding of the picture, and its subject: mechanism, neighboring relation, version. They are
+        in its metadata.
     """
     caption(figure, "")
     return _saved(figure, "svg", title, description).decode()
@@ -148,7 +148,7 @@ def save(figure: Any, path: Path, *, title: str = "", description: str = "") -> 
     figure, path
         A figure of matplotlib, and where it goes.
     title, description
-        What the picture shows; the name of the file where it is empty, and of what: mechanism,
+        Finding of the picture (the name of the file where it is empty), and its subject: mechanism,
         neighboring relation, version, written below it.
     """
     check_picture(path)
