@@ -8,7 +8,7 @@ from __future__ import annotations
 
 __all__ = ["CORRELATED", "PLANNED", "SAMPLED"]
 
-# Runs whose noise is fresh at every answer, in files of plans and in the shell.
+# Runs with fresh noise at every answer, in files of plans and in the shell.
 PLANNED = ("poisson", "random-allocation", "shuffled-epochs")
 # Runs with correlated noise: on sampled batches, and on all records.
 SAMPLED = ("poisson", "cyclic-poisson", "min-separation", "balls-in-bins", "random-allocation")

@@ -41,8 +41,8 @@ class Needed:
     accountant
         Its name.
     noise_multiplier
-        The smallest multiplier found whose upper bound, by this accountant, meets the target; None
-        without an answer.
+        The smallest multiplier found with an upper bound, by this accountant, that meets the
+        target; None without an answer.
     epsilon
         Epsilon of a run with this noise, by the characteristic accountant.
     seconds
@@ -106,7 +106,7 @@ def compare(
     Parameters
     ----------
     event_of_sigma
-        Maps a noise multiplier > 0 to an event whose epsilon falls as it grows.
+        Maps a noise multiplier > 0 to an event; its epsilon falls as the multiplier grows.
     epsilon
         Target, > 0.
     delta

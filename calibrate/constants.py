@@ -12,7 +12,7 @@ __all__ = ["Constants", "UnknownConstant"]
 
 
 class UnknownConstant(ValueError):  # noqa: N818 -- reads as what happened
-    """A plan needs a constant of the loss that nobody gave."""
+    """A plan needs a constant of the loss that is missing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,15 +30,16 @@ class Constants:
     smoothness
         L1: bound on the Lipschitz constant of one record's gradient; infinite when there is none.
     strong_convexity
-        Of the regularised objective, as far as the regulariser guarantees it; at least 0.
+        Strong convexity of the regularised objective, as far as the regulariser guarantees it; at
+        least 0.
     gap
-        F0: a public bound on ``F(w_0) - inf F``; None when nobody gave one. For minimax problems F
+        F0: a public bound on ``F(w_0) - inf F``; None when it is not given. For minimax problems F
         is the value function Phi.
     strong_concavity
         mu: for minimax problems, of f in the dual variable y; at least 0.
     hessian_lipschitz
-        rho: bound on the Lipschitz constant of one record's Hessian, in operator norm; None when
-        nobody gave one.
+        rho: bound on the Lipschitz constant of one record's Hessian, in operator norm; None when it
+        is not given.
     measured
         Whether a value was computed from records. Plan builders refuse such constants unless the
         records are declared public, because a plan is public: the largest norm among the records

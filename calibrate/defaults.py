@@ -1,4 +1,4 @@
-"""Which clip, steps and rate does a linear model take if nobody chose? From public numbers alone.
+"""Defaults of a linear model: clip, steps and rate, from public numbers only.
 
 With noise of deviation ``s = z C / b`` on each coordinate of a mean gradient, T steps of size eta
 end within ``D^2 / (2 eta T) + eta (d s^2 + v / b) / 2`` of the optimum, where v is the variance of
@@ -40,9 +40,8 @@ SCALE_SHARE = 0.01
 
 # By loss: largest second derivative of a record's loss in its score; the deviation of scores; the
 # most steps in units of the inverse smoothness; nu = d z / n at which the clip begins to fall, and
-# the power of nu that it falls with. A clip of a logistic loss leaves the more excess the lower it
-# is: of rows of one norm 1e-5, 1e-3, 1e-2 and 6e-2 at .9, .7, .5 and .3 of it, where noise of
-# clip C leaves 4 (nu C)^2. The sum is least near these powers; squared losses lose far less.
+# the power of nu that it falls with: a low clip leaves an excess, a high one noise, and the sum is
+# least near these powers.
 _CURVATURE = {"logistic": 0.25, "softmax": 0.5, "squared": 1.0}
 _SCORES = {"logistic": 1.5, "softmax": 1.5, "squared": 0.5}
 _LONGEST = {"logistic": 4.0, "softmax": 4.0, "squared": 2.0}
@@ -51,15 +50,14 @@ _FALL = {"logistic": 0.2, "softmax": 0.2, "squared": 0.5}
 
 # Least clip, in units of the typical norm of rows.
 _LEAST_CLIP = 0.3
-# A longer clip C has C^2 times the noise, whose excess is about 7 z^2 d / n times the statistical
-# error of a logistic model, and cuts fewer of the long rows. It may add this share, over 7.
+# A longer clip C has C^2 times the noise, an excess of about 7 z^2 d / n times the statistical
+# error of a logistic model, and cuts fewer of the long rows: it may add this share, over 7.
 _WIDER, _WIDEST = 0.002, 1.2
-# Steps a pass, and bounds on their number: few cost more than amplification gains.
+# Steps a pass, and bounds on their number.
 _STEPS_A_PASS, _FEWEST, _MOST = 25, 300, 1000
-# Passes of steps on samples, where none were asked for.
+# Passes of steps on samples, by default.
 _PASSES = 60.0
-# Fewest steps on all records; the most are those above, and as many as read 4e9 entries of rows
-# (some ten seconds).
+# Bounds on steps on all records; they read at most 4e9 entries of rows (some ten seconds).
 _FEWEST_FULL, _ENTRIES = 120, 4e9
 
 
@@ -83,12 +81,11 @@ def _wanted(loss: str, *, n: int, dimension: int, release: float) -> int:
 
 
 def _clip(loss: str, *, n: int, dimension: int, release: float, longest: float) -> float:
-    """Return the clip, in units of the typical norm of rows, of which none is above ``longest``."""
+    """Return the clip, in units of the typical norm of rows; none is above ``longest``."""
     validate.choice(tuple(_CURVATURE), loss=loss)
     noise = max(1e-300, validate.positive(release=release) * dimension / n)
     wide = 1.0
     if loss != "squared":
-        # Residuals of scaled targets are below 1 mostly, so that their clip cuts little.
         wide = min(_WIDEST, longest, math.sqrt(1 + _WIDER / (noise * release)))
     return min(wide, max(_LEAST_CLIP, math.pow(_LOUD[loss] / noise, _FALL[loss])))
 
@@ -151,7 +148,7 @@ class Defaults:
             Where they were given. If neither is, nor ``passes``, steps are on all records where
             these read at most 4e9 entries of rows.
         bound
-            Of the norms of rows, which a clip need not exceed; ``row_norm`` when omitted.
+            Largest norm of rows, which a clip need not exceed; ``row_norm`` when omitted.
         """
         row_norm = validate.positive(row_norm=row_norm)
         steps = None if steps is None else validate.count(steps=steps)
@@ -196,7 +193,7 @@ class Defaults:
         l2
             Weight of the penalty ``l2 / 2 ||w||^2``.
         radius
-            Of the ball that iterates are projected onto.
+            Radius of the ball that iterates are projected onto.
         """
         clip = (self.max_norm if max_norm is None else max_norm) / self.row_norm
         full = self.batch_size >= self.n

@@ -1,4 +1,4 @@
-"""When does the last iterate of a descent have a price of its own? Under public conditions.
+"""Descents with a last iterate that has an epsilon of its own. Under public conditions.
 
 >>> descent = Descent(steps=60, learning_rate=4.0, smoothness=0.25, l2=0.1, strong_convexity=0.1)
 >>> print(f"{descent.contraction:.3f}")
@@ -23,11 +23,11 @@ _ROUNDING = 2.0**-40
 
 @dataclass(frozen=True, kw_only=True)
 class Descent:
-    """Gradient descent on all records, of which the last iterate alone is released.
+    """Gradient descent on all records that releases only its last iterate.
 
     An oracle holds the objective to these numbers: losses are of a linear model and convex, also
     after clipping, rows are shortened until each loss is as smooth, and the regulariser is this
-    one. The price is that of :mod:`dpcal.accountants.mechanisms.last_iterate`.
+    one. For the epsilon see :mod:`dpcal.accountants.mechanisms.last_iterate`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Which kinds of noisy answers are there? A table of what is fixed for each kind.
+"""Which kinds of noisy answers are there? A table of the fixed facts about each kind.
 
 >>> KINDS["labels"].choice, KINDS["gradient"].choice
 (True, False)
@@ -24,9 +24,9 @@ __all__ = ["CHOICES", "KINDS", "LAPLACE", "LAPLACE_TOTAL", "Kind"]
 def _above(threshold: float, noise_multiplier: float) -> float:
     """Probability that a noisy count of 1 exceeds the threshold, rounded up.
 
-    A label of a single record is released with this probability, and no other output depends on
-    it. For a label of several records, each record moves the count by 1 (Wilkins et al. 2024, Exact
-    privacy analysis of the Gaussian sparse histogram mechanism, of which this is an upper bound).
+    A label of a single record is released with this probability, and no other output depends on it.
+    For a label of several records, each record moves the count by 1 (an upper bound on Wilkins et
+    al. 2024, Exact privacy analysis of the Gaussian sparse histogram mechanism).
     """
     share = 0.5 * math.erfc((threshold - 1) / (noise_multiplier * math.sqrt(2)))
     return min(1.0, share * (1 + 1e-12) + 1e-300)
@@ -35,13 +35,12 @@ def _above(threshold: float, noise_multiplier: float) -> float:
 def _labels(query: Query) -> events.DpEvent:
     """Return the event of labels for all records of a person, at most k of them.
 
-    Her own labels are k at most, each of k records at most: one of them is released with a
-    probability of at most k times that of a noisy count of k above the threshold. If none is, her
-    records move the other counts by a vector of norm k at most.
+    A person's own labels are k at most, each of k records at most: one of them is released with a
+    probability of at most k times the probability that a noisy count of k is above the threshold.
+    If none is, her records move the other counts by a vector of norm k at most.
     """
     k = query.group_size
     gaussian = rows_of_one_person(noise_multiplier=query.noise_multiplier, group_size=k)
-    # Without a threshold, nothing would be hidden.
     surprise = 1.0
     if query.threshold is not None:
         above = _above(query.threshold - (k - 1), query.noise_multiplier)
@@ -77,9 +76,9 @@ class Kind:
     choice
         Whether a choice is released and no sum: labels, or a place on a line.
     cells
-        Whether sums are over cells, of which a record is in one at most.
+        Whether sums are over cells, with a record in at most one.
     once
-        Whether all answers have one price together.
+        Whether all answers together have one epsilon.
     needs
         Values that fields may have.
     """

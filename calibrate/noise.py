@@ -63,10 +63,10 @@ def noise_multiplier(
     Parameters
     ----------
     event_of_sigma
-        Maps a noise multiplier > 0 to an event whose epsilon falls as it grows. The best of many
-        runs (``RepeatAndSelectDpEvent``) may be in it, and takes seconds.
+        Maps a noise multiplier > 0 to an event; its epsilon falls as the multiplier grows. The best
+        of many runs (``RepeatAndSelectDpEvent``) may be in it, and takes seconds.
     accountant
-        The accountant whose epsilon meets the target: see :func:`dpcal.accountants.epsilon`.
+        The accountant that must meet the target: see :func:`dpcal.accountants.epsilon`.
 
     Returns
     -------
@@ -89,7 +89,7 @@ def _noise_multiplier(event_of_sigma: EventOf, target: Target) -> float:
     try:
         return _from_first(1.0, event_of_sigma, target)
     except NoiseOutOfRange as refusal:
-        # In units of incomes, or of money, a noise of 1 is next to nothing or beyond all bounds.
+        # In units of incomes, or of money, a noise of 1 is next to 0 or beyond all bounds.
         first = 1 / refusal.number
     return _from_first(first, event_of_sigma, target)
 
@@ -98,7 +98,6 @@ def _from_first(first: float, event_of_sigma: EventOf, target: Target) -> float:
     """Solve for one target from a first noise multiplier."""
     event = event_of_sigma(first)
     if target.by_others:
-        # From the noise that our own bounds need.
         ours = Target(target.epsilon, target.delta, target.relation, "characteristic")
         near = _noise_multiplier(event_of_sigma, ours)
         noises = Noises(target, event_of_sigma, target.excess, near)
@@ -106,7 +105,7 @@ def _from_first(first: float, event_of_sigma: EventOf, target: Target) -> float:
     whole = target.accountant == "auto"
     if whole and isinstance(event, events.ShuffledEpochsDpEvent):
         twice = attr.evolve(event, noise_multiplier=2 * event.noise_multiplier)
-        if event_of_sigma(2 * first) == twice:  # noise alone is in proportion to the multiplier
+        if event_of_sigma(2 * first) == twice:  # noise by itself is in proportion to the multiplier
             found = annexes.shuffling.noise_multiplier(event, **_asked(target))
             return first * float(found) / event.noise_multiplier
     if whole and target.delta and has_bracket(event, target.relation):
@@ -126,13 +125,13 @@ def _from_first(first: float, event_of_sigma: EventOf, target: Target) -> float:
     if slope is not None:
         known = [(noises.origin + x, value + slope * x) for x in (0.0, change)]
         start += min(max(-value / slope, -FAR), FAR) if slope < 0 else 0.0
-    # Where no slope is known, epsilon is taken to be in proportion to 1 / sigma.
+    # Without a known slope, epsilon is taken to be in proportion to 1 / sigma.
     sigma = noises.least(start, _FALL, known)
     # For the target 0, bounds on delta and on epsilon may come from different contours.
     return sigma if target.epsilon else _met(sigma, event_of_sigma, target)
 
 
-# Events whose prices have no derivatives: records draw batches in them.
+# Events with epsilons that have no derivatives: records draw batches in them.
 _ALLOCATED = events.RandomAllocationDpEvent | events.UnequalAllocationDpEvent
 
 
@@ -155,7 +154,7 @@ def _met(sigma: float, event_of_sigma: EventOf, target: Target) -> float:
 
 
 def _by_delta(event_of_sigma: EventOf, target: Target, first: float) -> float:
-    """Solve for one target by the upper end of delta alone, with slopes from earlier answers."""
+    """Solve for one target by the upper end of delta, with slopes from earlier answers."""
 
     def excess(event: DpEvent) -> float:
         relation = target.relation
@@ -163,7 +162,6 @@ def _by_delta(event_of_sigma: EventOf, target: Target, first: float) -> float:
         return (math.log(found) if found > 0 else -math.inf) - target.log_delta
 
     noises = Noises(target, event_of_sigma, excess, first)
-    # The tail of delta falls about as a Gaussian's.
     return _met(noises.least(noises.origin, 2 * target.log_delta), event_of_sigma, target)
 
 
@@ -197,7 +195,6 @@ def _near_poisson(event_of_sigma: EventOf, target: Target) -> float:
     def excess(event: DpEvent) -> float:
         return target.worst_log_delta(event) - target.log_delta
 
-    # Where the slope is unknown, the tail of delta falls about as a Gaussian's.
     slope = slope if -math.inf < slope < 0 else 2 * target.log_delta
     noises = Noises(target, event_of_sigma, excess, near)
     return _met(noises.least(noises.origin, slope), event_of_sigma, target)
@@ -210,7 +207,7 @@ def noise_left(
     delta: float,
     neighboring_relation: str = "add-or-remove-one",
 ) -> float:
-    """Return the least noise multiplier of one more Gaussian answer within a budget.
+    """Return the smallest noise multiplier of one more Gaussian answer within a budget.
 
     Parameters
     ----------
@@ -224,7 +221,7 @@ def noise_left(
     Returns
     -------
     float
-        The smallest such noise multiplier, rounded up; infinite if there is no room.
+        This noise multiplier, rounded up; infinite if there is no room.
 
     >>> from dpcal.accountants import epsilon, events
     >>> one = events.GaussianDpEvent(4.0)
@@ -258,7 +255,7 @@ def sampling_probability(
     Parameters
     ----------
     event_of_probability
-        Maps a sampling probability in (0, 1] to an event whose epsilon grows with it.
+        Maps a sampling probability in (0, 1] to an event; its epsilon grows with the probability.
 
     >>> from dpcal.accountants import events
     >>> def event(q):
@@ -320,7 +317,7 @@ def steps(
     Parameters
     ----------
     event_of_steps
-        Maps a whole number >= 1 to an event whose epsilon grows with it.
+        Maps a whole number >= 1 to an event; its epsilon grows with the number.
     at_most
         Returned if even that many meet the target.
 
@@ -349,7 +346,7 @@ def batch_size(
     Parameters
     ----------
     event_of_batch_size
-        Maps a whole number in [1, n] to an event whose epsilon grows with it.
+        Maps a whole number in [1, n] to an event; its epsilon grows with the number.
     n
         Number of records, >= 1.
 
@@ -365,7 +362,7 @@ def batch_size(
     return _largest_count("batch_size", event_of_batch_size, target, validate.count(n=n))
 
 
-# Relative to the first noise multiplier: the smallest and the largest that are tried for a risk.
+# Range of noise multipliers that are tried for a risk, relative to the first one.
 _ENDS = 1e-12, 1e12
 
 
@@ -377,7 +374,7 @@ def noise_multiplier_for_risk(
     Parameters
     ----------
     event_of_sigma
-        Maps a noise multiplier > 0 to an event whose risk falls as it grows.
+        Maps a noise multiplier > 0 to an event; its risk falls as the multiplier grows.
     risk
         Maps an event to a number, such as :func:`~dpcal.accountants.advantage`,
         :func:`~dpcal.accountants.gdp_mu`, or a call of
@@ -426,7 +423,6 @@ def noise_multiplier_for_risk(
         try:
             return solved(0.0)
         except NoiseOutOfRange as refusal:
-            # In units of incomes, or of money, a noise of 1 is next to nothing or too much.
             return solved(-math.log(refusal.number))
     except NoBracket as found:
         which = "Every noise multiplier down to" if found.meets else "No noise multiplier up to"

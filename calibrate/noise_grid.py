@@ -1,9 +1,9 @@
 """How much noise do many targets need? One search for each point, all side by side.
 
-The searches of a chunk of points go on together: each round asks one compiled call for the epsilons
+The searches of a chunk of points go on together: each round is one compiled call for the epsilons
 of all, which holds no lock of the interpreter (:mod:`dpcal.accountants.curves.profile`). Every
-eighth point is solved first, and tells where the points between begin. Points that the compiled
-call does not serve, or that do not settle, are solved by :func:`dpcal.calibrate.noise_multiplier`.
+eighth point is solved first, and gives the points between a start. Points that the compiled call
+does not serve, or that do not settle, are solved by :func:`dpcal.calibrate.noise_multiplier`.
 
 >>> from dpcal.accountants import events
 >>> noise_multipliers(
@@ -34,11 +34,11 @@ __all__ = ["noise_multipliers"]
 
 Reals = NDArray[np.float64]
 
-# One point in so many is solved before the others, from no better guess than a noise of 1.
+# One point in so many is solved before the others, from a first guess of noise 1.
 _APART = 8
 # Rounds of a chunk: the first points need 8, the others 3 to 5.
 _ROUNDS = 24
-# Slopes of log epsilon in log sigma that are believed: others come from rounding or from jumps.
+# Plausible slopes of log epsilon in log sigma: others come from rounding or from jumps.
 _STEEPEST, _FLATTEST = -20.0, -0.02
 
 
@@ -81,15 +81,15 @@ def noise_multipliers(
     Parameters
     ----------
     event_of_sigma
-        Maps a noise multiplier > 0 to an event whose epsilon falls as it grows; called with the
-        keyword ``noise_multiplier`` where there are parameters.
+        Maps a noise multiplier > 0 to an event; its epsilon falls as the multiplier grows; called
+        with the keyword ``noise_multiplier`` where there are parameters.
     epsilon, delta
         Targets: numbers or arrays.
     neighboring_relation
         ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
     **parameters
-        Of ``event_of_sigma``, such as batch sizes or steps: numbers or arrays, broadcast against
-        each other and the targets.
+        Parameters of ``event_of_sigma``, such as batch sizes or steps: numbers or arrays, broadcast
+        against each other and the targets.
 
     Returns
     -------
@@ -149,7 +149,7 @@ class _Searches:
         self.miss[at] = np.where(meets, self.miss[at], np.maximum(x, self.miss[at]))
         near = (excess >= 0.5 * RELATIVE_WIDTH * slope) | (x - self.miss[at] <= RELATIVE_WIDTH)
         done = meets & near
-        # A quarter of the width beyond the root the target is met, and so nearly missed.
+        # A quarter of the width beyond the root meets the target, just so.
         moved = x + np.clip(-excess / slope, -FAR, FAR) + 0.25 * RELATIVE_WIDTH
         low, high = self.miss[at], self.meet[at]
         outside = ~((moved > low) & (moved < high))
@@ -178,7 +178,6 @@ def _solved(points: Sequence[_Point], guesses: Reals) -> Reals:
         left, upper = left[answered], rows[answered, 1]
         with np.errstate(divide="ignore"):
             excess = np.log(upper) - wanted[left]
-        # The quotient of two numbers next to each other may have the logarithm 0.
         above = upper > np.array([points[i].epsilon for i in left])
         excess = np.where(above, np.maximum(excess, 1e-16), np.minimum(excess, 0.0))
         left = left[~searches.step(left, excess)]

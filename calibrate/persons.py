@@ -1,4 +1,4 @@
-"""What does a person with several rows cost? Sums of sampled rows, and rows of many owners.
+"""Persons with several rows: sums of sampled rows, and events of a group of records.
 
 >>> event = rows_of_one_person(noise_multiplier=4.0, group_size=2, sampling_probability=0.5)
 >>> event.sensitivities, [round(share, 6) for share in event.sampling_probs]
@@ -6,7 +6,8 @@
 >>> print(f"{rows_of_one_person(noise_multiplier=4.0, group_size=2).noise_multiplier:.9f}")
 2.000000000
 
-Whoever draws rows by coins, or in batches of a fixed size, prices a user by the same function:
+If you draw rows by coins, or in batches of a fixed size, the same function gives the event of a
+user:
 
 >>> from dpcal.accountants.samplers import FixedSize, Poisson
 >>> for_group(Poisson(0.5).event(events.GaussianDpEvent(4.0), 100), 4).sensitivities
@@ -51,24 +52,24 @@ def unit_of(group_size: int) -> str:
 def for_group(
     event: events.DpEvent, group_size: int, neighboring_relation: str | None = None
 ) -> events.DpEvent:
-    """Return an event that bounds what k records reveal together, from one that bounds each.
+    """Return an event that bounds the loss of k records together, from one that bounds each.
 
-    Noise scales are divided by k: neighbors that differ in k records are k steps apart. Of Poisson
-    samples the law of :func:`rows_of_one_person` is taken, and of batches of a fixed size, under
-    add-or-remove-one, that of :func:`in_batches`; ranges of bounded-range mechanisms
-    add up along the steps; and (epsilon, delta) becomes (k epsilon, delta (1 + e^epsilon + ... +
-    e^((k - 1) epsilon))) (Dwork and Roth 2014, Theorem 2.2 and its proof). A delta without an
-    epsilon stands beside noise that it is the failure of, as a threshold's does: of several records
-    one after another the noise makes more of it, so that it is refused.
+    Noise scales are divided by k: neighbors that differ in k records are k steps apart. Poisson
+    samples have the law of :func:`rows_of_one_person`, and batches of a fixed size, under
+    add-or-remove-one, the law of :func:`in_batches`; ranges of bounded-range mechanisms add up
+    along the steps; and (epsilon, delta) becomes (k epsilon, delta (1 + e^epsilon + ... + e^((k -
+    1) epsilon))) (Dwork and Roth 2014, Theorem 2.2 and its proof). A delta without an epsilon is
+    the failure probability of noise in the same event, such as a threshold's: for several records
+    one after another the noise multiplies it, so it is refused.
 
     Parameters
     ----------
     event
-        Of one record.
+        Event of one record.
     group_size
         Number of records k >= 1.
     neighboring_relation
-        The relation of the price, if it is known; None for any.
+        The neighboring relation, if it is known; None for any.
 
     Raises
     ------
@@ -133,7 +134,7 @@ def rows_of_one_person(
     group_size
         Largest number of rows of a person, k >= 1.
     sampling_probability
-        Of each row, in (0, 1].
+        Sampling probability of each row, in (0, 1].
     """
     sigma = validate.positive(noise_multiplier=noise_multiplier)
     k = validate.count(group_size=group_size)
@@ -149,7 +150,7 @@ def rows_of_one_person(
 def in_batches(
     *, noise_multiplier: float, group_size: int, n: int, batch_size: int
 ) -> events.ExchangedRowsDpEvent:
-    """Return the event of a sum over b of n rows, for a person whose k rows are added or removed.
+    """Return the event of a sum over b of n rows, for a person with k rows, added or removed.
 
     A batch is one of the others' rows in which j random rows are exchanged for rows of the person,
     j hypergeometric: given that batch, the sum moves by at most 2 j. A larger j costs more, so that
@@ -204,7 +205,7 @@ def _hypergeometric(n: int, k: int, b: int) -> tuple[float, ...]:
 def choose_examples(
     owners: Iterable[Iterable[Hashable]], rows: int, ids: Sequence[int | str]
 ) -> tuple[int, ...]:
-    """Return the positions of examples, in order, of which each owner has at most ``rows``.
+    """Return the positions of examples, in order; each owner has at most ``rows`` of them.
 
     Examples are taken by ascending number of owners, ties by the SHA-256 of their ids, where all
     their owners still have fewer than ``rows``. The choice is at most a + 1 times smaller than the
@@ -212,9 +213,9 @@ def choose_examples(
     ``rows`` chosen ones, the largest choice has at most ``rows`` of each owner, and a chosen one is
     counted by at most a owners.
 
-    Who owns what must be public and fixed, and so must the ids: only contents are protected.
-    Removing a user then blanks at most ``rows`` chosen examples: ``group_size=rows`` under
-    "replace-special".
+    The owner of each example must be public and fixed, and so must the ids: only contents are
+    protected. Removing a user then blanks at most ``rows`` chosen examples: ``group_size=rows``
+    under "replace-special".
 
     Parameters
     ----------

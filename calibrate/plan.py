@@ -3,7 +3,7 @@
 A :class:`Query` is one kind of noisy answer: the function that is summed over the sampled records,
 the sampler, the bound on one record's contribution, the noise, and the number of answers. A
 :class:`Plan` is a set of queries with the target they were calibrated to. ``plan.event`` is a
-``DpEvent``, so every accountant can price a plan before anything runs.
+``DpEvent``, so you can compute its epsilon with every accountant before anything runs.
 
 >>> query = Query(name="gradient", kind="gradient", sampler="poisson", sampling_probability=0.01,
 ...               max_norm=1.0, noise_multiplier=1.0, count=10_000)
@@ -46,7 +46,7 @@ Parameters = dict[str, Parameter]
 
 
 class Priced:
-    """A release with an event, and so a price: epsilon at a delta, or delta at an epsilon."""
+    """A release with an event, and so an epsilon at a delta, and a delta at an epsilon."""
 
     @property
     def group_size(self) -> int:
@@ -63,7 +63,7 @@ class Priced:
         raise NotImplementedError
 
     def event_for(self, group_size: int) -> events.DpEvent:
-        """Return the event that bounds what ``group_size`` records reveal, at least its own number.
+        """Return the event that bounds the loss of ``group_size`` records, at least its own number.
 
         UnsupportedEvent is raised if no theorem here covers it.
         """
@@ -91,7 +91,7 @@ class Priced:
         epsilon
             At least 0.
         **options
-            Passed to :func:`dpcal.accountants.delta`, as those of :meth:`epsilon` are.
+            Passed to :func:`dpcal.accountants.delta`, as the options of :meth:`epsilon` are.
         """
         return delta_of(epsilon=epsilon, **_asked_of(self, options))
 
@@ -105,7 +105,7 @@ def _asked_of(release: Priced | Plan, options: dict[str, Any]) -> dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Every noisy answer that a run may ask for, with the privacy target it was calibrated to.
+    """Every noisy answer that a run may use, with the privacy target it was calibrated to.
 
     Parameters
     ----------
@@ -128,8 +128,7 @@ class Plan:
         add-or-remove-one only, with queries about every record, about independent samples, or
         about batches that each record draws by itself.
     accountant
-        The accountant that priced the plan, and prices it and its ledger again: see
-        :func:`dpcal.accountants.epsilon`.
+        The accountant of the plan and of its ledger: see :func:`dpcal.accountants.epsilon`.
     """
 
     optimizer: str
@@ -187,7 +186,7 @@ class Plan:
                 f"samplers {sorted({query.sampler for query in self.queries})}."
             )
         if self.group_size > 1 and any(query.sampler == "fixed-size" for query in self.queries):
-            self.under()  # refuses relations under which rows of a person have no price
+            self.under()  # refuses relations that do not cover rows of a person
 
     def query(self, name: str) -> Query:
         """Return the query called ``name``."""
@@ -198,10 +197,10 @@ class Plan:
     def accuracy_kind(self) -> str | None:
         """Kind of ``parameters["accuracy"]`` and ``parameters["vacuous"]``; None without one.
 
-        A ``"guarantee"`` is a bound with all its constants: that of a theorem, or of the point that
-        a private test with explicit thresholds accepts, up to its failure probability. An
-        ``"order"`` has hidden constants or logarithms taken as 1, or is the aim of a setting: that
-        of ``gauss_psgd`` and of the practical ``dp_rgda``. The kind of older plans is derived here:
+        A ``"guarantee"`` is a bound with all its constants, from a theorem or from the point that a
+        private test with explicit thresholds accepts, up to its failure probability. An ``"order"``
+        has hidden constants or logarithms taken as 1, or is the aim of a setting, as in
+        ``gauss_psgd`` and in the practical ``dp_rgda``. The kind of older plans is derived here:
         the digest of a plan seeds its noise, so another parameter would change every seeded run.
         """
         if "accuracy" not in self.parameters:
@@ -282,8 +281,8 @@ class Plan:
     def seconds(self, dimension: int) -> float:
         """Return the processor seconds that a run on a linear model takes on this machine.
 
-        They are those of all planned steps: rounds that reach their targets earlier take less.
-        See :func:`dpcal.calibrate.recommending.seconds.predicted_seconds`.
+        They are the answers of all planned steps: rounds that reach their targets earlier take
+        less. See :func:`dpcal.calibrate.recommending.seconds.predicted_seconds`.
         """
         found: float = annexes.predicted_seconds(self.queries, n=self.n, dimension=dimension)
         return found
@@ -291,9 +290,8 @@ class Plan:
     def noise_norm(self, dimension: int) -> float:
         """Return the norm of the noise in the mean of all gradients, in units of the clip.
 
-        It is 0 for a plan without answers of the kind ``"gradient"``, or a descent whose last
-        iterate is one. Noise that is chosen on the way is taken to be as small as the budget
-        allows.
+        It is 0 for a plan without answers of the kind ``"gradient"``, or for one descent with a
+        single answer. Noise that is chosen on the way is taken to be as small as the budget allows.
 
         Parameters
         ----------
@@ -304,7 +302,7 @@ class Plan:
         return math.sqrt(validate.count(dimension=dimension) / told) if told else 0.0
 
     def __str__(self) -> str:
-        """Return what the plan asks for, at most 16 lines of at most 100 characters."""
+        """Return a summary of the plan, at most 16 lines of at most 100 characters."""
         about = f"n = {self.n}{' (public)' if self.public_n else ''}"
         about += "" if self.accountant == "auto" else f", by accountant {self.accountant}"
         asked = self.evaluations
@@ -331,7 +329,7 @@ class Plan:
         document: dict[str, Any] = {name: getattr(self, name) for name in names}
         document["parameters"] = dict(self.parameters)
         document["queries"] = [query.to_dict() for query in self.queries]
-        # A plan without them has the text, and so the digest, that it always had.
+        # A plan without them has the same text, and so the same digest, as in earlier versions.
         document |= {"public_n": True} if self.public_n else {}
         document |= {"accountant": self.accountant} if self.accountant != "auto" else {}
         return document
@@ -398,23 +396,23 @@ def screen(head: str, lines: Iterable[str], *, most: int) -> str:
 def compose(
     asked: Iterable[tuple[Query, int]], n: int, neighboring_relation: str, group_size: int = 1
 ) -> events.DpEvent:
-    """Compose the events of ``(query, count)`` pairs asked of the same ``n`` records.
+    """Compose the events of ``(query, count)`` pairs about the same ``n`` records.
 
-    They bound what ``group_size`` records reveal together, or as many as a query is about, if more:
-    all queries are priced for the largest person.
+    They bound the loss of ``group_size`` records together, or of as many as a query is about, if
+    more: all queries are accounted for with the largest person.
 
-    Laplace noise on totals is priced as one answer whose scale's inverse is the sum of theirs:
-    Laplace laws are log-concave, so that shifts of several numbers reveal no more than one shift by
-    their sum. Of a partition only the worst part counts: a replaced record is in one part. Adaptive
+    Laplace noise on totals is one answer with the sum of their inverse scales as its inverse scale:
+    Laplace laws are log-concave, so shifts of several numbers reveal no more than one shift by
+    their sum. In a partition only the worst part counts: a replaced record is in one part. Adaptive
     queries cost their whole budget, because the spent part is itself an output. A query with
     correlated noise costs its whole strategy, for any number of answers.
 
     Raises
     ------
     UnsupportedEvent
-        For disjoint queries under a relation that moves records between parts: parallel
-        composition is a theorem when one record is replaced in place, not when its removal shifts
-        the others. For a query that no theorem prices for a person with several records.
+        For disjoint queries under a relation that moves records between parts: parallel composition
+        is a theorem when one record is replaced in place, not when its removal shifts the others.
+        For a query that no theorem covers for a person with several records.
     """
     costs: dict[tuple[Any, ...], tuple[events.DpEvent, int]] = {}
     worst: dict[tuple[Any, ...], Fraction] = {}
@@ -428,7 +426,7 @@ def compose(
         query = query.of_group(1)
         gaussian = events.GaussianDpEvent(query.noise_multiplier)
         if query.correlation is not None:
-            # Answers are not independent, so the price of any number is the price of all.
+            # Answers are not independent, so any number of them costs as much as all.
             costs["stream", len(costs)] = (query.whole_run(neighboring_relation), 1)
         elif KINDS[query.kind].once:
             costs["once", query.name] = (query.event(n), 1)
@@ -445,7 +443,7 @@ def compose(
             if information > worst.get(key, 0):
                 worst[key], costs[key] = information, (gaussian, answers)
         elif query.kind == "labels":
-            # What bounds the labels of one record does not tell of a person's, one after another.
+            # The bound for labels of one record does not extend to a person's, one after another.
             costs["person", len(costs)] = (query.of_group(group_size).event(n), count)
         else:
             costs["sequence", len(costs)] = query.answers(n, count)

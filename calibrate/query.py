@@ -1,4 +1,4 @@
-"""What is one kind of noisy answer about the data? A query, as data.
+"""One kind of noisy answer about the data: the query of a plan. A query, as data.
 
 >>> query = Query(name="gradient", kind="gradient", sampler="poisson", sampling_probability=0.01,
 ...               max_norm=1.0, noise_multiplier=1.0, count=10_000)
@@ -32,13 +32,12 @@ if TYPE_CHECKING:
 
 __all__ = ["CHOICES", "KINDS", "LAPLACE", "LAPLACE_TOTAL", "Kind", "Query"]
 
-# Least and largest bound on a contribution, in the units of the answer. The noise is a bound times
-# a multiplier: far below 1e-140 it would round to zero, which releases the sum bare. Far above
-# 1e140 squared norms would be infinite.
+# Range of bounds on a contribution, in the units of the answer: below it noise would round to 0,
+# and above it squared norms would be infinite.
 LEAST, MOST = 1e-140, 1e140
 
 
-# Which values other fields must have where a field is given.
+# The values that other fields must have where a field is given.
 _NEEDS: Mapping[str, Mapping[str, tuple[Any, ...]]] = MappingProxyType(
     {
         "proportional": {"kind": ("gradient difference",)},
@@ -53,7 +52,7 @@ _NEEDS: Mapping[str, Mapping[str, tuple[Any, ...]]] = MappingProxyType(
         "clipped": {"kind": ("gradient", "gradient difference", "gradient norm", "scalar")},
     }
 )
-# No theorem here prices what all records of a person add to other answers.
+# No theorem here covers the part of all records of a person in other answers.
 _OF_ROWS: Mapping[str, tuple[Any, ...]] = MappingProxyType(
     {
         "sampler": ("full", "poisson", "fixed-size"),
@@ -74,33 +73,32 @@ class Query:
     name
         Its name for the optimizer, unique in its plan.
     kind
-        May be given with hyphens in place of spaces.
-        ``"gradient"``, ``"gradient difference"`` (between two parameter vectors), ``"gradient
-        norm"`` (the norm of the sum, a number), ``"scalar"`` (a sum of losses), ``"one pass"`` (the
-        mean iterate of one pass of gradient descent over disjoint records, one at a time), ``"last
-        iterate"`` (of gradient descent on all records, of which nothing else is released),
-        ``"hessian"`` (the upper triangle of the Hessian, as a vector), ``"hessian vector"`` (the
-        Hessian times a vector), ``"saddle score"`` (the distance of a point from passing as a
-        second-order point, in contributions), ``"above threshold"`` (whether a score is the first
-        below a noisy threshold) or ``"noisy max"`` (which of several scores is best, after noise).
-        Two kinds release a choice and no sum. ``"labels"`` releases the labels whose noisy counts
-        exceed ``threshold``; ``"selection"`` releases the candidate of the largest score after
-        Gumbel noise of scale ``noise_multiplier * max_norm`` was added to every score, which is the
-        exponential mechanism with epsilon ``2 / noise_multiplier``. ``"total"`` and ``"laplace
-        total"`` are sums of numbers in [-max_norm, max_norm] over cells, of which a record is in
-        one at most, with Gaussian noise, or with Laplace noise of scale ``noise_multiplier *
-        max_norm``.
+        May be given with hyphens in place of spaces. ``"gradient"``, ``"gradient difference"``
+        (between two parameter vectors), ``"gradient norm"`` (the norm of the sum, a number),
+        ``"scalar"`` (a sum of losses), ``"one pass"`` (the mean iterate of one pass of gradient
+        descent over disjoint records, one at a time), ``"last iterate"`` (of gradient descent on
+        all records that releases only this), ``"hessian"`` (the upper triangle of the Hessian, as a
+        vector), ``"hessian vector"`` (the Hessian times a vector), ``"saddle score"`` (the distance
+        of a point from passing as a second-order point, in contributions), ``"above threshold"``
+        (whether a score is the first below a noisy threshold) or ``"noisy max"`` (which of several
+        scores is best, after noise). Two kinds release a choice and no sum. ``"labels"`` releases
+        the labels with noisy counts above ``threshold``; ``"selection"`` releases the candidate of
+        the largest score after Gumbel noise of scale ``noise_multiplier * max_norm`` was added to
+        every score, which is the exponential mechanism with epsilon ``2 / noise_multiplier``.
+        ``"total"`` and ``"laplace total"`` are sums of numbers in [-max_norm, max_norm] over cells,
+        with a record in at most one, with Gaussian noise, or with Laplace noise of scale
+        ``noise_multiplier * max_norm``.
     sampler
         ``"poisson"`` (each record independently with ``sampling_probability``), ``"fixed-size"``
         (``batch_size`` distinct records, uniformly) or ``"full"`` (every record). With
         ``correlation`` also ``"cyclic-poisson"`` (each record belongs to one of ``separation``
-        groups, of which one is sampled at each answer, in turn), ``"min-separation"`` (a sampled
-        record sits out the next ``separation - 1`` answers), ``"balls-in-bins"`` (each record is
-        in every ``separation``-th answer, from one drawn at random). ``"random-allocation"`` (each
+        groups, which are sampled in turn, one at each answer), ``"min-separation"`` (a sampled
+        record sits out the next ``separation - 1`` answers), ``"balls-in-bins"`` (each record is in
+        every ``separation``-th answer, from one drawn at random). ``"random-allocation"`` (each
         record is in ``participations`` answers, drawn at random) is for both: of the strategy's
         answers, or, afresh for every epoch, of the ``epoch`` answers of each. Without
         ``correlation`` also ``"shuffled-epochs"`` (a permutation of all records, fresh for every
-        epoch, is cut into ``epoch`` batches), whose price beside other queries is looser.
+        epoch, is cut into ``epoch`` batches), with a looser epsilon in a plan with other queries.
     max_norm
         Bound C in [1e-140, 1e140] on the L2 norm of one record's contribution to the sum, enforced
         by per-record clipping. For ``"one pass"`` it bounds how far one record moves the mean
@@ -108,10 +106,11 @@ class Query:
         unit of distance between the two parameter vectors.
     noise_multiplier
         Standard deviation of the noise on the sum, in units of C, as in ``GaussianDpEvent``. (The
-        sum's L2 sensitivity is C when a record is added, removed or zeroed, 2 C when it is
-        replaced; so is that of its norm, by the triangle inequality.) With ``budget``, the
-        smallest multiplier that may be chosen. For ``"above threshold"`` and ``"noisy max"`` it is
-        the scale of Laplace noise: on the threshold (twice that on each score), or on each score.
+        sum's L2 sensitivity is C when a record is added, removed or zeroed out, 2 C when it is
+        replaced; its norm has the same sensitivity, by the triangle inequality.) With ``budget``,
+        the smallest multiplier that may be chosen. For ``"above threshold"`` and ``"noisy max"`` it
+        is the scale of Laplace noise: on the threshold (twice that on each score), or on each
+        score.
     count
         Largest number of answers.
     sampling_probability
@@ -128,20 +127,20 @@ class Query:
         ``"sequential"``, or ``"disjoint"`` when the answers are about parts of a partition that
         share no record. Parts are not samples: they earn no amplification.
     partition
-        Name of the partition, for disjoint queries only: those that name the same one take their
+        Name of the partition, for disjoint queries only: queries with the same name take their
         parts, of ``batch_size`` records each, from one permutation of the records, so that no two
         parts of any of them overlap. The query's own name when omitted.
     answers_per_part
         How many answers in a row are about the same part, at least 1; for disjoint queries only.
     budget
-        For adaptive queries, whose noise is chosen from public outputs before each answer: the
+        For adaptive queries, which choose their noise from public outputs before each answer: the
         noise multiplier of a single answer that would spend the whole common budget of the plan's
         adaptive queries. They must be about every record, in sequence. If multipliers z_1, z_2,
         ... always satisfy ``sum z_t^-2 <= budget^-2``, all answers together are as private as that
         one (Smith and Thakurta 2022; Koskela, Tobaben and Honkela 2023).
     correlation
         For noise that is correlated from answer to answer; None for independent noise. The query
-        has no event of its own then: all its answers are one event, with the same price for any
+        has no event of its own then: all its answers are one event, with the same epsilon for any
         number of answers. ``noise_multiplier`` is the standard deviation of z.
     separation
         Whole number >= 1; for ``"cyclic-poisson"``, ``"min-separation"`` and ``"balls-in-bins"``
@@ -152,7 +151,7 @@ class Query:
         is 1 without ``correlation``.
     descent
         The :class:`~dpcal.calibrate.descent.Descent` behind an answer, for ``"last iterate"`` only:
-        C and the noise are those of each of its steps.
+        C and the noise belong to each of its steps.
     epoch
         Answers of an epoch, at least 1; for ``"random-allocation"``, where it may be omitted with
         ``correlation``, and ``"shuffled-epochs"`` only. An epoch is paid from its first answer on.
@@ -161,7 +160,7 @@ class Query:
         ``"labels"`` only.
     group_size
         Largest number of records of a person, k >= 1. The claim is then about the person: about k
-        records at once, each of which is clipped and sampled independently.
+        records at once, each clipped and sampled independently.
     clipped
         ``"row"``, or ``"user"`` where a person is a record: persons are sampled, and the sum of a
         person's rows is clipped. The n of the plan is the number of persons then.
@@ -209,7 +208,7 @@ class Query:
         self._check_noise()
 
     def _check_together(self, given: str, needs: Mapping[str, tuple[Any, ...]]) -> None:
-        """Refuse values of other fields that do not go with what is given."""
+        """Refuse values of other fields that do not go with the given ones."""
         for name, allowed in needs.items():
             if (value := getattr(self, name)) not in allowed:
                 words = " or ".join(map(repr, allowed))
@@ -299,13 +298,13 @@ class Query:
     def event(self, n: int) -> events.DpEvent:
         """Return the event of one answer on ``n`` records; a partition's part is not a sample.
 
-        Of ``"above threshold"`` it is the event of all answers.
+        For ``"above threshold"`` it is the event of all answers.
 
         Raises
         ------
         UnsupportedEvent
             For correlated noise: its answers are not independent mechanisms, and only all of them
-            together have a price.
+            together have an epsilon.
         """
         if self.correlation is not None:
             raise UnsupportedEvent(
@@ -386,11 +385,11 @@ class Query:
         return self._copied(noise_multiplier=float(noise_multiplier), chosen_of=self)
 
     def of_group(self, group_size: int) -> Query:
-        """Return the query about so many records of a person, fast, for its price alone."""
+        """Return the query about so many records of a person, fast, for its event only."""
         return self if self.group_size == group_size else self._copied(group_size=group_size)
 
     def with_count(self, count: int) -> Query:
-        """Return the query with another count >= 1, fast; it may exceed what a strategy allows."""
+        """Return the query with another count >= 1, fast; it may exceed the strategy's limit."""
         return self._copied(count=validate.count(count=count))
 
     def _copied(self, **changes: Any) -> Query:
@@ -420,7 +419,7 @@ class Query:
         return values
 
     def given(self) -> dict[str, Any]:
-        """Return the values that are not at their defaults, by name, but for the query's own."""
+        """Return the values that are not at their defaults, by name, without the query's own."""
         return {
             each.name: value
             for each in dataclasses.fields(self)[1:]

@@ -33,13 +33,13 @@ class Noise:
     Parameters
     ----------
     name, mechanism
-        Of the release.
+        Name of the release.
     scale
         In the units of the statistic: the standard deviation of Gaussian noise, the parameter sigma
         of discrete Gaussian noise, b of Laplace noise of density exp(-abs(x) / b) / (2 b), and
         1 / a of discrete Laplace noise of weights exp(-a abs(x)). For ``"any"``, 1 / epsilon.
     event
-        Its price, of all its answers.
+        Event of all its answers.
     """
 
     name: str
@@ -76,7 +76,7 @@ class Release:
         Any text.
     mechanism
         ``"gaussian"``, ``"laplace"``, ``"discrete-gaussian"``, ``"discrete-laplace"``, or
-        ``"any"``: one that is (epsilon, ``delta``)-differentially private and has no closer price.
+        ``"any"``: one that is (epsilon, ``delta``)-differentially private and has no closer bound.
     sensitivity
         How far one record, added or removed, moves the statistic, > 0: in L2 norm for Gaussian
         noise, in L1 norm for Laplace noise; a whole number for discrete noise.
@@ -86,7 +86,7 @@ class Release:
     count
         How often it is released, each time with new noise: >= 1.
     delta
-        Of one release by ``"any"``, in [0, 1).
+        Delta of one release by ``"any"``, in [0, 1).
 
     Raises
     ------
@@ -161,7 +161,7 @@ def releases(
     delta: float,
     neighboring_relation: str = "add-or-remove-one",
 ) -> Calibrated:
-    """Return the least noise of several releases whose exact composition meets a target.
+    """Return the least noise of several releases with an exact composition that meets a target.
 
     All noises have one common factor, so that weights and sensitivities fix their ratios.
 
@@ -178,7 +178,7 @@ def releases(
     Raises
     ------
     ValueError
-        If nothing is asked.
+        If there is no release.
     TargetUnreachable
         If the deltas of releases by ``"any"`` leave nothing for the target.
     """

@@ -1,7 +1,7 @@
 """Which sampler does a query name? From a name and a query's fields to the sampler.
 
 Other packages enter theirs by :func:`register_sampler`, or by an entry point of its name in the
-group ``dpcal.samplers``, whose object is the class.
+group ``dpcal.samplers`` that loads the class.
 
 >>> sampler = sampler_of("poisson", sampling_probability=0.01)
 >>> sampler
@@ -26,7 +26,7 @@ from dpcal.accountants.samplers import Sampler
 
 __all__ = ["SAMPLERS", "fields_of", "known_samplers", "register_sampler", "sampler_of"]
 
-# Entry points of other packages whose objects are classes of samplers.
+# Entry points of other packages that load classes of samplers.
 _GROUP = "dpcal.samplers"
 
 # The fields that samplers have in a query, each with the check of its range.
@@ -73,20 +73,20 @@ _ENTERED: dict[str, _Named] = {}
 def register_sampler(sampler: type[Sampler]) -> type[Sampler]:
     """Enter a sampler of your own, in place of an earlier one of its name; return its class.
 
-    That its event dominates one answer about its batches is your premise: plans, ledgers and
-    reports that name it are priced by this event.
+    It is your premise that its event dominates one answer about its batches: plans, ledgers and
+    reports that name it use this event.
 
     Parameters
     ----------
     sampler
         A frozen dataclass that inherits from :class:`dpcal.accountants.samplers.Sampler`, with a
-        ``name``, ``words`` and ``independent_noise = True``, whose fields are among
+        ``name``, ``words`` and ``independent_noise = True``; its fields are among
         ``sampling_probability``, ``batch_size``, ``separation``, ``participations`` and ``epoch``.
 
     Raises
     ------
     ValueError
-        If it is not such a class, or its name is that of a sampler of this package.
+        If it is not such a class, or has the name of a sampler of this package.
     """
     if not (isinstance(sampler, type) and issubclass(sampler, Sampler)):
         raise ValueError(f"sampler must be a class that inherits from Sampler, got {sampler!r}.")
@@ -106,7 +106,7 @@ def register_sampler(sampler: type[Sampler]) -> type[Sampler]:
 
 
 def known_samplers() -> dict[str, type[Sampler]]:
-    """Return all samplers by name, registered ones and those of installed packages too."""
+    """Return all samplers by name, with registered ones and those of installed packages."""
     from importlib.metadata import entry_points
 
     for entry in entry_points(group=_GROUP):
@@ -116,7 +116,7 @@ def known_samplers() -> dict[str, type[Sampler]]:
 
 
 def _find(name: str) -> _Named:
-    """Return what is known of the sampler of a name, or refuse the name with a list of all."""
+    """Return the facts about the sampler of a name, or refuse the name with a list of all."""
     if name not in _BY_NAME and name not in _ENTERED:
         validate.choice(tuple(known_samplers()), sampler=name)
     return _BY_NAME.get(name) or _ENTERED[name]

@@ -1,14 +1,14 @@
 """Plan builders: from public constants and a privacy target to the plan of a run.
 
 A builder has the name of its optimizer. These parameters mean the same in every builder that takes
-them; a builder's own docstring adds what is particular to it.
+them; a builder's own docstring adds its particulars.
 
 constants
     Public constants of one record's loss (:class:`dpcal.calibrate.Constants`). A builder names the
     constants that it needs; a missing or infinite one is refused.
 public
-    Whether the records, or what the constants tell of them, are public; False by default, and then
-    constants that were measured on records are refused.
+    Whether the records, or the constants that depend on them, are public; False by default, and
+    then constants that were measured on records are refused.
 n
     Number of records, >= 1, public. If it was counted from the records, one more record would
     change it: use ``"replace-special"`` then.
@@ -17,11 +17,11 @@ dimension
 epsilon, delta
     Target: epsilon >= 0, delta in (0, 1).
 noise_multiplier
-    In place of ``epsilon``, which is then the price: noise > 0 of a step of ``dpsgd`` and
-    ``correlated_dpsgd``; of other builders, that of one Gaussian release that costs as much as the
-    whole plan, so that T answers with equal noise have sqrt(T) times as much.
+    In place of ``epsilon``, which then follows: noise > 0 of a step of ``dpsgd`` and
+    ``correlated_dpsgd``; for other builders, the noise of one Gaussian release that costs as much
+    as the whole plan, so that T answers with equal noise have sqrt(T) times as much.
 accountant
-    Whose epsilon meets the target, and prices the plan and its ledger again: ``"auto"``,
+    The accountant that must meet the target, for the plan and its ledger: ``"auto"``,
     ``"characteristic"``, ``"renyi"``, ``"pld"`` or ``"prv"``.
 neighboring_relation
     ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``. Builders with disjoint
@@ -52,7 +52,7 @@ l2
 Every builder raises ValueError or TypeError for an argument out of range, and TargetUnreachable if
 no noise level separates meeting the target from missing it. It warns of a ``VacuousSchedule`` where
 its theorem promises nothing at these sizes, where a run would take no step, or weeks, and where a
-threshold is below the noise of what it is compared with. A promise is in
+threshold is below the noise of the number it is compared with. A promise is in
 ``parameters["accuracy"]`` of the plan; see :attr:`dpcal.calibrate.Plan.accuracy_kind`.
 """
 

@@ -1,8 +1,8 @@
-"""From a target to adaptive gradient descent: what must a norm cost, and what may a gradient?
+"""From a target to adaptive gradient descent: noise for norms, and noise for gradients.
 
-Each step asks for the norm of the gradient first, with little privacy, and then for the gradient
-with noise in proportion to that norm: large gradients are cheap, and small ones are where the
-budget goes. Nothing needs to be known of the loss but its smoothness.
+Each step queries the norm of the gradient first, with little privacy, and then the gradient with
+noise in proportion to that norm: large gradients are cheap, and small ones take most of the budget.
+Nothing needs to be known of the loss but its smoothness.
 
 >>> from dpcal.calibrate import Constants
 >>> constants = Constants(lipschitz=1.0, smoothness=1.0)
@@ -57,7 +57,7 @@ def adaptive_gd(given: Given, *, steps: int | None = None, l2: float = 0.0) -> P
     Notes
     -----
     The printed charge of a gradient, L0^2 d ell / (n^2 N_t^2), is far below its cost where N_t is
-    negative; and the printed test looks at what was spent, not at what will be.
+    negative; and the printed test looks at the budget already spent, not at the next answer's.
     """
     # The algorithm knows no gamma.
     problem = smooth(given, "adaptive gradient descent", gamma=1.0, kappa=2.0, l2=l2)

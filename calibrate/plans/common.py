@@ -1,4 +1,4 @@
-"""What do plan builders share? Checked constants, a target with its noise, queries and promises.
+"""Shared parts of plan builders: checked constants, a target with its noise, queries.
 
 >>> from dpcal.calibrate import Constants
 >>> given = Given.of(Constants(lipschitz=2.0, smoothness=float("inf")), n=200, dimension=3,
@@ -63,34 +63,32 @@ __all__ = [
 
 SAMPLERS = ("fixed-size", "poisson")
 
-# Relative: a setting that is a whole number but for rounding errors, which are near 1e-15, is taken
-# for that number.
+# Relative: a setting within this of a whole number is taken for that number.
 _WHOLE = 1e-12
 
-# Relative: by so much more noise than sqrt(count), the sum of the answers' shares of the budget
-# stays at most one, whatever the rounding errors, which are near 1e-15.
+# Relative noise above sqrt(count) that keeps the sum of the answers' shares of the budget below
+# one.
 _ABOVE_ROUNDING = 1e-12
 
-# Seconds of a noisy answer and of the gradient of one record, which no processor is much below: a
-# compiled loop takes several times as long.
+# Seconds of a noisy answer and of the gradient of one record on a fast processor.
 _LEAST_ANSWER, _LEAST_GRADIENT = 1e-6, 1e-8
 
-# Seconds of a week: a run that takes longer even so takes months, or years.
+# Seconds of a week.
 _WEEK = 7 * 86_400.0
 
-# Largest size n at which a theorem's promise is computed, for a promise that never comes.
+# Largest size n at which a theorem's promise is computed.
 _LARGEST_SIZE = 1e30
 
-# Ratio to which the size is found from which a theorem promises something: two digits are printed.
+# Relative precision of the size from which a theorem promises something: two digits.
 _SIZE_RATIO = 1.02
 
 
 class Target(NamedTuple):
     """A privacy target: epsilon >= 0, delta in (0, 1), the neighboring relation, and the unit.
 
-    The unit is a person with at most ``group_size`` records, of whom rows or their sum are
-    ``clipped``: see :class:`dpcal.calibrate.Query`. The ``accountant`` prices. Where a
-    ``noise_multiplier`` is given, epsilon is not asked for.
+    The unit is a person with at most ``group_size`` records; these rows or their sum are
+    ``clipped``: see :class:`dpcal.calibrate.Query`. The ``accountant`` computes epsilon. With a
+    ``noise_multiplier``, leave out epsilon.
     """
 
     epsilon: float
@@ -151,7 +149,7 @@ class Target(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Given:
-    """What is asked for, checked: constants of one record's loss, number of records, target.
+    """The checked inputs: constants of one record's loss, number of records, target.
 
     d is the number of parameters; a minimax problem's is a pair.
     """
@@ -215,8 +213,8 @@ def builder(
     """Return a decorator that makes a plan builder of a function of the shared parameters.
 
     The function takes a :class:`Given`, and keywords of its own. The builder takes ``constants``,
-    and keywords ``n``, that of the dimension, ``epsilon`` or ``noise_multiplier``, ``delta``, the
-    function's own, ``neighboring_relation``, ``group_size``, ``accountant``, ``public``, and
+    and keywords ``n``, the name of the dimension, ``epsilon`` or ``noise_multiplier``, ``delta``,
+    the function's own, ``neighboring_relation``, ``group_size``, ``accountant``, ``public``, and
     ``clipped`` for problems in one block. It refuses constants that were measured on records,
     unless ``public=True``.
 
@@ -264,8 +262,8 @@ def builder(
     return made
 
 
-# Keywords of every builder beside that of the dimension, with their defaults: before its own, and
-# after them. Minimax problems have no persons for records.
+# Keywords of every builder except the dimension's, with their defaults: before its own, and after
+# them. Minimax problems have no persons for records.
 _EMPTY = inspect.Parameter.empty
 _FIRST = {"n": _EMPTY, "delta": _EMPTY, "epsilon": None, "noise_multiplier": None}
 _LAST = {"neighboring_relation": "", "group_size": 1, "clipped": "row", "accountant": "auto"}
@@ -276,9 +274,9 @@ _MADE_ANEW = 20
 
 
 def priced_by(accountant: str, built: Callable[[float], Plan], epsilon: float) -> Plan:
-    """Return the plan of a target that an accountant prices at no more than it.
+    """Return the plan of a target with an epsilon, by its accountant, that is at most the target's.
 
-    Builders compose by theorems, whose sums another accountant may bound a little less closely.
+    Builders compose by theorems; another accountant may bound the sums a little less closely.
     """
     plan = built(epsilon)
     if accountant == "auto":
@@ -303,7 +301,7 @@ def check_one(**two: float | None) -> None:
 
 
 def _stated_epsilon(asked: Mapping[str, Any]) -> float:
-    """Return the epsilon that was given, or that of one release with the noise that was given."""
+    """Return the given epsilon, or the epsilon of one release with the given noise."""
     check_one(epsilon=asked["epsilon"], noise_multiplier=asked["noise_multiplier"])
     if asked["epsilon"] is not None:
         return asked["epsilon"]  # type: ignore[no-any-return]
@@ -368,12 +366,12 @@ def replaced_in_place(neighboring_relation: str) -> None:
 
 
 def rounded_up(number: float) -> int:
-    """Return the least whole number >= 1 that is not below ``number``, but for rounding errors."""
+    """Return the least whole number >= 1 that is not below ``number``, up to rounding errors."""
     return max(1, math.ceil(number * (1 - _WHOLE)))
 
 
 def rounded_down(number: float) -> int:
-    """Return the largest whole number not above ``number``, but for rounding errors; 1 at least."""
+    """Return the largest whole number not above ``number``, up to rounding errors; 1 at least."""
     return max(1, math.floor(number * (1 + _WHOLE)))
 
 
@@ -384,7 +382,7 @@ def gradients(max_norm: float, noise_multiplier: float, count: int, **fields: An
 
 
 def differences(of: Query, per_distance: float, **fields: Any) -> Query:
-    """Return the query ``"difference"`` beside a query for gradients; other fields may be given.
+    """Return the query ``"difference"`` next to a query for gradients; other fields may be given.
 
     The fields of the query for gradients hold unless they are given. A record's change is bounded
     per unit of distance, and capped at 2 C, with C the bound on gradients.
@@ -428,7 +426,7 @@ def disjoint(size: int, partition: str) -> dict[str, Any]:
 def sampling_of(size: int, n: int, relation: str, sampler: str | None = None) -> dict[str, Any]:
     """Return the keywords of a query about samples of a size in [1, n]; all records where it is n.
 
-    The sampler is ``"fixed-size"`` or ``"poisson"``; None for that of the relation.
+    The sampler is ``"fixed-size"`` or ``"poisson"``; None for the default of the relation.
     """
     at_most(n, batch_size=size)
     chosen = sampler or ("fixed-size" if relation == "replace-one" else "poisson")
@@ -500,7 +498,7 @@ def _warn_endless(plan: Plan) -> None:
 
 
 def warn_below_noise(name: str, n: int, what: str, threshold: float, noise: float) -> None:
-    """Warn of a threshold that noise alone exceeds; both are norms, that of noise on average."""
+    """Warn of a threshold below the noise; both are norms, the noise's on average."""
     if noise > threshold:
         warn_caller(
             f"the noise of {name} is above its threshold at n={n}: {what} must be at most "

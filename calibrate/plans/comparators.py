@@ -1,7 +1,7 @@
 """Plan builders of the methods that the papers of this package are compared with.
 
-Their parameters mean what :mod:`dpcal.calibrate.plans` and :mod:`dpcal.calibrate.plans.minimax`
-say. Each has one noise multiplier for all its answers.
+For their parameters see :mod:`dpcal.calibrate.plans` and :mod:`dpcal.calibrate.plans.minimax`. Each
+has one noise multiplier for all its answers.
 
 >>> from dpcal.calibrate import Constants
 >>> constants = Constants(lipschitz=1.0, smoothness=1.0, strong_concavity=1.0)
@@ -112,7 +112,7 @@ def privatediff(
     Parameters
     ----------
     steps, period, inner_steps
-        T rounds, of which every ``period``-th (10 when omitted) restarts, with so many ascent steps
+        T rounds; every ``period``-th of them (10 when omitted) restarts, with so many ascent steps
         of y each.
     batch_size, refresh_size
         Expected records of ascents and differences (sqrt(n), at least a tenth of all, when
@@ -194,7 +194,7 @@ def ada_dp_spider(
     Returns
     -------
     Plan
-        Queries ``"refresh"`` and ``"difference"``, whose noise is in proportion to the movement.
+        Queries ``"refresh"`` and ``"difference"``, with noise in proportion to the movement.
 
     References
     ----------
@@ -246,7 +246,7 @@ def sto_spider(
     Parameters
     ----------
     steps, period
-        T steps, of which every ``period``-th (10 when omitted) takes a fresh gradient.
+        T steps; every ``period``-th of them (10 when omitted) takes a fresh gradient.
     batch_size, refresh_size
         An eighth and a half of all records when omitted.
     max_norm

@@ -70,7 +70,7 @@ def correlated_dpsgd(
         Target, in (0, 1).
     epsilon, noise_multiplier
         Exactly one of: target, > 0, or the standard deviation > 0 of z, in units of the clipping
-        norm, whose price is the plan's epsilon.
+        norm, from which the plan's epsilon follows.
     sampler
         ``"poisson"``, ``"cyclic-poisson"``, ``"min-separation"``, ``"balls-in-bins"``,
         ``"random-allocation"`` or ``"full"``; see :class:`dpcal.calibrate.Query`.
@@ -86,10 +86,10 @@ def correlated_dpsgd(
         for independent noise.
     group_size, clipped
         See :mod:`dpcal.calibrate.plans`. More than one record of a person needs ``"user"``: where
-        each is clipped and drawn by itself, their joint price is open.
+        each is clipped and drawn by itself, no joint bound is known.
     statistics
-        Where no exact price is known: True for draws with a confidence bound whose failure
-        probability is part of delta, False for proved bounds only, which need more noise.
+        Where no exact epsilon is known: True for draws with a confidence bound (its failure
+        probability is part of delta), False for proved bounds only, which need more noise.
     draws
         Monte Carlo draws >= 1 for each direction; up to three times as many where they save noise.
     failure_probability
@@ -99,15 +99,15 @@ def correlated_dpsgd(
     executor
         Who draws: a ``concurrent.futures`` executor or a Dask client; this process when omitted.
     accountant
-        ``"auto"``, or another one of :func:`dpcal.accountants.epsilon`, without draws: by what is
-        proved with participations revealed, or by moments where it is ``"renyi"``.
+        ``"auto"``, or another one of :func:`dpcal.accountants.epsilon`, without draws: by the bound
+        for published participations, or by moments where it is ``"renyi"``.
 
     Returns
     -------
     Plan
         With one query, of all the strategy's steps. ``parameters`` holds ``"steps"``,
-        ``"batch_size"`` and how the price is known, as ``"label"``. ``plan.price()`` computes it
-        again, from the draws that confirmed it; ``plan.price(seed=...)`` from others.
+        ``"batch_size"`` and the kind of proof, as ``"label"``. ``plan.price()`` computes it again,
+        from the draws that confirmed it; ``plan.price(seed=...)`` from others.
 
     Raises
     ------
@@ -115,14 +115,14 @@ def correlated_dpsgd(
         Where no theorem covers the strategy, the sampler or the relation; among them are batches of
         a fixed size.
     TargetUnreachable
-        If no noise meets the target, or the draws are too few to tell.
+        If no noise meets the target, or there are too few draws to decide.
     ValueError, TypeError
         For an argument out of range.
 
     Warns
     -----
     RuntimeWarning
-        If draws were asked for and a proved bound, which needs more noise, answers.
+        If you chose draws and a proved bound, which needs more noise, answers.
 
     References
     ----------
@@ -207,7 +207,7 @@ def _sampling(
 def _calibrated(
     query: Query, epsilon: float, delta: float, relation: str, accountant: str, executor: Any
 ) -> tuple[Query, str]:
-    """Return the query with its noise, and how the price is known."""
+    """Return the query with its noise, and the kind of proof."""
 
     def event(sigma: float) -> events.DpEvent:
         return dataclasses.replace(query, noise_multiplier=sigma).whole_run(relation)
@@ -224,7 +224,6 @@ def _calibrated(
     calibration = Calibration(mechanism, query.sampling.law, epsilon, delta, options)
     found = calibration.least()
     found.warn()
-    # Where no draws stand behind the price, none are to be paid for.
     drawn: dict[str, Any] = {"statistics": "none", "failure_probability": None, "confirmations": 1}
     if found.confirmation is not None:
         drawn = {"draws": calibration.options.draws, "seed": found.confirmation.seed}
@@ -235,7 +234,7 @@ def _calibrated(
 
 
 def _known(query: Query) -> str:
-    """How a price is known that needs no draws: a sensitivity may be a bound."""
+    """The kind of proof of an epsilon that needs no draws: a sensitivity may be a bound."""
     if query.sampler != "full" or query.correlation is None:
         return "exact"
     sensitivity = query.correlation.strategy.sensitivity(LeastSeparation(1, independent=True))

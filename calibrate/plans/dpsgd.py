@@ -56,7 +56,7 @@ def dpsgd(
         has n / batch_size batches, rounded up.
     epochs, steps
         Exactly one of: passes over the data (> 0, rounded up to whole steps, or to whole epochs),
-        or steps (>= 1, those of whole epochs).
+        or steps (>= 1, in whole epochs).
     learning_rate
         The optimizer's default when omitted.
     neighboring_relation
@@ -66,9 +66,9 @@ def dpsgd(
         ``"poisson"``; ``"random-allocation"``, where each record draws one batch of an epoch by
         itself, afresh for every epoch; or ``"shuffled-epochs"``, where a fresh permutation of the
         records is cut into the batches of an epoch, which needs several times the noise: no exact
-        price is known, and the upper end of a bracket is charged; ``"truncated-poisson"``, where
+        epsilon is known, and the upper end of a bracket is charged; ``"truncated-poisson"``, where
         at most batch_size + 6 sqrt(batch_size) random records of a Poisson sample are kept, which
-        bounds memory at hardly a price. Or the name of a registered sampler.
+        bounds memory at hardly any cost. Or the name of a registered sampler.
     """
     relation, n = validate.relation(neighboring_relation), validate.count(n=n)
     batch_size = at_most(n, batch_size=batch_size)

@@ -1,9 +1,9 @@
 r"""From a target to a linear model in few dimensions: how many, whatever the dimension d is?
 
-A linear model's loss depends on scores ``<w, x>`` alone. A random k x d matrix A, drawn without
-looking, keeps norms and inner products of few vectors about as they are (Johnson and Lindenstrauss
-1984), so that an optimizer in k dimensions, on records ``A x``, does in d dimensions what its
-lifted solution ``A^T u`` does: noise grows with k, and k need not grow with d.
+A linear model's loss depends only on scores ``<w, x>``. A random k x d matrix A, drawn without a
+look at the data, keeps norms and inner products of few vectors about as they are (Johnson and
+Lindenstrauss 1984), so an optimizer in k dimensions, on records ``A x``, does in d dimensions the
+same as its lifted solution ``A^T u``: noise grows with k, and k need not grow with d.
 
 >>> from dpcal.calibrate import Constants
 >>> constants = Constants(lipschitz=0.3, smoothness=0.155, gap=0.25)
@@ -15,8 +15,9 @@ True
 >>> 0.999 < wide.price() <= 1.0
 True
 
-Which k: the optimizer's error g(k) grows, and that of the embedding falls. With C the bound on
-gradients, k minimises ``g(k) + C sqrt(1 / k)``, or has what ``rank`` of the records' span allows.
+With k the optimizer's error g(k) grows, and the embedding's error falls. With C the bound on
+gradients, k minimises ``g(k) + C sqrt(1 / k)``, or the value that ``rank`` of the records' span
+allows.
 """
 
 from __future__ import annotations
@@ -41,7 +42,6 @@ __all__ = ["INNER", "MATRICES", "embedded", "growth", "jl_glm", "least", "wrappe
 _BUILDERS = (spiderboost, noisy_gd, recursive_regularization, tree_spider)
 INNER: Mapping[str, Callable[..., Plan]] = {build.__name__: build for build in _BUILDERS}
 MATRICES = ("gaussian", "sparse")
-# Steps of a golden section in the logarithm of k: as many as a double has digits for.
 _SECTIONS = 80
 
 
@@ -83,8 +83,8 @@ def jl_glm(
     matrix_seed
         Seed >= 0 of the matrix, which is public.
     neighboring_relation
-        As the inner optimizer allows, which is ``"add-or-remove-one"`` when omitted, or
-        ``"replace-one"`` for those whose batches are disjoint.
+        One that the inner optimizer allows: ``"add-or-remove-one"`` when omitted, or
+        ``"replace-one"`` for optimizers with disjoint batches.
     **options
         Further keywords of the inner plan builder.
 
@@ -123,7 +123,7 @@ def jl_glm(
 
 
 def wrapped(plan: Plan, inner: str, k: int, told: dict[str, Parameter]) -> Plan:
-    """Return the plan of an inner optimizer in k dimensions, told of its matrix."""
+    """Return the plan of an inner optimizer in k dimensions, with its matrix."""
     kept = {name: value for name, value in plan.parameters.items() if name not in _OWN}
     parameters = {**kept, "inner": inner, "embedding_dimension": k, **told}
     return dataclasses.replace(plan, optimizer="jl_glm", parameters=parameters)
@@ -137,8 +137,7 @@ def embedded(constants: Constants) -> Constants:
 
 # These inner optimizers have disjoint batches, and use these relations unless another is chosen.
 _RELATIONS = {"recursive_regularization": "replace-one", "tree_spider": "replace-one"}
-# Parameters of the inner plan that are left out: its theorem's error is not that of the lifted
-# solution.
+# Parameters of the inner plan that are left out: its theorem's error is not the lifted solution's.
 _OWN = ("accuracy", "accuracy_kind", "vacuous", "informative_from_n")
 
 

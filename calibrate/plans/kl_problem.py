@@ -1,9 +1,9 @@
-"""What do plans under the Kurdyka-Lojasiewicz condition share? A checked problem, in its letters.
+"""A checked problem under the Kurdyka-Lojasiewicz condition, in its letters.
 
 A function is (gamma, kappa)-KL where ``F(w) - F* <= gamma^kappa ||grad F(w)||^kappa``: it is flat
 nowhere but at the bottom. kappa = 2 is the Polyak-Lojasiewicz condition; mu-strongly convex
-functions meet it with ``gamma^2 = 1 / (2 mu)``. Letters are those of Menart, Ullah, Arora, Bassily
-and Guzman (2024):
+functions meet it with ``gamma^2 = 1 / (2 mu)``. Letters are as in Menart, Ullah, Arora, Bassily and
+Guzman (2024):
 
 =========== ====================================================================================
 n, d        records, parameters
@@ -46,7 +46,7 @@ __all__ = [
     "smooth",
 ]
 
-# Most plain steps that others are compared with, or replaced by: each is a pass over the records.
+# Most plain steps in a comparison, each a pass over the records.
 MOST_PLAIN = 400
 
 
@@ -111,7 +111,7 @@ class Problem(Given):
 
     @property
     def told(self) -> Parameters:
-        """What a run needs to know of the problem, as parameters of a plan."""
+        """The facts of the problem that a run needs, as parameters of a plan."""
         return {"gap": self.F0, "gamma": self.gamma, "kappa": self.kappa, "lipschitz": self.L0}
 
     def descended(self) -> float:
@@ -119,8 +119,8 @@ class Problem(Given):
 
         The loss is smooth and kappa at most 2. A step of 1 / L1 with noise of variance s^2 on each
         of d coordinates changes a mean excess risk of Phi by at most ``d s^2 / (2 L1) - Phi^(2 /
-        kappa) / (2 L1 gamma^2)``, by Jensen's inequality. What is left is concave in Phi: beyond
-        its peak a smaller Phi may leave more.
+        kappa) / (2 L1 gamma^2)``, by Jensen's inequality. The rest is concave in Phi: beyond its
+        peak a smaller Phi may leave more.
         """
         power, fall = 2 / self.kappa, 1 / (2 * self.L1 * self.gamma**2)
         peak = math.inf if fall <= 1 else 0.0
@@ -149,7 +149,7 @@ class Problem(Given):
 def smooth(given: Given, name: str, *, kappa: float, l2: float = 0.0, **known: Any) -> Problem:
     """Return the problem of a smooth loss, every number checked; its L1 holds the regulariser too.
 
-    ``name`` is that of the optimizer, and ``known`` holds other arguments of :meth:`Problem.of`.
+    ``name`` is the optimizer, and ``known`` holds other arguments of :meth:`Problem.of`.
     """
     if not 1 <= validate.positive(kappa=kappa) <= 2:
         raise ValueError(f"kappa must be in [1, 2] for {name}, got {kappa!r}.")
@@ -164,7 +164,7 @@ def multiplier(z: float, share: float) -> float:
 
 
 def chi_quantile(d: int, tail: float) -> float:
-    """Return what the norm of d standard normals exceeds with probability ``tail``."""
+    """Return the number that the norm of d standard normals exceeds with probability ``tail``."""
     return math.sqrt(2 * float(gammainccinv(d / 2, tail)))
 
 

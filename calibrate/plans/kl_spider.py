@@ -46,8 +46,9 @@ class Round:
     steps, length
         Steps it may take, at least 1, and how long each is.
     shares
-        Of the budget: for the gradient, and for each of ``steps - 1`` differences. In proportion to
-        sensitivities, which makes the variance of the last estimate the smallest for their sum.
+        Shares of the budget: for the gradient, and for each of ``steps - 1`` differences. In
+        proportion to sensitivities, which makes the variance of the last estimate the smallest for
+        their sum.
     """
 
     level: float
@@ -76,9 +77,9 @@ def kl_spider(
     with q the chi quantile of d dimensions at ``beta`` over the number of estimates. If that is at
     most nu G_k, G_k = Phi_k^(1/kappa) / gamma, then steps of length (1 - 2 nu) G_k / L1 while the
     estimate is at least (1 - nu) G_k bring F down by (1 - 2 nu)^2 G_k^2 / (2 L1) each, and the KL
-    condition ends the round at an excess risk of at most Phi_k. Here nu and c are those that
+    condition ends the round at an excess risk of at most Phi_k. Here nu and c are the ones that
     promise most, budgets grow as V_k^2 / G_k^2, so that early rounds, which stand more noise, cost
-    little, and what a round leaves unspent goes to the later ones. Where no round keeps its
+    little, and the rest of a round's budget goes to the later ones. Where no round keeps its
     tolerance, it warns, and plans plain steps of noisy gradient descent. The schedule of the paper
     is :func:`dpcal.calibrate.theory`'s.
 
@@ -98,8 +99,8 @@ def kl_spider(
     -------
     Plan
         Its two adaptive queries share one budget; see :func:`schedule` for the rounds.
-        ``parameters["accuracy"]`` bounds the excess risk with probability 1 - beta, for losses
-        whose gradients are never clipped and F that is KL where the run goes; ``"vacuous"`` says
+        ``parameters["accuracy"]`` bounds the excess risk with probability 1 - beta, for losses with
+        gradients that are never clipped and F that is KL where the run goes; ``"vacuous"`` states
         that it is no better than the start's, and ``"radius"`` how far that is at most.
 
     Warns
@@ -118,7 +119,7 @@ def kl_spider(
 
 
 def planned(problem: Problem, settled: Parameters, told: Parameters) -> Plan:
-    """Return the plan of rounds that are settled, with what is said of their accuracy."""
+    """Return the plan of rounds that are settled, with the facts about their accuracy."""
     settled = {**settled, **_known(problem), **told}
     rounds = _rounds(settled)
     parameters = {
@@ -139,7 +140,7 @@ def planned(problem: Problem, settled: Parameters, told: Parameters) -> Plan:
 
 
 def _known(p: Problem) -> Parameters:
-    """Return what rounds and their run need to know of the problem."""
+    """Return the facts of the problem that rounds and their run need."""
     return {**p.told, "smoothness": p.L1, "per_distance": p.constants.smoothness}
 
 
@@ -217,9 +218,9 @@ _TRIED = tuple((nu / 32, 1.25**power) for nu in range(1, 16) for power in range(
 
 
 def _practical(problem: Problem) -> tuple[Parameters, Parameters]:
-    """Return settings with the fewest steps whose promise is within a tenth of the best.
+    """Return settings with the fewest steps and a promise within a tenth of the best.
 
-    With them, what is said of their accuracy.
+    With them, the facts about their accuracy.
     """
     tried = [(*_deepest(problem, *pair), *pair) for pair in _TRIED]
     best = min(accuracy for _, accuracy, *_ in tried)
@@ -240,7 +241,7 @@ def _practical(problem: Problem) -> tuple[Parameters, Parameters]:
 
 
 def _plain(p: Problem) -> Parameters:
-    """Return rounds of one step each: those of noisy gradient descent, as many as it would take.
+    """Return rounds of one step each, as in noisy gradient descent, as many as it would take.
 
     Steps are 1 / L1 per unit of the gradient, and no longer than that along one of norm L0.
     """

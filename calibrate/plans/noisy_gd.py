@@ -62,8 +62,8 @@ def noisy_gd(
     learning_rate
         1 / L1 when omitted; with ``release="last"`` 2 / (L1 + l2 + m), or 1 / (L1 + l2) for m = 0.
     release
-        ``"all"``: every iterate is released, or may be. ``"last"``: the last alone, for convex
-        losses of linear models, whose price need not grow with the steps. The noise is the smaller
+        ``"all"``: every iterate is released, or may be. ``"last"``: only the last one, for convex
+        losses of linear models; epsilon need not grow with the steps then. The noise is the smaller
         of both ways.
     l2
         Strength >= 0 of the objective's regulariser, for ``release="last"``; when omitted, the
@@ -83,7 +83,7 @@ def noisy_gd(
     ----------
     Wang, Ye and Xu 2017, Theorem 5 (order of magnitude); the constants follow from the descent
     lemma, the noise from the composition of Gaussian mechanisms (Dong, Roth and Su 2022); Bok, Su
-    and Altschuler 2024, Shifted interpolation for differential privacy (the last iterate alone).
+    and Altschuler 2024, Shifted interpolation for differential privacy (a single released iterate).
     """
     validate.choice(("all", "last"), release=release)
     C = given.known("lipschitz", "max_norm", max_norm)
@@ -110,7 +110,7 @@ def noisy_gd(
     return given.plan("noisy_gd", (query,), parameters)
 
 
-# Most steps that are tried for the last iterate alone, and how many numbers of steps.
+# Most steps that are tried for the last iterate, and how many numbers of steps.
 _MOST_STEPS, _TRIED = 100_000, 400
 
 
@@ -122,7 +122,7 @@ def _last(
     l2: float | None,
     radius: float | None,
 ) -> Plan:
-    """Return the plan of the last iterate alone.
+    """Return the plan that releases only the last iterate.
 
     With step size eta, contraction c and noise of deviation s on each coordinate, steps end within
 

@@ -28,9 +28,9 @@ from dpcal.errors import warn_caller
 
 __all__ = ["planned", "proximal_point", "stage_weights"]
 
-# Largest number of stages that is tried. Each stage takes hundreds of passes over the records.
+# Most stages; each takes hundreds of passes over the records.
 _MOST_STAGES = 400
-# Inner steps of a stage that are tried, each a pass over the records, from few to many.
+# Inner steps of a stage that are tried, each a pass over the records.
 _INNER_STEPS = (32, 64, 128, 256, 512)
 
 
@@ -58,12 +58,12 @@ def proximal_point(
         tau_t <= 8 / (lambda_t S) (4 L0^2 + s^2 (d' + log(2 T / beta)))
 
     in all T stages with probability 1 - beta, d' = d + 2 sqrt(d l / S) + 2 l / S at l = log(2 T /
-    beta): in the weighted regret, <noise, w* - w_t> is a Gaussian martingale whose variance the
-    strong convexity pays for, and the noise's own square is a chi square of d S degrees (Laurent
-    and Massart 2000). The number of stages is that which brings Phi_t <- (1 - y_t) Phi_t + tau_t
-    lowest with tau_t = (2 G_t^2 / S + d s^2 / (3 S)) / lambda_t: the error of the averaged iterate
-    of a stage if gradients are as small as the KL condition allows, G_t = Phi_t^(1 / kappa) /
-    gamma, and the pull gives all the curvature, 2 lambda_t.
+    beta): in the weighted regret, <noise, w* - w_t> is a Gaussian martingale with a variance that
+    the strong convexity pays for, and the noise's own square is a chi square of d S degrees
+    (Laurent and Massart 2000). The number of stages is that which brings Phi_t <- (1 - y_t) Phi_t +
+    tau_t lowest with tau_t = (2 G_t^2 / S + d s^2 / (3 S)) / lambda_t: the error of the averaged
+    iterate of a stage if gradients are as small as the KL condition allows, G_t = Phi_t^(1 / kappa)
+    / gamma, and the pull gives all the curvature, 2 lambda_t.
 
     Shared parameters are documented in :mod:`dpcal.calibrate.plans`.
 

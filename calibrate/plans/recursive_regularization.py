@@ -1,8 +1,8 @@
 r"""From a target to recursive regularization: how many rounds, how strong, how many inner steps?
 
 For convex losses, rounds with ever stronger regularisers around the centers found so far bring the
-gradient of population risk down to what the best minimiser of risk would give. Each round has a
-block of records of its own, so that each may spend the whole budget:
+gradient of population risk down to the level of the best minimiser of risk. Each round has a block
+of records of its own, so that each may spend the whole budget:
 
 >>> from dpcal.calibrate import Constants
 >>> constants = Constants(lipschitz=1.0, smoothness=1.0)
@@ -14,7 +14,7 @@ block of records of its own, so that each may spend the whole budget:
 True
 
 Round t minimises f + (1/2) sum_{k<t} lam_k ||w - c_k||^2, lam_k = 2^k lam, which is mu_t-strongly
-convex with mu_t = (2^t - 1) lam, and c_0 = 0. If its minimiser is within e_t of what it returns,
+convex with mu_t = (2^t - 1) lam, and c_0 = 0. If its minimiser is within e_t of the result,
 
     ||grad F(c_T)|| <= lam W + 2 sum_t lam_t e_t      where W bounds the norm of a minimiser of F.
 """
@@ -60,15 +60,15 @@ def recursive_regularization(
     subsolver
         ``"noisy_gd"``: projected gradient descent on the whole block, with a weighted mean of
         iterates. ``"phased_sgd"``: one pass over the block by stochastic gradient descent, in
-        phases of half the records and a quarter of the step size each, whose mean iterates are
-        released (Feldman, Koren and Talwar 2020, without the restarts of their strongly convex
-        version). Its price rests on a theorem about linear models with convex losses; the
+        phases of half the records and a quarter of the step size each, which release their mean
+        iterates (Feldman, Koren and Talwar 2020, without the restarts of their strongly convex
+        version). Its epsilon rests on a theorem about linear models with convex losses; the
         optimizer refuses others.
 
     Returns
     -------
     Plan
-        A query ``"round t"`` per round, asked K_t times about one block; or, for ``"phased_sgd"``,
+        A query ``"round t"`` per round, with K_t answers about one block; or, for ``"phased_sgd"``,
         ``"round t phase i"``. ``parameters`` holds ``rounds``, ``regularization`` lam and, by
         round, ``learning_rate t`` and ``radius t``.
 
@@ -92,7 +92,7 @@ def recursive_regularization(
 
 
 def problem_of(given: Given, distance: float | None, max_norm: float | None = None) -> _Problem:
-    """Return the checked constants of a problem, whose blocks are disjoint."""
+    """Return the checked constants of a problem with disjoint blocks."""
     common.replaced_in_place(given.target.relation)
     return _Problem(
         **vars(given),
@@ -105,7 +105,7 @@ def problem_of(given: Given, distance: float | None, max_norm: float | None = No
 def planned(
     problem: _Problem, solver: str, lam: float, rounds: list[Round], parameters: Parameters
 ) -> Plan:
-    """Return the plan of rounds that are settled, with what is said of its accuracy."""
+    """Return the plan of rounds that are settled, with the facts about its accuracy."""
     parameters |= {"subsolver": solver, "rounds": len(rounds)}
     parameters["regularization"] = min(lam, problem.L1 / 2)
     for t, chosen in enumerate(rounds, start=1):
@@ -144,7 +144,7 @@ class _Problem(Given):
         return [inner(t, (2**t - 1) * lam, self.n // T) for t in range(1, T + 1)]
 
     def inner(self, t: int, mu: float, m: int) -> Round:
-        """Noisy descent whose initial error falls below its noise.
+        """Noisy descent with an initial error that falls below its noise.
 
         With Q = (1 - eta mu)^-K, the weighted mean's excess risk is at most mu D^2 / (Q - 1) from
         distance D, plus eta times the variance of the noise, where eta <= 1 / (2 (L1 + mu)).
@@ -155,9 +155,9 @@ class _Problem(Given):
         return Round(steps=steps, learning_rate=math.log(Q) / (mu * steps), radius=radius)
 
     def one_pass(self, t: int, mu: float, m: int) -> Round:
-        """Phased descent: the first step size, four times what the first phase takes.
+        """Phased descent: the first step size, four times the first phase's.
 
-        The distance to a round's minimiser is W at first, and then what strong convexity makes of
+        The distance to a round's minimiser is W at first, and then follows by strong convexity from
         the excess risk that one phase leaves.
         """
         before = mu * (2 ** (t - 1) - 1) / (2**t - 1)

@@ -1,7 +1,7 @@
 r"""From a target to SpiderBoost: how many steps, how often afresh, and how much noise in each?
 
-Between two fresh gradients the estimate is kept up to date by noisy differences, whose noise is in
-proportion to how far the iterate moved:
+Between two fresh gradients noisy differences keep the estimate up to date, with noise in proportion
+to the move of the iterate:
 
 >>> from dpcal.calibrate import Constants
 >>> constants = Constants(lipschitz=1.0, smoothness=1.0, gap=1.0)
@@ -13,7 +13,7 @@ True
 
 Noisy gradient descent promises 0.0731 there.
 
-The bound. With w_{t+1} = w_t - eta V_t and h = eta L1, the descent lemma says
+The bound. With w_{t+1} = w_t - eta V_t and h = eta L1, the descent lemma gives
 
     F(w_{t+1}) <= F(w_t) - eta/2 ||g_t||^2 - eta/2 (1 - h) ||V_t||^2 + eta/2 ||g_t - V_t||^2
 
@@ -44,13 +44,12 @@ from dpcal.errors import TargetUnreachable
 
 __all__ = ["spiderboost"]
 
-# Unit: the sensitivity. A difference with less noise costs an epsilon of hundreds alone; a split
-# that would need it is left out before it is priced.
+# Unit: the sensitivity. A difference with less noise costs an epsilon of hundreds; such a split is
+# left out.
 _LEAST_MULTIPLIER = 1e-2
 
-# Periods that are tried, relative to the one in closed form. The closed form prices samples by a
-# leading term, so the period with the best bound is elsewhere. Each factor costs one calibration;
-# with fewer of them the bound is a little larger.
+# Periods that are tried, relative to the closed form, which accounts for samples by a leading term
+# only. Each factor costs one calibration.
 _FACTORS = (0.3, 0.5, 0.65, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5)
 
 
@@ -65,7 +64,7 @@ def spiderboost(
 ) -> Plan:
     """Return the plan of Private SpiderBoost that meets (epsilon, delta).
 
-    Fresh gradients ask all records; differences ask Poisson samples, or batches of a fixed size
+    Fresh gradients use all records; differences use Poisson samples, or batches of a fixed size
     where a record is replaced.
 
     Shared parameters are documented in :mod:`dpcal.calibrate.plans`.
@@ -75,18 +74,18 @@ def spiderboost(
     constants
         ``smoothness`` L1, ``lipschitz`` L0 (unless ``max_norm`` is given) and ``gap`` F0.
     batch_size
-        Of the samples for differences.
+        Size of the samples for differences.
     learning_rate
         In (0, 1 / L1); 1 / (2 L1) when omitted.
 
     Returns
     -------
     Plan
-        Queries ``"refresh"`` and, unless the period is 1, ``"difference"``, whose contributions are
+        Queries ``"refresh"`` and, unless the period is 1, ``"difference"``, with contributions
         bounded by ``min(L1 ||w - v||, 2 C)``. ``parameters`` holds ``steps``, ``period``,
-        ``batch_size``, ``learning_rate``, ``refresh_share`` (what fresh gradients spend of the
-        squared Gaussian parameter of the whole) and, where C >= L0, the square root of the bound
-        as ``accuracy``.
+        ``batch_size``, ``learning_rate``, ``refresh_share`` (the share of the squared Gaussian
+        parameter for fresh gradients) and, where C >= L0, the square root of the bound as
+        ``accuracy``.
 
     Warns
     -----

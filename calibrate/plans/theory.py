@@ -1,9 +1,9 @@
 r"""From a theorem to a plan: the audited settings of a paper, evaluated at numbers.
 
 The settings are written once, as the texts that ``dpcal audit`` decides claims about. A row of
-``theorems.txt`` beside them names those of one theorem, in the order of their evaluation; here they
-become whole numbers on the side where the theorem's conditions hold, exact noise replaces open
-constants, and the ratio of noises is the theorem's.
+``theorems.txt`` in the same folder names the settings of one theorem, in the order of their
+evaluation; here they become whole numbers on the side where the theorem's conditions hold, exact
+noise replaces open constants, and the ratio of noises is the theorem's.
 
 >>> plan = theory("spiderboost", n=100_000, d=20, epsilon=1.0, delta=1e-6, L0=1, L1=1, F0=1)
 >>> 0.999 < plan.price() <= 1.0
@@ -64,27 +64,23 @@ _ROUNDED: Mapping[str, Callable[[float], float]] = {
     "": float,
 }
 
-# Counts and noise scale are alternated until the scale changes by less than this ratio: it enters
-# counts that are rounded, so more digits would change a plan by a step or two. Rounding may keep
-# the scale from settling, so there are this many rounds at most.
+# Counts and noise scale are alternated until the scale changes by less than this ratio, in at most
+# this many rounds.
 _SETTLED, _ROUNDS = 0.002, 6
 
-# The noise scale of a run is near sqrt(2) times that of one release; promises at other sizes are
-# told to two digits, and 5 percent are added so that they are not too small.
+# The noise scale of a run is near sqrt(2) times one release's; promises at other sizes have two
+# digits, and 5 percent are added so that they are not too small.
 _ELSEWHERE = 1.05 * math.sqrt(2)
 
-# Failure probability of the perturbation that the length of an escape is chosen for.
 _PERTURBATION = 0.1
 
-# Rounds of the fixed point of gauss_psgd, with steps halved in logarithms: about 40 suffice, and
-# batches of few records may keep it from settling, which it has where no logarithm moves by more.
-# The drift kappa is found first: kappa_best falls as its inverse or the square of it, so that steps
-# of a third in logarithms settle at once, or to a third each.
+# Rounds of the fixed point of gauss_psgd, with steps halved in logarithms (about 40 suffice), its
+# precision, and rounds of the drift kappa, which is found first.
 _ITERATIONS, _FIXED, _DRIFTS = 200, 1e-7, 5
 
 
 class Theorem(NamedTuple):
-    """A row: a theorem's settings in order, and what must be given.
+    """A row: a theorem's settings in order, and its inputs.
 
     Parameters
     ----------
@@ -95,8 +91,8 @@ class Theorem(NamedTuple):
     constants
         The paper's letters of fields of :class:`~dpcal.calibrate.Constants`.
     options
-        Letters that may be given beside n, epsilon and delta, with their defaults; where that is an
-        Ellipsis, they must be given.
+        Letters that may be given in addition to n, epsilon and delta, with their defaults; an
+        Ellipsis marks one that must be given.
     relation
         The neighboring relation when omitted.
     """
@@ -157,7 +153,7 @@ class Case:
     def promise(
         self, accuracy: Callable[[float], float], trivial: tuple[str, float], kind: str = "order"
     ) -> Parameters:
-        """Return what a plan says of the theorem's accuracy, a function of n."""
+        """Return a plan's statement of the theorem's accuracy, a function of n."""
         told = common.promise(self.name, accuracy(self.n), trivial, accuracy, self.n, kind=kind)
         return {"preset": "theory", **told}
 
@@ -212,7 +208,7 @@ def theory(
     epsilon, delta
         The target.
     neighboring_relation
-        Of the guarantee; the theorem's when omitted.
+        Failure probability of the guarantee; the theorem's when omitted.
     accountant
         See :mod:`dpcal.calibrate.plans`.
     **constants
@@ -253,7 +249,7 @@ def theorem_at(name: str, **numbers: Any) -> tuple[Plan, list[tuple[str, Any, An
 
     A row has a setting's name, its value, the value as printed where that differs, and the source.
     A setting of another theorem is evaluated where its letters are known: else its value is a
-    sentence with those that it needs, and None where it has no value at these numbers.
+    sentence with the letters that it needs, and None where it has no value at these numbers.
 
     Parameters
     ----------
@@ -330,7 +326,7 @@ def _number(letter: str, value: Any, quantity: Any) -> Any:
 
 # ----------------------------------------------------------- refreshed gradients, and differences
 
-# Settings of refreshes and of differences: sizes and noise; bounds on both; what is promised.
+# Settings of refreshes and of differences: sizes and noise; bounds on both; the promise.
 _SPIDER = {
     "spiderboost": (("b1", "b2"), ("z1", "z2"), ("L0", "L1"), ("bound", "guarantee")),
     "dp_rgda": (("S1", "S2"), ("z_v", "z_u"), ("M", "L"), ("rate", "order")),
@@ -386,7 +382,7 @@ def _spiderboost(case: Case) -> Plan:
 
 
 def _minimax(case: Case) -> Minimax:
-    """Return the setting of a minimax problem, half of whose numbers are dual if d2 is not told."""
+    """Return the setting of a minimax problem; half of its numbers are dual if d2 is omitted."""
     d, d2, K = (case.letters[name] for name in ("d", "d2", "K"))
     dual = d // 2 if d2 is None else validate.count(d2=d2)
     if not 1 <= dual < d:
@@ -558,8 +554,7 @@ def _kl_condition(case: Case) -> Plan:
     v = levels(problem) or none
     settled: Parameters = {"rounds": v["K"], "contraction": v["c"], "floor": v["level"]}
     # Lines 8 and 11 and Lemma 9: errors stay below an eighth, in units of Phi_k^(1/kappa) / gamma,
-    # the least gradient norm at an excess risk of Phi_k; steps are a quarter over L1 long, and each
-    # brings F down by a 64th over L1.
+    # the least gradient norm at an excess risk of Phi_k; steps are a quarter over L1 long.
     settled |= {"tolerance": 1 / 8, "stride": 1 / 4, "descent": 1 / 64}
     return kl_spider.planned(problem, settled, {"preset": "theory", **told})
 
@@ -724,7 +719,7 @@ def _kan(case: Case) -> Plan:
 
 
 def _moments(case: Case) -> Plan:
-    """Return DP-SGD at the least noise, of which c2 is the constant of Theorem 1."""
+    """Return DP-SGD at the least noise; c2 is the constant of Theorem 1."""
     letters = case.letters
     size = common.rounded_up(validate.rate(q=letters["q"]) * case.n)
     how = {"max_norm": letters["max_norm"], "batch_size": size, "steps": letters["T"]}

@@ -1,7 +1,7 @@
 r"""From a target to tree Spider: how deep a tree, how large batches, how long steps?
 
-Every record is used once, in the batch of one node, so that the whole run costs one Gaussian
-release, and population risk is what is descended:
+Every record is used once, in the batch of one node, so the whole run costs one Gaussian release and
+descends on population risk:
 
 >>> from dpcal.calibrate import Constants
 >>> constants = Constants(lipschitz=1.0, smoothness=1.0, gap=1.0)
@@ -12,8 +12,8 @@ gradient norm 0.357, with probability 0.95
 >>> 0.999 < plan.price() <= 1.0
 True
 
-A round has a root with a batch of b records and a binary tree of depth D below it, whose right
-children at depth j ask for differences on b / 2^j records each; it makes 2^D steps, of length s =
+A round has a root with a batch of b records and a binary tree of depth D below it; its right
+children at depth j query differences on b / 2^j records each. It makes 2^D steps, of length s =
 beta / (2^(D/2) L1), along estimates that hold at most D + 1 noises. Let v bound the error of every
 estimate. Steps are taken while estimates are longer than 2 v, so each lowers F by at least
 
@@ -108,7 +108,7 @@ def problem_of(given: Given, p: float | None, max_norm: float | None = None) -> 
 
 
 def planned(problem: _Problem, tree: Tree, parameters: Parameters) -> Plan:
-    """Return the plan of a tree, with what is said of its accuracy."""
+    """Return the plan of a tree, with the facts about its accuracy."""
     parameters |= {
         "rounds": tree.rounds,
         "depth": tree.depth,

@@ -1,8 +1,8 @@
 """How much noise for a gradient estimate that is refreshed now and then, else kept by differences?
 
-A refresh asks for gradients, a difference for their change between two points. Each has samples of
-its own size. In a minimax problem one release is about both blocks at once: they share its sample,
-so that to account for them apart would be wrong. Where theorems leave absolute constants open, the
+A refresh queries gradients, a difference their change between two points. Each has samples of its
+own size. In a minimax problem one release is about both blocks at once: they share its sample, so
+that to account for them apart would be wrong. Where theorems leave absolute constants open, the
 ratio of the two noise multipliers is the theorem's, and their common scale is calibrated.
 
 >>> releases = Releases(n=400, steps=400, period=10, inner=5, refresh_size=200, batch_size=50,
@@ -29,9 +29,9 @@ from dpcal.calibrate.query import Query
 
 __all__ = ["Bounds", "Releases", "rate_within_noise"]
 
-# Largest noise of differences in proportion to steps, in units of the estimate that is followed.
+# Largest noise of differences in proportion to steps, in units of the estimate.
 _FEEDBACK = 0.5
-# By what part of its largest promised fall noise may raise the loss.
+# Largest share of the promised fall by which noise may raise the loss.
 _RAISED = 0.1
 
 
@@ -44,8 +44,8 @@ class Bounds:
     gradient
         C > 0, of a record's gradient, or of its pair of gradients in a minimax problem.
     difference
-        Of a record's difference: the bound itself, or with ``proportional`` per unit of movement,
-        and at most 2 C.
+        Bound on a record's difference: the bound itself, or with ``proportional`` per unit of
+        movement, and at most 2 C.
     proportional
         Which of the two.
     """
@@ -74,7 +74,7 @@ class Releases:
     inner
         K: estimates of an outer step, at least 1.
     sampler
-        Of samples that are not all records; None for that of the relation.
+        Sampler of samples that are not all records; None for the relation's default.
     literal
         Whether an outer step with a refresh makes K differences too, as printed in the paper of
         DP-RGDA.
@@ -116,9 +116,9 @@ class Releases:
         return self.steps * self.inner - (0 if self.literal else self.refreshes)
 
     def queries(self, multipliers: tuple[float, float], bounds: Bounds) -> tuple[Query, ...]:
-        """Return ``"warm start"``, ``"refresh"`` and ``"difference"``, as far as they are asked.
+        """Return ``"warm start"``, ``"refresh"`` and ``"difference"``, as far as they are needed.
 
-        Multipliers are those of a refresh and of a difference, in units of the bounds.
+        Multipliers for a refresh and for a difference, in units of the bounds.
         """
         (z1, z2), sizes = multipliers, (self.refresh_size, self.batch_size)
         whole, some = (common.sampling_of(b, self.n, self.relation, self.sampler) for b in sizes)
@@ -138,11 +138,11 @@ class Releases:
         return compose(((query, query.count) for query in queries), self.n, self.relation)
 
     def split(self, variances: tuple[float, float]) -> tuple[float, float]:
-        """Return the ratio of noises with the least variance of an estimate, at one price.
+        """Return the ratio of noises with the least variance of an estimate, at one epsilon.
 
         An estimate errs by ``a1 z1^2 + a2 z2^2`` at the end of a period, a1 and a2 > 0 being the
         variances. Then ``z1^2 : z2^2 = sqrt(c1 / a1) : sqrt(c2 / a2)``, with c1 and c2 the counts
-        times squared sampling rates, which are the prices at large noise.
+        times squared sampling rates, which are the costs at large noise.
         """
         refreshes, differences = self.refreshes + self.warm_start, max(self.differences, 1)
         one = refreshes * (self.refresh_size / self.n) ** 2 / variances[0]
@@ -160,11 +160,11 @@ def rate_within_noise(
 ) -> float:
     """Return 1 / (2 L), or less where noise would lead the iterates away from where they start.
 
-    Queries are a refresh and, if asked for, a difference. The noise of a refresh, of variance v, is
-    in ``period`` steps one after another, and so leads iterates of step size eta away by eta^2
-    steps period v on average, which raises the loss by L / 2 times as much. It may raise it by a
-    tenth of C^2 / (2 L), the most that a gradient of norm C promises to lower it by. Noise in
-    proportion to steps must not feed on itself.
+    Queries are a refresh and, if needed, a difference. The noise of a refresh, of variance v, is in
+    ``period`` steps one after another, and so leads iterates of step size eta away by eta^2 steps
+    period v on average, which raises the loss by L / 2 times as much. It may raise it by a tenth of
+    C^2 / (2 L), the most that a gradient of norm C promises to lower it by. Noise in proportion to
+    steps must not feed on itself.
     """
     rate, variance = 0.5 / L, 0.0
     refresh = queries[0]
@@ -174,7 +174,6 @@ def rate_within_noise(
         if query.proportional:
             rate = min(rate, _FEEDBACK / (noise * math.sqrt(steps)))
         else:
-            # Differences are in half as many steps, and there are ``period`` of them.
             variance += noise**2 * (1 if query is refresh else period / 2)
     far = math.sqrt(steps * period * variance / _RAISED)
     return min(rate, refresh.max_norm / (L * far))

@@ -1,6 +1,6 @@
 """Plan builders of minimax problems: min over x, max over y of a mean over records.
 
-Beside those of :mod:`dpcal.calibrate.plans`, their parameters mean:
+In addition to :mod:`dpcal.calibrate.plans`, their parameters mean:
 
 constants
     ``smoothness`` L, ``lipschitz`` M (unless ``max_norm`` is given) and, where there is a dual
@@ -18,8 +18,8 @@ value_smoothness
     L_Phi > 0, the smoothness of the value function Phi; (1 + kappa) L when omitted, with kappa = L
     / mu, which is safe and often far from the truth.
 sampler
-    Of ``dp_rgda``: ``"fixed-size"`` (the default under replace-one) or ``"poisson"`` (the default
-    otherwise). Others sample by that default.
+    Sampler of ``dp_rgda``: ``"fixed-size"`` (the default under replace-one) or ``"poisson"`` (the
+    default otherwise). Others sample by that default.
 """
 
 __all__: list[str] = []

@@ -10,11 +10,11 @@ True
 >>> [plan.parameters[name] for name in ("inner_steps", "certifiable")]
 [8, True]
 
-Let e be the error of the estimate of grad Phi
-that the noise makes at the end of a period. A normalised step of length eta with ``||v|| >= alpha``
-and ``e <= alpha / 4`` lowers Phi by at least ``eta alpha / 2`` for ``eta = alpha / (2 L_Phi)``, so
-that ``4 L_Phi F0 / alpha^2`` steps reach a small gradient. With (x, y) moving by
-``eta sqrt(1 + kappa^2)`` an outer step, d = d1 + d2 and all increments at the amplified price,
+Let e be the error of the estimate of grad Phi that the noise makes at the end of a period. A
+normalised step of length eta with ``||v|| >= alpha`` and ``e <= alpha / 4`` lowers Phi by at least
+``eta alpha / 2`` for ``eta = alpha / (2 L_Phi)``, so that ``4 L_Phi F0 / alpha^2`` steps reach a
+small gradient. With (x, y) moving by ``eta sqrt(1 + kappa^2)`` an outer step, d = d1 + d2 and all
+increments at the amplified cost,
 
     e^2 = d (C1 z1 / n)^2 + q d (L eta / b2)^2 (1 + kappa^2) z2^2
 
@@ -52,8 +52,7 @@ _CHECKS: dict[str, Callable[..., Any]] = {
     "algorithm": partial(validate.choice, ("corrected", "literal")),
 }
 
-# Inner steps of an outer step, in units of kappa: so many bring y near its best response. Fewer
-# leave y behind; more cost privacy and gain little.
+# Inner steps of an outer step, in units of kappa, which bring y near its best response.
 _STEPS_PER_KAPPA = 2
 # Most inner steps of an outer step, however large kappa is.
 _MOST_INNER = 20
@@ -62,7 +61,7 @@ _MOST_INNER = 20
 # alpha at the end of a period.
 _RECORDS_PER_PERIOD = 16
 
-# Escape phases, each as long as its steps, that the number of outer steps holds beside the descent.
+# Escape phases that the number of outer steps holds in addition to the descent.
 _PHASES = 3
 
 
@@ -97,15 +96,15 @@ class Options:
     select
         ``"last"`` or ``"argmin"``; see :class:`dpcal.optim.minimax.dp_rgda.Tracker`.
     split
-        ``"balanced"`` gives refreshes and increments the noises that make the least error at one
-        price; ``"common"`` gives them one multiplier.
+        ``"balanced"`` gives refreshes and increments the noises with the least error at one
+        epsilon; ``"common"`` gives them one multiplier.
     ascent_rate, sampler
-        As :mod:`dpcal.calibrate.plans.minimax` says.
+        See :mod:`dpcal.calibrate.plans.minimax`.
     warm_start
         Number of noisy ascent steps of y at x_0 before the first outer step; they are paid for.
     algorithm
         ``"corrected"``, or ``"literal"``, which runs the loop as printed, with its errors and an
-        honest price, for audits.
+        honest epsilon, for audits.
     """
 
     steps: int | None = None
@@ -230,7 +229,7 @@ class Setting(Given):
         return math.sqrt(self.d1 * noise)
 
     def certified(self, floor: float, alpha: float, rate: float, movement: float) -> Parameters:
-        """Return what a plan records of its escapes, and warn where noise spoils them.
+        """Return the facts about escapes that a plan records, and warn where noise spoils them.
 
         ``floor`` is the root mean square of the noise in the estimated gradient in x, ``alpha`` the
         accuracy, and ``rate`` and ``movement`` are eta_H and Dbar of an escape.
@@ -261,13 +260,13 @@ def dp_rgda(
     dimensions
         With d2 = 0 the run looks for a second-order stationary point of a plain minimisation.
     **options
-        Of :class:`~dpcal.calibrate.plans.minimax.dp_rgda.Options`; what is not given is derived as
-        the module says.
+        Fields of :class:`~dpcal.calibrate.plans.minimax.dp_rgda.Options`; omitted ones are derived
+        as the module states.
 
     Returns
     -------
     Plan
-        Queries ``"refresh"``, ``"difference"`` and, if asked for, ``"warm start"``; each answer is
+        Queries ``"refresh"``, ``"difference"`` and, if needed, ``"warm start"``; each answer is
         about both blocks. ``parameters`` holds the setting, the root mean square ``noise_floor`` of
         the estimated gradient in x, and whether a phase can last (``certifiable``).
 
@@ -328,7 +327,7 @@ def dp_rgda(
 
 
 def _settled(setting: Setting, options: Options) -> dict[str, Any]:
-    """Return the settings, each that was not given derived as the module says."""
+    """Return the settings; omitted ones are derived as the module states."""
     v = dict(vars(options))
 
     def settle(name: str, derived: Callable[[], Any]) -> Any:
