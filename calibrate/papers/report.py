@@ -108,7 +108,7 @@ class Finding:
         return {name: text for name, text in rows.items() if text}
 
     def price(self) -> str:
-        """Return by what factor a refuted or loose side misses; empty if no number says it."""
+        """Return the factor by which a refuted or loose side misses; empty without a number."""
         evidence = self.verdict.evidence
         if self.verdict.status == "LOOSE":
             return f"{show(self.claim.parts['factor'])} times too large"
@@ -222,7 +222,7 @@ class Audit:
         Parameters
         ----------
         name
-            Of a claim, or of an erratum (both sides are shown).
+            Sides of a claim, or of an erratum (both are shown).
         """
         chosen = _named(name, self.findings)
         blocks = [_explanation(finding) for finding in chosen]

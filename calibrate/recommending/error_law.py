@@ -1,15 +1,15 @@
-"""How far from its minimum does noisy descent on a linear model end? A law, from sizes alone.
+"""How far from its minimum does noisy descent on a linear model end? A law, from sizes only.
 
-Noise of deviation s on each coordinate of a mean gradient, constant steps of size eta and the mean
-of iterates with weights 2 t / (T (T + 1)) leave, on a quadratic of eigenvalues lam_i whose minimum
-is w*_i away, the excess
+Take noise of deviation s on each coordinate of a mean gradient, constant steps of size eta, and the
+mean of iterates with weights 2 t / (T (T + 1)). On a quadratic of eigenvalues lam_i with a minimum
+at distance w*_i, they leave the excess
 
     1/2 sum_i lam_i (w*_i^2 (sum_t weight_t r_i^t)^2 + (s^2 + g_i^2) sum_j a_ij^2),
 
 where r_i is 1 - eta lam_i, a_ij the weight of the noise of step j in the mean, and g_i^2 the
 variance of sampling. With correlated noise of matrix C, s^2 multiplies the squared norm of C^-T a_i
-in place of that of a_i. Spectra and distances are not known: the law is the geometric mean over six
-of them.
+in place of a_i's. Spectra and distances are not known: the law is the geometric mean over six of
+them.
 
 >>> from dpcal.calibrate.defaults import Defaults
 >>> tuned = Defaults.of(
@@ -37,7 +37,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class Loss:
-    """What is known of a loss before records are seen, for rows of norm 1.
+    """The facts about a loss before records are seen, for rows of norm 1.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ LOSSES = {
 # Excess that a clip leaves in a logistic model, by the clip in units of the typical norm.
 _CLIPS = (0.2, 0.3, 0.5, 0.7, 0.9, 1.0)
 _BIASES = (1e-1, 5.5e-2, 1.1e-2, 5e-4, 3e-6, 0.0)
-# Eigenvalues that stand for all of a spectrum.
+# Number of eigenvalues that stand for a spectrum.
 _MOST_EIGENVALUES = 40
 
 
@@ -101,7 +101,7 @@ def excess(
     l2
         Weight of the penalty.
     strategy
-        Of correlated noise.
+        Matrix of correlated noise.
     """
     known, norm = LOSSES[tuned.loss], tuned.row_norm
     # Rows are divided by their typical norm.
@@ -114,7 +114,7 @@ def excess(
         for h, score in zip(known.curvatures, known.scores, strict=True):
             curved = h * lam * min(1.0, C / known.cut) + l2 / norm**2
             sampling = known.residual * curved * left / b
-            # Distances are alike in all directions, but for what the penalty shortens.
+            # Distances are equal in all directions, except that the penalty shortens some.
             shorter = 1 - l2 / norm**2 / curved
             bias, noisy = averaged(curved, eta, tuned.steps, strategy)
             own = noisy if strategy is None else averaged(curved, eta, tuned.steps, None)[1]
@@ -135,10 +135,9 @@ def _spectrum(d: int, power: float) -> tuple[Floats, Floats]:
 def averaged(
     curved: Floats, eta: float, steps: int, strategy: Strategy | None
 ) -> tuple[Floats, Floats]:
-    """Return what is left of the distance, and the squared weight of noise, by eigenvalue."""
+    """Return the rest of the distance, and the squared weight of noise, by eigenvalue."""
     t = np.arange(1, steps + 1)
     weights = 2.0 * t / (steps * (steps + 1.0))
-    # A step that would overshoot is held by the clip.
     r = np.maximum(1 - eta * curved, -1.0)
     bias = (weights * r[:, np.newaxis] ** t).sum(axis=1)
     a = np.empty((len(curved), steps))

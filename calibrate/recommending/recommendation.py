@@ -1,6 +1,6 @@
 """Which optimizer for a linear model of so many records? Errors are predicted, no record is read.
 
-Errors are those of :mod:`dpcal.calibrate.recommending.error_law`, times a factor that was fitted.
+Errors follow :mod:`dpcal.calibrate.recommending.error_law`, times a factor that was fitted.
 
 >>> table = recommend("logistic", n=20_000, dimension=10, epsilon=1.0, delta=1e-6)
 >>> table.rows[0].optimizer, table.rows[0].error < table.rows[1].error
@@ -39,25 +39,22 @@ from dpcal.errors import UnsupportedEvent, VacuousSchedule
 
 __all__ = ["Recommendation", "Recommended", "first_choice", "recommend"]
 
-# Share of the bound on rows that is taken for their typical norm if none is given.
+# Typical norm of rows over its bound, by default.
 _TYPICAL = 0.6
 # Passes over the records that are tried, and bands of correlated noise.
 _PASSES, _BANDS = (5.0, 20.0, 60.0), (4, 16)
-# Full steps that are tried, beside as many as noise and smoothness allow.
+# Full steps that are tried, in addition to as many as noise and smoothness allow.
 _FULL_STEPS = (60, 200)
-# Above this epsilon noise is small, and a price takes long. Errors then fall with every pass and
-# correlated noise gains nothing: samples are tried with the most passes, and independent noise.
+# Above this epsilon noise is small: samples are tried with the most passes, and independent noise.
 _LARGE_EPSILON = 100.0
-# Predictions are multiplied by these: measured over predicted excess on 84 problems that the
-# held-out grid does not have. Two of three runs are within the spread.
+# Measured over predicted excess on 84 problems that the held-out grid does not have. Two of three
+# runs are within the spread.
 _FACTORS = {"dpsgd": 1.25, "noisy_gd": 1.35, "correlated_dpsgd": 1.1}
 _SPREAD = 2.5
-# The same for as many full steps as noise and smoothness allow, by the problems of ``python -m
-# benchmarks untuned``. On 60 others, which the held-out grid does not have, measured excess is 1.2
-# times predicted, and the first of these and of DP-SGD's within 1.3 times the better on 95 percent.
+# The same for as many full steps as noise and smoothness allow, by ``python -m benchmarks
+# untuned``: on 60 other problems, measured excess is 1.2 times predicted.
 _ALLOWED_FULL = 1.15
-# Where sampling wastes less noise than this, correlated noise gains nothing, and its errors are so
-# much larger again.
+# Least waste of sampling for which correlated noise gains, and its factor below that.
 _WASTE, _NO_GAIN = 1.2, 1.4
 
 
@@ -72,16 +69,16 @@ class Recommended:
     plan, options
         The plan, and keywords of :func:`dpcal.optim.run` that the prediction is for.
     error, low, high
-        Predicted excess of the training loss over its minimum, and where two of three runs are; for
-        a bound, ``error`` alone.
+        Predicted excess of the training loss over its minimum, and the range of two of three runs;
+        for a bound, only ``error``.
     measure, basis
-        What ``error`` is about, and how it is known: ``"fitted law"``, or ``"theorem"`` for an
-        upper bound with its constants.
+        The quantity of ``error``, and its source: ``"fitted law"``, or ``"theorem"`` for an upper
+        bound with its constants.
     passes, evaluations, seconds
         Passes over the records, gradients of one record, and processor seconds on this machine
         (:meth:`dpcal.calibrate.Plan.seconds`).
     needs
-        What must be known in public.
+        The facts that must be public.
     """
 
     optimizer: str
@@ -113,7 +110,7 @@ class Recommendation:
     rows
         Sorted by predicted excess risk.
     bounds
-        Optimizers whose theorem bounds an error from above: not comparable with ``rows``.
+        Optimizers with a theorem that bounds an error from above: not comparable with ``rows``.
     lower_bound
         ``C sqrt(d log(1 / delta)) / (n epsilon)`` with C the bound on gradients: no private method
         has a smaller gradient on all problems, up to a constant (Arora et al. 2022, Theorem 2).
@@ -121,7 +118,7 @@ class Recommendation:
         Excess of the population loss that the records leave without privacy: ``d / (2 n)``, of
         squared losses times the assumed variance of residuals.
     note
-        What was assumed.
+        The assumptions.
     """
 
     rows: tuple[Recommended, ...]
@@ -243,7 +240,7 @@ def recommend(
 def first_choice(loss: str, optimizers: Collection[str], **asked: Any) -> Recommended:
     """Return the row of the least predicted error among some optimizers that have a fitted law.
 
-    Other arguments are those of :func:`recommend`.
+    For other arguments see :func:`recommend`.
     """
     return _Case(loss=loss, **asked).best(None, optimizers)[0]
 
@@ -343,7 +340,7 @@ class _Case:
         return self.plans[tuned]
 
     def _waste(self, tuned: Defaults) -> float:
-        """Return noise on Poisson samples, in units of that on full batches at the same price."""
+        """Return noise on Poisson samples over the noise on full batches at the same epsilon."""
         alone = self.release * tuned.batch_size / self.n * math.sqrt(tuned.steps)
         return self._plan(tuned).queries[0].noise_multiplier / alone
 
@@ -398,7 +395,7 @@ class _Case:
     # -- theorems
 
     def bounds(self) -> Iterator[Recommended]:
-        """Return optimizers whose theorem bounds an error at these sizes."""
+        """Return optimizers with a theorem that bounds an error at these sizes."""
         gap = math.log(2) if self.loss == "logistic" else 0.5
         constants = self._constants(strong_convexity=self.l2, gap=gap)
         sizes: dict[str, Any] = {"n": self.n, "dimension": self.dimension, **self.target}

@@ -1,7 +1,7 @@
 """How long does a plan take on this machine? A model of time, from one timed sum.
 
-A linear model's gradients are timed on made-up records of the dimension that is asked about.
-Answers add what does not depend on their records: sampling, noise and bookkeeping.
+A linear model's gradients are timed on made-up records of the given dimension. Answers add the
+parts that do not depend on their records: sampling, noise and bookkeeping.
 
 >>> query = Query(name="gradient", kind="gradient", sampler="full", max_norm=1.0,
 ...               noise_multiplier=5.0, count=60)
@@ -27,27 +27,27 @@ from dpcal.calibrate.query import Query
 
 __all__ = ["predicted_seconds"]
 
-# Numbers of a timed table at most: it is larger than caches, as tables are that take long.
+# Most numbers of a timed table, which is larger than caches.
 _MOST_NUMBERS = 2**21
 # Seconds of opening a run; of an answer in a compiled loop, for itself and for each parameter; and
-# of an answer with correlated noise, which such loops do not take.
+# of an answer with correlated noise, outside of such loops.
 _OPENING, _ANSWER, _COORDINATE, _CORRELATED = 1.5e-3, 8e-6, 3e-8, 6e-5
-# A record in a sample beside one in a full pass: its time, and seconds of finding it; and a
-# difference of two gradients beside one gradient.
+# A record in a sample compared with one in a full pass: its time, and seconds of finding it; and a
+# difference of two gradients compared with one gradient.
 _SAMPLED, _FOUND, _DIFFERENCE = 1.6, 3e-8, 1.3
 
 
 def predicted_seconds(queries: Iterable[Query], *, n: int, dimension: int) -> float:
     """Return the processor seconds that a run on a linear model takes on this machine.
 
-    Half to twice as long on an idle machine, for most plans whose answers are all asked; a run
-    that ends by a rule of its own takes less, and other models have gradients of their own. A last
-    iterate alone is taken to need rows shortened, which copies the table once.
+    Half to twice as long on an idle machine, for most plans that use all answers; a run that ends
+    by a rule of its own takes less, and other models have gradients of their own. For a single
+    released iterate, rows are taken to need shortening, which copies the table once.
 
     Parameters
     ----------
     queries
-        Those of a plan.
+        Constants of a plan.
     n, dimension
         Number of records of the table, and of parameters.
     """

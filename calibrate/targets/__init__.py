@@ -1,4 +1,4 @@
-"""A target (epsilon, delta), and the questions that a search for its noise asks.
+"""A target (epsilon, delta), and the search for its noise.
 
 >>> from dpcal.accountants import events
 >>> target = Target(1.0, 1e-6, "add-or-remove-one")
@@ -29,28 +29,26 @@ __all__ = ["CHANGE", "FAR", "MOST", "NO_NOISE", "RELATIVE_WIDTH", "EventOf", "No
 
 EventOf = Callable[[float], DpEvent]
 
-# Relative: an answer is within this distance of a value that misses the target, so that with its
-# own rounding it is within the documented 1e-6.
+# Relative distance of an answer from a value that misses the target: with its own rounding it is
+# within the documented 1e-6.
 RELATIVE_WIDTH = 5e-7
 # The same for accountants of other packages, which take seconds a question and err by as much.
 _OF_OTHERS = 1e-4
 
-# Unit: logarithm of the noise multiplier. No question is further than this from all before it: an
-# event may be a table whose size grows with its noise.
+# Unit: logarithm of the noise multiplier. Largest step of the search: an event may be a table that
+# grows with its noise.
 FAR = math.log(8)
 
-# Relative to the first noise multiplier: the smallest and the largest that are tried, and how far
-# the search goes where epsilon still changes. In units of incomes or of money, the first one may be
-# anywhere.
+# Range of noise multipliers relative to the first one, and farther ends where epsilon still
+# changes: in units of incomes or of money, the first one may be anywhere.
 _LEAST = 1e-5
 MOST = 1e9
 _ENDS = 1e-18, 1e18
 
-# Unit: logarithm of epsilon. A change below it, beyond these ends, is none.
+# Unit: logarithm of epsilon. A smaller change, beyond these ends, counts as none.
 _UNCHANGED = 1e-6
 
-# Relative to a value or in its logarithm: the distance over which slopes are taken. They steer the
-# search only.
+# Relative to a value or in its logarithm: the distance for slopes, which only steer the search.
 CHANGE = 1e-3
 
 NO_NOISE = (
@@ -81,7 +79,7 @@ class Target:
         relation = validate.relation(relation)
         self.relation = validate.choice(RELATIONS, neighboring_relation=relation)
         self.accountant = validate.choice(ACCOUNTANTS, accountant=accountant)
-        # Whether contours answer, which prove that any noise meets a target, and know slopes.
+        # Contours prove that any noise meets a target, and have slopes.
         self.by_contour = accountant in ("auto", "characteristic")
         self.by_others = accountant in ("pld", "prv")
         self.width = _OF_OTHERS if self.by_others else RELATIVE_WIDTH
@@ -91,7 +89,7 @@ class Target:
         }
 
     def excess(self, event: DpEvent) -> float:
-        """Return the excess of log epsilon, or, for the target 0, that of log delta at 0."""
+        """Return the excess of log epsilon, or, for the target 0, of log delta at 0."""
         if self.epsilon == 0:
             return self.worst_log_delta(event) - self.log_delta
         found = epsilon_of(event, delta=self.delta, **self._how).upper
@@ -99,7 +97,6 @@ class Target:
             self.decomposed(event)
         if found <= 0:
             return -math.inf
-        # The quotient of two numbers next to each other may be 1.
         value = math.log(found / self.epsilon)
         return max(value, UNIT) if found > self.epsilon else value
 
@@ -136,7 +133,7 @@ class Target:
         return bool(epsilon_of(event, delta=self.delta, **self._how) > self.epsilon)
 
     def decomposed(self, event: DpEvent) -> Composition:
-        """Return the losses of an event, all of which must be private."""
+        """Return the losses of an event, which must all be private."""
         composition = decompose(event, self.relation)
         if not composition.private:
             raise TargetUnreachable(
@@ -156,7 +153,7 @@ class Noises:
     Parameters
     ----------
     target
-        What the search is for.
+        The target of the search.
     event_of_sigma
         From a noise multiplier to an event.
     excess_of
@@ -191,7 +188,6 @@ class Noises:
             self._refused[x] = refusal
             return math.inf if x < self.origin else -math.inf
         except BackendRefused as refusal:
-            # Noise without an answer does not meet the target.
             self._no_answer = refusal
             return math.inf
         self._held = not self._parts.keys().isdisjoint(parts)
@@ -205,7 +201,7 @@ class Noises:
         return value
 
     def least(self, start: float, slope: float, known: Sequence[tuple[float, float]] = ()) -> float:
-        """Return the least noise multiplier whose excess is at most 0."""
+        """Return the least noise multiplier with an excess of at most 0."""
         through = secant(self.excess, slope, known)
 
         def with_slope(x: float) -> tuple[float, float | None]:
@@ -225,7 +221,7 @@ class Noises:
         return math.exp(sides.meet)
 
     def _without_bracket(self, found: NoBracket) -> TargetUnreachable:
-        """Return the error that says why a search ended on one side."""
+        """Return the error that explains why a search ended on one side."""
         more = ""
         if self._refused:
             refusal = list(self._refused.values())[-1]

@@ -1,4 +1,4 @@
-"""The class of all claims: what is said, where it holds, and how settings are put in.
+"""The class of all claims: the statement, its domain, and settings that are put in.
 
 A claim is data that :func:`~dpcal.calibrate.papers.claims.notation.line` reads from a text.
 
@@ -36,7 +36,7 @@ class Claim:
     pairs
         Relations that the claim states.
     parts
-        What else a claim of its kind has, by name: terms, records of terms, and plain values.
+        Other parts of a claim of its kind, by name: terms, records of terms, and plain values.
     where
         Inequalities that restrict the domain.
     on

@@ -76,7 +76,7 @@ def restated(
 
 
 def _restates(claimed: Relation, pair: Relation, positive: frozenset[str]) -> bool:
-    """Return whether a bound is a condition, or a multiple of one whose larger side is positive."""
+    """Return whether a bound is a condition, or a multiple of one with a positive larger side."""
     if claimed.strict and not pair.strict:
         return False
     if all(
@@ -150,7 +150,7 @@ def same_as_written(left: t.Term, right: t.Term, positive: frozenset[str]) -> bo
 def _form(term: t.Term, positive: frozenset[str]) -> _Form:
     """Return a product as its factors, in which equal factors are put together.
 
-    Only what holds on the stated ranges is: ``x/x`` is 1 and ``sqrt(x**2)`` is x for a positive x.
+    Only facts on the stated ranges are used: ``x/x`` is 1 and ``sqrt(x**2)`` is x for a positive x.
     """
     head = term[0]
     if head == "num":

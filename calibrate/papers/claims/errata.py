@@ -12,8 +12,8 @@ A text of errata has one paragraph each, with indented parts:
 ('rate', 'Theorem 1', 'E1.printed', 'increments within the budget')
 
 ``claim`` is the line that holds with the corrected settings; ``settings`` names the settings that
-the refuted version takes as printed, or ``printed`` is another line; ``about`` says what the
-printed line speaks of where it uses no setting; ``open`` says why nothing can be executed.
+the refuted version takes as printed, or ``printed`` is another line; ``about`` names the subject of
+the printed line where it uses no setting; ``open`` gives the reason why no program can decide it.
 """
 
 from __future__ import annotations

@@ -190,7 +190,7 @@ def term_of(value: Any) -> t.Term:
 
 
 def to_sympy(term: t.Term, signs: Mapping[str, str], evaluate: bool = True) -> Any:
-    """Return a term as a sympy expression whose symbols are positive, nonnegative or real."""
+    """Return a term as a sympy expression with positive, nonnegative or real symbols."""
     head = term[0]
     if head == "num":
         return sympy.Rational(term[1].numerator, term[1].denominator)

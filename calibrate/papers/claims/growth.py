@@ -1,4 +1,4 @@
-"""Orders of growth: the power of t, and the power of log(t), of terms whose symbols grow with t.
+"""Orders of growth: the powers of t and of log(t) in terms with symbols that grow with t.
 
 An upper order bounds the size of a term. An exact order bounds it from below as well; then all
 parts must be positive. Only powers and logarithms are accepted. A rate is proved where the upper
@@ -143,7 +143,7 @@ def goals(claim: Claim, given: Sequence[t.Term], context: Context | None = None)
 def outgrows(
     claim: Claim, given: Sequence[t.Term], context: Context, point: Mapping[str, Fraction]
 ) -> bool:
-    """Return whether the term on the left whose place is given outgrows all terms on the right."""
+    """Return whether the term at a place on the left outgrows all terms on the right."""
     orders = Orders(context, claim.parts["growth"])
     most = [orders.of(row, True) for row in given[0][1:]][int(given[2][1])]
     above = [orders.of(row, False) for row in given[1][1:]]

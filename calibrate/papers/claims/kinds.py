@@ -56,7 +56,7 @@ class Kind(NamedTuple):
     text
         The claim as one line, without its conditions.
     ranges
-        Ranges of the symbols of the goals, from those of the domain.
+        Ranges of the symbols of the goals, from the domain's.
     """
 
     goals: Goals
@@ -145,7 +145,7 @@ def _at(claim: Claim, index: t.Term, value: t.Term) -> list[Relation]:
 
 
 def _recursion(claim: Claim, given: Sequence[t.Term] = (), context: Any = None) -> list[Relation]:
-    """Return the conditions about the first value, and about the next from those about one."""
+    """Return the conditions about the first value, and those about the next value given one."""
     parts = claim.parts
     value, first = parts["next"], claim.pairs[0]
     if first.sign == "=":

@@ -324,8 +324,8 @@ def schedule_of(package: str) -> Schedule:
     Parameters
     ----------
     package
-        Dotted name of the folder, whose last part is the name of the schedule. Its module
-        ``checks`` has the programs to which claims refer.
+        Dotted name of the folder; its last part is the name of the schedule. Its module ``checks``
+        has the programs to which claims refer.
 
     >>> schedule_of("dpcal.calibrate.papers.moments").setting("sigma").source
     'Theorem 1'

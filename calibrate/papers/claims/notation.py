@@ -1,7 +1,7 @@
 """Claims as lines of text, as a paper would print them.
 
 A line is ``NAME: FORMULA [where CONDITIONS] [at VALUES] [; OPTION]... [# STATEMENT]``. Lines that
-are indented more deeply continue it. The formula says what kind of claim it is:
+are indented more deeply continue it. The form of the formula decides the kind of the claim:
 
 ======================= ==========================================================
 ``a = b``               an identity; with the option ``definition`` a definition (the option is
@@ -96,7 +96,7 @@ def theorems_of(text: str, checks: Checks | None = None) -> tuple[Claim, ...]:
 
 
 def text_of(package: str, name: str) -> str:
-    """Return the text ``name.txt`` beside a paper's modules."""
+    """Return the text ``name.txt`` in the folder of a paper's modules."""
     return files(package).joinpath(f"{name}.txt").read_text(encoding="utf-8")
 
 
@@ -184,7 +184,7 @@ _Said = tuple[str, tuple[Relation, ...], dict[str, Any]]  # kind, relations and 
 
 
 def _said(formula: str, options: dict[str, str], checks: Checks) -> _Said:
-    """Return what a formula says, and take its options away."""
+    """Return the parts of a formula, and take its options away."""
     if formula.startswith("check "):
         program = formula.removeprefix("check ")
         if program not in checks:

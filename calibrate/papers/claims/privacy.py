@@ -1,7 +1,7 @@
 """Goals of claims that Gaussian releases cost at most a budget.
 
-Releases about Poisson samples are priced by their Renyi divergence at an order that the proof
-chooses, or, if all are numbers, by a certificate of :mod:`dpcal.accountants.certificates`.
+Releases about Poisson samples have a Renyi divergence at an order that the proof chooses, or, if
+all are numbers, a certificate of :mod:`dpcal.accountants.certificates`.
 
 >>> from dpcal.calibrate.papers.claims.notation import line
 >>> line("release 2*L/n with noise L/n within 2").goals()[-1].text()
@@ -71,7 +71,7 @@ def is_sampled(claim: Claim) -> bool:
 
 
 def is_whole(order: t.Term) -> bool:
-    """Return whether an order is a whole number whose divergence is written as a sum."""
+    """Return whether an order is a whole number with a divergence that is written as a sum."""
     value = order[1] if order[0] == "num" else Fraction(1, 2)
     return bool(value.denominator == 1 and 2 <= value <= sampled.HIGHEST)
 
@@ -165,7 +165,7 @@ def priced(
     outward
         Whether the event costs at least as much as the releases, and the budget is at most the
         claimed one, so that a proof for them proves the claim at the point. Otherwise the event
-        costs at most as much, so that its price refutes the claim.
+        costs at most as much, so its epsilon refutes the claim.
     """
     box = {name: (x, x) for name, x in point.items()}
     for goal in _sane(claim):

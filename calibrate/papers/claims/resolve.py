@@ -1,4 +1,4 @@
-"""Put settings and special values into a claim, once each, and refuse values that say nothing.
+"""Put settings and special values into a claim, once each, and refuse unused values.
 
 A special value (``at``) takes the place of a symbol's setting. The range of a symbol that is
 replaced still holds for counterexamples: a count is at least 1 in each of them.
@@ -69,7 +69,7 @@ def resolved(
     Raises
     ------
     ValueError
-        If the claim says something about a symbol that does not occur in it, or has a value
+        If the claim has a value or a range for a symbol that does not occur in it, or a value
         outside of the symbol's range.
     """
     table = {name: term for name, term in settings.items() if name not in claim.free}

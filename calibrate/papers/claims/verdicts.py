@@ -26,9 +26,9 @@ class Verdict:
     status
         ``"PROVED"``: the checker accepted a proof. ``"REFUTED"``: false at an exact point of the
         paper's domain, or by its order of growth. ``"LOOSE"``: proved, and so is a smaller bound.
-        ``"SAMPLED"``: true in the listed cases, or by an accountant's price; never of a formula.
-        ``"OPEN"``: not decided.
-        ``"DEFINITION"``: proved, and true by the definition that it repeats on purpose.
+        ``"SAMPLED"``: true in the listed cases, or by an accountant's answer; never of a formula.
+        ``"OPEN"``: not decided. ``"DEFINITION"``: proved, and true by the definition that it
+        repeats on purpose.
     method
         How it was decided.
     reason

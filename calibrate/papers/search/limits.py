@@ -14,8 +14,7 @@ SHARE = 0.35  # of the time that is left, which each strategy gets at the goal i
 BOXES = 2500  # parts of a box
 RATIOS = 4  # below one in a product
 NEGATIVES = 8  # terms that are bounded by such products
-# Largest degree, in the smallest root that occurs, and largest number of terms of a quotient of
-# polynomials that is factored. Factoring does not look at the clock: within these limits it takes
-# less than a second, at a degree of half a million it takes all memory.
+# Largest degree, in the smallest root that occurs, and most terms of a quotient of polynomials that
+# is factored: below a second; factoring does not look at the clock.
 DEGREE = 64
 FACTORED = 200

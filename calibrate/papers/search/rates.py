@@ -55,7 +55,7 @@ def _ways(claim: Claim, context: Context) -> Iterator[list[t.Term]]:
 def chosen(
     claim: Claim, context: Context, point: Mapping[str, Fraction]
 ) -> Iterator[tuple[str, list[t.Term]]]:
-    """Yield sums of both sides with the largest right term at a point, and what is compared."""
+    """Yield sums of both sides with the largest right term at a point, and the comparison."""
     orders = Orders(context, claim.parts["growth"])
     for sums in _ways(claim, context):
         try:

@@ -1,6 +1,6 @@
 r"""From a target to Gauss-PSGD: batches, a threshold for saddles, and how long to try to escape.
 
-The noise that privacy asks for is what pushes the iterate off a saddle point. Every answer is about
+The noise that privacy needs also pushes the iterate off a saddle point. Every answer is about
 records that no other answer of the same pass is about, so that a pass costs one Gaussian release:
 
 >>> from dpcal.calibrate import Constants
@@ -17,13 +17,13 @@ True
 threshold 0.165, 59 steps a round
 
 The practical preset takes the size psi of the oracle's error for the threshold chi, claims alpha =
-4 chi, and aims a round at the weakest saddle that counts, whose curvature is gamma = sqrt(rho
-alpha): the radius is sqrt(alpha / rho), a few times farther than a constant error of size chi leads
-on a valley's side that bends by gamma; and in Gamma steps noise grows past it, (1 + eta
-gamma)^Gamma >= 40 R / (eta r). With ``failure_probability`` the threshold is a bound that no error
-of the run exceeds, but with that probability; it is several times larger.
+4 chi, and aims a round at the weakest saddle that counts, with curvature gamma = sqrt(rho alpha):
+the radius is sqrt(alpha / rho), a few times farther than a constant error of size chi leads on a
+valley's side that bends by gamma; and in Gamma steps noise grows past it, (1 + eta gamma)^Gamma >=
+40 R / (eta r). With ``failure_probability`` the threshold is a bound that no error of the run
+exceeds, but with that probability; it is several times larger.
 
-Letters are those of Tao et al. (2025), with every constant written out:
+Letters are as in Tao et al. (2025), with every constant written out:
 
 =========== ====================================================================================
 n, d, m     records of a silo, parameters, silos
@@ -36,7 +36,7 @@ sigma, r    sampling error of an estimate, and standard deviation of its noise i
 psi         sqrt(sigma^2 + d r^2), the size of an estimate's error
 =========== ====================================================================================
 
-An estimate holds one fresh gradient, and differences along a path whose squared steps add up to
+An estimate holds one fresh gradient, and differences along a path with squared steps that add up to
 less than kappa. So
 
     sigma = 2 sqrt((G^2 / b1 + M^2 kappa / b2) / m),   r = z sqrt((G^2 / b1^2 + M^2 kappa / b2^2) /
@@ -89,22 +89,21 @@ __all__ = ["RESETS", "Options", "distributed_psgd", "gauss_psgd", "planned", "si
 
 RESETS = ("rewind", "carry", "fresh")
 
-# Unit: 1 / M. The step size eta when omitted. Beyond 1 / M no descent is sure; a shorter step needs
-# more answers for the same way, and each costs records.
+# Unit: 1 / M. The step size eta when omitted: beyond 1 / M no descent is sure, and shorter steps
+# need more answers.
 _STEP = 0.2
 # Share of the records behind one fresh gradient, when omitted.
 _REFRESH = 1 / 50
 # Share of the records behind one difference, when omitted.
 _DIFFERENCE = 1 / 1000
-# A fresh gradient whose sampling error, or noise, is larger than an eighth of G tells little.
+# A fresh gradient with a sampling error, or noise, above an eighth of G is of little use.
 _SHARPNESS = 8
-# Unit: the drift at which differences err as much as the fresh gradient before them. At a quarter
-# they add a quarter to its squared error. Less makes more gradients fresh, which take more records.
+# Unit: the drift at which differences err as much as the fresh gradient before them.
 _DRIFT = 1 / 4
 # Noise must grow to this, in units of the radius over one step's noise: the 40 of Lemma 1's proof.
 _GROWTH = 40.0
-# The noise of a difference is in proportion to the step, and the step to the estimate with its
-# noise. At a ratio of 1 the noise feeds on itself until kappa stops it; at 1/2 it adds a third.
+# Ratio of the noise of a difference to the estimate behind its step: at 1 the noise feeds on itself
+# until kappa stops it; at 1/2 it adds a third.
 _FEEDBACK = 0.5
 _COUNTS = ("period", "escape_steps", "escape_rounds", "passes", "steps")
 _CHECKS: dict[str, Callable[..., Any]] = {
@@ -187,21 +186,21 @@ def gauss_psgd(given: Given, *, max_norm: float | None = None, **options: Any) -
         ``smoothness`` M, ``lipschitz`` G (unless ``max_norm`` is given) and ``hessian_lipschitz``
         rho (unless ``escape_radius`` and ``escape_steps`` are given).
     **options
-        Of :class:`~dpcal.calibrate.plans.second_order.gauss_psgd.Options`.
+        Fields of :class:`~dpcal.calibrate.plans.second_order.gauss_psgd.Options`.
 
     Returns
     -------
     Plan
         For each pass the queries ``"refresh"`` and ``"difference"`` on parts of one partition (with
-        several passes: ``"refresh 1"``, ``"difference 1"``, ...). ``parameters`` holds what the
-        run needs, ``accuracy`` (alpha = 4 chi), whether it is ``vacuous``, and ``certificate``, the
-        records that Q rounds without an escape take.
+        several passes: ``"refresh 1"``, ``"difference 1"``, ...). ``parameters`` holds the facts
+        that the run needs, ``accuracy`` (alpha = 4 chi), whether it is ``vacuous``, and
+        ``certificate``, the records for Q rounds without an escape.
 
     Raises
     ------
     ValueError
-        For a batch larger than the pool, a drift that noise alone brings about, or differences
-        whose noise feeds on itself.
+        For a batch larger than the pool, a drift from noise by itself, or differences with noise
+        that feeds on itself.
 
     Warns
     -----
@@ -239,13 +238,13 @@ def distributed_psgd(
     silos
         Number of silos m >= 1.
     **options
-        Of :class:`~dpcal.calibrate.plans.second_order.gauss_psgd.Options`, for a silo with ``n``
-        records.
+        Fields of :class:`~dpcal.calibrate.plans.second_order.gauss_psgd.Options`, for a silo with
+        ``n`` records.
 
     Returns
     -------
     Plan
-        Of a silo with ``n`` records; ``parameters`` holds ``silos``.
+        Plan of a silo with ``n`` records; ``parameters`` holds ``silos``.
 
     References
     ----------
@@ -324,17 +323,15 @@ class _Run(Given):
         run = cls(**vars(given), **own, G=G, M=M, multiplier=z, kappa=0.0)
         kappa = options.drift
         if options.period is not None:
-            # A path of p - 1 differences, each at most eta G long.
             kappa = (options.period - 1) * (eta * G) ** 2
         elif kappa is None:
-            # At the ratio differences err as much as the fresh gradient before them.
             fresh = 4 * G**2 / b1 + d * (z * G / b1) ** 2
             balanced = fresh / (4 * M**2 / b2 + d * (z * M / b2) ** 2)
             kappa = max(_DRIFT * balanced, 10 * run.own_drift)
         return dataclasses.replace(run, kappa=kappa).checked()
 
     def checked(self) -> _Run:
-        """Refuse differences that noise alone would rule; fresh gradients alone need no check."""
+        """Refuse differences that are mostly noise; fresh gradients need no check."""
         # The factor by which a difference's noise exceeds the estimate that led to it.
         feedback = self.multiplier * self.M * self.eta * math.sqrt(self.d / self.m) / self.b2
         if self.kappa and feedback > _FEEDBACK * (1 + 1e-9):
@@ -369,7 +366,7 @@ class _Run(Given):
 
     @property
     def own_drift(self) -> float:
-        """Squared length of the step that a fresh gradient's noise alone makes."""
+        """Squared length of the step from a fresh gradient's noise."""
         return (self.eta * self.multiplier * self.G / self.b1) ** 2 * int(self.d) / self.m
 
     @property
@@ -435,7 +432,7 @@ class _Run(Given):
     def settled(
         self, horizon: int, promised: Callable[[float], float] | None
     ) -> dict[str, Parameter]:
-        """Return threshold, radius, steps and rounds of an escape, and what is claimed with them.
+        """Return threshold, radius, steps and rounds of an escape, and the claim about them.
 
         A run takes ``horizon`` gradients at most; ``promised`` is a theorem's accuracy by size.
         """
@@ -490,11 +487,11 @@ def silo_plans(
     accountant: str = "auto",
     **options: Any,
 ) -> tuple[Plan, ...]:
-    """Return a plan for each of several silos that ask for different epsilons.
+    """Return a plan for each of several silos with different epsilons.
 
     Each silo has the noise of its own target. Sizes, threshold and escapes are the same in all
-    plans: those of :func:`distributed_psgd` for noise whose variance is the mean of the silos', so
-    that the mean of their answers has the noise that was planned for.
+    plans: :func:`distributed_psgd` computes them for noise with the mean of the silos' variances,
+    so that the mean of their answers has the planned noise.
 
     Parameters
     ----------
@@ -503,11 +500,11 @@ def silo_plans(
     epsilon
         Target of each silo, at least one number > 0.
     delta, neighboring_relation
-        Of all silos.
+        Epsilon of each silo.
     accountant
         ``"auto"``, ``"characteristic"`` or ``"renyi"``.
     **options
-        Further arguments of :func:`distributed_psgd`, but for ``silos``.
+        Further arguments of :func:`distributed_psgd`, except ``silos``.
 
     Examples
     --------

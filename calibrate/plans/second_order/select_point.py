@@ -1,8 +1,8 @@
 r"""Which of several points is a second-order one? Noise and thresholds of a private test.
 
-Each candidate is tested on records of its own that no candidate was trained on, or the price of
-both is added up. With gradients and Hessians (Tao et al. 2025, Algorithm 4) every record is in 2 T
-Gaussian answers; with comparisons alone (one silo) the price does not grow with T:
+Each candidate is tested on records that no candidate was trained on, or the costs of both are added
+up. With gradients and Hessians (Tao et al. 2025, Algorithm 4) every record is in 2 T Gaussian
+answers; with comparisons only (one silo) epsilon does not grow with T:
 
 >>> from dpcal.calibrate import Constants
 >>> constants = Constants(lipschitz=5**0.5, smoothness=1.0, hessian_lipschitz=1.0)
@@ -20,12 +20,12 @@ Thresholds, with beta = omega / (4 T), N = m n and sigma the noise of one coordi
     e_H = M sqrt(2 L / N) + 4 M L / (3 N) + sigma_H / sqrt(m) (2 sqrt(d) + 2 sqrt(ln(2 / beta)))
 
 with L = ln(2 d / beta). A candidate passes if its gradient is at most alpha + e_g and its smallest
-eigenvalue at least -(sqrt(rho alpha) + e_H). Then, but with probability omega, every alpha-point
-passes, and what passes is an alpha'-point with alpha' = max(alpha + 2 e_g, (sqrt(rho alpha) + 2
-e_H)^2 / rho). For comparisons the noise in e_g and e_H is that of the scores, 3 b ln(1 / beta)
-contributions; for scores with Gaussian noise of standard deviation z, z sqrt(2 ln(1 / beta)).
-The power method takes half of the budget for gradients, and half for k products with the Hessian,
-whose errors follow.
+eigenvalue at least -(sqrt(rho alpha) + e_H). Then, up to probability omega, every alpha-point
+passes, and every point that passes is an alpha'-point with alpha' = max(alpha + 2 e_g, (sqrt(rho
+alpha) + 2 e_H)^2 / rho). For comparisons the noise in e_g and e_H is the scores', 3 b ln(1 / beta)
+contributions; for scores with Gaussian noise of standard deviation z, z sqrt(2 ln(1 / beta)). The
+power method takes half of the budget for gradients, and half for k products with the Hessian, with
+errors as follows.
 
 The power method on B = M I - H from a random direction: with fresh noise e_i in each product,
 
@@ -38,10 +38,10 @@ Then ||B v_i||^2 <= b v_i' B v_i <= b (b - xi), since B^2 <= b B. Where <B v_i, 
 
     g^-2 = 1 - xi / b + 2 s t / b + s^2 (sqrt(d) + t)^2 / b^2,
 
-and abs(a_i+1) >= g abs(a_i + <q, e_i> / b). The size of c + N(0, 1) grows stochastically with that
-of c. So the size of a_k is stochastically at least that of W_k, where W_i+1 = g (W_i + N(0, s^2 /
-b^2)) and W_0 is normal with standard deviation 1 / (sqrt(d) + t): noise helps to leave a bad start.
-W_k is normal with
+and abs(a_i+1) >= g abs(a_i + <q, e_i> / b). The size of c + N(0, 1) grows stochastically with the
+size of c. So the size of a_k is stochastically at least the size of W_k, where W_i+1 = g (W_i +
+N(0, s^2 / b^2)) and W_0 is normal with standard deviation 1 / (sqrt(d) + t): noise helps to leave a
+bad start. W_k is normal with
 
     V = g^2k / (sqrt(d) + t)^2 + (s^2 / b^2) (g^2 + ... + g^2k),
 
@@ -84,8 +84,8 @@ _SCORED = {
 # Ratio of neighboring numbers of products that are tried.
 _RATIO = 1.2
 _MOST_PRODUCTS = 5_000
-# What fewer products may miss, over what is missed at best: a pass over the records each, and with
-# 3 percent more about half of them are saved.
+# Largest ratio of the error with fewer products to the least error; each product is a pass over the
+# records.
 _NEAR = 1.03
 
 
@@ -115,21 +115,20 @@ def select_point(
     epsilon
         Above 0 for comparisons, which have no delta.
     candidates
-        The most candidates, T >= 1. The price is that of all of them, however few are tested.
+        The most candidates, T >= 1. The cost covers all of them, however few are tested.
     accuracy
         alpha > 0: an alpha-second-order point is to be found.
     method
         ``"gaussian"`` (a noisy gradient and a noisy Hessian of each candidate; Algorithm 4),
         ``"power-method"`` (a noisy gradient, and noisy products of the Hessian with vectors, by
         which the power method seeks a negative eigenvalue; Remark 5: less noise in many dimensions,
-        for objectives without a regularizer),
-        ``"gaussian-score"`` (one noisy number of each: how far it is from passing, in units of one
-        record's contribution; its noise grows as sqrt(T) and not with d),
-        ``"above-threshold"`` (the first candidate whose noisy score is below a noisy threshold) or
-        ``"report-noisy-max"`` (the candidate with the best noisy score; none is refused). The last
-        three are for one silo: local scores say nothing of the mean over silos.
+        for objectives without a regularizer), ``"gaussian-score"`` (one noisy number of each: how
+        far it is from passing, in units of one record's contribution; its noise grows as sqrt(T)
+        and not with d), ``"above-threshold"`` (the first candidate with a noisy score below a noisy
+        threshold) or ``"report-noisy-max"`` (the candidate with the best noisy score; none is
+        refused). The last three are for one silo: local scores do not bound the mean over silos.
     silos
-        Number of silos whose answers are averaged, m >= 1.
+        Number of silos that are averaged, m >= 1.
     rank
         Public bound on the rank of one record's Hessian, in [1, d]: 1 for linear models. Noise on
         Hessians is in proportion to its root.
@@ -190,7 +189,7 @@ def select_point(
 
 
 class _Slack(NamedTuple):
-    """e_g, the slack e_H of the threshold, and how far below it what passes may be in all."""
+    """e_g, the slack e_H of the threshold, and how far below it a point that passes may be."""
 
     gradient: float
     hessian: float
@@ -222,7 +221,7 @@ class _Test(Given):
 
     @property
     def sampling(self) -> tuple[float, float]:
-        """Distances of means over the records from those of the population."""
+        """Distances of means over the records from means over the population."""
         N, L = self.m * self.n, math.log(2 * self.d / self.beta)
         gradient = self.G / math.sqrt(N) * (1 + self.tail)
         return gradient, self.M * math.sqrt(2 * L / N) + 4 * self.M * L / (3 * N)
@@ -237,7 +236,6 @@ class _Test(Given):
             noise = scale * self.tail  # one tail of one number, on either side of the threshold
         else:
             moved = 2 if self.target.relation == "replace-one" else 1
-            # Both ways cost 2 s / b, rounded up by the accountant.
             scale = 2 * moved / validate.positive(epsilon=self.target.epsilon) * (1 + 1e-9)
             noise = 3 * scale * math.log(1 / self.beta)
         count = 1 if method == "report-noisy-max" else self.T
@@ -324,7 +322,6 @@ class Power:
         start = self.products * growth - 2 * math.log(wide)
         pumped = -math.inf
         if s > 0:
-            # The sum of a geometric series, with b <= 2 in front of it.
             pumped = 2 * math.log(s / 2) + self.products * growth
             pumped += math.log(-math.expm1(-self.products * growth))
             pumped -= math.log(-math.expm1(-growth))
@@ -348,8 +345,8 @@ def best_power(
 ) -> tuple[Power, float]:
     """Return the fewest products that miss next to least, and the eigenvalue that they miss.
 
-    ``noise_of_one`` is the noise of a single product at the same price; that of k products is in
-    proportion to sqrt(k). Quotients down to ``-least`` must pass.
+    ``noise_of_one`` is the noise of a single product at the same epsilon; the noise of k products
+    is in proportion to sqrt(k). Quotients down to ``-least`` must pass.
     """
     tried = []
     count = 1.0
