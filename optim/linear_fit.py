@@ -197,7 +197,7 @@ def asked_before(plan: Plan, scale: Query) -> Plan:
 
 
 def mean_square(
-    squares: Any, plan: Plan, *, seed: Seed, noise: str | None, store: Store = None
+    squares: Any, plan: Plan, *, seed: Seed, store: Store = None
 ) -> tuple[float, Ledger]:
     """Return the mean squared norm of rows, with noise, and the ledger of the answer.
 
@@ -207,13 +207,13 @@ def mean_square(
         Squared norm of each record, shape (n, 1); of a blank one 0 or NaN.
     plan
         With a query of the name ``SCALE``, whose bound no square counts beyond.
-    seed, noise, store
+    seed, store
         Those of :func:`dpcal.optim.run`.
     """
     query = plan.query(SCALE)
     objective = objective_of(partial(vectors_of, as_they_are, 1), squares)
     part = replace(plan, queries=(query,), parameters={})
-    oracle = oracle_of(objective, part, seed, store, noise)
+    oracle = oracle_of(objective, part, seed, store)
     (told,) = oracle.gradient(np.zeros(1), SCALE)
     if hasattr(oracle, "close"):
         oracle.close()
@@ -342,7 +342,6 @@ def fit_linear(
     callback: Callback | None = None,
     store: Store = None,
     seed: Seed = None,
-    noise: str | None = None,
 ) -> Any:
     """Return a private linear model of all records, charged to the budgets in use.
 
@@ -376,7 +375,7 @@ def fit_linear(
         clipped.
     initial
         A start that was released; the origin when omitted.
-    callback, store, seed, noise
+    callback, store, seed
         Those of :func:`dpcal.optim.run`.
 
     Returns
@@ -403,7 +402,7 @@ def fit_linear(
         given: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "group_size": group_size}
         given["row_norm"] = validate.positive(row_norm=row_norm)
         plan = plan_linear(loss, n=n, dimension=d, settings=settings, **given)
-    how: dict[str, Any] = {"seed": seed, "noise": noise, "store": store}
+    how: dict[str, Any] = {"seed": seed, "store": store}
     X = X if settings.classes is None else of_classes(X, y, settings.classes)
     relation = validate.instance(Plan, plan=plan).neighboring_relation
     factor, own, norm = 1.0, plan, row_norm or 1.0
