@@ -51,7 +51,6 @@ __all__ = [
     "asked_before",
     "declared",
     "fit_linear",
-    "mean_square",
     "of_classes",
     "plan_linear",
     "query_on_all",
@@ -194,30 +193,6 @@ def asked_before(plan: Plan, scale: Query) -> Plan:
     names = ("epsilon", "delta", "neighboring_relation", "accountant")
     target = {name: getattr(plan, name) for name in names}
     return both(noise_multiplier(lambda value: both(value).event, **target))
-
-
-def mean_square(
-    squares: Any, plan: Plan, *, seed: Seed, store: Store = None
-) -> tuple[float, Ledger]:
-    """Return the mean squared norm of rows, with noise, and the ledger of the answer.
-
-    Parameters
-    ----------
-    squares
-        Squared norm of each record, shape (n, 1); of a blank one 0 or NaN.
-    plan
-        With a query of the name ``SCALE``, whose bound no square counts beyond.
-    seed, store
-        Those of :func:`dpcal.optim.run`.
-    """
-    query = plan.query(SCALE)
-    objective = objective_of(partial(vectors_of, as_they_are, 1), squares)
-    part = replace(plan, queries=(query,), parameters={})
-    oracle = oracle_of(objective, part, seed, store)
-    (told,) = oracle.gradient(np.zeros(1), SCALE)
-    if hasattr(oracle, "close"):
-        oracle.close()
-    return max(float(told), 0.0), oracle.ledger
 
 
 def _shares(rows: Table, *, norm: float, most: float) -> Table:
@@ -482,7 +457,7 @@ def _stepped(
 
 
 def _typical_norm(
-    X: Any, plan: Plan, bound: float | None, **how: Any
+    X: Any, plan: Plan, bound: float | None, *, seed: Seed, store: Store
 ) -> tuple[float, Sequence[Query]]:
     """Return the root mean square norm of rows, with noise, and what was asked for it.
 
@@ -490,14 +465,21 @@ def _typical_norm(
     """
     query = plan.queries[0]
     shares = by_row(partial(_shares, norm=bound or 1.0, most=1.0 if bound else math.inf), X)
-    square, ledger = mean_square(shares, replace(plan, optimizer="sum" if bound else SCALE), **how)
+    squares = objective_of(partial(vectors_of, as_they_are, 1), shares)
+    name = "sum" if bound else SCALE
+    part = replace(plan, optimizer=name, queries=(query,), parameters={})
+    oracle = oracle_of(squares, part, seed, store)
+    (told,) = oracle.gradient(np.zeros(1), query.name)
+    if hasattr(oracle, "close"):
+        oracle.close()
+    square, entries = max(float(told), 0.0), oracle.ledger.entries
     # Rows are taken to be longer by one deviation: too low a clip costs more than it saves.
     if bound is not None:
         release: Any = plan.parameters["one_release"]
         square += release / math.sqrt(SCALE_SHARE) / plan.n
-        return bound * math.sqrt(min(1.0, max(_LEAST_SCALE, square))), ledger.entries
+        return bound * math.sqrt(min(1.0, max(_LEAST_SCALE, square))), entries
     square = min(query.max_norm, square + query.noise_multiplier * query.max_norm / plan.n)
-    return math.sqrt(square), ledger.entries
+    return math.sqrt(square), entries
 
 
 def declared(classes: Any) -> NDArray[Any]:
