@@ -90,3 +90,13 @@ def test_rounding_that_takes_too_much_is_refused_and_nothing_is_spent():
     with pytest.raises(UnsupportedEvent, match="of the bound on a mean iterate to rounding"):
         oracle.one_pass(np.full(D, 1e12), "pass", **{**OPTIONS, "radius": math.inf})
     assert oracle.ledger.answers == 0
+
+
+def test_rounding_of_the_longest_iterates_is_taken_off_the_bound():
+    """After 10,000 steps of the bound, each rounded as the module says, beside the grid's."""
+    at = np.zeros(3)
+    steps, given = 10_000, {"learning_rate": 1.0, "max_norm": 1.0, "pull": at, "target": at}
+    one_pass = Pass(**given, radius=math.inf, bound=1.0, steps=steps)
+    lost = 1 - one_pass.shortened(at).max_norm
+    least = steps * (4 * 3 + 100) * 2.0**-53 * steps + math.sqrt(3) / 2 * grid_step(1.0)
+    assert least <= lost < 1.01 * least
