@@ -10,14 +10,17 @@ Signals are heard within 50 ms: an answer that Ctrl-C breaks off is not given.
 >>> import numpy as np
 >>> from dpcal._ext.gradients import ClippedSum
 >>> from dpcal._ext.losses import SquaredLoss
->>> from dpcal._ext.sums import Sums
+>>> from dpcal._ext.sums import Sums, grid_step
+>>> from dpcal.optim.boundary.discrete import DiscreteNormals, table_of
+>>> from dpcal.optim.boundary.seeds import keyed_generator
 >>> kernel = ClippedSum(SquaredLoss(), np.array([[3.0, 4.0]]), np.array([1.0]),
 ...                           intercept=False)
->>> slot = Slot(Records(kernel, np.array([0.1, 0.0])), Sums(np.random.default_rng(0), 2.0, 2),
-...             sampling=None, sampling_probability=1.0, batch_size=0, max_norm=1.0, size=2.0)
+>>> sums = Sums(keyed_generator(bytes(32)), 2.0, 2, table_of())
+>>> slot = Slot(Records(kernel, np.array([0.1, 0.0])), sums, sampling=None,
+...             sampling_probability=1.0, batch_size=0, max_norm=1.0, size=2.0)
 >>> w = np.array([1.0, 0.0])
 >>> answer = slot.answer(w, rows=np.array([0]))
->>> drawn = 2.0 * np.random.default_rng(0).standard_normal(2)
+>>> drawn = DiscreteNormals.covering(2.0 / grid_step(1.0), bytes(32)).draw(2) * grid_step(1.0)
 >>> bool(np.allclose(answer, (kernel(w, max_norm=1.0) + drawn) / 2.0 + [0.1, 0.0], atol=1e-5))
 True
 """

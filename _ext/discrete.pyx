@@ -26,8 +26,7 @@ from numpy.random cimport bitgen_t
 
 import numpy as np
 
-from dpcal._ext.keyed cimport words_of
-from dpcal._ext.noise cimport bits_of
+from dpcal._ext.keyed cimport bits_of, words_of
 
 cdef extern from "search.h":
     enum:

@@ -23,7 +23,7 @@ True
 
 from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.object cimport PyObject
-from cpython.pycapsule cimport PyCapsule_New
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
 from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 from numpy.random cimport bitgen_t
@@ -276,6 +276,16 @@ cdef void words_of(bitgen_t* bits, uint64_t* out, Py_ssize_t count) noexcept nog
         count -= size
 
 
+cdef bitgen_t* bits_of(object generator) except NULL:
+    """Return the C interface of a generator, valid while the generator lives."""
+    if not isinstance(generator, np.random.Generator):
+        raise TypeError(
+            "generator must be a numpy.random.Generator, "
+            f"got {generator!r} of type {type(generator).__name__}."
+        )
+    return <bitgen_t*>PyCapsule_GetPointer(generator.bit_generator.capsule, "BitGenerator")
+
+
 cdef Py_ssize_t keyed_rows(
     bitgen_t* bits,
     double sampling_probability,
@@ -284,7 +294,7 @@ cdef Py_ssize_t keyed_rows(
     Py_ssize_t* rows,
     Py_ssize_t capacity,
 ) noexcept nogil:
-    """See :func:`dpcal._ext.noise.next_rows`: the same, for a probability below 1, exactly."""
+    """See ``next_rows`` in ``samples.pyx``: the same, for a probability below 1, exactly."""
     cdef Block* block = <Block*>bits.state
     cdef Gaps* gaps = &block.gaps
     cdef Py_ssize_t count = 0

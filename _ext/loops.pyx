@@ -9,14 +9,15 @@ that are not onto a ball.
 >>> from dpcal._ext.gradients import ClippedSum
 >>> from dpcal._ext.losses import SquaredLoss
 >>> from dpcal._ext.sums import Sums
+>>> from dpcal.optim.boundary.discrete import table_of
 >>> kernel = ClippedSum(SquaredLoss(), np.eye(2), np.ones(2), intercept=False)
 >>> sampling, noise = np.random.default_rng(0).spawn(2)
 >>> given = {"sampling": sampling, "sampling_probability": 1.0, "batch_size": 0, "size": 2.0,
 ...          "everyone": True}
->>> records, sums = Records(kernel, np.zeros(2)), Sums(noise, 0.0, 2)
+>>> records, sums = Records(kernel, np.zeros(2)), Sums(noise, 0.01, 2, table_of())
 >>> fresh, change = (Slot(records, sums, max_norm=9.0, **given) for _ in range(2))
 >>> steps = Steps(fresh, change, np.zeros(2), rates=np.full(3, 2.0), period=2)
->>> steps.take(3), steps.w.tolist()  # (w - 1) / 2 vanishes after a full step
+>>> steps.take(3), steps.w.round().tolist()  # (w - 1) / 2 vanishes after a full step
 (3, [1.0, 1.0])
 """
 

@@ -10,11 +10,13 @@ An answer in compiled code draws the same rows from the same stream, without an 
 """
 
 cimport numpy as cnp
+from libc.math cimport INFINITY, isinf, log1p
 from libc.stdint cimport uint64_t
 from libc.string cimport memcpy
-from numpy.random.c_distributions cimport random_bounded_uint64
+from numpy.random cimport bitgen_t
+from numpy.random.c_distributions cimport random_bounded_uint64, random_standard_exponential
 
-from dpcal._ext.noise cimport bits_of, next_rows
+from dpcal._ext.keyed cimport bits_of, is_keyed, keyed_rows
 
 import numpy as np
 
@@ -22,6 +24,42 @@ cnp.import_array()
 
 cdef enum:
     BLOCK = 1024
+
+
+cdef Py_ssize_t next_rows(
+    bitgen_t* bits,
+    double sampling_probability,
+    Py_ssize_t n,
+    Py_ssize_t* position,
+    Py_ssize_t* rows,
+    Py_ssize_t capacity,
+) noexcept nogil:
+    """Write the next sampled rows at or after ``position``, at most ``capacity``; return how many.
+
+    With E standard exponential and rate = -log(1 - q), P(floor(E / rate) >= k) = exp(-k rate) =
+    (1 - q)^k: the gap before the next sampled record. The gap is compared as a double before it
+    becomes an integer, so that none is too large. Cryptographic bits give exact gaps instead. The
+    sample is complete when fewer than ``capacity`` rows come back.
+    """
+    cdef Py_ssize_t count = 0
+    cdef Py_ssize_t at = position[0]
+    cdef double gap, rate = INFINITY
+    if sampling_probability < 1:
+        if is_keyed(bits):
+            return keyed_rows(bits, sampling_probability, n, position, rows, capacity)
+        rate = -log1p(-sampling_probability)
+    while count < capacity and at < n:
+        if not isinf(rate):
+            gap = random_standard_exponential(bits) / rate
+            if gap >= n - at:
+                at = n
+                break
+            at += <Py_ssize_t>gap
+        rows[count] = at
+        count += 1
+        at += 1
+    position[0] = at
+    return count
 
 
 cdef class Sample:

@@ -16,7 +16,7 @@ class Sums:
         generator: np.random.Generator,
         noise_multiplier: float,
         size: int,
-        table: DiscreteTable | None = None,
+        table: DiscreteTable,
     ) -> None: ...
 
 def whole_sum(

@@ -30,7 +30,7 @@ from libc.string cimport memcpy
 
 from dpcal._ext.discrete cimport DiscreteTable, factors_covering
 from dpcal._ext.gradients cimport Batch, ClippedSum
-from dpcal._ext.noise cimport add_normals, bits_of
+from dpcal._ext.keyed cimport bits_of
 
 import numpy as np
 
@@ -70,7 +70,7 @@ cdef double shortened(double bound, Py_ssize_t size) noexcept nogil:
 
 
 cdef class Sums:
-    """Sums in whole numbers with Gaussian noise.
+    """Sums in whole numbers with discrete Gaussian noise.
 
     Parameters
     ----------
@@ -81,12 +81,15 @@ cdef class Sums:
     size
         Most coordinates of a sum.
     table
-        Of the narrow law that discrete noise is made of, which covers a Gaussian; or None for
-        Gaussians in doubles that are rounded.
+        Of the narrow law that discrete noise is made of, which covers a Gaussian.
     """
 
     def __init__(
-        self, generator, double noise_multiplier, Py_ssize_t size, DiscreteTable table=None
+        self,
+        generator,
+        double noise_multiplier,
+        Py_ssize_t size,
+        DiscreteTable table not None,
     ):
         self.bits = bits_of(generator)
         self.generator, self.lock = generator, generator.bit_generator.lock
@@ -114,9 +117,6 @@ cdef class Sums:
             total[j] = self.whole[j] * step
 
     cdef void add_noise(self, double sigma, int64_t* whole, Py_ssize_t size) noexcept nogil:
-        if self.table is None:
-            add_normals(self.bits, sigma, whole, size)
-            return
         if sigma != self.sigma:
             self.sigma, self.terms = sigma, factors_covering(sigma, self.table, self.factors)
         self.table.add(self.bits, self.factors, self.terms, whole, size)

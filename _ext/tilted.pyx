@@ -12,7 +12,7 @@ import numpy as np
 from libc.math cimport INFINITY, exp, log
 from numpy.random cimport bitgen_t
 
-from dpcal._ext.noise cimport bits_of
+from dpcal._ext.keyed cimport bits_of
 
 cdef extern from *:
     """

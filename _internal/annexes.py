@@ -16,7 +16,6 @@ __getattr__, __dir__ = lazy.attributes(
         "Correlation": "dpcal.calibrate.correlated.correlation",
         "LatticeStream": "dpcal.optim.boundary.lattice",
         "Parts": "dpcal.optim.silos.parts",
-        "RoundedStream": "dpcal.optim.boundary.lattice",
         "by_partitions": "dpcal.optim.silos.parts",
         "grid_of": "dpcal.optim.boundary.lattice",
         "predicted_seconds": "dpcal.calibrate.recommending.seconds",

@@ -298,14 +298,10 @@ def correlate(optimizer: DPOptimizer, plan: Plan, loader: Any, *, seed: Seed = N
             f"The plan is for batches of {wanted!r}, and the loader has {found.name}: "
             f"{found.law!r}. {found.sentence}"
         )
-    step = grid_step(query.max_norm)
     root = root_of(seed, "opacus", plan.to_json())
-    rows = annexes.RoundedStream(
-        query.correlation.strategy,
-        sum(each.numel() for each in optimizer.params),
-        query.noise_multiplier * (query.max_norm / step),
-        lambda: keyed_generator(key_of(root, "rows")),
-    )
+    grid = annexes.grid_of(query, sum(each.numel() for each in optimizer.params))
+    rows = annexes.LatticeStream(grid, lambda: keyed_generator(key_of(root, "rows")))
+    step = grid_step(query.max_norm) / 2.0**rows.digits
 
     without = optimizer.add_noise
 

@@ -71,8 +71,6 @@ class Guard(Guarded):
     loss
         ``loss(params, *record)`` of one record, a real number, in functions of JAX: it is
         differentiated and compiled.
-    noise
-        That of :func:`dpcal.optim.run`.
     seed
         For runs that are to be repeated; a seed that others know voids the claim, and one seed is
         good for one data set.
@@ -90,7 +88,6 @@ class Guard(Guarded):
         params: Any,
         loss: Callable[..., Any],
         *,
-        noise: str | None = None,
         seed: Seed = None,
     ) -> None:
         leaves, self._tree = jax.tree_util.tree_flatten(params)
@@ -103,7 +100,7 @@ class Guard(Guarded):
         dimension = sum(map(math.prod, self._shapes))
         if not dimension:
             raise ValueError("params must hold at least one number, got none.")
-        self._oracle = StepwiseOracle(plan, dimension=dimension, seed=seed, noise=noise)
+        self._oracle = StepwiseOracle(plan, dimension=dimension, seed=seed)
         bound, step = plan.queries[0].max_norm, grid_step(plan.queries[0].max_norm)
         self._scale = 1 / math.ldexp(step, _STEPS)
         self._most = self._limit(bound / step)

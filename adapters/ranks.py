@@ -45,7 +45,7 @@ from dpcal.optim import Ledger
 from dpcal.optim.boundary import observers
 from dpcal.optim.boundary.batches import Batches
 from dpcal.optim.boundary.discrete import DiscreteNormals
-from dpcal.optim.boundary.lattice import Grid, LatticeStream, Stream
+from dpcal.optim.boundary.lattice import Grid, LatticeStream
 from dpcal.optim.boundary.seeds import Seed, Streams, key_of, keyed_generator
 from dpcal.optim.boundary.store import Store, read_ledger
 from dpcal.optim.objectives.arrays import Rows, Vector
@@ -210,7 +210,7 @@ class RankedOracle(StepwiseOracle):
         return streams.root, self.ledger.to_json()
 
     def _start(self, plan: Plan, streams: Streams, ledger: Ledger | None) -> None:
-        self._open(self._elsewhere, plan, streams, ledger=ledger, noise="discrete")
+        self._open(self._elsewhere, plan, streams, ledger=ledger)
 
     def _owed_by(self, plan: Plan) -> Callable[[], None] | None:
         return None if self._ranks.rank else super()._owed_by(plan)  # once for all ranks
@@ -403,7 +403,7 @@ class _Shards:
         self._role, self._secret = f"shard {query.name}", secret
         self._sigma = query.noise_multiplier * (query.max_norm / grid_step(query.max_norm))
         self.digits = 0 if grid is None else grid.digits
-        self._streams: dict[int, Stream] = {}
+        self._streams: dict[int, LatticeStream] = {}
         if grid is not None:
             self._streams = {
                 block: LatticeStream(

@@ -34,7 +34,7 @@ from dpcal.calibrate.plan import Plan, Priced
 from dpcal.errors import DpcalError, LedgerMismatch
 from dpcal.optim import Ledger, PrivateOracle
 from dpcal.optim.boundary import observers
-from dpcal.optim.boundary.seeds import WORDS, Seed, Streams, check_words
+from dpcal.optim.boundary.seeds import Seed, Streams
 from dpcal.optim.objectives.arrays import Rows, Vector
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.contributions import Asked, Contributions, Table, shaped, trusted
@@ -89,8 +89,6 @@ class StepwiseOracle(PrivateOracle, Spender):
         An integer >= 0, a ``numpy.random.SeedSequence`` or ``Generator``, or None for fresh entropy
         from the operating system. The noise of a seed does not depend on the records here: use a
         seed for one data set only.
-    noise
-        That of :func:`dpcal.optim.run`.
     ledger
         What was released already, within the plan.
 
@@ -106,7 +104,6 @@ class StepwiseOracle(PrivateOracle, Spender):
         *,
         dimension: int,
         seed: Seed = None,
-        noise: str | None = None,
         ledger: Ledger | None = None,
         streams: Streams | None = None,
     ) -> None:
@@ -114,7 +111,7 @@ class StepwiseOracle(PrivateOracle, Spender):
         objective = Elsewhere(plan.n, validate.count(dimension=dimension))
         if streams is None:
             streams = observers.present().streams(seed, plan, objective.digest)
-        self._open(objective, plan, streams, ledger=ledger, noise=noise)
+        self._open(objective, plan, streams, ledger=ledger)
         self._elsewhere = objective
         self._begin()
         if ledger is not None:
@@ -280,7 +277,6 @@ class StepwiseOracle(PrivateOracle, Spender):
             "seed": self._streams.root if correlated else None,
             "allotment": self._streams.allotment,
             "noise": self.noise,
-            "words": WORDS,
             "dimension": self.dimension,
             "run": self._run,
         }
@@ -297,7 +293,11 @@ class StepwiseOracle(PrivateOracle, Spender):
         LedgerMismatch
             If the state's ledger is not within its plan.
         """
-        check_words(state)
+        if state.get("noise", "gaussian") != cls.noise:
+            raise ValueError(
+                "state must be of a run with discrete noise, got one with Gaussian noise of an "
+                "earlier release, which cannot go on."
+            )
         plan = Plan.from_json(json.dumps(state["plan"]))
         streams = None if state["seed"] is None else Streams.restored(state["seed"], plan)
         if state.get("allotment") is not None:
@@ -306,7 +306,6 @@ class StepwiseOracle(PrivateOracle, Spender):
         oracle = cls(
             plan,
             dimension=state["dimension"],
-            noise=state["noise"],
             ledger=Ledger.from_json(json.dumps(state["ledger"])),
             streams=streams,
         )

@@ -59,12 +59,12 @@ class Guard(Guarded):
     before the batch is loaded. Gradients are clipped record by record and summed in whole numbers
     on the model's device, most of them without being formed (``dpcal.adapters.clipping``): the
     model sees a batch of one record at a time, by ``torch.vmap``, and one record moves the sum by
-    at most ``max_norm``, exactly. Noise is independent, correlated or discrete, as the plan and
-    ``noise`` say. A record whose gradient is NaN or infinite contributes zero.
+    at most ``max_norm``, exactly. Noise is discrete, independent or correlated as the plan says. A
+    record whose gradient is NaN or infinite contributes zero.
 
     On several ranks, or with a ``store``, the run is that of one process: see
     :mod:`dpcal.adapters.ranks`. Every rank makes the guard, takes the pieces that its loader gives,
-    and has the same ``.grad``, or its shard of it, at the end of a step. Noise is discrete.
+    and has the same ``.grad``, or its shard of it, at the end of a step.
 
     Parameters
     ----------
@@ -94,8 +94,6 @@ class Guard(Guarded):
         records are within it is one more number of each answer, for which a little of the bound is
         kept, so that the price is the plan's (Andrew, Thakkar, McMahan and Ramaswamy 2021,
         Differentially private learning with adaptive clipping). Not for correlated noise.
-    noise
-        That of :func:`dpcal.optim.run`.
     seed
         For runs that are to be repeated; a seed that others know voids the claim, and one seed is
         good for one data set.
@@ -124,7 +122,6 @@ class Guard(Guarded):
         gradients: Gradients | None = None,
         clipping: str = "flat",
         quantile: float | None = None,
-        noise: str | None = None,
         seed: Seed = None,
         store: str | os.PathLike[str] | None = None,
         group: Any = None,
@@ -159,13 +156,8 @@ class Guard(Guarded):
         if plan is not None and alone:
             self.threshold = _threshold(plan, quantile)
             dimension = self._clipped.dimension + (quantile is not None)
-            self._oracle = Ahead(plan, dimension=dimension, seed=seed, noise=noise)
+            self._oracle = Ahead(plan, dimension=dimension, seed=seed)
             return
-        if noise not in (None, "discrete"):
-            raise ValueError(
-                "noise must be 'discrete' on several ranks or with a store, where bits must not "
-                f"depend on where they are computed, got {noise!r}."
-            )
         # The model's functions, whatever its parameters become: shards, and hooks that gather them.
         held = {id(each): nn.Parameter(each.to("meta")) for each in model.parameters()}
         self._clipped.model = copy.deepcopy(model, held)

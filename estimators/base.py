@@ -45,7 +45,6 @@ from dpcal.estimators.reading import (
 )
 from dpcal.optim import Ledger, PrivateOracle, Result, Trace
 from dpcal.optim.boundary.choices import PrivateChoices
-from dpcal.optim.boundary.noise import NOISES
 from dpcal.optim.budget import in_use, prepaid, this_process
 from dpcal.optim.linear_fit import sum_query
 from dpcal.optim.objectives.domains import persons
@@ -89,9 +88,6 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
         so that it contributes nothing (``"replace-special"``). The number of records is published.
     delta
         Privacy parameter in (0, 1).
-    noise
-        ``"discrete"``: exact sums, and noise from cryptographic bits; or ``"gaussian"``, for
-        research: noise in floating point that is rounded.
     rows_per_person
         Number >= 1 of rows that a person has at most. Where it is larger than 1, the claim is about
         a person with all rows, and the noise is larger by this factor; you must declare classes,
@@ -113,7 +109,6 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
 
     epsilon: float = 1.0
     delta: float = 1e-6
-    noise: str = "discrete"
     rows_per_person: int = 1
 
     _own_doc = __doc__
@@ -229,7 +224,6 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
 
     def _target(self) -> tuple[float, float]:
         """Return the checked target."""
-        validate.choice(NOISES, noise=self.noise)
         return validate.positive(epsilon=self.epsilon), validate.probability(delta=self.delta)
 
     def _multipliers(self, shares: Sequence[float]) -> list[float]:
@@ -358,7 +352,7 @@ class PrivateEstimator(Private, BaseEstimator):  # type: ignore[misc]
             message=message,
             status=status,
             seed_given=self._seed is not None,
-            noise=self.noise,
+            noise=PrivateOracle.noise,
         )
         result.verify()
         self._last = answers
@@ -425,7 +419,7 @@ class Answers:
     def __init__(self, asking: PrivateEstimator, plan: Plan) -> None:
         self.plan, self.complete = plan, True
         self.ledgers: list[Ledger] = []
-        self._how: dict[str, Any] = {"seed": asking._seed, "noise": asking.noise}
+        self._seed = asking._seed
 
     def part(self, query: Query, name: str) -> Plan:
         """Return the plan of one query, for an oracle of its own."""
@@ -439,7 +433,7 @@ class Answers:
         ``vectors(w, *rows)`` returns the vectors of some rows of the tables.
         """
         objective = objective_of(partial(vectors_of, vectors, dimension), *tables)
-        oracle = PrivateOracle(objective, part, **self._how)
+        oracle = PrivateOracle(objective, part, seed=self._seed)
         self.ledgers.append(oracle.ledger)
         return oracle
 
@@ -451,7 +445,7 @@ class Answers:
 
     def choices(self, table: Any, part: Plan | None = None, **given: Any) -> PrivateChoices:
         """Return a chooser of values of a table of shape (n, columns)."""
-        choices = PrivateChoices(table, part or self.plan, **given, seed=self._how["seed"])
+        choices = PrivateChoices(table, part or self.plan, **given, seed=self._seed)
         self.ledgers.append(choices.ledger)
         return choices
 

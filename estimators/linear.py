@@ -150,10 +150,8 @@ class LinearModel(BoundedEstimator):
             told.complete = False
             chosen = settings if choose is None else choose(told)
             if chosen is not None:
-                how: dict[str, Any] = {"seed": self._seed, "noise": self.noise}
-                result = fit_linear(
-                    loss, rows, y, settings=chosen, plan=plan, initial=initial, **given, **how
-                )
+                about: dict[str, Any] = {"plan": plan, "initial": initial, "seed": self._seed}
+                result = fit_linear(loss, rows, y, settings=chosen, **about, **given)
                 told.ledgers.append(result.ledger)
                 told.complete, told.plan, w = result.complete, whole(result.plan), result.w
         return w, int(plan.parameters["steps"] or 0)

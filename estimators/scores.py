@@ -108,7 +108,6 @@ def noisy_accuracy(
     *,
     epsilon: float = 0.1,
     delta: float = 1e-6,
-    noise: str = PrivateEstimator.noise,
 ) -> float:
     """Return the accuracy of any classifier on records, noisy, charged to the budgets in use.
 
@@ -125,8 +124,6 @@ def noisy_accuracy(
     epsilon, delta
         Budget of the score; a record is there, or it is zeroed out: epsilon > 0, and delta in (0,
         1).
-    noise
-        ``"gaussian"`` or ``"discrete"``, see :class:`dpcal.optim.PrivateOracle`.
 
     Raises
     ------
@@ -142,7 +139,7 @@ def noisy_accuracy(
     right = codes("y", labels, classes) == np.searchsorted(classes, predicted)
     vectors = np.asarray(right, dtype=np.float64).reshape(-1, 1) - 0.5
     vectors = vectors * known[:, np.newaxis]
-    payer = PrivateEstimator(epsilon=epsilon, delta=delta, noise=noise)
+    payer = PrivateEstimator(epsilon=epsilon, delta=delta)
     (means,), _ = _noisy_means(payer, estimator, "noisy_accuracy", 0.5, lambda _: vectors)
     return float(np.clip(means[0] + 0.5, 0.0, 1.0))
 
@@ -154,7 +151,6 @@ def noisy_roc_auc(
     *,
     epsilon: float = 0.1,
     delta: float = 1e-6,
-    noise: str = PrivateEstimator.noise,
 ) -> float:
     """Return the area under the ROC curve on records, noisy, charged to the budgets in use.
 
@@ -173,8 +169,6 @@ def noisy_roc_auc(
     epsilon, delta
         Budget of the score; a record is there, or it is zeroed out: epsilon > 0, and delta in (0,
         1).
-    noise
-        ``"gaussian"`` or ``"discrete"``, see :class:`dpcal.optim.PrivateOracle`.
 
     Raises
     ------
@@ -195,7 +189,7 @@ def noisy_roc_auc(
     center, scale = (float(w[-1]), float(np.linalg.norm(w[:-1]))) if len(w) > 1 else (0.0, 1.0)
     held = Held(scores, labels, center=center, scale=scale)
     m = len(labels)
-    payer = PrivateEstimator(epsilon=epsilon, delta=delta, noise=noise)
+    payer = PrivateEstimator(epsilon=epsilon, delta=delta)
     (first, second), off = _noisy_means(
         payer,
         estimator,
@@ -224,7 +218,6 @@ def noisy_r2(
     target_bounds: tuple[float, float],
     epsilon: float = 0.1,
     delta: float = 1e-6,
-    noise: str = PrivateEstimator.noise,
 ) -> float:
     """Return R^2 of any regressor on records, noisy, charged to the budgets in use.
 
@@ -243,8 +236,6 @@ def noisy_r2(
     epsilon, delta
         Budget of the score; a record is there, or it is zeroed out: epsilon > 0, and delta in (0,
         1).
-    noise
-        ``"gaussian"`` or ``"discrete"``, see :class:`dpcal.optim.PrivateOracle`.
 
     Raises
     ------
@@ -264,20 +255,20 @@ def noisy_r2(
         # Squared residuals are in [0, 4], targets in [-1, 1], and their squares in [0, 1].
         vectors = np.column_stack([(scaled - predicted) ** 2 / 2 - 1, scaled, scaled**2 - 0.5])
     vectors = blanked(vectors, known & np.isfinite(targets))
-    payer = PrivateEstimator(epsilon=epsilon, delta=delta, noise=noise)
+    payer = PrivateEstimator(epsilon=epsilon, delta=delta)
     (told,), _ = _noisy_means(payer, estimator, "noisy_r2", 1.5, lambda _: vectors)
     residual, variance = 2 * (told[0] + 1), told[2] + 0.5 - told[1] ** 2
     return float(1 - max(residual, 0.0) / max(variance, 1e-6))
 
 
 def _price(estimator: PrivateEstimator, sample_weight: Any) -> dict[str, Any]:
-    """Return epsilon, delta and noise of an estimator's own score."""
+    """Return epsilon and delta of an estimator's own score."""
     estimator._refuse_elsewhere()
     if sample_weight is not None:
         raise ValueError("sample_weight must be None while a budget is in use, got weights.")
     epsilon, delta = estimator._target()
     share = in_use()[-1].score_share
-    return {"epsilon": share * epsilon, "delta": delta, "noise": estimator.noise}
+    return {"epsilon": share * epsilon, "delta": delta}
 
 
 def _predict(estimator: Any, X: Any) -> Any:

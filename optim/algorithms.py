@@ -100,7 +100,6 @@ def run(
     callback_every: int | None = None,
     store: Store = None,
     store_every: int = 1,
-    noise: str | None = None,
     **options: Any,
 ) -> Any:
     """Run the optimizer that a plan names, spending the plan.
@@ -138,11 +137,6 @@ def run(
     store_every
         Steps of a transaction of the file, at least 1. More are faster; a run that is killed
         repeats up to as many steps, whose answers were not released.
-    noise
-        ``"discrete"``: exact sums, and discrete Gaussian noise from cryptographic bits;
-        ``"gaussian"``: exact sums, and Gaussians in floating point that are rounded, which are
-        drawn faster and are for research; or None for discrete noise
-        where every answer of the plan has it, and Gaussian noise otherwise. The result says which.
     **options
         The optimizer's own.
 
@@ -262,7 +256,6 @@ class Algorithm(Protocol[_R_co]):
         callback_every: int | None = None,
         store: Store = None,
         store_every: int = 1,
-        noise: str | None = None,
         **options: Any,
     ) -> _R_co:
         """Spend a plan; return the outcome."""
@@ -407,9 +400,8 @@ def _spent(made: Callable[..., Any], names: list[str], given: dict[str, Any]) ->
                 callback_every=given["callback_every"],
             )
             warn_of_noise(plan, objective.dimension)
-            state.oracle = oracle_of(
-                objective, plan, given["seed"], given["store"], given["noise"], given["store_every"]
-            )
+            how = (given[name] for name in ("seed", "store", "store_every"))
+            state.oracle = oracle_of(objective, plan, *how)
             running.enter_context(state)
             begun.append(state)
             return state
@@ -427,31 +419,30 @@ def oracle_of(
     plan: Plan,
     seed: Seed = None,
     store: Store = None,
-    noise: str | None = None,
     every: int = 1,
 ) -> Oracle:
     """Return the oracle of an optimizer: a new one about an objective's records, or the one given.
 
-    An oracle that is given has its own plan and randomness: another plan, a seed, a store or a
-    noise raise a ValueError, and so does ``every``, the answers of a transaction, without a file.
+    An oracle that is given has its own plan and randomness: another plan, a seed or a store raise
+    a ValueError, and so does ``every``, the answers of a transaction, without a file.
     The other arguments are those of :func:`dpcal.optim.run`.
     """
     if not isinstance(records, Objective):
         check_answers(records)
         if records.plan != plan:
             raise ValueError("plan must be the oracle's own, oracle.plan, got another one.")
-        if seed is not None or store is not None or noise is not None or every != 1:
-            raise ValueError("seed, store and noise go with an objective, got one with an oracle.")
+        if seed is not None or store is not None or every != 1:
+            raise ValueError("seed and store go with an objective, got one with an oracle.")
         oracle = records
     elif store is None:
         if every != 1:
             raise ValueError(f"store_every goes with a store, got store_every={every!r} without.")
-        oracle = PrivateOracle(records, plan, seed=seed, noise=noise)
+        oracle = PrivateOracle(records, plan, seed=seed)
     elif isinstance(store, str | os.PathLike):
-        oracle = boundary.stored(store, records, plan, seed=seed, noise=noise, every=every)
+        oracle = boundary.stored(store, records, plan, seed=seed, every=every)
         oracle.closes_with_run = True
     elif hasattr(store, "oracle"):
-        oracle = store.oracle(records, plan, seed=seed, noise=noise, every=every)
+        oracle = store.oracle(records, plan, seed=seed, every=every)
     else:
         raise TypeError(
             "store must be a path of a file, a BudgetBook, book.with_store(path), or None, got "

@@ -51,7 +51,6 @@ __all__ = [
     "asked_before",
     "declared",
     "fit_linear",
-    "mean_square",
     "of_classes",
     "plan_linear",
     "query_on_all",
@@ -196,30 +195,6 @@ def asked_before(plan: Plan, scale: Query) -> Plan:
     return both(noise_multiplier(lambda value: both(value).event, **target))
 
 
-def mean_square(
-    squares: Any, plan: Plan, *, seed: Seed, noise: str | None, store: Store = None
-) -> tuple[float, Ledger]:
-    """Return the mean squared norm of rows, with noise, and the ledger of the answer.
-
-    Parameters
-    ----------
-    squares
-        Squared norm of each record, shape (n, 1); of a blank one 0 or NaN.
-    plan
-        With a query of the name ``SCALE``, whose bound no square counts beyond.
-    seed, noise, store
-        Those of :func:`dpcal.optim.run`.
-    """
-    query = plan.query(SCALE)
-    objective = objective_of(partial(vectors_of, as_they_are, 1), squares)
-    part = replace(plan, queries=(query,), parameters={})
-    oracle = oracle_of(objective, part, seed, store, noise)
-    (told,) = oracle.gradient(np.zeros(1), SCALE)
-    if hasattr(oracle, "close"):
-        oracle.close()
-    return max(float(told), 0.0), oracle.ledger
-
-
 def _shares(rows: Table, *, norm: float, most: float) -> Table:
     """Return squared norms, in units of one; a row's does not depend on other rows."""
     return np.minimum((row_norms(rows) / norm) ** 2, most)[:, np.newaxis]
@@ -342,7 +317,6 @@ def fit_linear(
     callback: Callback | None = None,
     store: Store = None,
     seed: Seed = None,
-    noise: str | None = None,
 ) -> Any:
     """Return a private linear model of all records, charged to the budgets in use.
 
@@ -376,7 +350,7 @@ def fit_linear(
         clipped.
     initial
         A start that was released; the origin when omitted.
-    callback, store, seed, noise
+    callback, store, seed
         Those of :func:`dpcal.optim.run`.
 
     Returns
@@ -403,7 +377,7 @@ def fit_linear(
         given: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "group_size": group_size}
         given["row_norm"] = validate.positive(row_norm=row_norm)
         plan = plan_linear(loss, n=n, dimension=d, settings=settings, **given)
-    how: dict[str, Any] = {"seed": seed, "noise": noise, "store": store}
+    how: dict[str, Any] = {"seed": seed, "store": store}
     X = X if settings.classes is None else of_classes(X, y, settings.classes)
     relation = validate.instance(Plan, plan=plan).neighboring_relation
     factor, own, norm = 1.0, plan, row_norm or 1.0
@@ -483,7 +457,7 @@ def _stepped(
 
 
 def _typical_norm(
-    X: Any, plan: Plan, bound: float | None, **how: Any
+    X: Any, plan: Plan, bound: float | None, *, seed: Seed, store: Store
 ) -> tuple[float, Sequence[Query]]:
     """Return the root mean square norm of rows, with noise, and what was asked for it.
 
@@ -491,14 +465,21 @@ def _typical_norm(
     """
     query = plan.queries[0]
     shares = by_row(partial(_shares, norm=bound or 1.0, most=1.0 if bound else math.inf), X)
-    square, ledger = mean_square(shares, replace(plan, optimizer="sum" if bound else SCALE), **how)
+    squares = objective_of(partial(vectors_of, as_they_are, 1), shares)
+    name = "sum" if bound else SCALE
+    part = replace(plan, optimizer=name, queries=(query,), parameters={})
+    oracle = oracle_of(squares, part, seed, store)
+    (told,) = oracle.gradient(np.zeros(1), query.name)
+    if hasattr(oracle, "close"):
+        oracle.close()
+    square, entries = max(float(told), 0.0), oracle.ledger.entries
     # Rows are taken to be longer by one deviation: too low a clip costs more than it saves.
     if bound is not None:
         release: Any = plan.parameters["one_release"]
         square += release / math.sqrt(SCALE_SHARE) / plan.n
-        return bound * math.sqrt(min(1.0, max(_LEAST_SCALE, square))), ledger.entries
+        return bound * math.sqrt(min(1.0, max(_LEAST_SCALE, square))), entries
     square = min(query.max_norm, square + query.noise_multiplier * query.max_norm / plan.n)
-    return math.sqrt(square), ledger.entries
+    return math.sqrt(square), entries
 
 
 def declared(classes: Any) -> NDArray[Any]:

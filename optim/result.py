@@ -83,8 +83,8 @@ class Result(Priced):
         Whether a seed was given. Then the run can be reproduced, and it is private only against
         those who neither know nor guess the seed.
     noise
-        The keyword of :func:`dpcal.optim.run`: ``"discrete"``, or ``"gaussian"`` for rounded
-        Gaussians in floating point, against whose traces the claim does not hold.
+        ``"discrete"``, of every oracle of this package; or ``"gaussian"``, of another one that does
+        not say otherwise: against traces of floating point the claim does not hold.
     read_from_data
         Names of what was read off the records, as ``("classes",)``: no claim covers it.
     """

@@ -51,7 +51,6 @@ def train(
     budget: str | Path | None = None,
     seed: int | None = None,
     neighboring_relation: Relation | None = None,
-    mechanism: Literal["discrete", "gaussian"] | None = None,
 ) -> Fitted:
     """Fit a private linear model to a table, with everything that its report says.
 
@@ -111,9 +110,6 @@ def train(
         Of the noise, >= 0; to be kept secret (default: fresh from the system).
     neighboring_relation
         What neighbors differ by (default: replace-special, or add-or-remove-one with n).
-    mechanism
-        Discrete noise and exact sums, or Gaussian noise in floating point, which the claim leaves
-        out (default: discrete, unless noise is correlated).
 
     Returns
     -------

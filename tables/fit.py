@@ -281,7 +281,6 @@ def _trained(
             callback=follow,
             store=book,
             seed=request.seed,
-            noise=request.mechanism,
         )
     return result, noted
 

@@ -39,7 +39,6 @@ _ROUNDING = 1e-6
 _CHOICES = {
     "loss": ("logistic", "squared"),
     "held_out": ("noisy", "unprotected", "none"),
-    "mechanism": ("discrete", "gaussian"),
 }
 # Settings of plan builders that are arguments of their own.
 _ARGUMENTS = {"max_norm": "max_grad_norm", "epochs": "epochs", "batch_size": "batch_size"}
@@ -75,8 +74,8 @@ class Request:
         where no optimizer was named, and no setting was given.
     plan
         The plan that is run in place of one that is made for the target, if any.
-    budget, seed, mechanism
-        The budget book, if any, and those of :func:`dpcal.optim.run`.
+    budget, seed
+        The budget book, if any, and that of :func:`dpcal.optim.run`.
     """
 
     source: Source
@@ -97,7 +96,6 @@ class Request:
     plan: Plan | None
     budget: Path | None
     seed: int | None
-    mechanism: str | None
     coding: Coding = field(init=False)
 
     def __post_init__(self) -> None:

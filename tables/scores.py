@@ -183,7 +183,7 @@ def _noisy(
     records = objective_of(partial(vectors_of, asked.rows, asked.width, block=1 << 14), scored)
     # A seed serves once: the scores take a child of the one that training took.
     child = None if seed is None else np.random.SeedSequence(seed, spawn_key=(1,))
-    oracle = oracle_of(records, plan, child, book, result.noise)
+    oracle = oracle_of(records, plan, child, book)
     found = _in_turn(asked, lambda before: oracle.gradient(before, "scores") * plan.n)
     if hasattr(oracle, "close"):
         oracle.close()

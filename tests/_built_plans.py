@@ -13,6 +13,7 @@ from dpcal._ext.sums import grid_step
 from dpcal.accountants import matrix
 from dpcal.calibrate import Plan, Query
 from dpcal.calibrate.plans.theory import THEOREMS
+from dpcal.optim.boundary.discrete import DiscreteNormals
 from dpcal.optim.registry import OPTIMIZERS
 
 DELTA = 1e-5
@@ -27,6 +28,12 @@ def query(kind="gradient", *, name="", sampler="full", count=1, **fields):
 def plan_of(*queries, n, epsilon=9.0, delta=DELTA, optimizer="test", **fields):
     """Return a plan of these queries, whatever they cost."""
     return Plan(optimizer=optimizer, n=n, queries=queries, epsilon=epsilon, delta=delta, **fields)
+
+
+def noise_again(generator, multiplier, bound, size):
+    """Draw the noise of a sum again, from its stream: that of a multiplier and a bound."""
+    step = grid_step(bound)
+    return step * DiscreteNormals.covering(multiplier * (bound / step), generator).draw(size)
 
 
 def rounding(bound, d, records, size=None, *, clipped=True):

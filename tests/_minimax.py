@@ -11,7 +11,8 @@ from saddles import ToySaddle
 from dpcal import calibrate
 from dpcal.calibrate.plans.variance_reduction import Releases
 from dpcal.optim import minimax
-from dpcal.optim.boundary import noise as noise_module
+from dpcal.optim.boundary import oracle
+from dpcal.optim.boundary.noise import Mechanism
 from dpcal.optim.objectives.arrays import digest_of
 
 START = [0.3, 0.0]
@@ -105,7 +106,7 @@ def curvature(problem, x):
 def noiseless():
     """Answer without noise; samples are drawn as ever."""
     with (
-        mock.patch.object(noise_module, "add_gaussian"),
-        mock.patch.object(noise_module.Mechanism, "fused", False),
+        mock.patch.object(Mechanism, "add_noise"),
+        mock.patch.object(oracle, "kernel_of", return_value=None),
     ):
         yield

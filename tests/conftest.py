@@ -120,16 +120,6 @@ def cli():
     return Commands()
 
 
-@pytest.fixture
-def redrawn(monkeypatch):
-    """Let noise be Gaussian by default, for tests that draw the same normals as a run."""
-    from dpcal.optim.boundary import oracle
-    from dpcal.optim.silos import averaging
-
-    for module in (oracle, averaging):
-        monkeypatch.setattr(module, "noise_of", lambda noise, *_: noise or "gaussian")
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_fixture_setup(fixturedef):
     """Let what tests share be made again: a worker that takes tests over makes it a second time."""

@@ -151,9 +151,7 @@ def by_estimator(problem, epsilon):
     """Return coefficients of the estimator."""
     how = {"epsilon": epsilon, "delta": DELTA, "fit_intercept": False}
     if problem.loss == "logistic":
-        model = estimators.LogisticRegression(
-            classes=[False, True], row_norm=problem.bound, noise="gaussian", **how
-        )
+        model = estimators.LogisticRegression(classes=[False, True], row_norm=problem.bound, **how)
     else:
         ends = problem.ends
         model = estimators.LinearRegression(
@@ -161,7 +159,6 @@ def by_estimator(problem, epsilon):
             bounds=(-ends, ends),
             row_norm=float(np.linalg.norm(problem.X / ends, axis=1).max()),
             target_bounds=(-1, 1),
-            noise="gaussian",
             **how,
         )
     return np.ravel(model.fit(problem.X, problem.y).coef_)
@@ -191,7 +188,6 @@ def by_train(problem, epsilon):
         intercept=False,
         test_fraction=0.0,
         held_out="none",
-        mechanism="gaussian",
     )
     # Ranges of columns, and of a target, are stretched to [-4, 4].
     return fit.model.weights / problem.ends * (REACH if problem.loss == "logistic" else 1.0)

@@ -206,7 +206,7 @@ class Watched:
     fused = False
 
     def __init__(self, inner: Mechanism, recorder: Recorder, number: int, ledger: Ledger) -> None:
-        self.name, self.values = inner.name, inner.values
+        self.values = inner.values
         self._inner, self._recorder = inner, recorder
         self._number, self._ledger = number, ledger
         self._due: Sum | None = None

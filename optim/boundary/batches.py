@@ -5,12 +5,12 @@ records; where records are sampled independently, they do not depend on other re
 
 >>> from dpcal.accountants.matrix import LambdaCGD
 >>> from dpcal.calibrate import Correlation, Query
+>>> from dpcal.optim.boundary.seeds import keyed_generator
 >>> query = Query(name="gradient", kind="gradient", sampler="balls-in-bins", separation=3,
 ...               max_norm=1.0, noise_multiplier=2.0, count=6,
 ...               correlation=Correlation(strategy=LambdaCGD(6, 0.5)))
->>> sampling, noise = np.random.default_rng(0).spawn(2)
->>> stream = annexes.RoundedStream(query.correlation.strategy, 2, 9.0, lambda: noise)
->>> rounds = Rounds(query, n=9, sampling=sampling, stream=stream)
+>>> stream = annexes.LatticeStream(annexes.grid_of(query, 2), keyed_generator)
+>>> rounds = Rounds(query, n=9, sampling=np.random.default_rng(0), stream=stream)
 >>> batches = []
 >>> for _ in range(6):
 ...     rounds.begin()
@@ -30,7 +30,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal._ext.sums import grid_step
 from dpcal._internal import annexes
 from dpcal.accountants.random_groups import RandomOrder, is_long
 from dpcal.accountants.samplers import everyone
@@ -40,7 +39,7 @@ from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.seeds import Streams
 
 if TYPE_CHECKING:
-    from dpcal.optim.boundary.lattice import Stream
+    from dpcal.optim.boundary.lattice import LatticeStream
 
 __all__ = ["Batches", "Parts", "Rounds"]
 
@@ -75,7 +74,7 @@ class Rounds:
         n: int,
         *,
         sampling: np.random.Generator,
-        stream: Stream,
+        stream: LatticeStream,
         everyone: Callable[[int], Rows] = everyone,
     ) -> None:
         if query.correlation is None:
@@ -116,8 +115,6 @@ class Batches:
         The plan, the number of parameters, and the random streams of the run.
     n
         Number of records, of which the plan may have a public number.
-    noise
-        The name of the noise, whose rows are drawn for correlated queries.
     parts
         The partitions of the plan's disjoint queries; new ones when omitted.
     everyone
@@ -131,12 +128,10 @@ class Batches:
         streams: Streams,
         *,
         n: int,
-        noise: str = "discrete",
         parts: Parts | None = None,
         everyone: Callable[[int], Rows] = everyone,
     ) -> None:
         self._plan, self._dimension, self._streams = plan, dimension, streams
-        self._noise = noise
         self._n, self._all = n, everyone
         self.parts = Parts(plan, streams) if parts is None else parts
 
@@ -181,15 +176,9 @@ class Batches:
         for name, batches in self.epochs.items():
             deque(islice(batches, ledger.count(name)), maxlen=0)
 
-    def _stream(self, query: Query) -> Stream:
-        words = partial(self._streams.rows, query.name)
-        if self._noise == "discrete":
-            made: Stream = annexes.LatticeStream(annexes.grid_of(query, self._dimension), words)
-        else:
-            assert query.correlation is not None
-            strategy, d = query.correlation.strategy, self._dimension
-            sigma = query.noise_multiplier * (query.max_norm / grid_step(query.max_norm))
-            made = annexes.RoundedStream(strategy, d, sigma, words)
+    def _stream(self, query: Query) -> LatticeStream:
+        grid = annexes.grid_of(query, self._dimension)
+        made: LatticeStream = annexes.LatticeStream(grid, partial(self._streams.rows, query.name))
         return made
 
     def sample(self, query: Query) -> Rows:

@@ -307,7 +307,6 @@ class BudgetBook:
         plan: Plan,
         *,
         seed: Seed = None,
-        noise: str | None = None,
         label: str = "",
         every: int = 1,
     ) -> PrivateOracle:
@@ -319,7 +318,7 @@ class BudgetBook:
 
         Parameters
         ----------
-        objective, plan, seed, noise
+        objective, plan, seed
             See :class:`dpcal.optim.PrivateOracle`.
         label
             Name of the run in the book; the optimizer's name when omitted.
@@ -343,9 +342,9 @@ class BudgetBook:
                 "alone: give book.with_store(path)."
             )
         if self._store is None:
-            oracle = PrivateOracle(objective, plan, seed=seed, noise=noise)
+            oracle = PrivateOracle(objective, plan, seed=seed)
         else:
-            oracle = stored(self._store, objective, plan, seed=seed, noise=noise, every=every)
+            oracle = stored(self._store, objective, plan, seed=seed, every=every)
         oracle.closes_with_run = True
         try:
             self._enter(oracle, label)

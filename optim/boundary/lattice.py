@@ -50,8 +50,8 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache, partial
-from typing import Any, Self
+from functools import lru_cache
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,7 +64,7 @@ from dpcal.calibrate.query import Query
 from dpcal.errors import UnsupportedEvent
 from dpcal.optim.boundary.discrete import DiscreteNormals
 
-__all__ = ["Grid", "LatticeStream", "RoundedStream", "Stream", "grid_of"]
+__all__ = ["Grid", "LatticeStream", "grid_of"]
 
 Vector = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -79,8 +79,6 @@ _ENOUGH, _MOST = 2.0**-10, 2.0**-4
 _ROOM = 1.25
 # Rows are kept in doubles, in which whole numbers below 2^53 are exact.
 _LARGEST = 2.0**52
-# Rows in doubles fit in 64 bits beside a sum.
-_WIDEST = 2.0**62
 # Standard deviations beyond which a discrete Gaussian has a mass below 2^-140.
 _TAIL = 14.0
 _HALF_ULP = 2.0**-53
@@ -342,7 +340,7 @@ def grid_of(query: Query, dimension: int) -> Grid:
     strategy, signs = query.correlation.strategy, query.sampler == "full"
     if not (signs or strategy.nonnegative):
         raise UnsupportedEvent(
-            "noise='discrete' with correlated noise on samples is proved for strategies without "
+            "correlated noise on samples is proved for strategies without "
             f"negative entries, got query {query.name!r} with {strategy!r}."
         )
     bound = query.max_norm / grid_step(query.max_norm)
@@ -350,20 +348,22 @@ def grid_of(query: Query, dimension: int) -> Grid:
     found = Grid.of(strategy, dimension, sigma=sigma, bound=bound, signs=signs)
     if found is None:
         raise UnsupportedEvent(
-            f"noise='discrete' would make the correlated noise of query {query.name!r} wider than "
+            f"whole numbers would make the correlated noise of query {query.name!r} wider than "
             f"{1 + _MOST} times the plan's: {strategy.steps} steps of {dimension} numbers enlarge "
             f"rounding too much under {strategy!r}."
         )
     return found
 
 
-class Stream(ABC):
-    """Rows of noise in whole steps, one a round, shape (dimension,), dtype int64.
+class LatticeStream:
+    """Rows of noise in whole steps of a :class:`Grid`, one a round, shape (dimension,).
+
+    They reveal no more than rows of real numbers.
 
     Parameters
     ----------
-    strategy, dimension
-        C, and the length of a row.
+    grid
+        The strategy, the length of a row, and the steps.
     words
         Returns a generator of cryptographic words for these rows alone, at the first of them.
 
@@ -375,13 +375,13 @@ class Stream(ABC):
         How many bits finer their steps are than those of sums.
     """
 
-    digits = 0
-    _anew: Callable[[], Any]
-
-    def __init__(
-        self, strategy: Strategy, dimension: int, words: Callable[[], np.random.Generator]
-    ) -> None:
-        self._strategy, self._dimension, self._generator = strategy, dimension, words()
+    def __init__(self, grid: Grid, words: Callable[[], np.random.Generator]) -> None:
+        self.grid, self.digits = grid, grid.digits
+        self._words, self._generator = words, words()
+        self._pull = _pull_of(grid.strategy)
+        self._kept = np.zeros((self._pull.slots, grid.dimension))
+        self._pulled = np.zeros(grid.dimension)
+        self._normals: dict[float, DiscreteNormals] = {}
         self.step = 0
         self._whole = True
 
@@ -393,47 +393,27 @@ class Stream(ABC):
         """
         if not self._whole:
             raise RuntimeError(f"Reading row {self.step} was interrupted.")
-        if self.step >= self._strategy.steps:
+        if self.step >= self.grid.strategy.steps:
             raise ValueError(f"The stream has {self.step} rows, and all have been read.")
         self._whole = False
-        row = np.empty(self._dimension, np.int64) if out is None else out
-        self._write(row)
-        self.step += 1
-        self._whole = True
-        return row
-
-    def at(self, step: int) -> Self:
-        """Return a stream of the same rows whose next one is ``step``: earlier ones are redrawn."""
-        made: Self = self._anew()
-        row = np.empty(self._dimension, np.int64)
-        while made.step < step:
-            made.read(row)
-        return made
-
-    @abstractmethod
-    def _write(self, row: Integers) -> None:
-        """Write the next row."""
-
-
-class LatticeStream(Stream):
-    """Rows that reveal no more than those of real numbers, on a :class:`Grid`."""
-
-    def __init__(self, grid: Grid, words: Callable[[], np.random.Generator]) -> None:
-        super().__init__(grid.strategy, grid.dimension, words)
-        self._anew = partial(LatticeStream, grid, words)
-        self.grid, self.digits = grid, grid.digits
-        self._pull = _pull_of(grid.strategy)
-        self._kept = np.zeros((self._pull.slots, grid.dimension))
-        self._pulled = np.zeros(grid.dimension)
-        self._normals: dict[float, DiscreteNormals] = {}
-
-    def _write(self, row: Integers) -> None:
+        row = np.empty(self.grid.dimension, np.int64) if out is None else out
         row[:] = 0
         diagonal = self._pull.diagonal
         self._normal(float(diagonal[self.step if len(diagonal) > 1 else 0])).add(row)
         weights, rows = self._pull.terms(self.step)
         lift(row, self._pulled, self._kept, np.ascontiguousarray(weights), rows)
         self._pull.keep(self.step, self._kept, row, self._pulled)
+        self.step += 1
+        self._whole = True
+        return row
+
+    def at(self, step: int) -> Self:
+        """Return a stream of the same rows whose next one is ``step``: earlier ones are redrawn."""
+        made = type(self)(self.grid, self._words)
+        row = np.empty(self.grid.dimension, np.int64)
+        while made.step < step:
+            made.read(row)
+        return made
 
     def _normal(self, diagonal: float) -> DiscreteNormals:
         """Return the noise z_t for a size of C_tt."""
@@ -442,32 +422,3 @@ class LatticeStream(Stream):
             found = DiscreteNormals.covering(self.grid.sigma / diagonal, self._generator)
             self._normals = {**self._normals, diagonal: found} if len(self._normals) < 64 else {}
         return found
-
-
-class RoundedStream(Stream):
-    """Rows of C^-1 z for Gaussian z in doubles, each number rounded to a whole one.
-
-    ``sigma`` is the standard deviation of z in steps.
-    """
-
-    def __init__(
-        self,
-        strategy: Strategy,
-        dimension: int,
-        sigma: float,
-        words: Callable[[], np.random.Generator],
-    ) -> None:
-        super().__init__(strategy, dimension, words)
-        self._anew = partial(RoundedStream, strategy, dimension, sigma, words)
-        self._sigma, self._recurrence = sigma, strategy.recurrence(dimension)
-
-    def _write(self, row: Integers) -> None:
-        z = self._generator.standard_normal(self._dimension)
-        self._recurrence.apply(self.step, z, z, 0)
-        wide = np.rint(self._sigma * z)
-        if not (np.abs(wide) <= _WIDEST).all():
-            raise UnsupportedEvent(
-                f"noise must be at most 2^62 steps wide, got more in row {self.step} of "
-                f"{self._strategy!r}: take a smaller noise multiplier."
-            )
-        row[:] = wide

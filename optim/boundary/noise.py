@@ -4,14 +4,9 @@ One record moves a sum of whole numbers by at most the query's bound, exactly
 (:mod:`dpcal.optim.objectives.contributions`), and noise of whole numbers is added. A whole number
 of steps is released; multiplying it by the step, in floating point, is post-processing.
 
-The noise is one of two, with bits from AES in counter mode:
-
-- ``"discrete"``, the default: discrete Gaussians that reveal no more than the Gaussians that the
-  plan prices (:meth:`dpcal.optim.boundary.discrete.DiscreteNormals.covering`).
-- ``"gaussian"``: Gaussians in floating point, each rounded to a whole number. For a sum x of whole
-  numbers and a real-valued Gaussian g, ``x + round(g) = round(x + g)`` is post-processing of the
-  mechanism that the plan prices. But g is drawn in doubles, from a law at a distance from a
-  Gaussian's that is not bounded here: outside the claim. A number takes as long.
+The noise is discrete Gaussian, with bits from AES in counter mode. It reveals no more than the
+Gaussian noise that the plan prices
+(:meth:`dpcal.optim.boundary.discrete.DiscreteNormals.covering`).
 
 >>> from dpcal.optim import FromGradients
 >>> table = np.array([[3.0, 4.0], [0.3, 0.4], [np.nan, 1.0]])
@@ -31,7 +26,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal._ext.discrete import LEAST
-from dpcal._ext.noise import add_gaussian
 from dpcal._ext.sums import MOST_RECORDS, Sums, grid_step, in_units, whole_norm
 from dpcal._internal import annexes, validate
 from dpcal.calibrate.plan import Plan, Query
@@ -41,22 +35,16 @@ from dpcal.optim.boundary.discrete import DiscreteNormals, table_of
 from dpcal.optim.boundary.seeds import Streams
 from dpcal.optim.objectives.arrays import Rows, Vector
 from dpcal.optim.objectives.base import Objective
-from dpcal.optim.objectives.contributions import gradients, kernel_of, losses
+from dpcal.optim.objectives.contributions import gradients, losses
 
 if TYPE_CHECKING:
     from dpcal.optim.boundary.sealed import LastIterate, Pass
 
     Steps: TypeAlias = Pass | LastIterate
 
-__all__ = ["NOISES", "SCORED", "Mechanism", "check_distance", "noise_of"]
+__all__ = ["Mechanism", "check_distance"]
 
 Integers = NDArray[np.int64]
-
-# Values of the keyword ``noise``.
-NOISES = ("discrete", "gaussian")
-
-# Kinds of answers that are exact only where the rounding of scores before them is known.
-SCORED = {"saddle score", "above threshold", "noisy max"}
 
 # A plan's delta is at least so many times the distance of a run's noise from its law, which would
 # have to be added to it: a millionth of it is left out of account.
@@ -65,8 +53,9 @@ _MARGIN = 2.0**20
 # Widths of noise whose sums are kept; adaptive queries have a new one each time.
 _KEPT = 8
 
-# Largest noise multiplier: noise of 2^55 steps fits in 64 bits beside a sum.
-_WIDEST = 2.0**34
+# Noise multipliers: noise of 2^55 steps fits in 64 bits beside a sum, and that of 2^-20 steps has a
+# law (:meth:`DiscreteNormals.covering`).
+_NARROWEST, _WIDEST = 2.0**-40, 2.0**34
 
 # A public vector that a norm is taken with has entries of at most so many steps.
 _FARTHEST = 2.0**60
@@ -80,21 +69,16 @@ class Mechanism:
     zero.
 
     UnsupportedEvent is raised for choices, which this oracle does not make; if a sum has more
-    records than whole numbers have room for; and, for discrete noise, if correlated noise has no
-    grid (see :mod:`dpcal.optim.boundary.lattice`) or by :func:`check_distance`.
+    records than whole numbers have room for; if correlated noise has no grid (see
+    :mod:`dpcal.optim.boundary.lattice`); and by :func:`check_distance`.
 
     Attributes
     ----------
-    name
-        The value of the keyword ``noise`` of :func:`dpcal.optim.run`.
     fused
         Whether compiled answers, with :meth:`compiled_sums`, may replace the mechanism.
     """
 
-    fused = True
-
-    def __init__(self, noise: str, plan: Plan, dimension: int, streams: Streams) -> None:
-        self.name, self._discrete = noise, noise == "discrete"
+    def __init__(self, plan: Plan, dimension: int, streams: Streams) -> None:
         self._streams, self._dimension = streams, dimension
         self._sums: dict[float, Sums] = {}
         for query in plan.queries:
@@ -106,26 +90,25 @@ class Mechanism:
         if plan.n > MOST_RECORDS:
             raise UnsupportedEvent(f"sums are of at most 2^29 records, got n={plan.n}.")
         multipliers = [query.noise_multiplier for query in plan.queries]
-        validate.within(0.0, _WIDEST, noise_multiplier=max(multipliers))
+        for multiplier in (min(multipliers), max(multipliers)):
+            validate.within(_NARROWEST, _WIDEST, noise_multiplier=multiplier)
         # Where noise is narrower, its tables are chosen for each width.
-        narrowest = min(multipliers)
-        if self._discrete and narrowest / grid_step(1.0) < LEAST:
-            self.fused = False
-        self._digits: dict[str, int] = {}
-        if self._discrete:
-            for query in plan.queries:
-                if query.correlation is not None:
-                    self._digits[query.name] = annexes.grid_of(query, dimension).digits
-            numbers = sum(query.count * _numbers(query, dimension) for query in plan.queries)
-            check_distance(plan, numbers)
+        self.fused = min(multipliers) / grid_step(1.0) >= LEAST
+        self._digits = {
+            query.name: annexes.grid_of(query, dimension).digits
+            for query in plan.queries
+            if query.correlation is not None
+        }
+        check_distance(
+            plan, sum(query.count * _numbers(query, dimension) for query in plan.queries)
+        )
 
     def compiled_sums(self, noise_multiplier: float) -> Sums:
         """Return the mechanism's sums and noise for compiled code."""
         found = self._sums.get(noise_multiplier)
         if found is None:
-            validate.within(0.0, _WIDEST, noise_multiplier=noise_multiplier)
-            table = table_of() if self._discrete else None
-            found = Sums(self._streams.noise, noise_multiplier, self._dimension, table)
+            validate.within(_NARROWEST, _WIDEST, noise_multiplier=noise_multiplier)
+            found = Sums(self._streams.noise, noise_multiplier, self._dimension, table_of())
             if len(self._sums) == _KEPT:
                 self._sums.clear()
             self._sums[noise_multiplier] = found
@@ -210,10 +193,7 @@ class Mechanism:
     ) -> None:
         """Add the query's independent noise to a total; see :meth:`noisy_mean`."""
         sigma = query.noise_multiplier * (moved or bound / grid_step(bound))
-        if self._discrete:
-            DiscreteNormals.covering(sigma, self._streams.noise).add(total)
-        else:
-            add_gaussian(total, sigma, self._streams.noise)
+        DiscreteNormals.covering(sigma, self._streams.noise).add(total)
 
 
 def _numbers(query: Query, dimension: int) -> int:
@@ -234,9 +214,9 @@ def check_distance(plan: Plan, numbers: float) -> None:
     distance = _distance() + math.log2(max(numbers, 1.0))
     if plan.delta < _MARGIN * 2.0**distance:
         raise UnsupportedEvent(
-            f"noise='discrete' keeps this plan's {numbers:.3g} numbers within 2^{distance:.0f} of "
+            f"discrete noise keeps this plan's {numbers:.3g} numbers within 2^{distance:.0f} of "
             f"their law, which a delta of at least 2^{distance + 20:.0f} leaves out of account, "
-            f"got delta={plan.delta!r}. noise='gaussian' has no such limit."
+            f"got delta={plan.delta!r}."
         )
 
 
@@ -244,23 +224,3 @@ def check_distance(plan: Plan, numbers: float) -> None:
 def _distance() -> float:
     """Base-2 logarithm of the distance of one number's law, of the widest noise that there is."""
     return DiscreteNormals.covering(2.0**54, bytes(32)).log2_total_variation
-
-
-def noise_of(
-    noise: str | None, plan: Plan, dimension: int, objective: Objective | None = None
-) -> str:
-    """Return the noise that is given; or discrete noise, if all answers of a plan have it."""
-    if noise is not None:
-        return noise
-    kinds = {query.kind for query in plan.queries}
-    if "one pass" in kinds and objective is not None and kernel_of(objective) is None:
-        return "gaussian"
-    if kinds & SCORED and plan.neighboring_relation == "add-or-remove-one":
-        return "gaussian"
-    try:
-        for query in plan.queries:
-            if query.correlation is not None:
-                annexes.grid_of(query, dimension)  # refuses what has no proof
-    except UnsupportedEvent:
-        return "gaussian"
-    return "discrete"

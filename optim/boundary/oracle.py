@@ -42,11 +42,9 @@ is spent with the answer, also where the answer fails.
 A record whose contribution is NaN or infinite contributes zero, without a warning or an error.
 
 Sums are of whole numbers, and so is noise, from cryptographic bits
-(:mod:`dpcal.optim.boundary.noise`). Outside the claim, with ``noise="gaussian"`` alone: rounded
-Gaussians in floating point are not rounded Gaussians of the theorems. A run whose seed is known to
-others is reproducible, not private. The same seed, plan and records give the same noise: that is
-refused within a process, and in forked ones, and must not happen across processes. See
-``docs/security.md``.
+(:mod:`dpcal.optim.boundary.noise`). A run whose seed is known to others is reproducible, not
+private. The same seed, plan and records give the same noise: that is refused within a process, and
+in forked ones, and must not happen across processes. See ``docs/security.md``.
 """
 
 from __future__ import annotations
@@ -69,7 +67,7 @@ from dpcal.optim import boundary, budget
 from dpcal.optim.boundary import observers
 from dpcal.optim.boundary.batches import Batches, Parts
 from dpcal.optim.boundary.ledger import Admits, Ledger
-from dpcal.optim.boundary.noise import NOISES, Mechanism, noise_of
+from dpcal.optim.boundary.noise import Mechanism
 from dpcal.optim.boundary.seeds import Seed, Streams
 from dpcal.optim.objectives.arrays import AllRows, Rows, Vector, numbers, parameters
 from dpcal.optim.objectives.base import Objective
@@ -104,10 +102,9 @@ class PrivateOracle(Admits):
         BrokenObjective if its sums are not those of its records.
     plan
         Queries, with their counts and their noise.
-    seed, noise
-        Those of :func:`dpcal.optim.run`. Sampling, noise, partitions and public choices have
-        independent streams. Discrete noise raises UnsupportedEvent where rounding has no proof:
-        see :mod:`dpcal.optim.boundary.noise`, ``lattice`` for correlated noise, and ``sealed``.
+    seed
+        That of :func:`dpcal.optim.run`. Sampling, noise, partitions and public choices have
+        independent streams.
 
     Notes
     -----
@@ -116,29 +113,27 @@ class PrivateOracle(Admits):
     the plan. Adaptive queries need ``noise_multiplier``, and others refuse it: the noise of this
     answer in units of the query's ``max_norm``, at least the plan's, a function of released values.
 
+    UnsupportedEvent is raised where rounding to whole numbers has no proof: see
+    :mod:`dpcal.optim.boundary.noise`, ``lattice`` for correlated noise, and ``sealed``.
+
     Methods raise ``BudgetExceeded`` if the plan's count, its adaptive budget, the records of a
     partition or a budget in use are used up: no record is touched and nothing is spent. They raise
     ``NonFiniteAnswer`` if the answer is not finite, which happens if the regulariser overflows; the
     ledger then holds the answer.
     """
 
+    # Kind of noise, as results and reports name it.
+    noise = "discrete"
     # Whether the end of a run closes the oracle.
     closes_with_run = False
     # Completes the row of the run in a budget book.
     _ends: Callable[[], object] | None = None
 
-    def __init__(
-        self,
-        objective: Objective,
-        plan: Plan,
-        *,
-        seed: Seed = None,
-        noise: str | None = None,
-    ) -> None:
+    def __init__(self, objective: Objective, plan: Plan, *, seed: Seed = None) -> None:
         validate.instance(Objective, objective=objective)
         validate.instance(Plan, plan=plan)
         streams = observers.present().streams(seed, plan, objective.digest)
-        self._open(objective, plan, streams, noise=noise)
+        self._open(objective, plan, streams)
 
     # A floating-point error of one record must raise nothing, and digests of records may have some.
     @np.errstate(all="ignore")
@@ -149,11 +144,7 @@ class PrivateOracle(Admits):
         streams: Streams,
         *,
         ledger: Ledger | None = None,
-        noise: str | None = None,
     ) -> None:
-        noise = self.noise = validate.choice(
-            NOISES, noise=noise_of(noise, plan, objective.dimension, objective)
-        )
         if plan.n != objective.n and not plan.public_n:
             raise ValueError(
                 f"plan must be for the objective's n={objective.n} records, got one for n={plan.n}."
@@ -165,7 +156,7 @@ class PrivateOracle(Admits):
         disjoint = any(query.composition == "disjoint" for query in plan.queries)
         parts = Parts(plan, streams) if disjoint else None
         self._begin_ledger(plan, parts=parts, ledger=ledger)
-        mechanism = Mechanism(noise, plan, objective.dimension, streams)
+        mechanism = Mechanism(plan, objective.dimension, streams)
         self._mechanism = observers.seen().watched(mechanism, plan, self.ledger)
         self._draws = {query.name: _draws(query) for query in plan.queries}
         self._slots: dict[str, Slot | None] = {}
@@ -184,7 +175,6 @@ class PrivateOracle(Admits):
             objective.dimension,
             self._streams,
             n=objective.n,
-            noise=self.noise,
             parts=self._parts,
             everyone=everyone if objective.rows_are_arrays else AllRows.of,
         )
@@ -341,7 +331,7 @@ class PrivateOracle(Admits):
             radius=radius,
         )
         one_pass.check(self.objective, w)
-        one_pass = one_pass.shortened(self.objective, w, known=self.noise == "discrete")
+        one_pass = one_pass.shortened(w)
 
         def made() -> Vector:
             rows = self._batches.sample(asked)

@@ -69,7 +69,7 @@ from dpcal.errors import UnsupportedEvent
 from dpcal.optim.boundary.noise import Mechanism
 from dpcal.optim.objectives.arrays import Rows, Vector, norm_of
 from dpcal.optim.objectives.base import Objective
-from dpcal.optim.objectives.contributions import Kernel, gradients, kernel_of
+from dpcal.optim.objectives.contributions import Kernel, kernel_of
 from dpcal.optim.objectives.linear import as_smooth_as, smoothness_of
 
 __all__ = ["LastIterate", "Pass"]
@@ -157,28 +157,21 @@ class Pass:
             raise ValueError(
                 f"w and center must be shorter than {_FARTHEST:g}, so that no iterate overflows."
             )
-        kernel = kernel_of(objective, of_all=False)
-        known = smoothness_of(kernel, np.empty(0, dtype=np.intp)) is not None
+        known = smoothness_of(kernel_of(objective), np.empty(0, dtype=np.intp)) is not None
         if not known or not self.room > 0:
             raise UnsupportedEvent(
-                "one pass needs a convex loss of a linear model, and a learning rate below 2 over "
-                "the regulariser's smoothness: then its steps are contractions. Got "
+                "one pass needs a convex loss of this package's linear models, whose rounding is "
+                "known, and a learning rate below 2 over the regulariser's smoothness: then its "
+                "steps are contractions. Got "
                 f"{type(objective).__name__} and learning_rate={self.learning_rate!r}, with a "
                 f"regulariser of smoothness {self.pull.max():.6g}."
             )
 
-    def shortened(self, objective: Objective, w: Vector, *, known: bool) -> Self:
+    def shortened(self, w: Vector) -> Self:
         """Return a pass whose rounded mean, from ``w`` on, a record moves by the bound at most.
 
-        That is proved for losses that are computed in this package. UnsupportedEvent is raised for
-        others if rounding has to be ``known``, and if it would take more than a sixteenth of the
-        bound.
+        UnsupportedEvent is raised if rounding would take more than a sixteenth of the bound.
         """
-        if known and kernel_of(objective) is None:
-            raise UnsupportedEvent(
-                "noise='discrete' is for one pass over losses whose rounding is known, got a loss "
-                f"of one's own in {type(objective).__name__}."
-            )
         start, center = norm_of(w), norm_of(self.target)
         reach = start + 2 * center + self.steps * self.bound * (1 + 2.0**-20)
         if math.isfinite(self.radius):
@@ -198,13 +191,12 @@ class Pass:
 
         A loss that is not smooth enough for a contraction is scaled down.
         """
-        smoothness = np.asarray(smoothness_of(kernel_of(objective, of_all=False), rows))
+        kernel = kernel_of(objective)
+        assert kernel is not None
+        smoothness = np.asarray(smoothness_of(kernel, rows))
         scales = np.divide(
             self.room, smoothness, out=np.ones_like(smoothness), where=smoothness > self.room
         )
-        kernel = kernel_of(objective)
-        if kernel is None:
-            return self._interpreted(objective, w, rows, scales)
         mean: Vector = one_pass(
             kernel,
             w,
@@ -216,20 +208,6 @@ class Pass:
             max_norm=self.max_norm,
             radius=self.radius,
         )
-        return mean
-
-    def _interpreted(self, objective: Objective, w: Vector, rows: Rows, scales: Vector) -> Vector:
-        """Return the mean iterate for an objective that has no kernel."""
-        mean = np.zeros_like(w)
-        for i, row in enumerate(rows):
-            mean += (w - mean) / (i + 1)
-            gradient = gradients(objective, np.array([row], dtype=np.intp), w).clipped(
-                self.max_norm
-            )
-            w = w - self.learning_rate * (scales[i] * gradient + self.pull * (w - self.target))
-            norm = math.sqrt(w @ w)
-            if norm > self.radius:
-                w *= self.radius / norm
         return mean
 
 

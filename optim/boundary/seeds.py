@@ -44,11 +44,9 @@ from dpcal.calibrate.plan import Plan
 from dpcal.errors import NoiseReused
 
 __all__ = [
-    "WORDS",
     "KeyStream",
     "Seed",
     "Streams",
-    "check_words",
     "key_of",
     "keyed_generator",
     "replaying",
@@ -58,9 +56,6 @@ __all__ = [
 ]
 
 Seed = int | np.random.SeedSequence | np.random.Generator | None
-
-# What batches, and noise of either kind, are drawn from: states of runs name it.
-WORDS = "AES"
 
 # Bits of a root: roots of 2^64 runs do not collide, and guessing a root takes 2^255 trials.
 _BITS = 256
@@ -224,15 +219,6 @@ class Streams:
             self._root = root
         assert self._root is not None
         return self._root
-
-
-def check_words(state: Mapping[str, Any]) -> None:
-    """Refuse, by a ValueError, a state of a run whose next batches would have another law."""
-    if state.get("noise", "gaussian") == "gaussian" and state.get("words") != WORDS:
-        raise ValueError(
-            f"state must be of a run whose batches come from {WORDS} words, got a run with "
-            "Gaussian noise of an earlier release, which cannot go on."
-        )
 
 
 def keyed_generator(key: bytes | None = None) -> np.random.Generator:

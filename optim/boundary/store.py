@@ -275,7 +275,6 @@ def stored(
     plan: Plan,
     *,
     seed: Seed = None,
-    noise: str | None = None,
     every: int = 1,
 ) -> PrivateOracle:
     """Return an oracle whose answers are in a file before they leave it.
@@ -286,14 +285,14 @@ def stored(
     ----------
     path, every
         See :class:`Answers`.
-    objective, plan, noise
+    objective, plan
         As of a :class:`dpcal.optim.PrivateOracle`; for a run in the file, the same as before.
     seed
         Of a new run. A run in the file keeps its own randomness.
     """
     kept = Answers(path, every)
     # What the oracle refuses is refused before there is a file.
-    oracle = PrivateOracle(objective, plan, seed=seed, noise=noise)
+    oracle = PrivateOracle(objective, plan, seed=seed)
     records = hashlib.blake2b(objective.digest(), digest_size=32).hexdigest()
     about = {"plan": plan.to_json(), "records": records, "noise": oracle.noise}
     try:

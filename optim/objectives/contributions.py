@@ -409,17 +409,15 @@ def shaped(name: str, values: Any, shape: tuple[int, ...]) -> Vector:
     return table
 
 
-def kernel_of(objective: Any, *, of_all: bool = True) -> ClippedSum | None:
+def kernel_of(objective: Any) -> ClippedSum | None:
     """Return the compiled form of what an objective hands over, if it is nothing else.
 
-    The objective hands it over for the very parameters that it is asked about, and for the very
-    rows; or for some of them, unless it must be for all.
+    The objective hands it over for the very parameters and rows that it is asked about.
     """
     rows, w = np.empty(0, dtype=np.intp), np.zeros(objective.dimension)
     found = objective.contributions(rows, w)
-    if type(found) is not Kernel or found.w is not w or found.v is not None:
-        return None
-    return found.kernel if found.rows is rows or not of_all else None
+    whole = type(found) is Kernel and found.rows is rows and found.w is w and found.v is None
+    return found.kernel if whole else None
 
 
 def _whole(pairs: list[Pair], exponent: int, most: float) -> list[Pair]:

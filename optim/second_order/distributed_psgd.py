@@ -102,7 +102,6 @@ def distributed_psgd(
     callback: Callback | None = None,
     callback_every: int | None = None,
     store: Store = None,
-    noise: str | None = None,
     overlap: str = "local",
 ) -> DistributedResult:
     """Find a second-order stationary point of the mean of the silos' population risks.
@@ -156,7 +155,7 @@ def distributed_psgd(
     else:
         silos = list(objective)
     with SiloOracle(
-        silos, plan, seed=seed, on_lost=on_lost, executor=executor, noise=noise, overlap=overlap
+        silos, plan, seed=seed, on_lost=on_lost, executor=executor, overlap=overlap
     ) as server:
         oracle_of(server, server.plan)  # an error that ends the run has the ledger of its silo
         plain = walked(

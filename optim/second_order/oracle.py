@@ -27,9 +27,8 @@ a score in doubles is within e contributions of its value, where u = 2^-53 and
 
 r the norm of the regulariser's gradient: by the bounds of sums in any order and of norms, and by
 the backward error of symmetric eigenvalue solvers, for which 100 d^2 u is more than any analysis
-says. With ``noise="discrete"`` a score with e above 2^-10, and records that are added or removed
-(they change how matrix products group the others), are refused; with ``noise="gaussian"`` the
-rounding of such scores is outside the claim.
+says. A score with e above 2^-10, and records that are added or removed (they change how matrix
+products group the others), are refused.
 
 >>> import numpy as np
 >>> from dpcal.calibrate import Plan, Query
@@ -69,7 +68,6 @@ from dpcal._internal import validate
 from dpcal.calibrate.plan import Query
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
 from dpcal.optim.boundary.discrete import whole_laplace
-from dpcal.optim.boundary.noise import SCORED
 from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.objectives.arrays import Rows, Vector, norm_of
 from dpcal.optim.objectives.base import Objective
@@ -86,6 +84,8 @@ __all__ = ["SecondOrderOracle", "symmetric"]
 
 Pair = tuple[float, float]
 
+# Kinds of answers that are about saddle scores.
+_SCORED = {"saddle score", "above threshold", "noisy max"}
 # Steps of a whole score in one contribution; how many of them one contribution moves it by at most;
 # and the largest rounding error of a score, in contributions, that this leaves room for.
 _STEPS = 1 << 20
@@ -107,12 +107,10 @@ class SecondOrderOracle(PrivateOracle):
     def __init__(self, objective: Objective, *args: Any, **options: Any) -> None:
         super().__init__(objective, *args, **options)
         added = self.plan.neighboring_relation == "add-or-remove-one"
-        scored = any(query.kind in SCORED for query in self.plan.queries)
-        if added and scored and self.noise == "discrete":
+        if added and any(query.kind in _SCORED for query in self.plan.queries):
             raise UnsupportedEvent(
-                "noise='discrete' is for scores under 'replace-one' or 'replace-special', got a "
-                "plan under 'add-or-remove-one': how others' scores are rounded depends on their "
-                "number."
+                "scores are for 'replace-one' or 'replace-special', got a plan under "
+                "'add-or-remove-one': how others' scores are rounded depends on their number."
             )
         self._thresholds: dict[str, int] = {}
         self._accepted: set[str] = set()
@@ -221,19 +219,17 @@ class SecondOrderOracle(PrivateOracle):
         return whole_laplace(math.ceil(scale * _MOVED), self._streams.noise)
 
     def _check_rounding(self, w: Vector, thresholds: Pair, norms: Pair) -> None:
-        """Refuse a score whose rounding error is too large for discrete noise: all is public."""
+        """Refuse a score whose rounding error is too large for its noise: all is public."""
         tau_g, tau_H = (validate.positive(thresholds=value) for value in thresholds)
         G, M = (validate.positive(norms=value) for value in norms)
-        if self.noise != "discrete":
-            return
         n, d = self.plan.n, self.dimension
         pull = norm_of(self.objective.regularizer_gradient(w))
         size = 1 + (pull + tau_g) / G + math.sqrt(d) * (1 + self.l2 / M) + tau_H / M
         error = 2.0**-51 * (n + 100 * d * d + 64) * n * size
         if not error <= _ERROR:
             raise UnsupportedEvent(
-                f"noise='discrete' leaves room for scores with errors of {_ERROR:.2g} contributions"
-                f" of a record, got up to {error:.2g} for n={n} records and {d} parameters."
+                f"noise leaves room for scores with errors of {_ERROR:.2g} contributions of a "
+                f"record, got up to {error:.2g} for n={n} records and {d} parameters."
             )
 
     def _score(self, w: Vector, rows: Rows, thresholds: Pair, norms: Pair) -> int:

@@ -133,7 +133,6 @@ def select_point(
     *,
     training: Result | None = None,
     seed: Seed = None,
-    noise: str = "gaussian",
     overlap: str = "local",
 ) -> Selection:
     """Return the first candidate that passes a private test, or the best of all.
@@ -155,8 +154,8 @@ def select_point(
         The run that used the holdout's records too, if any: the prices are composed. For
         candidates that are a result, it is that result if it was about any of the same records:
         they are compared while its objective is in this process, later only as a whole.
-    seed, noise
-        Those of :func:`dpcal.optim.run`.
+    seed
+        That of :func:`dpcal.optim.run`.
     overlap
         ``"local"``: records are compared, to refuse one in two silos and to find those that
         training used; ``"ignore"``: only whole data sets are, where different people may look
@@ -183,8 +182,7 @@ def select_point(
     _check_fits(plan, silos, training)
     seeds = spawned(seed, len(silos))
     oracles = [
-        SecondOrderOracle(silo, plan, seed=own, noise=noise)
-        for silo, own in zip(silos, seeds, strict=True)
+        SecondOrderOracle(silo, plan, seed=own) for silo, own in zip(silos, seeds, strict=True)
     ]
     oracle_of(oracles[0], plan)  # an error that ends the run has the ledger of the first silo
     index, tested = _chosen(oracles, points, plan)

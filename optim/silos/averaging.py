@@ -36,7 +36,6 @@ from dpcal._internal import validate
 from dpcal.calibrate.plan import Plan
 from dpcal.errors import LedgerMismatch
 from dpcal.optim.boundary.ledger import Ledger
-from dpcal.optim.boundary.noise import NOISES, noise_of
 from dpcal.optim.boundary.seeds import Seed, spawned
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
@@ -123,7 +122,7 @@ class SiloOracle(AbstractContextManager["SiloOracle"]):
     seed
         Each objective has a child of it. Silos have the seeds of their owners, and with them a seed
         is refused.
-    on_lost, noise, overlap
+    on_lost, overlap
         Those of :func:`dpcal.optim.distributed_psgd`.
 
     Attributes
@@ -135,6 +134,9 @@ class SiloOracle(AbstractContextManager["SiloOracle"]):
         Numbers of the silos that answer.
     """
 
+    # That of silos, as results and reports name it.
+    noise = "discrete"
+
     def __init__(
         self,
         silos: Sequence[Answerer | Objective],
@@ -143,7 +145,6 @@ class SiloOracle(AbstractContextManager["SiloOracle"]):
         seed: Seed = None,
         on_lost: str = "stop",
         executor: Executor | None = None,
-        noise: str | None = None,
         overlap: str = "local",
     ) -> None:
         self._silos = _silos_of(silos, seed)
@@ -161,8 +162,6 @@ class SiloOracle(AbstractContextManager["SiloOracle"]):
             if len(set(values)) > 1:
                 raise ValueError(f"silos must have the same {name}, got {values}.")
         self.read_from_data = tuple(sorted({name for one in about for name in one.read_from_data}))
-        asked = noise_of(noise, plan, about[0].dimension)
-        self.noise = validate.choice(NOISES, noise=asked)
         self.plan, self.dimension, self.l2 = plan, about[0].dimension, about[0].l2
         self.plans = tuple(map(plan_of_silo, plans, [each.n for each in about]))
         self.ledgers = tuple(Ledger.of(each) for each in self.plans)
@@ -175,7 +174,7 @@ class SiloOracle(AbstractContextManager["SiloOracle"]):
             type(each) is Silo and each.in_memory for each in self._silos
         )
         for silo, own in zip(self._silos, self.plans, strict=True):
-            silo.open(own, noise=self.noise)
+            silo.open(own)
 
     @property
     def ledger(self) -> Ledger:

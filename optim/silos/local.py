@@ -77,8 +77,8 @@ class Answerer(Protocol):
     def describe(self) -> Description:
         """Return public numbers."""
 
-    def open(self, plan: Plan, noise: str | None = None) -> None:
-        """Make ready to answer a plan, with noise from the silo's own generator."""
+    def open(self, plan: Plan) -> None:
+        """Make ready to answer a plan, with discrete noise of the silo's own."""
 
     def answer(self, kind: str, query: str, w: ArrayLike, v: ArrayLike | None = None) -> Vector:
         """Return a noisy answer to a query of the plan."""
@@ -137,7 +137,7 @@ class Silo:
         given = self._seed is not None
         return Description(own.n, own.dimension, float(own.l2), own.read_from_data, given)
 
-    def open(self, plan: Plan, noise: str | None = None) -> None:
+    def open(self, plan: Plan) -> None:
         """Make ready to answer a plan for this silo's number of records.
 
         A ValueError is raised if the silo has no file and has opened a plan.
@@ -151,7 +151,7 @@ class Silo:
                     "store=BudgetBook(...) to answer further plans within a total."
                 )
             self._shut()
-            self._oracle = oracle_of(self.objective, plan, self._seed, self._store, noise)
+            self._oracle = oracle_of(self.objective, plan, self._seed, self._store)
             self._closed = False
 
     def answer(self, kind: str, query: str, w: ArrayLike, v: ArrayLike | None = None) -> Vector:

@@ -4,7 +4,7 @@ Client and workers are one trusted party: clipped sums without noise reach the c
 adds the noise once and keeps the one ledger. Owners who do not trust each other have a
 :class:`dpcal.optim.Silo` each, in processes of their own.
 
-With discrete noise (the default) sums are whole numbers, and their total does not depend on the
+Sums are whole numbers, and their total does not depend on the
 order of addition: a run has the same bits on any number of workers and partitions. The example
 needs the extra ``dask``:
 

@@ -59,11 +59,10 @@ def one_by_one(model, inputs, targets):
     return {name: torch.stack(rows) for name, rows in found.items()}
 
 
-@pytest.mark.parametrize("noise", ["gaussian", "discrete"])
-def test_pieces_change_nothing_but_memory_and_a_callback_takes_the_place_of_torch_func(noise):
+def test_pieces_change_nothing_but_memory_and_a_callback_takes_the_place_of_torch_func():
     dataset, ends = task(), []
     for at_most, gradients in ((None, None), (7, None), (None, one_by_one)):
-        guard = Guard(network(), planned(steps=4), gradients=gradients, seed=2, noise=noise)
+        guard = Guard(network(), planned(steps=4), gradients=gradients, seed=2)
         trained(guard, dataset, at_most=at_most)
         ends.append(torch.cat([each.detach().ravel() for each in guard.model.parameters()]))
     np.testing.assert_allclose(ends[1:], [ends[0]] * 2, atol=1e-5)
@@ -172,7 +171,7 @@ def test_memory_that_ends_between_two_blocks_of_a_batch_leaves_it_open(monkeypat
         return take(*given)
 
     for fails in (False, True):
-        guard = Guard(network(), plan, seed=0, noise="gaussian")
+        guard = Guard(network(), plan, seed=0)
         inputs, targets = next(guard.loader(dataset))
         if fails:
             monkeypatch.setattr(ClippedSums, "_factors", factors)
@@ -230,13 +229,12 @@ def test_a_quantile_is_for_independent_noise():
         Guard(network(), planned(), clipping="layers")
 
 
-@pytest.mark.parametrize("noise", ["gaussian", "discrete"])
-def test_noise_that_is_drawn_beside_the_passes_is_that_of_the_step_alone(noise, monkeypatch):
+def test_noise_that_is_drawn_beside_the_passes_is_that_of_the_step_alone(monkeypatch):
     """The same bits as in one thread, none of them twice, and none of a step that is given up."""
 
     def released(many, left_out=None):
         monkeypatch.setattr(ahead, "MANY", many)
-        guard, found = Guard(network(), planned(steps=5), seed=3, noise=noise), {}
+        guard, found = Guard(network(), planned(steps=5), seed=3), {}
         for step, batch in enumerate(guard.loader(task())):
             if step == left_out:
                 guard.give_up()

@@ -191,18 +191,17 @@ def test_a_plan_that_is_not_the_optimizers_own_is_refused_before_it_costs_anythi
 @each_optimizer
 def test_a_seed_decides_every_bit_and_the_plan_names_the_optimizer(name):
     for run in SMALL[name]:
-        for noise in ({}, {"noise": "gaussian"}):
-            first, again, other = (run(seed=seed, **noise) for seed in (1, 1, 2))
-            check_spent(run.plan, first)
-            assert first.w.tobytes() == again.w.tobytes(), run
-            assert first.ledger == again.ledger
-            assert (first.w != other.w).any(), run
-            assert first.trace.norm.tolist() != other.trace.norm.tolist(), run
-            assert first.noise == noise.get("noise", "discrete")
-            named = optim.run(run.objective(), run.plan, seed=1, **run.chosen, **noise)
-            assert type(named) is type(first)
-            assert named.w.tobytes() == first.w.tobytes()
-            assert (named.message, named.ledger) == (first.message, first.ledger)
+        first, again, other = (run(seed=seed) for seed in (1, 1, 2))
+        check_spent(run.plan, first)
+        assert first.w.tobytes() == again.w.tobytes(), run
+        assert first.ledger == again.ledger
+        assert (first.w != other.w).any(), run
+        assert first.trace.norm.tolist() != other.trace.norm.tolist(), run
+        assert first.noise == "discrete"
+        named = optim.run(run.objective(), run.plan, seed=1, **run.chosen)
+        assert type(named) is type(first)
+        assert named.w.tobytes() == first.w.tobytes()
+        assert (named.message, named.ledger) == (first.message, first.ledger)
         unseeded = [run(seed=None) for _ in range(2)]
         assert (unseeded[0].w != unseeded[1].w).any(), run
         assert [each.seed_given for each in (*unseeded, first)] == [False, False, True]
@@ -441,9 +440,7 @@ def test_a_replay_on_a_neighbour_finds_no_word_of_a_record_but_in_sums_within_th
             pairs = {pair.label: pair for pair in attacks.neighbours(X, Y, row=row)}
             for label in ("long", "opposite"):
                 tables = pairs[label].first, pairs[label].second
-                found = attacks.replay(
-                    on_table(run, noise="gaussian"), *tables, price=row == 0, seed=2
-                )
+                found = attacks.replay(on_table(run), *tables, price=row == 0, seed=2)
                 assert found.holds, f"{run}\n{found}"
                 assert found.answers > 0
                 moved += found.moved
@@ -468,7 +465,7 @@ def test_a_record_that_says_nothing_moves_sums_by_one_bound():
     saddle = calibrate.dp_rgda(toy.constants, dimensions=(2, 2), **TARGET)
 
     def descend(records):
-        return run(records, seed=None, noise="gaussian")
+        return run(records, seed=None)
 
     def in_a_box(records):
         return optim.dp_rgda(records, saddle, dual_set=Box(-1.0, 1.0)).w

@@ -40,7 +40,7 @@ def simulated():
 
 
 def of_run(run):
-    return lambda: run(noise="gaussian").w.tobytes()
+    return lambda: run().w.tobytes()
 
 
 def tasks():
@@ -52,7 +52,6 @@ def tasks():
         "contour": lambda: priced(events.SelfComposedDpEvent(batch, 50)),
         "correlated": simulated,
         "shared objective": lambda: run("dpsgd", SHARED, PLAN),
-        "exact noise": lambda: run("dpsgd", SHARED, PLAN, noise="discrete"),
         "one pass": lambda: run("recursive_regularization", SHARED, PASSES),
         "trigonometric": lambda: run("dpsgd", Trigonometric(X), PLAN),
         "softmax": lambda: run("dpsgd", optim.Softmax(X, Y, classes=[0, 1, 2]), PLAN),

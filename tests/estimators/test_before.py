@@ -123,7 +123,7 @@ def test_a_blank_record_contributes_nothing_to_the_next_step(first):
     """Were it filled, blanking a record would move the next sum by two bounds, and not by one."""
     table = np.round(X)
     table[7], table[8] = np.nan, [40.0, -3.0, 0.0]
-    last = KMeans(2, bounds=(-100, 100), noise="gaussian")
+    last = KMeans(2, bounds=(-100, 100))
     tape = record(lambda data: make_pipeline(first, last).fit(data), table)
     sums = [each for each in tape.answers if each.objective is not None]
     asked = [each for each in sums if each.query.name != "means"]
@@ -137,7 +137,7 @@ def test_a_blank_record_contributes_nothing_to_the_next_step(first):
 def test_no_record_moves_the_sum_of_an_imputer_by_more_than_is_priced():
     table = HOLES[:60].copy()
     table[0], table[1], table[2] = [100, 10, 2], [-1e300, 1e300, np.nan], np.nan
-    tape = record(lambda data: SimpleImputer(noise="gaussian", **WIDE).fit(data), table)
+    tape = record(lambda data: SimpleImputer(**WIDE).fit(data), table)
     (answer,) = tape.answers
     sums = [answer.objective.clipped_sum(answer.at[0], np.array([row]), 1e9) for row in range(60)]
     moved = np.linalg.norm(sums, axis=1)

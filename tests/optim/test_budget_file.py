@@ -153,7 +153,7 @@ def test_a_run_that_no_theorem_covers_costs_nothing():
     with dpcal.budget(epsilon=2.0, delta=1e-31) as shared:
         plan = dataclasses.replace(PLAN, delta=1e-31)
         with pytest.raises(UnsupportedEvent):
-            optim.dpsgd(logistic(), plan, noise="discrete")
+            optim.dpsgd(logistic(), plan)
         with pytest.raises(UnsupportedEvent):
             StandardScaler(bounds=(-1, 1), delta=1e-31).fit(X)
         assert shared.spent == 0

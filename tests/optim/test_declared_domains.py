@@ -61,7 +61,6 @@ def test_what_was_read_off_the_records_is_in_every_statement(tmp_path):
         book = optim.BudgetBook(tmp_path / f"{read}.db", epsilon=9.0, delta=1e-4)
         runs = [
             optim.dpsgd(objective, PLAN),
-            optim.dpsgd(objective, PLAN, noise="discrete"),
             optim.dpsgd(objective, PLAN, store=tmp_path / f"{read}.run"),
             optim.dpsgd(objective, PLAN, store=book),
         ]

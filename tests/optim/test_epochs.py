@@ -182,7 +182,7 @@ def test_the_ledger_is_first_and_each_record_is_in_one_batch_of_an_epoch(name, m
 
 def test_a_batch_without_records_has_noise_and_the_public_divisor():
     plan = plan_of("random-allocation", n=1, sigma=2.0, epoch=1_000, count=1_000)
-    oracle = optim.PrivateOracle(records(1), plan, seed=0, noise="gaussian")
+    oracle = optim.PrivateOracle(records(1), plan, seed=0)
     answers = np.array([oracle.gradient(np.zeros(3), "gradient") for _ in range(1_000)])
     # Three numbers with noise 2 over the mean size 1 / 1000 each; one batch has a record in it.
     square = float((answers**2).sum()) / 2_000.0**2

@@ -63,25 +63,21 @@ def test_a_record_moves_a_rounded_mean_by_what_is_priced():
     rows, w = np.arange(N, dtype=np.intp), np.zeros(D)
     short = dataclasses.replace(QUERY, max_norm=1e-3)
     means = [
-        Mechanism.mean_iterate(
-            planned(each, short, radius=math.inf).shortened(each, w, known=True), each, w, rows
-        )
+        Mechanism.mean_iterate(planned(each, short, radius=math.inf).shortened(w), each, w, rows)
         for each in objectives
     ]
     moved = np.linalg.norm(means[0] - means[1]) * grid_step(short.max_norm)
     # The regulariser forgets the first record.
     assert 0 < moved <= 2 * short.max_norm
     one_pass = planned()
-    shorter = one_pass.shortened(OBJECTIVE, w, known=True)
+    shorter = one_pass.shortened(w)
     lost = 1 - shorter.max_norm / one_pass.max_norm
     assert math.sqrt(D) / 2 * grid_step(BOUND) / BOUND < lost < 1e-5
 
 
 def test_answers_are_whole_steps_with_noise_of_the_planned_size():
     answers = [
-        PrivateOracle(OBJECTIVE, PLAN, noise="discrete", seed=seed).one_pass(
-            np.zeros(D), "pass", **OPTIONS
-        )
+        PrivateOracle(OBJECTIVE, PLAN, seed=seed).one_pass(np.zeros(D), "pass", **OPTIONS)
         for seed in range(60)
     ]
     steps = np.array(answers) / grid_step(BOUND)
@@ -90,7 +86,17 @@ def test_answers_are_whole_steps_with_noise_of_the_planned_size():
 
 
 def test_rounding_that_takes_too_much_is_refused_and_nothing_is_spent():
-    oracle = PrivateOracle(OBJECTIVE, PLAN, noise="discrete")
+    oracle = PrivateOracle(OBJECTIVE, PLAN)
     with pytest.raises(UnsupportedEvent, match="of the bound on a mean iterate to rounding"):
         oracle.one_pass(np.full(D, 1e12), "pass", **{**OPTIONS, "radius": math.inf})
     assert oracle.ledger.answers == 0
+
+
+def test_rounding_of_the_longest_iterates_is_taken_off_the_bound():
+    """After 10,000 steps of the bound, each rounded as the module says, beside the grid's."""
+    at = np.zeros(3)
+    steps, given = 10_000, {"learning_rate": 1.0, "max_norm": 1.0, "pull": at, "target": at}
+    one_pass = Pass(**given, radius=math.inf, bound=1.0, steps=steps)
+    lost = 1 - one_pass.shortened(at).max_norm
+    least = steps * (4 * 3 + 100) * 2.0**-53 * steps + math.sqrt(3) / 2 * grid_step(1.0)
+    assert least <= lost < 1.01 * least

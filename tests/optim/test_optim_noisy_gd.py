@@ -4,15 +4,12 @@ import math
 
 import numpy as np
 import pytest
-from _built_plans import records, rounding
+from _built_plans import noise_again, records, rounding
 
 from dpcal import calibrate, optim
 from dpcal.calibrate import Constants
 from dpcal.optim import Logistic, Sigmoid, noisy_gd, spiderboost
 from dpcal.optim.boundary.seeds import Streams
-
-# The normals of runs are drawn here again, by numpy.
-pytestmark = pytest.mark.usefixtures("redrawn")
 
 N = 300
 X, Y = records(N)
@@ -63,7 +60,7 @@ def test_steps_are_the_textbook_algorithm():
     w = np.zeros(5)
     for _ in range(20):
         total = objective.clipped_sum(w, np.arange(N), query.max_norm)
-        total += noise.normal(0.0, query.noise_multiplier * query.max_norm, 5)
+        total += noise_again(noise, query.noise_multiplier, query.max_norm, 5)
         w = w - eta * (total / N + 0.1 * np.append(w[:-1], 0.0))
         w *= min(1.0, 2.0 / np.linalg.norm(w))
     found = noisy_gd(objective, plan, seed=3, radius=2.0)

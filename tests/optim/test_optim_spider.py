@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from _built_plans import Interpreted, plan_of, query, records, rounding, theory_of
+from _built_plans import Interpreted, noise_again, plan_of, query, records, rounding, theory_of
 
 import dpcal
 from dpcal import calibrate
@@ -15,9 +15,6 @@ from dpcal.errors import BudgetExceeded
 from dpcal.optim import Cauchy, Logistic, PrivateOracle, Sigmoid, Softmax, spiderboost, tree_spider
 from dpcal.optim.boundary.seeds import Streams
 from dpcal.optim.driver import walk_of
-
-# The normals of runs are drawn here again, by numpy.
-pytestmark = pytest.mark.usefixtures("redrawn")
 
 RNG = np.random.default_rng(0)
 N = 400
@@ -82,13 +79,13 @@ def test_steps_are_the_paper_s_pseudocode():
     for t in range(12):
         if t % period == 0:
             total = objective.clipped_sum(w, np.arange(N), refresh.max_norm)
-            total += noise.normal(0, refresh.noise_multiplier * refresh.max_norm, 4)
+            total += noise_again(noise, refresh.noise_multiplier, refresh.max_norm, 4)
             V, off_V = total / N, rounding(refresh.max_norm, 4, N) + off / 4
         else:
             rows = sampling.choice(N, 60, replace=False, shuffle=False)
             bound = min(difference.max_norm * np.linalg.norm(w - v), difference.cap)
             total = objective.clipped_difference_sum(w, v, rows, bound)
-            total += noise.normal(0, difference.noise_multiplier * bound, 4)
+            total += noise_again(noise, difference.noise_multiplier, bound, 4)
             V = V + total / 60
             # I - eta H is a contraction, and a logistic loss's H moves by at most 0.1 ||w - v||.
             off_V += rounding(bound, 4, 60) + 0.1 * np.linalg.norm(w - v) * off

@@ -21,7 +21,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     }
     rooms = {name.split("/")[1] for name in names if name.count("/") > 1}
     assert not rooms & {"tests", "benchmarks", "docs", "build"}
-    assert {"dpcal/py.typed", "dpcal/_ext/loops.pyi", "dpcal/_ext/noise.pxd"} <= set(names)
+    assert {"dpcal/py.typed", "dpcal/_ext/loops.pyi", "dpcal/_ext/keyed.pxd"} <= set(names)
     sources = [*ROOT.glob("commands/*.py"), *ROOT.glob("report/templates/*")]
     assert {f"dpcal/{path.relative_to(ROOT).as_posix()}" for path in sources} <= set(names)
 

@@ -68,6 +68,7 @@ from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans import common
 from dpcal.calibrate.plans.common import Given
 from dpcal.calibrate.query import Query
+from dpcal.errors import UnsupportedEvent
 
 __all__ = ["METHODS", "Power", "best_power", "select_point"]
 
@@ -154,6 +155,11 @@ def select_point(
         raise ValueError(
             f"silos must be 1 for method={method!r}, got {m}: thresholds on local scores say "
             "nothing of the mean over silos. Use method='gaussian' or 'power-method'."
+        )
+    if given.target.relation == "add-or-remove-one" and method in _SCORED:
+        raise UnsupportedEvent(
+            f"method {method!r} is for 'replace-one' or 'replace-special', got "
+            "'add-or-remove-one': how others' scores are rounded depends on their number."
         )
     test = _Test(
         **vars(given),

@@ -307,11 +307,10 @@ def test_a_model_that_learned_nothing_is_called_so(cli, tmp_path):
 
 @pytest.mark.usefixtures("without_pictures")
 def test_the_mechanism_is_in_the_report_and_in_the_words_of_the_claim(cli, asked, tmp_path):
-    for mechanism, words in (("discrete", "exact"), ("gaussian", "floating-point numbers")):
-        report = cli.json(*asked, "--force --mechanism", mechanism)
-        assert report["privacy"]["noise"] == report["runs"][0]["noise"] == mechanism
-        assert words in report["privacy"]["mechanism"]
-        assert cli("verify", tmp_path / "report")
+    report = cli.json(*asked, "--force")
+    assert report["privacy"]["noise"] == report["runs"][0]["noise"] == "discrete"
+    assert "exact" in report["privacy"]["mechanism"]
+    assert cli("verify", tmp_path / "report")
 
 
 @pytest.mark.slow

@@ -13,19 +13,16 @@ from _recording import record
 from contracts._runs import CONSTANTS
 
 from dpcal import calibrate
-from dpcal._ext.noise import add_gaussian
 from dpcal._ext.sums import grid_step
 from dpcal.estimators import LogisticRegression
 from dpcal.optim import FromGradients, Huber, Logistic, PrivateOracle, attacks, dpsgd, jl_glm
 from dpcal.optim.attacks.promises import broken_promises
-from dpcal.optim.boundary import noise as noise_module
 from dpcal.optim.boundary.batches import Batches
+from dpcal.optim.boundary.discrete import DiscreteNormals
 from dpcal.optim.boundary.ledger import Admits
+from dpcal.optim.boundary.noise import Mechanism
 from dpcal.optim.first_order.jl_glm import embedding
 from dpcal.optim.objectives.contributions import Asked, trusted
-
-# The normals of runs are drawn here again, by numpy.
-pytestmark = pytest.mark.usefixtures("redrawn")
 
 N, D = 200, 3
 RNG = np.random.default_rng(1)
@@ -222,23 +219,28 @@ def patched(place, name, mistake, plan=SAMPLED):
     return run
 
 
-def quieter(out, standard_deviation, generator):
-    add_gaussian(out, standard_deviation / 2, generator)
+ADD_NOISE = Mechanism.add_noise
 
 
-def the_same(out, standard_deviation, generator):
-    add_gaussian(out, standard_deviation, np.random.default_rng(3))
+def quieter(self, total, query, bound, moved=None):
+    less = dataclasses.replace(query, noise_multiplier=query.noise_multiplier / 2)
+    ADD_NOISE(self, total, less, bound, moved)
+
+
+def the_same(self, total, query, bound, moved=None):
+    sigma = query.noise_multiplier * (bound / grid_step(bound))
+    DiscreteNormals.covering(sigma, bytes(32)).add(total)
 
 
 LAST = np.random.default_rng(0).standard_normal(D + 1)
 
 
-def mostly_the_same(out, standard_deviation, generator):
+def mostly_the_same(self, total, query, bound, moved=None):
     """Noise that is a share of the last noise, and new noise, of the planned size together."""
-    fresh = np.zeros_like(out)
-    add_gaussian(fresh, standard_deviation, generator)
-    LAST[:] = 0.8 * LAST + 0.6 * fresh / standard_deviation
-    out += np.rint(standard_deviation * LAST).astype(np.int64)
+    sigma, fresh = query.noise_multiplier * (bound / grid_step(bound)), np.zeros_like(total)
+    ADD_NOISE(self, fresh, query, bound, moved)
+    LAST[:] = 0.8 * LAST + 0.6 * fresh / sigma
+    total += np.rint(sigma * LAST).astype(np.int64)
 
 
 def shuffled(self, query):
@@ -293,7 +295,7 @@ def infers_the_domain(table):
     return honest(table, plan)
 
 
-def silent(out, standard_deviation, generator):
+def silent(self, total, query, bound, moved=None):
     """A sensitivity that comes out as zero, and so no noise (Synthcity's PrivBayes)."""
 
 
@@ -318,14 +320,14 @@ PLANTED = {
     "isolation": [centres_by_the_mean, remembers],
     "bound": [asked_of(Long)],
     "noise": [
-        patched(noise_module, "add_gaussian", quieter),
-        patched(noise_module, "add_gaussian", silent),
+        patched(Mechanism, "add_noise", quieter),
+        patched(Mechanism, "add_noise", silent),
         asked_of(Bare),
     ],
     "reuse": [
-        patched(noise_module, "add_gaussian", the_same),
+        patched(Mechanism, "add_noise", the_same),
         # Of 30 answers, noise of the planned size may go together by chance.
-        patched(noise_module, "add_gaussian", mostly_the_same, LONG),
+        patched(Mechanism, "add_noise", mostly_the_same, LONG),
         runs_twice_on_one_seed,
     ],
     "sampler": [patched(Batches, "sample", shuffled), patched(Batches, "sample", the_first)],
@@ -430,7 +432,7 @@ def test_embedded_models_keep_their_bound_and_each_mistake_is_found():
     # Both contributions of one number are shortened and rounded.
     assert honest.largest == pytest.approx(1.0, rel=rounding(1.0, 1, 2))
     for place, name, mistake, violation in (
-        (noise_module, "add_gaussian", silent, "noise"),
+        (Mechanism, "add_noise", silent, "noise"),
         # Trusting the lemma that embedding keeps lengths, of every record.
         (Huber, "embedded", embedded_badly(unclipped), "sensitivity"),
         (Huber, "embedded", embedded_badly(averages_clipped, 1e6), "sensitivity"),

@@ -94,7 +94,6 @@ def test_rows_beyond_the_largest_number_are_never_read_and_nobody_elses_change()
     assert set(changed) <= {0, 7}
 
 
-@pytest.mark.usefixtures("redrawn")
 def test_a_replay_finds_nothing_where_users_are_clipped_and_much_where_rows_are():
     """All rows of one user are turned round: a sum of clipped rows moves K times as far."""
     mine = np.flatnonzero(OWNERS == 15)[:K]

@@ -16,7 +16,7 @@ from _answers import (
     result_of,
     untouchable,
 )
-from _built_plans import rounding
+from _built_plans import noise_again, rounding
 from hypothesis import given, settings, strategies as st
 
 from dpcal.accountants import PrivacyFilter, events
@@ -25,9 +25,6 @@ from dpcal.errors import BudgetExceeded, LedgerMismatch
 from dpcal.optim import Ledger, PrivateOracle
 from dpcal.optim.boundary.seeds import Streams
 from dpcal.optim.driver import walk_of
-
-# The normals of runs are drawn here again, by numpy.
-pytestmark = pytest.mark.usefixtures("redrawn")
 
 
 @settings(deadline=None, max_examples=20)
@@ -88,7 +85,7 @@ def test_adaptive_noise_is_required_checked_and_used():
         oracle.gradient(W, "g", noise_multiplier=1.9)
     assert oracle.ledger.entries == compiled.ledger.entries == ()
     loud = PrivateOracle(LOGISTIC, plan, seed=4).gradient(W, "g", noise_multiplier=50.0)
-    noise = Streams(4, plan, LOGISTIC.digest).noise.normal(0.0, 50.0 * 0.5, D)
+    noise = noise_again(Streams(4, plan, LOGISTIC.digest).noise, 50.0, 0.5, D)
     exact = LOGISTIC.clipped_sum(W, np.arange(N), 0.5)
     slope = LOGISTIC.regularizer_gradient(W)
     off = rounding(0.5, D, N)

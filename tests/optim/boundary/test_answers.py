@@ -28,7 +28,7 @@ from _answers import (
     result_of,
     untouchable,
 )
-from _built_plans import rounding
+from _built_plans import noise_again, rounding
 from _recording import check_promises
 from _tree import DATA
 from hypothesis import given, settings, strategies as st
@@ -45,9 +45,6 @@ from dpcal.optim.boundary.oracle import CompiledWalk
 from dpcal.optim.boundary.seeds import Streams
 from dpcal.optim.driver import Run, walk_of
 from dpcal.optim.first_order.descent import descend
-
-# The normals of runs are drawn here again, by numpy.
-pytestmark = pytest.mark.usefixtures("redrawn")
 
 SAMPLINGS = pytest.mark.parametrize("sampling", [FULL, POISSON, FIXED])
 SIZES = {"poisson": 0.3 * N, "fixed-size": 12, "full": N}
@@ -67,7 +64,7 @@ def replay(asked, streams, w, learning_rates, radius):
         for row in rows:
             slope = LOGISTIC.clipped_sum(w, np.array([row]), np.inf)
             total += slope * min(1.0, asked.max_norm / np.linalg.norm(slope))
-        total += noise.normal(0.0, asked.noise_multiplier * asked.max_norm, D)
+        total += noise_again(noise, asked.noise_multiplier, asked.max_norm, D)
         w = w - learning_rate * (total / SIZES[asked.sampler] + 0.2 * np.append(w[:-1], 0.0))
         w = w * min(1.0, radius / np.linalg.norm(w))
         iterates.append(w)
@@ -156,7 +153,7 @@ def test_difference_is_on_one_sample_with_noise_in_proportion(sampling, scale, b
     objective = Watched()
     answer = oracle_for(asked, objective=objective, seed=5).difference(W, V, "q")
     (rows,) = objective.seen
-    noise = Streams(5, plan_for(asked), objective.digest).noise.normal(0.0, 2.0 * bound, D)
+    noise = noise_again(Streams(5, plan_for(asked), objective.digest).noise, 2.0, bound, D)
     exact = LOGISTIC.clipped_difference_sum(W, V, rows, bound)
     penalty = 0.2 * np.append((W - V)[:-1], 0.0)
     expected = (exact + noise) / SIZES[asked.sampler] + penalty
@@ -191,13 +188,14 @@ def test_norm_and_scalar_are_noisy_numbers_over_the_public_size(sampling):
     oracle = oracle_for(*asked, objective=objective, seed=3)
     norm, loss = oracle.norm(W, "norm"), oracle.scalar(W, "loss")
     first, second = objective.seen
-    z = Streams(3, plan_for(*asked), objective.digest).noise.standard_normal(2)
+    stream = Streams(3, plan_for(*asked), objective.digest).noise
+    z = [noise_again(stream, 2.0, bound, 1)[0] for bound in (0.5, 0.4)]
     size = SIZES[asked[0].sampler]
     total = LOGISTIC.clipped_sum(W, first, 0.5) / size + LOGISTIC.regularizer_gradient(W)
-    wanted = np.linalg.norm(total) + 2.0 * 0.5 * z[0] / size
+    wanted = np.linalg.norm(total) + z[0] / size
     assert norm == pytest.approx(wanted, rel=1e-12, abs=rounding(0.5, D, len(first), size))
     losses = [LOGISTIC.clipped_loss_sum(W, np.array([row]), math.inf) for row in second]
-    expected = (np.minimum(losses, 0.4).sum() + 2.0 * 0.4 * z[1]) / size
+    expected = (np.minimum(losses, 0.4).sum() + z[1]) / size
     wanted, off = expected + LOGISTIC.regularizer(W), rounding(0.4, 1, len(second), size)
     assert loss == pytest.approx(wanted, rel=1e-12, abs=off)
     assert [entry.name for entry in oracle.ledger.entries] == ["norm", "loss"]
@@ -261,12 +259,12 @@ def test_records_that_are_not_finite_contribute_zero_to_every_answer(bad):
 
     made = FromGradients(careless, n=N, dimension=D, loss=losses, l2=LOGISTIC.l2)
     made.penalized = LOGISTIC.penalized
-    quiet = four_kinds(noise_multiplier=1e-18)
+    quiet = four_kinds(noise_multiplier=1e-12)
     spoiled, without = (
         four_answers(oracle_for(*quiet, objective=objective)) for objective in (made, Without(3))
     )
     for ours, expected in zip(spoiled, without, strict=True):
-        np.testing.assert_allclose(ours, expected, rtol=0, atol=2 * rounding(0.5, D, N))
+        np.testing.assert_allclose(ours, expected, rtol=0, atol=12 * rounding(0.5, D, N))
 
 
 def test_other_threads_wait_while_an_answer_is_written_and_summed():
@@ -473,7 +471,6 @@ def check_compiled(objective, queries, ask, **options):
 
 
 @SAMPLINGS
-@pytest.mark.parametrize("noise", ["gaussian", "discrete"])
 @pytest.mark.parametrize(
     "objective",
     [
@@ -483,7 +480,7 @@ def check_compiled(objective, queries, ask, **options):
     ],
     ids=lambda each: type(each).__name__,
 )
-def test_compiled_answers_are_the_same_to_the_bit(objective, noise, sampling):
+def test_compiled_answers_are_the_same_to_the_bit(objective, sampling):
     """From 2^50 steps on, doubles around M would not tell neighboring whole numbers apart."""
     moves = query("move", "gradient difference", proportional=True, **sampling)
     norms = query("norm", "gradient norm", **sampling)
@@ -496,14 +493,14 @@ def test_compiled_answers_are_the_same_to_the_bit(objective, noise, sampling):
             yield oracle.difference(w, v, "move")
             yield oracle.norm(v, "norm")
 
-    check_compiled(objective, (query(**sampling), moves, norms), ask, noise=noise)
+    check_compiled(objective, (query(**sampling), moves, norms), ask)
 
 
 @pytest.mark.parametrize("strategy", [LambdaCGD(6, 0.5), SquareRoot(6, 3), Tree(6)], ids=repr)
 def test_compiled_answers_with_correlated_noise_are_the_same_to_the_bit(strategy):
     asked = [query(count=6, correlation=Correlation(strategy=strategy), **POISSON)]
-    options = {"relation": "add-or-remove-one", "noise": "discrete"}
-    check_compiled(LOGISTIC, asked, lambda it: [it.gradient(W, "q") for _ in range(6)], **options)
+    ask = lambda it: [it.gradient(W, "q") for _ in range(6)]  # noqa: E731
+    check_compiled(LOGISTIC, asked, ask, relation="add-or-remove-one")
 
 
 class Leaning(Logistic):

@@ -20,7 +20,7 @@ from dpcal.optim.boundary.batches import Rounds
 from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.boundary.discrete import DiscreteNormals
 from dpcal.optim.boundary.lattice import Grid, LatticeStream
-from dpcal.optim.boundary.noise import Mechanism, noise_of
+from dpcal.optim.boundary.noise import Mechanism
 from dpcal.optim.boundary.sealed import Pass
 from dpcal.optim.boundary.seeds import KeyStream, keyed_generator
 from dpcal.optim.objectives import contributions
@@ -49,10 +49,10 @@ def test_what_no_stream_and_no_sum_is_for_is_refused():
     public = np.random.default_rng(0)
     check_refused("has independent noise", Rounds, query(), N, sampling=public, stream=None)
     whole = r"at most 2\^29 records, got n=536870913"
-    check_refused(whole, Mechanism, "gaussian", plan_for(query(), n=2**29 + 1), D, None)
+    check_refused(whole, Mechanism, plan_for(query(), n=2**29 + 1), D, None)
     wide = plan_for(query(noise_multiplier=2.0**35))
-    check_refused("noise_multiplier must be a number in", Mechanism, "gaussian", wide, D, None)
-    check_refused("rounding too much", PrivateOracle, LOGISTIC, GROWING, noise="discrete")
+    check_refused("noise_multiplier must be a number in", Mechanism, wide, D, None)
+    check_refused("rounding too much", PrivateOracle, LOGISTIC, GROWING)
     made = FromGradients(lambda w, rows: np.ones((len(rows), D)), n=N, dimension=D)
     apart = {"intercept": False, "shares": (1.0, 0.1), "dual": 3}
     check_refused("shares must have", ClippedSum, AreaLoss(0.5), X, Y, **apart)
@@ -110,23 +110,15 @@ def test_a_row_that_was_interrupted_is_not_read_again(monkeypatch):
         other.read()
 
 
-def test_noise_is_discrete_by_default_where_sums_are_whole():
-    """Sums of one's own are not rounded, and correlated rows not if rounding grows too much."""
+def test_one_pass_over_a_loss_of_one_s_own_is_refused():
 
     class Mine(Logistic):
         def contributions(self, rows, *at):
             return super().contributions(rows.copy(), *at)
 
     mine, one_pass = Mine(X, Y, classes=[0, 1]), plan_for(ONE_PASS, relation="replace-one")
-    for plan, objective, noise in (
-        (one_pass, mine, "gaussian"),
-        (one_pass, LOGISTIC, "discrete"),
-        (GROWING, LOGISTIC, "gaussian"),
-        (correlated(LambdaCGD(6, 0.5)), LOGISTIC, "discrete"),
-    ):
-        assert noise_of(None, plan, D, objective) == noise
-    with pytest.raises(UnsupportedEvent, match="loss of one's own in Mine"):
-        PrivateOracle(mine, one_pass, noise="discrete").one_pass(W, "q", learning_rate=0.1)
+    with pytest.raises(UnsupportedEvent, match=r"whose rounding is known.* Got Mine"):
+        PrivateOracle(mine, one_pass).one_pass(W, "q", learning_rate=0.1)
 
 
 def test_choices_about_records_elsewhere_have_noise_of_these_records():

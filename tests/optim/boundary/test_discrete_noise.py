@@ -196,7 +196,7 @@ def test_sums_with_clipped_records_fit_in_64_bits():
 @pytest.mark.parametrize("kind", ["gradient", "gradient norm", "scalar"])
 def test_answers_have_the_law_that_the_plan_prices(kind):
     """2,000 answers, seed 1; a right law is rejected for one seed in a million."""
-    oracle = oracle_for(query(kind=kind, count=2_000), seed=1, noise="discrete")
+    oracle = oracle_for(query(kind=kind, count=2_000), seed=1)
     slope = LOGISTIC.clipped_sum(W, EVERYONE, 0.5) / N + LOGISTIC.regularizer_gradient(W)
     loss = LOGISTIC.clipped_loss_sum(W, EVERYONE, 0.5) / N + LOGISTIC.regularizer(W)
     ask, mean = {
@@ -216,10 +216,9 @@ def test_what_is_released_is_a_whole_number_of_steps():
     """One step of descent without a regulariser: the iterate is a multiple of the grid's step."""
     objective = optim.Logistic(np.eye(4), [0, 1, 0, 1], fit_intercept=False, classes=[0, 1])
     plan = calibrate.dpsgd(n=4, batch_size=4, steps=1, epsilon=1.0, delta=1e-3)
-    for seed, noise in enumerate(("discrete", "gaussian")):
-        w = optim.dpsgd(objective, plan, learning_rate=4.0, noise=noise, seed=seed).w
-        steps = w / grid_step(plan.queries[0].max_norm)
-        np.testing.assert_allclose(steps, np.rint(steps), atol=1e-6)
+    w = optim.dpsgd(objective, plan, learning_rate=4.0, seed=0).w
+    steps = w / grid_step(plan.queries[0].max_norm)
+    np.testing.assert_allclose(steps, np.rint(steps), atol=1e-6)
 
 
 def test_noise_without_a_proof_is_refused_and_leaves_no_file(tmp_path):
@@ -235,8 +234,8 @@ def test_noise_without_a_proof_is_refused_and_leaves_no_file(tmp_path):
     ):
         plan = dataclasses.replace(plan_for(asked), **changes)
         with pytest.raises(UnsupportedEvent, match=told):
-            optim.PrivateOracle(LOGISTIC, plan, noise="discrete")
+            optim.PrivateOracle(LOGISTIC, plan)
     plan = dataclasses.replace(plan, optimizer="correlated_dpsgd", parameters={"learning_rate": 1})
     with pytest.raises(UnsupportedEvent, match="correlated noise"):
-        optim.correlated_dpsgd(LOGISTIC, plan, noise="discrete", store=tmp_path / "run.db")
+        optim.correlated_dpsgd(LOGISTIC, plan, store=tmp_path / "run.db")
     assert not (tmp_path / "run.db").exists()

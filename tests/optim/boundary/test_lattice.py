@@ -216,7 +216,7 @@ def test_runs_go_on_exactly_and_the_same_noise_is_refused(strategy, sampler, tmp
 def test_signs_without_proof_are_refused_by_name(sampler):
     plan = correlated(Banded(T, 2, [1.0, -0.5]), **sampler)
     with pytest.raises(UnsupportedEvent, match=r"negative entries, got query 'q' with Band"):
-        PrivateOracle(zeros(), plan, noise="discrete")
+        PrivateOracle(zeros(), plan)
 
 
 @pytest.mark.parametrize("strategy", [LambdaCGD(1000, 0.95), BISR(1000, 8), Tree(1000, True)])
@@ -231,7 +231,7 @@ def test_noise_is_wider_by_a_thousandth_at_most_for_a_million_parameters(strateg
 @pytest.mark.parametrize("strategy", [LambdaCGD(T, 0.9), BLT(T, (0.9, 0.5), (0.3, 0.1)), Tree(T)])
 def test_the_best_statistic_of_a_record_has_the_noise_that_is_priced(strategy):
     d, plan = 20_000, correlated(strategy, sampler="full")
-    answers = answers_of(PrivateOracle(zeros(d), plan, noise="discrete"), T, d)
+    answers = answers_of(PrivateOracle(zeros(d), plan), T, d)
     means = strategy.matrix() @ np.ones(T)
     ratios = means @ strategy.matrix() @ answers * plan.n / (1.3 * 2.0 * np.linalg.norm(means))
     assert 0.98 < ratios.std() < 1.02

@@ -26,7 +26,6 @@ from dpcal._ext import keyed
 from dpcal._ext.answers import Records, Slot
 from dpcal._ext.discrete import DiscreteTable
 from dpcal._ext.loops import Steps
-from dpcal._ext.noise import add_gaussian
 from dpcal._ext.samples import drawn
 from dpcal._ext.sums import Sums
 from dpcal.accountants.matrix import LambdaCGD
@@ -106,7 +105,7 @@ def test_a_discrete_run_draws_nothing_secret_from_other_generators(monkeypatch):
 
     monkeypatch.setattr(Streams, "_stream", watched)
     plan = calibrate.dpsgd(n=N, batch_size=20, steps=6, epsilon=2.0, delta=1e-5)
-    optim.dpsgd(LOGISTIC, plan, noise="discrete")
+    optim.dpsgd(LOGISTIC, plan)
     assert made
     assert all(isinstance(each.bit_generator, keyed.KeyedBits) for each in made)
 
@@ -173,15 +172,6 @@ def test_probabilities_out_of_range_and_other_generators_are_refused():
             drawn(3, 0.5, 0, generator)
 
 
-@given(st.integers(0, 50), st.floats(0, 1e6), st.integers(0, 2**32))
-def test_noise_is_the_generator_s_own(size, scale, seed):
-    out = np.arange(size)
-    a, b = np.random.default_rng(seed), np.random.default_rng(seed)
-    add_gaussian(out, scale, a)
-    assert (out == np.arange(size) + np.rint(scale * b.standard_normal(size))).all()
-    assert a.bit_generator.state == b.bit_generator.state
-
-
 # -- streams that fail, and signals that break none
 
 REAL = keyed.counter_mode
@@ -192,7 +182,7 @@ KERNEL = Logistic(X, Y, classes=[0, 1]).kernel
 
 def steps_on(bits, count=100):
     """Return steps along differences, after one on all records, which draws nothing."""
-    records, sums = Records(KERNEL, np.zeros(D)), Sums(np.random.default_rng(0), 1.0, D)
+    records, sums = Records(KERNEL, np.zeros(D)), Sums(np.random.default_rng(0), 1.0, D, COIN)
     given = {"batch_size": 0, "max_norm": 1.0, "size": 1.0}
     fresh = Slot(records, sums, sampling=None, sampling_probability=1.0, everyone=True, **given)
     change = Slot(records, sums, sampling=bits, sampling_probability=0.5, **given)

@@ -152,18 +152,23 @@ def test_killed_at_any_moment_it_releases_nothing_that_is_not_in_the_file(kills)
     assert hit > kills / 2
 
 
-def test_another_run_is_refused(tmp_path):
+def test_another_run_is_refused(tmp_path, monkeypatch):
     path = tmp_path / "run.db"
-    optim.noisy_gd(OBJECTIVE, PLAN, seed=1, store=path, noise="discrete")
+    optim.noisy_gd(OBJECTIVE, PLAN, seed=1, store=path)
     turned = Logistic(X[::-1], Y, l2=0.1, fit_intercept=False, classes=[False, True])
     for error, told, objective, plan, more in (
         (ValueError, "holds a run with other plan", OBJECTIVE, gaussian(count=31), {}),
         (ValueError, "holds a run with other records", turned, PLAN, {}),
-        (ValueError, "holds a run with other noise", OBJECTIVE, PLAN, {"noise": "gaussian"}),
         (LedgerMismatch, "is to another question", OBJECTIVE, PLAN, {"learning_rate": 0.001}),
     ):
         with pytest.raises(error, match=told):
             optim.noisy_gd(objective, plan, store=path, **more)
+    # Of an earlier release, whose Gaussian noise was in floating point.
+    with monkeypatch.context() as earlier:
+        earlier.setattr(optim.PrivateOracle, "noise", "gaussian")
+        optim.noisy_gd(OBJECTIVE, PLAN, seed=2, store=tmp_path / "old.db")
+    with pytest.raises(ValueError, match="holds a run with other noise"):
+        optim.noisy_gd(OBJECTIVE, PLAN, store=tmp_path / "old.db")
     assert optim.noisy_gd(OBJECTIVE, PLAN, store=path).noise == "discrete"
 
 

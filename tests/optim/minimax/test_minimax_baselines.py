@@ -7,9 +7,6 @@ from _minimax import noiseless, toy
 
 from dpcal import calibrate, optim
 
-# The normals of runs are drawn here again, by numpy.
-pytestmark = pytest.mark.usefixtures("redrawn")
-
 LOOSE = calibrate.Constants(lipschitz=50.0, smoothness=50.0)
 TARGET = {"epsilon": 2.0, "delta": 1e-6}
 QUADRATIC = {"n": 400, "dimension": 3, **TARGET}

@@ -13,17 +13,13 @@ from saddles import ToySaddle
 
 from dpcal import optim
 from dpcal.errors import NonFiniteAnswer
-from dpcal.optim.boundary.noise import Mechanism
+from dpcal.optim.boundary import oracle
 from dpcal.optim.boundary.oracle import CompiledWalk
 from dpcal.optim.minimax.dp_rgda import Tracker
 from dpcal.optim.minimax.sets import Everywhere
 
-# The normals of runs are drawn here again, by numpy.
 # Small plans, whose noise hides everything, are planned for what they cost and release.
-pytestmark = [
-    pytest.mark.usefixtures("redrawn"),
-    pytest.mark.filterwarnings("ignore::dpcal.errors.VacuousSchedule"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore::dpcal.errors.VacuousSchedule")
 
 COMPILED = {name: PROBLEMS[name] for name in ("fair", "shift", "auc")}
 SMALL = {"n": N, "batch_size": 40, "steps": 8, "period": 4, "epsilon": 30.0, "dimensions": (5, 1)}
@@ -36,7 +32,7 @@ def plan_for(problem, **changes):
 
 def one_by_one():
     """Answers are given one by one."""
-    return mock.patch.object(Mechanism, "fused", False)
+    return mock.patch.object(oracle, "kernel_of", return_value=None)
 
 
 # -- sums
@@ -119,7 +115,6 @@ def test_what_cannot_be_compiled_is_taken_answer_by_answer():
 
     problem, plan = COMPILED["auc"](), acceptance(**SMALL)
     assert compiled(problem, plan)
-    assert compiled(problem, plan, noise="discrete")
     own = acceptance(**{**SMALL, "dimensions": (3, 3)})
     assert not compiled(PROBLEMS["own"](), own)
     once = {"n": N, "dimensions": (5, 1), "epsilon": 2.0, "delta": 1e-6}

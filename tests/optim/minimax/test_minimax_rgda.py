@@ -18,12 +18,8 @@ from dpcal.errors import BudgetExceeded
 from dpcal.optim.minimax import Minimax
 from dpcal.optim.minimax.dp_rgda import Escape, Tracker
 
-# The normals of runs are drawn here again, by numpy.
 # Small plans, whose noise hides everything, are planned for what they cost and release.
-pytestmark = [
-    pytest.mark.usefixtures("redrawn"),
-    pytest.mark.filterwarnings("ignore::dpcal.errors.VacuousSchedule"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore::dpcal.errors.VacuousSchedule")
 
 SMALL = {"n": 300, "batch_size": 300, "steps": 12, "period": 4, "inner_steps": 3, "max_norm": 5.0}
 # Of a gradient and eleven differences, whose bounds are below its bound.

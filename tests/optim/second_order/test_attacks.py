@@ -15,11 +15,7 @@ from dpcal.optim.boundary.batches import Parts
 from dpcal.optim.second_order.oracle import SecondOrderOracle
 from dpcal.optim.silos import Silo
 
-# The normals of runs are drawn here again, by numpy.
-pytestmark = [
-    pytest.mark.usefixtures("redrawn"),
-    pytest.mark.filterwarnings("ignore::dpcal.errors.VacuousSchedule"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore::dpcal.errors.VacuousSchedule")
 
 D, N = 3, 1_200
 START = np.array([math.pi, 0.0, 1.0])
@@ -147,10 +143,10 @@ def test_noise_that_is_divided_by_the_number_of_silos_is_found():
     plan = planned(calibrate.distributed_psgd, silos=2)
 
     class Divided(Silo):
-        def open(self, plan, noise=None):
+        def open(self, plan):
             (*before, last) = plan.queries
             half = dataclasses.replace(last, noise_multiplier=last.noise_multiplier / 2)
-            super().open(dataclasses.replace(plan, queries=(*before, half)), noise)
+            super().open(dataclasses.replace(plan, queries=(*before, half)))
 
     friend = Trigonometric(np.random.default_rng(1).uniform(-1, 1, (N, D)))
     with pytest.raises(LedgerMismatch, match="silo 0"):

@@ -32,7 +32,7 @@ def test_noise_covers_what_a_record_moves_a_whole_score_by(monkeypatch):
         return 0
 
     monkeypatch.setattr(module, "whole_laplace", no_noise)
-    oracle = SecondOrderOracle(OBJECTIVE, scored("above threshold"), noise="discrete")
+    oracle = SecondOrderOracle(OBJECTIVE, scored("above threshold"))
     assert not oracle.accepts(SADDLE, "score", **ASK)
     assert oracle.accepts(MINIMUM, "score", **ASK)
     with pytest.raises(BudgetExceeded, match="has accepted a point"):
@@ -60,17 +60,17 @@ def test_a_point_is_selected_with_discrete_noise(method):
     given = {"n": N, "dimension": 2, "candidates": 4, "accuracy": 0.5, "delta": 1e-6}
     epsilon = 60.0 if method == "power-method" else 4.0
     plan = calibrate.select_point(constants, method=method, epsilon=epsilon, **given)
-    chosen = select_point(OBJECTIVE, [SADDLE, SADDLE, MINIMUM], plan, noise="discrete", seed=1)
+    chosen = select_point(OBJECTIVE, [SADDLE, SADDLE, MINIMUM], plan, seed=1)
     assert chosen.index == 2
 
 
 def test_scores_whose_rounding_is_not_known_are_refused():
     plan = scored("noisy max", "add-or-remove-one")
     with pytest.raises(UnsupportedEvent, match="got a plan under 'add-or-remove-one'"):
-        SecondOrderOracle(OBJECTIVE, plan, noise="discrete")
+        SecondOrderOracle(OBJECTIVE, plan)
 
     for kind in ("above threshold", "noisy max", "saddle score"):
-        oracle = SecondOrderOracle(OBJECTIVE, scored(kind), noise="discrete")
+        oracle = SecondOrderOracle(OBJECTIVE, scored(kind))
         ask = {"above threshold": "accepts", "noisy max": "best", "saddle score": "saddle_score"}
         point = [MINIMUM] if kind == "noisy max" else MINIMUM
         with pytest.raises(UnsupportedEvent, match="leaves room for scores"):

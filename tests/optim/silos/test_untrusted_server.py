@@ -69,8 +69,7 @@ class Server:
 
     def open(self):
         plan = self.plans[self.rng.integers(len(self.plans))]
-        noise = (None, "gaussian", "discrete", 11)[self.rng.integers(4)]
-        self.silo.open(plan, noise)
+        self.silo.open(plan)
         self.opened.append(plan)
         self.ledgers.append(self.silo.ledger())
 
@@ -211,7 +210,7 @@ def test_a_seed_is_the_owners():
     for seed in (0, 11, np.random.SeedSequence(1)):
         with pytest.raises(TypeError, match="seed"):
             Silo(records()).open(PLAN, seed=seed)
-        with pytest.raises(ValueError, match="noise must be one of"):
+        with pytest.raises(TypeError):
             Silo(records()).open(PLAN, seed)
         for silos in ([Silo(records()), Silo(records(1))], [records(), Silo(records(1))]):
             with pytest.raises(ValueError, match="seed is for objectives"):
