@@ -322,19 +322,20 @@ def _is_bracket(found: Epsilon) -> bool:
 
 def _table(rows: Sequence[Sequence[SamplerRow]], heads: Sequence[str]) -> str:
     """Return a table of samplers, in 80 columns for one target, with numbered notes below it."""
-    table, notes = [("", "sampler", "relation", *heads)], ["", "Each claim holds if"]
+    table, notes = [("", "sampler", "relation", *heads)], []
     for place, (first, *others) in enumerate(rows, start=1):
         cells = [_cell(each) for each in (first, *others)]
         table.append((f"({place})", first.run.sampler, first.run.relation, *cells))
-        notes.append(f"({place}) {first.assumes}")
+        notes.append((f"({place})", first.assumes))
     every = [each for row in rows for each in row]
     refused = {each.run.sampler: each.refused for each in every if each.refused}
-    notes += [f"\n{name}: {reason}" for name, reason in refused.items()]
+    lines = [*columns(table), "", "Each claim holds if", *columns(notes)]
+    lines += [f"\n{name}: {reason}" for name, reason in refused.items()]
     if any(each.epsilon is not None and _is_bracket(each.epsilon) for each in every):
-        notes += ["", "[lower, upper] is a bracket: epsilon is proved to be between its ends."]
+        lines += ["", "[lower, upper] is a bracket: epsilon is proved to be between its ends."]
     if heads[0].startswith("("):
-        notes += ["", "Numbers are the noise multipliers that meet each target (epsilon, delta)."]
-    return "\n".join([*columns(table), *notes])
+        lines += ["", "Numbers are the noise multipliers that meet each target (epsilon, delta)."]
+    return "\n".join(lines)
 
 
 def _drawn_samplers(path: Path, run: SampledRun, rows: Sequence[SamplerRow], delta: float) -> str:

@@ -304,7 +304,8 @@ def _check_optimizer(row: Optimizer, plan: Plan | None) -> None:
         )
     if row.name == "correlated_dpsgd" and plan is None:
         raise ValueError(
-            "optimizer correlated_dpsgd needs a plan, as of 'dpcal calibrate --noise': use_plan."
+            "optimizer correlated_dpsgd needs a plan, as of dpcal.calibrate.correlated_dpsgd: "
+            "use_plan."
         )
 
 
