@@ -28,11 +28,7 @@ from dpcal._internal import lazy
 if TYPE_CHECKING:
     from dpcal.tables.api import release as release, train as train
     from dpcal.tables.coding import REACH as REACH, Coding as Coding
-    from dpcal.tables.drafting import (
-        ROW_NUMBERS as ROW_NUMBERS,
-        draft as draft,
-        likely_target as likely_target,
-    )
+    from dpcal.tables.drafting import ROW_NUMBERS as ROW_NUMBERS, draft as draft
     from dpcal.tables.fit import Fitted as Fitted
     from dpcal.tables.made_up import example as example
     from dpcal.tables.model import Model as Model, load_model as load_model
