@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Self
@@ -19,7 +20,7 @@ from typing import Any, Self
 from dpcal.tables.reading import Source, polars
 from dpcal.tables.schema import Column, Schema
 
-__all__ = ["ROW_NUMBERS", "draft"]
+__all__ = ["draft", "drafts_one", "schema_of_numbers"]
 
 # Texts of a column, beyond which they are no categories: each costs a feature, and noise.
 _MOST_CATEGORIES = 30
@@ -130,6 +131,26 @@ def draft(source: Source, *, target: str | None = None) -> tuple[Schema, dict[st
         columns.append(column)
     schema = Schema(columns=tuple(columns), target=target, missing_values=tuple(marks))
     return schema, {name: text for name, text in comments.items() if text}
+
+
+def schema_of_numbers(source: Source) -> Schema:
+    """Return a schema of numbers, for tables without a schema."""
+    numbers = [name for name in source.columns if name in ROW_NUMBERS]
+    if numbers:
+        raise ValueError(
+            "table must hold no numbers of its rows as a feature, got a column named "
+            f"{numbers[0]!r}. {drafts_one(source)}"
+        )
+    return Schema(columns=tuple(Column(name=name, type="number") for name in source.columns))
+
+
+def drafts_one(source: Source) -> str:
+    """Return the sentence that says which command drafts the schema that a table lacks."""
+    file = "FILE" if source.in_memory else shlex.quote(str(source.path))
+    return (
+        "Without a schema every feature must be a number: "
+        f"'dpcal schema {file} -o schema.toml' drafts one, with types and categories."
+    )
 
 
 def _column(name: str, seen: _Seen, marks: list[str], *, is_target: bool) -> tuple[Column, str]:

@@ -310,7 +310,10 @@ class StrategyTable:
 
     def _line(self, row: StrategyRow) -> str:
         if row.noise_multiplier is None or row.max_error is None or row.mean_error is None:
-            starts = {"initial_indent": f"{row.name:<25}", "subsequent_indent": " " * 25}
+            starts: dict[str, Any] = {
+                "initial_indent": f"{row.name:<25}",
+                "subsequent_indent": " " * 25,
+            }
             return textwrap.fill(row.note, _COLUMNS, **starts)
         least = self.baseline
         share = "" if least is None else f"{row.mean_error / (least.mean_error or 1.0):.3f}"

@@ -196,20 +196,24 @@ def recommend(
     ----------
     loss
         ``"logistic"``, or ``"squared"`` with targets in [-1, 1].
-    n, dimension
-        Number of records, public, and of parameters.
-    epsilon, delta
-        Target: epsilon > 0 and delta in (0, 1).
+    n
+        Number of records, public.
+    dimension
+        Number of parameters, the intercept among them.
+    epsilon
+        The target, > 0.
+    delta
+        The target's delta, in (0, 1).
     row_norm
-        Bound on the norm of a row, with the constant column.
+        Bound on the norm of a row, with its constant column.
     typical_norm
-        Root mean square of the rows' norms, public; 0.6 times the bound when omitted.
+        Root mean square of the rows' norms, if it is public (default: 0.6 of the bound).
     l2
-        Weight of the penalty ``l2 / 2 ||w||^2``.
+        Weight >= 0 of the penalty ``l2 / 2 ||w||^2``.
     passes
-        Most passes over the records. When omitted, 60 of steps on samples, and of steps on all
-        records as many as noise and smoothness allow, at most 1,000. Above epsilon = 100 only
-        60 passes and independent noise are tried on samples.
+        Most passes over the records (default: 60 of steps on samples, and of steps on all records
+        as many as noise and smoothness allow, at most 1,000). Above epsilon = 100 only 60 passes
+        and independent noise are tried on samples.
     neighboring_relation
         ``"add-or-remove-one"`` or ``"replace-special"``.
 

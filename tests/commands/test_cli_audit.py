@@ -12,7 +12,7 @@ from dpcal.calibrate.papers import sources
 def test_a_command_that_is_gone_names_its_successor(cli):
     status, _, err = cli.run("schedule spiderboost --n 60000")
     assert status == 2
-    assert "schedule may be meant to be dpcal.calibrate.theorem_at in Python" in err
+    assert "did you mean dpcal.calibrate.theorem_at in Python?" in err
 
 
 @pytest.mark.slow
