@@ -74,8 +74,10 @@ def attack(
     dpcal attack likelihood --n 2000 --batch-size 200 --steps 100 --epsilon 2 --delta 1e-5
     dpcal attack canaries --n 2000 --batch-size 200 --steps 100 --epsilon 2 --delta 1e-5
     """
-    of_one = {"likelihood": {"plot": plot, "samples": samples}}
-    of_one["replay"] = {"run": run, "seconds": seconds}
+    of_one: dict[str, dict[str, Any]] = {
+        "likelihood": {"plot": plot, "samples": samples},
+        "replay": {"run": run, "seconds": seconds},
+    }
     for kind, given in of_one.items():
         for name, value in given.items():
             if value is not None and attack != kind:

@@ -89,7 +89,7 @@ def with_error(
 def columns(rows: Iterable[Sequence[str]]) -> list[str]:
     """Return a table of cells, whose columns are as wide as their widest cell.
 
-    The last column is wrapped where a line would be longer than 80 letters.
+    The last column is wrapped to lines of 80 letters where 40 of them or more are left for it.
 
     >>> columns([("run", "epsilon"), ("1", "0.5")])
     ['run  epsilon', '1    0.5']
@@ -103,8 +103,11 @@ def columns(rows: Iterable[Sequence[str]]) -> list[str]:
 
 def _wrapped(line: str, start: str) -> list[str]:
     """Return a line in parts of at most 80 letters, the later ones below the last column."""
+    width = _COLUMNS - len(start)
+    if width < _COLUMNS // 2:
+        return [line]
     head, last = line[: len(start)], line[len(start) :]
-    parts = textwrap.wrap(last, max(20, _COLUMNS - len(start))) or [""]
+    parts = textwrap.wrap(last, width) or [""]
     return [(head + parts[0]).rstrip(), *(start + part for part in parts[1:])]
 
 

@@ -131,6 +131,7 @@ def test_a_certificate_says_who_when_and_what_and_no_more_than_is_proved(cli, tm
         {"about": {**about, "sentence": sentence.replace("100 batches", "10 batches")}},
         {"about": {**about, "sentence": "epsilon is at most 0.001"}},
         {"about": {**about, "run": {}}},
+        {"about": "its run"},
         # A fraction that would take the memory, one that is none, and one that is not n's.
         {"about": {**about, "run": {**about["run"], "epochs": "1e999999999", "steps": None}}},
         {"about": {**about, "run": {**about["run"], "epochs": "1/0"}}},
