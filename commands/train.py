@@ -50,6 +50,7 @@ def train(
     dpcal train patients.csv --schema schema.toml --target sick --epsilon 1 --delta 1e-6 --budget
         clinic.budget -o second-report
     """
+    fit.check_extras()
     known = None if schema is None else dpcal.tables.schema_of(schema)
     missing = () if known is None else known.missing_values
     source = opened(table, missing, **taken(opened, given))

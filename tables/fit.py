@@ -45,6 +45,7 @@ from dpcal.report import (
 from dpcal.tables.booking import booked, opened_book
 from dpcal.tables.drafting import drafts_one
 from dpcal.tables.model import Model
+from dpcal.tables.reading import check_extras
 from dpcal.tables.records import Records, load
 from dpcal.tables.request import Request, calibrated, compared
 from dpcal.tables.scores import evaluate, print_warnings, warn_after, warn_before
@@ -57,6 +58,7 @@ __all__ = [
     "Fitted",
     "Planned",
     "Request",
+    "check_extras",
     "fitted",
     "key_file",
     "planned",
