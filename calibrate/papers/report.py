@@ -35,7 +35,7 @@ from dpcal.calibrate.papers.sources import find, places
 __all__ = ["FORMATS", "Audit", "Finding", "audit"]
 
 FORMATS = ("table", "json", "markdown", "latex")
-_WIDTH = 80
+_WIDTH = 110
 _PRINTED = ("REFUTED", "LOOSE")
 _CORRECTED = ("PROVED", "LOOSE", "SAMPLED", "DEFINITION")
 
