@@ -46,7 +46,7 @@ COMMANDS = {name: each[name] for each in GROUPS.values() for name in each}
 
 # Commands that are gone, and what answers in their place.
 MOVED = {
-    "schedule": "audit PAPER --at",
+    "schedule": "dpcal.calibrate.theorem_at in Python",
     "corpus": "python -m benchmarks.corpus of a clone",
     "select": "dpcal.optim.select_point in Python",
     "plot": "--plot FILE of epsilon, compare, samplers, attack",

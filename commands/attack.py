@@ -33,7 +33,7 @@ def attack(
     samples: int | None = None,
     confidence: float = 0.99,
     seed: int | None = None,
-    seconds: float = 0.0,
+    seconds: float | None = None,
     plot: Path | None = None,
     **sizes: Any,
 ) -> Answer:
@@ -59,7 +59,7 @@ def attack(
     plan
         A plan in JSON; or DP-SGD with the sizes and the claim.
     samples
-        Canaries (default: 1000000).
+        For likelihood: canaries (default: 1000000).
     confidence
         Of bounds.
     seed
@@ -74,13 +74,17 @@ def attack(
     dpcal attack likelihood --n 2000 --batch-size 200 --steps 100 --epsilon 2 --delta 1e-5
     dpcal attack canaries --n 2000 --batch-size 200 --steps 100 --epsilon 2 --delta 1e-5
     """
-    for name, value, kind in (("plot", plot, "likelihood"), ("run", run, "replay")):
-        if value is not None and attack != kind:
-            raise ValueError(f"{name} is for {kind}, got it with {attack}.")
+    of_one: dict[str, dict[str, Any]] = {
+        "likelihood": {"plot": plot, "samples": samples},
+        "replay": {"run": run, "seconds": seconds},
+    }
+    for kind, given in of_one.items():
+        for name, value in given.items():
+            if value is not None and attack != kind:
+                raise ValueError(f"{name} is for {kind}, got it with {attack}.")
     how: dict[str, Any] = {"confidence": confidence, "seed": seed}
-    how |= {} if samples is None else {"samples": samples}
     if run is not None:
-        return _replay(_function(run), validate.count(n=sizes["n"]), seconds, seed)
+        return _replay(_function(run), validate.count(n=sizes["n"]), seconds or 0.0, seed)
     if plan is None:
         sampled = SampledRun(sampler=sampler, **sizes)
         sampled.known("n", "length")
@@ -90,8 +94,10 @@ def attack(
     else:
         told = dpcal.Plan.from_json(text_of(plan, "plan must be a readable file"))
     if attack == "replay":
-        return _replay(_optimizer(told), told.n, seconds, seed)
-    return _canaries(told, how) if attack == "canaries" else _likelihood(told, how, plot)
+        return _replay(_optimizer(told), told.n, seconds or 0.0, seed)
+    if attack == "canaries":
+        return _canaries(told, how)
+    return _likelihood(told, how | ({} if samples is None else {"samples": samples}), plot)
 
 
 def _replay(train: Callable[[Any], Any], n: int, seconds: float, seed: int | None) -> Answer:
@@ -111,7 +117,6 @@ def _optimizer(plan: Plan) -> Callable[[Any], Any]:
 
 
 def _canaries(plan: Plan, how: dict[str, Any]) -> Answer:
-    how.pop("samples", None)
     found, expected = dpcal.optim.attacks.plant(plan, **how)
     power = (
         f"of a run that leaks all that it may, such an attack shows about epsilon "

@@ -211,31 +211,24 @@ def _refused(reason: str) -> Answer:
 
 
 def _says(about: Any, certificate: Certificate) -> bool:
-    """Return whether the sentence of a certificate states its proved bounds, for its run."""
-    sentence = str(about.get("sentence")) if isinstance(about, dict) else ""
-    if "runs" in about:
-        return _says_of_runs(about["runs"], sentence, certificate)
-    if "run" not in about:
+    """Return whether the sentence of a certificate states its proved bounds, for its runs."""
+    if not isinstance(about, dict):
+        return False
+    sentence, claim = str(about.get("sentence")), f"{_claim(certificate)}, for "
+    if not {"run", "runs"} & {*about}:
         # Certificates of former versions say nothing of the run that can be checked.
         return sentence.startswith((_claim(certificate), _claim(certificate, both_sides=True)))
     try:
-        told = run_of_values(about["run"])
-        event, subject = told.certified()
+        if "runs" in about:
+            event, relation = dpcal.report.event_of(about["runs"])
+            stated = sentence.startswith(claim)
+        else:
+            told = run_of_values(about["run"])
+            event, subject = told.certified()
+            relation, stated = told.relation, sentence == f"{claim}{subject}."
     except (ArithmeticError, KeyError, TypeError, ValueError, UnsupportedEvent):
         return False
-    same = certificate.covers(event)
-    relation = told.relation == certificate.neighboring_relation
-    return same and relation and sentence == f"{_claim(certificate)}, for {subject}."
-
-
-def _says_of_runs(runs: Any, sentence: str, certificate: Certificate) -> bool:
-    """Return whether a sentence states proved bounds, and they are those of a report's runs."""
-    try:
-        event, relation = dpcal.report.event_of(runs)
-    except (TypeError, ValueError, UnsupportedEvent):
-        return False
-    same = certificate.covers(event) and relation == certificate.neighboring_relation
-    return same and sentence.startswith(f"{_claim(certificate)}, for ")
+    return stated and certificate.covers(event) and relation == certificate.neighboring_relation
 
 
 def _point(certificate: Certificate) -> str:

@@ -52,19 +52,9 @@ class _Parser(argparse.ArgumentParser):
         return {each.dest: each.option_strings[0] for each in self._actions if each.option_strings}
 
     def error(self, message: str) -> NoReturn:
-        """Raise the message as one sentence that names the option, and what was meant."""
+        """Raise the message as one sentence that names the option."""
         sentence = re.sub(r"^argument (\S+?)(/\S+)?: ", r"\1: ", message)
-        unknown = re.match(r"unrecognized arguments: (.*)", message)
-        for word in unknown[1].split() if unknown else []:
-            sentence += _meant(word.partition("=")[0], self._option_string_actions)
         raise ValueError(f"{sentence} (see {self.prog} --help).")
-
-
-def _meant(word: str, known: Mapping[str, Any]) -> str:
-    """Return what a word that is not known may have been meant to be."""
-    close = difflib.get_close_matches(word, known, n=1, cutoff=0.7)
-    found = [MOVED[word]] if word in MOVED else close
-    return f"; {word} may be meant to be {found[0]}" if found else ""
 
 
 def _help() -> str:
@@ -161,9 +151,9 @@ def _named(words: list[str]) -> str | None:
         case ["--print-completion", *_]:
             raise ValueError("--print-completion must be bash, zsh or tcsh (see dpcal --help).")
         case [name, *_] if not name.startswith("-"):
-            raise ValueError(
-                f"there is no command {name!r}{_meant(name, COMMANDS)} (see dpcal --help)."
-            )
+            meant = [MOVED[name]] if name in MOVED else difflib.get_close_matches(name, COMMANDS)
+            told = f"; did you mean {meant[0]}?" if meant else " (see dpcal --help)."
+            raise ValueError(f"there is no command {name!r}{told}")
         case _:
             raise ValueError(f"a command is needed: {', '.join(COMMANDS)} (see dpcal --help).")
     return None

@@ -42,10 +42,8 @@ def predict(
         check_new(output, force=force)
     known = dpcal.load_model(model)
     source = opened(table, known.schema.missing_values, **how)
-    for each in known.coding.columns:
-        if each.name not in source.columns:
-            raise ValueError(f"table must have a column {each.name!r}, as the model's schema says.")
     columns = {each.name: each.type for each in known.coding.columns}
+    source.check_columns(columns)
     numbers = [name for name, kind in columns.items() if kind == "number"]
     rows = _answers(known, source.frame(numbers=numbers, columns=list(columns)))
     buffer = io.StringIO()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from dpcal.calibrate.runs import (
     check_target,
     compare_samplers,
 )
-from dpcal.commands._shared import Accountant, bar, drawn, one_or_all
+from dpcal.commands._shared import Accountant, drawn, one_or_all
 from dpcal.commands._signature import Answer, extends
 from dpcal.errors import DisagreementWarning, UnsupportedEvent
 from dpcal.report.output import answer, at_most, columns, interval
@@ -174,9 +174,7 @@ def compare(
         raise ValueError("accountants must be one or more, got none.")
     check_target(told, epsilon)
     tables = [
-        _counted(_asked(told, target, at), accountants)
-        for target in epsilon or (None,)
-        for at in delta
+        _compared(told, target, at, accountants) for target in epsilon or (None,) for at in delta
     ]
     texts = ["\n\n".join(map(str, tables))]
     if plot is not None:
@@ -187,31 +185,21 @@ def compare(
     return Answer(document, "\n".join(texts), status)
 
 
-def _asked(run: SampledRun, epsilon: float | None, delta: float) -> Callable[[str], Any]:
-    """Return a function from an accountant to a table of its answer."""
+def _compared(
+    run: SampledRun, epsilon: float | None, delta: float, accountants: Sequence[str]
+) -> Any:
+    """Return the table of accountants: of a run's epsilons, or of the noise that a target needs."""
     how: dict[str, Any] = {"delta": delta, "neighboring_relation": run.relation}
-    if epsilon is None:
-        event = run.event()
-        return lambda name: dpcal.compare(event, accountants=(name,), **how)
-
-    def event_of(sigma: float) -> Any:
-        return replace(run, noise_multiplier=sigma).event()
-
-    event_of(1.0)  # What is missing is named before anything is solved.
-    how["epsilon"] = epsilon
-    return lambda name: dpcal.calibrate.compare(event_of, accountants=(name,), **how)
-
-
-def _counted(ask: Callable[[str], Any], names: Sequence[str]) -> Any:
-    """Return the table of all accountants; count on a terminal those that have answered."""
-    reach, tables = bar("dpcal compare", "accountant"), []
+    how["accountants"] = accountants
     with warnings.catch_warnings():
         # The table and the exit status say it.
         warnings.simplefilter("ignore", DisagreementWarning)
-        for done, name in enumerate(names, start=1):
-            tables.append(ask(name))
-            reach(done, len(names))
-    return replace(tables[0], rows=tuple(row for table in tables for row in table.rows))
+        if epsilon is None:
+            return dpcal.compare(run.event(), **how)
+        replace(run, noise_multiplier=1.0).event()  # names what is missing, before a search
+        return dpcal.calibrate.compare(
+            lambda sigma: replace(run, noise_multiplier=sigma).event(), epsilon=epsilon, **how
+        )
 
 
 def _profile(
@@ -322,19 +310,20 @@ def _is_bracket(found: Epsilon) -> bool:
 
 def _table(rows: Sequence[Sequence[SamplerRow]], heads: Sequence[str]) -> str:
     """Return a table of samplers, in 80 columns for one target, with numbered notes below it."""
-    table, notes = [("", "sampler", "relation", *heads)], ["", "Each claim holds if"]
+    table, notes = [("", "sampler", "relation", *heads)], []
     for place, (first, *others) in enumerate(rows, start=1):
         cells = [_cell(each) for each in (first, *others)]
         table.append((f"({place})", first.run.sampler, first.run.relation, *cells))
-        notes.append(f"({place}) {first.assumes}")
+        notes.append((f"({place})", first.assumes))
     every = [each for row in rows for each in row]
     refused = {each.run.sampler: each.refused for each in every if each.refused}
-    notes += [f"\n{name}: {reason}" for name, reason in refused.items()]
+    lines = [*columns(table), "", "Each claim holds if", *columns(notes)]
+    lines += [f"\n{name}: {reason}" for name, reason in refused.items()]
     if any(each.epsilon is not None and _is_bracket(each.epsilon) for each in every):
-        notes += ["", "[lower, upper] is a bracket: epsilon is proved to be between its ends."]
+        lines += ["", "[lower, upper] is a bracket: epsilon is proved to be between its ends."]
     if heads[0].startswith("("):
-        notes += ["", "Numbers are the noise multipliers that meet each target (epsilon, delta)."]
-    return "\n".join([*columns(table), *notes])
+        lines += ["", "Numbers are the noise multipliers that meet each target (epsilon, delta)."]
+    return "\n".join(lines)
 
 
 def _drawn_samplers(path: Path, run: SampledRun, rows: Sequence[SamplerRow], delta: float) -> str:

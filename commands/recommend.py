@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import dpcal
-from dpcal.calibrate.runs import Relation
 from dpcal.commands._shared import drawn
-from dpcal.commands._signature import Answer
+from dpcal.commands._signature import Answer, extends
 from dpcal.report.output import columns
 
 if TYPE_CHECKING:
@@ -17,19 +16,9 @@ if TYPE_CHECKING:
 __all__ = ["optimizers", "recommend"]
 
 
+@extends(dpcal.calibrate.recommend)
 def recommend(
-    *,
-    loss: Literal["logistic", "squared"],
-    n: int,
-    dimension: int,
-    epsilon: float,
-    delta: float,
-    row_norm: float = 1.0,
-    typical_norm: float | None = None,
-    l2: float = 0.0,
-    passes: float | None = None,
-    neighboring_relation: Relation = "replace-special",
-    plot: Path | None = None,
+    *, loss: Literal["logistic", "squared"], plot: Path | None = None, **asked: Any
 ) -> Answer:
     """Rank optimizers of a linear model by predicted error, before a record is read.
 
@@ -37,25 +26,6 @@ def recommend(
     ----------
     loss
         Targets of squared losses are in [-1, 1].
-    n
-        Number of records.
-    dimension
-        Number of parameters, the intercept among them.
-    epsilon
-        The target, > 0.
-    delta
-        The target's delta, in (0, 1).
-    row_norm
-        Bound on the norm of a row, with its constant column.
-    typical_norm
-        Root mean square of the rows' norms, if it is public (default: 0.6 of the bound).
-    l2
-        Weight of the penalty.
-    passes
-        Most passes over the records (default: 60 of steps on samples, and of steps on all records
-        as many as the noise allows).
-    neighboring_relation
-        What neighbors differ by.
     plot
         A .png or .svg file: errors from a thirtieth to thirty times n, and where the first row
         changes.
@@ -65,12 +35,11 @@ def recommend(
     dpcal recommend --loss logistic --n 20000 --dimension 10 --epsilon 1 --delta 1e-6
     dpcal recommend --loss squared --n 5000 --dimension 4 --epsilon 2 --delta 1e-6 --json
     """
-    asked = {name: value for name, value in locals().items() if name not in ("loss", "plot")}
     table = dpcal.calibrate.recommend(loss, **asked)
     if plot is None:
         return Answer(table.to_dict(), str(table))
     # Errors against the number of records, and where the first row changes.
-    sizes = sorted({max(1, round(n * 30.0 ** (place / 4))) for place in range(-4, 5)})
+    sizes = sorted({max(1, round(asked["n"] * 30.0 ** (place / 4))) for place in range(-4, 5)})
     tables = [dpcal.calibrate.recommend(loss, **(asked | {"n": each})) for each in sizes]
     crossings = [
         {"n": where, "before": one, "after": two}
@@ -100,20 +69,16 @@ def optimizers(name: str | None = None) -> Answer:
         return Answer({"optimizers": [row.to_dict()]}, _lines(row))
     every = [*registry.known().values(), *registry.SELECTIONS.values()]
     rows = sorted(every, key=lambda row: row.comparator)
-    lines = columns([(row.name, f"{row.summary}{_role(row)}") for row in rows])
+    lines = columns([(row.name, "comparator: " * row.comparator + row.summary) for row in rows])
     lines.append("'dpcal optimizers NAME' tells an optimizer's problem, needs, rate and settings.")
     return Answer({"optimizers": [row.to_dict() for row in rows]}, "\n".join(lines))
-
-
-def _role(row: Optimizer) -> str:
-    return " (a comparator, not recommended)" if row.comparator else ""
 
 
 def _lines(row: Optimizer) -> str:
     """Return the text on one optimizer, a line for each thing to know."""
     return "\n".join(
         [
-            f"{row.name}: {row.summary}{_role(row)}",
+            f"{row.name}: {row.summary}{' (a comparator, not recommended)' * row.comparator}",
             f"  problem    {row.problem}",
             *([f"  if convex  {row.beaten} ended lower at the same price"] if row.beaten else []),
             f"  needs      {', '.join(row.needs)}",

@@ -7,11 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import dpcal
-from dpcal._internal import lazy
 from dpcal.commands._shared import opened
 from dpcal.commands._signature import Answer, extends, taken
-
-_releasing = lazy.Module("dpcal.tables.releasing.answering")
 
 
 @extends(opened, dpcal.release)
@@ -49,7 +46,7 @@ def release(
         --epsilon 0.5 --delta 1e-6 -o by-class
     """
     dpcal.report.check_replaceable(output, force=force)
-    known = _releasing.schema_of(schema)
+    known = dpcal.tables.schema_of(schema)
     source = opened(table, known.missing_values, **taken(opened, given))
     found = dpcal.release(source, known, statistics, **given)
     found.save(output, force=force)

@@ -86,9 +86,5 @@ def schema(
     dropped = [column.name for column in found.columns if column.type == "drop"]
     lines += [f"dropped: {name!r}, {comments[name]}" for name in dropped]
     if target is None:
-        likely = dpcal.tables.likely_target(found)
-        guess = "None looks like it: --target COLUMN"
-        if likely is not None:
-            guess = f"Perhaps {likely!r}: --target {likely}"
-        lines.append(f"which column is predicted? {guess}")
+        lines.append("which column is predicted? Name it: --target COLUMN")
     return Answer(document, "\n".join(lines))

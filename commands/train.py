@@ -51,7 +51,7 @@ def train(
         clinic.budget -o second-report
     """
     fit.check_extras()
-    known = None if schema is None else fit.schema_of(schema)
+    known = None if schema is None else dpcal.tables.schema_of(schema)
     missing = () if known is None else known.missing_values
     source = opened(table, missing, **taken(opened, given))
     if not plan:

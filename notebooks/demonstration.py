@@ -30,7 +30,7 @@ from dpcal.report import (
     write,
 )
 from dpcal.report.output import at_most, interval
-from dpcal.tables.plans import default_sizes
+from dpcal.tables.request import default_sizes
 
 # The target of the model that is published, and targets of others beside it.
 TARGET: Mapping[str, Any] = {"epsilon": 1.0, "delta": 1e-5}

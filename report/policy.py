@@ -2,19 +2,18 @@ r"""Is a claim one that an organisation allows? Limits in a TOML file, held agai
 
 >>> policy = Policy.from_toml("max_epsilon = 1.0\nsamplers = ['poisson']\n", name="clinic.toml")
 >>> policy.violations({"max_epsilon": 2.5, "samplers": ["poisson"]})
-['clinic.toml, line 1: max_epsilon = 1.0, but epsilon is 2.50000.']
+['clinic.toml: max_epsilon = 1.0, but epsilon is 2.50000.']
 >>> policy.violations({"max_epsilon": 0.5})
-['clinic.toml, line 2: samplers = ["poisson"], but nothing tells the samplers.']
+['clinic.toml: samplers = ["poisson"], but nothing tells the samplers.']
 """
 
 from __future__ import annotations
 
 import json
 import operator
-import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, Self
@@ -64,7 +63,7 @@ _LIMITS: Mapping[str, _Limit] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Policy:
-    """Limits that claims must keep, each with the line of the file that states it.
+    """Limits that claims must keep.
 
     Parameters
     ----------
@@ -74,9 +73,8 @@ class Policy:
         ``units`` (``"record"``, ``"person"``, ``"client"``), ``samplers``, ``noise``
         (``"discrete"``, ``"gaussian"``), ``held_out`` (scores on held-out records: ``"noisy"``,
         ``"none"``, ``"unprotected"``).
-    lines
-        Where each limit stands, such as ``"clinic.toml, line 3"``; a limit without a line is of
-        ``"policy"``.
+    name
+        Of the file that states them.
 
     Raises
     ------
@@ -85,7 +83,7 @@ class Policy:
     """
 
     limits: Mapping[str, Any]
-    lines: Mapping[str, str] = field(default_factory=dict)
+    name: str = "policy"
 
     def __post_init__(self) -> None:
         if not self.limits:
@@ -100,14 +98,8 @@ class Policy:
 
     @classmethod
     def from_toml(cls, text: str, *, name: str = "policy") -> Self:
-        """Return the policy of a TOML text; ``name`` is what its lines are said to be of."""
-        limits = document_of(text, tomllib.loads)
-        starts: dict[str, str] = {}
-        for number, line in enumerate(text.splitlines(), 1):
-            key = re.match(r"\s*[\"']?(\w+)[\"']?\s*=", line)
-            if key:
-                starts.setdefault(key[1], f"{name}, line {number}")
-        return cls(limits, {each: starts.get(each, name) for each in limits})
+        """Return the policy of a TOML text; ``name`` is the file's."""
+        return cls(document_of(text, tomllib.loads), name)
 
     @classmethod
     def read(cls, path: str | Path) -> Self:
@@ -143,8 +135,7 @@ class Policy:
                 told = f"{limit.about} {_words_of(fact)}"
             else:
                 continue
-            where = self.lines.get(name, "policy")
-            found.append(f"{where}: {name} = {json.dumps(allowed)}, but {told}.")
+            found.append(f"{self.name}: {name} = {json.dumps(allowed)}, but {told}.")
         return found
 
 

@@ -1,4 +1,4 @@
-"""Train a model on a table, and release statistics of it: typed, and light until they are called.
+"""Train a model on a table: typed, and light until it is called.
 
 >>> import inspect
 >>> [*inspect.signature(train).parameters][:5]
@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,13 +16,11 @@ from dpcal._internal import lazy
 if TYPE_CHECKING:
     from dpcal.calibrate import Plan
     from dpcal.tables.fit import Fitted
-    from dpcal.tables.releasing.answering import Release
     from dpcal.tables.schema import Schema
 
-__all__ = ["release", "train"]
+__all__ = ["train"]
 
 _fit = lazy.Module("dpcal.tables.fit")
-_releasing = lazy.Module("dpcal.tables.releasing.answering")
 
 Relation = Literal["add-or-remove-one", "replace-one", "replace-special"]
 
@@ -130,70 +128,3 @@ def train(
     """
     fitted: Fitted = _fit.fitted(_fit.Request.of(**locals()))
     return fitted
-
-
-def release(
-    table: Any,
-    schema: Schema | Mapping[str, Any] | str | Path,
-    statistics: Sequence[str],
-    *,
-    epsilon: float,
-    delta: float,
-    by: str | None = None,
-    where: str | None = None,
-    find_groups: bool = False,
-    n: int | None = None,
-    group_size: int | None = None,
-    budget: str | Path | None = None,
-) -> Release:
-    """Release statistics of a table, with noise that is solved for all of them together.
-
-    Parameters
-    ----------
-    table
-        A polars or pandas data frame, a mapping from names to columns, a list of rows as mappings,
-        or the path of a file.
-    schema
-        Types, ranges and categories of the columns: a :class:`dpcal.tables.Schema`, its JSON
-        values, or a TOML file, which 'dpcal schema FILE' drafts. Numbers are clamped to their
-        ranges.
-    statistics
-        ``"count"`` or ``"count age > 65"``, ``"sum stay"``, ``"mean stay"``, ``"variance stay"``,
-        ``"histogram department, sex"`` or ``"histogram age:20"``, ``"quantile bp 0.1 0.5 0.9"``;
-        each may end in ``where CONDITION`` and ``by AXES``.
-    epsilon
-        The target of privacy of all of them together, > 0.
-    delta
-        The target's delta, in (0, 1).
-    by
-        Groups of all statistics: columns with commas between them, NAME or NAME:PARTS (a number
-        with a range, in so many equal parts).
-    where
-        Rows that count: comparisons with and, or, not, in.
-    find_groups
-        Find the groups of a column in ``by`` that the schema does not describe: those that enough
-        rows have.
-    n
-        Public number of rows, for a claim under add-or-remove-one (default: the schema's, or read,
-        for one under replace-special).
-    group_size
-        Rows that a person has at most (default: the schema's).
-    budget
-        Charge the release to this budget book, and refuse it if it does not fit; a new book takes
-        the release's epsilon and delta for its total.
-
-    Returns
-    -------
-    Release
-        Values with standard errors and intervals of confidence; ``frame()`` is a data frame, and
-        ``save(folder)`` writes what ``dpcal verify`` checks.
-
-    Raises
-    ------
-    ValueError
-        If an argument is not what it must be, or a cell is not what the schema says.
-    BudgetExceeded
-        If the release does not fit into the budget book.
-    """
-    release: Release = _releasing.answered(**locals())
-    return release

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Self
@@ -19,7 +20,7 @@ from typing import Any, Self
 from dpcal.tables.reading import Source, polars
 from dpcal.tables.schema import Column, Schema
 
-__all__ = ["ROW_NUMBERS", "draft", "likely_target"]
+__all__ = ["draft", "drafts_one", "schema_of_numbers"]
 
 # Texts of a column, beyond which they are no categories: each costs a feature, and noise.
 _MOST_CATEGORIES = 30
@@ -29,8 +30,7 @@ _NO_CATEGORY = "(missing)"
 
 # Names that data frames give to the numbers of their rows, and nobody gives to a column.
 ROW_NUMBERS = ("", "Unnamed: 0")
-# How names say what a column is: the number of a row, an id or a person, what is predicted, or what
-# is known only when all is over.
+# How names say what a column is: the number of a row, or an id or a person.
 _ROW_NUMBER = re.compile(r"|index|level_0|row(_?(number|nr|id))?|unnamed: ?\d+", re.IGNORECASE)
 _PERSON = re.compile(
     r"(.*(^|[_ .-]))?(id|key|uuid|guid|ssn|mrn|nhs|person|patient|user|customer|client|member|"
@@ -38,16 +38,6 @@ _PERSON = re.compile(
     re.IGNORECASE,
 )
 _JOINED = re.compile(r"[a-z]+I[Dd]")
-_TARGET = re.compile(
-    r"target|label|class|outcome|y|result|sick|disease|diagnosis|churn(ed)?|default(ed)?|died|"
-    r"survived|response|fraud",
-    re.IGNORECASE,
-)
-_LATER = re.compile(
-    r".*(length.of.stay|(^|[_ ])los($|[_ ])|duration|discharge|outcome|died|death|final|result|"
-    r"end.?date|total.?cost).*",
-    re.IGNORECASE,
-)
 # ISO 8601, or day, month and year, with or without a time.
 _DATE = (
     r"^((\d{4}[./-]\d{1,2}[./-]\d{1,2}|\d{1,2}[./-]\d{1,2}[./-]\d{2,4})([T ].*)?"
@@ -139,25 +129,28 @@ def draft(source: Source, *, target: str | None = None) -> tuple[Schema, dict[st
     for name, each in seen.items():
         column, comments[name] = _column(name, each, marks, is_target=name == target)
         columns.append(column)
-        if name != target and column.type != "drop" and _LATER.fullmatch(name):
-            comments[name] += "; is it known of a new row? If not, it must be dropped"
     schema = Schema(columns=tuple(columns), target=target, missing_values=tuple(marks))
-    likely = likely_target(schema) if target is None else None
-    if likely is not None:
-        comments[likely] += f"; perhaps what is predicted: --target {likely}"
-    return schema, {name: text.removeprefix("; ") for name, text in comments.items() if text}
+    return schema, {name: text for name, text in comments.items() if text}
 
 
-def likely_target(schema: Schema) -> str | None:
-    """Return the column that is most likely to be predicted, going by names and numbers of texts.
+def schema_of_numbers(source: Source) -> Schema:
+    """Return a schema of numbers, for tables without a schema."""
+    numbers = [name for name in source.columns if name in ROW_NUMBERS]
+    if numbers:
+        raise ValueError(
+            "table must hold no numbers of its rows as a feature, got a column named "
+            f"{numbers[0]!r}. {drafts_one(source)}"
+        )
+    return Schema(columns=tuple(Column(name=name, type="number") for name in source.columns))
 
-    It has two categories, or a name that says so; the last such column counts.
-    """
-    described = [each for each in schema.columns if each.type in ("number", "category", "class")]
-    named = [each.name for each in described if _TARGET.fullmatch(each.name)]
-    two = [each.name for each in described if len(each.categories) == 2]
-    found = named or two
-    return found[-1] if found else None
+
+def drafts_one(source: Source) -> str:
+    """Return the sentence that says which command drafts the schema that a table lacks."""
+    file = "FILE" if source.in_memory else shlex.quote(str(source.path))
+    return (
+        "Without a schema every feature must be a number: "
+        f"'dpcal schema {file} -o schema.toml' drafts one, with types and categories."
+    )
 
 
 def _column(name: str, seen: _Seen, marks: list[str], *, is_target: bool) -> tuple[Column, str]:

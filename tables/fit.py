@@ -43,10 +43,11 @@ from dpcal.report import (
     write,
 )
 from dpcal.tables.booking import booked, opened_book
+from dpcal.tables.drafting import drafts_one
 from dpcal.tables.model import Model
-from dpcal.tables.plans import calibrated, compared
+from dpcal.tables.reading import check_extras
 from dpcal.tables.records import Records, load
-from dpcal.tables.request import Request, check_extras, drafts_one, schema_of
+from dpcal.tables.request import Request, calibrated, compared
 from dpcal.tables.scores import evaluate, print_warnings, warn_after, warn_before
 from dpcal.tables.summary import summary
 
@@ -61,7 +62,6 @@ __all__ = [
     "fitted",
     "key_file",
     "planned",
-    "schema_of",
 ]
 
 # Classes as numbers.

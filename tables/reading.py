@@ -17,8 +17,9 @@ import csv
 import gzip
 import io
 import zlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,10 @@ import numpy as np
 from dpcal._internal.files import check_cells, check_lines, check_regular
 from dpcal.errors import MissingExtra, extra, reason_of
 
-__all__ = ["Source", "polars", "table_of"]
+__all__ = ["Source", "check_extras", "polars", "source_of", "table_of"]
 
+# Packages that a training needs.
+EXTRAS = ("polars", "matplotlib")
 SEPARATORS = (",", ";", "\t", "|")
 HEAD = 1 << 16  # bytes in which the row of column names must end
 # First bytes of zstd, bzip2, xz and zlib files, and of gzip, which polars would unpack unasked.
@@ -52,6 +55,15 @@ def polars() -> Any:
     except ImportError as error:
         raise MissingExtra(f"Tables are read by polars: {extra('train')}.") from error
     return module
+
+
+def check_extras() -> None:
+    """Refuse a training without the packages that it needs, before a record is read."""
+    missing = [name for name in EXTRAS if find_spec(name) is None]
+    if missing:
+        raise MissingExtra(
+            f"train needs {' and '.join(missing)}: {extra('train')}. No record was read."
+        )
 
 
 class Source:
@@ -170,6 +182,12 @@ class Source:
                 head = self._text[:HEAD]
         return self._names_of(head)
 
+    def check_columns(self, names: Iterable[str]) -> None:
+        """Refuse a table without one of these columns."""
+        for name in names:
+            if name not in self.columns:
+                raise ValueError(f"table must have a column {name!r}, as the schema says.")
+
     def _names_of(self, head: bytes) -> list[str]:
         text = head.decode("utf-8-sig", errors="replace")
         if not text.strip():
@@ -243,6 +261,13 @@ class Source:
             if str(error).startswith("could not parse"):
                 return None
             raise
+
+
+def source_of(table: Any, missing_values: Collection[str] = ()) -> Source:
+    """Open a table, unless it is open."""
+    if isinstance(table, Source):
+        return table
+    return Source(Path(table) if isinstance(table, str) else table, missing_values=missing_values)
 
 
 def _written(table: Any) -> bytes:

@@ -233,15 +233,9 @@ def _check_columns(source: Source, schema: Schema) -> None:
     """Refuse a file with other columns than the schema."""
     known = {column.name for column in schema.columns}
     strange = [name for name in source.columns if name not in known]
-    lacking = [
-        column.name
-        for column in schema.columns
-        if column.name not in source.columns and column.type != "drop"
-    ]
     if strange:
         raise ValueError(
             f"table must have no column that is not in the schema, got {strange[0]!r}: describe it "
             "there, or drop it with type = 'drop'."
         )
-    if lacking:
-        raise ValueError(f"table must have a column {lacking[0]!r}, as the schema says.")
+    source.check_columns(each.name for each in schema.columns if each.type != "drop")

@@ -1,37 +1,38 @@
-"""What a private training is asked: frozen, and checked before a record is read.
+"""A private training as it is requested, checked before a record is read, and its plan.
 
-Of the table, no more than the names of its columns is looked at here.
+Of the table, only the names of its columns are read here. Settings follow from public numbers.
 
->>> schema = schema_of({"columns": {"who": {"type": "person"}}}, group_size=3)
->>> schema.person, schema.group_size
-('who', 3)
+>>> sorted(default_sizes(400, {"steps": 10}).items())
+[('batch_size', 64), ('max_norm', 1.0)]
 """
 
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import dpcal
 from dpcal._internal import validate
 from dpcal._internal.files import text_of
 from dpcal.accountants.directions import relation_of
-from dpcal.calibrate import Constants, Plan
-from dpcal.errors import MissingExtra, extra, reason_of
+from dpcal.calibrate import Constants, Plan, Query
+from dpcal.calibrate.constants import UnknownConstant
+from dpcal.calibrate.defaults import SCALE_SHARE, Defaults
+from dpcal.calibrate.recommending.recommendation import first_choice
+from dpcal.errors import reason_of
+from dpcal.optim.linear_fit import SCALE, asked_before, query_on_all, tuned
 from dpcal.optim.registry import Optimizer, find
 from dpcal.tables.booking import checked_book
 from dpcal.tables.coding import REACH, Coding
-from dpcal.tables.drafting import ROW_NUMBERS
-from dpcal.tables.reading import Source
-from dpcal.tables.schema import Column, Schema
+from dpcal.tables.drafting import schema_of_numbers
+from dpcal.tables.reading import Source, check_extras, source_of
+from dpcal.tables.schema import Schema, described
 
-__all__ = ["Request", "check_extras", "drafts_one", "schema_of", "source_of"]
+__all__ = ["Request", "calibrated", "compared", "default_sizes"]
 
-EXTRAS = ("polars", "matplotlib")
 # Public constants of a loss that settings may give, in place of those that ranges imply.
 PUBLIC = ("smoothness", "gap")
 # A price may differ by this between two machines, relatively.
@@ -40,6 +41,16 @@ _CHOICES = {
     "loss": ("logistic", "squared"),
     "held_out": ("noisy", "unprotected", "none"),
 }
+# Those that predicted errors choose among where no optimizer was named. Correlated noise is left
+# out: it has no joint price with the question how long rows are.
+CHOICE = ("dpsgd", "noisy_gd")
+# Passes of samplers by epochs.
+_PASSES = 60.0
+# The largest standard deviation of the noise on the norm of rows, in units of the guess that it
+# replaces, at which longer rows are still told apart from shorter ones.
+_NOISE = 0.15
+# Squares are cut at four guesses or more; where noise would be half a guess, the guess stays.
+_LEAST_CUT, _LOUDEST = 4.0, 0.5
 # Settings of plan builders that are arguments of their own.
 _ARGUMENTS = {"max_norm": "max_grad_norm", "epochs": "epochs", "batch_size": "batch_size"}
 
@@ -70,8 +81,7 @@ class Request:
     goal
         The target of privacy, as plan builders take it: epsilon, delta, and the relation.
     chosen
-        Whether predicted errors choose between ``"dpsgd"`` and ``"noisy_gd"``, and their steps:
-        where no optimizer was named, and no setting was given.
+        Whether predicted errors choose between ``"dpsgd"`` and ``"noisy_gd"``, and their steps.
     plan
         The plan that is run in place of one that is made for the target, if any.
     budget, seed
@@ -125,18 +135,10 @@ class Request:
         class_weights: Mapping[str, float] | None,
         **given: Any,
     ) -> Request:
-        """Return the request that the arguments of :func:`dpcal.train` make.
-
-        Raises
-        ------
-        MissingExtra
-            If a package that training needs is not installed.
-        ValueError
-            If an argument is not what it must be, or does not go with the others.
-        """
+        """Return the request that the arguments of :func:`dpcal.train` make; raise as it does."""
         settings = _settings(given)
         relation = neighboring_relation and relation_of(neighboring_relation)
-        known, target = _described(schema, group_size, target, class_weights)
+        known, target = described(schema, group_size, target, class_weights)
         plan = None if use_plan is None else _plan(use_plan)
         if plan is not None:
             asked = {**given, "optimizer": optimizer, "neighboring_relation": relation}
@@ -158,13 +160,13 @@ class Request:
             public = _public(row, settings)
         relation = _relation(relation, row, n)
         check_extras()
-        source = source_of(table, known)
+        source = source_of(table, () if known is None else known.missing_values)
         book = checked_book(budget, source.records)
         if target is None:
             raise ValueError("target is needed: no schema names it.")
         return cls(
             source=source,
-            schema=_numbers(source) if known is None else known,
+            schema=schema_of_numbers(source) if known is None else known,
             target=target,
             described=known is not None,
             n=n,
@@ -217,26 +219,6 @@ class Request:
         )
 
 
-def schema_of(schema: Any, group_size: int | None = None) -> Schema:
-    """Return a schema from what stands for one, with another group size if one is given."""
-    if isinstance(schema, Mapping):
-        schema = Schema.from_dict(schema)
-    elif isinstance(schema, str | Path):
-        schema = Schema.read(Path(schema))
-    elif not isinstance(schema, Schema):
-        raise TypeError(f"schema must be a Schema, a mapping or a path, got {schema!r}.")
-    known: Schema = schema
-    return known if group_size is None else replace(known, group_size=group_size)
-
-
-def source_of(table: Any, schema: Schema | None = None) -> Source:
-    """Open a table, unless it is open."""
-    if isinstance(table, Source):
-        return table
-    missing = () if schema is None else schema.missing_values
-    return Source(Path(table) if isinstance(table, str) else table, missing_values=missing)
-
-
 # -- the optimizer and its plan
 
 
@@ -284,15 +266,6 @@ def _of_plan(plan: Plan, asked: Mapping[str, Any], settled: Mapping[str, Any]) -
     return {"epsilon": plan.epsilon, "delta": plan.delta}
 
 
-def check_extras() -> None:
-    """Refuse a training without the packages that it needs, before a record is read."""
-    missing = [name for name in EXTRAS if find_spec(name) is None]
-    if missing:
-        raise MissingExtra(
-            f"train needs {' and '.join(missing)}: {extra('train')}. No record was read."
-        )
-
-
 def _check_optimizer(row: Optimizer, plan: Plan | None) -> None:
     """Refuse an optimizer that a table and settings do not suffice for."""
     if row.blocks:
@@ -302,7 +275,8 @@ def _check_optimizer(row: Optimizer, plan: Plan | None) -> None:
         )
     if row.name == "correlated_dpsgd" and plan is None:
         raise ValueError(
-            "optimizer correlated_dpsgd needs a plan, as of 'dpcal calibrate --noise': use_plan."
+            "optimizer correlated_dpsgd needs a plan, as of dpcal.calibrate.correlated_dpsgd: "
+            "use_plan."
         )
 
 
@@ -372,49 +346,150 @@ def _relation(given: str | None, row: Optimizer, n: int | None) -> str:
     return given
 
 
-# -- the columns
+# -- the plan of a request
 
 
-def _described(
-    schema: Any, group_size: int | None, target: str | None, weights: Mapping[str, float] | None
-) -> tuple[Schema | None, str | None]:
-    """Return the schema, with the weights of classes that are given, and the target's name."""
-    known = None if schema is None else schema_of(schema, group_size)
-    target = target or (None if known is None else known.target)
-    return (known if weights is None else _weighted(known, target, weights)), target
+def calibrated(request: Request, n: int, dimension: int) -> Plan:
+    """Return the plan of a request.
 
-
-def _weighted(schema: Schema | None, target: str | None, weights: Mapping[str, float]) -> Schema:
-    """Return the schema with these weights of the target's classes."""
-    if schema is None or target is None:
+    Parameters
+    ----------
+    request
+        What is asked.
+    n, dimension
+        Number of records to train on, of rows or of persons, and of parameters.
+    """
+    plan = request.plan
+    if plan is None:
+        plan = _made(request, request.trained_on or n, dimension)
+    elif request.n is None and plan.n != n:
         raise ValueError(
-            "class_weights must be None without a schema, which lists the classes of the target, "
-            f"got {weights!r}."
+            f"use_plan must be for the n={n} records to train on, got a plan for n={plan.n} "
+            f"under {plan.neighboring_relation!r}: test_fraction = 0 holds none out, and under "
+            "add-or-remove-one the plan's n is public and may differ."
         )
-    column = schema.column(target)
-    if {*weights} != {*column.categories}:
-        listed = ", ".join(map(repr, column.categories))
-        raise ValueError(f"class_weights must be for the classes {listed}, got {weights!r}.")
-    own = replace(column, weights=tuple(weights[each] for each in column.categories))
-    columns = tuple(own if each is column else each for each in schema.columns)
-    return replace(schema, columns=columns)
+    return plan if request.n is None else replace(plan, public_n=True)
 
 
-def _numbers(source: Source) -> Schema:
-    """Return a schema of numbers, for tables without a schema."""
-    numbers = [name for name in source.columns if name in ROW_NUMBERS]
-    if numbers:
-        raise ValueError(
-            "table must hold no numbers of its rows as a feature, got a column named "
-            f"{numbers[0]!r}. {drafts_one(source)}"
-        )
-    return Schema(columns=tuple(Column(name=name, type="number") for name in source.columns))
+def _made(request: Request, n: int, dimension: int) -> Plan:
+    """Return the plan that is made for the target of a request."""
+    row, settings, norm = request.row, dict(request.settings), _row_norm(request)
+    target: dict[str, Any] = {"n": n, **request.goal}
+    if row.name == "dpsgd" and norm is not None:
+        return _tuned(request, dimension, norm, target)
+    if not row.constants:
+        plan: Plan = row.build()(**target, **default_sizes(n, settings), **settings)
+        return plan
+    if "l2" in row.options:
+        settings["l2"] = request.l2
+    try:
+        plan = row.build()(request.constants, dimension=dimension, **target, **settings)
+    except UnknownConstant as error:
+        told = "Constants of the loss follow from ranges in the schema."
+        raise ValueError(f"{error} {told}") from error
+    return plan
 
 
-def drafts_one(source: Source) -> str:
-    """Return the sentence that says which command drafts the schema that a table lacks."""
-    file = "FILE" if source.in_memory else shlex.quote(str(source.path))
-    return (
-        "Without a schema every feature must be a number: "
-        f"'dpcal schema {file} -o schema.toml' drafts one, with types and categories."
+def compared(request: Request, n: int, dimension: int) -> dict[str, Any] | None:
+    """Return arguments of :func:`dpcal.calibrate.recommend`; None where errors do not choose."""
+    norm, bound = _row_norm(request), _row_bound(request)
+    if norm is None or not request.chosen:
+        return None
+    return {
+        "loss": request.loss,
+        "n": request.trained_on or n,
+        "dimension": dimension,
+        "row_norm": bound,
+        "typical_norm": min(norm, bound),
+        "l2": request.l2,
+        **request.goal,
+    }
+
+
+def _row_norm(request: Request) -> float | None:
+    """Return the norm that most records have, as far as ranges tell; None where they do not."""
+    square = request.coding.typical_square
+    known = request.loss == "logistic" or request.schema.column(request.target).range is not None
+    return None if square is None or not known else math.sqrt(square + request.intercept)
+
+
+def _row_bound(request: Request) -> float:
+    """Return the bound that ranges give on the norm of rows."""
+    return math.sqrt(request.coding.square_bound + request.intercept)
+
+
+def _tuned(request: Request, dimension: int, norm: float, target: Mapping[str, Any]) -> Plan:
+    """Return the plan of DP-SGD whose settings, where none were given, are those of a linear model.
+
+    Where neither the clip nor the rate was given, a hundredth of the budget asks how long rows are.
+    The sum of the rows of a person is clipped as if it were one row. Gradients of a class of weight
+    w are w times as long, and curve as much more.
+    """
+    weight = max(request.schema.column(request.target).weights or (1.0,))
+    given, asked = dict(request.settings), compared(request, target["n"], dimension)
+    scaled = "max_norm" in given or "learning_rate" in given or request.by_person
+    clip, passes = given.pop("max_norm", None), given.pop("epochs", None)
+    by_epochs = given.get("sampler", "poisson") != "poisson" and "steps" not in given
+    if by_epochs and passes is None:
+        passes = _PASSES
+    if passes is not None:
+        validate.positive(epochs=passes)
+    first = None if asked is None else first_choice(optimizers=CHOICE, **asked).plan
+    if first is not None:
+        query = first.queries[-1]
+        given = {"steps": query.count, "batch_size": round(query.expected_batch_size(first.n))}
+    release = dpcal.noise_multiplier(dpcal.events.GaussianDpEvent, **request.goal)
+    release *= 1 if request.by_person else given.get("group_size", 1)
+    settled = Defaults.of(
+        request.loss,
+        n=target["n"],
+        dimension=dimension,
+        row_norm=norm,
+        release=release,
+        passes=passes,
+        steps=given.get("steps"),
+        batch_size=given.get("batch_size"),
+        unit=1.0 if request.loss == "logistic" else REACH,
+        bound=None if request.by_person else _row_bound(request),
     )
+    clip = weight * settled.max_norm if clip is None else clip
+    if first is None:
+        length = {"epochs": passes} if by_epochs else {"steps": settled.steps}
+        sizes = {**length, "batch_size": settled.batch_size, "max_norm": clip}
+        plan: Plan = request.row.build()(**target, **given | sizes)
+    else:
+        parameters = {"steps": settled.steps, "batch_size": settled.batch_size}
+        plan = replace(first, queries=(replace(query, max_norm=clip),), parameters=parameters)
+    # Beside another query a shuffle has a looser price, and rows of a person have no common length.
+    if not scaled and plan.queries[-1].sampler != "shuffled-epochs":
+        scale = _scale(request.coding, release=release, n=plan.n, group_size=plan.group_size)
+        plan = plan if scale is None else asked_before(plan, scale)
+    if "learning_rate" in plan.parameters:
+        return plan
+    query = plan.query("gradient")
+    settled = replace(settled, steps=query.count)
+    _, rate = tuned(settled, query, weight=weight, l2=request.l2, max_norm=clip)
+    return replace(plan, parameters={**plan.parameters, "learning_rate": rate})
+
+
+def _scale(coding: Coding, *, release: float, n: int, group_size: int) -> Query | None:
+    """Return the query about the mean squared norm of rows; None where noise would hide it.
+
+    A range is taken to span eight standard deviations of its values. Where rows are much shorter or
+    longer, the steps that are right for the guess are too long or too short.
+    """
+    guess, multiplier = coding.typical_square, release / math.sqrt(SCALE_SHARE)
+    if not guess:
+        return None
+    cut = min(coding.square_bound / guess, max(_LEAST_CUT, _NOISE * n / multiplier))
+    if cut * multiplier / n > _LOUDEST:
+        return None
+    return query_on_all(SCALE, cut * guess, multiplier, group_size=group_size)
+
+
+def default_sizes(n: int, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the sizes of DP-SGD that were not given: functions of n alone."""
+    defaults = {"batch_size": min(n, max(64, math.ceil(3 * math.sqrt(n)))), "max_norm": 1.0}
+    if "steps" not in given:
+        defaults["epochs"] = 20.0
+    return {name: value for name, value in defaults.items() if name not in given}

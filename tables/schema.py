@@ -25,13 +25,13 @@ import json
 import math
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from dpcal._internal.files import document_of, text_of
 
-__all__ = ["CURVES", "Column", "Schema"]
+__all__ = ["CURVES", "Column", "Schema", "described", "schema_of"]
 
 TYPES = ("number", "category", "class", "person", "drop")
 # Codings of a number whose effect is no straight line, and all.
@@ -193,13 +193,13 @@ class Schema:
         if self.target is not None:
             self.column(self.target)
 
-    def column(self, name: str) -> Column:
-        """Return the column of a name."""
+    def column(self, name: str, of: str = "target") -> Column:
+        """Return the column of a name, which ``of`` is what names."""
         for column in self.columns:
             if column.name == name:
                 return column
         known = ", ".join(repr(column.name) for column in self.columns)
-        raise ValueError(f"target must be one of the columns {known}, got {name!r}.")
+        raise ValueError(f"{of} must be one of the columns {known}, got {name!r}.")
 
     @property
     def person(self) -> str | None:
@@ -296,6 +296,43 @@ class Schema:
             lines.append(f"[columns.{toml_value(name)}]")
             lines += [f"{key} = {toml_value(value)}" for key, value in column.items()]
         return "\n".join(lines).strip("\n") + "\n"
+
+
+def schema_of(schema: Any, group_size: int | None = None) -> Schema:
+    """Return a schema from what stands for one, with another group size if one is given."""
+    if isinstance(schema, Mapping):
+        schema = Schema.from_dict(schema)
+    elif isinstance(schema, str | Path):
+        schema = Schema.read(Path(schema))
+    elif not isinstance(schema, Schema):
+        raise TypeError(f"schema must be a Schema, a mapping or a path, got {schema!r}.")
+    known: Schema = schema
+    return known if group_size is None else replace(known, group_size=group_size)
+
+
+def described(
+    schema: Any, group_size: int | None, target: str | None, weights: Mapping[str, float] | None
+) -> tuple[Schema | None, str | None]:
+    """Return the schema, with the weights of classes that are given, and the target's name."""
+    known = None if schema is None else schema_of(schema, group_size)
+    target = target or (None if known is None else known.target)
+    return (known if weights is None else _weighted(known, target, weights)), target
+
+
+def _weighted(schema: Schema | None, target: str | None, weights: Mapping[str, float]) -> Schema:
+    """Return the schema with these weights of the target's classes."""
+    if schema is None or target is None:
+        raise ValueError(
+            "class_weights must be None without a schema, which lists the classes of the target, "
+            f"got {weights!r}."
+        )
+    column = schema.column(target)
+    if {*weights} != {*column.categories}:
+        listed = ", ".join(map(repr, column.categories))
+        raise ValueError(f"class_weights must be for the classes {listed}, got {weights!r}.")
+    own = replace(column, weights=tuple(weights[each] for each in column.categories))
+    columns = tuple(own if each is column else each for each in schema.columns)
+    return replace(schema, columns=columns)
 
 
 def toml_value(value: Any) -> str:

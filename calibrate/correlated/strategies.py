@@ -15,6 +15,7 @@ lambda-CGD    22.710    34.1
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -42,6 +43,8 @@ __all__ += ["StrategyTable", "compare_strategies"]
 
 # The momentum of the other workload that every row shows.
 _MOMENTUM = 0.9
+# Width of the table as a text.
+_COLUMNS = 80
 
 
 Pricing = Callable[..., CalibratedNoise]
@@ -285,24 +288,38 @@ class StrategyTable:
         return {**vars(self), "workload": self.workload.to_dict(), "rows": rows}
 
     def __str__(self) -> str:
+        """Return the table, at most 80 columns wide, with what each label is about below it."""
         lines = [
             f"noise for epsilon = {self.epsilon:g}, delta = {self.delta:g}, "
-            f"{self.neighboring_relation}; {self.steps} steps, {self.schedule}",
+            f"{self.neighboring_relation}; {self.steps} steps",
+            *textwrap.wrap(self.schedule, _COLUMNS),
             f"errors of {self.workload}, in clipping norms; memory in rows",
-            f"{'strategy':<38}{'multiplier':>12}{'max error':>12}{'mean error':>12}"
-            f"{'of DP-SGD':>11}{'momentum':>10}{'memory':>8}  label",
+            f"{'strategy':<25}{'noise':>10}{'max':>9}{'mean':>9}{'of DP-SGD':>11}"
+            f"{'momentum':>10}{'rows':>6}",
         ]
-        return "\n".join([*lines, *(self._line(row) for row in self.rows)])
+        labels: dict[str, list[str]] = {}
+        for row in self.rows:
+            lines.append(self._line(row))
+            labels.setdefault(row.label, []).append(row.name)
+        told = [f"{label}: {'; '.join(names)}" for label, names in labels.items() if label]
+        if len(labels) == 1:
+            told = [f"{label}: every strategy" for label in labels if label]
+        return "\n".join(
+            [*lines, *(part for text in told for part in textwrap.wrap(text, _COLUMNS))]
+        )
 
     def _line(self, row: StrategyRow) -> str:
         if row.noise_multiplier is None or row.max_error is None or row.mean_error is None:
-            return f"{row.name:<38}{row.note}"
+            starts: dict[str, Any] = {
+                "initial_indent": f"{row.name:<25}",
+                "subsequent_indent": " " * 25,
+            }
+            return textwrap.fill(row.note, _COLUMNS, **starts)
         least = self.baseline
         share = "" if least is None else f"{row.mean_error / (least.mean_error or 1.0):.3f}"
         return (
-            f"{row.name:<38}{row.noise_multiplier:>12.5g}{row.max_error:>12.5g}"
-            f"{row.mean_error:>12.5g}{share:>11}{row.momentum_error or 0.0:>10.4g}"
-            f"{row.memory:>8}  {row.label}"
+            f"{row.name:<25}{row.noise_multiplier:>10.5g}{row.max_error:>9.4g}"
+            f"{row.mean_error:>9.4g}{share:>11}{row.momentum_error or 0.0:>10.4g}{row.memory:>6}"
         )
 
 

@@ -15,7 +15,7 @@ import dataclasses
 import math
 import textwrap
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from types import MappingProxyType
@@ -133,31 +133,35 @@ class Recommendation:
         return {**vars(self), "rows": rows, "bounds": bounds}
 
     def __str__(self) -> str:
-        """Return the table, at most 100 columns wide."""
-        head = "optimizer", "steps of records", "error", "between", "passes", "seconds", "known by"
-        lines = [head]
+        """Return the table, at most 80 columns wide, with what it rests on below."""
+        lines = [("optimizer", "steps of records", "error", "between", "passes", "time")]
+        known: dict[str, list[str]] = {}
         for row in (*self.rows, *self.bounds):
-            between = "" if row.low is None else f"{row.low:.1e} {row.high:.1e}"
-            known = row.basis if row.low is not None else f"theorem, {row.measure.split()[0]}"
-            cost = (f"{row.passes:.0f}", f"{row.seconds:.1g}", known)
+            between = "" if row.low is None else f"{row.low:.0e} {row.high:.0e}"
+            cost = f"{row.passes:.0f}", f"{row.seconds:.1g} s"
             lines.append((row.optimizer, _settings(row), f"{row.error:.1e}", between, *cost))
-        widths = [max(len(line[k]) for line in lines) for k in range(len(lines[0]))]
-        table = [
-            "  ".join(f"{cell:{w}}" for cell, w in zip(line, widths, strict=True)).rstrip()
-            for line in lines
-        ]
+            basis = row.basis if row.low is not None else f"theorem, {row.measure.split()[0]}"
+            known.setdefault(basis, []).append(row.optimizer)
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        table = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
         dpsgd = next(row for row in self.rows if row.optimizer == "dpsgd")
         needs: dict[str, list[str]] = {}
         for row in (*self.rows, *self.bounds):
             needs.setdefault(row.needs, []).append(row.optimizer)
-        known = "; ".join(f"{', '.join(names)}: {what}" for what, names in needs.items())
         said = [
             f"(lower bound of the gradient norm, up to a constant: {self.lower_bound:.1e})",
             f"dpsgd: {dpsgd.error / self.rows[0].error:.2g} times the first row. "
             f"Without privacy, the records leave {self.statistical:.1e} of population loss.",
-            *textwrap.wrap(f"To be known in public: {known}.", 100),
+            f"Errors are known by {_grouped(known)}.",
+            f"To be known in public: {_grouped(needs)}.",
+            self.note,
         ]
-        return "\n".join([*table, *said, self.note])
+        return "\n".join([*table, *(part for text in said for part in textwrap.wrap(text, 80))])
+
+
+def _grouped(names: Mapping[str, Sequence[str]]) -> str:
+    """Return a text on what several optimizers have in common, each with their names."""
+    return "; ".join(f"{what} ({', '.join(own)})" for what, own in names.items())
 
 
 def _settings(row: Recommended) -> str:
@@ -189,20 +193,24 @@ def recommend(
     ----------
     loss
         ``"logistic"``, or ``"squared"`` with targets in [-1, 1].
-    n, dimension
-        Number of records, public, and of parameters.
-    epsilon, delta
-        Target: epsilon > 0 and delta in (0, 1).
+    n
+        Number of records, public.
+    dimension
+        Number of parameters, the intercept among them.
+    epsilon
+        The target, > 0.
+    delta
+        The target's delta, in (0, 1).
     row_norm
-        Bound on the norm of a row, with the constant column.
+        Bound on the norm of a row, with its constant column.
     typical_norm
-        Root mean square of the rows' norms, public; 0.6 times the bound when omitted.
+        Root mean square of the rows' norms, if it is public (default: 0.6 of the bound).
     l2
-        Weight of the penalty ``l2 / 2 ||w||^2``.
+        Weight >= 0 of the penalty ``l2 / 2 ||w||^2``.
     passes
-        Most passes over the records. When omitted, 60 of steps on samples, and of steps on all
-        records as many as noise and smoothness allow, at most 1,000. Above epsilon = 100 only
-        60 passes and independent noise are tried on samples.
+        Most passes over the records (default: 60 of steps on samples, and of steps on all records
+        as many as noise and smoothness allow, at most 1,000). Above epsilon = 100 only 60 passes
+        and independent noise are tried on samples.
     neighboring_relation
         ``"add-or-remove-one"`` or ``"replace-special"``.
 

@@ -35,7 +35,7 @@ from dpcal.optim.result import Trace
 from dpcal.report import document_of, sentences, write
 from dpcal.report.output import columns
 from dpcal.tables.booking import booked, checked_book, opened_book
-from dpcal.tables.reading import polars
+from dpcal.tables.reading import polars, source_of
 from dpcal.tables.releasing.estimates import (
     CONFIDENCE,
     Noisy,
@@ -55,11 +55,10 @@ from dpcal.tables.releasing.planning import (
 )
 from dpcal.tables.releasing.reading import Rows, size_of
 from dpcal.tables.releasing.statistics import Statistic
-from dpcal.tables.request import schema_of, source_of
-from dpcal.tables.schema import Schema
+from dpcal.tables.schema import Schema, schema_of
 from dpcal.tables.scores import print_warnings, warn_before
 
-__all__ = ["Release", "answered"]
+__all__ = ["Release", "release"]
 
 _SHOWN = {"statistic", "share", "value", "standard_error", "low", "high"}
 COVERED = "every number in the section 'release', and all of them together"
@@ -120,28 +119,76 @@ class Release:
         )
 
 
-def answered(
+def release(
     table: Any,
-    schema: Any,
+    schema: Schema | Mapping[str, Any] | str | Path,
     statistics: Sequence[str],
     *,
     epsilon: float,
     delta: float,
-    by: str | None,
-    where: str | None,
-    find_groups: bool,
-    n: int | None,
-    group_size: int | None,
-    budget: str | Path | None,
+    by: str | None = None,
+    where: str | None = None,
+    find_groups: bool = False,
+    n: int | None = None,
+    group_size: int | None = None,
+    budget: str | Path | None = None,
 ) -> Release:
-    """Return what :func:`dpcal.release` does for these arguments."""
+    """Release statistics of a table, with noise that is solved for all of them together.
+
+    Parameters
+    ----------
+    table
+        A polars or pandas data frame, a mapping from names to columns, a list of rows as mappings,
+        or the path of a file.
+    schema
+        Types, ranges and categories of the columns: a :class:`dpcal.tables.Schema`, its JSON
+        values, or a TOML file, which 'dpcal schema FILE' drafts. Numbers are clamped to their
+        ranges.
+    statistics
+        ``"count"`` or ``"count age > 65"``, ``"sum stay"``, ``"mean stay"``, ``"variance stay"``,
+        ``"histogram department, sex"`` or ``"histogram age:20"``, ``"quantile bp 0.1 0.5 0.9"``;
+        each may end in ``where CONDITION`` and ``by AXES``.
+    epsilon
+        The target of privacy of all of them together, > 0.
+    delta
+        The target's delta, in (0, 1).
+    by
+        Groups of all statistics: columns with commas between them, NAME or NAME:PARTS (a number
+        with a range, in so many equal parts).
+    where
+        Rows that count: comparisons with and, or, not, in.
+    find_groups
+        Find the groups of a column in ``by`` that the schema does not describe: those that enough
+        rows have.
+    n
+        Public number of rows, for a claim under add-or-remove-one (default: the schema's, or read,
+        for one under replace-special).
+    group_size
+        Rows that a person has at most (default: the schema's).
+    budget
+        Charge the release to this budget book, and refuse it if it does not fit; a new book takes
+        the release's epsilon and delta for its total.
+
+    Returns
+    -------
+    Release
+        Values with standard errors and intervals of confidence; ``frame()`` is a data frame, and
+        ``save(folder)`` writes what ``dpcal verify`` checks.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not what it must be, or a cell is not what the schema says.
+    BudgetExceeded
+        If the release does not fit into the budget book.
+    """
     if isinstance(statistics, str) or not statistics:
         raise ValueError(f"statistics must be a list of one or more, got {statistics!r}.")
     _check_target(epsilon, delta)
     if group_size is not None:
         validate.count(group_size=group_size)
     known = schema_of(schema, group_size)
-    source = source_of(table, known)
+    source = source_of(table, known.missing_values)
     n = known.n if n is None else validate.count(n=n)
     axes = [each for each in (by or "").split(",") if each.strip()]
     how: dict[str, Any] = {"by": axes, "where": where, "find": find_groups}

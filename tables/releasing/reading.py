@@ -67,9 +67,7 @@ class Rows:
         """
         used = {name for each in statistics for name in each.columns}
         found = {axis.name: axis.column for each in statistics for axis in each.axes if axis.open}
-        lacking = sorted(used - set(source.columns))
-        if lacking:
-            raise ValueError(f"table must have a column {lacking[0]!r}, as the schema says.")
+        source.check_columns(sorted(used))
         described = {each.name: each for each in schema.columns if each.name in used}
         columns = (described | found).values()
         numbers = [each.name for each in columns if each.type == "number"]

@@ -66,7 +66,7 @@ class Axis:
         name = unquoted(name)
         if find and not colon and name not in {each.name for each in schema.columns}:
             return cls(Column(name=name, type="drop"))
-        column = _column(name, schema)
+        column = schema.column(name, "column of a statistic")
         if column.type == "number":
             _ranged(column)
             count = parts.strip() or str(_PARTS)
@@ -230,14 +230,6 @@ def _listed(text: str | None) -> list[str]:
     return [each for each in (text or "").split(",") if each.strip()]
 
 
-def _column(name: str, schema: Schema) -> Column:
-    for column in schema.columns:
-        if column.name == name:
-            return column
-    known = ", ".join(repr(column.name) for column in schema.columns)
-    raise ValueError(f"statistic must name a column of the schema, {known}, got {name!r}.")
-
-
 def _ranged(column: Column) -> tuple[float, float]:
     """Return the range of a number; refuse a column that has none."""
     if column.type != "number" or column.range is None:
@@ -258,7 +250,7 @@ def _numeric(kind: str, what: str, schema: Schema) -> dict[str, Any]:
         # A name of several words.
         found = re.fullmatch(r"(.*)()", what, re.DOTALL)
         assert found is not None
-    column = _column(unquoted(found[1]), schema)
+    column = schema.column(unquoted(found[1]), "column of a statistic")
     _ranged(column)
     if kind != "quantile":
         return {"column": column}

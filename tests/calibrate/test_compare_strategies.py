@@ -81,7 +81,7 @@ def test_usual_strategies_of_random_batches_all_answer_and_report():
             row.noise_multiplier * row.strategy.mean_error(momentum), rel=1e-12
         )
     share = table.rows[2].mean_error / table.baseline.mean_error
-    assert f"{share:.3f}" in str(table).splitlines()[5]
+    assert f"{share:.3f}" in str(table).splitlines()[6]
 
 
 def test_correlation_pays_in_several_epochs_and_replacing_a_record_takes_twice_the_noise():
@@ -147,7 +147,7 @@ def test_random_batches_are_priced_by_the_sampler():
     )
     for sampled, full in zip(table.rows, known.rows, strict=True):
         assert sampled.noise_multiplier < full.noise_multiplier
-    assert "sampling_probability=0.1" in str(table).splitlines()[0]
+    assert "sampling_probability=0.1" in str(table).splitlines()[1]
 
 
 @pytest.mark.slow

@@ -161,11 +161,12 @@ def test_listed(cli):
     comparators = ["dp_sgda", "privatediff", "sto_spider", "ada_dp_spider"]
     assert [row["name"] for row in rows][-4:] == comparators
     lines = cli("optimizers").splitlines()
-    assert len(lines) == len(rows) + 1
+    assert sum(not line.startswith(" ") for line in lines) == len(rows) + 1
+    assert max(map(len, lines)) <= 80
     for row in OPTIMIZERS.values():
         assert row.comparator == (row.name in comparators)
         (line,) = [line for line in lines if line.split()[0] == row.name]
-        assert line.endswith("(a comparator, not recommended)") == row.comparator
+        assert (line.split()[1] == "comparator:") == row.comparator
         text = cli("optimizers", row.name)
         assert all(part in text for part in (f"{row.name}: {row.summary}", row.rate, row.theorem))
     (row,) = SELECTIONS.values()

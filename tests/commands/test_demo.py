@@ -17,7 +17,7 @@ from breast_cancer import RANGES, breast_cancer, scaled, split
 
 from dpcal import calibrate
 from dpcal.accountants import epsilon, events
-from dpcal.tables.plans import default_sizes
+from dpcal.tables.request import default_sizes
 
 TARGETS = (0.5, 1.0, 2.0)
 

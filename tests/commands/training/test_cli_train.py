@@ -12,7 +12,7 @@ from dp_accounting.pld import PLDAccountant
 
 import dpcal
 from dpcal.commands import train as door
-from dpcal.tables import Schema, fit, request
+from dpcal.tables import Schema, fit, reading
 
 TARGET = "--epsilon 1 --delta 1e-6"
 PAGES = {"statement.html", "sp800-226.html", "privacy-profile.svg"}
@@ -178,10 +178,10 @@ def test_options_and_extras_are_checked_before_a_record_is_read(cli, asked, tmp_
         *("--set gamma=1", "--optimizer dp_sgda", "--optimizer correlated_dpsgd"),
     ):
         assert cli.refused(*asked, words)
-    found = request.find_spec
+    found = reading.find_spec
     for package in ("polars", "matplotlib"):
         without = {package: None}
-        monkeypatch.setattr(request, "find_spec", lambda name, w=without: w.get(name, found(name)))
+        monkeypatch.setattr(reading, "find_spec", lambda name, w=without: w.get(name, found(name)))
         message = cli.refused(*asked)
         assert package in message
         assert "pip install '.[train]'" in message

@@ -334,18 +334,19 @@ def test_a_correlated_query_is_read_from_its_document():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "words",
+    ("strategy", "how"),
     [
-        "--noise lambda-cgd=0.5 --proved",
-        "--noise banded=3 --sampler cyclic-poisson",
+        (LambdaCGD(12, 0.5), {"statistics": False}),
+        (Banded(12, 3), {"sampler": "cyclic-poisson"}),
     ],
 )
-def test_the_command_line_trains_and_verifies(cli, tmp_path, words):
+def test_the_command_line_trains_and_verifies(cli, tmp_path, strategy, how):
     table, report = tmp_path / "table.csv", tmp_path / "report"
     lines = [f"{a:.4f},{b:.4f},{'no' if a < b else 'yes'}" for a, b in X[:, :2]]
     table.write_text("\n".join(["a,b,label", *lines]) + "\n")
-    made = f"calibrate --n {len(X)} --batch-size 12 --steps 12 --epsilon 2 --delta 1e-2"
-    cli(made, words, "--neighboring-relation replace-special -o", tmp_path / "plan.json")
+    target = {"epsilon": 2.0, "delta": 1e-2, "neighboring_relation": "replace-special"}
+    planned = calibrate.correlated_dpsgd(strategy, n=len(X), batch_size=12, **target, **how)
+    (tmp_path / "plan.json").write_text(planned.to_json())
     asked = "--target label --test-fraction 0 --use-plan"
     told = cli("train", table, asked, tmp_path / "plan.json", "-o", report)
     (run,) = json.loads((report / "report.json").read_text())["runs"]
