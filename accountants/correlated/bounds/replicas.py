@@ -120,23 +120,24 @@ def binomials(order: int, chance: float) -> Floats:
 
 
 @lru_cache(maxsize=2 * len(_ORDERS))
-def _windows(order: int, length: int, every: int, most: int) -> NDArray[np.int8] | None:
+def _windows(order: int, length: int, every: int, most: int) -> NDArray[np.int16] | None:
     """Return the last counts, of shape (states, length), the latest first; None if they are many.
 
-    Any ``every`` counts in a row have a sum of at most ``most``, and each is at most the order.
+    Any ``every`` counts in a row have a sum of at most ``most``, and each is at most the order. So
+    few states have an order far below 2^15.
     """
-    kept = np.zeros((1, 0), dtype=np.int8)
+    kept = np.zeros((1, 0), dtype=np.int16)
     for _ in range(length):
         left = np.minimum(order, most - kept[:, : every - 1].sum(axis=1))
         times = left + 1
         if times.sum() * (order + 2 + kept.shape[1]) > _LARGEST_TABLE:
             return None
         first = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
-        kept = np.column_stack([first.astype(np.int8), np.repeat(kept, times, axis=0)])
+        kept = np.column_stack([first.astype(np.int16), np.repeat(kept, times, axis=0)])
     return kept
 
 
-def _after(windows: NDArray[np.int8], q: int) -> NDArray[np.intp]:
+def _after(windows: NDArray[np.int16], q: int) -> NDArray[np.intp]:
     """Return the place of the window after each count, of shape (q + 1, windows); -1 for none."""
     powers = (q + 1) ** np.arange(windows.shape[1])[::-1]
     codes = windows @ powers
@@ -212,7 +213,7 @@ class _Tables:
         The sum S of each state, at most; zeros without a grid.
     """
 
-    windows: NDArray[np.int8]
+    windows: NDArray[np.int16]
     to: Places
     share: Floats
     free: Places
