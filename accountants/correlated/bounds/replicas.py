@@ -396,7 +396,7 @@ class ReplicaSum:
             unlike = np.flatnonzero(kinds[t - left : t] != kinds[t - 1])
             many = left - 1 - int(unlike[-1]) if unlike.size else left
             if kinds[t - 1] != kind:
-                kind = kinds[t - 1]
+                kind = int(kinds[t - 1])
                 gains = np.ascontiguousarray(self.gains(products[kind]))
                 largest = max(largest, float(gains.max()))
             chances = self.chances(np.arange(t - 1, t - many - 1, -1))
