@@ -17,8 +17,6 @@ from typing import Any
 from benchmarks.corpus import page, rows, scoring
 from benchmarks.corpus.adapters import PACKAGES
 from benchmarks.corpus.checking import problem
-from dpcal import accountants
-from dpcal.errors import UnsupportedEvent
 
 # -- verify
 
@@ -49,20 +47,13 @@ def verify(options: argparse.Namespace) -> int:
 
 
 def _export(chosen: list[dict[str, Any]], certificates: dict[str, Any], path: Path) -> int:
-    """Write a certificate of one row, its proof or one made now, for ``dpcal check``."""
+    """Write the certificate of one row, for ``dpcal check``."""
     if len(chosen) != 1:
         raise SystemExit("-o takes the id of one row.")
-    (row,) = chosen
-    document, relation = certificates.get(row["id"]), row["neighboring_relation"]
-    if document is None:
-        event = rows.event_of(row["event"])
-        try:
-            found = accountants.certify(event, neighboring_relation=relation, **row["asked"])
-        except UnsupportedEvent as error:
-            message = f"no certificate covers {row['id']}: verify it without -o."
-            raise SystemExit(message) from error
-        document = found.to_dict()
-    path.write_text(json.dumps(document) + "\n")
+    name = chosen[0]["id"]
+    if name not in certificates:
+        raise SystemExit(f"no certificate proves {name}: verify it without -o.")
+    path.write_text(json.dumps(certificates[name]) + "\n")
     return 0
 
 
@@ -96,8 +87,7 @@ def score(options: argparse.Namespace) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     asked = corpus(options.rows)
     for package in options.names:
-        how = {"seconds": options.seconds, "python": options.python}
-        for found in scoring.score(package, asked, folder, **how):
+        for found in scoring.score(package, asked, folder):
             path = folder / f"{found['accountant'].replace(' ', '-')}.json"
             path.write_text(json.dumps(found) + "\n")
             print(line(found), flush=True)
@@ -122,8 +112,6 @@ def main() -> int:
     parser.add_argument(
         "--rows", type=int, help="score so many rows, as many of each family (default: all)"
     )
-    parser.add_argument("--seconds", type=float, default=10.0, help="of one row (default: 10)")
-    parser.add_argument("--python", help="interpreter that has the package (default: a new one)")
     parser.add_argument("-o", "--output", type=Path, help="folder of scores, or file of a proof")
     options = parser.parse_args()
     return verify(options) if options.action == "verify" else score(options)

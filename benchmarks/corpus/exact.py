@@ -24,7 +24,7 @@ from typing import Any
 from flint import arb, ctx, fmpq
 
 from benchmarks.corpus import laws
-from benchmarks.corpus.inner import Inner, Profile, on_epoch, on_sample
+from benchmarks.corpus.inner import Inner, Profile, gaussian, on_epoch, on_sample
 from benchmarks.corpus.laplace import composed_laplace
 from benchmarks.corpus.noise import Pair, laplace, normal
 from benchmarks.corpus.rows import leaves
@@ -91,7 +91,7 @@ _GAUSSIAN = {"GaussianDpEvent", "SingleEpochTreeAggregationDpEvent", "LastIterat
 def _exact(items: Leaves, relation: str) -> Found | None:
     kinds = {event["type"] for event, _ in items}
     if kinds <= _GAUSSIAN:
-        return CLOSED, lambda _, epsilon: _both(_gaussian(items, relation, epsilon))
+        return CLOSED, lambda _, epsilon: _both(gaussian(_mu(items, relation), epsilon.exp()))
     if kinds == {"LaplaceDpEvent"} and len(items) == 1 and items[0][1] <= 24:
         return CLOSED, lambda _, epsilon: _both(_laplace(*items[0], relation, epsilon))
     single = items[0][0]["type"] if len(items) == 1 and items[0][1] == 1 else None
@@ -127,13 +127,6 @@ def _both(ball: Ball) -> Bounds:
 
 
 # -- Gaussian noise
-
-
-def _gaussian(items: Leaves, relation: str, epsilon: Ball) -> Ball:
-    """Enclose delta of composed Gaussian mechanisms (Balle and Wang 2018, Theorem 8)."""
-    mu, root = _mu(items, relation), arb(2).sqrt()
-    below, above = epsilon / mu - mu / 2, epsilon / mu + mu / 2
-    return (below / root).erfc() / 2 - epsilon.exp() * (above / root).erfc() / 2
 
 
 def _mu(items: Leaves, relation: str) -> Ball:

@@ -47,15 +47,16 @@ class Inner:
 
     def _exact(self, k: Ball) -> Ball:
         # Given a value of the finite law, the ratio of the Gaussian answers is compared to k q / p.
-        return sum((p * self._gaussian(k * q / p) for p, q in self.law), arb(0))
+        return sum((p * gaussian(self.mu, k * q / p) for p, q in self.law), arb(0))
 
-    def _gaussian(self, k: Ball) -> Ball:
-        """Enclose the profile of the Gaussian answers (Balle and Wang 2018, Theorem 8)."""
-        if self.mu == 0:
-            return arb.max(1 - k, arb(0))
-        epsilon, root = k.log(), arb(2).sqrt()
-        below, above = (epsilon / self.mu + sign * self.mu / 2 for sign in (-1, 1))
-        return (below / root).erfc() / 2 - k * (above / root).erfc() / 2
+
+def gaussian(mu: Ball, k: Ball) -> Ball:
+    """Enclose the profile of composed Gaussian answers (Balle and Wang 2018, Theorem 8)."""
+    if mu == 0:
+        return arb.max(1 - k, arb(0))
+    epsilon, root = k.log(), arb(2).sqrt()
+    below, above = (epsilon / mu + sign * mu / 2 for sign in (-1, 1))
+    return (below / root).erfc() / 2 - k * (above / root).erfc() / 2
 
 
 def on_sample(profile: Profile, q: Ball, direction: str, k: Ball) -> Bounds:

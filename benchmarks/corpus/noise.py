@@ -18,9 +18,6 @@ from typing import Any
 
 from flint import arb, ctx
 
-# Halvings of an interval before secants are tried, and secants: each doubles the digits, nearly.
-_HALVINGS, _SECANTS = 24, 16
-
 Ball = Any
 Mixture = list[tuple[Ball, Ball]]
 """Means and weights of the components of a law."""
@@ -68,10 +65,7 @@ class Pair:
 
     def delta(self, epsilon: Ball) -> Ball:
         """Enclose delta at an epsilon."""
-        return self.delta_at(epsilon.exp())
-
-    def delta_at(self, k: Ball) -> Ball:
-        """Enclose sup over events of P - k Q, k > 0."""
+        k = epsilon.exp()
         threshold = self._threshold(k)
         if threshold is None:
             # Either no output has a ratio above k, or every output has.
@@ -97,34 +91,13 @@ class Pair:
             width = 2 * width
         else:
             return None
-        for count in range(2 * ctx.prec):
-            if count == _HALVINGS:
-                near = self._by_secants(low, high, k)
-                if near is not None:
-                    return near
+        for _ in range(2 * ctx.prec):
             middle = ((low + high) / 2).mid()
             side = self._sign(middle, k)
             if side == 0:
                 break
             low, high = (middle, high) if side < 0 else (low, middle)
         return low.union(high)
-
-    def _by_secants(self, a: Ball, b: Ball, k: Ball) -> Ball | None:
-        """Enclose the threshold by secants, whose end is proved; None if it is not."""
-        gap = (self.scale * arb(2) ** -(ctx.prec * 7 // 10)).mid()
-        left, right = self._gain(a, k), self._gain(b, k)
-        for _ in range(_SECANTS):
-            if left == right or not abs(b - a) > gap:
-                break
-            a, b = b, (b - right * (b - a) / (right - left)).mid()
-            left, right = right, self._gain(b, k)
-        low, high = (b - gap).mid(), (b + gap).mid()
-        return low.union(high) if self._sign(low, k) < 0 < self._sign(high, k) else None
-
-    def _gain(self, x: Ball, k: Ball) -> Ball:
-        """Return about the logarithm of P / (k Q) at x."""
-        p, q, _, _ = self._sums(x)
-        return (p / (k * q)).log().mid()
 
     def _spread(self) -> Ball:
         return sum((abs(mean) for mean, _ in self.p + self.q), self.scale)

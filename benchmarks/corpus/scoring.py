@@ -34,8 +34,10 @@ _INSTALLED = {
         ("opacus",),
     )
 }
-# Address space of a worker, and wall time over its processor time after which it is ended.
-_BYTES, _PATIENCE = 8 << 30, 12.0
+# Processor seconds of one answer.
+SECONDS = 10.0
+# Address space of a worker, and wall seconds after which it is ended.
+_BYTES, _PATIENCE = 8 << 30, 180.0
 _WORKER = Path(__file__).with_name("adapters.py")
 
 
@@ -66,8 +68,8 @@ def version(python: str, package: str) -> str:
 class _Worker:
     """A process that answers rows one by one."""
 
-    def __init__(self, command: list[str], seconds: float) -> None:
-        self.command, self.seconds = command, seconds
+    def __init__(self, command: list[str]) -> None:
+        self.command = command
         self.process: subprocess.Popen[str] | None = None
 
     def ask(self, row: Row) -> Row:
@@ -78,7 +80,7 @@ class _Worker:
         try:
             process.stdin.write(json.dumps(row) + "\n")
             process.stdin.flush()
-            waiting, _, _ = select.select([process.stdout], [], [], _PATIENCE * self.seconds + 60)
+            waiting, _, _ = select.select([process.stdout], [], [], _PATIENCE)
             line = process.stdout.readline() if waiting else None
         except BrokenPipeError:
             line = ""
@@ -87,7 +89,7 @@ class _Worker:
             return found
         self.close()
         how = {"slow": "no answer"} if line is None else {"failed": "the process ended"}
-        return {"id": row["id"], "seconds": self.seconds, **how}
+        return {"id": row["id"], "seconds": SECONDS, **how}
 
     def _started(self) -> subprocess.Popen[str]:
         threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -113,21 +115,14 @@ def _limit() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (_BYTES, _BYTES))
 
 
-def answers(python: str, package: str, name: str, rows: list[Row], seconds: float) -> Iterator[Row]:
+def answers(python: str, package: str, name: str, rows: list[Row]) -> Iterator[Row]:
     """Yield the answer of one accountant of a package to each row."""
-    worker = _Worker([python, str(_WORKER), package, name, str(seconds)], seconds)
+    worker = _Worker([python, str(_WORKER), package, name, str(SECONDS)])
     try:
         for row in rows:
             yield worker.ask(row)
     finally:
         worker.close()
-
-
-def _within(answer: Row, seconds: float) -> Row:
-    """Return an answer that was kept, which may have had more time, as it is with this limit."""
-    if answer["seconds"] <= seconds:
-        return answer
-    return {"id": answer["id"], "seconds": answer["seconds"], "slow": f"more than {seconds:g} s"}
 
 
 # -- verdicts
@@ -158,14 +153,12 @@ def verdict(row: Row, answer: Row) -> Row:
     return found
 
 
-def score(
-    package: str, rows: list[Row], folder: Path, *, seconds: float, python: str | None = None
-) -> Iterator[dict[str, Any]]:
+def score(package: str, rows: list[Row], folder: Path) -> Iterator[dict[str, Any]]:
     """Yield the scores of every accountant of a package.
 
     Answers are kept in the folder, so that scoring goes on where it was stopped.
     """
-    program = interpreter(package) if python is None else python
+    program = interpreter(package)
     for name in PACKAGES[package]:
         title = package if len(PACKAGES[package]) == 1 else f"{package} {name}"
         path = folder / f"{title.replace(' ', '-')}.answers.jsonl"
@@ -173,16 +166,15 @@ def score(
         kept = {each["id"]: each for each in map(json.loads, lines)}
         missing = [row for row in rows if row["id"] not in kept]
         with path.open("a") as stream:
-            for each in answers(program, package, name, missing, seconds):
+            for each in answers(program, package, name, missing):
                 kept[each["id"]] = each
                 stream.write(json.dumps(each) + "\n")
                 stream.flush()
-        given = [verdict(row, _within(kept[row["id"]], seconds)) for row in rows]
+        given = [verdict(row, kept[row["id"]]) for row in rows]
         yield {
             "accountant": title,
             "package": package,
             "version": version(program, package),
-            "seconds": seconds,
             "rows": len(rows),
             "totals": totals(given),
             "families": by_family(rows, given),

@@ -143,7 +143,7 @@ class Calibration:
         if self.options.draws < plain <= _MORE * self.options.draws:
             object.__setattr__(self, "options", replace(self.options, draws=plain))
 
-    @property
+    @cached_property
     def exact(self) -> bool:
         """Whether the run is a composition, whose price is known exactly."""
         return self.question(1.0).route == "product"
@@ -212,8 +212,16 @@ class Calibration:
         repeated = 1 if epochs is None else epochs.repeated
         return found * math.sqrt(repeated * float(self.mechanism.unit.energies.max()))
 
+    @cached_property
+    def _bounds(self) -> dict[float, Proof]:
+        """What was proved of multipliers."""
+        return {}
+
     def _bound(self, sigma: float) -> Proof:
-        return self.question(sigma, statistics="none", seed=0).proved.epsilon(self.delta)
+        if sigma not in self._bounds:
+            question = self.question(sigma, statistics="none", seed=0)
+            self._bounds[sigma] = question.proved.epsilon(self.delta)
+        return self._bounds[sigma]
 
     def _proved(self, start: float, width: float) -> float:
         return _least(lambda sigma: self._bound(sigma).value, self.epsilon, start, width, _STEEP)

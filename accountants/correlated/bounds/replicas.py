@@ -88,6 +88,8 @@ _SHARE = 1e-9
 # Weights of the second of two lower bounds on a record's overlap with itself. Without the middle
 # one, decay .5 on Poisson batches costs 8 percent more.
 _SHARED = (0.0, 0.3, 1.0)
+# Part by which a cost must exceed the least one for larger weights not to be tried.
+_FAR = 0.1
 # Decays that are tried for the products of columns of any C: a finer list gains below a percent.
 _DECAYS = 1 - np.geomspace(0.6, 1e-4, 150)
 # Relative margin, outward: strategies hold a series of columns up to 1e-12.
@@ -117,23 +119,25 @@ def binomials(order: int, chance: float) -> Floats:
     return np.where(possible, np.maximum(found * (1 + (6 * order + 8) * UNIT), _TINY), 0.0)
 
 
-def _windows(order: int, length: int, every: int, most: int) -> NDArray[np.int64] | None:
+@lru_cache(maxsize=2 * len(_ORDERS))
+def _windows(order: int, length: int, every: int, most: int) -> NDArray[np.int16] | None:
     """Return the last counts, of shape (states, length), the latest first; None if they are many.
 
-    Any ``every`` counts in a row have a sum of at most ``most``, and each is at most the order.
+    Any ``every`` counts in a row have a sum of at most ``most``, and each is at most the order. So
+    few states have an order far below 2^15.
     """
-    kept = np.zeros((1, 0), dtype=np.int64)
+    kept = np.zeros((1, 0), dtype=np.int16)
     for _ in range(length):
         left = np.minimum(order, most - kept[:, : every - 1].sum(axis=1))
         times = left + 1
         if times.sum() * (order + 2 + kept.shape[1]) > _LARGEST_TABLE:
             return None
         first = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
-        kept = np.concatenate([first[:, None], np.repeat(kept, times, axis=0)], axis=1)
+        kept = np.column_stack([first.astype(np.int16), np.repeat(kept, times, axis=0)])
     return kept
 
 
-def _after(windows: NDArray[np.int64], q: int) -> NDArray[np.intp]:
+def _after(windows: NDArray[np.int16], q: int) -> NDArray[np.intp]:
     """Return the place of the window after each count, of shape (q + 1, windows); -1 for none."""
     powers = (q + 1) ** np.arange(windows.shape[1])[::-1]
     codes = windows @ powers
@@ -209,7 +213,7 @@ class _Tables:
         The sum S of each state, at most; zeros without a grid.
     """
 
-    windows: NDArray[np.int64]
+    windows: NDArray[np.int16]
     to: Places
     share: Floats
     free: Places
@@ -386,12 +390,15 @@ class ReplicaSum:
         if not np.isfinite(now).all():
             return math.inf
         settled, largest, total, since, t = now.copy(), 0.0, 0.0, 0.0, T
+        gains, kind = now, -1
         while t > 0:
             left = min(t, span - (T - t) % span)
             unlike = np.flatnonzero(kinds[t - left : t] != kinds[t - 1])
             many = left - 1 - int(unlike[-1]) if unlike.size else left
-            gains = np.ascontiguousarray(self.gains(products[kinds[t - 1]]))
-            largest = max(largest, float(gains.max()))
+            if kinds[t - 1] != kind:
+                kind = int(kinds[t - 1])
+                gains = np.ascontiguousarray(self.gains(products[kind]))
+                largest = max(largest, float(gains.max()))
             chances = self.chances(np.arange(t - 1, t - many - 1, -1))
             then = np.empty((many if keep else 2, *now.shape))
             states = tables.to, tables.share, gains, chances, tables.free
@@ -471,7 +478,14 @@ def _descent(key: Key, cost: _Cost) -> tuple[float, Key]:
 def _by_tails(key: Key, cost: _Cost, tails: Iterable[int]) -> Iterator[tuple[float, Key]]:
     """Yield the least costs on coarse grids of one tail after the other."""
     for tail in tails:
-        value, key = min(_descent(replace(key, tail=tail, shared=s), cost) for s in _SHARED)
+        found: list[tuple[float, Key]] = []
+        for shared in _SHARED:
+            found.append(_descent(replace(key, tail=tail, shared=shared), cost))
+            # On a grid the logarithm of a moment is convex in its weight.
+            value, best = min(found)
+            if tail and found[-1][0] - value > _FAR * abs(value):
+                break
+        key = best
         yield value, key
 
 
@@ -500,16 +514,15 @@ class ReplicaMoments(Bound):
     def log_mgf(self, c: float, direction: str) -> float:
         """Return a chord of the bound on log M(c) of removing a record, from whole orders."""
         low = math.floor(c)
-        if direction == "add" or low + 2 > _ORDERS[-1] or not self._is_quick(low + 2):
+        if direction == "add" or low + 2 > _ORDERS[-1]:
+            return math.inf
+        # A search asks for many moments.
+        if self.total(Key(0, low + 2), _CELLS[True]).terms > _QUICK_TERMS:
             return math.inf
         first, second = (self.log_moment(k + 1) if k else 0.0 for k in (low, low + 1))
         if math.isinf(second):
             return math.inf
         return (first + (c - low) * (second - first)) * (1 + _MARGIN)
-
-    def _is_quick(self, order: int) -> bool:
-        """Return whether one moment of an order takes little time, as a search asks for many."""
-        return self.total(Key(0, order), _CELLS[True]).terms <= _QUICK_TERMS
 
     @cached_property
     def _past(self) -> Past:
