@@ -24,8 +24,7 @@ from attr import evolve
 
 from dpcal._internal import validate
 from dpcal.accountants import events
-from dpcal.accountants.certificates import balls
-from dpcal.accountants.certificates.balls import Ball
+from dpcal.accountants.certificates.balls import Ball, arb, arb_poly, ctx
 from dpcal.accountants.certificates.composed import law_of, work_of_laws
 from dpcal.accountants.certificates.order import Law, Masses, Outcomes, gathered
 from dpcal.accountants.certificates.pairs import Limits, Line, Pair, pair_of, points
@@ -177,7 +176,7 @@ class _OfBatch(Pair):
 
     def _epoch(self, law: Law, limits: Limits) -> Outcomes:
         """Return the multiples of an interval, over the sums of ratios of all batches."""
-        arb, zero = balls.arb, balls.arb(0)
+        zero = arb(0)
         ratios = [(at.exp(), mass) for at, mass in law.logs()]
         square = sum((mass * at * at for at, mass in ratios), zero)
         # Beyond the largest ratio there is about the tail.
@@ -209,14 +208,14 @@ def _power(law: list[Ball], times: int) -> list[Ball]:
 
     They are as many as those of the law, which are the probabilities of 0, 1, ....
     """
-    size, one = len(law), balls.arb_poly(law)
+    size, one = len(law), arb_poly(law)
     found = one
     for bit in bin(times)[3:]:
         found = (found * found).truncate(size)
         if bit == "1":
             found = (found * one).truncate(size)
     terms: list[Ball] = found.coeffs()
-    return terms + [balls.arb(0)] * (size - len(terms))
+    return terms + [arb(0)] * (size - len(terms))
 
 
 def _above(rows: list[tuple[Ball, Ball]], lost: Ball, most: int) -> Masses:
@@ -224,7 +223,7 @@ def _above(rows: list[tuple[Ball, Ball]], lost: Ball, most: int) -> Masses:
     found = Masses({0: lost})
     for at, mass in rows:
         place = min(int(at.lower().floor().unique_fmpz()), most)
-        share = balls.arb.min(at - place, balls.arb(place < most))
+        share = arb.min(at - place, arb(place < most))
         found.add(place, mass * (1 - share))
         found.add(place + 1, mass * share)
     return found
@@ -237,7 +236,7 @@ def _draws(event: Any) -> Line:
     Given fewer draws it tells less, which bounds the ratio from below; above, one that is drawn
     more often is known to be there. The probability of k draws follows from that of fewer.
     """
-    arb, zero, never = balls.arb, balls.arb(0), balls.arb(2) ** (_SPARE_BITS - balls.ctx.prec)
+    zero, never = arb(0), arb(2) ** (_SPARE_BITS - ctx.prec)
     size, draws = int(event.source_dataset_size), int(event.sample_size)
     chances = [((-1 / arb(size)).log1p() * draws).exp()]
     for k in range(1, min(draws, _MOST_DRAWS) + 1):
@@ -256,7 +255,7 @@ def _(loss: Batched) -> Pair:
     event: Any = loss.event
     if isinstance(event, events.SampledWithReplacementDpEvent):
         return _draws(event)
-    share, batches = balls.arb(1), 0
+    share, batches = arb(1), 0
     if isinstance(event, events.PoissonSampledDpEvent):
         share *= event.sampling_probability
     elif isinstance(event, events.SampledWithoutReplacementDpEvent):
@@ -272,4 +271,4 @@ def _(loss: Allocation) -> Pair:
     if isinstance(loss, UnequalAllocation):
         raise UnsupportedEvent("No law of an epoch with unequal batches is known.")
     answers = ((Gaussian(loss.noise_multiplier), 1),)
-    return _OfBatch(answers, 1 / balls.arb(loss.batches), loss.batches)
+    return _OfBatch(answers, 1 / arb(loss.batches), loss.batches)

@@ -23,7 +23,7 @@ from functools import lru_cache
 
 from dpcal._internal import validate
 from dpcal.accountants import interface
-from dpcal.accountants.certificates import balls
+from dpcal.accountants.certificates.balls import arb, workprec
 from dpcal.accountants.certificates.composed import OrderProof
 from dpcal.accountants.certificates.document import (
     Certificate,
@@ -218,10 +218,10 @@ class _Search:
         on another machine: that moves a bound by far less.
         """
         lower, upper = enclose(proof, direction.parts, epsilon, rounded=self.rounded)
-        with balls.workprec(proof.bits):
+        with workprec(proof.bits):
             if upper > 0:
                 # The lower end of a short proof of the other direction may be far below 0.
-                lower = balls.arb.max(lower, balls.arb(0))
+                lower = arb.max(lower, arb(0))
                 lower, upper = lower - (upper - lower) / 100, upper + (upper - lower) / 100
         gap = relative_width(*decimal_bounds(lower, upper, _DIGITS))
         digits = 3 - math.floor(math.log10(gap)) if gap > 0 else 3

@@ -11,7 +11,8 @@ beyond, abs(F) is at most exp(-epsilon c) / t^2 times a bound on abs(M) uniform 
 
 >>> from dpcal.accountants.losses.gaussian import Gaussian
 >>> proof = ContourProof(96, tilt=3.0, step=0.5, nodes=40, below=0.5, above=6.0, lines=((),))
->>> with balls.workprec(96):
+>>> from dpcal.accountants.certificates.balls import workprec
+>>> with workprec(96):
 ...     lower, upper = (proof.bound(((Gaussian(1.0), 1),), 2.0, above) for above in (False, True))
 >>> print(lower.str(6, radius=False), upper.str(6, radius=False))
 0.0209236 0.0209236
@@ -23,9 +24,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated
 
-from dpcal.accountants.certificates import balls
 from dpcal.accountants.certificates.allocation_transform import AllocationTransform
-from dpcal.accountants.certificates.balls import Ball
+from dpcal.accountants.certificates.balls import Ball, acb, arb, ctx
 from dpcal.accountants.certificates.proofs import (
     FUNCTION,
     MAX_PARTS,
@@ -119,12 +119,12 @@ class ContourProof(Proof):
 
     def bound(self, parts: Parts, epsilon: float, above: bool) -> Ball:
         """Return the finite sum, plus or minus the omitted terms, less the aliases."""
-        return self._ends(parts, epsilon, balls.ctx.prec)[above]
+        return self._ends(parts, epsilon, ctx.prec)[above]
 
     @lru_cache(maxsize=4)  # noqa: B019 -- proofs of few numbers
     def _ends(self, parts: Parts, epsilon: float, bits: int) -> tuple[Ball, Ball]:
         """Return bounds on delta at any real epsilon."""
-        arb, acb, at = balls.arb, balls.acb, balls.arb(epsilon)
+        at = arb(epsilon)
         c, h = arb(self.tilt), arb(self.step)
         sums = self._sums(parts)
         products = [acb(1)] * self.nodes
@@ -162,7 +162,7 @@ class ParityProof(ContourProof):
 
     def bound(self, parts: Parts, epsilon: float, above: bool) -> Ball:
         """Return exp(epsilon) times the bound of the other direction, less exp(epsilon) - 1."""
-        at = balls.arb(epsilon)
+        at = arb(epsilon)
         return at.exp() * super().bound(opposite(parts), -epsilon, above) - at.expm1()
 
 
@@ -181,7 +181,7 @@ def has_contour(parts: Parts) -> bool:
 def transform_of(loss: PrivacyLoss) -> Transform | None:
     """Return the transform of a loss, None if it has none that contours are summed of."""
     if isinstance(loss, Gaussian) and loss.below is None:
-        return GaussianTransform(1 / balls.arb(loss.noise_multiplier))
+        return GaussianTransform(1 / arb(loss.noise_multiplier))
     if isinstance(loss, Allocation) and loss.direction == "add":
         return AllocationTransform(loss)
     return SampledGaussianTransform(loss) if isinstance(loss, SampledGaussian) else None
@@ -193,8 +193,8 @@ def _chernoff(tilt: float, place: int, sums: list[Sum], epsilon: Ball) -> Ball:
     The supremum over l of (1 - exp(-l)) exp(-a l) is a^a / (1 + a)^(1 + a).
     """
     if tilt == 0:
-        return balls.arb(1)
-    a = balls.arb(tilt)
+        return arb(1)
+    a = arb(tilt)
     value = (-a * epsilon - a * (1 / a).log1p() - a.log1p()).exp()
     for transform, lines, times in sums:
         value *= transform.at(lines[place], tilt) ** times
@@ -203,15 +203,15 @@ def _chernoff(tilt: float, place: int, sums: list[Sum], epsilon: Ball) -> Ball:
 
 def _aliases(proof: ContourProof, bounds: list[Ball]) -> Ball:
     """Return a bound on the terms on either side, which are at most geometric series."""
-    distances = [abs(balls.arb(tilt) - proof.tilt) for tilt in (proof.below, proof.above)]
-    turns = [2 * balls.arb.pi() * distance / proof.step for distance in distances]
-    return sum((b / t.expm1() for b, t in zip(bounds, turns, strict=True)), balls.arb(0))
+    distances = [abs(arb(tilt) - proof.tilt) for tilt in (proof.below, proof.above)]
+    turns = [2 * arb.pi() * distance / proof.step for distance in distances]
+    return sum((b / t.expm1() for b, t in zip(bounds, turns, strict=True)), arb(0))
 
 
 def _beyond(proof: ContourProof, sums: list[Sum], epsilon: Ball) -> Ball:
     """Return a bound on the sum over all other nodes; sum_{k >= N} 1 / k^2 <= 1/N + 1/N^2."""
-    c, h, nodes = balls.arb(proof.tilt), balls.arb(proof.step), balls.arb(proof.nodes)
-    product = (-c * epsilon).exp() * (1 / nodes + 1 / nodes**2) / (balls.arb.pi() * h)
+    c, h, nodes = arb(proof.tilt), arb(proof.step), arb(proof.nodes)
+    product = (-c * epsilon).exp() * (1 / nodes + 1 / nodes**2) / (arb.pi() * h)
     place = _ALONG if proof.below else _BELOW
     for transform, lines, times in sums:
         product *= transform.beyond(lines[place], proof.tilt, nodes * h) ** times

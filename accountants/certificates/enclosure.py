@@ -16,8 +16,7 @@ import contextlib
 from dataclasses import replace
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
-from dpcal.accountants.certificates import balls
-from dpcal.accountants.certificates.balls import Ball
+from dpcal.accountants.certificates.balls import Ball, arb, workprec
 from dpcal.accountants.certificates.pairs import least_mean
 from dpcal.accountants.certificates.proofs import Parts, Proof
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
@@ -60,15 +59,15 @@ def enclose(
         Whether sampling probabilities and weights are quotients that were rounded.
     """
     ends = []
-    with balls.workprec(proof.bits):
+    with workprec(proof.bits):
         for above in (False, True):
-            end = balls.arb(above)
+            end = arb(above)
             finite, given = _side(parts, rounded, above)
             with contextlib.suppress(ArithmeticError, LookupError, ValueError):
                 if proof.fits(given):
                     end = 1 - finite + finite * proof.bound(given, epsilon, above)
             ends.append(end)
-        return ends[0], balls.arb.min(ends[1], balls.arb(1))
+        return ends[0], arb.min(ends[1], arb(1))
 
 
 def _side(parts: Parts, rounded: bool, above: bool) -> tuple[Ball, Parts]:
@@ -76,10 +75,10 @@ def _side(parts: Parts, rounded: bool, above: bool) -> tuple[Ball, Parts]:
 
     They are above those of the mechanisms, or below them.
     """
-    finite, given = balls.arb(1), []
+    finite, given = arb(1), []
     for loss, times in parts:
         if isinstance(loss, LossWithFailure):
-            finite *= (1 - balls.arb(loss.failure_probability)) ** times
+            finite *= (1 - arb(loss.failure_probability)) ** times
             loss = loss.given
         if loss is not NO_LOSS:
             given.append((_end(loss, above) if rounded else loss, times))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from dpcal.accountants.certificates import balls
+from dpcal.accountants.certificates.balls import arb, workprec
 from dpcal.accountants.certificates.composed import OrderProof
 from dpcal.accountants.certificates.enclosure import enclose
 from dpcal.accountants.certificates.order import MAX_NODES_OF_LAW
@@ -67,8 +67,8 @@ def choose_order(
         if proof in tried or proof.work(parts) > _MOST_WORK:
             break
         lower, upper = enclose(proof, parts, epsilon)
-        with balls.workprec(proof.bits):
-            size = balls.arb.max(upper, balls.arb(log_delta).exp())
+        with workprec(proof.bits):
+            size = arb.max(upper, arb(log_delta).exp())
             found = float(((upper - lower) / size).upper()) if upper > 0 else 0.0
         tried[proof] = found
         if not found > width:
@@ -103,7 +103,7 @@ def _first(parts: Parts, epsilon: float, log_delta: float, width: float) -> Orde
     step, nodes = math.sqrt(6 * allowed / count), _REACH * math.sqrt(variance / allowed)
     if len(parts) == 1 and isinstance(parts[0][0], LatticeLoss | DiscreteGaussian):
         # This law is exact as long as no mass moves.
-        with balls.workprec(BITS[0]):
+        with workprec(BITS[0]):
             pair = pair_of(oriented(parts[0][0])[0])
             step = float(pair.spacing.upper()) * (1 + 1e-9)
         limits = OrderProof(BITS[0], step, MAX_NODES_OF_LAW, tail, top)
