@@ -29,16 +29,15 @@ from dpcal.accountants.certificates.composed import law_of, work_of_laws
 from dpcal.accountants.certificates.order import Law, Masses, Outcomes, gathered
 from dpcal.accountants.certificates.pairs import Limits, Line, Pair, pair_of, points
 from dpcal.accountants.certificates.proofs import FUNCTION, TERM, Parts
-from dpcal.accountants.directions import Composition, Direction
 from dpcal.accountants.events import DpEvent
 from dpcal.accountants.losses.allocation import Allocation, UnequalAllocation
-from dpcal.accountants.losses.base import PrivacyLoss
+from dpcal.accountants.losses.base import Pairs, PrivacyLoss
 from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.mechanisms.decompose import decompose
 from dpcal.accountants.mechanisms.row import dominating_pairs
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["Batched", "is_batched", "pairs_of", "with_batches"]
+__all__ = ["Batched", "is_batched", "pairs_of"]
 
 # Intervals of the ratio of an epoch, over the step of the grid times the root of their number.
 _INTERVAL = 2.0
@@ -83,14 +82,16 @@ def is_batched(event: DpEvent) -> bool:
     return isinstance(event, events.AllocatedDpEvent | events.SampledWithReplacementDpEvent)
 
 
-def pairs_of(event: DpEvent, relation: str) -> tuple[Batched, Batched]:
-    """Return the losses of removing and of adding a record.
+def pairs_of(event: DpEvent, relation: str) -> Pairs:
+    """Return the losses of an elementary event when a record is removed, and when one is added.
 
     Raises
     ------
     UnsupportedEvent
-        If the theorem on the ratio does not cover the event under this relation.
+        If no theorem covers the event under this relation.
     """
+    if not is_batched(event):
+        return dominating_pairs(event, relation)
     if isinstance(event, events.SampledWithReplacementDpEvent):
         validate.count(sample_size=event.sample_size)
         if validate.count(source_dataset_size=event.source_dataset_size) == 1:
@@ -116,23 +117,6 @@ def _answers(event: Any, relation: str) -> Parts:
     """Return the losses of the answers when a record that is in the batch is removed."""
     relation = "replace-one" if _displaces(event) else relation
     return decompose(event.event, relation).directions[0].parts
-
-
-def with_batches(composition: Composition, batched: list[tuple[DpEvent, int]]) -> Composition:
-    """Return a composition with answers about random batches, and the numbers of their uses."""
-    if not batched:
-        return composition
-    relation = composition.neighboring_relation
-    pairs = [(pairs_of(event, relation), times) for event, times in batched]
-    ends = (0, "remove", composition.directions[0]), (1, "add", composition.directions[-1])
-    return Composition(
-        relation,
-        tuple(
-            Direction(name, (*item.parts, *((both[way], times) for both, times in pairs)))
-            for way, name, item in ends
-        ),
-        composition.private,
-    )
 
 
 class _OfBatch(Pair):

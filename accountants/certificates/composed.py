@@ -16,12 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from dpcal.accountants.certificates.balls import Ball, arb, ctx
-from dpcal.accountants.certificates.order import (
-    Law,
-    gather,
-    power,
-    spread,
-)
+from dpcal.accountants.certificates.order import Law, gather, power, spread
 from dpcal.accountants.certificates.pairs import Limits, Pair, oriented, pair_of
 from dpcal.accountants.certificates.proofs import Parts, Proof
 
@@ -38,10 +33,6 @@ class OrderProof(Limits, Proof):
     """Both bounds on delta, by laws on grids above and below the ratio in convex order."""
 
     NAME = "convex order"
-
-    def fits(self, parts: Parts) -> bool:
-        """Return whether laws of all losses are known."""
-        return all(pair_of(loss) for loss, _ in parts)
 
     def work_at_128(self, parts: Parts) -> float:
         """Return the work of cells, of nodes, and of products on either side."""

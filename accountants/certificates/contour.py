@@ -26,13 +26,7 @@ from typing import Annotated
 
 from dpcal.accountants.certificates.allocation_transform import AllocationTransform
 from dpcal.accountants.certificates.balls import Ball, acb, arb, ctx
-from dpcal.accountants.certificates.proofs import (
-    FUNCTION,
-    MAX_PARTS,
-    PRODUCT,
-    Parts,
-    Proof,
-)
+from dpcal.accountants.certificates.proofs import FUNCTION, MAX_PARTS, PRODUCT, Parts, Proof
 from dpcal.accountants.certificates.schema import list_of, not_negative, positive, whole
 from dpcal.accountants.certificates.transforms import (
     LINE,
@@ -92,18 +86,15 @@ class ContourProof(Proof):
         if not self.below < self.tilt < self.above:
             raise ValueError("below must be less than tilt, and above more")
 
-    def fits(self, parts: Parts) -> bool:
-        """Return whether every loss has a transform, and the lines of it."""
-        known = [transform_of(loss) for loss, _ in parts]
-        needed = [3 * each.HAS_LINES for each in known if each]
-        return 0 < len(needed) == len(parts) and [len(each) for each in self.lines] == needed
-
     def _sums(self, parts: Parts) -> list[Sum]:
         """Return the transform of each loss, its lines, and its uses."""
+        known = [transform for loss, _ in parts if (transform := transform_of(loss))]
+        needed = [3 * transform.HAS_LINES for transform in known]
+        if needed != [len(lines) for lines in self.lines] or len(known) < len(parts):
+            raise ValueError("a contour must have the lines of its losses, and no others")
         return [
             (transform, lines or (None,) * 3, times)
-            for (loss, times), lines in zip(parts, self.lines, strict=True)
-            if (transform := transform_of(loss))
+            for transform, lines, (_, times) in zip(known, self.lines, parts, strict=True)
         ]
 
     def work_at_128(self, parts: Parts) -> float:
@@ -152,25 +143,19 @@ class ParityProof(ContourProof):
 
     NAME = "parity"
 
-    def fits(self, parts: Parts) -> bool:
-        """Return whether every loss of the other direction has a transform, and the lines of it."""
-        return super().fits(opposite(parts))
-
-    def work_at_128(self, parts: Parts) -> float:
-        """Return the work of the other direction."""
-        return super().work_at_128(opposite(parts))
+    def _sums(self, parts: Parts) -> list[Sum]:
+        """Return those of the other direction."""
+        return super()._sums(opposite(parts))
 
     def bound(self, parts: Parts, epsilon: float, above: bool) -> Ball:
         """Return exp(epsilon) times the bound of the other direction, less exp(epsilon) - 1."""
         at = arb(epsilon)
-        return at.exp() * super().bound(opposite(parts), -epsilon, above) - at.expm1()
+        return at.exp() * super().bound(parts, -epsilon, above) - at.expm1()
 
 
 def opposite(parts: Parts) -> Parts:
-    """Return the losses of the other direction, where each is known; no losses elsewhere."""
-    turned = ((loss.opposite, times) for loss, times in parts)
-    found = tuple((loss, times) for loss, times in turned if loss is not None)
-    return found if len(found) == len(parts) else ()
+    """Return the losses of the other direction; None in place of one that is not known."""
+    return tuple((loss.opposite, times) for loss, times in parts)
 
 
 def has_contour(parts: Parts) -> bool:
@@ -178,7 +163,7 @@ def has_contour(parts: Parts) -> bool:
     return bool(parts) and all(transform_of(loss) for loss, _ in parts)
 
 
-def transform_of(loss: PrivacyLoss) -> Transform | None:
+def transform_of(loss: PrivacyLoss | None) -> Transform | None:
     """Return the transform of a loss, None if it has none that contours are summed of."""
     if isinstance(loss, Gaussian) and loss.below is None:
         return GaussianTransform(1 / arb(loss.noise_multiplier))

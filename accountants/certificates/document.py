@@ -26,7 +26,7 @@ from functools import cached_property
 from typing import Annotated, Any
 
 from dpcal.accountants.certificates import schema
-from dpcal.accountants.certificates.batches import is_batched, with_batches
+from dpcal.accountants.certificates.batches import is_batched, pairs_of
 from dpcal.accountants.certificates.composed import OrderProof
 from dpcal.accountants.certificates.contour import ContourProof, ParityProof
 from dpcal.accountants.certificates.mechanisms import (
@@ -37,9 +37,9 @@ from dpcal.accountants.certificates.mechanisms import (
 )
 from dpcal.accountants.certificates.proofs import MAX_PARTS, Proof
 from dpcal.accountants.certificates.schema import choice, document_of, optional, reject, shape_of
-from dpcal.accountants.directions import RELATIONS, Composition
-from dpcal.accountants.events import ComposedDpEvent, DpEvent, SelfComposedDpEvent
-from dpcal.accountants.mechanisms.decompose import decompose
+from dpcal.accountants.directions import RELATIONS, Composition, Direction
+from dpcal.accountants.events import DpEvent
+from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
 from dpcal.errors import CertificateRejected
 
 __all__ = ["Certificate", "DeltaBounds", "DirectionBounds", "relative_width"]
@@ -154,10 +154,16 @@ class Certificate:
     @cached_property
     def composition(self) -> Composition:
         """The dominating pairs that the mechanisms compose."""
-        others = [item for item in self.mechanisms if not is_batched(item.event)]
-        plain = ComposedDpEvent([SelfComposedDpEvent(item.event, item.count) for item in others])
-        batched = [(x.event, x.count) for x in self.mechanisms if is_batched(x.event)]
-        return with_batches(decompose(plain, self.neighboring_relation), batched)
+        remove: dict[PrivacyLoss, int] = {}
+        add: dict[PrivacyLoss, int] = {}
+        for item in sorted(self.mechanisms, key=lambda item: is_batched(item.event)):
+            losses = pairs_of(item.event, self.neighboring_relation)
+            for parts, loss in zip((remove, add), losses, strict=True):
+                if loss is not NO_LOSS:
+                    parts[loss] = parts.get(loss, 0) + item.count
+        named = {"both": remove} if remove == add else {"remove": remove, "add": add}
+        directions = (Direction(name, tuple(parts.items())) for name, parts in named.items())
+        return Composition(self.neighboring_relation, tuple(directions))
 
     def covers(self, event: DpEvent) -> bool:
         """Return whether an event composes exactly the mechanisms of the certificate."""

@@ -64,8 +64,7 @@ def enclose(
             end = arb(above)
             finite, given = _side(parts, rounded, above)
             with contextlib.suppress(ArithmeticError, LookupError, ValueError):
-                if proof.fits(given):
-                    end = 1 - finite + finite * proof.bound(given, epsilon, above)
+                end = 1 - finite + finite * proof.bound(given, epsilon, above)
             ends.append(end)
         return ends[0], arb.min(ends[1], arb(1))
 

@@ -16,7 +16,7 @@ from dpcal.accountants.certificates.composed import OrderProof
 from dpcal.accountants.certificates.enclosure import enclose
 from dpcal.accountants.certificates.order import MAX_NODES_OF_LAW
 from dpcal.accountants.certificates.pairs import oriented, pair_of
-from dpcal.accountants.certificates.proofs import BITS, Parts
+from dpcal.accountants.certificates.proofs import BITS, MAX_WORK_OF_PROOF, Parts
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.discrete import LatticeLoss
 from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
@@ -29,8 +29,6 @@ _CUT, _SHARE = 1 / 32, 1 / 2
 _TRIES, _FINER, _SPARE = 4, (1 / 16, 0.7), 0.85
 # Width of the first try.
 _FIRST = 1e-3
-# Most work of a proof: about ten seconds.
-_MOST_WORK = 1.5e8
 # Bits beside those of delta, of its width and of uses.
 _BITS = 112
 # Nodes of a law in a standard deviation of the loss, times this, are the most that a law has, and
@@ -62,9 +60,9 @@ def choose_order(
     """
     proof, tried = _first(parts, epsilon, log_delta, width), {}
     for _ in range(_TRIES):
-        while proof.work(parts) > _MOST_WORK and proof.nodes > _LEAST_NODES:
+        while proof.work(parts) > MAX_WORK_OF_PROOF and proof.nodes > _LEAST_NODES:
             proof = replace(proof, nodes=proof.nodes // 2)
-        if proof in tried or proof.work(parts) > _MOST_WORK:
+        if proof in tried or proof.work(parts) > MAX_WORK_OF_PROOF:
             break
         lower, upper = enclose(proof, parts, epsilon)
         with workprec(proof.bits):
