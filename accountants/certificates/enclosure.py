@@ -6,7 +6,7 @@
 >>> event = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=10_000)
 >>> parts = decompose(event, "add-or-remove-one").directions[0].parts
 >>> lower, upper = enclose(choose_contour(parts, 8.0, log_delta=-17.7, width=1e-9), parts, 8.0)
->>> print(decimal_down(lower, 8), decimal_up(upper, 8))
+>>> print(*decimal_bounds(lower, upper, 8))
 2.0283809E-8 2.0283810E-8
 """
 
@@ -25,7 +25,7 @@ from dpcal.accountants.losses.fixed_batch import FixedBatchGaussian
 from dpcal.accountants.losses.gaussian_mixtures import GaussianMixtures
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
-__all__ = ["decimal_bounds", "decimal_down", "decimal_up", "enclose"]
+__all__ = ["decimal_bounds", "enclose"]
 
 # Relative change of doubles that were rounded: a quotient has a relative error of 2^-53, a sum of
 # weights a few of them.
@@ -107,18 +107,13 @@ def _end(loss: PrivacyLoss, above: bool) -> PrivacyLoss:
 
 
 def decimal_bounds(lower: Ball, upper: Ball, digits: int) -> tuple[Decimal, Decimal]:
-    """Return bounds on a probability that are rounded outward to some digits."""
-    return decimal_down(lower, digits), decimal_up(upper, digits)
+    """Return bounds on a probability as decimals with some digits, rounded outward.
 
-
-def decimal_down(ball: Ball, digits: int) -> Decimal:
-    """Return a decimal with this number of digits, not above any probability in the ball."""
-    return _decimal(ball.lower(), digits, ROUND_FLOOR)
-
-
-def decimal_up(ball: Ball, digits: int) -> Decimal:
-    """Return a decimal with this number of digits, not below any probability in the ball."""
-    return _decimal(ball.upper(), digits, ROUND_CEILING)
+    No probability in the ball ``lower`` is below the first one, and none in ``upper`` is above the
+    second.
+    """
+    low = _decimal(lower.lower(), digits, ROUND_FLOOR)
+    return low, _decimal(upper.upper(), digits, ROUND_CEILING)
 
 
 def _decimal(point: Ball, digits: int, rounding: str) -> Decimal:

@@ -285,12 +285,12 @@ class _Laplace(Pair):
 class _OfPoints(Pair):
     """A mechanism with finitely many outcomes, with ratios at equal distances."""
 
-    def __init__(self, offset: Ball, step: Ball, masses: Sequence[tuple[int, Ball]]) -> None:
-        self.offset, self.spacing, self.masses = offset, step, masses
+    def __init__(self, offset: Ball, spacing: Ball, masses: Sequence[Ball]) -> None:
+        self.offset, self.spacing, self.masses = offset, spacing, masses
 
     def span(self, limits: Limits) -> float:
         """Return the distance of the extreme ratios."""
-        return float(self.spacing.mid()) * self.masses[-1][0]
+        return float(self.spacing.mid()) * (self.cells(limits) - 1)
 
     def cells(self, limits: Limits) -> float:
         """Return the number of outcomes."""
@@ -298,8 +298,8 @@ class _OfPoints(Pair):
 
     def outcomes(self, step: Ball, limits: Limits, above: bool) -> Outcomes:
         """Return all outcomes."""
-        cells = points((self.offset + k * self.spacing, mass) for k, mass in self.masses)
-        return Outcomes(cells, self.offset)
+        masses = enumerate(self.masses)
+        return Outcomes(points((self.offset + k * self.spacing, q) for k, q in masses), self.offset)
 
 
 def _discrete_laplace(loss: LatticeLoss) -> Pair:
@@ -311,7 +311,7 @@ def _discrete_laplace(loss: LatticeLoss) -> Pair:
     tail = 1 / (1 + (-a).exp())
     inner = [(a / 2).tanh() * (-a * x).exp() for x in range(1, s)]
     reference = [tail, *inner, tail * (-a * s).exp()]
-    return _OfPoints(-s * a, 2 * a, list(enumerate(reference)))
+    return _OfPoints(-s * a, 2 * a, reference)
 
 
 def _response(loss: ResponseLoss) -> Pair:
@@ -322,13 +322,12 @@ def _response(loss: ResponseLoss) -> Pair:
         # Masses under P and Q of a record's answer, and of the others together.
         pairs = [((k - 1) * other, (k - 1) / k), (own, 1 / k)]
         low, high = ((a / b).log() for a, b in pairs)
-        return _OfPoints(low, high - low, [(place, q) for place, (_, q) in enumerate(pairs)])
+        return _OfPoints(low, high - low, [q for _, q in pairs])
     v = (own / other).log()
-    middle = [(1, (k - 2) * other)] if loss.num_buckets > 2 else []
-    return _OfPoints(-v, v, [(0, own), *middle, (2, other)])
+    return _OfPoints(-v, v, [own, (k - 2) * other, other])
 
 
-class _DiscreteGaussian(Pair):
+class _DiscreteGaussian(_OfPoints):
     """Discrete Gaussian noise; outputs farther than the reach lose their ratios."""
 
     def __init__(self, loss: DiscreteGaussian) -> None:
@@ -342,11 +341,7 @@ class _DiscreteGaussian(Pair):
 
     def cells(self, limits: Limits) -> float:
         """Return the number of outputs that are told apart."""
-        return 2 * self._reach(limits) + self.sensitivity
-
-    def span(self, limits: Limits) -> float:
-        """Return the distance of the extreme ratios."""
-        return self.cells(limits) * self.sensitivity / self.sigma**2
+        return 2 * self._reach(limits) + self.sensitivity + 1
 
     def outcomes(self, step: Ball, limits: Limits, above: bool) -> Outcomes:
         """Return all outputs within the reach of the noise of either record."""

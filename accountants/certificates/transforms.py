@@ -213,27 +213,13 @@ def sums_of_powers(terms: list[Ball], weights: list[Ball], turn: Ball, nodes: in
     """
     block = math.isqrt(nodes - 1) + 1
     sums = acb_mat(-(-nodes // block), block)
-    for start in range(0, len(terms), _CHUNK):
-        chunk = weights[start : start + _CHUNK]
-        ratios = [(turn * weight).exp() for weight in chunk]
-        jumps = [(block * turn * weight).exp() for weight in chunk]
-        rows = _powers(jumps, -(-nodes // block))
-        columns = [_products(terms[start : start + _CHUNK], row) for row in _powers(ratios, block)]
+    factors = [
+        (term, (turn * weight).exp(), (block * turn * weight).exp())
+        for term, weight in zip(terms, weights, strict=True)
+    ]
+    for start in range(0, len(factors), _CHUNK):
+        chunk = factors[start : start + _CHUNK]
+        rows = [[jump**i for _, _, jump in chunk] for i in range(-(-nodes // block))]
+        columns = [[term * ratio**j for term, ratio, _ in chunk] for j in range(block)]
         sums += acb_mat(rows) * acb_mat(columns).transpose()
     return list(sums.entries()[:nodes])
-
-
-def _products(one: list[Ball], other: list[Ball]) -> list[Ball]:
-    return [a * b for a, b in zip(one, other, strict=True)]
-
-
-def _powers(ratios: list[Ball], count: int) -> list[list[Ball]]:
-    """Return the powers of ratios, from 0 on, as products of two of half the exponent.
-
-    A ball around a complex number grows when it is turned, here a few times alone.
-    """
-    powers = [[acb(1)] * len(ratios), ratios]
-    while len(powers) < count:
-        k = len(powers)
-        powers.append(_products(powers[k // 2], powers[k - k // 2]))
-    return powers[:count]

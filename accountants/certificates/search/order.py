@@ -46,10 +46,12 @@ def choose_order(
     *,
     log_delta: float,
     width: float,
+    log_least: float = _SMALL,
 ) -> OrderProof:
     """Return a proof with bounds about ``width`` apart, relative to delta, or as near as it gets.
 
-    If delta is below the known one, they are so relative to that.
+    If delta is below the known one, they are so relative to that. If the known one is 0, rounding
+    leaves less than the exponential of ``log_least``.
 
     Raises
     ------
@@ -58,7 +60,7 @@ def choose_order(
     OutOfReach
         If no proof of affordable size says anything.
     """
-    proof, tried = _first(parts, epsilon, log_delta, width), {}
+    proof, tried = _first(parts, epsilon, log_delta, log_least, width), {}
     for _ in range(_TRIES):
         while proof.work(parts) > MAX_WORK_OF_PROOF and proof.nodes > _LEAST_NODES:
             proof = replace(proof, nodes=proof.nodes // 2)
@@ -79,10 +81,12 @@ def choose_order(
     return min(tried, key=tried.__getitem__)
 
 
-def _first(parts: Parts, epsilon: float, log_delta: float, width: float) -> OrderProof:
+def _first(
+    parts: Parts, epsilon: float, log_delta: float, log_least: float, width: float
+) -> OrderProof:
     """Return the grid that adds no more variance than the width allows, if all mass is off it."""
     count = max(sum(times for _, times in parts), 1)
-    known = log_delta if log_delta > -math.inf else _SMALL
+    known = log_delta if log_delta > -math.inf else log_least
     log_tail = max(known + math.log(_CUT * width), -_MOST_NATS)
     log_rest = log_tail - math.log(count) - 1
     bits = _BITS + math.ceil((math.log(count / width) - known) / math.log(2))

@@ -13,7 +13,7 @@ from _tree import DATA
 from flint import acb, arb, ctx
 
 from dpcal.accountants import certify, events
-from dpcal.accountants.certificates.enclosure import decimal_down, decimal_up, enclose
+from dpcal.accountants.certificates.enclosure import decimal_bounds, enclose
 from dpcal.accountants.certificates.proofs import Proof
 from dpcal.accountants.certificates.search.contour import choose_contour
 from dpcal.accountants.certificates.search.lines import line_of
@@ -44,8 +44,9 @@ def test_the_reference_is_inside(row, width):
     lower, upper = enclose(chosen, parts, row["epsilon"])
     # The truth is given to 20 digits, and proved to 13 or more.
     slack = truth * Decimal("1e-13")
-    assert decimal_down(lower, 30) <= truth + slack
-    assert truth - slack <= decimal_up(upper, 30)
+    low, high = decimal_bounds(lower, upper, 30)
+    assert low <= truth + slack
+    assert truth - slack <= high
     assert float((upper.upper() - lower.lower()) / upper) < 10 * width
 
 
