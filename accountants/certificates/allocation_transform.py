@@ -54,6 +54,7 @@ class AllocationTransform(Transform):
         # Doubles may add up to 1 but for their rounding.
         whole = sum((chance for *_, chance in rows), arb(0))
         self.groups = [(sigma, m, chance / whole) for sigma, m, chance in rows]
+        self.laws = len(self.groups)
         # E L^-n is at most exp((n drift + n^2 spread) / 2).
         self.drift = sum((chance / sigma**2 for sigma, _, chance in self.groups), arb(0))
         self.spread = sum((p**2 / (m * sigma**2) for sigma, m, p in self.groups), arb(0))
@@ -155,8 +156,3 @@ class AllocationTransform(Transform):
     def beyond(self, line: Line, c: float, t: Ball) -> Ball:
         """Return M(c) times the transform of a projection of X, which falls."""
         return self.at(line, c) * (-t * t * self.fall / 2).exp()
-
-    def functions(self, line: Line) -> float:
-        """Return those of all points, and of their tables."""
-        table = (line.points + 2 * line.reach) * len(self.groups)
-        return 12.0 * (line.points + table + line.reach)

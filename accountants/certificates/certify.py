@@ -33,7 +33,7 @@ from dpcal.accountants.certificates.document import (
 )
 from dpcal.accountants.certificates.enclosure import decimal_bounds, enclose
 from dpcal.accountants.certificates.mechanisms import mechanisms_of
-from dpcal.accountants.certificates.proofs import MAX_WORK_OF_PROOF, Parts, Proof
+from dpcal.accountants.certificates.proofs import Parts, Proof
 from dpcal.accountants.certificates.search.contour import choose_contour
 from dpcal.accountants.certificates.search.order import choose_order
 from dpcal.accountants.directions import Direction
@@ -132,6 +132,7 @@ class _Search:
     def __init__(self, event: DpEvent, certificate: Certificate, method: str) -> None:
         self.event = event
         self.composition, self.rounded = certificate.composition, certificate.rounded
+        self.log_target = math.log(certificate.delta or 1.0)
         self.method = method
         self.known: list[Proof] = []
 
@@ -188,7 +189,8 @@ class _Search:
                 yield choose_contour(parts, epsilon, log_delta=log_delta, width=width * share)
         with contextlib.suppress(OutOfReach):
             if self.method != "contour":
-                yield choose_order(parts, epsilon, log_delta=log_delta, width=width)
+                about = {"log_delta": log_delta, "log_target": self.log_target, "width": width}
+                yield choose_order(parts, epsilon, **about)
 
     def _direction(self, direction: Direction, epsilon: float, width: float) -> DirectionBounds:
         """Return the best bounds, once they are close as the delta of the worst direction goes."""
@@ -196,8 +198,6 @@ class _Search:
         size = Decimal(self._log_delta(epsilon)).exp()
         parts = direction.finite[1].parts
         for proof in self._candidates(parts, epsilon, width):
-            if proof.work(parts) > MAX_WORK_OF_PROOF:
-                continue
             if isinstance(proof, OrderProof):
                 self.known = [proof]
             found = self._bounds(direction, epsilon, proof)

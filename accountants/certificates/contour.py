@@ -44,8 +44,8 @@ __all__ = ["MAX_NODES", "ContourProof", "ParityProof", "has_contour", "opposite"
 
 # Most nodes of a contour. Searches need 20 to 20,000; losses that hardly decay need all of them.
 MAX_NODES = 1 << 17
-# Functions for a node of a contour.
-_FUNCTIONS_OF_NODE = 6
+# Functions of balls for a node of a contour, and for a point of a line: terms, and errors.
+_OF_NODE, _OF_POINT = 6, 36
 
 # The lines of one transform: along the contour, and at the tilts below and above it.
 _ALONG, _BELOW, _ABOVE = range(3)
@@ -89,7 +89,7 @@ class ContourProof(Proof):
     def _sums(self, parts: Parts) -> list[Sum]:
         """Return the transform of each loss, its lines, and its uses."""
         known = [transform for loss, _ in parts if (transform := transform_of(loss))]
-        needed = [3 * transform.HAS_LINES for transform in known]
+        needed = [3 * bool(transform.laws) for transform in known]
         if needed != [len(lines) for lines in self.lines] or len(known) < len(parts):
             raise ValueError("a contour must have the lines of its losses, and no others")
         return [
@@ -99,12 +99,13 @@ class ContourProof(Proof):
 
     def work_at_128(self, parts: Parts) -> float:
         """Return the work of a product at each node and point of a line, and of powers."""
-        total = float(FUNCTION * _FUNCTIONS_OF_NODE * self.nodes)
+        total = float(FUNCTION * _OF_NODE * self.nodes)
         # Rows and columns of the two matrices are computed outside their product.
         in_matrices = self.nodes + 2 * PRODUCT * (self.nodes**0.5 + 1)
         for transform, lines, times in self._sums(parts):
             total += 2 * PRODUCT * self.nodes * times.bit_length()
-            total += FUNCTION * sum(transform.functions(line) for line in lines)
+            sums = sum(line.points + line.reach for line in lines if line)
+            total += FUNCTION * _OF_POINT * transform.laws * sums
             total += in_matrices * (line.points if (line := lines[_ALONG]) else 1)
         return total
 

@@ -85,8 +85,8 @@ LINE = shape_of("a line", Line)
 class Transform(ABC):
     """M(z) of one loss."""
 
-    HAS_LINES = True
-    """Whether it is summed on lines; a line is otherwise not looked at."""
+    laws = 1
+    """Number of different laws that are summed on lines; 0 of a closed form, which has no line."""
 
     @abstractmethod
     def along(self, line: Any, c: float, h: float, nodes: int) -> list[Ball]:
@@ -96,10 +96,6 @@ class Transform(ABC):
     def beyond(self, line: Any, c: float, t: Ball) -> Ball:
         """Bound abs(M(c + i s)) for every s >= t."""
 
-    @abstractmethod
-    def functions(self, line: Any) -> float:
-        """Return the functions of balls that a sum on a line takes, roughly."""
-
     def at(self, line: Any, c: float) -> Ball:
         """Enclose M(c) for real c."""
         return self.along(line, c, 1.0, 1)[0].real
@@ -108,7 +104,7 @@ class Transform(ABC):
 class GaussianTransform(Transform):
     """M of a Gaussian loss of standard deviation eta and mean eta^2 / 2, in closed form."""
 
-    HAS_LINES = False
+    laws = 0
 
     def __init__(self, eta: Ball) -> None:
         self.variance = eta * eta
@@ -123,10 +119,6 @@ class GaussianTransform(Transform):
         at = arb(c)
         return (self.variance * (at * at + at - t * t) / 2).exp()
 
-    def functions(self, line: Any) -> float:
-        """Return 1."""
-        return 1.0
-
 
 class SampledGaussianTransform(Transform):
     """M of a sampled Gaussian, by the trapezoid rule on a shifted line."""
@@ -136,10 +128,6 @@ class SampledGaussianTransform(Transform):
         self.sigma = arb(loss.noise_multiplier)
         self.removing = loss.direction == "remove"
         self.variance = self.sigma**2
-
-    def functions(self, line: Line) -> float:
-        """Return those of all points, at each tilt."""
-        return 36.0 * line.points
 
     def _terms(self, line: Line, z: Ball) -> tuple[list[Ball], list[Ball]]:
         """Return the terms at z, and the logarithms of w."""

@@ -46,12 +46,12 @@ def choose_order(
     *,
     log_delta: float,
     width: float,
-    log_least: float = _SMALL,
+    log_target: float = 0.0,
 ) -> OrderProof:
     """Return a proof with bounds about ``width`` apart, relative to delta, or as near as it gets.
 
     If delta is below the known one, they are so relative to that. If the known one is 0, rounding
-    leaves less than the exponential of ``log_least``.
+    leaves less than a target.
 
     Raises
     ------
@@ -60,7 +60,7 @@ def choose_order(
     OutOfReach
         If no proof of affordable size says anything.
     """
-    proof, tried = _first(parts, epsilon, log_delta, log_least, width), {}
+    proof, tried = _first(parts, epsilon, log_delta, log_target, width), {}
     for _ in range(_TRIES):
         while proof.work(parts) > MAX_WORK_OF_PROOF and proof.nodes > _LEAST_NODES:
             proof = replace(proof, nodes=proof.nodes // 2)
@@ -82,11 +82,11 @@ def choose_order(
 
 
 def _first(
-    parts: Parts, epsilon: float, log_delta: float, log_least: float, width: float
+    parts: Parts, epsilon: float, log_delta: float, log_target: float, width: float
 ) -> OrderProof:
     """Return the grid that adds no more variance than the width allows, if all mass is off it."""
     count = max(sum(times for _, times in parts), 1)
-    known = log_delta if log_delta > -math.inf else log_least
+    known = log_delta if log_delta > -math.inf else min(log_target, _SMALL)
     log_tail = max(known + math.log(_CUT * width), -_MOST_NATS)
     log_rest = log_tail - math.log(count) - 1
     bits = _BITS + math.ceil((math.log(count / width) - known) / math.log(2))
