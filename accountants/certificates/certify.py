@@ -18,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import lru_cache
 
@@ -107,15 +108,15 @@ def certify(
     mechanisms = mechanisms_of(event)
     method = validate.choice(("auto", "contour", "convex-order"), method=method)
     delta = delta if delta is None else validate.probability(delta=delta)
-    search = _Search(event, Certificate(neighboring_relation, mechanisms, delta, ()), method)
+    claim = Certificate(neighboring_relation, mechanisms, delta, ())
+    search = _Search(event, claim, method)
     aim = _COARSE if method == "convex-order" else _WIDTH
     aim = aim if width is None else validate.probability(width=width)
-    proofs: tuple[DeltaBounds, ...]
     if delta is None:
-        proofs = (search.delta(validate.non_negative(epsilon=epsilon), aim),)
+        proofs = [search.delta(validate.non_negative(epsilon=epsilon), aim)]
     else:
         proofs = search.epsilon(delta, aim)
-    certificate = Certificate(neighboring_relation, mechanisms, delta, proofs)
+    certificate = replace(claim, proofs=tuple(proofs))
     if width is not None and certificate.width > width:
         worst = max(certificate.proofs[-1].directions, key=lambda item: item.upper)
         raise TargetUnreachable(
@@ -126,19 +127,18 @@ def certify(
     return certificate
 
 
+@dataclass(eq=False)
 class _Search:
-    """The search for proofs about one composition."""
+    """The search for proofs of a certificate about an event, which has none yet."""
 
-    def __init__(self, event: DpEvent, certificate: Certificate, method: str) -> None:
-        self.event = event
-        self.composition, self.rounded = certificate.composition, certificate.rounded
-        self.log_target = math.log(certificate.delta or 1.0)
-        self.method = method
-        self.known: list[Proof] = []
+    event: DpEvent
+    certificate: Certificate
+    method: str
+    known: list[Proof] = field(default_factory=list)
 
-    def epsilon(self, delta: float, width: float) -> tuple[DeltaBounds, ...]:
+    def epsilon(self, delta: float, width: float) -> list[DeltaBounds]:
         """Return proved delta bounds on either side of the float accountant's epsilon."""
-        relation, target = self.composition.neighboring_relation, Decimal(delta)
+        relation, target = self.certificate.neighboring_relation, Decimal(delta)
         answer = interface.epsilon(self.event, delta=delta, neighboring_relation=relation)
         if not math.isfinite(answer.upper):
             raise TargetUnreachable(f"No finite epsilon is known at delta = {delta:g}.")
@@ -165,17 +165,17 @@ class _Search:
                 f"order were tried, up to epsilon = {most:.6g}."
             )
         lower = settled(-1)
-        return (upper,) if lower is None else (lower, upper)
+        return [upper] if lower is None else [lower, upper]
 
     def delta(self, epsilon: float, width: float) -> DeltaBounds:
         """Return proved bounds on delta, at most ``width`` apart in the largest direction."""
-        directions = self.composition.directions
+        directions = self.certificate.composition.directions
         return DeltaBounds(epsilon, tuple(self._direction(x, epsilon, width) for x in directions))
 
     @lru_cache(maxsize=2)  # noqa: B019 -- two numbers
     def _log_delta(self, epsilon: float) -> float:
         """Return an end of log delta in doubles that says something; -inf for a delta of 0."""
-        relation = self.composition.neighboring_relation
+        relation = self.certificate.neighboring_relation
         bounds = interface.log_delta(self.event, epsilon=epsilon, neighboring_relation=relation)
         return bounds.lower if bounds.lower > -math.inf else bounds.upper
 
@@ -189,8 +189,8 @@ class _Search:
                 yield choose_contour(parts, epsilon, log_delta=log_delta, width=width * share)
         with contextlib.suppress(OutOfReach):
             if self.method != "contour":
-                about = {"log_delta": log_delta, "log_target": self.log_target, "width": width}
-                yield choose_order(parts, epsilon, **about)
+                target = math.log(self.certificate.delta or 1.0)
+                yield choose_order(parts, epsilon, log_delta, target, width)
 
     def _direction(self, direction: Direction, epsilon: float, width: float) -> DirectionBounds:
         """Return the best bounds, once they are close as the delta of the worst direction goes."""
@@ -217,7 +217,7 @@ class _Search:
         A verifier cuts outputs of laws in convex order by doubles, whose last digits may be others
         on another machine: that moves a bound by far less.
         """
-        lower, upper = enclose(proof, direction.parts, epsilon, rounded=self.rounded)
+        lower, upper = enclose(proof, direction.parts, epsilon, rounded=self.certificate.rounded)
         with workprec(proof.bits):
             if upper > 0:
                 # The lower end of a short proof of the other direction may be far below 0.

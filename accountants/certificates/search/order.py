@@ -1,7 +1,7 @@
 """On which grids are laws compared in convex order, and how finely? Found by trying.
 
 >>> from dpcal.accountants.losses.laplace import Laplace
->>> proof = choose_order(((Laplace(2.0), 3),), 1.0, log_delta=-2.7, width=1e-2)
+>>> proof = choose_order(((Laplace(2.0), 3),), 1.0, log_delta=-2.7, log_target=0.0, width=1e-2)
 >>> proof.nodes < 4000, 0 < proof.step < 1
 (True, True)
 """
@@ -41,12 +41,7 @@ _MOST_NATS, _SMALL = 3000.0, -50.0
 
 
 def choose_order(
-    parts: Parts,
-    epsilon: float,
-    *,
-    log_delta: float,
-    width: float,
-    log_target: float = 0.0,
+    parts: Parts, epsilon: float, log_delta: float, log_target: float, width: float
 ) -> OrderProof:
     """Return a proof with bounds about ``width`` apart, relative to delta, or as near as it gets.
 
