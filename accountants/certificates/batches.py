@@ -28,10 +28,9 @@ from dpcal.accountants.certificates.balls import Ball, arb, arb_poly, ctx
 from dpcal.accountants.certificates.composed import law_of, work_of_laws
 from dpcal.accountants.certificates.order import Law, Masses, Outcomes, gathered
 from dpcal.accountants.certificates.pairs import Limits, Line, Pair, pair_of, points
-from dpcal.accountants.certificates.proofs import FUNCTION, TERM, Parts
 from dpcal.accountants.events import DpEvent
 from dpcal.accountants.losses.allocation import Allocation, UnequalAllocation
-from dpcal.accountants.losses.base import Pairs, PrivacyLoss
+from dpcal.accountants.losses.base import Pairs, Parts, PrivacyLoss
 from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.mechanisms.decompose import decompose
 from dpcal.accountants.mechanisms.row import dominating_pairs
@@ -125,7 +124,7 @@ class _OfBatch(Pair):
     def __init__(self, answers: Parts, share: Ball, batches: int) -> None:
         self.answers, self.share, self.batches = answers, share, batches
         # Products of two laws, as often as a number of batches has digits.
-        self.work_of_cell = 400 + 2 * batches.bit_length() * TERM / FUNCTION if batches else 8
+        self.work_of_cell = 400 + 4 * batches.bit_length() if batches else 8
 
     def _of_answers(self, limits: Limits) -> Limits:
         """Return the numbers of the law of all answers, whose ratios are larger."""
@@ -204,12 +203,12 @@ def _power(law: list[Ball], times: int) -> list[Ball]:
 
 def _above(rows: list[tuple[Ball, Ball]], lost: Ball, most: int) -> Masses:
     """Return masses at whole numbers above those at others in convex order; at ``most`` beyond."""
-    found = Masses({0: lost})
+    found = Masses(int, {0: lost})
     for at, mass in rows:
         place = min(int(at.lower().floor().unique_fmpz()), most)
         share = arb.min(at - place, arb(place < most))
-        found.add(place, mass * (1 - share))
-        found.add(place + 1, mass * share)
+        found[place] += mass * (1 - share)
+        found[place + 1] += mass * share
     return found
 
 

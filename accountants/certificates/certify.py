@@ -34,12 +34,12 @@ from dpcal.accountants.certificates.document import (
 )
 from dpcal.accountants.certificates.enclosure import decimal_bounds, enclose
 from dpcal.accountants.certificates.mechanisms import mechanisms_of
-from dpcal.accountants.certificates.proofs import Parts, Proof
+from dpcal.accountants.certificates.proofs import Proof
 from dpcal.accountants.certificates.search.contour import choose_contour
 from dpcal.accountants.certificates.search.order import choose_order
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.events import DpEvent
-from dpcal.accountants.losses.base import OutOfReach
+from dpcal.accountants.losses.base import OutOfReach, Parts
 from dpcal.errors import TargetUnreachable
 
 __all__ = ["certify"]

@@ -18,7 +18,8 @@ from functools import lru_cache
 from dpcal.accountants.certificates.balls import Ball, arb, ctx
 from dpcal.accountants.certificates.order import Law, gather, power, spread
 from dpcal.accountants.certificates.pairs import Limits, Pair, oriented, pair_of
-from dpcal.accountants.certificates.proofs import Parts, Proof
+from dpcal.accountants.certificates.proofs import Proof
+from dpcal.accountants.losses.base import Parts
 
 __all__ = ["OrderProof", "law_of", "work_of_laws"]
 

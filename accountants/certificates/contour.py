@@ -26,7 +26,7 @@ from typing import Annotated
 
 from dpcal.accountants.certificates.allocation_transform import AllocationTransform
 from dpcal.accountants.certificates.balls import Ball, acb, arb, ctx
-from dpcal.accountants.certificates.proofs import FUNCTION, MAX_PARTS, PRODUCT, Parts, Proof
+from dpcal.accountants.certificates.proofs import FUNCTION, MAX_PARTS, PRODUCT, Proof
 from dpcal.accountants.certificates.schema import list_of, not_negative, positive, whole
 from dpcal.accountants.certificates.transforms import (
     LINE,
@@ -36,7 +36,7 @@ from dpcal.accountants.certificates.transforms import (
     Transform,
 )
 from dpcal.accountants.losses.allocation import Allocation
-from dpcal.accountants.losses.base import PrivacyLoss
+from dpcal.accountants.losses.base import Parts, PrivacyLoss
 from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 

@@ -18,8 +18,8 @@ from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Dec
 
 from dpcal.accountants.certificates.balls import Ball, arb, workprec
 from dpcal.accountants.certificates.pairs import least_mean
-from dpcal.accountants.certificates.proofs import Parts, Proof
-from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
+from dpcal.accountants.certificates.proofs import Proof
+from dpcal.accountants.losses.base import NO_LOSS, Parts, PrivacyLoss
 from dpcal.accountants.losses.failure import LossWithFailure
 from dpcal.accountants.losses.fixed_batch import FixedBatchGaussian
 from dpcal.accountants.losses.gaussian_mixtures import GaussianMixtures

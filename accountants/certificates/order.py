@@ -28,6 +28,7 @@ many nodes is made twice as coarse, by the same two moves.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
@@ -57,6 +58,8 @@ _ATOM = 0.02
 # Masses under Q and P of outcomes, and the logarithms of their least and largest ratio, which are
 # one ball if these are equal.
 Cell = tuple[Ball, Ball, Ball, Ball]
+# Masses by the places of their nodes; None is that of infinity.
+Masses = defaultdict[int | None, Ball]
 
 
 @dataclass
@@ -215,7 +218,7 @@ class Law:
         def place_of(ratio: Ball) -> float:
             return float(((ratio.log() - law.offset) / law.step).mid())
 
-        return gathered(cells, law.node, place_of).on_nodes(law)
+        return _on_nodes(gathered(cells, law.node, place_of), law)
 
     def delta(self, epsilon: Ball, forward: bool) -> Ball:
         """Return the bound on delta of P from Q, or of Q from P, at an epsilon."""
@@ -250,7 +253,7 @@ def power(law: Law, times: int, nodes: int, tail: float) -> Law:
 
 def spread(empty: Law, outcomes: Outcomes) -> Law:
     """Return a law above: cells moved to their ends, and these to nodes, with their means kept."""
-    found, zero, tiny = Masses(), arb(0), _tiny()
+    found, zero, tiny = Masses(int), arb(0), _tiny()
     width, lost, infinite = empty.step.expm1(), zero, zero
 
     def put(at: Ball | None, mass: Ball) -> None:
@@ -264,13 +267,13 @@ def spread(empty: Law, outcomes: Outcomes) -> Law:
             place = nearest if over > 0 else nearest - 1
             share = (at - empty.offset - place * empty.step).expm1() / width
             if share >= 0 and share <= 1:
-                found.add(place, mass * (1 - share))
-                found.add(place + 1, mass * share)
+                found[place] += mass * (1 - share)
+                found[place + 1] += mass * share
                 return
         # As much at 0 as a ratio may be below the node, so that the rest of its mean is above it.
         more = arb(abs(over).upper())
         less = arb.min(more, arb(1))
-        found.add(nearest, mass * (1 - less))
+        found[nearest] += mass * (1 - less)
         lost += mass * less
         infinite += mass * empty.node(nearest) * (more + less)
 
@@ -293,7 +296,7 @@ def spread(empty: Law, outcomes: Outcomes) -> Law:
         else:
             infinite += more
         put(u, q - high)
-    return found.on_nodes(replace(empty, lost=lost, infinite=infinite))
+    return _on_nodes(found, replace(empty, lost=lost, infinite=infinite))
 
 
 def gather(empty: Law, outcomes: Outcomes, is_free: bool) -> Law:
@@ -352,7 +355,7 @@ def gathered(
     A cell in which a group ends is split. Ascending cells make narrow groups. ``place_of`` returns
     where among the nodes a ratio is, roughly.
     """
-    found, near, zero = Masses(), 1 - 4 * _tiny(), arb(0)
+    found, near, zero = Masses(int), 1 - 4 * _tiny(), arb(0)
 
     def begin(q: Ball, p: Ball) -> tuple[int | None, Ball | None, Ball, Ball]:
         """Return the first node above a group, and the group; what is far above all is lost."""
@@ -364,7 +367,7 @@ def gathered(
             node = node_of(place)
             if p <= node * q:
                 return place, node, q, p
-        found.add(None, q)
+        found[None] += q
         return None, None, zero, zero
 
     place, node, q, p = None, None, zero, zero
@@ -380,9 +383,9 @@ def gathered(
         kept, moved = q - share * mass, p - share * moment
         if not moved <= node * kept:
             place, node, kept, _ = begin(kept, moved)
-        found.add(place, kept)
+        found[place] += kept
         place, node, q, p = begin(share * mass, share * moment)
-    found.add(place, q)
+    found[place] += q
     return found
 
 
@@ -397,19 +400,12 @@ def _is_known(mass: Ball) -> bool:
     return bool(mass > 0 and arb(mass).rel_accuracy_bits() > _LEAST_BITS)
 
 
-class Masses(dict[int | None, Ball]):
-    """Masses by the places of their nodes; None is that of infinity."""
-
-    def add(self, place: int | None, mass: Ball) -> None:
-        """Add mass at a node."""
-        self[place] = self[place] + mass if place in self else mass
-
-    def on_nodes(self, empty: Law) -> Law:
-        """Return the law; one that bounds nothing if its nodes are too far apart."""
-        lost = empty.lost + self.pop(None, arb(0))
-        places = [place for place in self if place is not None]
-        first, last = min(places, default=0), max(places, default=0)
-        if last - first >= MAX_NODES_OF_LAW:
-            return replace(empty, first=0, masses=[], lost=arb(1), infinite=arb(1))
-        masses = [self.get(place, arb(0)) for place in range(first, last + 1)]
-        return replace(empty, first=first, masses=masses, lost=lost)
+def _on_nodes(found: Masses, empty: Law) -> Law:
+    """Return a law with masses added; one that bounds nothing if its nodes are too far apart."""
+    lost = empty.lost + found.pop(None, arb(0))
+    places = [place for place in found if place is not None]
+    first, last = min(places, default=0), max(places, default=0)
+    if last - first >= MAX_NODES_OF_LAW:
+        return replace(empty, first=0, masses=[], lost=arb(1), infinite=arb(1))
+    masses = [found.get(place, arb(0)) for place in range(first, last + 1)]
+    return replace(empty, first=first, masses=masses, lost=lost)

@@ -170,12 +170,9 @@ class Line(Pair):
 
     @property
     def least(self) -> Ball:
-        """The logarithm of the least ratio, if both mixtures have the same least mean; 0 if not."""
-        (a, p), (b, q) = (
-            min(side, key=lambda item: float(item[0].mid()))
-            for side in (self.numerator, self.denominator)
-        )
-        return (p / q).log() if a == b else arb(0)
+        """The logarithm of the ratio of the first weights: the least one if its means are least."""
+        (_, p), (_, q) = self.numerator[0], self.denominator[0]
+        return (p / q).log()
 
     def ends(self, offset: Ball, step: Ball, limits: Limits) -> list[Ball]:
         """Return the outputs at which the loss passes the nodes, nearly."""

@@ -25,21 +25,9 @@ from typing import Annotated, ClassVar
 
 from dpcal.accountants.certificates.balls import Ball, workprec
 from dpcal.accountants.certificates.schema import whole
-from dpcal.accountants.losses.base import PrivacyLoss
+from dpcal.accountants.losses.base import Parts
 
-__all__ = [
-    "BITS",
-    "FUNCTION",
-    "MAX_PARTS",
-    "MAX_WORK",
-    "MAX_WORK_OF_PROOF",
-    "PRODUCT",
-    "TERM",
-    "Parts",
-    "Proof",
-]
-
-Parts = tuple[tuple[PrivacyLoss, int], ...]
+__all__ = ["BITS", "FUNCTION", "MAX_PARTS", "MAX_WORK", "MAX_WORK_OF_PROOF", "PRODUCT", "Proof"]
 
 # Precisions in bits that a verifier accepts. Fewer than 64 bits save no time; deltas of 1e-300 take
 # about 2,300 bits.
@@ -56,9 +44,8 @@ MAX_PARTS = 1 << 14
 # functions grows more slowly.
 _EXPONENT = 1.5
 # Units of an exponential or a logarithm of a complex ball (1.2 to 1.6 microseconds at 128 bits), of
-# a product of two balls in Python, outside of a product of matrices, and of a term of a product of
-# polynomials.
-FUNCTION, PRODUCT, TERM = 25, 3, 40
+# and of a product of two balls in Python, outside of a product of matrices.
+FUNCTION, PRODUCT = 25, 3
 
 
 @dataclass(frozen=True)

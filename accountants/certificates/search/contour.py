@@ -26,12 +26,12 @@ from dpcal.accountants.certificates.contour import (
     has_contour,
     opposite,
 )
-from dpcal.accountants.certificates.proofs import BITS, MAX_WORK_OF_PROOF, Parts
+from dpcal.accountants.certificates.proofs import BITS, MAX_WORK_OF_PROOF
 from dpcal.accountants.certificates.search.lines import line_of, log_beyond
 from dpcal.accountants.inversion.saddle import increasing_root, log_chernoff
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.allocation import Allocation
-from dpcal.accountants.losses.base import OutOfReach, Reals
+from dpcal.accountants.losses.base import OutOfReach, Parts, Reals
 
 __all__ = ["choose_contour", "saddle"]
 

@@ -16,8 +16,8 @@ from dpcal.accountants.certificates.composed import OrderProof
 from dpcal.accountants.certificates.enclosure import enclose
 from dpcal.accountants.certificates.order import MAX_NODES_OF_LAW
 from dpcal.accountants.certificates.pairs import oriented, pair_of
-from dpcal.accountants.certificates.proofs import BITS, MAX_WORK_OF_PROOF, Parts
-from dpcal.accountants.losses.base import OutOfReach
+from dpcal.accountants.certificates.proofs import BITS, MAX_WORK_OF_PROOF
+from dpcal.accountants.losses.base import OutOfReach, Parts
 from dpcal.accountants.losses.discrete import LatticeLoss
 from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
 
