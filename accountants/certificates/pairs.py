@@ -199,13 +199,12 @@ class Line(Pair):
     @staticmethod
     def _shares(ends: list[Ball]) -> list[Ball]:
         """Return those of one normal law, as differences of the smaller tails."""
-        tails = [(z > 0, abs(z).erfc() / 2) for z in ends]
-        (right, tail), *_ = tails
-        found = [1 - tail if right else tail]
-        for (left_is_right, a), (is_right, b) in pairwise(tails):
-            found.append(a - b if left_is_right else b - a if not is_right else 1 - a - b)
-        right, tail = tails[-1]
-        return [*found, tail if right else 1 - tail]
+        inner = ((z > 0, (z if z > 0 else -z).erfc() / 2) for z in ends)
+        tails = pairwise([(False, arb(0)), *inner, (True, arb(0))])
+        return [
+            a - b if left_is_right else 1 - a - b if is_right else b - a
+            for (left_is_right, a), (is_right, b) in tails
+        ]
 
     def outcomes(self, step: Ball, limits: Limits, above: bool) -> Outcomes:
         """Return the intervals between the ends."""

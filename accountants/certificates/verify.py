@@ -70,12 +70,17 @@ def verify_certificate(
     certificate = Certificate.from_json(document)
     try:
         claims = _claims(certificate)
-        _check_work(claims, MAX_WORK if most is None else most)
+        proofs = [(claim.proof, item.finite[1].parts) for _, claim, item in claims if claim.proof]
+        work = sum(proof.work(parts) for proof, parts in proofs)
     except (UnsupportedEvent, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         reason = str(error).rstrip(".")
+        raise CertificateRejected(f"The certificate's claim is refused: {reason}.") from error
+    most = MAX_WORK if most is None else most
+    if work > most:
         raise CertificateRejected(
-            f"The certificate's mechanisms, or their proofs, are refused: {reason}."
-        ) from error
+            f"The proofs ask for more work than any proof needs: {work:.3g} units, of at most "
+            f"{most:.3g} that are allowed."
+        )
     for epsilon, claim, direction in claims:
         _check_bounds(claim, direction, epsilon, certificate.rounded)
     _check_epsilon(certificate)
@@ -95,18 +100,6 @@ def _claims(certificate: Certificate) -> list[tuple[float, DirectionBounds, Dire
         pairs = zip(bounds.directions, directions, strict=True)
         found += [(bounds.epsilon, claim, direction) for claim, direction in pairs]
     return found
-
-
-def _check_work(claims: list[tuple[float, DirectionBounds, Direction]], most: float) -> None:
-    """Refuse proofs that are not about their losses, or ask for more work together."""
-    total = 0.0
-    for _, claim, direction in claims:
-        total += claim.proof.work(direction.finite[1].parts) if claim.proof else 0.0
-        if total > most:
-            raise CertificateRejected(
-                f"The proofs ask for more work than any proof needs: {total:.3g} units or more, of "
-                f"which at most {most:.3g} are allowed."
-            )
 
 
 def _check_bounds(
