@@ -30,7 +30,6 @@ from dpcal.accountants.certificates.proofs import FUNCTION, MAX_PARTS, PRODUCT, 
 from dpcal.accountants.certificates.schema import list_of, not_negative, positive, whole
 from dpcal.accountants.certificates.transforms import (
     LINE,
-    GaussianTransform,
     Line,
     SampledGaussianTransform,
     Transform,
@@ -40,7 +39,7 @@ from dpcal.accountants.losses.base import Parts, PrivacyLoss
 from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
-__all__ = ["MAX_NODES", "ContourProof", "ParityProof", "has_contour", "opposite", "transform_of"]
+__all__ = ["MAX_NODES", "ContourProof", "ParityProof", "has_contour", "opposite"]
 
 # Most nodes of a contour. Searches need 20 to 20,000; losses that hardly decay need all of them.
 MAX_NODES = 1 << 17
@@ -49,8 +48,8 @@ _OF_NODE, _OF_POINT = 6, 36
 
 # The lines of one transform: along the contour, and at the tilts below and above it.
 _ALONG, _BELOW, _ABOVE = range(3)
-# A transform, its lines, which are None of a closed form, and how often its loss is used.
-Sum = tuple[Transform, tuple[Line | None, ...], int]
+# The variance of all Gaussian losses, and the transform of each other loss, its lines and its uses.
+Sums = tuple[Ball, list[tuple[Transform, tuple[Line, ...], int]]]
 
 
 @dataclass(frozen=True)
@@ -86,27 +85,29 @@ class ContourProof(Proof):
         if not self.below < self.tilt < self.above:
             raise ValueError("below must be less than tilt, and above more")
 
-    def _sums(self, parts: Parts) -> list[Sum]:
-        """Return the transform of each loss, its lines, and its uses."""
-        known = [transform for loss, _ in parts if (transform := transform_of(loss))]
-        needed = [3 * bool(transform.laws) for transform in known]
-        if needed != [len(lines) for lines in self.lines] or len(known) < len(parts):
+    def _sums(self, parts: Parts) -> Sums:
+        """Return what is summed of these losses."""
+        needed = [0 if _is_gaussian(loss) else 3 for loss, _ in parts]
+        if not has_contour(parts) or needed != [len(lines) for lines in self.lines]:
             raise ValueError("a contour must have the lines of its losses, and no others")
-        return [
-            (transform, lines or (None,) * 3, times)
-            for transform, lines, (_, times) in zip(known, self.lines, parts, strict=True)
-        ]
+        variance, found = arb(0), []
+        for (loss, times), lines in zip(parts, self.lines, strict=True):
+            if transform := _transform_of(loss):
+                found.append((transform, lines, times))
+            else:
+                variance += times / arb(loss.noise_multiplier) ** 2
+        return variance, found
 
     def work_at_128(self, parts: Parts) -> float:
         """Return the work of a product at each node and point of a line, and of powers."""
         total = float(FUNCTION * _OF_NODE * self.nodes)
         # Rows and columns of the two matrices are computed outside their product.
         in_matrices = self.nodes + 2 * PRODUCT * (self.nodes**0.5 + 1)
-        for transform, lines, times in self._sums(parts):
+        for transform, lines, times in self._sums(parts)[1]:
             total += 2 * PRODUCT * self.nodes * times.bit_length()
-            sums = sum(line.points + line.reach for line in lines if line)
+            sums = sum(line.points + line.reach for line in lines)
             total += FUNCTION * _OF_POINT * transform.laws * sums
-            total += in_matrices * (line.points if (line := lines[_ALONG]) else 1)
+            total += in_matrices * lines[_ALONG].points
         return total
 
     def bound(self, parts: Parts, epsilon: float, above: bool) -> Ball:
@@ -118,15 +119,15 @@ class ContourProof(Proof):
         """Return bounds on delta at any real epsilon."""
         at = arb(epsilon)
         c, h = arb(self.tilt), arb(self.step)
-        sums = self._sums(parts)
+        variance, others = sums = self._sums(parts)
         products = [acb(1)] * self.nodes
-        for transform, lines, times in sums:
+        for transform, lines, times in others:
             values = transform.along(lines[_ALONG], self.tilt, self.step, self.nodes)
             products = [a * value**times for a, value in zip(products, values, strict=True)]
         value = arb(0)
         for k, product in enumerate(products):
             z = acb(c, k * h)
-            term = (product * (-at * z).exp() / (z * (z + 1))).real
+            term = (product * (variance * z * (z + 1) / 2 - at * z).exp() / (z * (z + 1))).real
             value += term if k else term / 2
         value *= h / arb.pi()
         rest = _beyond(self, sums, at)
@@ -144,7 +145,7 @@ class ParityProof(ContourProof):
 
     NAME = "parity"
 
-    def _sums(self, parts: Parts) -> list[Sum]:
+    def _sums(self, parts: Parts) -> Sums:
         """Return those of the other direction."""
         return super()._sums(opposite(parts))
 
@@ -161,28 +162,31 @@ def opposite(parts: Parts) -> Parts:
 
 def has_contour(parts: Parts) -> bool:
     """Return whether every loss has a transform that contours are summed of."""
-    return bool(parts) and all(transform_of(loss) for loss, _ in parts)
+    return bool(parts) and all(_is_gaussian(loss) or _transform_of(loss) for loss, _ in parts)
 
 
-def transform_of(loss: PrivacyLoss | None) -> Transform | None:
-    """Return the transform of a loss, None if it has none that contours are summed of."""
-    if isinstance(loss, Gaussian) and loss.below is None:
-        return GaussianTransform(1 / arb(loss.noise_multiplier))
+def _is_gaussian(loss: PrivacyLoss | None) -> bool:
+    """Return whether a loss is that of a Gaussian mechanism, of which sums are known."""
+    return isinstance(loss, Gaussian) and loss.below is None
+
+
+def _transform_of(loss: PrivacyLoss | None) -> Transform | None:
+    """Return the transform of a loss that is summed on lines, or None."""
     if isinstance(loss, Allocation) and loss.direction == "add":
         return AllocationTransform(loss)
     return SampledGaussianTransform(loss) if isinstance(loss, SampledGaussian) else None
 
 
-def _chernoff(tilt: float, place: int, sums: list[Sum], epsilon: Ball) -> Ball:
+def _chernoff(tilt: float, place: int, sums: Sums, epsilon: Ball) -> Ball:
     """Return a bound on exp(tilt (e - epsilon)) delta(e) for every e.
 
     The supremum over l of (1 - exp(-l)) exp(-a l) is a^a / (1 + a)^(1 + a).
     """
     if tilt == 0:
         return arb(1)
-    a = arb(tilt)
-    value = (-a * epsilon - a * (1 / a).log1p() - a.log1p()).exp()
-    for transform, lines, times in sums:
+    (variance, others), a = sums, arb(tilt)
+    value = (variance * a * (a + 1) / 2 - a * epsilon - a * (1 / a).log1p() - a.log1p()).exp()
+    for transform, lines, times in others:
         value *= transform.at(lines[place], tilt) ** times
     return value
 
@@ -194,11 +198,14 @@ def _aliases(proof: ContourProof, bounds: list[Ball]) -> Ball:
     return sum((b / t.expm1() for b, t in zip(bounds, turns, strict=True)), arb(0))
 
 
-def _beyond(proof: ContourProof, sums: list[Sum], epsilon: Ball) -> Ball:
+def _beyond(proof: ContourProof, sums: Sums, epsilon: Ball) -> Ball:
     """Return a bound on the sum over all other nodes; sum_{k >= N} 1 / k^2 <= 1/N + 1/N^2."""
     c, h, nodes = arb(proof.tilt), arb(proof.step), arb(proof.nodes)
-    product = (-c * epsilon).exp() * (1 / nodes + 1 / nodes**2) / (arb.pi() * h)
+    (variance, others), t = sums, nodes * h
+    # The transform of a Gaussian falls along the line.
+    product = (variance * (c * c + c - t * t) / 2 - c * epsilon).exp()
+    product *= (1 / nodes + 1 / nodes**2) / (arb.pi() * h)
     place = _ALONG if proof.below else _BELOW
-    for transform, lines, times in sums:
-        product *= transform.beyond(lines[place], proof.tilt, nodes * h) ** times
+    for transform, lines, times in others:
+        product *= transform.beyond(lines[place], proof.tilt, t) ** times
     return product
