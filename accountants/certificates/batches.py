@@ -197,8 +197,7 @@ def _power(law: list[Ball], times: int) -> list[Ball]:
         found = (found * found).truncate(size)
         if bit == "1":
             found = (found * one).truncate(size)
-    terms: list[Ball] = found.coeffs()
-    return terms + [arb(0)] * (size - len(terms))
+    return [found[k] for k in range(size)]
 
 
 def _above(rows: list[tuple[Ball, Ball]], lost: Ball, most: int) -> Masses:

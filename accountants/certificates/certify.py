@@ -51,8 +51,6 @@ _TIGHTER = (1.0, 1e-2, 1e-4)
 # Distances from the accountant's epsilon, in widths, at which a bound is proved, until one holds:
 # each takes as long as the first.
 _MOVES = (0.25, 0.5, 4.0, 64.0)
-# Digits to which the distance of two bounds is known.
-_DIGITS = 60
 
 
 def certify(
@@ -223,6 +221,6 @@ class _Search:
                 # The lower end of a short proof of the other direction may be far below 0.
                 lower = arb.max(lower, arb(0))
                 lower, upper = lower - (upper - lower) / 100, upper + (upper - lower) / 100
-        gap = relative_width(*decimal_bounds(lower, upper, _DIGITS))
+        gap = relative_width(*decimal_bounds(lower, upper))
         digits = 3 - math.floor(math.log10(gap)) if gap > 0 else 3
         return DirectionBounds(direction.name, *decimal_bounds(lower, upper, digits), proof)

@@ -30,6 +30,8 @@ __all__ = ["decimal_bounds", "enclose"]
 # Relative change of doubles that were rounded: a quotient has a relative error of 2^-53, a sum of
 # weights a few of them.
 _ROUNDING = 2.0**-50
+# Digits of bounds that are compared: claims have 3 to 40.
+_DIGITS = 60
 # Binary exponents beyond which a number is not written as a decimal: at 2^17 it has 40,000 digits,
 # which take milliseconds.
 _FARTHEST_EXPONENT = 1 << 17
@@ -106,7 +108,7 @@ def _end(loss: PrivacyLoss, above: bool) -> PrivacyLoss:
 # -- decimals
 
 
-def decimal_bounds(lower: Ball, upper: Ball, digits: int) -> tuple[Decimal, Decimal]:
+def decimal_bounds(lower: Ball, upper: Ball, digits: int = _DIGITS) -> tuple[Decimal, Decimal]:
     """Return bounds on a probability as decimals with some digits, rounded outward.
 
     No probability in the ball ``lower`` is below the first one, and none in ``upper`` is above the

@@ -133,13 +133,12 @@ class Law:
         factor = arb_poly(one.masses)
         # A square takes half of the time.
         by = factor if other is self else arb_poly(other.masses)
-        masses = (factor * by).coeffs()
-        masses += [arb(0)] * (len(one.masses) + len(other.masses) - 1 - len(masses))
+        product = factor * by
         return replace(
             one,
             offset=one.offset + other.offset,
             first=one.first + other.first,
-            masses=masses,
+            masses=[product[k] for k in range(len(one.masses) + len(other.masses) - 1)],
             lost=one.lost + other.lost - one.lost * other.lost,
             infinite=one.infinite + other.infinite - one.infinite * other.infinite,
         ).trimmed(tail)
@@ -203,9 +202,8 @@ class Law:
         if self.above:
             # What is between two nodes goes to the upper one with this share.
             share = 1 / (step.exp() + 1)
-            terms = (arb_poly(masses) * arb_poly([1 - share, 1, share])).coeffs()
-            terms += [arb(0)] * (len(masses) + 2 - len(terms))
-            return replace(coarse, masses=terms[1 : len(masses) + 2 : 2])
+            moved = arb_poly(masses) * arb_poly([1 - share, 1, share])
+            return replace(coarse, masses=[moved[k] for k in range(1, len(masses) + 2, 2)])
         return coarse.filled(_raised(mass, log) for log, mass in self.logs())
 
     def filled(self, cells: Iterable[tuple[Ball, Ball]]) -> Law:

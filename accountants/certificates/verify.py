@@ -36,9 +36,6 @@ __all__ = ["verify_certificate"]
 # Most values and components of all mechanisms together, which are priced in floats before any proof
 # is checked. Four million take a few seconds.
 _MOST_VALUES = 1 << 22
-# Digits to which a bound is computed before it is compared with a claim. Claims have 3 to 40
-# digits.
-_DIGITS = 60
 
 
 def verify_certificate(
@@ -109,7 +106,7 @@ def _check_bounds(
     lower, upper = Decimal(0), Decimal(1)
     if claim.proof is not None:
         ends = enclose(claim.proof, direction.parts, epsilon, rounded=rounded)
-        lower, upper = decimal_bounds(*ends, _DIGITS)
+        lower, upper = decimal_bounds(*ends)
     if claim.lower > lower or upper > claim.upper:
         raise CertificateRejected(
             f"The proof for direction {claim.direction!r} at epsilon = {epsilon!r} gives delta in "
