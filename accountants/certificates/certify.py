@@ -36,7 +36,7 @@ from dpcal.accountants.certificates.enclosure import decimal_bounds, enclose
 from dpcal.accountants.certificates.mechanisms import mechanisms_of
 from dpcal.accountants.certificates.proofs import Proof
 from dpcal.accountants.certificates.search.contour import choose_contour
-from dpcal.accountants.certificates.search.order import choose_order
+from dpcal.accountants.certificates.search.order import order_proofs
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.events import DpEvent
 from dpcal.accountants.losses.base import OutOfReach, Parts
@@ -185,10 +185,9 @@ class _Search:
         with contextlib.suppress(OutOfReach):
             for share in _TIGHTER if self.method != "convex-order" and parts else ():
                 yield choose_contour(parts, epsilon, log_delta=log_delta, width=width * share)
-        with contextlib.suppress(OutOfReach):
-            if self.method != "contour":
-                target = math.log(self.certificate.delta or 1.0)
-                yield choose_order(parts, epsilon, log_delta, target, width)
+        if self.method != "contour":
+            target, rounded = math.log(self.certificate.delta or 1.0), self.certificate.rounded
+            yield from order_proofs(parts, epsilon, log_delta, target, width, rounded)
 
     def _direction(self, direction: Direction, epsilon: float, width: float) -> DirectionBounds:
         """Return the best bounds, once they are close as the delta of the worst direction goes."""
@@ -196,12 +195,12 @@ class _Search:
         size = Decimal(self._log_delta(epsilon)).exp()
         parts = direction.finite[1].parts
         for proof in self._candidates(parts, epsilon, width):
-            if isinstance(proof, OrderProof):
-                self.known = [proof]
             found = self._bounds(direction, epsilon, proof)
             best = min(best, found, key=lambda x: (relative_width(x.lower, x.upper), x.upper))
             if best.upper - best.lower <= Decimal(width) * max(size, best.upper):
                 break
+        if isinstance(best.proof, OrderProof):
+            self.known = [best.proof]
         if best.proof is None:
             raise TargetUnreachable(
                 f"No argument says anything about delta at epsilon = {epsilon!r} in direction "

@@ -72,7 +72,7 @@ class DirectionBounds:
     A lower bound of 0 and an upper bound of 1 need no proof.
     """
 
-    direction: Annotated[str, schema.text]
+    direction: Annotated[str, choice("both", "remove", "add")]
     lower: Annotated[Decimal, schema.probability_text]
     upper: Annotated[Decimal, schema.probability_text]
     proof: Annotated[Proof | None, optional(_proof)]
@@ -130,9 +130,14 @@ class Certificate:
     ]
 
     def __post_init__(self) -> None:
-        """Refuse a second proof of one delta."""
+        """Refuse a second proof of one delta, and bounds on delta that do not settle an epsilon."""
         if self.delta is None and len(self.proofs) > 1:
             raise ValueError("proofs must be one if delta is null")
+        if self.delta is not None and self.proofs:
+            # A lower bound of 0 on epsilon has no proof.
+            *lower, upper = self.proofs
+            if upper.upper > self.delta or any(each.lower < self.delta for each in lower):
+                raise ValueError(f"bounds on delta do not settle epsilon at delta = {self.delta!r}")
 
     @property
     def quantity(self) -> str:
@@ -184,13 +189,10 @@ class Certificate:
         """Return the certificate as JSON values, with the SHA-256 of their canonical form."""
         body = {
             "format": _FORMAT,
-            "neighboring_relation": self.neighboring_relation,
             "quantity": self.quantity,
             "lower": str(self.lower),
             "upper": str(self.upper),
-            "delta": self.delta,
-            "mechanisms": document_of(self.mechanisms),
-            "proofs": document_of(self.proofs),
+            **document_of(self),
         }
         canonical = json.dumps(body, sort_keys=True, separators=(",", ":"))
         return {**body, "digest": hashlib.sha256(canonical.encode()).hexdigest()}

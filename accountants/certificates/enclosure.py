@@ -40,11 +40,7 @@ _LEAST = Decimal("1E-39000")
 
 
 def enclose(
-    proof: Proof,
-    parts: Parts,
-    epsilon: float,
-    *,
-    rounded: bool = False,
+    proof: Proof, parts: Parts, epsilon: float, *, rounded: bool = False
 ) -> tuple[Ball, Ball]:
     """Return the lower and the upper bound on delta(epsilon) that a proof gives, as balls.
 

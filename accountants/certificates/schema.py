@@ -182,7 +182,6 @@ not_negative = number("a finite number >= 0", lambda x: x >= 0)
 exact_number = _checked("a finite number", _is_number)
 # A probability, held by a string as a decimal number with any number of digits.
 probability_text = _checked("a decimal in [0, 1], as a string", _is_probability, Decimal)
-text = _checked("a string", lambda value: isinstance(value, str))
 
 
 def list_of(reader: Reader, least: int, most: int) -> Reader:

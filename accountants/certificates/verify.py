@@ -80,7 +80,6 @@ def verify_certificate(
         )
     for epsilon, claim, direction in claims:
         _check_bounds(claim, direction, epsilon, certificate.rounded)
-    _check_epsilon(certificate)
     return certificate
 
 
@@ -112,16 +111,4 @@ def _check_bounds(
             f"The proof for direction {claim.direction!r} at epsilon = {epsilon!r} gives delta in "
             f"[{lower:.12g}, {upper:.12g}], not in [{claim.lower:.60g}, {claim.upper:.60g}] as "
             f"claimed."
-        )
-
-
-def _check_epsilon(certificate: Certificate) -> None:
-    """Check that the bounds on delta imply the claimed bounds on epsilon, if there are any."""
-    if certificate.delta is None:
-        return
-    delta, found = Decimal(certificate.delta), certificate.proofs
-    if not (found[-1].upper <= delta and (len(found) == 1 or found[0].lower >= delta)):
-        raise CertificateRejected(
-            f"The certificate's bounds on delta do not settle its epsilon at delta = "
-            f"{certificate.delta!r}."
         )

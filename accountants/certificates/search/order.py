@@ -1,7 +1,7 @@
 """On which grids are laws compared in convex order, and how finely? Found by trying.
 
 >>> from dpcal.accountants.losses.laplace import Laplace
->>> proof = choose_order(((Laplace(2.0), 3),), 1.0, log_delta=-2.7, log_target=0.0, width=1e-2)
+>>> proof = next(order_proofs(((Laplace(2.0), 3),), 1.0, -2.7, 0.0, width=1e-2, rounded=False))
 >>> proof.nodes < 4000, 0 < proof.step < 1
 (True, True)
 """
@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 
 from dpcal.accountants.certificates.balls import arb, workprec
@@ -17,11 +18,11 @@ from dpcal.accountants.certificates.enclosure import enclose
 from dpcal.accountants.certificates.order import MAX_NODES_OF_LAW
 from dpcal.accountants.certificates.pairs import oriented, pair_of
 from dpcal.accountants.certificates.proofs import BITS, MAX_WORK_OF_PROOF
-from dpcal.accountants.losses.base import OutOfReach, Parts
+from dpcal.accountants.losses.base import Parts
 from dpcal.accountants.losses.discrete import LatticeLoss
 from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
 
-__all__ = ["choose_order"]
+__all__ = ["order_proofs"]
 
 # Share of delta, times the width, that laws may cut off, and that nodes may add.
 _CUT, _SHARE = 1 / 32, 1 / 2
@@ -40,40 +41,36 @@ _AT_ZERO = 2.5
 _MOST_NATS, _SMALL = 3000.0, -50.0
 
 
-def choose_order(
-    parts: Parts, epsilon: float, log_delta: float, log_target: float, width: float
-) -> OrderProof:
-    """Return a proof with bounds about ``width`` apart, relative to delta, or as near as it gets.
+def order_proofs(
+    parts: Parts, epsilon: float, log_delta: float, log_target: float, width: float, rounded: bool
+) -> Iterator[OrderProof]:
+    """Yield proofs on finer grids, until bounds are about ``width`` apart, relative to delta.
 
     If delta is below the known one, they are so relative to that. If the known one is 0, rounding
-    leaves less than a target.
+    leaves less than a target. None is yielded if none of affordable size says anything.
 
     Raises
     ------
     UnsupportedEvent
         If no certificate covers a loss.
-    OutOfReach
-        If no proof of affordable size says anything.
     """
-    proof, tried = _first(parts, epsilon, log_delta, log_target, width), {}
+    proof = _first(parts, epsilon, log_delta, log_target, width)
     for _ in range(_TRIES):
         while proof.work(parts) > MAX_WORK_OF_PROOF and proof.nodes > _LEAST_NODES:
             proof = replace(proof, nodes=proof.nodes // 2)
-        if proof in tried or proof.work(parts) > MAX_WORK_OF_PROOF:
-            break
-        lower, upper = enclose(proof, parts, epsilon)
+        if proof.work(parts) > MAX_WORK_OF_PROOF:
+            return
+        yield proof
+        # The laws are kept from when they were asked for.
+        lower, upper = enclose(proof, parts, epsilon, rounded=rounded)
         with workprec(proof.bits):
             size = arb.max(upper, arb(log_delta).exp())
             found = float(((upper - lower) / size).upper()) if upper > 0 else 0.0
-        tried[proof] = found
         if not found > width:
-            break
+            return
         finer = min(max(_SPARE * math.sqrt(width / found), _FINER[0]), _FINER[1])
         nodes = min(math.ceil(proof.nodes / finer), MAX_NODES_OF_LAW)
         proof = replace(proof, step=proof.step * finer, nodes=nodes)
-    if not tried:
-        raise OutOfReach
-    return min(tried, key=tried.__getitem__)
 
 
 def _first(
