@@ -26,13 +26,8 @@ from dpcal._internal import validate
 from dpcal.accountants import interface
 from dpcal.accountants.certificates.balls import arb, workprec
 from dpcal.accountants.certificates.composed import OrderProof
-from dpcal.accountants.certificates.document import (
-    Certificate,
-    DeltaBounds,
-    DirectionBounds,
-    relative_width,
-)
-from dpcal.accountants.certificates.enclosure import decimal_bounds, enclose
+from dpcal.accountants.certificates.document import Certificate, DeltaBounds, DirectionBounds
+from dpcal.accountants.certificates.enclosure import decimal_bounds, enclose, relative_width
 from dpcal.accountants.certificates.mechanisms import mechanisms_of
 from dpcal.accountants.certificates.proofs import Proof
 from dpcal.accountants.certificates.search.contour import choose_contour

@@ -29,12 +29,8 @@ from dpcal.accountants.certificates import schema
 from dpcal.accountants.certificates.batches import is_batched, pairs_of
 from dpcal.accountants.certificates.composed import OrderProof
 from dpcal.accountants.certificates.contour import ContourProof, ParityProof
-from dpcal.accountants.certificates.mechanisms import (
-    MECHANISM,
-    Mechanism,
-    is_rounded,
-    mechanisms_of,
-)
+from dpcal.accountants.certificates.enclosure import relative_width
+from dpcal.accountants.certificates.mechanisms import Mechanism, is_rounded, mechanisms_of
 from dpcal.accountants.certificates.proofs import MAX_PARTS, Proof
 from dpcal.accountants.certificates.schema import choice, document_of, optional, reject, shape_of
 from dpcal.accountants.directions import RELATIONS, Composition, Direction
@@ -42,7 +38,7 @@ from dpcal.accountants.events import DpEvent
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
 from dpcal.errors import CertificateRejected
 
-__all__ = ["Certificate", "DeltaBounds", "DirectionBounds", "relative_width"]
+__all__ = ["Certificate", "DeltaBounds", "DirectionBounds"]
 
 # Name and version of the document's form.
 _FORMAT = "dpcal-certificate-6"
@@ -51,11 +47,6 @@ _PROOFS = {
     each.NAME: shape_of(f"a proof by {each.NAME}", each)
     for each in (ContourProof, ParityProof, OrderProof)
 }
-
-
-def relative_width(lower: Decimal, upper: Decimal) -> float:
-    """Return the width of an interval relative to its upper end; 0 if that is 0."""
-    return float((upper - lower) / upper) if upper else 0.0
 
 
 def _proof(value: Any, name: str) -> Proof:
@@ -123,7 +114,9 @@ class Certificate:
     """
 
     neighboring_relation: Annotated[str, choice(*RELATIONS)]
-    mechanisms: Annotated[tuple[Mechanism, ...], schema.list_of(MECHANISM, 0, MAX_PARTS)]
+    mechanisms: Annotated[
+        tuple[Mechanism, ...], schema.list_of(shape_of("mechanism", Mechanism), 0, MAX_PARTS)
+    ]
     delta: Annotated[float | None, optional(schema.number("in (0, 1)", lambda x: 0 < x < 1))]
     proofs: Annotated[
         tuple[DeltaBounds, ...], schema.list_of(shape_of("a proof", DeltaBounds), 1, 2)

@@ -25,7 +25,7 @@ from dpcal.accountants.losses.fixed_batch import FixedBatchGaussian
 from dpcal.accountants.losses.gaussian_mixtures import GaussianMixtures
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
-__all__ = ["decimal_bounds", "enclose"]
+__all__ = ["decimal_bounds", "enclose", "relative_width"]
 
 # Relative change of doubles that were rounded: a quotient has a relative error of 2^-53, a sum of
 # weights a few of them.
@@ -112,6 +112,11 @@ def decimal_bounds(lower: Ball, upper: Ball, digits: int = _DIGITS) -> tuple[Dec
     """
     low = _decimal(lower.lower(), digits, ROUND_FLOOR)
     return low, _decimal(upper.upper(), digits, ROUND_CEILING)
+
+
+def relative_width(lower: Decimal, upper: Decimal) -> float:
+    """Return the width of an interval relative to its upper end; 0 if that is 0."""
+    return float((upper - lower) / upper) if upper else 0.0
 
 
 def _decimal(point: Ball, digits: int, rounding: str) -> Decimal:

@@ -4,7 +4,7 @@
 >>> item = Mechanism(events.GaussianDpEvent(2.0), 3)
 >>> schema.document_of(item)
 {'event': {'type': 'GaussianDpEvent', 'noise_multiplier': 2.0}, 'count': 3}
->>> MECHANISM(schema.document_of(item), "mechanism") == item
+>>> schema.shape_of("mechanism", Mechanism)(schema.document_of(item), "mechanism") == item
 True
 """
 
@@ -24,7 +24,7 @@ from dpcal.accountants.events import DpEvent
 from dpcal.accountants.mechanisms.decompose import leaves
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["MECHANISM", "Mechanism", "is_rounded", "mechanisms_of", "values_of"]
+__all__ = ["Mechanism", "is_rounded", "mechanisms_of", "values_of"]
 
 _COVERED = (
     "Gaussian mechanisms, on everyone, Poisson samples, batches with or without replacement or "
@@ -160,7 +160,3 @@ def _event_of(value: Any, name: str) -> DpEvent:
         given.setdefault(schema.MONOTONE, False)
     event: DpEvent = schema.shape(cls.__name__, cls, entries)(given, name)
     return event
-
-
-# The reader of one mechanism of a document.
-MECHANISM = schema.shape_of("mechanism", Mechanism)
