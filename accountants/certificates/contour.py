@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated
+from typing import Annotated, cast
 
 from dpcal.accountants.certificates.allocation_transform import AllocationTransform
 from dpcal.accountants.certificates.balls import Ball, acb, arb, ctx
@@ -92,10 +92,10 @@ class ContourProof(Proof):
             raise ValueError("a contour must have the lines of its losses, and no others")
         variance, found = arb(0), []
         for (loss, times), lines in zip(parts, self.lines, strict=True):
-            if transform := _transform_of(loss):
-                found.append((transform, lines, times))
-            else:
+            if isinstance(loss, Gaussian):
                 variance += times / arb(loss.noise_multiplier) ** 2
+            elif transform := _transform_of(loss):
+                found.append((transform, lines, times))
         return variance, found
 
     def work_at_128(self, parts: Parts) -> float:
@@ -157,7 +157,7 @@ class ParityProof(ContourProof):
 
 def opposite(parts: Parts) -> Parts:
     """Return the losses of the other direction; None in place of one that is not known."""
-    return tuple((loss.opposite, times) for loss, times in parts)
+    return cast(Parts, tuple((loss.opposite, times) for loss, times in parts))
 
 
 def has_contour(parts: Parts) -> bool:
